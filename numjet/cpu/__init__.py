@@ -1,0 +1,1 @@
+"""The native backend: jaxprs to machine code on the host's CPU."""
