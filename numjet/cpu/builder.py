@@ -138,7 +138,7 @@ class _Constants(dict):
 _CONSTANTS = _Constants()
 
 
-def const(value: float | int | bool, type: str) -> Value:
+def const(value: float | bool, type: str) -> Value:
     """A constant of `type`; every lane of a vector. Floats are rounded to the type and exact."""
     return _CONSTANTS[value, type]
 
@@ -358,10 +358,15 @@ class Builder:
         self._labels = 0
         self._allocas: list[str] = []
         spelled = []
+        values = []
         for argument in arguments:
+            type = argument[1]
+            if type.startswith("ptr "):  # "ptr noalias": attributes beside the type
+                argument = (argument[0], "ptr", type[4:])
             extra = f" {argument[2]}" if len(argument) > 2 else ""
             spelled.append(f"{argument[1]}{extra} %{argument[0]}")
-        self.args = tuple(Value(f"%{a[0]}", a[1]) for a in arguments)
+            values.append(Value(f"%{argument[0]}", argument[1]))
+        self.args = tuple(values)
         self._head = (
             f"define {linkage + ' ' if linkage else ''}{result} @{name}"
             f"({', '.join(spelled)}) {attributes} {{"
@@ -385,7 +390,7 @@ class Builder:
         """Append an instruction without a result."""
         self.lines.append("  " + text)
 
-    def const(self, value: float | int | bool, type: str) -> Value:
+    def const(self, value: float | bool, type: str) -> Value:
         """A constant of `type` (every lane)."""
         return _CONSTANTS[value, type]
 
@@ -393,7 +398,7 @@ class Builder:
         """A vector constant, lane by lane."""
         return const_lanes(values, element)
 
-    def value(self, x: Value | float | int, type: str) -> Value:
+    def value(self, x: Value | float, type: str) -> Value:
         """`x` itself, or the constant of `type` when it is a Python number."""
         return x if x.__class__ is Value else _CONSTANTS[x, type]
 
