@@ -1,0 +1,301 @@
+"""Complex arithmetic and functions in terms of real loop IR expressions.
+
+A complex value is a pair of real expressions; `unary` and `binary` are what the ExprEmitter calls
+when an operand is a pair. Formulas follow C99 Annex G where that costs nothing, and scale
+where a naive formula would overflow. Nobody but `loop_build` calls it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ComplexPair:
+    """A complex value: two real expressions (or two locals) of one dtype."""
+
+    re: Any
+    im: Any
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(np.complex64 if self.re.dtype == np.float32 else np.complex128)
+
+
+def _add(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+    return ComplexPair(e.add(x.re, y.re), e.add(x.im, y.im))
+
+
+def _sub(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+    return ComplexPair(e.sub(x.re, y.re), e.sub(x.im, y.im))
+
+
+def _mul(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+    re = e.sub(e.mul(x.re, y.re), e.mul(x.im, y.im))
+    im = e.add(e.mul(x.re, y.im), e.mul(x.im, y.re))
+    return ComplexPair(re, im)
+
+
+def _div(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+    """Smith's method: divide through by the larger part of y."""
+    wide = e.ge(e.abs(y.re), e.abs(y.im))
+    big, small = e.select(wide, y.re, y.im), e.select(wide, y.im, y.re)
+    both_zero = e.eq(big, 0)
+    ratio = e.select(both_zero, e.const(0, big.dtype), e.div(small, big))
+    scale = e.add(big, e.mul(small, ratio))
+    one = e.select(wide, x.re, x.im)
+    two = e.select(wide, x.im, x.re)
+    re = e.div(e.add(one, e.mul(two, ratio)), scale)
+    im = e.div(e.sub(two, e.mul(one, ratio)), scale)
+    return ComplexPair(re, e.select(wide, im, e.neg(im)))
+
+
+def _pow(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+    """exp(y·log x), with 0**0 = 1 and 0**y = 0."""
+    zero = e.and_(e.eq(x.re, 0), e.eq(x.im, 0))
+    y_zero = e.and_(e.eq(y.re, 0), e.eq(y.im, 0))
+    power = _exp(e, _mul(e, y, _log(e, x)))
+    at_zero = e.select(y_zero, e.const(1, x.dtype), e.const(0, x.dtype))
+    return e.select(zero, at_zero, e.select(y_zero, e.const(1, x.dtype), power))
+
+
+def _eq(e: Any, x: ComplexPair, y: ComplexPair) -> Any:
+    return e.and_(e.eq(x.re, y.re), e.eq(x.im, y.im))
+
+
+def _ne(e: Any, x: ComplexPair, y: ComplexPair) -> Any:
+    return e.or_(e.ne(x.re, y.re), e.ne(x.im, y.im))
+
+
+def _ordered(name: str) -> Callable[..., Any]:
+    """Lexicographic comparison, as NumPy orders complex numbers."""
+
+    def compare(e: Any, x: ComplexPair, y: ComplexPair) -> Any:
+        strict = e.call(name[0] + "t", x.re, y.re)
+        return e.or_(strict, e.and_(e.eq(x.re, y.re), e.call(name, x.im, y.im)))
+
+    return compare
+
+
+def _pick(name: str) -> Callable[..., Any]:
+    def choose(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+        nan = e.or_(e.ne(x.re, x.re), e.ne(x.im, x.im))
+        first = _ordered("ge" if name == "max" else "le")(e, x, y)
+        return e.select(e.or_(nan, first), x, y)
+
+    return choose
+
+
+def _abs(e: Any, x: ComplexPair) -> Any:
+    """hypot: scaled by the larger part so that squares neither overflow nor vanish."""
+    a, b = e.abs(x.re), e.abs(x.im)
+    big, small = e.max(a, b), e.min(a, b)
+    ratio = e.select(e.eq(big, 0), e.const(0, a.dtype), e.div(small, big))
+    length = e.mul(big, e.call("sqrt", e.add(e.mul(ratio, ratio), 1.0)))
+    infinite = e.or_(e.eq(a, math.inf), e.eq(b, math.inf))
+    return e.select(infinite, e.const(math.inf, a.dtype), length)
+
+
+def _sign(e: Any, x: ComplexPair) -> ComplexPair:
+    size = _abs(e, x)
+    zero = e.eq(size, 0)
+    return ComplexPair(
+        e.select(zero, x.re, e.div(x.re, size)), e.select(zero, x.im, e.div(x.im, size))
+    )
+
+
+def _exp(e: Any, x: ComplexPair) -> ComplexPair:
+    size = e.call("exp", x.re)
+    im = e.select(e.eq(x.im, 0), x.im, e.mul(size, e.call("sin", x.im)))
+    return ComplexPair(e.mul(size, e.call("cos", x.im)), im)
+
+
+def _log(e: Any, x: ComplexPair) -> ComplexPair:
+    """log|z| near the unit circle through log1p, to keep the digits."""
+    a, b = e.abs(x.re), e.abs(x.im)
+    big, small = e.max(a, b), e.min(a, b)
+    near = e.and_(e.gt(big, 0.5), e.lt(big, 3.0))
+    safe = e.select(near, big, e.const(1, a.dtype))
+    excess = e.add(e.mul(e.sub(safe, 1.0), e.add(safe, 1.0)), e.mul(small, small))
+    close = e.mul(e.call("log1p", e.select(near, excess, e.const(0, a.dtype))), 0.5)
+    return ComplexPair(
+        e.select(near, close, e.call("log", _abs(e, x))), e.call("atan2", x.im, x.re)
+    )
+
+
+def _sqrt(e: Any, x: ComplexPair) -> ComplexPair:
+    """Half the sum of |z| and |re|, scaled by 1/4 so that the sum does not overflow."""
+    size = _abs(e, ComplexPair(e.mul(x.re, 0.25), e.mul(x.im, 0.25)))
+    root = e.mul(e.call("sqrt", e.mul(e.add(size, e.mul(e.abs(x.re), 0.25)), 0.5)), 2.0)
+    zero = e.eq(root, 0)
+    other = e.select(zero, e.abs(x.im), e.div(e.mul(e.abs(x.im), 0.5), root))
+    positive = e.ge(x.re, 0)
+    infinite = e.eq(e.abs(x.im), math.inf)
+    re = e.select(infinite, e.abs(x.im), e.select(positive, root, other))
+    im = e.select(infinite, e.abs(x.im), e.select(positive, other, root))
+    return ComplexPair(re, e.call("copysign", im, x.im))
+
+
+def _reciprocal(e: Any, x: ComplexPair) -> ComplexPair:
+    return _div(e, ComplexPair(e.const(1, x.re.dtype), e.const(0, x.re.dtype)), x)
+
+
+def _sinh(e: Any, x: ComplexPair) -> ComplexPair:
+    re = e.mul(e.call("sinh", x.re), e.call("cos", x.im))
+    im = e.mul(e.call("cosh", x.re), e.call("sin", x.im))
+    return ComplexPair(re, e.select(e.eq(x.im, 0), x.im, im))
+
+
+def _cosh(e: Any, x: ComplexPair) -> ComplexPair:
+    re = e.mul(e.call("cosh", x.re), e.call("cos", x.im))
+    im = e.mul(e.call("sinh", x.re), e.call("sin", x.im))
+    return ComplexPair(re, e.select(e.or_(e.eq(x.im, 0), e.eq(x.re, 0)), e.mul(x.re, x.im), im))
+
+
+def _tanh(e: Any, x: ComplexPair) -> ComplexPair:
+    """tanh(a+bi) = (t(1+u²) + i·u(1-t²)) / (1+t²u²), t = tanh a, u = tan b; 1-t² = 1/cosh²a."""
+    t, u = e.call("tanh", x.re), e.call("tan", x.im)
+    inverse = e.div(e.const(1, t.dtype), e.call("cosh", x.re))
+    tu = e.mul(t, u)
+    below = e.add(e.mul(tu, tu), 1.0)
+    re = e.div(e.mul(t, e.add(e.mul(u, u), 1.0)), below)
+    im = e.div(e.mul(e.mul(u, inverse), inverse), below)
+    return ComplexPair(re, im)
+
+
+def _times_i(e: Any, x: ComplexPair) -> ComplexPair:
+    return ComplexPair(e.neg(x.im), x.re)
+
+
+def _over_i(e: Any, x: ComplexPair) -> ComplexPair:
+    return ComplexPair(x.im, e.neg(x.re))
+
+
+def _rotated(hyperbolic: Callable[..., Any]) -> Callable[..., Any]:
+    """f(z) = fh(iz)/i, for sin from sinh, tan from tanh, asin from asinh, atan from atanh."""
+
+    def circular(e: Any, x: ComplexPair) -> ComplexPair:
+        return _over_i(e, hyperbolic(e, _times_i(e, x)))
+
+    return circular
+
+
+def _cos(e: Any, x: ComplexPair) -> ComplexPair:
+    return _cosh(e, _times_i(e, x))
+
+
+def _log1p(e: Any, x: ComplexPair) -> ComplexPair:
+    """log(1+z): the modulus through log1p(2a + a² + b²)."""
+    a, b = x.re, x.im
+    small = e.lt(e.max(e.abs(a), e.abs(b)), 0.5)
+    excess = e.add(e.mul(a, e.add(a, 2.0)), e.mul(b, b))
+    near = e.mul(e.call("log1p", e.select(small, excess, e.const(0, a.dtype))), 0.5)
+    far = _log(e, ComplexPair(e.add(a, 1.0), b))
+    return ComplexPair(e.select(small, near, far.re), e.call("atan2", b, e.add(a, 1.0)))
+
+
+def _expm1(e: Any, x: ComplexPair) -> ComplexPair:
+    """expm1(a)·cos b - 2·sin²(b/2) + i·exp(a)·sin b."""
+    half = e.call("sin", e.mul(x.im, 0.5))
+    re = e.sub(e.mul(e.call("expm1", x.re), e.call("cos", x.im)), e.mul(e.mul(half, half), 2.0))
+    im = e.mul(e.call("exp", x.re), e.call("sin", x.im))
+    return ComplexPair(re, e.select(e.eq(x.im, 0), x.im, im))
+
+
+def _one(e: Any, x: ComplexPair) -> ComplexPair:
+    return ComplexPair(e.const(1, x.re.dtype), e.const(0, x.re.dtype))
+
+
+def _acos(e: Any, x: ComplexPair) -> ComplexPair:
+    """Kahan: with p = sqrt(1-z), q = sqrt(1+z)."""
+    p, q = _sqrt(e, _sub(e, _one(e, x), x)), _sqrt(e, _add(e, _one(e, x), x))
+    re = e.mul(e.call("atan2", p.re, q.re), 2.0)
+    im = e.call("asinh", e.sub(e.mul(q.re, p.im), e.mul(q.im, p.re)))
+    return ComplexPair(re, im)
+
+
+def _asin(e: Any, x: ComplexPair) -> ComplexPair:
+    p, q = _sqrt(e, _sub(e, _one(e, x), x)), _sqrt(e, _add(e, _one(e, x), x))
+    below = e.sub(e.mul(p.re, q.re), e.mul(p.im, q.im))
+    im = e.call("asinh", e.sub(e.mul(p.re, q.im), e.mul(p.im, q.re)))
+    return ComplexPair(e.call("atan2", x.re, below), im)
+
+
+def _asinh(e: Any, x: ComplexPair) -> ComplexPair:
+    return _over_i(e, _asin(e, _times_i(e, x)))
+
+
+def _acosh(e: Any, x: ComplexPair) -> ComplexPair:
+    p, q = _sqrt(e, _sub(e, x, _one(e, x))), _sqrt(e, _add(e, x, _one(e, x)))
+    re = e.call("asinh", e.add(e.mul(p.re, q.re), e.mul(p.im, q.im)))
+    return ComplexPair(re, e.mul(e.call("atan2", p.im, q.re), 2.0))
+
+
+def _atanh(e: Any, x: ComplexPair) -> ComplexPair:
+    """re = log1p(4a / ((1-a)² + b²)) / 4, im = atan2(2b, (1-a)(1+a) - b²) / 2."""
+    a, b = x.re, x.im
+    minus, plus = e.sub(1.0, a), e.add(a, 1.0)
+    below = e.add(e.mul(minus, minus), e.mul(b, b))
+    re = e.mul(e.call("log1p", e.div(e.mul(a, 4.0), below)), 0.25)
+    im = e.call("atan2", e.mul(b, 2.0), e.sub(e.mul(minus, plus), e.mul(b, b)))
+    return ComplexPair(re, e.mul(im, 0.5))
+
+
+def _logistic(e: Any, x: ComplexPair) -> ComplexPair:
+    minus = ComplexPair(e.neg(x.re), e.neg(x.im))
+    return _reciprocal(e, _add(e, _one(e, x), _exp(e, minus)))
+
+
+def _scaled(function: Callable[..., Any], factor: float) -> Callable[..., Any]:
+    def times(e: Any, x: ComplexPair) -> ComplexPair:
+        y = function(e, x)
+        return ComplexPair(e.mul(y.re, factor), e.mul(y.im, factor))
+
+    return times
+
+
+def _exp2(e: Any, x: ComplexPair) -> ComplexPair:
+    return _exp(e, ComplexPair(e.mul(x.re, math.log(2.0)), e.mul(x.im, math.log(2.0))))
+
+
+_BINARY: dict[str, Callable[..., Any]] = {
+    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "pow": _pow, "eq": _eq, "ne": _ne,
+    "lt": _ordered("lt"), "le": _ordered("le"), "gt": _ordered("gt"), "ge": _ordered("ge"),
+    "max": _pick("max"), "min": _pick("min"),
+}  # fmt: skip
+
+_UNARY: dict[str, Callable[..., Any]] = {
+    "neg": lambda e, x: ComplexPair(e.neg(x.re), e.neg(x.im)),
+    "abs": _abs, "sign": _sign, "exp": _exp, "exp2": _exp2, "log": _log, "log1p": _log1p,
+    "log2": _scaled(_log, 1 / math.log(2.0)), "log10": _scaled(_log, 1 / math.log(10.0)),
+    "expm1": _expm1, "sqrt": _sqrt, "rsqrt": lambda e, x: _reciprocal(e, _sqrt(e, x)),
+    "sinh": _sinh, "cosh": _cosh, "tanh": _tanh, "sin": _rotated(_sinh), "cos": _cos,
+    "tan": _rotated(_tanh), "asin": _asin, "acos": _acos, "atan": _rotated(_atanh),
+    "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "logistic": _logistic,
+    "square": lambda e, x: _mul(e, x, x), "reciprocal": _reciprocal,
+    "is_finite": lambda e, x: e.and_(e.call("is_finite", x.re), e.call("is_finite", x.im)),
+    "is_nan": lambda e, x: e.or_(e.ne(x.re, x.re), e.ne(x.im, x.im)),
+}  # fmt: skip
+
+
+def binary(e: Any, name: str, x: ComplexPair, y: ComplexPair) -> Any:
+    """A binary operation on pairs."""
+    if name not in _BINARY:
+        raise NotImplementedError(
+            f"{name} of complex numbers has no native lowering; use a Host rule for it"
+        )
+    return _BINARY[name](e, x, y)
+
+
+def unary(e: Any, name: str, x: ComplexPair) -> Any:
+    """A function of one pair."""
+    if name not in _UNARY:
+        raise NotImplementedError(
+            f"{name} of a complex number has no native lowering; use a Host rule for it"
+        )
+    return _UNARY[name](e, x)
