@@ -1,0 +1,362 @@
+"""From LLVM IR text to callable addresses: compile, cache, link.
+
+For: the compiler (`numjet.cpu`) and the runtime. A module's IR text is compiled with no IR
+passes at code generation level 1 (it is already vectorized; higher levels double the time for
+no gain), kept under the digest of everything it depends on, and linked into the process one
+`Library` a program. Nothing of LLVM is loaded before the first call. What would break it: IR
+whose meaning depends on something that is not in its text, and external symbols that are
+redefined at another address after code was linked against them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from ctypes import byref, c_void_p
+from dataclasses import dataclass
+from pathlib import Path
+
+from numjet.base import config
+from numjet.base.errors import InternalError
+from numjet.cpu import llvm, platform
+from numjet.cpu.link_cache import Store
+
+# Part of every key: raise it when cached bytes of an older version must not be used any more.
+CACHE_VERSION = 1
+
+_OPTIMIZATION_LEVEL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The processor code is generated for."""
+
+    triple: str
+    cpu: str
+    features: str  # "+avx2,-avx512f,…", sorted
+    vector_bytes: int  # width of the vectors the compiler should emit
+
+    def has(self, feature: str) -> bool:
+        """Whether the processor has LLVM feature `feature` ("avx2", "fma", "avx512f", …)."""
+        return f"+{feature}" in self.features.split(",")
+
+
+_llvm_lock = threading.Lock()
+_symbols: dict[str, int] = {}
+_machines: list[int] = []  # idle target machines; one serves one thread at a time
+_library_numbers = itertools.count()
+
+
+@functools.cache
+def _llvm_once() -> llvm.LLVM:
+    return llvm.LLVM()
+
+
+def _llvm() -> llvm.LLVM:
+    with _llvm_lock:
+        return _llvm_once()
+
+
+@functools.cache
+def target() -> Target:
+    """The host, or the narrower machine that NUMJET_VECTOR_BYTES=16|32|64 asks for (tests)."""
+    library = _llvm()
+    features = {}
+    for item in library.text("LLVMPY_GetHostCPUFeatures").split(","):
+        if item:
+            features[item[1:]] = item[0] == "+"
+    width = 16
+    if features.get("avx2"):
+        width = 32
+    if features.get("avx512f"):
+        width = 64
+    asked = os.environ.get("NUMJET_VECTOR_BYTES")
+    if asked:
+        if asked not in ("16", "32", "64"):
+            raise ValueError(f"NUMJET_VECTOR_BYTES={asked!r}: expected 16, 32 or 64")
+        if int(asked) < width:
+            width = int(asked)
+            # The narrower machine must not select the wide instructions either.
+            features = {
+                name: on and not name.startswith("avx512") for name, on in features.items()
+            }
+    return Target(
+        triple=platform.object_triple(library.text("LLVMPY_GetProcessTriple")),
+        cpu=library.text("LLVMPY_GetHostCPUName"),
+        features=",".join(("+" if on else "-") + name for name, on in sorted(features.items())),
+        vector_bytes=width,
+    )
+
+
+def vector_bytes() -> int:
+    """Bytes in one vector register of the target: 64, 32 or 16."""
+    return target().vector_bytes
+
+
+# -- cache ---------------------------------------------------------------------------------
+
+
+@functools.cache
+def _store() -> Store:
+    named = os.environ.get("NUMJET_CACHE_DIR")
+    if not config.disk_cache.value or named == "":
+        directory = None
+    else:
+        directory = Path(named).absolute() if named else platform.cache_directory()
+    return Store(directory, config.cache_bytes.value)
+
+
+@functools.cache
+def _salt() -> bytes:
+    host = target()
+    parts = (CACHE_VERSION, _llvm().version, host.triple, host.cpu, host.features)
+    return "\n".join(map(str, (*parts, host.vector_bytes, _OPTIMIZATION_LEVEL))).encode()
+
+
+def digest(text: str) -> str:
+    """Hexadecimal SHA-256 of `text`, the target and the versions of LLVM and of this cache."""
+    state = hashlib.sha256(_salt())
+    state.update(b"\0")
+    state.update(text.encode())
+    return state.hexdigest()
+
+
+def cache_get(key: str) -> bytes | None:
+    """What `cache_put` stored under `key`, in this process or an earlier one, or None.
+
+    `key` is a result of `digest`.
+    """
+    return _store().get(key)
+
+
+def cache_put(key: str, data: bytes) -> None:
+    """Keep `data` under `key` (a result of `digest`) in memory and on disk."""
+    _store().put(key, data)
+
+
+# -- compile -------------------------------------------------------------------------------
+
+
+def compile_module(ir_text: str, *, verify: bool = False) -> bytes:
+    """The object file for `ir_text` (one LLVM module), from the cache when it is there.
+
+    verify: run LLVM's verifier before compiling (what is cached has compiled before).
+    Invalid IR raises InternalError with LLVM's message.
+    """
+    key = digest(ir_text)
+    data = _store().get(key)
+    if data is None:
+        data = _compile(ir_text, verify=verify)
+        _store().put(key, data)
+    return data
+
+
+def compile_modules(ir_texts: Sequence[str], *, verify: bool = False) -> list[bytes]:
+    """`compile_module` of each text; those not cached are compiled side by side on threads."""
+    results: list[bytes | None] = [_store().get(digest(t)) for t in ir_texts]
+    missing = [i for i, data in enumerate(results) if data is None]
+    workers = min(len(missing), platform.cpu_count())
+    failures: list[BaseException] = []
+    # Largest first: the last one to start decides when all are done.
+    todo = iter(sorted(missing, key=lambda i: -len(ir_texts[i])))
+    taking = threading.Lock()
+
+    def work() -> None:
+        while not failures:
+            with taking:
+                i = next(todo, None)
+            if i is None:
+                return
+            try:
+                results[i] = compile_module(ir_texts[i], verify=verify)
+            except BaseException as error:  # re-raised below, in the caller's thread
+                failures.append(error)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(workers - 1)]
+    for thread in threads:
+        thread.start()
+    work()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return [data for data in results if data is not None]
+
+
+def assembly(ir_text: str) -> str:
+    """The assembly text `ir_text` compiles to on this target; not cached."""
+    return _compile(ir_text, assembly=True).decode()
+
+
+def _compile(ir_text: str, *, verify: bool = False, assembly: bool = False) -> bytes:
+    library = _llvm()
+    lib = library.lib
+    error = c_void_p()
+    machine = _take_machine()
+    context = lib.LLVMPY_ContextCreate()
+    module = buffer = None
+    try:
+        module = lib.LLVMPY_ParseAssembly(context, ir_text.encode(), byref(error))
+        if not module:
+            _invalid("parse", library.take_string(error), ir_text)
+        if verify and lib.LLVMPY_VerifyModule(module, byref(error)):
+            _invalid("verify", library.take_string(error), ir_text)
+        buffer = lib.LLVMPY_TargetMachineEmitToMemory(
+            machine, module, 0 if assembly else 1, byref(error)
+        )
+        if not buffer:
+            _invalid("generate code for", library.take_string(error), ir_text)
+        start, size = lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer)
+        return ctypes.string_at(start, size)
+    finally:
+        if buffer:
+            lib.LLVMPY_DisposeMemoryBuffer(buffer)
+        if module:
+            lib.LLVMPY_DisposeModule(module)
+        lib.LLVMPY_ContextDispose(context)
+        _machines.append(machine)
+
+
+def _invalid(step: str, message: str, ir_text: str) -> None:
+    # The offending line says more than a whole module; callers attach the module.
+    raise InternalError(f"LLVM cannot {step} a generated module of {len(ir_text)} characters: "
+                        f"{message.strip()}")
+
+
+def _take_machine() -> int:
+    try:
+        return _machines.pop()
+    except IndexError:
+        pass
+    library = _llvm()
+    host = target()
+    error = c_void_p()
+    reference = library.lib.LLVMPY_GetTargetFromTriple(host.triple.encode(), byref(error))
+    if not reference:
+        raise InternalError(f"no LLVM target for {host.triple}: {library.take_string(error)}")
+    relocation, model, _ = platform.code_model()
+    machine = library.lib.LLVMPY_CreateTargetMachine(
+        reference, host.triple.encode(), host.cpu.encode(), host.features.encode(),
+        _OPTIMIZATION_LEVEL, relocation.encode(), model.encode(), 0, 1, b"",
+    )
+    if not machine:
+        raise InternalError(f"LLVM has no machine {host.cpu} for {host.triple}")
+    return machine
+
+
+# -- link ----------------------------------------------------------------------------------
+
+
+def define_symbol(name: str, address: int) -> None:
+    """Let code loaded from now on refer to external symbol `name`; process-wide."""
+    _symbols[name] = address
+
+
+def defined_symbol(name: str) -> int | None:
+    """The address given to `define_symbol`, or None."""
+    return _symbols.get(name)
+
+
+@functools.cache
+def _linker_once() -> int:
+    library = _llvm()
+    error = c_void_p()
+    machine = _take_machine()
+    _, _, use_jitlink = platform.code_model()
+    linker = library.lib.LLVMPY_CreateLLJITCompiler(machine, False, use_jitlink, byref(error))
+    _machines.append(machine)
+    if not linker:
+        raise InternalError(f"LLVM's linker cannot start: {library.take_string(error)}")
+    return linker
+
+
+_linker_lock = threading.Lock()
+
+
+def _linker() -> int:
+    with _linker_lock:
+        return _linker_once()
+
+
+class Library:
+    """Linked code. Its addresses are valid as long as the object lives, unless `leak`ed."""
+
+    __slots__ = ("__weakref__", "_addresses", "_lookups", "_name", "_tracker")
+
+    def __init__(self, name: bytes, tracker: int, addresses: dict[str, int]) -> None:
+        self._name = name
+        self._tracker = tracker
+        self._addresses = addresses
+        self._lookups: list[int] = []
+
+    def address(self, symbol: str) -> int:
+        """Address of an exported function or variable of the library."""
+        found = self._addresses.get(symbol)
+        if found is None:
+            library = _llvm()
+            error, value = c_void_p(), ctypes.c_uint64()
+            tracker = library.lib.LLVMPY_LLJITLookup(
+                _linker(), self._name, symbol.encode(), byref(value), byref(error)
+            )
+            if not tracker:
+                raise InternalError(f"symbol {symbol!r}: {library.take_string(error).strip()}")
+            self._lookups.append(tracker)
+            found = self._addresses[symbol] = value.value
+        return found
+
+    def leak(self) -> None:
+        """Keep the code in memory for ever: threads may be inside when the process ends."""
+        self._tracker = 0
+        self._lookups = []  # their owners are never disposed of, so the code stays
+
+    def __del__(self) -> None:
+        # The end of the process frees everything, and globals may be gone by then.
+        if not self._tracker or sys is None or sys.is_finalizing():
+            return
+        dispose = _llvm_once().lib.LLVMPY_LLJIT_Dylib_Tracker_Dispose
+        error = c_void_p()
+        for tracker in (*self._lookups, self._tracker):
+            dispose(tracker, byref(error))
+
+
+def load(objects: Iterable[bytes], exports: Sequence[str] = ()) -> Library:
+    """Link object files into one library.
+
+    exports: symbols whose addresses are wanted at once (others are looked up when asked for).
+    References are resolved among the objects, then among `define_symbol`s, then in the process.
+    """
+    library = _llvm()
+    images = list(objects)
+    elements = (llvm.LinkElement * (len(images) + 1))()
+    for element, image in zip(elements, images, strict=False):
+        element.kind, element.value, element.length = llvm.OBJECT_IMAGE, image, len(image)
+    elements[len(images)].kind = llvm.JIT_LIBRARY
+    elements[len(images)].value = b""
+    # Names end with a zero byte in an object's string table: a cheap, generous test.
+    wanted = {
+        name: address
+        for name, address in list(_symbols.items())
+        if any(name.encode() + b"\0" in image for image in images)
+    }
+    imports = (llvm.SymbolAddress * len(wanted))()
+    for slot, (name, address) in zip(imports, wanted.items(), strict=True):
+        slot.name, slot.address = name.encode(), address
+    outputs = (llvm.SymbolAddress * len(exports))()
+    for slot, name in zip(outputs, exports, strict=True):
+        slot.name = name.encode()
+    name_of_library = f"nj{next(_library_numbers)}".encode()
+    error = c_void_p()
+    tracker = library.lib.LLVMPY_LLJIT_Link(
+        _linker(), name_of_library, elements, len(elements), imports, len(imports),
+        outputs, len(outputs), byref(error),
+    )
+    if not tracker:
+        raise InternalError(f"linking failed: {library.take_string(error).strip()}")
+    addresses = {slot.name.decode(): slot.address for slot in outputs}
+    return Library(name_of_library, tracker, addresses)

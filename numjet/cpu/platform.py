@@ -1,0 +1,113 @@
+"""Every assumption about the operating system and the machine, in one file.
+
+For: the linker (library names, object format), the cache (directories), the memory pool
+(huge pages) and the thread pool (thread creation, sleeping on an address). Only modules of
+`numjet.cpu` use it. What would break it: an operating system or libc whose calls differ from
+the ones named here; every function therefore answers None (or False) where a facility is
+missing, and its users have a slower way for that case.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+
+LINUX = sys.platform.startswith("linux")
+MACOS = sys.platform == "darwin"
+WINDOWS = sys.platform == "win32"
+
+# A cache line on x86-64 and on most ARM cores; also the widest vector (AVX-512).
+CACHE_LINE = 64
+
+# From this size on the pool asks for huge pages: below it the 2 MB rounding wastes too much.
+HUGE_PAGE_THRESHOLD = 4 << 20
+
+_MADV_HUGEPAGE = 14  # <sys/mman.h>, Linux
+_MADV_DONTNEED = 4
+
+
+def cache_directory() -> Path | None:
+    """The platform's directory for this package's cache, or None when there is no home."""
+    if WINDOWS:
+        base = os.environ.get("LOCALAPPDATA")
+        return Path(base) / "numjet" / "cache" if base else None
+    if MACOS:
+        home = os.environ.get("HOME")
+        return Path(home) / "Library" / "Caches" / "numjet" if home else None
+    # The XDG base directory specification tells to ignore a relative path.
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(base):
+        return Path(base) / "numjet"
+    home = os.path.expanduser("~")
+    return Path(home) / ".cache" / "numjet" if os.path.isabs(home) else None
+
+
+def llvm_library_name() -> str:
+    """The file name of llvmlite's shared library."""
+    if WINDOWS:
+        return "llvmlite.dll"
+    return "libllvmlite.dylib" if MACOS else "libllvmlite.so"
+
+
+def object_triple(process_triple: str) -> str:
+    """The target triple objects are compiled for.
+
+    In-memory linking on Windows knows only ELF objects (LLVM's RuntimeDyld and JITLink both
+    handle COFF in part), so the object format is forced there.
+    """
+    return process_triple + "-elf" if WINDOWS else process_triple
+
+
+def code_model() -> tuple[str, str, bool]:
+    """(relocation model, code model, use JITLink) for objects linked into this process.
+
+    JITLink puts a library's sections in one slab, so position-independent code of the small
+    model reaches its own data, and adds stubs for calls that are far away. Without it
+    (Windows) only the large model is safe: sections may lie more than 2 GB apart.
+    """
+    return ("default", "large", False) if WINDOWS else ("pic", "small", True)
+
+
+def cpu_count() -> int:
+    """Cores this process may run on, at least 1."""
+    try:
+        return max(1, len(os.sched_getaffinity(0)))
+    except AttributeError:  # not Linux
+        return max(1, os.cpu_count() or 1)
+
+
+def c_library() -> ctypes.CDLL | None:
+    """The C library of this process, or None where its symbols are not global (Windows)."""
+    return None if WINDOWS else ctypes.CDLL(None, use_errno=True)
+
+
+def symbol_address(name: str, library: ctypes.CDLL | None = None) -> int | None:
+    """Address of an exported function of `library` (default: the process), or None."""
+    library = library or c_library()
+    if library is None:
+        return None
+    try:
+        return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    except AttributeError:
+        return None
+
+
+def advise_huge_pages(address: int, nbytes: int) -> bool:
+    """Ask for huge pages in [address, address + nbytes); True when the kernel took the hint."""
+    return LINUX and _madvise(address, nbytes, _MADV_HUGEPAGE)
+
+
+def release_pages(address: int, nbytes: int) -> bool:
+    """Give the physical pages of a private anonymous mapping back; contents become zero."""
+    return LINUX and _madvise(address, nbytes, _MADV_DONTNEED)
+
+
+def _madvise(address: int, nbytes: int, advice: int) -> bool:
+    libc = c_library()
+    if libc is None:
+        return False
+    call = libc.madvise
+    call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return call(address, nbytes, advice) == 0

@@ -1,0 +1,1 @@
+"""What compiled programs need while they run: memory, threads, BLAS and LAPACK addresses, events."""
