@@ -1,0 +1,237 @@
+"""Pytrees: nested containers of leaves, and functions over them, with `jax.tree_util`'s meanings.
+
+Everything below the public namespaces imports pytree functions from here. None, tuples, lists,
+dicts (keys in sorted order), OrderedDicts, defaultdicts, namedtuples and registered types are
+nodes; everything else is a leaf. `flatten` is called on each call of a transformed function and
+must stay fast (see `base.treedef`).
+"""
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .tree_paths import (
+    KeyPath,
+    broadcast_prefix,
+    child_keys,
+    difference_text,
+    equality_errors,
+    flatten_axes,
+    flatten_with_path,
+    keystr,
+    prefix_errors,
+)
+from .tree_registry import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    Partial,
+    SequenceKey,
+    kind_of,
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
+)
+from .treedef import LEAF, PyTreeDef, flatten, flatten_with_predicate, make_node
+
+__all__ = [
+    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
+    "all_leaves", "broadcast_prefix", "build_tree", "difference_text", "equality_errors",
+    "flatten_axes", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr",
+    "prefix_errors", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
+    "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static",
+    "static_field", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path",
+    "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce",
+    "tree_reduce_associative", "tree_structure", "tree_transpose", "tree_unflatten",
+    "treedef_children", "treedef_is_leaf", "treedef_tuple",
+]
+
+_MISSING = object()
+IsLeaf = Callable[[Any], bool] | None
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list, PyTreeDef]:
+    """(leaves in order, structure). Subtrees for which is_leaf holds count as leaves."""
+    return flatten(tree) if is_leaf is None else flatten_with_predicate(tree, is_leaf)
+
+
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The tree of structure `treedef` with these leaves; ValueError if their number differs."""
+    return treedef.unflatten(leaves)
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list:
+    """The leaves of a tree, in order."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
+    """The structure of a tree."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+    """The tree of f(leaf, *subtrees at the same place in rest).
+
+    The structure of `tree` must be a prefix of that of each tree in `rest`; ValueError naming the
+    path that differs otherwise.
+    """
+    leaves, treedef = tree_flatten(tree, is_leaf)
+    if not rest:
+        return treedef.unflatten([f(leaf) for leaf in leaves])
+    columns = _columns("tree_map", treedef, rest)
+    return treedef.unflatten([f(*row) for row in zip(leaves, *columns, strict=True)])
+
+
+def _columns(caller: str, treedef: PyTreeDef, rest: tuple) -> list[list]:
+    columns = []
+    for i, other in enumerate(rest):
+        leaves, other_treedef = flatten(other)
+        if other_treedef is not treedef:
+            leaves = treedef.flatten_up_to(other, f"{caller}: tree number {i + 2}")
+        columns.append(leaves)
+    return columns
+
+
+def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING,
+                is_leaf: IsLeaf = None) -> Any:
+    """function folded over the leaves from the left, from `initializer` if given."""
+    leaves = tree_leaves(tree, is_leaf)
+    if initializer is _MISSING:
+        if not leaves:
+            raise TypeError("tree_reduce: the tree has no leaves; pass an initializer.")
+        return functools.reduce(function, leaves)
+    return functools.reduce(function, leaves, initializer)
+
+
+def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *,
+                            identity: Any = _MISSING, is_leaf: IsLeaf = None) -> Any:
+    """An associative operation over the leaves, as a balanced tree of applications."""
+    values = tree_leaves(tree, is_leaf)
+    if not values:
+        if identity is _MISSING:
+            raise TypeError("tree_reduce_associative: the tree has no leaves; pass identity=.")
+        return identity
+    while len(values) > 1:
+        pairs = [operation(values[i], values[i + 1]) for i in range(0, len(values) - 1, 2)]
+        values = pairs + values[len(pairs) * 2:]
+    return values[0]
+
+
+def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
+    """Whether every leaf is true."""
+    return all(tree_leaves(tree, is_leaf))
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
+    """Whether every element of the iterable is a leaf."""
+    if is_leaf is None:
+        return all([kind_of(type(item)) is None for item in iterable])
+    return all([is_leaf(item) or kind_of(type(item)) is None for item in iterable])
+
+
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
+                   pytree_to_transpose: Any) -> Any:
+    """A tree of structure outer over inner, turned into inner over outer.
+
+    inner_treedef=None takes the structure of the first subtree. TypeError when the tree is not
+    made up as these say.
+    """
+    leaves, treedef = flatten(pytree_to_transpose)
+    if inner_treedef is None:
+        subtrees = outer_treedef.flatten_up_to(pytree_to_transpose, "tree_transpose: the tree")
+        inner_treedef = flatten(subtrees[0])[1] if subtrees else LEAF
+    if outer_treedef.num_leaves == 0 or inner_treedef.num_leaves == 0:
+        raise ValueError("tree_transpose: the outer and the inner structure must have leaves; got "
+                         f"{outer_treedef} and {inner_treedef}.")
+    expected = outer_treedef.compose(inner_treedef)
+    if treedef != expected:
+        raise TypeError(f"tree_transpose: expected a tree of structure {expected} (the outer over "
+                        f"the inner), got {treedef}.")
+    width = inner_treedef.num_leaves
+    columns = [outer_treedef.unflatten(leaves[i::width]) for i in range(width)]
+    return inner_treedef.unflatten(columns)
+
+
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """A tree of the structure of `full_tree` with the leaves of its prefix `prefix_tree`."""
+    values = broadcast_prefix(prefix_tree, full_tree, is_leaf, "tree_broadcast: prefix_tree")
+    return tree_structure(full_tree, is_leaf).unflatten(values)
+
+
+def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
+    """The tree of structure `treedef` whose leaves are those of `xs`, a tree flattened anyhow."""
+    return treedef.unflatten(tree_leaves(xs))
+
+
+# -- key paths ----------------------------------------------------------------------------------
+
+tree_flatten_with_path = flatten_with_path
+
+
+def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
+                          is_leaf_takes_path: bool = False) -> list[tuple[KeyPath, Any]]:
+    """[(key path, leaf), ...] of a tree, in order."""
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
+                       is_leaf: Callable[..., bool] | None = None,
+                       is_leaf_takes_path: bool = False) -> Any:
+    """The tree of f(key path, leaf, *subtrees at the same place in rest)."""
+    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    columns = _columns("tree_map_with_path", treedef, rest)
+    return treedef.unflatten([f(path, leaf, *others) for (path, leaf), *others
+                              in zip(pairs, *columns, strict=True)])
+
+
+# -- structures and single nodes ----------------------------------------------------------------
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether the structure is a single leaf."""
+    return treedef.num_nodes == 1 and treedef.num_leaves == 1
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """The structures one level down."""
+    return treedef.children()
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple of trees with these structures."""
+    kind = kind_of(tuple)
+    assert kind is not None
+    return make_node(kind, None, tuple(treedefs))
+
+
+def is_tree_node(cls: type) -> bool:
+    """Whether objects of exactly this type are nodes."""
+    return kind_of(cls) is not None
+
+
+def flatten_one_level(tree: Any) -> tuple[list, Any]:
+    """(children, static data) of the outermost node; ValueError for a leaf."""
+    kind = kind_of(type(tree))
+    if kind is None:
+        raise ValueError(f"flatten_one_level: {type(tree).__name__} is a leaf, not a pytree node.")
+    children, data = kind.flatten(tree)
+    return list(children), data
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    """([(key, child), ...], static data) of the outermost node; ValueError for a leaf."""
+    children, data = flatten_one_level(tree)
+    kind = kind_of(type(tree))
+    assert kind is not None
+    return list(zip(child_keys(kind, tree, len(children)), children, strict=True)), data
+
+
+def static_field(**kwargs: Any) -> Any:
+    """A dataclass field that `register_dataclass` makes static data; takes `field`'s arguments."""
+    metadata = {**kwargs.pop("metadata", {}), "static": True}
+    return dataclasses.field(metadata=metadata, **kwargs)

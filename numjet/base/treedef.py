@@ -1,0 +1,394 @@
+"""Tree structures (`PyTreeDef`), and flattening and unflattening by them.
+
+Every call of a transformed function flattens its arguments, so the common path is fast: the
+structure of a tree that was seen a few times gets a generated flattener (`base.tree_codegen`),
+which checks that a tree has exactly this structure and lists its leaves, or returns None.
+Structures whose static data are plain values are interned, so equal structures are mostly one
+object and comparing them is comparing identities; equality is structural in every case.
+
+Used by `base.tree` and `base.tree_paths`. What would break it: handing out an interned structure
+for a tree whose static data are only equal to it, not the same (1 and 1.0, 0.0 and -0.0), since
+unflattening would then change values. `static_key` draws that line.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from .tree_codegen import generate_builder, generate_matcher, leaf_count_error, static_key
+from .tree_registry import KINDS, LEAF_TYPES, ON_CHANGE, NodeKind, kind_of
+
+# A structure gets generated code at its third use: generating costs as much as some hundred
+# plain traversals, and many structures are seen once or twice, while a program is built.
+USES_BEFORE_GENERATING = 3
+# Structures nested deeper, or with more nodes, are traversed plainly: CPython's parser refuses
+# about 100 nested brackets, and code for huge trees takes long to generate.
+MAX_GENERATED_DEPTH = 40
+MAX_GENERATED_NODES = 2000
+# The tables of known structures are emptied when they reach this size, which bounds what they keep.
+MAX_KNOWN = 4096
+# Structures tried for trees of one outer shape, before the plain way.
+MAX_CANDIDATES = 4
+
+
+class TreeMismatch(Exception):
+    """A tree differs from a structure; `path` leads from the root to the node that differs."""
+
+    def __init__(self, text: str):
+        super().__init__(text)
+        self.text = text
+        self.path: list[Any] = []
+
+    def at(self) -> str:
+        return "".join(map(str, self.path)) or "the root"
+
+
+class PyTreeDef:
+    """The structure of a tree: its nodes and static data, and where its leaves stand. Immutable."""
+
+    __slots__ = ("_kind", "_data", "_children", "num_leaves", "num_nodes", "_depth", "_plain",
+                 "_hash", "_match", "_build", "_uses", "__weakref__")
+
+    def __init__(self, kind: NodeKind | None, data: Any, children: tuple[PyTreeDef, ...]):
+        self._kind = kind
+        self._data = data
+        self._children = children
+        self.num_leaves: int = 1 if kind is None else sum([c.num_leaves for c in children])
+        self.num_nodes: int = 1 + sum([c.num_nodes for c in children])
+        self._depth: int = 1 + max([c._depth for c in children], default=0)
+        # Whether the structure may be interned: keeping it keeps only plain values alive.
+        self._plain: bool = all([c._plain for c in children])
+        self._hash: int | None = None
+        self._match: Callable[[Any], list | None] | None = None
+        self._build: Callable[[Iterable], Any] | None = None
+        self._uses = 0
+
+    # -- identity ---------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, PyTreeDef):
+            return NotImplemented
+        return (self._kind is other._kind and len(self._children) == len(other._children)
+                and self.num_leaves == other.num_leaves and bool(self._data == other._data)
+                and all([a == b for a, b in zip(self._children, other._children, strict=True)]))
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            cls = None if self._kind is None else self._kind.cls
+            self._hash = hash((cls, self._data, self._children))
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"PyTreeDef({self._text()})"
+
+    def _text(self) -> str:
+        parts = [child._text() for child in self._children]
+        kind = self._kind
+        if kind is None:
+            return "*"
+        if kind.form == "none":
+            return "None"
+        if kind.form == "list":
+            return f"[{', '.join(parts)}]"
+        if kind.form == "tuple":
+            return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+        if kind.form == "dict":
+            items = zip(self._data, parts, strict=True)
+            return "{" + ", ".join(f"{key!r}: {part}" for key, part in items) + "}"
+        if kind.form == "namedtuple":
+            return f"CustomNode(namedtuple[{kind.cls.__name__}], [{', '.join(parts)}])"
+        return f"CustomNode({kind.cls.__name__}[{self._data}], [{', '.join(parts)}])"
+
+    def __reduce__(self):
+        cls = None if self._kind is None else self._kind.cls
+        return _rebuild, (cls, self._data, self._children)
+
+    def __deepcopy__(self, memo: dict) -> PyTreeDef:
+        return self
+
+    # -- looking at it ----------------------------------------------------------------------
+
+    def children(self) -> list[PyTreeDef]:
+        """The structures one level down."""
+        return list(self._children)
+
+    def node_data(self) -> tuple[type, Any] | None:
+        """(type, static data) of the outermost node; None for a leaf."""
+        if self._kind is None:
+            return None
+        return self._kind.cls, list(self._data) if self._kind.form == "dict" else self._data
+
+    # -- using it ---------------------------------------------------------------------------
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The tree with these leaves, in order; ValueError if their number differs."""
+        build = self._build
+        if build is None:
+            build = self._count_use() and self.builder() or self._unflatten_plainly
+        return build(leaves)
+
+    def _count_use(self) -> bool:
+        """Note one use; says whether generated code pays."""
+        self._uses += 1
+        return (self._uses >= USES_BEFORE_GENERATING and self._depth <= MAX_GENERATED_DEPTH
+                and self.num_nodes <= MAX_GENERATED_NODES)
+
+    def matcher(self) -> Callable[[Any], list | None]:
+        """A function: tree -> its leaves if it has exactly this structure, else None. Made once."""
+        if self._match is None:
+            small = self._depth <= MAX_GENERATED_DEPTH and self.num_nodes <= MAX_GENERATED_NODES
+            self._match = generate_matcher(self) if small else self._match_plainly
+        return self._match
+
+    def builder(self) -> Callable[[Iterable], Any]:
+        """A function: leaves -> tree. Made once."""
+        if self._build is None:
+            small = self._depth <= MAX_GENERATED_DEPTH and self.num_nodes <= MAX_GENERATED_NODES
+            self._build = generate_builder(self) if small else self._unflatten_plainly
+        return self._build
+
+    def _match_plainly(self, tree: Any) -> list | None:
+        leaves: list[Any] = []
+        return leaves if _flatten_into(tree, leaves, None) == self else None
+
+    def _unflatten_plainly(self, leaves: Iterable[Any]) -> Any:
+        values = list(leaves)
+        if len(values) != self.num_leaves:
+            raise leaf_count_error(self, values)
+        return self._take(iter(values))
+
+    def _take(self, leaves: Iterator[Any]) -> Any:
+        if self._kind is None:
+            return next(leaves)
+        return self._kind.unflatten(self._data, tuple([c._take(leaves) for c in self._children]))
+
+    def walk(self, values: Iterable[Any], f: Callable[[tuple, Any], Any],
+             leaf: Callable[[Any], Any]) -> Any:
+        """Fold this structure: leaf(value) at leaves, f(children, node_data) at nodes."""
+        values = iter(values)
+
+        def fold(treedef: PyTreeDef) -> Any:
+            if treedef._kind is None:
+                return leaf(next(values))
+            return f(tuple([fold(child) for child in treedef._children]), treedef.node_data())
+        return fold(self)
+
+    def flatten_up_to(self, tree: Any, name: str = "tree") -> list:
+        """The subtrees of `tree` that stand where this structure has leaves.
+
+        Raises ValueError naming the path that differs when this structure is no prefix of the
+        tree's; `name` is what the message calls the tree.
+        """
+        out: list[Any] = []
+        try:
+            flatten_up_to(self, tree, out)
+        except TreeMismatch as error:
+            raise ValueError(
+                f"{name} does not have the expected structure: at {error.at()}, {error.text}"
+            ) from None
+        return out
+
+    def compose(self, inner: PyTreeDef) -> PyTreeDef:
+        """This structure with `inner` in place of every leaf."""
+        if self._kind is None:
+            return inner
+        return make_node(self._kind, self._data, tuple([c.compose(inner) for c in self._children]))
+
+    @classmethod
+    def from_node_data_and_children(
+            cls, node_data: tuple[type, Any] | None, children: Iterable[PyTreeDef]) -> PyTreeDef:
+        """The structure with this outermost node, as `node_data()` and `children()` give it."""
+        if node_data is None:
+            return LEAF
+        return _rebuild(*node_data, tuple(children))
+
+
+LEAF = PyTreeDef(None, None, ())
+_interned: dict[Any, PyTreeDef] = {}
+
+
+def make_node(kind: NodeKind, data: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
+    """The structure of a node over these children; interned where all data are plain."""
+    if data is None:
+        key: Any = (kind, *map(id, children))
+    else:
+        data_key = static_key(data)
+        if data_key is None:
+            treedef = PyTreeDef(kind, data, children)
+            treedef._plain = False
+            return treedef
+        key = (kind, data_key, *map(id, children))
+    found = _interned.get(key)
+    if found is None:
+        found = PyTreeDef(kind, data, children)
+        if not found._plain:
+            return found
+        if len(_interned) >= MAX_KNOWN:
+            forget_structures()
+        _interned[key] = found
+    return found
+
+
+def forget_structures() -> None:
+    """Empty the tables of known structures. Structures in use stay valid and compare as before."""
+    _candidates.clear()
+    _interned.clear()
+    for treedef in (*_flat_tuples, *_flat_lists):
+        _interned[(treedef._kind, *map(id, treedef._children))] = treedef
+
+
+def _rebuild(cls: type | None, data: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
+    if cls is None:
+        return LEAF
+    kind = kind_of(cls)
+    if kind is None:
+        raise ValueError(f"PyTreeDef: {cls.__module__}.{cls.__qualname__} is not a pytree node "
+                         "here. Register it before reading structures that hold it.")
+    return make_node(kind, tuple(data) if kind.form == "dict" else data, tuple(children))
+
+
+# -- flattening ---------------------------------------------------------------------------------
+
+_FLAT_SIZES = 9
+_flat_tuples = [PyTreeDef(KINDS[tuple], None, (LEAF,) * n) for n in range(_FLAT_SIZES)]
+_flat_lists = [PyTreeDef(KINDS[list], None, (LEAF,) * n) for n in range(_FLAT_SIZES)]
+# Outer shape of a tree -> structures with generated flatteners, the latest hit first.
+_candidates: dict[Any, list[PyTreeDef]] = {}
+
+
+def flatten(tree: Any) -> tuple[list, PyTreeDef]:
+    """(leaves, structure) of a tree, by generated code for structures seen before."""
+    cls = type(tree)
+    if cls in LEAF_TYPES:
+        return [tree], LEAF
+    shape: Any
+    if cls is tuple or cls is list:
+        kinds = tuple(map(type, tree))
+        if len(kinds) < _FLAT_SIZES and LEAF_TYPES.issuperset(kinds):
+            return list(tree), (_flat_tuples if cls is tuple else _flat_lists)[len(kinds)]
+        shape = (cls, kinds)
+    elif cls is dict:
+        shape = tuple(tree)
+    else:
+        shape = cls
+    candidates = _candidates.get(shape)
+    if candidates is not None:
+        for i, treedef in enumerate(candidates):
+            leaves = treedef._match(tree)  # type: ignore[misc]
+            if leaves is not None:
+                if i:
+                    candidates[i], candidates[0] = candidates[0], treedef
+                return leaves, treedef
+    leaves = []
+    treedef = _flatten_into(tree, leaves, None)
+    if treedef is not LEAF and treedef._count_use():
+        _remember(shape, treedef)
+    return leaves, treedef
+
+
+def _remember(shape: Any, treedef: PyTreeDef) -> None:
+    treedef.matcher()
+    if len(_candidates) >= MAX_KNOWN:
+        _candidates.clear()
+    known = _candidates.setdefault(shape, [])
+    if all([treedef is not other for other in known]):
+        _candidates[shape] = [treedef, *known[:MAX_CANDIDATES - 1]]
+
+
+def flatten_with_predicate(tree: Any, is_leaf: Callable[[Any], bool]) -> tuple[list, PyTreeDef]:
+    """(leaves, structure) of a tree, not entering subtrees for which is_leaf holds."""
+    leaves: list[Any] = []
+    treedef = _flatten_into(tree, leaves, is_leaf)
+    return leaves, treedef
+
+
+def _flatten_into(tree: Any, leaves: list, is_leaf: Callable[[Any], bool] | None) -> PyTreeDef:
+    if is_leaf is not None and is_leaf(tree):
+        leaves.append(tree)
+        return LEAF
+    kind = kind_of(type(tree))
+    if kind is None:
+        leaves.append(tree)
+        return LEAF
+    children, data = kind.flatten(tree)
+    return make_node(kind, data, tuple([_flatten_into(c, leaves, is_leaf) for c in children]))
+
+
+# -- comparing a tree with a structure ----------------------------------------------------------
+
+def describe(kind: NodeKind | None, data: Any, size: int) -> str:
+    """A node in words, for messages."""
+    if kind is None:
+        return "a leaf"
+    if kind.form == "none":
+        return "None"
+    if kind.form in ("dict", "ordered_dict"):
+        return f"{_article(kind.cls.__name__)} with keys {list(data)!r}"
+    if kind.form == "default_dict":
+        return f"a defaultdict of {data[0]!r} with keys {list(data[1])!r}"
+    if kind.form in ("list", "tuple"):
+        return f"a {kind.form} of length {size}"
+    if data is None or data == ():
+        return f"a {kind.cls.__name__} of {size} children"
+    return f"a {kind.cls.__name__} of {size} children with static data {data!r}"
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def _short(value: Any, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[:limit - 3] + "..."
+
+
+_NONE_REMEDY = (" None is a node without leaves; pass is_leaf=lambda x: x is None, where the "
+                "function takes it, to treat None as a leaf.")
+
+
+def open_node(treedef: PyTreeDef, tree: Any) -> tuple[NodeKind, list]:
+    """The children of `tree`, whose outermost node must be that of `treedef`, else TreeMismatch."""
+    wanted, kind = treedef._kind, kind_of(type(tree))
+    size = len(treedef._children)
+    if kind is None:
+        remedy = _NONE_REMEDY if wanted is not None and wanted.form == "none" else ""
+        raise TreeMismatch(f"expected {describe(wanted, treedef._data, size)}, got "
+                           f"{_short(tree)} of type {type(tree).__name__}.{remedy}")
+    children, data = kind.flatten(tree)
+    children = list(children)
+    if kind is not wanted or len(children) != size or not bool(data == treedef._data):
+        remedy = _NONE_REMEDY if "none" in (kind.form, wanted and wanted.form) else ""
+        raise TreeMismatch(f"expected {describe(wanted, treedef._data, size)}, got "
+                           f"{describe(kind, data, len(children))}."
+                           f"{_key_difference(treedef, kind, data)}{remedy}")
+    return kind, children
+
+
+def _key_difference(treedef: PyTreeDef, kind: NodeKind, data: Any) -> str:
+    if treedef._kind is not kind or kind.form not in ("dict", "ordered_dict"):
+        return ""
+    missing = [key for key in treedef._data if key not in data]
+    extra = [key for key in data if key not in treedef._data]
+    parts = ([f"missing: {', '.join(map(repr, missing))}"] if missing else []) + (
+        [f"unexpected: {', '.join(map(repr, extra))}"] if extra else [])
+    return f" ({'; '.join(parts)}.)" if parts else " (The order of the keys differs.)"
+
+
+def flatten_up_to(treedef: PyTreeDef, tree: Any, out: list) -> None:
+    """Append to `out` the subtrees of `tree` at the leaves of `treedef`, or raise TreeMismatch."""
+    if treedef._kind is None:
+        out.append(tree)
+        return
+    kind, children = open_node(treedef, tree)
+    for i, child in enumerate(children):
+        try:
+            flatten_up_to(treedef._children[i], child, out)
+        except TreeMismatch as error:
+            error.path.insert(0, kind.keys(tree)[i])
+            raise
+
+
+forget_structures()
+ON_CHANGE.append(forget_structures)
