@@ -1,0 +1,144 @@
+"""Flags: read from `NUMJET_…` environment variables, set with `config.update`, or for a block
+of code with a context manager.
+
+Every layer may read them. A flag that changes what tracing produces is `traced=True`: its value
+is part of every compilation key (see `trace_key`), so switching it never reuses a stale program.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+_UNSET: Any = object()
+FLAGS: dict[str, Flag] = {}
+
+
+class Flag:
+    """One setting: a process-wide value and, over it, a value for the current context."""
+
+    __slots__ = ("name", "kind", "doc", "traced", "choices", "_global", "_local", "_hooks")
+
+    def __init__(self, name: str, default: Any, kind: type, doc: str, traced: bool = False,
+                 choices: tuple = ()) -> None:
+        self.name, self.kind, self.doc, self.traced = name, kind, doc, traced
+        self.choices = choices
+        self._global = default
+        self._local: ContextVar = ContextVar(f"numjet.{name}", default=_UNSET)
+        self._hooks: list = []
+        raw = os.environ.get(f"NUMJET_{name.upper()}")
+        if raw is not None:
+            self._global = self._parse(raw)
+        FLAGS[name] = self
+
+    def _parse(self, raw: str) -> Any:
+        if self.kind is bool:
+            lowered = raw.strip().lower()
+            if lowered in ("1", "true", "yes", "on"):
+                return True
+            if lowered in ("0", "false", "no", "off", ""):
+                return False
+            raise ValueError(f"NUMJET_{self.name.upper()}={raw!r}: expected 1 or 0.")
+        try:
+            return self._check(self.kind(raw))
+        except ValueError as error:
+            raise ValueError(f"NUMJET_{self.name.upper()}={raw!r}: {error}") from None
+
+    def _check(self, value: Any) -> Any:
+        if self.choices and value not in self.choices:
+            raise ValueError(f"config flag {self.name!r} takes one of {self.choices}, got {value!r}.")
+        if value is not None and self.kind in (bool, int) and not isinstance(value, int):
+            raise TypeError(f"config flag {self.name!r} takes {self.kind.__name__}, got {value!r}.")
+        return self.kind(value) if value is not None and self.kind is bool else value
+
+    @property
+    def value(self) -> Any:
+        local = self._local.get()
+        return self._global if local is _UNSET else local
+
+    def set(self, value: Any) -> None:
+        """Set the process-wide value."""
+        self._global = self._check(value)
+        for hook in self._hooks:
+            hook(self._global)
+
+    def on_change(self, hook: Any) -> None:
+        """Call `hook(value)` whenever the process-wide value is set."""
+        self._hooks.append(hook)
+
+    @contextlib.contextmanager
+    def __call__(self, value: Any = True) -> Iterator[None]:
+        token = self._local.set(self._check(value))
+        try:
+            yield
+        finally:
+            self._local.reset(token)
+
+    def __repr__(self) -> str:
+        return f"Flag({self.name}={self.value!r})"
+
+
+enable_x64 = Flag("enable_x64", False, bool, "64-bit types by default", traced=True)
+disable_jit = Flag("disable_jit", False, bool, "run jitted functions operation by operation")
+check_ir = Flag("check_ir", False, bool, "verify every IR after every pass")
+debug_nans = Flag("debug_nans", False, bool, "raise where a NaN first appears")
+debug_infs = Flag("debug_infs", False, bool, "raise where an infinity first appears")
+check_tracer_leaks = Flag("check_tracer_leaks", False, bool, "fail when a tracer outlives its trace")
+log_compiles = Flag("log_compiles", False, bool, "log each compilation with its time")
+num_cpu_devices = Flag("num_cpu_devices", 1, int, "virtual devices of the CPU backend")
+num_threads = Flag("num_threads", 0, int, "threads of the native pool; 0 means one a core")
+default_matmul_precision = Flag("default_matmul_precision", None, str, "precision of products")
+numpy_dtype_promotion = Flag("numpy_dtype_promotion", "standard", str, "standard or strict",
+                             traced=True, choices=("standard", "strict"))
+numpy_rank_promotion = Flag("numpy_rank_promotion", "allow", str, "allow, warn or raise",
+                            traced=True, choices=("allow", "warn", "raise"))
+disk_cache = Flag("disk_cache", True, bool, "keep compiled objects on disk")
+cache_bytes = Flag("cache_bytes", 1 << 30, int, "bound of the disk cache in bytes")
+async_dispatch = Flag("async_dispatch", True, bool, "hand long calls to a background thread")
+threefry_partitionable = Flag("threefry_partitionable", True, bool, "splittable bits by position",
+                              traced=True)
+
+_TRACED = tuple(flag for flag in FLAGS.values() if flag.traced)
+
+
+def trace_key() -> tuple:
+    """The values of the flags that change what tracing produces, for compilation keys."""
+    return tuple([flag.value for flag in _TRACED])
+
+
+def _flag(name: str) -> Flag:
+    short = name.removeprefix("jax_").removeprefix("numjet_")
+    try:
+        return FLAGS[short]
+    except KeyError:
+        known = ", ".join(sorted(FLAGS))
+        raise AttributeError(f"config has no flag {name!r}. Known flags: {known}.") from None
+
+
+class Config:
+    """The public `numjet.config`: `config.update(name, value)`, `config.enable_x64` (the value)."""
+
+    def update(self, name: str, value: Any) -> None:
+        """Set flag `name` (with or without the prefix `jax_`) for the whole process."""
+        _flag(name).set(value)
+
+    def read(self, name: str) -> Any:
+        """The current value of flag `name`."""
+        return _flag(name).value
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _flag(name).value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _flag(name).set(value)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return {name: flag.value for name, flag in FLAGS.items()}
+
+
+config = Config()

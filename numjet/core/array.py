@@ -1,0 +1,331 @@
+"""The immutable Array: one buffer (or one value still being computed), with NumPy's face.
+
+`Array` is the public type: concrete arrays (`ArrayImpl`) and tracers are instances of it. Its operators
+and NumPy methods are installed by the `numpy` layer through `install_methods`; everything else lives here.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.avals import ShapedArray
+
+
+class Array:
+    """An immutable n-dimensional array. Make one with `numjet.numpy.array`, not by calling this."""
+
+    __slots__ = ("__weakref__",)
+    # NumPy then leaves mixed operators to us instead of looping over our elements.
+    __array_priority__ = 100
+    aval: ShapedArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.aval.nbytes
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise TypeError("len() of an array without dimensions.")
+        return self.aval.shape[0]
+
+    def __iter__(self) -> Iterator:
+        if not self.aval.shape:
+            raise TypeError("Cannot iterate over an array without dimensions.")
+        return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError("Arrays are immutable, so x[index] = value is not possible. Write "
+                        "x = x.at[index].set(value) (also .add, .multiply, .min, .max, .apply, .get).")
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+
+
+class ArrayImpl(Array):
+    """A concrete Array. `_value` is an ndarray of the physical dtype; while the computation that makes it
+    is pending the slot is empty and the first read waits for it."""
+
+    __slots__ = ("aval", "_value", "_pending", "_sharding")
+
+    def __init__(self, value: np.ndarray, aval: ShapedArray) -> None:
+        self._value = value
+        self.aval = aval
+
+    @classmethod
+    def from_pending(cls, pending: Any, aval: ShapedArray) -> ArrayImpl:
+        """An Array whose value is `pending.result()`, asked for at the first read."""
+        self = object.__new__(cls)
+        self.aval = aval
+        self._pending = pending
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when a slot is empty or the attribute does not exist.
+        if name == "_value":
+            pending = self._pending
+            if pending is None:
+                raise RuntimeError(f"Array {self.aval.str_short()} has been deleted: its buffer was donated "
+                                   "(donate_argnums) or .delete() was called. Use the function's result "
+                                   "instead of the donated argument.")
+            value = pending.result()
+            self._value = value
+            return value
+        if name == "_pending" or name == "_sharding":
+            return None
+        raise AttributeError(f"Array has no attribute {name!r}")
+
+    # ---------------------------------------------------------------- values out
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        if type(self.aval.dtype) is dtypes.KeyDType:
+            raise TypeError("PRNG keys have no NumPy form. Use random.key_data(key) for the bits.")
+        value = self._value
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            return value.astype(dtype)
+        if copy:
+            return value.copy()
+        if value.flags.writeable:
+            value = value.view()
+            value.flags.writeable = False
+        return value
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self.__array__())
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        value = self._value
+        if not value.flags.writeable:
+            # NumPy refuses to export read-only memory; the contract of immutability is documented instead.
+            value = _writable_alias(value)
+        return value.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._value.__dlpack_device__()
+
+    def __bool__(self) -> bool:
+        if self.aval.size != 1:
+            raise ValueError("The truth value of an array with more than one element is ambiguous. Use "
+                             "jnp.any(x) or jnp.all(x).")
+        return bool(self._value.reshape(()))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.aval.shape or self.aval.dtype.kind not in "iub":
+            raise TypeError("Only integer arrays without dimensions can be used as an index, got "
+                            f"{self.aval.str_short()}.")
+        return self._value.__index__()
+
+    def _scalar(self, kind: str) -> Any:
+        if self.aval.ndim:
+            raise TypeError(f"Only arrays without dimensions can be converted to {kind}, got "
+                            f"{self.aval.str_short()}.")
+        return self._value[()]
+
+    def item(self, *args: int) -> Any:
+        """The element as a Python scalar; `args` index into larger arrays."""
+        return self._value.item(*args)
+
+    def tolist(self) -> Any:
+        """Nested lists of Python scalars."""
+        return self._value.tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        return self._value.tobytes(order)
+
+    def __hash__(self) -> int:
+        raise TypeError("Arrays are not hashable. As a dict key or static argument use a Python value, "
+                        "such as x.item() or a tuple.")
+
+    def __repr__(self) -> str:
+        if type(self.aval.dtype) is dtypes.KeyDType:
+            words = self._value.view(np.uint32).reshape(self.aval.shape + (2,))
+            return f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n{words}"
+        weak = ", weak_type=True" if self.aval.weak_type else ""
+        prefix = "Array("
+        if self.aval.size == 0:
+            body = f"[], shape={self.aval.shape}"
+        else:
+            body = np.array2string(self._value, prefix=prefix, separator=", ")
+        return f"{prefix}{body}, dtype={self.aval.dtype.name}{weak})"
+
+    def __str__(self) -> str:
+        if type(self.aval.dtype) is dtypes.KeyDType:
+            return repr(self)
+        return str(self._value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._value[()] if not self.aval.ndim else self, spec) if spec else str(self)
+
+    def __reduce__(self) -> tuple:
+        value = self._value
+        return _restore, (np.ascontiguousarray(value).reshape(value.shape), self.aval)
+
+    def __copy__(self) -> ArrayImpl:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> ArrayImpl:
+        return ArrayImpl(self._value.copy(), self.aval)
+
+    # ---------------------------------------------------------------- life of the buffer
+    def block_until_ready(self) -> ArrayImpl:
+        """Wait for the value; errors of the computation surface here."""
+        self._value  # noqa: B018 - reading waits
+        return self
+
+    def is_ready(self) -> bool:
+        """Whether the value is there."""
+        pending = self._pending
+        return pending is None or pending.done()
+
+    def copy_to_host_async(self) -> None:
+        """The CPU's memory is the host's: nothing to copy."""
+
+    def delete(self) -> None:
+        """Give the buffer back; later reads raise RuntimeError."""
+        self._value  # noqa: B018
+        self._pending = None
+        del self._value
+
+    def is_deleted(self) -> bool:
+        try:
+            object.__getattribute__(self, "_value")
+        except AttributeError:
+            return self._pending is None
+        return False
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the first element."""
+        return self._value.ctypes.data
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return self._sharding is None or self._sharding.is_fully_replicated
+
+    @property
+    def committed(self) -> bool:
+        return self._sharding is not None
+
+
+def _writable_alias(value: np.ndarray) -> np.ndarray:
+    owner = value
+    while isinstance(owner.base, np.ndarray) and not owner.flags.writeable:
+        owner = owner.base
+    if owner.flags.writeable:
+        return np.ndarray(value.shape, value.dtype, owner, value.ctypes.data - owner.ctypes.data, value.strides)
+    return value.copy()
+
+
+def _restore(value: np.ndarray, aval: ShapedArray) -> ArrayImpl:
+    return ArrayImpl(value, aval)
+
+
+def install_methods(table: dict[str, Any]) -> None:
+    """Give every Array the operators and NumPy methods in `table` (called once, by the numpy layer)."""
+    for name, value in table.items():
+        setattr(Array, name, value)
+
+
+# ------------------------------------------------------------------ values in
+def _from_bool(x: bool) -> ArrayImpl:
+    return ArrayImpl(np.asarray(x), ShapedArray((), dtypes.bool_))
+
+
+def _from_int(x: int) -> ArrayImpl:
+    dtype = dtypes.canonical(dtypes.int64)
+    try:
+        return ArrayImpl(np.asarray(x, dtype), ShapedArray((), dtype, True))
+    except OverflowError:
+        raise OverflowError(f"Python integer {x} does not fit {dtype}. Turn on 64 bits with "
+                            "numjet.config.update('enable_x64', True), or pass an unsigned array.") from None
+
+
+def _from_float(x: float) -> ArrayImpl:
+    dtype = dtypes.canonical(dtypes.float64)
+    return ArrayImpl(np.asarray(x, dtype), ShapedArray((), dtype, True))
+
+
+def _from_complex(x: complex) -> ArrayImpl:
+    dtype = dtypes.canonical(dtypes.complex128)
+    return ArrayImpl(np.asarray(x, dtype), ShapedArray((), dtype, True))
+
+
+def _from_numpy(x: Any) -> ArrayImpl:
+    value = np.asarray(x)
+    dtype = dtypes.canonical(value.dtype)
+    if value.dtype is not dtype and value.dtype != dtype:
+        value = value.astype(dtype)
+    elif dtype not in dtypes.SHORT_NAMES:
+        dtypes.check_supported(dtype)
+    return ArrayImpl(value, ShapedArray(value.shape, dtype))
+
+
+_CONVERTERS: dict[type, Callable[[Any], ArrayImpl]] = {
+    bool: _from_bool, int: _from_int, float: _from_float, complex: _from_complex, np.ndarray: _from_numpy,
+}
+
+
+def as_array(x: Any) -> Any:
+    """`x` as an Array (or tracer, unchanged): NumPy arrays without a copy, Python scalars weakly typed.
+
+    Raises TypeError for anything else; lists and tuples are not accepted, as in NumPy's `asarray`
+    they would hide slow conversions. Use `numjet.numpy.array` for those.
+    """
+    convert = _CONVERTERS.get(type(x))
+    if convert is not None:
+        return convert(x)
+    if isinstance(x, Array):
+        return x
+    if isinstance(x, np.generic | np.ndarray):
+        return _from_numpy(x)
+    for method in ("__numjet_array__", "__jax_array__"):
+        if hasattr(x, method):
+            return as_array(getattr(x, method)())
+    for kind in (bool, int, float, complex):
+        if isinstance(x, kind):
+            return _CONVERTERS[kind](kind(x))
+    raise TypeError(f"Expected an array or a scalar, got {x!r} of type {type(x).__name__}. Lists and tuples "
+                    "must be converted with numjet.numpy.array first; other containers are pytrees.")
+
+
+def is_arraylike(x: Any) -> bool:
+    """Whether `as_array` accepts `x`."""
+    return isinstance(x, Array | np.generic | np.ndarray | bool | int | float | complex) or hasattr(
+        x, "__numjet_array__") or hasattr(x, "__jax_array__")

@@ -1,0 +1,90 @@
+"""Concrete evaluation of one primitive: NumPy at once, nothing compiled.
+
+`core.trace` calls it for the outermost trace. Primitives with an `evaluate` rule (jit, loops)
+take over themselves.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.base import config, errors
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.primitive import Primitive
+
+# NumPy keeps its floating-point error mode in a context variable. Setting that directly costs a tenth of
+# entering np.errstate for each operation; where the private name is gone, np.errstate does the same.
+try:
+    from numpy._core._ufunc_config import _extobj_contextvar, _make_extobj
+
+    _QUIET = _make_extobj(all="ignore")
+    _enter = _extobj_contextvar.set
+    _leave = _extobj_contextvar.reset
+except ImportError:
+    def _enter(_: Any) -> Any:
+        state = np.errstate(all="ignore")
+        state.__enter__()
+        return state
+
+    def _leave(state: Any) -> None:
+        state.__exit__(None, None, None)
+
+    _QUIET = None
+
+
+def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
+    """Run `primitive` on concrete arrays and return Array(s)."""
+    if primitive.evaluate is not None:
+        return primitive.evaluate(*args, **params)
+    values, avals = [], []
+    for x in args:
+        if type(x) is not ArrayImpl:
+            x = _concrete(primitive, x)
+        values.append(x._value)
+        avals.append(x.aval)
+    out_avals = primitive.out_avals(tuple(avals), params)
+    token = _enter(_QUIET)
+    try:
+        out = primitive.reference(*values, **params)  # type: ignore[misc]
+    finally:
+        _leave(token)
+    if primitive.multiple_results:
+        return [_wrap(primitive, value, aval) for value, aval in zip(out, out_avals, strict=True)]
+    return _wrap(primitive, out, out_avals)
+
+
+def _wrap(primitive: Primitive, value: Any, aval: ShapedArray) -> ArrayImpl:
+    if type(value) is not np.ndarray:
+        value = np.asarray(value)
+    dtype = aval.dtype
+    if value.dtype is not dtype and value.dtype != dtype:
+        value = value.astype(dtypes.physical(dtype))
+    if value.shape != aval.shape:
+        raise errors.InternalError(f"{primitive.name}: reference gave shape {value.shape}, the abstract rule "
+                                   f"{aval.shape}.")
+    if config.debug_nans.value or config.debug_infs.value:
+        check_finite(primitive.name, value)
+    return ArrayImpl(value, aval)
+
+
+def check_finite(name: str, value: np.ndarray) -> None:
+    """Raise FloatingPointError for a NaN (debug_nans) or an infinity (debug_infs)."""
+    if value.dtype.kind not in "fc":
+        return
+    if config.debug_nans.value and np.isnan(value).any():
+        raise FloatingPointError(f"{name} produced a NaN (debug_nans is on).")
+    if config.debug_infs.value and np.isinf(value).any():
+        raise FloatingPointError(f"{name} produced an infinity (debug_infs is on).")
+
+
+def _concrete(primitive: Primitive, x: Any) -> ArrayImpl:
+    if isinstance(x, Array):
+        origin = x.origin()  # type: ignore[attr-defined]
+        raise errors.UnexpectedTracerError(
+            f"{primitive.name}: a traced value ({x.aval.str_short()}) was used after the function it belongs "
+            f"to had returned. {origin}{' ' if origin else ''}It leaked through a side effect (a global, an "
+            "attribute, a list). Return it from the function instead.")
+    return as_array(x)

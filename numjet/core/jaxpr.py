@@ -1,0 +1,175 @@
+"""Jaxprs: programs in administrative normal form, and their evaluation.
+
+Built by `transforms.stage`, rewritten by the transformations, compiled by the backends, printed by
+`core.jaxpr_print` and checked by `core.jaxpr_check`. A jaxpr is not changed after it is built.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from numjet.core.avals import ShapedArray
+from numjet.core.primitive import NO_EFFECTS, Primitive
+
+
+class Var:
+    """A name bound once. Identity is the variable."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var({id(self) % 9973}):{self.aval.str_short()}"
+
+
+class Literal:
+    """A constant without dimensions, written in place. `value` is an Array."""
+
+    __slots__ = ("value", "aval")
+
+    def __init__(self, value: Any, aval: ShapedArray) -> None:
+        self.value, self.aval = value, aval
+
+    @property
+    def val(self) -> Any:
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"{self.value}:{self.aval.str_short()}"
+
+
+Atom = Var | Literal
+
+
+class Eqn:
+    """`outvars = primitive[params] invars`."""
+
+    __slots__ = ("invars", "outvars", "primitive", "params", "effects", "source")
+
+    def __init__(self, invars: Sequence[Atom], outvars: Sequence[Var], primitive: Primitive, params: dict,
+                 effects: frozenset = NO_EFFECTS, source: Any = None) -> None:
+        self.invars, self.outvars, self.primitive = invars, outvars, primitive
+        self.params, self.effects, self.source = params, effects, source
+
+    @property
+    def inputs(self) -> Sequence[Atom]:
+        return self.invars
+
+    @property
+    def outputs(self) -> Sequence[Var]:
+        return self.outvars
+
+    def replace(self, **changes: Any) -> Eqn:
+        fields = {name: getattr(self, name) for name in self.__slots__} | changes
+        return Eqn(**fields)
+
+    def __repr__(self) -> str:
+        return f"{self.outvars} = {self.primitive.name} {self.invars}"
+
+
+class Jaxpr:
+    """A function of `constvars` and `invars`: `eqns` in order, then `outvars`."""
+
+    __slots__ = ("constvars", "invars", "eqns", "outvars", "effects", "debug", "cache", "__weakref__")
+
+    def __init__(self, constvars: Sequence[Var], invars: Sequence[Var], eqns: Sequence[Eqn],
+                 outvars: Sequence[Atom], effects: frozenset | None = None, debug: Any = None) -> None:
+        self.constvars, self.invars = list(constvars), list(invars)
+        self.eqns, self.outvars = list(eqns), list(outvars)
+        self.effects = join_effects(self.eqns) if effects is None else effects
+        self.debug = debug
+        self.cache: dict = {}  # derived jaxprs (jvp, batched, ...), kept as long as this one lives
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        fields = {name: getattr(self, name)
+                  for name in ("constvars", "invars", "eqns", "outvars", "effects", "debug")} | changes
+        return Jaxpr(**fields)
+
+    def __repr__(self) -> str:
+        return printer(self)
+
+    def pretty_print(self, **_: Any) -> str:
+        return printer(self)
+
+
+class ClosedJaxpr:
+    """A jaxpr with values for its constvars."""
+
+    __slots__ = ("jaxpr", "consts", "__weakref__")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None:
+        self.jaxpr, self.consts = jaxpr, list(consts)
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.jaxpr.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.jaxpr.outvars]
+
+    @property
+    def eqns(self) -> list[Eqn]:
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> frozenset:
+        return self.jaxpr.effects
+
+    @property
+    def cache(self) -> dict:
+        return self.jaxpr.cache
+
+    def __repr__(self) -> str:
+        return printer(self.jaxpr)
+
+    def pretty_print(self, **_: Any) -> str:
+        return printer(self.jaxpr)
+
+
+def printer(jaxpr: Jaxpr) -> str:
+    """The text of a jaxpr; `core.jaxpr_print` installs the real one."""
+    raise NotImplementedError("numjet.core.jaxpr_print is not loaded.")
+
+
+def join_effects(eqns: Iterable[Eqn]) -> frozenset:
+    effects = NO_EFFECTS
+    for eqn in eqns:
+        if eqn.effects:
+            effects = effects | eqn.effects
+    return effects
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Run `jaxpr` by binding each equation under the current trace."""
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    for eqn in jaxpr.eqns:
+        values = [v.value if type(v) is Literal else env[v] for v in eqn.invars]  # type: ignore[index]
+        out = eqn.primitive.bind(*values, **eqn.params)
+        if eqn.primitive.multiple_results:
+            env.update(zip(eqn.outvars, out, strict=True))
+        else:
+            env[eqn.outvars[0]] = out
+    return [v.value if type(v) is Literal else env[v] for v in jaxpr.outvars]  # type: ignore[index]
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Any:
+    """A function of flat arguments that evaluates `closed`; returns a list."""
+
+    def fun(*args: Any) -> list[Any]:
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+    return fun
+
+
+def subjaxprs(params: dict) -> Iterable[Jaxpr]:
+    """Every jaxpr that stands in an equation's params."""
+    for value in params.values():
+        for item in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item.jaxpr
+            elif isinstance(item, Jaxpr):
+                yield item

@@ -1,0 +1,121 @@
+"""The Primitive record: everything the system knows about one operation, in one place.
+
+`ops` builds them, the transformations and backends read them. A record with a hole is refused
+when it is built, so nothing fails later because a rule was forgotten.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numjet.core import lowering as low
+from numjet.core.avals import ShapedArray
+
+REGISTRY: dict[str, Primitive] = {}
+NO_EFFECTS: frozenset = frozenset()
+
+
+class Zero:
+    """A tangent or cotangent known to be zero; never materialized. `aval` is its own aval."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval.str_short()})"
+
+
+class Linear:
+    """Stands for an operand that a transpose rule is linear in: only its aval is known."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Linear({self.aval.str_short()})"
+
+
+_LOWERINGS = (low.Pointwise, low.Reduce, low.Kernel, low.Region, low.Expand, low.Host)
+
+
+class Primitive:
+    """One operation: its name, meaning and rules.
+
+    abstract(*avals, **params) -> aval, or a list of avals when `multiple_results`
+    reference(*ndarrays, **params) -> ndarray(s): the executable specification, used eagerly
+    evaluate(*arrays, **params) -> array(s): instead of `reference` where eager evaluation is more
+        than one NumPy call (control flow, jit)
+    jvp(primals, tangents, **params) -> (out, tangent): zero tangents are `Zero`
+    transpose(ct, *args, **params) -> [cotangent or None]: linear args are `Linear`; required if linear
+    batch(axis, args, dims, **params) -> (out, dim): dim None is "not mapped"
+    loops: a lowering record; hlo: StableHLO lowering
+    partial_eval(trace, args, params) -> outs: how an equation with unknown inputs is recorded, where it
+        can be split
+    stage(trace, args, params) -> outs: how it is recorded, where its params hold functions to be traced first
+    effects: a set, or a function of the params that gives one
+    """
+
+    __slots__ = ("name", "abstract", "reference", "evaluate", "jvp", "transpose", "batch", "loops", "hlo",
+                 "linear", "elementwise", "effects", "multiple_results", "partial_eval", "higher_order",
+                 "differentiable", "collective", "stage", "_abstract_cache")
+
+    def __init__(self, name: str, *, abstract: Callable, reference: Callable | None = None,
+                 evaluate: Callable | None = None, jvp: Callable | None = None,
+                 transpose: Callable | None = None, batch: Callable, loops: Any,
+                 hlo: Any = None, linear: bool = False, elementwise: bool = False,
+                 effects: frozenset | Callable = NO_EFFECTS, multiple_results: bool = False,
+                 partial_eval: Callable | None = None, higher_order: bool = False,
+                 differentiable: bool = True, collective: bool = False,
+                 stage: Callable | None = None) -> None:
+        if name in REGISTRY:
+            raise ValueError(f"primitive {name!r} is registered twice.")
+        if reference is None and evaluate is None:
+            raise ValueError(f"primitive {name!r} has neither reference nor evaluate.")
+        if jvp is None and differentiable:
+            raise ValueError(f"primitive {name!r} has no jvp rule; pass differentiable=False if its "
+                             "outputs carry no tangents.")
+        if linear and transpose is None:
+            raise ValueError(f"primitive {name!r} is linear but has no transpose rule.")
+        if not isinstance(loops, _LOWERINGS):
+            raise ValueError(f"primitive {name!r} has no lowering record (see core/lowering.py).")
+        self.name, self.abstract, self.reference, self.evaluate = name, abstract, reference, evaluate
+        self.jvp, self.transpose, self.batch = jvp, transpose, batch
+        self.loops, self.hlo, self.linear, self.elementwise = loops, hlo, linear, elementwise
+        self.effects, self.multiple_results = effects, multiple_results
+        self.partial_eval, self.higher_order = partial_eval, higher_order
+        self.differentiable, self.collective, self.stage = differentiable, collective, stage
+        self._abstract_cache: dict = {}
+        REGISTRY[name] = self
+
+    def out_avals(self, avals: tuple, params: dict) -> Any:
+        """`abstract`, remembered. For one result an aval, else a list."""
+        if self.higher_order:
+            return self.abstract(*avals, **params)
+        key = (avals, tuple(params.items())) if params else avals
+        found = self._abstract_cache.get(key)
+        if found is None:
+            found = self.abstract(*avals, **params)
+            self._abstract_cache[key] = found
+        return found
+
+    def effects_of(self, params: dict) -> frozenset:
+        effects = self.effects
+        return effects if type(effects) is frozenset else effects(**params)
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Run this operation on `args` under the current trace."""
+        raise NotImplementedError("numjet.core.trace installs bind.")
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple:
+        return _by_name, (self.name,)
+
+
+def _by_name(name: str) -> Primitive:
+    return REGISTRY[name]

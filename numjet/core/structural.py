@@ -1,0 +1,308 @@
+"""The few primitives that the transformations themselves bind.
+
+Broadcast, transpose, conversion, sum (the transpose of broadcast), zeros and the sum of cotangents. All
+other primitives live in `ops`. Functions here take Arrays or tracers and accept no Python sequences.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import Pointwise, Reduce, elementwise_loops
+from numjet.core.primitive import Linear, Primitive, Zero
+
+
+# ------------------------------------------------------------------ zeros and instantiation
+def zeros(aval: ShapedArray) -> Any:
+    """An array of zeros of `aval` (float0 for tangents of integers)."""
+    if aval.dtype == dtypes.float0:
+        return ArrayImpl(np.zeros(aval.shape, dtypes.float0), aval)
+    return full(aval.shape, 0, aval.dtype, aval.weak_type)
+
+
+def full(shape: tuple[int, ...], value: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """An array of `shape` filled with the Python scalar `value`."""
+    scalar = ArrayImpl(np.asarray(value, dtypes.physical(dtype)), ShapedArray((), dtype, weak_type))
+    return broadcast_in_dim(scalar, shape, ()) if shape else scalar
+
+
+def instantiate(x: Any) -> Any:
+    """`x`, with a symbolic zero made an array."""
+    return zeros(x.aval) if type(x) is Zero else x
+
+
+# ------------------------------------------------------------------ broadcast_in_dim
+def _broadcast_abstract(x: ShapedArray, *, shape: tuple, broadcast_dimensions: tuple) -> ShapedArray:
+    if len(broadcast_dimensions) != x.ndim:
+        raise TypeError(f"broadcast_in_dim: operand {x.str_short()} has {x.ndim} axes, but broadcast_dimensions "
+                        f"{broadcast_dimensions} names {len(broadcast_dimensions)}. Name one output axis for "
+                        "each operand axis.")
+    if list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):
+        raise TypeError(f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must increase strictly.")
+    for axis, dim in enumerate(broadcast_dimensions):
+        if not 0 <= dim < len(shape) or x.shape[axis] not in (1, shape[dim]):
+            raise TypeError(f"broadcast_in_dim: operand axis {axis} of {x.str_short()} cannot become axis {dim} "
+                            f"of shape {shape}: sizes must be equal, or the operand's 1.")
+    return ShapedArray(shape, x.dtype, x.weak_type)
+
+
+def _broadcast_reference(x: np.ndarray, *, shape: tuple, broadcast_dimensions: tuple) -> np.ndarray:
+    expanded = [1] * len(shape)
+    for axis, dim in enumerate(broadcast_dimensions):
+        expanded[dim] = x.shape[axis]
+    return np.broadcast_to(x.reshape(expanded), shape)
+
+
+def _broadcast_loops(e: Any, index: list, x: Any, *, shape: tuple, broadcast_dimensions: tuple) -> Any:
+    return x(*[index[dim] if x.shape[axis] != 1 or shape[dim] == 1 else e.index_const(0)
+               for axis, dim in enumerate(broadcast_dimensions)])
+
+
+def _broadcast_transpose(ct: Any, x: Any, *, shape: tuple, broadcast_dimensions: tuple) -> list:
+    if type(x) is not Linear:
+        return [None]
+    aval = x.aval
+    kept = [dim for axis, dim in enumerate(broadcast_dimensions) if aval.shape[axis] == shape[dim]]
+    ct = reduce_sum(ct, tuple(d for d in range(len(shape)) if d not in kept))
+    axes = tuple(axis for axis, dim in enumerate(broadcast_dimensions) if dim in kept)
+    return [broadcast_in_dim(ct, aval.shape, axes) if ct.aval.ndim != aval.ndim else ct]
+
+
+def _broadcast_batch(axis: Any, args: tuple, dims: tuple, *, shape: tuple, broadcast_dimensions: tuple) -> tuple:
+    x = moveaxis(args[0], dims[0], 0)
+    out = broadcast_in_dim(x, (x.shape[0], *shape), (0, *[d + 1 for d in broadcast_dimensions]))
+    return out, 0
+
+
+broadcast_in_dim_p = Primitive(
+    "broadcast_in_dim", linear=True, abstract=_broadcast_abstract, reference=_broadcast_reference,
+    jvp=lambda primals, tangents, **p: (broadcast_in_dim_p.bind(*primals, **p),
+                                        linear_tangent(broadcast_in_dim_p, tangents[0], p)),
+    transpose=_broadcast_transpose, batch=_broadcast_batch, loops=Pointwise(_broadcast_loops))
+
+
+def broadcast_in_dim(x: Any, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
+    """`x` with axis i becoming axis `broadcast_dimensions[i]` of an array of `shape`; the rest repeats."""
+    if x.shape == shape and len(broadcast_dimensions) == len(shape):
+        return x
+    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=tuple(broadcast_dimensions))
+
+
+def linear_tangent(primitive: Primitive, tangent: Any, params: dict) -> Any:
+    """The tangent of a one-operand linear primitive: itself, applied to the tangent."""
+    if type(tangent) is Zero:
+        return Zero(primitive.out_avals((tangent.aval,), params))
+    if tangent.aval.dtype == dtypes.float0:
+        return Zero(primitive.out_avals((tangent.aval,), params))
+    return primitive.bind(tangent, **params)
+
+
+# ------------------------------------------------------------------ transpose
+def _transpose_abstract(x: ShapedArray, *, permutation: tuple) -> ShapedArray:
+    if sorted(permutation) != list(range(x.ndim)):
+        raise TypeError(f"transpose: permutation {permutation} must name each of the {x.ndim} axes of "
+                        f"{x.str_short()} once.")
+    return ShapedArray(tuple([x.shape[i] for i in permutation]), x.dtype, x.weak_type)
+
+
+def _inverse(permutation: tuple) -> tuple:
+    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
+
+
+def _transpose_loops(e: Any, index: list, x: Any, *, permutation: tuple) -> Any:
+    return x(*[index[i] for i in _inverse(permutation)])
+
+
+def _transpose_batch(axis: Any, args: tuple, dims: tuple, *, permutation: tuple) -> tuple:
+    (x,), (dim,) = args, dims
+    rest = [i + (i >= dim) for i in permutation]
+    return transpose(x, (dim, *rest)), 0
+
+
+transpose_p = Primitive(
+    "transpose", linear=True, abstract=_transpose_abstract,
+    reference=lambda x, *, permutation: x.transpose(permutation),
+    jvp=lambda primals, tangents, **p: (transpose_p.bind(*primals, **p),
+                                        linear_tangent(transpose_p, tangents[0], p)),
+    transpose=lambda ct, x, *, permutation: [transpose(ct, _inverse(permutation))],
+    batch=_transpose_batch, loops=Pointwise(_transpose_loops))
+
+
+def transpose(x: Any, permutation: tuple[int, ...]) -> Any:
+    """Permute axes: output axis i is input axis `permutation[i]`."""
+    permutation = tuple(permutation)
+    if permutation == tuple(range(len(permutation))) and len(permutation) == x.ndim:
+        return x
+    return transpose_p.bind(x, permutation=permutation)
+
+
+def moveaxis(x: Any, source: int, destination: int) -> Any:
+    """Move one axis; both counted from the front."""
+    if source == destination:
+        return x
+    order = [i for i in range(x.ndim) if i != source]
+    order.insert(destination, source)
+    return transpose(x, tuple(order))
+
+
+# ------------------------------------------------------------------ conversion
+def _convert_abstract(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> ShapedArray:
+    if type(x.dtype) is dtypes.KeyDType and new_dtype != x.dtype:
+        raise TypeError(f"convert_element_type: PRNG keys cannot become {new_dtype}. Take random.key_data(key).")
+    return ShapedArray(x.shape, new_dtype, weak_type)
+
+
+def _convert_reference(x: np.ndarray, *, new_dtype: Any, weak_type: bool) -> np.ndarray:
+    new_dtype = dtypes.physical(new_dtype)
+    if new_dtype in dtypes._INTEGER and dtypes.is_inexact(x.dtype):
+        return _to_integer(x, new_dtype)
+    if x.dtype.kind == "c" and not dtypes.is_complex(new_dtype):
+        x = x.real
+        if new_dtype == dtypes.bool_:
+            return x.astype(bool)
+    return x.astype(new_dtype)
+
+
+def _to_integer(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Float to integer: truncates, saturates, NaN gives 0."""
+    if x.dtype.kind == "c":
+        x = x.real
+    x = x.astype(np.float64)
+    info = np.iinfo(dtype)
+    inside = np.where(np.isnan(x), 0.0, np.clip(x, float(info.min), np.nextafter(float(info.max), 0)
+                                               if info.bits == 64 else float(info.max)))
+    out = inside.astype(dtype)
+    return np.where(x >= float(info.max), np.asarray(info.max, dtype), out)
+
+
+def _convert_loops(e: Any, x: Any, *, new_dtype: Any, weak_type: bool) -> Any:
+    return e.cast(x, dtypes.physical(new_dtype))
+
+
+def _convert_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
+    out = convert_element_type_p.bind(*primals, **params)
+    tangent = tangents[0]
+    if type(tangent) is Zero or not dtypes.is_inexact(params["new_dtype"]):
+        return out, Zero(out.aval.tangent())
+    return out, convert_element_type_p.bind(tangent, **params)
+
+
+def _convert_transpose(ct: Any, x: Any, *, new_dtype: Any, weak_type: bool) -> list:
+    aval = x.aval
+    if dtypes.is_complex(ct.aval.dtype) and not dtypes.is_complex(aval.dtype):
+        ct = convert(ct, dtypes.real_of(ct.aval.dtype))
+    return [convert(ct, aval.dtype, aval.weak_type)]
+
+
+convert_element_type_p = Primitive(
+    "convert_element_type", linear=True, elementwise=True, abstract=_convert_abstract,
+    reference=_convert_reference, jvp=_convert_jvp, transpose=_convert_transpose,
+    batch=lambda axis, args, dims, **p: (convert_element_type_p.bind(*args, **p), dims[0]),
+    loops=elementwise_loops(_convert_loops))
+
+
+def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """`x` as `dtype` (canonical already); nothing happens when it has it."""
+    aval = x.aval
+    if aval.dtype == dtype and aval.weak_type == weak_type:
+        return x
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
+
+
+# ------------------------------------------------------------------ reduce_sum
+def reduced_shape(name: str, x: ShapedArray, axes: tuple) -> tuple[int, ...]:
+    """`x.shape` without `axes`, which must be distinct and in range."""
+    if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
+        raise ValueError(f"{name}: axes {axes} must be distinct and within the {x.ndim} axes of {x.str_short()}.")
+    return tuple([n for i, n in enumerate(x.shape) if i not in axes])
+
+
+def batch_reduction(primitive: Primitive) -> Any:
+    """The batch rule of a reduction with params["axes"]."""
+
+    def rule(axis: Any, args: tuple, dims: tuple, *, axes: tuple, **params: Any) -> tuple:
+        (x,), (dim,) = args, dims
+        shifted = tuple([a + (a >= dim) for a in axes])
+        out = primitive.bind(x, axes=shifted, **params)
+        return out, dim - sum(a < dim for a in shifted)
+
+    return rule
+
+
+def _sum_reference(x: np.ndarray, *, axes: tuple) -> np.ndarray:
+    if x.dtype in (dtypes.bfloat16, dtypes.float16):
+        return np.add.reduce(x, axis=axes, dtype=np.float32).astype(x.dtype)
+    return np.add.reduce(x, axis=axes, dtype=x.dtype)
+
+
+def _sum_transpose(ct: Any, x: Any, *, axes: tuple) -> list:
+    kept = tuple([i for i in range(x.aval.ndim) if i not in axes])
+    return [broadcast_in_dim(ct, x.aval.shape, kept)]
+
+
+reduce_sum_p = Primitive(
+    "reduce_sum", linear=True,
+    abstract=lambda x, *, axes: ShapedArray(reduced_shape("reduce_sum", x, axes), x.dtype, x.weak_type),
+    reference=_sum_reference,
+    jvp=lambda primals, tangents, **p: (reduce_sum_p.bind(*primals, **p),
+                                        linear_tangent(reduce_sum_p, tangents[0], p)),
+    transpose=_sum_transpose,
+    batch=lambda *args, **params: batch_reduction(reduce_sum_p)(*args, **params),
+    loops=Reduce("add"))
+
+
+def reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
+    """Sum over `axes`; the dtype stays."""
+    return reduce_sum_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+# ------------------------------------------------------------------ add_any
+def _add_any_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
+    x, y = args
+    dx, dy = dims
+    if dx is None or dy is None:
+        size = axis.size
+        x, y = (broadcast_batch(a, size) if d is None else moveaxis(a, d, 0) for a, d in zip(args, dims, strict=True))
+        return add_any(x, y), 0
+    return add_any(x, moveaxis(y, dy, dx)), dx
+
+
+def broadcast_batch(x: Any, size: int) -> Any:
+    """`x` repeated along a new leading axis."""
+    return broadcast_in_dim(x, (size, *x.shape), tuple(range(1, x.ndim + 1)))
+
+
+def _add_any_jvp(primals: tuple, tangents: tuple) -> tuple:
+    return add_any_p.bind(*primals), add_tangents(*tangents)
+
+
+add_any_p = Primitive(
+    "add_any", linear=True, elementwise=True,
+    abstract=lambda x, y: x if x is y else ShapedArray(x.shape, x.dtype, x.weak_type and y.weak_type),
+    reference=lambda x, y: np.add(x, y), jvp=_add_any_jvp, transpose=lambda ct, x, y: [ct, ct],
+    batch=_add_any_batch, loops=elementwise_loops(lambda e, x, y: e.add(x, y)))
+
+
+def add_any(x: Any, y: Any) -> Any:
+    """The sum of two cotangents (or tangents) of the same aval."""
+    return add_any_p.bind(x, y)
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents, either of which may be a symbolic zero."""
+    if type(x) is Zero:
+        return y
+    if type(y) is Zero:
+        return x
+    if x.aval.dtype == dtypes.float0:
+        return x
+    return add_any(x, y)
+
+
+def as_value(x: Any) -> Any:
+    """`as_array` for rules: Arrays and tracers pass through."""
+    return x if isinstance(x, Array) else as_array(x)

@@ -1,0 +1,210 @@
+"""Traces and tracers: the one point, `bind`, through which every operation goes.
+
+There is one current trace, held in a context variable; a transformation makes a trace whose
+parent is the trace that was current, and runs the user's function under it. Rules run under the
+parent, so there is no stack to search. Concrete evaluation is the outermost trace.
+"""
+from __future__ import annotations
+
+import sys
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from numjet.base import errors
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.primitive import Primitive
+from numjet.core.evaluate import evaluate
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+_internal_code: dict[Any, bool] = {}
+
+
+class Source:
+    """The user's line that made an equation: file, line and function."""
+
+    __slots__ = ("code", "line")
+
+    def __init__(self, code: Any, line: int) -> None:
+        self.code, self.line = code, line
+
+    def __str__(self) -> str:
+        return f"{self.code.co_filename}:{self.line} ({self.code.co_name})"
+
+
+def user_source(depth: int = 2) -> Source | None:
+    """Where in the user's code we are: the innermost frame outside this package."""
+    frame = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        internal = _internal_code.get(code)
+        if internal is None:
+            name = code.co_filename
+            internal = _internal_code[code] = name.startswith(_PACKAGE) or name.startswith("<numjet")
+        if not internal:
+            return Source(code, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+class Trace:
+    """How operations behave while a transformation runs: `process` interprets one `bind`."""
+
+    parent: Trace | None = None
+    name = "trace"
+
+    def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        raise NotImplementedError(type(self).__name__)
+
+    def process_custom_jvp(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        return self.process(primitive, args, params)
+
+
+class EvalTrace(Trace):
+    """Concrete evaluation: NumPy, at once."""
+
+    __slots__ = ()
+    name = "evaluation"
+
+    def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        return evaluate(primitive, args, params)
+
+
+EVAL = EvalTrace()
+_current: ContextVar[Trace] = ContextVar("numjet.trace", default=EVAL)
+current_trace = _current.get
+
+
+class set_trace:  # noqa: N801 - a context manager read as a statement
+    """`with set_trace(trace):` makes it the current one."""
+
+    __slots__ = ("trace", "token")
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    def __enter__(self) -> Trace:
+        self.token = _current.set(self.trace)
+        return self.trace
+
+    def __exit__(self, *exc: Any) -> None:
+        _current.reset(self.token)
+
+
+def _bind(self: Primitive, *args: Any, **params: Any) -> Any:
+    return _current.get().process(self, args, params)
+
+
+Primitive.bind = _bind  # type: ignore[method-assign]
+
+
+class Tracer(Array):
+    """A value inside a transformation. Has an aval; operators bind like those of an Array."""
+
+    __slots__ = ("trace",)
+    trace: Any
+
+    @property
+    def aval(self) -> ShapedArray:
+        raise NotImplementedError
+
+    def concrete(self) -> Any:
+        """The concrete Array this tracer stands for, or None when only its aval is known."""
+        return None
+
+    def origin(self) -> str:
+        """A sentence saying where this value comes from, for error messages."""
+        return ""
+
+    def _need_concrete(self, error: type[Exception], what: str, remedy: str) -> Any:
+        value = self.concrete()
+        if value is None:
+            origin = self.origin()
+            raise error(f"{what}: the value is traced ({self.aval.str_short()}), so it is not known "
+                        f"while the function is traced. {origin}{' ' if origin else ''}{remedy}")
+        return value
+
+    def __bool__(self) -> bool:
+        return bool(self._need_concrete(
+            errors.TracerBoolConversionError, "Python needs True or False (if, while, and, or, not, assert)",
+            "Use lax.cond, lax.while_loop, jnp.where or jnp.logical_and on it, or mark the argument it "
+            "comes from as static with jit(..., static_argnums=…)."))
+
+    def __int__(self) -> int:
+        return int(self._need_concrete(errors.ConcretizationTypeError, "int() needs a concrete value", _STATIC))
+
+    def __float__(self) -> float:
+        return float(self._need_concrete(
+            errors.ConcretizationTypeError, "float() needs a concrete value", _STATIC))
+
+    def __complex__(self) -> complex:
+        return complex(self._need_concrete(
+            errors.ConcretizationTypeError, "complex() needs a concrete value", _STATIC))
+
+    def __index__(self) -> int:
+        return self._need_concrete(
+            errors.TracerIntegerConversionError,
+            "Python needs an integer (an index, a size, a shape, range())", _STATIC).__index__()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        value = self._need_concrete(
+            errors.TracerArrayConversionError, "NumPy was handed this array",
+            "Call the numjet.numpy function of the same name, or numjet.pure_callback for host code.")
+        return value.__array__(dtype, copy=copy)
+
+    def item(self, *args: int) -> Any:
+        return self._need_concrete(
+            errors.ConcretizationTypeError, ".item() needs a concrete value", _STATIC).item(*args)
+
+    def tolist(self) -> Any:
+        return self._need_concrete(
+            errors.ConcretizationTypeError, ".tolist() needs a concrete value", _STATIC).tolist()
+
+    def __hash__(self) -> int:
+        raise TypeError(f"Traced arrays are not hashable ({self.aval.str_short()}). As a dict key or a "
+                        "static argument pass a Python value instead.")
+
+    def block_until_ready(self) -> Tracer:
+        return self
+
+    def copy_to_host_async(self) -> None:
+        """Nothing to copy yet."""
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval.str_short()}>with<{type(self.trace).__name__}>"
+
+    def __format__(self, spec: str) -> str:
+        value = self.concrete()
+        return format(value, spec) if value is not None else repr(self)
+
+
+_STATIC = ("If it does not depend on array values, mark the argument as static with "
+           "jit(..., static_argnums=…), or compute it with NumPy from shapes.")
+
+
+def concrete_or_none(x: Any) -> Any:
+    """The Array behind `x` if its value is known now, else None."""
+    if isinstance(x, Tracer):
+        return x.concrete()
+    return as_array(x)
+
+
+def aval_of(x: Any) -> ShapedArray:
+    """The aval of an Array, tracer, NumPy array or Python scalar."""
+    if isinstance(x, Array):
+        return x.aval
+    return as_array(x).aval
+
+
+def leaked(tracer: Tracer, where: str) -> errors.UnexpectedTracerError:
+    """The error for a tracer that outlived its trace."""
+    origin = tracer.origin()
+    return errors.UnexpectedTracerError(
+        f"{where}: a traced value ({tracer.aval.str_short()}) was used after the function it belongs to "
+        f"had returned. {origin}{' ' if origin else ''}It leaked through a side effect (a global, an "
+        "attribute, a list). Return it from the function instead.")
+
+
+__all__ = ["EVAL", "ArrayImpl", "EvalTrace", "Source", "Trace", "Tracer", "aval_of", "concrete_or_none",
+           "current_trace", "leaked", "set_trace", "user_source"]

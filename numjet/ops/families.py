@@ -1,0 +1,166 @@
+"""Constructors for families of primitives, so that a record like `sin_p` is six lines.
+
+Used by the other files of `ops`. The rules made here: elementwise operations take operands of one shape
+and dtype, where operands without dimensions stand for every element.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import elementwise_loops
+from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.structural import (
+    add_tangents,
+    broadcast_in_dim,
+    moveaxis,
+    reduce_sum,
+)
+
+FLOATING = "floating"  # real and complex
+REAL_FLOATING = "real floating"
+NUMERIC = "numeric"
+REAL = "real"
+INTEGRAL = "integral"
+INTEGRAL_OR_BOOL = "integral or boolean"
+ANY = "any"
+
+_ACCEPTS: dict[str, Callable[[Any], bool]] = {
+    FLOATING: dtypes.is_inexact,
+    REAL_FLOATING: dtypes.is_floating,
+    NUMERIC: lambda d: dtypes.is_inexact(d) or dtypes.is_integer(d),
+    REAL: lambda d: dtypes.is_floating(d) or dtypes.is_integer(d),
+    INTEGRAL: dtypes.is_integer,
+    INTEGRAL_OR_BOOL: lambda d: dtypes.is_integer(d) or dtypes.is_bool(d),
+    ANY: lambda d: True,
+}
+
+
+def elementwise_abstract(name: str, accepts: str, result: Callable[[Any], Any] | None = None) -> Callable:
+    """The shape and dtype rule: one dtype, one shape, scalars broadcast. `result` maps the dtype."""
+    accept = _ACCEPTS[accepts]
+
+    def abstract(*avals: ShapedArray, **_: Any) -> ShapedArray:
+        first = avals[0]
+        shape, weak = first.shape, first.weak_type
+        for other in avals[1:]:
+            if other.dtype != first.dtype:
+                raise TypeError(f"{name}: operands must have one dtype, got "
+                                f"{', '.join(a.str_short() for a in avals)}. The functions of numjet.numpy promote; "
+                                "here convert with lax.convert_element_type.")
+            if other.shape != shape:
+                if not shape:
+                    shape = other.shape
+                elif other.shape:
+                    raise TypeError(f"{name}: operands must have equal shapes (or none), got "
+                                    f"{', '.join(a.str_short() for a in avals)}. The functions of numjet.numpy "
+                                    "broadcast; here use lax.broadcast_in_dim.")
+            weak = weak and other.weak_type
+        if not accept(first.dtype):
+            raise TypeError(f"{name} does not accept dtype {dtypes.short_name(first.dtype)}: it takes {accepts} "
+                            "dtypes. Convert with .astype().")
+        return ShapedArray(shape, result(first.dtype) if result else first.dtype, weak and result is None)
+
+    return abstract
+
+
+def align_batched(axis: Any, args: tuple, dims: tuple) -> tuple[list, int]:
+    """Operands of an elementwise operation brought to one batch axis and one rank.
+
+    Unmapped operands without dimensions stay as they are.
+    """
+    ranks = [x.ndim - (d is not None) for x, d in zip(args, dims, strict=True)]
+    rank = max(ranks)
+    if all(d is None or r == rank for r, d in zip(ranks, dims, strict=True)):
+        mapped = {d for d in dims if d is not None}
+        if len(mapped) == 1 and all(d is not None or r == 0 for r, d in zip(ranks, dims, strict=True)):
+            return list(args), mapped.pop()
+    out = []
+    for x, d, r in zip(args, dims, ranks, strict=True):
+        if d is None:
+            if r:
+                x = broadcast_in_dim(x, (axis.size, *x.shape), tuple(range(1, r + 1)))
+        else:
+            x = moveaxis(x, d, 0)
+            if r < rank:
+                full = next(y.shape if e is None else tuple(n for i, n in enumerate(y.shape) if i != e)
+                            for y, e, s in zip(args, dims, ranks, strict=True) if s == rank)
+                x = broadcast_in_dim(x, (axis.size, *full), (0,))
+        out.append(x)
+    return out, 0
+
+
+def elementwise_batch(primitive_of: Callable[[], Primitive]) -> Callable:
+    def batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tuple:
+        if len(args) == 1:
+            return primitive_of().bind(*args, **params), dims[0]
+        args, dim = align_batched(axis, args, dims)
+        return primitive_of().bind(*args, **params), dim
+
+    return batch
+
+
+def broadcast_tangent(t: Any, shape: tuple) -> Any:
+    """A tangent of an operand without dimensions, at the shape of the result."""
+    return broadcast_in_dim(t, shape, ()) if t.aval.shape != shape else t
+
+
+def elementwise_jvp(primitive_of: Callable[[], Primitive], rules: tuple) -> Callable:
+    """Forward rule from one rule an operand: `rule(tangent, out, *primals, **params) -> tangent` or None."""
+
+    def jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
+        out = primitive_of().bind(*primals, **params)
+        total: Any = Zero(out.aval.tangent())
+        for rule, tangent in zip(rules, tangents, strict=True):
+            if type(tangent) is Zero or rule is None:
+                continue
+            part = rule(tangent, out, *primals, **params)
+            total = add_tangents(total, broadcast_tangent(part, out.aval.shape))
+        return out, total
+
+    return jvp
+
+
+def unbroadcast(ct: Any, operand: Any) -> Any:
+    """The cotangent of an operand: summed when the operand has no dimensions and the result has."""
+    if operand.aval.shape != ct.aval.shape:
+        return reduce_sum(ct, tuple(range(ct.aval.ndim)))
+    return ct
+
+
+def elementwise(name: str, *, accepts: str, reference: Callable, jvp: Any, loops: Callable, hlo: Any,
+                result: Callable[[Any], Any] | None = None, linear: bool = False,
+                transpose: Callable | None = None) -> Primitive:
+    """An elementwise primitive.
+
+    jvp: one rule (one operand), a tuple of rules (one each, None where no tangent flows), or None when the
+    result carries no tangents. loops: `fn(e, *values, **params)`.
+    """
+    primitive: Primitive
+    rules = jvp if isinstance(jvp, tuple) else (jvp,)
+    primitive = Primitive(
+        name, abstract=elementwise_abstract(name, accepts, result), reference=reference,
+        jvp=None if jvp is None else elementwise_jvp(lambda: primitive, rules),
+        differentiable=jvp is not None, batch=elementwise_batch(lambda: primitive),
+        loops=elementwise_loops(loops), hlo=hlo, elementwise=True, linear=linear, transpose=transpose)
+    return primitive
+
+
+def is_linear(x: Any) -> bool:
+    return type(x) is Linear
+
+
+def quiet(function: Callable) -> Callable:
+    """A NumPy function whose result keeps the operand's dtype (16-bit types go through float32)."""
+
+    def call(*args: np.ndarray, **_: Any) -> np.ndarray:
+        dtype = args[0].dtype
+        if dtype.itemsize <= 2 and dtypes.is_floating(dtype):
+            return np.asarray(function(*[a.astype(np.float32) for a in args])).astype(dtype)
+        return function(*args)
+
+    return call

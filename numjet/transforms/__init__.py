@@ -1,0 +1,1 @@
+"""The transformations: tracing to jaxprs, differentiation, batching, rewriting. Imports core and base."""
