@@ -20,7 +20,6 @@ import threading
 from collections.abc import Iterable, Sequence
 from ctypes import byref, c_void_p
 from dataclasses import dataclass
-from pathlib import Path
 
 from numjet.base import config
 from numjet.base.errors import InternalError
@@ -108,7 +107,7 @@ def _store() -> Store:
     if not config.disk_cache.value or named == "":
         directory = None
     else:
-        directory = Path(named).absolute() if named else platform.cache_directory()
+        directory = os.path.abspath(named) if named else platform.cache_directory()
     return Store(directory, config.cache_bytes.value)
 
 

@@ -9,13 +9,13 @@ on (see `link.digest`), or a directory that somebody else may write to (entries 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import os
-import tempfile
 import threading
 import time
 import warnings
-from pathlib import Path
 
 _MAGIC = b"NJC1"
 _HEADER = len(_MAGIC) + 32
@@ -38,7 +38,7 @@ class Store:
     writer sweeps: entries that were not used for longest go, until 7/8 of the limit is left.
     """
 
-    def __init__(self, directory: Path | None, limit: int) -> None:
+    def __init__(self, directory: str | None, limit: int) -> None:
         self.directory = directory
         self.limit = limit
         self._memory: dict[str, bytes] = {}
@@ -46,6 +46,7 @@ class Store:
         self._lock = threading.Lock()
         self._warned: set[str] = set()
         self._writable = True
+        self._temporaries = itertools.count()
 
     def get(self, key: str) -> bytes | None:
         """The bytes stored under `key` (hexadecimal), or None."""
@@ -95,7 +96,7 @@ class Store:
             with open(path, "rb", buffering=0) as file:
                 raw = file.readall()
                 stamp = os.fstat(file.fileno()).st_mtime
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             self._warn("unreadable", f"numjet's compilation cache cannot be read: {error}")
@@ -118,14 +119,15 @@ class Store:
         path = self._path(key)
         folder = os.path.dirname(path)
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".tmp", dir=folder)
+        # Unique among threads and live processes; a dead process's leftover is swept.
+        temporary = f"{folder}/.tmp-{os.getpid()}-{next(self._temporaries)}-{key[:8]}"
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_MAGIC + hashlib.sha256(data).digest())
-                file.write(data)
+            with open(temporary, "wb", buffering=0) as file:
+                file.write(_MAGIC + hashlib.sha256(data).digest() + data)
             os.replace(temporary, path)
         except BaseException:
-            os.unlink(temporary)
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
             raise
         if self._grown(len(data)):
             self.sweep()

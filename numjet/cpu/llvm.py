@@ -10,9 +10,9 @@ other arguments; the supported versions are pinned in pyproject.toml.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
+import importlib.machinery
+import os
 from ctypes import c_bool, c_char_p, c_int, c_size_t, c_uint, c_uint8, c_uint64, c_void_p
-from pathlib import Path
 
 from numjet.base.errors import InternalError
 from numjet.cpu import platform
@@ -111,14 +111,14 @@ class LLVM:
 
 
 def _open_library() -> ctypes.CDLL:
-    spec = importlib.util.find_spec("llvmlite")
+    spec = importlib.machinery.PathFinder.find_spec("llvmlite")
     if spec is None or not spec.submodule_search_locations:
         raise ImportError("numjet compiles through llvmlite; install it: pip install llvmlite")
     name = platform.llvm_library_name()
     for folder in spec.submodule_search_locations:
-        path = Path(folder) / "binding" / name
-        if path.exists():
-            return ctypes.CDLL(str(path))
+        path = os.path.join(folder, "binding", name)
+        if os.path.exists(path):
+            return ctypes.CDLL(path)
     raise InternalError(
         f"llvmlite is installed but {name} is not in its 'binding' folder; "
         "reinstall llvmlite in a version named in pyproject.toml"

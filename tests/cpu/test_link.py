@@ -1,0 +1,279 @@
+"""Compiling, caching and linking of IR modules."""
+
+import ctypes
+import glob
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+
+import pytest
+
+from numjet.base.errors import InternalError
+from numjet.cpu import link, link_cache
+
+
+def constant_module(name, value):
+    return f"define i64 @{name}() {{\n  ret i64 {value}\n}}\n"
+
+
+def call(address, *arguments):
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))
+    return kind(address)(*arguments)
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """A fresh store in a temporary directory, in place of the process's own."""
+    fresh = link_cache.Store(str(tmp_path / "cache"), 1 << 20)
+    monkeypatch.setattr(link, "_store", lambda: fresh)
+    return fresh
+
+
+def entries(store):
+    return sorted(glob.glob(f"{store.directory}/??/*"))
+
+
+def test_target_describes_the_host():
+    host = link.target()
+    assert link.vector_bytes() in (16, 32, 64)
+    assert host.cpu and host.triple
+    assert not host.has("no-such-feature")
+
+
+def test_compile_load_and_call(store):
+    library = link.load([link.compile_module(constant_module("f", 41))], ["f"])
+    assert call(library.address("f")) == 41
+
+
+def test_objects_of_one_library_refer_to_each_other(store):
+    caller = "declare i64 @g()\ndefine i64 @f() {\n %x = call i64 @g()\n ret i64 %x\n}\n"
+    objects = link.compile_modules([caller, constant_module("g", 5)])
+    assert call(link.load(objects).address("f")) == 5
+
+
+def test_libraries_may_reuse_names_and_die_alone(store):
+    first = link.load([link.compile_module(constant_module("f", 1))])
+    second = link.load([link.compile_module(constant_module("f", 2))])
+    assert (call(first.address("f")), call(second.address("f"))) == (1, 2)
+    del first
+    assert call(second.address("f")) == 2
+
+
+def test_defined_symbols_resolve(store):
+    callback = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda x: x * 10)
+    address = ctypes.cast(callback, ctypes.c_void_p).value
+    link.define_symbol("nj_test_times_ten", address)
+    assert link.defined_symbol("nj_test_times_ten") == address
+    text = (
+        "declare i64 @nj_test_times_ten(i64)\ndefine i64 @f(i64 %x) {\n"
+        " %y = call i64 @nj_test_times_ten(i64 %x)\n ret i64 %y\n}\n"
+    )
+    assert call(link.load([link.compile_module(text)]).address("f"), 7) == 70
+
+
+def test_symbols_of_the_process_resolve(store):
+    text = (
+        "declare double @fmod(double, double)\ndefine i64 @f(i64 %x) {\n"
+        " %a = sitofp i64 %x to double\n %b = call double @fmod(double %a, double 4.0)\n"
+        " %c = fptosi double %b to i64\n ret i64 %c\n}\n"
+    )
+    assert call(link.load([link.compile_module(text)]).address("f"), 7) == 3
+
+
+def test_undefined_symbol_is_named(store, capfd):
+    text = "declare void @nj_nowhere()\ndefine void @f() {\n call void @nj_nowhere()\n ret void\n}\n"
+    with pytest.raises(InternalError, match="linking failed"):
+        link.load([link.compile_module(text)], ["f"])
+    assert "nj_nowhere" in capfd.readouterr().err
+
+
+def test_unknown_export_is_named(store):
+    library = link.load([link.compile_module(constant_module("f", 1))])
+    with pytest.raises(InternalError, match="'g'"):
+        library.address("g")
+
+
+@pytest.mark.parametrize("text", ["define i32 @f( {", "define i32 @f() { ret i64 0 }"])
+def test_invalid_ir_is_an_internal_error(store, text):
+    with pytest.raises(InternalError, match="cannot parse"):
+        link.compile_module(text)
+    with pytest.raises(InternalError, match="cannot parse"):
+        link.compile_modules([constant_module("f", 1), text, constant_module("f", 2)])
+
+
+def test_verifier_finds_undominated_uses(store):
+    text = (
+        "define i64 @f(i1 %c) {\nentry:\n br i1 %c, label %a, label %b\n"
+        "a:\n %x = add i64 1, 2\n br label %b\nb:\n ret i64 %x\n}\n"
+    )
+    with pytest.raises(InternalError, match="verify.*dominate"):
+        link.compile_module(text, verify=True)
+
+
+def test_assembly_shows_the_function():
+    assert "nj_shown" in link.assembly(constant_module("nj_shown", 3))
+
+
+def test_equal_text_compiles_once(store, monkeypatch):
+    first = link.compile_module(constant_module("f", 1))
+    monkeypatch.setattr(link, "_compile", None)
+    assert link.compile_module(constant_module("f", 1)) == first
+    store.clear_memory()
+    assert link.compile_module(constant_module("f", 1)) == first
+    assert link.compile_modules([constant_module("f", 1)] * 3) == [first] * 3
+
+
+def test_many_modules_compile_side_by_side(store):
+    objects = link.compile_modules([constant_module(f"f{i}", i) for i in range(40)])
+    library = link.load(objects)
+    assert [call(library.address(f"f{i}")) for i in range(40)] == list(range(40))
+    assert len(entries(store)) == 40
+
+
+def test_digest_depends_on_text_and_target(monkeypatch):
+    assert link.digest("a") != link.digest("b")
+    before = link.digest("a")
+    monkeypatch.setattr(link, "_salt", lambda: b"another machine")
+    assert link.digest("a") != before
+
+
+def test_generic_entries(store):
+    key = link.digest("a program")
+    assert link.cache_get(key) is None
+    link.cache_put(key, b"bytes")
+    store.clear_memory()
+    assert link.cache_get(key) == b"bytes"
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "empty"])
+def test_damaged_entry_is_reported_once_and_replaced(store, damage):
+    good = link.compile_module(constant_module("f", 1))
+    (path,) = entries(store)
+    with open(path, "rb") as file:
+        raw = bytearray(file.read())
+    if damage == "truncate":
+        raw = raw[:-5]
+    elif damage == "flip":
+        raw[100] ^= 1
+    else:
+        raw = b""
+    for attempt in range(2):
+        with open(path, "wb") as file:
+            file.write(raw)
+        store.clear_memory()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert link.compile_module(constant_module("f", 1)) == good
+        assert len(caught) == (1 if attempt == 0 else 0)
+    store.clear_memory()
+    assert link.cache_get(link.digest(constant_module("f", 1))) == good
+
+
+def test_unwritable_directory_is_reported_once(tmp_path, monkeypatch):
+    blocker = tmp_path / "file"
+    blocker.write_text("not a directory")
+    store = link_cache.Store(str(blocker / "cache"), 1 << 20)
+    monkeypatch.setattr(link, "_store", lambda: store)
+    with pytest.warns(RuntimeWarning, match="NUMJET_CACHE_DIR"):
+        link.compile_module(constant_module("f", 1))
+    assert link.compile_module(constant_module("f", 2))
+    assert link.compile_module(constant_module("f", 1))
+
+
+def test_memory_only(monkeypatch):
+    store = link_cache.Store(None, 1 << 20)
+    store.put("ab", b"x")
+    assert store.get("ab") == b"x"
+    store.clear_memory()
+    assert store.get("ab") is None
+
+
+def test_disk_stays_below_its_limit_and_keeps_what_was_used(tmp_path):
+    limit = 400_000
+    store = link_cache.Store(str(tmp_path), limit)
+    for number in range(200):
+        store.put(f"{number:064x}", bytes(4000))
+        os.utime(store._path(f"{number:064x}"), (number, number))
+        store.clear_memory()
+        if number > 0:  # reading refreshes its age, so the sweeps never take it
+            assert store.get(f"{0:064x}") is not None
+    files = [path for path in glob.glob(f"{tmp_path}/*/*")]
+    assert 0.5 * limit < sum(map(os.path.getsize, files)) <= limit
+    assert store.get(f"{199:064x}") is not None
+    assert store.get(f"{1:064x}") is None
+
+
+def test_threads_share_a_store(store):
+    failures = []
+
+    def work(seed):
+        for i in range(50):
+            key = f"{(i * 7 + seed) % 20:064x}"
+            store.put(key, key.encode() * 50)
+            if i % 10 == 0:
+                store.clear_memory()
+            if store.get(key) != key.encode() * 50:
+                failures.append(key)
+
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+_CHILD = """
+import ctypes, sys
+from numjet.cpu import link
+texts = ["define i64 @f%d() {\\n ret i64 %d\\n}\\n" % (i, i) for i in range(30)]
+library = link.load(link.compile_modules(texts))
+for i in range(30):
+    assert ctypes.CFUNCTYPE(ctypes.c_int64)(library.address("f%d" % i))() == i
+assert "llvmlite" not in sys.modules
+print("ok")
+"""
+
+
+def child(directory, code=_CHILD, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        env={**os.environ, "NUMJET_CACHE_DIR": directory, **environment},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )
+
+
+def test_two_processes_fill_one_directory(tmp_path):
+    for _ in range(2):
+        for process in [child(str(tmp_path)), child(str(tmp_path))]:
+            output, errors = process.communicate(timeout=60)
+            assert (process.returncode, output) == (0, "ok\n"), errors
+    assert len(glob.glob(f"{tmp_path}/??/*")) == 30
+    assert not glob.glob(f"{tmp_path}/??/.tmp*")
+
+
+def test_cache_can_be_switched_off(tmp_path):
+    process = child(str(tmp_path), NUMJET_DISK_CACHE="0")
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (0, "ok\n"), errors
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("width", [16, 32])
+def test_narrower_vectors_can_be_asked_for(tmp_path, width):
+    code = """
+        from numjet.cpu import link
+        text = '''define void @f(ptr %x) {
+          %v = load <16 x float>, ptr %x
+          %w = fadd <16 x float> %v, %v
+          store <16 x float> %w, ptr %x
+          ret void
+        }'''
+        print(link.vector_bytes(), "zmm" in link.assembly(text))
+    """
+    process = child(str(tmp_path), code, NUMJET_VECTOR_BYTES=str(width))
+    output, errors = process.communicate(timeout=60)
+    assert output == f"{width} False\n", errors
