@@ -2,8 +2,8 @@
 
 Everything below the public namespaces imports pytree functions from here. None, tuples, lists,
 dicts (keys in sorted order), OrderedDicts, defaultdicts, namedtuples and registered types are
-nodes; everything else is a leaf. `flatten` is called on each call of a transformed function and
-must stay fast (see `base.treedef`).
+nodes; everything else is a leaf. `tree_flatten` is called on each call of a transformed function
+and must stay fast (see `base.treedef`).
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .tree_registry import (
     register_pytree_with_keys_class,
     register_static,
 )
-from .treedef import LEAF, PyTreeDef, flatten, flatten_with_predicate, make_node
+from .treedef import LEAF, PyTreeDef, make_node, tree_flatten
 
 __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
@@ -53,11 +53,6 @@ __all__ = [
 
 _MISSING = object()
 IsLeaf = Callable[[Any], bool] | None
-
-
-def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list, PyTreeDef]:
-    """(leaves in order, structure). Subtrees for which is_leaf holds count as leaves."""
-    return flatten(tree) if is_leaf is None else flatten_with_predicate(tree, is_leaf)
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -91,7 +86,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
 def _columns(caller: str, treedef: PyTreeDef, rest: tuple) -> list[list]:
     columns = []
     for i, other in enumerate(rest):
-        leaves, other_treedef = flatten(other)
+        leaves, other_treedef = tree_flatten(other)
         if other_treedef is not treedef:
             leaves = treedef.flatten_up_to(other, f"{caller}: tree number {i + 2}")
         columns.append(leaves)
@@ -142,10 +137,10 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
     inner_treedef=None takes the structure of the first subtree. TypeError when the tree is not
     made up as these say.
     """
-    leaves, treedef = flatten(pytree_to_transpose)
+    leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
         subtrees = outer_treedef.flatten_up_to(pytree_to_transpose, "tree_transpose: the tree")
-        inner_treedef = flatten(subtrees[0])[1] if subtrees else LEAF
+        inner_treedef = tree_flatten(subtrees[0])[1] if subtrees else LEAF
     if outer_treedef.num_leaves == 0 or inner_treedef.num_leaves == 0:
         raise ValueError("tree_transpose: the outer and the inner structure must have leaves; got "
                          f"{outer_treedef} and {inner_treedef}.")

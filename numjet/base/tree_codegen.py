@@ -85,17 +85,20 @@ class _Writer:
         return scope[name]
 
 
-def generate_matcher(treedef: PyTreeDef) -> Callable[[Any], list | None]:
-    """A function: tree -> list of its leaves if its structure is exactly `treedef`, else None."""
+def generate_matcher(treedef: PyTreeDef, check_leaves: bool = True) -> Callable[[Any], list | None]:
+    """A function: tree -> list of its leaves if its structure is exactly `treedef`, else None.
+
+    Without check_leaves, containers at the leaves go unnoticed.
+    """
     writer = _Writer(leaf_types=LEAF_TYPES.issuperset, same=_same_static, type=type, map=map,
                      dict=dict, list=list, tuple=tuple, len=len)
     leaves: list[str] = []
     _match_node(writer, treedef, "tree", leaves)
-    writer.lines.append(f"leaves = [{', '.join(leaves)}]")
-    if leaves:
+    if leaves and check_leaves:
+        writer.lines.append(f"leaves = [{', '.join(leaves)}]")
         writer.lines.append("return leaves if leaf_types(map(type, leaves)) else None")
     else:
-        writer.lines.append("return leaves")
+        writer.lines.append(f"return [{', '.join(leaves)}]")
     body = writer.lines
     # A missing dictionary key or attribute means another structure. When it was a registered
     # function that raised, the plain way, which the caller takes next, raises it again.
@@ -176,7 +179,7 @@ def generate_builder(treedef: PyTreeDef) -> Callable[[Iterable], Any]:
     writer.constants["wrong_count"] = functools.partial(leaf_count_error, treedef)
     targets = f"{', '.join(names)}," if names else "()"
     writer.lines += ["try:", f"    {targets} = leaves", "except ValueError as error:",
-                     "    raise wrong_count(leaves, error) from None", f"return {expression}"]
+                     "    raise wrong_count(leaves, error)", f"return {expression}"]
     return writer.function("build", "def build(leaves):\n")
 
 
@@ -208,10 +211,11 @@ def _build_expression(writer: _Writer, treedef: PyTreeDef, names: Iterator[str])
 def leaf_count_error(treedef: PyTreeDef, leaves: Any,
                      cause: ValueError | None = None) -> ValueError:
     """What to raise when `leaves` cannot be unpacked into the leaves of `treedef`."""
-    try:
-        count = str(len(leaves))
-    except TypeError:
-        count = "another number"
-    if cause is not None and count == str(treedef.num_leaves):
+    sized = hasattr(leaves, "__len__")
+    if sized and cause is not None and len(leaves) == treedef.num_leaves:
         return cause
-    return ValueError(f"unflatten: {treedef} takes {treedef.num_leaves} leaves, got {count}.")
+    count = len(leaves) if sized else "another number"
+    error = ValueError(f"unflatten: {treedef} takes {treedef.num_leaves} leaves, got {count}.")
+    # An iterator's own ValueError looks the same as a wrong count: leave it in sight.
+    error.__suppress_context__ = sized
+    return error

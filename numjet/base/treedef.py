@@ -47,7 +47,7 @@ class PyTreeDef:
     """The structure of a tree: its nodes and static data, and where its leaves stand. Immutable."""
 
     __slots__ = ("_kind", "_data", "_children", "num_leaves", "num_nodes", "_depth", "_plain",
-                 "_hash", "_match", "_build", "_uses", "__weakref__")
+                 "_hash", "_match", "_read", "_build", "_uses", "__weakref__")
 
     def __init__(self, kind: NodeKind | None, data: Any, children: tuple[PyTreeDef, ...]):
         self._kind = kind
@@ -60,6 +60,7 @@ class PyTreeDef:
         self._plain: bool = all([c._plain for c in children])
         self._hash: int | None = None
         self._match: Callable[[Any], list | None] | None = None
+        self._read: Callable[[Any], list | None] | None = None
         self._build: Callable[[Iterable], Any] | None = None
         self._uses = 0
 
@@ -132,21 +133,33 @@ class PyTreeDef:
     def _count_use(self) -> bool:
         """Note one use; says whether generated code pays."""
         self._uses += 1
-        return (self._uses >= USES_BEFORE_GENERATING and self._depth <= MAX_GENERATED_DEPTH
-                and self.num_nodes <= MAX_GENERATED_NODES)
+        return self._uses >= USES_BEFORE_GENERATING and self._may_generate()
+
+    def _may_generate(self) -> bool:
+        return self._depth <= MAX_GENERATED_DEPTH and self.num_nodes <= MAX_GENERATED_NODES
 
     def matcher(self) -> Callable[[Any], list | None]:
         """A function: tree -> its leaves if it has exactly this structure, else None. Made once."""
         if self._match is None:
-            small = self._depth <= MAX_GENERATED_DEPTH and self.num_nodes <= MAX_GENERATED_NODES
-            self._match = generate_matcher(self) if small else self._match_plainly
+            self._match = generate_matcher(self) if self._may_generate() else self._match_plainly
         return self._match
+
+    def reader(self) -> Callable[[Any], list | None]:
+        """Like `matcher`, but does not check that what stands at the leaves are leaves.
+
+        For callers that look at every leaf anyway, as dispatch does: a container among the leaves
+        means that the tree has another structure. Made once.
+        """
+        if self._read is None:
+            generate = self._may_generate()
+            self._read = generate_matcher(self, False) if generate else self._match_plainly
+        return self._read
 
     def builder(self) -> Callable[[Iterable], Any]:
         """A function: leaves -> tree. Made once."""
         if self._build is None:
-            small = self._depth <= MAX_GENERATED_DEPTH and self.num_nodes <= MAX_GENERATED_NODES
-            self._build = generate_builder(self) if small else self._unflatten_plainly
+            generate = self._may_generate()
+            self._build = generate_builder(self) if generate else self._unflatten_plainly
         return self._build
 
     def _match_plainly(self, tree: Any) -> list | None:
@@ -252,35 +265,48 @@ def _rebuild(cls: type | None, data: Any, children: tuple[PyTreeDef, ...]) -> Py
 # -- flattening ---------------------------------------------------------------------------------
 
 _FLAT_SIZES = 9
+_are_leaf_types = LEAF_TYPES.issuperset
 _flat_tuples = [PyTreeDef(KINDS[tuple], None, (LEAF,) * n) for n in range(_FLAT_SIZES)]
 _flat_lists = [PyTreeDef(KINDS[list], None, (LEAF,) * n) for n in range(_FLAT_SIZES)]
 # Outer shape of a tree -> structures with generated flatteners, the latest hit first.
 _candidates: dict[Any, list[PyTreeDef]] = {}
 
 
-def flatten(tree: Any) -> tuple[list, PyTreeDef]:
-    """(leaves, structure) of a tree, by generated code for structures seen before."""
+def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None,
+                 ) -> tuple[list, PyTreeDef]:
+    """(leaves in order, structure). Subtrees for which is_leaf holds count as leaves.
+
+    Structures seen before are flattened by generated code.
+    """
+    if is_leaf is not None:
+        leaves: list[Any] = []
+        treedef = _flatten_into(tree, leaves, is_leaf)
+        return leaves, treedef
     cls = type(tree)
     if cls in LEAF_TYPES:
         return [tree], LEAF
     shape: Any
     if cls is tuple or cls is list:
-        kinds = tuple(map(type, tree))
-        if len(kinds) < _FLAT_SIZES and LEAF_TYPES.issuperset(kinds):
-            return list(tree), (_flat_tuples if cls is tuple else _flat_lists)[len(kinds)]
-        shape = (cls, kinds)
+        size = len(tree)
+        if size < _FLAT_SIZES and _are_leaf_types(map(type, tree)):
+            return list(tree), _flat_tuples[size] if cls is tuple else _flat_lists[size]
+        shape = (cls, *map(type, tree))
     elif cls is dict:
         shape = tuple(tree)
     else:
         shape = cls
     candidates = _candidates.get(shape)
     if candidates is not None:
-        for i, treedef in enumerate(candidates):
-            leaves = treedef._match(tree)  # type: ignore[misc]
-            if leaves is not None:
-                if i:
-                    candidates[i], candidates[0] = candidates[0], treedef
-                return leaves, treedef
+        treedef = candidates[0]
+        matched = treedef._match(tree)  # type: ignore[misc]
+        if matched is not None:
+            return matched, treedef
+        for i in range(1, len(candidates)):
+            treedef = candidates[i]
+            matched = treedef._match(tree)  # type: ignore[misc]
+            if matched is not None:
+                _candidates[shape] = [treedef, *candidates[:i], *candidates[i + 1:]]
+                return matched, treedef
     leaves = []
     treedef = _flatten_into(tree, leaves, None)
     if treedef is not LEAF and treedef._count_use():
@@ -297,13 +323,6 @@ def _remember(shape: Any, treedef: PyTreeDef) -> None:
         _candidates[shape] = [treedef, *known[:MAX_CANDIDATES - 1]]
 
 
-def flatten_with_predicate(tree: Any, is_leaf: Callable[[Any], bool]) -> tuple[list, PyTreeDef]:
-    """(leaves, structure) of a tree, not entering subtrees for which is_leaf holds."""
-    leaves: list[Any] = []
-    treedef = _flatten_into(tree, leaves, is_leaf)
-    return leaves, treedef
-
-
 def _flatten_into(tree: Any, leaves: list, is_leaf: Callable[[Any], bool] | None) -> PyTreeDef:
     if is_leaf is not None and is_leaf(tree):
         leaves.append(tree)
@@ -313,6 +332,11 @@ def _flatten_into(tree: Any, leaves: list, is_leaf: Callable[[Any], bool] | None
         leaves.append(tree)
         return LEAF
     children, data = kind.flatten(tree)
+    if is_leaf is None:
+        children = tuple(children)
+        if LEAF_TYPES.issuperset(map(type, children)):
+            leaves.extend(children)
+            return make_node(kind, data, (LEAF,) * len(children))
     return make_node(kind, data, tuple([_flatten_into(c, leaves, is_leaf) for c in children]))
 
 
