@@ -1,0 +1,187 @@
+"""Batching (vmap): carry a batch axis through every operation.
+
+A `BatchTracer` is an array with one more axis, at `dim`. Collectives see the axis by its name.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.primitive import Primitive
+from numjet.core.structural import broadcast_batch, moveaxis
+from numjet.core.trace import Trace, Tracer, current_trace, set_trace
+from numjet.transforms.stage import stage
+
+
+class Axis:
+    """A mapped axis: its size and, for collectives, its name."""
+
+    __slots__ = ("size", "name", "spmd")
+
+    def __init__(self, size: int, name: Any = None, spmd: Any = None) -> None:
+        self.size, self.name, self.spmd = size, name, spmd
+
+
+class AxisEffect:
+    """Marks equations that use a named axis, so that batching never skips them. Interned by name."""
+
+    __slots__ = ("name",)
+    _known: dict[Any, AxisEffect] = {}
+
+    def __new__(cls, name: Any) -> AxisEffect:
+        found = cls._known.get(name)
+        if found is None:
+            found = cls._known[name] = object.__new__(cls)
+            found.name = name
+        return found
+
+    def __repr__(self) -> str:
+        return f"NamedAxis({self.name})"
+
+
+# Named axes in scope: name -> size.
+_axis_env: ContextVar[dict] = ContextVar("numjet.axis_env", default={})  # noqa: B039 - never mutated
+
+
+def axis_env() -> dict:
+    """The named axes in scope, name -> size."""
+    return _axis_env.get()
+
+
+def axis_size(name: Any) -> int:
+    """The size of a named axis in scope. Raises NameError when there is none of that name."""
+    env = _axis_env.get()
+    if name not in env:
+        known = ", ".join(map(repr, env)) or "none"
+        raise NameError(f"unbound axis name: {name!r}. Axes in scope: {known}. Collectives run inside vmap(..., "
+                        f"axis_name={name!r}), pmap or shard_map.")
+    return env[name]
+
+
+class extend_axis_env:  # noqa: N801 - a context manager read as a statement
+    """Bring a named axis into scope (nothing for unnamed ones)."""
+
+    def __init__(self, axis: Axis) -> None:
+        self.axis = axis
+
+    def __enter__(self) -> None:
+        env = _axis_env.get()
+        if self.axis.name is not None:
+            env = {**env, self.axis.name: self.axis.size}
+        self.token = _axis_env.set(env)
+
+    def __exit__(self, *exc: Any) -> None:
+        _axis_env.reset(self.token)
+
+
+class BatchTracer(Tracer):
+    """`value` with its batch axis at `dim`; the aval is that of one example."""
+
+    __slots__ = ("value", "dim", "aval")
+
+    def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
+        self.trace, self.value, self.dim = trace, value, dim
+        aval = value.aval
+        shape = aval.shape
+        self.aval = ShapedArray(shape[:dim] + shape[dim + 1:], aval.dtype, aval.weak_type)
+
+    def origin(self) -> str:
+        return f"It is mapped by vmap over an axis of size {self.trace.axis.size}."
+
+
+class BatchTrace(Trace):
+    """Runs each primitive's batch rule under the parent trace."""
+
+    name = "vmap"
+
+    def __init__(self, parent: Trace, axis: Axis) -> None:
+        self.parent, self.axis = parent, axis
+
+    def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        values: list[Any] = []
+        dims: list[int | None] = []
+        mapped = False
+        for x in args:
+            if type(x) is BatchTracer and x.trace is self:
+                values.append(x.value)
+                dims.append(x.dim)
+                mapped = True
+            else:
+                values.append(x)
+                dims.append(None)
+        parent = self.parent
+        with set_trace(parent):  # type: ignore[arg-type]
+            if not mapped and not self._uses_axis(primitive, params):
+                return parent.process(primitive, tuple(values), params)  # type: ignore[union-attr]
+            out, out_dims = primitive.batch(self.axis, tuple(values), tuple(dims), **params)
+        if primitive.multiple_results:
+            return [BatchTracer(self, x, d) if d is not None else x for x, d in zip(out, out_dims, strict=True)]
+        return BatchTracer(self, out, out_dims) if out_dims is not None else out
+
+    def _uses_axis(self, primitive: Primitive, params: dict) -> bool:
+        if self.axis.name is None or primitive.effects is _NO_EFFECTS:
+            return False
+        return AxisEffect(self.axis.name) in primitive.effects_of(params)
+
+
+_NO_EFFECTS: frozenset = frozenset()
+
+
+def batch_call(fun: Callable, axis: Axis, args: Sequence[Any], dims: Sequence[int | None],
+               ) -> tuple[list[Any], list[int | None]]:
+    """Run flat `fun` on mapped arguments; returns the outputs with the place of their batch axis."""
+    trace = BatchTrace(current_trace(), axis)
+    ins = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
+    with extend_axis_env(axis), set_trace(trace):
+        outs = fun(*ins)
+    return unwrap(trace, outs)
+
+
+def unwrap(trace: BatchTrace, outs: Sequence[Any]) -> tuple[list[Any], list[int | None]]:
+    values: list[Any] = []
+    dims: list[int | None] = []
+    for x in outs:
+        if type(x) is BatchTracer and x.trace is trace:
+            values.append(x.value)
+            dims.append(x.dim)
+        else:
+            values.append(x)
+            dims.append(None)
+    return values, dims
+
+
+def to_front(x: Any, dim: int | None, size: int) -> Any:
+    """`x` with its batch axis first; repeated when it has none."""
+    return broadcast_batch(x, size) if dim is None else moveaxis(x, dim, 0)
+
+
+def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, mapped: Sequence[bool], force: bool | Sequence[bool] = False,
+                ) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr with a leading batch axis on mapped inputs; also which outputs have one (all leading).
+
+    `force` makes outputs mapped. Remembered with the jaxpr.
+    """
+    n_out = len(closed.jaxpr.outvars)
+    forced = [force] * n_out if isinstance(force, bool) else list(force)
+    key = ("batch", axis.size, axis.name, tuple(mapped), tuple(forced), tuple(axis_env().items()))
+    found = closed.cache.get(key)
+    if found is not None:
+        return found
+    mapped_out: list[bool] = []
+
+    def fun(*args: Any) -> list[Any]:
+        outs, dims = batch_call(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, args,
+                                [0 if m else None for m in mapped])
+        mapped_out.extend(d is not None or f for d, f in zip(dims, forced, strict=True))
+        return [to_front(x, d, axis.size) if m else x
+                for x, d, m in zip(outs, dims, mapped_out, strict=True)]
+
+    avals = [a.update(shape=(axis.size, *a.shape)) if m else a
+             for a, m in zip(closed.in_avals, mapped, strict=True)]
+    jaxpr, consts = stage(fun, avals)
+    result = ClosedJaxpr(jaxpr, consts), mapped_out
+    closed.cache[key] = result
+    return result

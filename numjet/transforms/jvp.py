@@ -1,0 +1,125 @@
+"""Forward-mode differentiation: push a primal and a tangent through every operation.
+
+`jvp_call` is used by `api.autodiff` and by linearization. Symbolic zeros (`Zero`) never materialize.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.primitive import Primitive, Zero
+from numjet.core.structural import instantiate
+from numjet.core.trace import Trace, Tracer, aval_of, current_trace, set_trace
+from numjet.transforms.stage import stage
+
+
+class JVPTracer(Tracer):
+    """A primal with its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
+        self.trace, self.primal, self.tangent = trace, primal, tangent
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self.primal.aval
+
+    def concrete(self) -> Any:
+        primal = self.primal
+        return primal.concrete() if isinstance(primal, Tracer) else primal
+
+    def origin(self) -> str:
+        return self.primal.origin() if isinstance(self.primal, Tracer) else ""
+
+
+class JVPTrace(Trace):
+    """Runs each primitive's jvp rule under the parent trace."""
+
+    name = "differentiation"
+
+    def __init__(self, parent: Trace) -> None:
+        self.parent = parent
+
+    def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        primals, tangents, active = [], [], False
+        for x in args:
+            if type(x) is JVPTracer and x.trace is self:
+                primals.append(x.primal)
+                tangents.append(x.tangent)
+                active = active or type(x.tangent) is not Zero
+            else:
+                primals.append(x)
+                tangents.append(None)
+        parent = self.parent
+        with set_trace(parent):
+            if not active:
+                return parent.process(primitive, tuple(primals), params)  # type: ignore[union-attr]
+            if primitive.jvp is None:
+                out = primitive.bind(*primals, **params)
+                return out
+            for i, t in enumerate(tangents):
+                if t is None:
+                    x = primals[i]
+                    tangents[i] = Zero((x.aval if hasattr(x, "aval") else aval_of(x)).tangent())
+            out, tangent = primitive.jvp(tuple(primals), tuple(tangents), **params)
+        if primitive.multiple_results:
+            return [JVPTracer(self, p, t) if type(t) is not Zero else p
+                    for p, t in zip(out, tangent, strict=True)]
+        return JVPTracer(self, out, tangent) if type(tangent) is not Zero else out
+
+
+def jvp_call(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
+             ) -> tuple[list[Any], list[Any], JVPTrace]:
+    """Run flat `fun` on primals with tangents (`Zero` allowed); returns flat outs and tangents."""
+    parent = current_trace()
+    trace = JVPTrace(parent)
+    ins = [p if type(t) is Zero else JVPTracer(trace, p, t) for p, t in zip(primals, tangents, strict=True)]
+    with set_trace(trace):
+        outs = fun(*ins)
+    return (*split_outputs(trace, outs), trace)
+
+
+def split_outputs(trace: JVPTrace, outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Primals and tangents of a differentiated function's outputs."""
+    primals, tangents = [], []
+    for x in outs:
+        if type(x) is JVPTracer and x.trace is trace:
+            primals.append(x.primal)
+            tangents.append(x.tangent)
+        else:
+            primals.append(x)
+            tangents.append(Zero(aval_of(x).tangent()))
+    return primals, tangents
+
+
+def jvp_jaxpr(closed: ClosedJaxpr, nonzero: Sequence[bool], instantiate_out: bool | Sequence[bool] = False,
+              ) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr of primals and the nonzero tangents, to all primal outputs and the nonzero tangents.
+
+    `instantiate_out` says which output tangents must be there even when zero. Remembered with the jaxpr.
+    """
+    n_out = len(closed.jaxpr.outvars)
+    force = [instantiate_out] * n_out if isinstance(instantiate_out, bool) else list(instantiate_out)
+    key = ("jvp", tuple(nonzero), tuple(force))
+    found = closed.cache.get(key)
+    if found is not None:
+        return found
+    avals = closed.in_avals
+    nonzero_out: list[bool] = []
+
+    def fun(*args: Any) -> list[Any]:
+        primals, given = args[:len(avals)], iter(args[len(avals):])
+        tangents = [next(given) if nz else Zero(a.tangent()) for nz, a in zip(nonzero, avals, strict=True)]
+        outs, out_tangents, _ = jvp_call(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
+        nonzero_out.extend(type(t) is not Zero or f for t, f in zip(out_tangents, force, strict=True))
+        return outs + [instantiate(t) for t, nz in zip(out_tangents, nonzero_out, strict=True) if nz]
+
+    in_avals = avals + [a.tangent() for a, nz in zip(avals, nonzero, strict=True) if nz]
+    jaxpr, consts = stage(fun, in_avals)
+    result = ClosedJaxpr(jaxpr, consts), nonzero_out
+    closed.cache[key] = result
+    return result

@@ -1,0 +1,190 @@
+"""Partial evaluation, and linearization with it.
+
+A function of known and unknown values is run once: what depends on known values alone happens under the
+parent trace at once, what depends on unknown ones is recorded. With primals known and tangents unknown, the
+record is the linear part of the function, which `transforms.transpose` turns round.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.core.array import ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from numjet.core.primitive import Primitive, Zero
+from numjet.core.trace import Trace, Tracer, current_trace, set_trace
+from numjet.transforms.jvp import JVPTrace, JVPTracer, split_outputs
+from numjet.transforms.stage import stage
+
+
+class PartialTracer(Tracer):
+    """An unknown value: a variable of the record."""
+
+    __slots__ = ("var", "aval")
+
+    def __init__(self, trace: PartialTrace, var: Var) -> None:
+        self.trace, self.var, self.aval = trace, var, var.aval
+
+
+class PartialTrace(Trace):
+    """Known equations go to the parent, unknown ones to `tape`.
+
+    A recorded equation's inputs are variables of the record, or known values as they are. `save(primitive,
+    avals, params)`, when given, decides which known results may be kept as residuals (checkpoint policies).
+    """
+
+    name = "linearization"
+
+    def __init__(self, parent: Trace) -> None:
+        self.parent = parent
+        self.tape: list[Eqn] = []
+
+    def new_unknown(self, aval: ShapedArray) -> PartialTracer:
+        return PartialTracer(self, Var(aval))
+
+    def is_unknown(self, x: Any) -> bool:
+        return type(x) is PartialTracer and x.trace is self
+
+    def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        for x in args:
+            if type(x) is PartialTracer and x.trace is self:
+                break
+        else:
+            parent = self.parent
+            with set_trace(parent):  # type: ignore[arg-type]
+                return parent.process(primitive, args, params)  # type: ignore[union-attr]
+        if primitive.partial_eval is not None:
+            return primitive.partial_eval(self, args, params)
+        return self.record(primitive, args, params)
+
+    def record(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
+        """Write the equation down; outputs are unknown."""
+        inputs = [x.var if type(x) is PartialTracer and x.trace is self else x for x in args]
+        out = primitive.out_avals(tuple([x.aval if hasattr(x, "aval") else as_array(x).aval for x in inputs]),
+                                  params)
+        if primitive.multiple_results:
+            outvars = [Var(aval) for aval in out]
+            self.tape.append(Eqn(inputs, outvars, primitive, params, primitive.effects_of(params)))
+            return [PartialTracer(self, v) for v in outvars]
+        var = Var(out)
+        self.tape.append(Eqn(inputs, [var], primitive, params, primitive.effects_of(params)))
+        return PartialTracer(self, var)
+
+
+def live_tape(tape: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
+    """The equations of `tape` that `outs` (variables) depend on, or that have effects."""
+    needed = {v for v in outs if type(v) is Var}
+    kept = []
+    for eqn in reversed(tape):
+        if eqn.effects or any(v in needed for v in eqn.outvars):
+            needed.update(v for v in eqn.invars if type(v) is Var)
+            kept.append(eqn)
+    kept.reverse()
+    return kept
+
+
+def tape_to_jaxpr(tape: Sequence[Eqn], invars: Sequence[Var], outs: Sequence[Any],
+                  ) -> tuple[Jaxpr, list[Any]]:
+    """A jaxpr of (residuals, *invars) from recorded equations; returns it with the residual values.
+
+    `outs` are variables or known values.
+    """
+    tape = live_tape(tape, outs)
+    residual_of: dict[int, Var] = {}
+    residuals: list[Any] = []
+
+    def atom(x: Any) -> Any:
+        if type(x) is Var:
+            return x
+        if not isinstance(x, Tracer):
+            if type(x) is not ArrayImpl:
+                x = as_array(x)
+            if not x.aval.shape:
+                return Literal(x, x.aval)
+        var = residual_of.get(id(x))
+        if var is None:
+            var = residual_of[id(x)] = Var(x.aval)
+            residuals.append(x)
+        return var
+
+    eqns = [eqn.replace(invars=[atom(x) for x in eqn.invars]) for eqn in tape]
+    outvars = [atom(x) for x in outs]
+    return Jaxpr([], [*residual_of.values(), *invars], eqns, outvars), residuals
+
+
+class Linearized:
+    """The result of linearizing a flat function: primal outputs and the recorded linear part.
+
+    `in_vars` are the tangent variables (one for each nonzero input tangent), `out_tangents` a variable, a
+    known value or a `Zero` for each output.
+    """
+
+    __slots__ = ("outs", "tape", "in_vars", "out_tangents")
+
+    def __init__(self, outs: list, tape: list, in_vars: list, out_tangents: list) -> None:
+        self.outs, self.tape, self.in_vars, self.out_tangents = outs, tape, in_vars, out_tangents
+
+
+def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
+    """Run flat `fun` at `primals`, recording the part linear in the tangents."""
+    partial = PartialTrace(current_trace())
+    trace = JVPTrace(partial)
+    in_vars, ins = [], []
+    for x in primals:
+        tangent = partial.new_unknown(x.aval.tangent())
+        in_vars.append(tangent.var)
+        ins.append(JVPTracer(trace, x, tangent))
+    with set_trace(trace):
+        outs = fun(*ins)
+    primal_outs, tangents = split_outputs(trace, outs)
+    out_tangents = [t.var if type(t) is PartialTracer and t.trace is partial else t for t in tangents]
+    return Linearized(primal_outs, partial.tape, in_vars, out_tangents)
+
+
+def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool], instantiate_out: bool | Sequence[bool] = False,
+                       ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[ShapedArray]]:
+    """Split a jaxpr by which inputs are known.
+
+    Returns `known` (known inputs -> known outputs, residuals), `unknown` (residuals, unknown inputs ->
+    unknown outputs), which outputs are unknown, and the residuals' avals. `instantiate_out` forces outputs to
+    be unknown. Remembered with the jaxpr.
+    """
+    n_out = len(closed.jaxpr.outvars)
+    force = [instantiate_out] * n_out if isinstance(instantiate_out, bool) else list(instantiate_out)
+    key = ("partial_eval", tuple(unknown), tuple(force))
+    found = closed.cache.get(key)
+    if found is not None:
+        return found
+    record: dict[str, Any] = {}
+
+    def known_fun(*known_args: Any) -> list[Any]:
+        trace = PartialTrace(current_trace())
+        given = iter(known_args)
+        ins, in_vars = [], []
+        for aval, unk in zip(closed.in_avals, unknown, strict=True):
+            if unk:
+                tracer = trace.new_unknown(aval)
+                in_vars.append(tracer.var)
+                ins.append(tracer)
+            else:
+                ins.append(next(given))
+        with set_trace(trace):
+            outs = eval_jaxpr(closed.jaxpr, closed.consts, *ins)
+        is_unknown = [trace.is_unknown(x) or f for x, f in zip(outs, force, strict=True)]
+        unknown_outs = [x.var if trace.is_unknown(x) else x
+                        for x, unk in zip(outs, is_unknown, strict=True) if unk]
+        jaxpr, residuals = tape_to_jaxpr(trace.tape, in_vars, unknown_outs)
+        record.update(jaxpr=jaxpr, unknown=is_unknown, avals=[r.aval for r in residuals])
+        return [x for x, unk in zip(outs, is_unknown, strict=True) if not unk] + residuals
+
+    known_avals = [a for a, unk in zip(closed.in_avals, unknown, strict=True) if not unk]
+    jaxpr, consts = stage(known_fun, known_avals)
+    result = (ClosedJaxpr(jaxpr, consts), ClosedJaxpr(record["jaxpr"], []), record["unknown"], record["avals"])
+    closed.cache[key] = result
+    return result
+
+
+def zero_like(x: Any) -> Zero:
+    """The symbolic zero tangent of `x`."""
+    return Zero(x.aval.tangent())

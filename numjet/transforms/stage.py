@@ -1,0 +1,181 @@
+"""Staging: run a Python function once on tracers and write down what it does as a jaxpr.
+
+Used by jit, control flow and every transformation that works on jaxprs. A staged equation records all that
+was bound while the trace was current; arrays met on the way become constants (constvars), arrays without
+dimensions literals.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.base import config, errors
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from numjet.core.jaxpr_check import check_jaxpr
+from numjet.core.primitive import Primitive
+from numjet.core.trace import Trace, Tracer, current_trace, leaked, set_trace, user_source
+
+
+class StageTracer(Tracer):
+    """A variable of the jaxpr being built."""
+
+    __slots__ = ("var", "aval", "source")
+
+    def __init__(self, trace: StageTrace, var: Var, source: Any = None) -> None:
+        self.trace, self.var, self.aval, self.source = trace, var, var.aval, source
+
+    def origin(self) -> str:
+        return self.trace.describe(self)
+
+
+class StageTrace(Trace):
+    """Records equations. `names` are the arguments' names, for error messages."""
+
+    name = "staging"
+
+    def __init__(self, fun_name: str = "", names: Sequence[str] | None = None) -> None:
+        self.parent = current_trace()
+        self.fun_name, self.names = fun_name, names
+        self.eqns: list[Eqn] = []
+        self.invars: list[Var] = []
+        self.constvars: list[Var] = []
+        self.consts: list[Any] = []
+        self._const_of: dict[int, Var] = {}
+        self.effects: frozenset = NO_EFFECTS
+        self.done = False
+
+    def new_arg(self, aval: ShapedArray) -> StageTracer:
+        var = Var(aval)
+        self.invars.append(var)
+        return StageTracer(self, var)
+
+    def atom(self, x: Any) -> Any:
+        """The variable or literal for a value met while this trace is current."""
+        if type(x) is StageTracer:
+            if x.trace is self:
+                return x.var
+            if x.trace.done:
+                raise leaked(x, f"While tracing {self.fun_name or 'a function'}")
+        elif not isinstance(x, Tracer):
+            if type(x) is not ArrayImpl:
+                x = as_array(x)
+            if not x.aval.shape:
+                return Literal(x, x.aval)
+        var = self._const_of.get(id(x))
+        if var is None:
+            var = self._const_of[id(x)] = Var(x.aval)
+            self.constvars.append(var)
+            self.consts.append(x)  # keeps x alive, so its id stays its own
+        return var
+
+    def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        if primitive.stage is not None:
+            return primitive.stage(self, args, params)
+        return self.record(primitive, args, params)
+
+    def record(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
+        """Append the equation and return tracers for its outputs."""
+        if self.done:
+            raise errors.UnexpectedTracerError(
+                f"{primitive.name}: the trace of {self.fun_name or 'a function'} has ended; a tracer or a "
+                "generator outlived it. Return values instead of storing them.")
+        atom = self.atom
+        invars = [x.var if type(x) is StageTracer and x.trace is self else atom(x) for x in args]
+        out = primitive.out_avals(tuple([v.aval for v in invars]), params)
+        effects = primitive.effects_of(params)
+        if effects:
+            self.effects = self.effects | effects
+        source = user_source(3)
+        if primitive.multiple_results:
+            outvars = [Var(aval) for aval in out]
+            self.eqns.append(Eqn(invars, outvars, primitive, params, effects, source))
+            return [StageTracer(self, v, source) for v in outvars]
+        var = Var(out)
+        self.eqns.append(Eqn(invars, [var], primitive, params, effects, source))
+        return StageTracer(self, var, source)
+
+    def finish(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+        """The jaxpr returning `outs`, and the values of its constvars."""
+        outvars = [self.atom(x) for x in outs]
+        jaxpr = Jaxpr(self.constvars, self.invars, self.eqns, outvars, self.effects)
+        self.done = True
+        if config.check_ir.value:
+            check_jaxpr(jaxpr)
+        return jaxpr, self.consts
+
+    def describe(self, tracer: StageTracer) -> str:
+        """Which arguments of the traced function `tracer` depends on, and the line that made it."""
+        producer = {v: eqn for eqn in self.eqns for v in eqn.outvars}
+        seen, todo, args = set(), [tracer.var], set()
+        position = {v: i for i, v in enumerate(self.invars)}
+        while todo:
+            var = todo.pop()
+            if var in seen:
+                continue
+            seen.add(var)
+            if var in position:
+                args.add(position[var])
+            elif var in producer:
+                todo.extend(v for v in producer[var].invars if type(v) is Var)
+        names = [self.names[i] if self.names and i < len(self.names) else f"number {i}" for i in sorted(args)]
+        parts = []
+        if names:
+            plural = "s" if len(names) > 1 else ""
+            where = f" of {self.fun_name}" if self.fun_name else ""
+            parts.append(f"It depends on the argument{plural} {', '.join(names)}{where}")
+        if tracer.source is not None:
+            parts.append(f"{'and was' if parts else 'It was'} computed at {tracer.source}")
+        return " ".join(parts) + "." if parts else ""
+
+
+def stage(fun: Callable, in_avals: Sequence[ShapedArray], fun_name: str = "",
+          names: Sequence[str] | None = None) -> tuple[Jaxpr, list[Any]]:
+    """Trace `fun(*tracers) -> sequence of values` at `in_avals`.
+
+    Returns the jaxpr and the values of its constvars (Arrays, or tracers of enclosing traces).
+    """
+    trace = StageTrace(fun_name, names)
+    with set_trace(trace):
+        outs = fun(*[trace.new_arg(aval) for aval in in_avals])
+        jaxpr, consts = trace.finish(outs)
+    if config.check_tracer_leaks.value:
+        _check_leaks(trace)
+    return jaxpr, consts
+
+
+def stage_closed(fun: Callable, in_avals: Sequence[ShapedArray], fun_name: str = "") -> ClosedJaxpr:
+    """`stage`, with the constants attached."""
+    jaxpr, consts = stage(fun, in_avals, fun_name)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def hoist_consts(jaxpr: Jaxpr) -> ClosedJaxpr:
+    """`jaxpr` with its constvars as leading arguments, so that it is closed without constants."""
+    if not jaxpr.constvars:
+        return ClosedJaxpr(jaxpr, [])
+    found = jaxpr.cache.get("hoisted")
+    if found is None:
+        hoisted = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+        found = jaxpr.cache["hoisted"] = ClosedJaxpr(hoisted, [])
+    return found
+
+
+def has_tracers(values: Sequence[Any]) -> bool:
+    return any(isinstance(v, Tracer) for v in values)
+
+
+def _check_leaks(trace: StageTrace) -> None:
+    import gc
+
+    alive = [x for x in gc.get_referrers(trace) if type(x) is StageTracer]
+    if alive:
+        raise errors.UnexpectedTracerError(
+            f"check_tracer_leaks: {len(alive)} traced value(s) of {trace.fun_name or 'the function'} outlived it. "
+            f"{alive[0].origin()}")
+
+
+def is_value(x: Any) -> bool:
+    """Whether `x` may be bound: an Array, a tracer, or something `as_array` takes."""
+    return isinstance(x, Array)

@@ -1,0 +1,125 @@
+"""Transposition: turn a recorded linear function round, from outputs' cotangents to inputs'.
+
+Walks the equations backwards; each linear primitive's transpose rule gives the cotangents of its operands.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numjet.core import dtypes
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
+from numjet.core.primitive import Linear, Zero
+from numjet.core.structural import add_any, instantiate
+from numjet.transforms.stage import stage
+
+
+def backward(eqns: Sequence[Eqn], env: dict[Var, Any], linear: set[Var], cotangents: dict[Var, Any]) -> None:
+    """Accumulate into `cotangents` (variable -> value) through `eqns`, last to first.
+
+    `linear` holds the variables the function is linear in; other variables' values are in `env` (inputs
+    that are no variables are values themselves).
+    """
+    for eqn in reversed(eqns):
+        found = [cotangents.pop(v, None) for v in eqn.outvars]
+        if all(ct is None for ct in found):
+            continue
+        primitive = eqn.primitive
+        if primitive.transpose is None:
+            raise NotImplementedError(
+                f"Transposing {primitive.name} is not defined, so reverse-mode differentiation cannot pass it. "
+                "Use forward mode (jvp, jacfwd), or give the function a custom_vjp.")
+        cts = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, found, strict=True)]
+        args = [_operand(x, env, linear) for x in eqn.invars]
+        results = primitive.transpose(cts if primitive.multiple_results else cts[0], *args, **eqn.params)
+        for x, ct in zip(eqn.invars, results, strict=True):
+            if ct is None or type(ct) is Zero or type(x) is not Var or x not in linear:
+                continue
+            have = cotangents.get(x)
+            cotangents[x] = ct if have is None else add_any(have, ct)
+
+
+def _operand(x: Any, env: dict[Var, Any], linear: set[Var]) -> Any:
+    if type(x) is Var:
+        return Linear(x.aval) if x in linear else env[x]
+    return x.value if type(x) is Literal else x
+
+
+def transpose_tape(tape: Sequence[Eqn], in_vars: Sequence[Var], out_tangents: Sequence[Any],
+                   cts: Sequence[Any]) -> list[Any]:
+    """Cotangents of `in_vars` (`Zero` where none arrives) from those of the outputs."""
+    cotangents: dict[Var, Any] = {}
+    for var, ct in zip(out_tangents, cts, strict=True):
+        if type(var) is Var and type(ct) is not Zero and ct.aval.dtype != dtypes.float0:
+            have = cotangents.get(var)
+            cotangents[var] = ct if have is None else add_any(have, ct)
+    linear = set(in_vars)
+    for eqn in tape:
+        linear.update(eqn.outvars)
+    backward(tape, {}, linear, cotangents)
+    return [cotangents.get(v, None) if v in cotangents else Zero(v.aval) for v in in_vars]
+
+
+def backward_pass(closed: ClosedJaxpr, args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    """Cotangents of the `Linear` entries of `args` (None for the others).
+
+    Equations that do not depend on linear inputs are evaluated forward first.
+    """
+    jaxpr = closed.jaxpr
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    linear: set[Var] = set()
+    for var, x in zip(jaxpr.invars, args, strict=True):
+        if type(x) is Linear:
+            linear.add(var)
+        else:
+            env[var] = x
+    linear_eqns = []
+    for eqn in jaxpr.eqns:
+        if any(type(v) is Var and v in linear for v in eqn.invars):
+            linear.update(eqn.outvars)
+            linear_eqns.append(eqn)
+            continue
+        values = [v.value if type(v) is Literal else env[v] for v in eqn.invars]
+        out = eqn.primitive.bind(*values, **eqn.params)
+        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+    cotangents: dict[Var, Any] = {}
+    for v, ct in zip(jaxpr.outvars, cts, strict=True):
+        if type(v) is Var and v in linear and type(ct) is not Zero:
+            have = cotangents.get(v)
+            cotangents[v] = ct if have is None else add_any(have, ct)
+    backward(linear_eqns, env, linear, cotangents)
+    return [(cotangents[v] if v in cotangents else Zero(v.aval)) if v in linear else None for v in jaxpr.invars]
+
+
+def transpose_jaxpr(closed: ClosedJaxpr, linear: Sequence[bool], nonzero_cts: Sequence[bool],
+                    ) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr of (non-linear inputs, nonzero output cotangents) to the nonzero cotangents of linear inputs.
+
+    Also says which linear inputs' cotangents are nonzero. Remembered with the jaxpr.
+    """
+    key = ("transpose", tuple(linear), tuple(nonzero_cts))
+    found = closed.cache.get(key)
+    if found is not None:
+        return found
+    nonzero_out: list[bool] = []
+    avals, outs = closed.in_avals, closed.out_avals
+
+    def fun(*values: Any) -> list[Any]:
+        given = iter(values)
+        args = [Linear(a) if lin else next(given) for a, lin in zip(avals, linear, strict=True)]
+        cts = [next(given) if nz else Zero(a) for a, nz in zip(outs, nonzero_cts, strict=True)]
+        results = [ct for ct, lin in zip(backward_pass(closed, args, cts), linear, strict=True) if lin]
+        nonzero_out.extend(type(ct) is not Zero for ct in results)
+        return [ct for ct in results if type(ct) is not Zero]
+
+    in_avals: list[ShapedArray] = [a for a, lin in zip(avals, linear, strict=True) if not lin]
+    in_avals += [a for a, nz in zip(outs, nonzero_cts, strict=True) if nz]
+    jaxpr, consts = stage(fun, in_avals)
+    result = ClosedJaxpr(jaxpr, consts), nonzero_out
+    closed.cache[key] = result
+    return result
+
+
+def instantiate_all(cts: Sequence[Any]) -> list[Any]:
+    return [instantiate(ct) for ct in cts]
