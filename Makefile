@@ -1,0 +1,53 @@
+# Every target does its own set-up: a virtual environment in .venv, made once per pyproject.toml.
+#   make demo              train a network on handwritten digits and draw what it learned
+#   make test              lint, type check, all tests (ORACLE=no leaves out the comparison with JAX)
+#   make bench             time numjet beside its peers (ROWS=softmax,matmul runs a part)
+#   make clean             remove what the other targets made
+
+# The first Python on the path that is new enough and can make virtual environments.
+CAN_MAKE_VENV := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
+	$$p -c '$(CAN_MAKE_VENV)' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+RUN := $(VENV)/bin/python
+ORACLE ?= yes
+ORACLE_STAMP := $(if $(filter yes,$(ORACLE)),.venvs/oracle/.installed)
+WORKERS ?= 2
+ROWS ?=
+PIP_FLAGS := --quiet --disable-pip-version-check
+
+.PHONY: demo test bench clean
+
+demo: $(VENV)/.installed-demo
+	$(RUN) examples/digits.py
+
+test: $(VENV)/.installed-test $(ORACLE_STAMP)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(RUN) -m pytest -q -n $(WORKERS)
+
+bench: $(VENV)/.installed-demo .venvs/oracle/.installed
+	$(RUN) benchmarks/run.py $(if $(ROWS),--rows $(ROWS))
+
+$(RUN):
+	@test -n "$(PYTHON)" || { echo "numjet needs Python 3.11 or newer with the venv module; \
+	none was found. Install one, or name it: make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-demo: pyproject.toml | $(RUN)
+	$(RUN) -m pip install $(PIP_FLAGS) -e '.[demo]'
+	touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(RUN)
+	$(RUN) -m pip install $(PIP_FLAGS) -e '.[test]'
+	touch $@ $(VENV)/.installed-demo
+
+# JAX, which the tests compare with and never import, in an environment of its own.
+.venvs/oracle/.installed: tests/oracle-requirements.txt | $(RUN)
+	$(RUN) -m venv .venvs/oracle
+	.venvs/oracle/bin/python -m pip install $(PIP_FLAGS) -r $<
+	touch $@
+
+clean:
+	rm -rf $(VENV) .venvs build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find numjet tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,33 @@
+"""What every test shares: a cache of its own, Hypothesis's settings, and the markers' meaning."""
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+
+import pytest
+from hypothesis import HealthCheck, settings
+from oracle import NO_ORACLE, oracle_python
+
+# Set before numjet is imported: tests neither read nor fill the user's cache of compiled objects.
+_cache = tempfile.mkdtemp(prefix="numjet-test-cache-")
+os.environ.setdefault("NUMJET_CACHE_DIR", _cache)
+
+# Machines that run tests are shared, so a slow example says nothing.
+settings.register_profile("numjet", deadline=None, max_examples=60, print_blob=True,
+                          suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("numjet")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    no_oracle = oracle_python() is None
+    no_gpu = not (os.path.exists("/dev/nvidia0") or os.path.exists("/dev/kfd"))
+    for item in items:
+        if no_oracle and item.get_closest_marker("oracle"):
+            item.add_marker(pytest.mark.skip(reason=NO_ORACLE))
+        if no_gpu and item.get_closest_marker("gpu"):
+            item.add_marker(pytest.mark.skip(reason="This machine has no GPU."))
+
+
+def pytest_sessionfinish() -> None:
+    shutil.rmtree(_cache, ignore_errors=True)

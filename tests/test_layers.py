@@ -1,0 +1,131 @@
+"""The architecture as a test: imports go downward only, files stay small, importing stays light."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "numjet"
+MAX_LINES = 800
+# Packages by layer; what is not named here is a public namespace, layer 6.
+LAYERS = {"base": 0, "core": 1, "transforms": 2, "ops": 3, "cpu": 4, "xla": 4, "api": 5}
+PUBLIC, FRONT_DOOR = 6, 7
+FRONT_DOOR_MODULES = {"numjet", "numjet.as_jax"}
+# Loaded when first needed: each would cost more than numjet's whole import.
+HEAVY = {"scipy", "llvmlite", "opt_einsum", "matplotlib", "mpmath", "sklearn", "tqdm"}
+FORBIDDEN = {"jax", "jaxlib", "flax", "optax", "torch"}
+
+
+def module_name(path: Path) -> str:
+    parts = ["numjet", *path.relative_to(PACKAGE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+MODULES = {module_name(path): path for path in FILES}
+
+
+def layer(module: str) -> int:
+    if module in FRONT_DOOR_MODULES:
+        return FRONT_DOOR
+    return LAYERS.get(module.split(".")[1], PUBLIC)
+
+
+def own_module(name: str) -> str:
+    """The module of ours that importing `name` loads: the longest known prefix."""
+    while name not in MODULES and "." in name:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def imports(path: Path, tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """(absolute module name, line) of every import, also inside functions."""
+    package = module_name(path).split(".")
+    if path.name != "__init__.py":
+        package = package[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            base = package[:len(package) - node.level + 1] if node.level else []
+            name = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield f"{name}.{alias.name}", node.lineno
+
+
+def top_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements that run when a module is imported, save those for type checkers alone."""
+    pending: list[ast.AST] = list(tree.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            pending.extend(node.orelse)
+            continue
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node
+        pending.extend(ast.iter_child_nodes(node))
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in FILES}
+
+
+def test_imports_go_downward(trees):
+    wrong = []
+    for path, tree in trees.items():
+        here = module_name(path)
+        for name, line in imports(path, tree):
+            if name.split(".")[0] != "numjet":
+                continue
+            there = own_module(name)
+            package_here, package_there = (here + ".").split(".")[1], (there + ".").split(".")[1]
+            upward = layer(there) > layer(here)
+            sibling = (layer(there) == layer(here) == LAYERS["cpu"]
+                       and package_here != package_there)
+            if upward or sibling:
+                wrong.append(f"{path.relative_to(PACKAGE.parent)}:{line}: "
+                             f"{package_here or 'numjet'} may not import {there}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_jax_is_never_imported(trees):
+    wrong = [f"{path}:{line}: {name}" for path, tree in trees.items()
+             for name, line in imports(path, tree) if name.split(".")[0] in FORBIDDEN]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_heavy_libraries_are_imported_when_needed(trees):
+    wrong = []
+    for path, tree in trees.items():
+        # The linker is itself loaded on the first compilation.
+        allowed = {"llvmlite"} if path.match("cpu/link*.py") else set()
+        for node in top_level(tree):
+            for name, line in imports(path, ast.Module([node], [])):
+                if name.split(".")[0] in HEAVY - allowed:
+                    wrong.append(f"{path}:{line}: {name} at import time; "
+                                 "import it in the function that needs it")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_files_are_small_and_say_what_they_are_for(trees):
+    wrong = []
+    for path, tree in trees.items():
+        lines = len(path.read_text().splitlines())
+        if lines > MAX_LINES:
+            wrong.append(f"{path}: {lines} lines, at most {MAX_LINES}; split it by concern")
+        if not ast.get_docstring(tree):
+            wrong.append(f"{path}: no module docstring")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_checks_see_relative_and_nested_imports(tmp_path):
+    source = "def f():\n    from ..ops import shape\n    import jax.numpy\nfrom . import tree\n"
+    found = dict(imports(PACKAGE / "base" / "tree.py", ast.parse(source)))
+    assert found == {"numjet.ops.shape": 2, "jax.numpy": 3, "numjet.base.tree": 4}
+    assert layer("numjet.ops.shape") == 3 and layer("numjet") == 7 and layer("numjet.lax") == 6
