@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
@@ -30,8 +31,7 @@ class PartialTracer(Tracer):
 class PartialTrace(Trace):
     """Known equations go to the parent, unknown ones to `tape`.
 
-    A recorded equation's inputs are variables of the record, or known values as they are. `save(primitive,
-    avals, params)`, when given, decides which known results may be kept as residuals (checkpoint policies).
+    A recorded equation's inputs are variables of the record, or known values as they are.
     """
 
     name = "linearization"
@@ -134,7 +134,7 @@ def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
     for x in primals:
         tangent = partial.new_unknown(x.aval.tangent())
         in_vars.append(tangent.var)
-        ins.append(JVPTracer(trace, x, tangent))
+        ins.append(x if tangent.aval.dtype == dtypes.float0 else JVPTracer(trace, x, tangent))
     with set_trace(trace):
         outs = fun(*ins)
     primal_outs, tangents = split_outputs(trace, outs)

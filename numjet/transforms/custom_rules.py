@@ -1,0 +1,271 @@
+"""Derivative rules given by the user: the primitives behind `custom_jvp` and `custom_vjp`.
+
+Their operands are flat; `call_jaxpr` is the function itself, a Python callable while it has not been
+staged and a closed jaxpr after. `api.custom` holds the public decorators.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.core import dtypes
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.lowering import Expand, Region
+from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.structural import convert, instantiate, moveaxis, reduce_sum, zeros
+from numjet.core.trace import aval_of, set_trace
+from numjet.transforms.batch import Axis, batch_call, to_front
+from numjet.transforms.stage import hoist_consts, stage
+
+
+def run_call(call: Any, args: Sequence[Any]) -> list[Any]:
+    """Run a `call_jaxpr` param, whichever form it has."""
+    if type(call) is ClosedJaxpr:
+        return eval_jaxpr(call.jaxpr, call.consts, *args)
+    return call(*args)
+
+
+def _abstract(*avals: ShapedArray, call_jaxpr: Any, **_: Any) -> list[ShapedArray]:
+    return call_jaxpr.out_avals
+
+
+def _evaluate(*args: Any, call_jaxpr: Any, **_: Any) -> list[Any]:
+    return run_call(call_jaxpr, args)
+
+
+def _stage(primitive: Primitive) -> Callable:
+    def rule(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
+        call = params["call_jaxpr"]
+        if type(call) is not ClosedJaxpr:
+            jaxpr, consts = stage(call, [aval_of(x) for x in args], params["name"])
+            params = {**params, "call_jaxpr": hoist_consts(jaxpr),
+                      "num_consts": params["num_consts"] + len(consts)}
+            args = [*consts, *args]
+        return trace.record(primitive, args, params)
+
+    return rule
+
+
+def _run_unknown(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
+    # Partial evaluation only ever builds linear functions, whose derivative is not asked for again.
+    with set_trace(trace):
+        return run_call(params["call_jaxpr"], args)
+
+
+def _batched_call(call: Any, axis: Axis, dims: Sequence[int | None]) -> Callable:
+    def batched(*args: Any) -> list[Any]:
+        outs, out_dims = batch_call(lambda *xs: run_call(call, xs), axis, args, dims)
+        return [to_front(x, d, axis.size) for x, d in zip(outs, out_dims, strict=True)]
+
+    return batched
+
+
+def _no_const_tangents(name: str, tangents: Sequence[Any]) -> None:
+    if any(type(t) is not Zero for t in tangents):
+        raise NotImplementedError(
+            f"{name}: its function closes over a value that is being differentiated. Pass the value as an "
+            "explicit argument, so that the rule can see it.")
+
+
+# ------------------------------------------------------------------ custom_jvp
+def _custom_jvp_jvp(primals: tuple, tangents: tuple, *, call_jaxpr: Any, jvp: Callable, name: str,
+                    num_consts: int, symbolic_zeros: bool) -> tuple:
+    _no_const_tangents(name, tangents[:num_consts])
+    primals, tangents = primals[num_consts:], tangents[num_consts:]
+    if not symbolic_zeros:
+        tangents = tuple([instantiate(t) for t in tangents])
+    outs, out_tangents = jvp(primals, tangents)
+    return outs, [_match_tangent(name, x, t) for x, t in zip(outs, out_tangents, strict=True)]
+
+
+def _match_tangent(name: str, primal: Any, tangent: Any) -> Any:
+    if type(tangent) is Zero:
+        return tangent
+    want, have = aval_of(primal).tangent(), aval_of(tangent)
+    if want.dtype == dtypes.float0:
+        return Zero(want)
+    if want.shape != have.shape or (want.dtype != have.dtype and not have.weak_type):
+        raise TypeError(f"custom_jvp rule of {name}: a tangent output must have the shape and dtype of its primal "
+                        f"output: expected {want.str_short()}, got {have.str_short()}.")
+    return convert(tangent, want.dtype, have.weak_type) if want.dtype != have.dtype else tangent
+
+
+def _custom_jvp_batch(axis: Axis, args: tuple, dims: tuple, *, call_jaxpr: Any, jvp: Callable, name: str,
+                      num_consts: int, symbolic_zeros: bool) -> tuple:
+    inner = dims[num_consts:]
+
+    def batched_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
+        n = len(primals)
+        flat = [*primals, *[instantiate(t) for t in tangents]]
+
+        def both(*xs: Any) -> list[Any]:
+            outs, out_tangents = jvp(xs[:n], xs[n:])
+            return [*outs, *[instantiate(t) for t in out_tangents]]
+
+        outs, out_dims = batch_call(both, axis, flat, [*inner, *inner])
+        outs = [to_front(x, d, axis.size) for x, d in zip(outs, out_dims, strict=True)]
+        half = len(outs) // 2
+        return outs[:half], outs[half:]
+
+    outs = custom_jvp_p.bind(*args, call_jaxpr=_batched_call(call_jaxpr, axis, dims), jvp=batched_jvp, name=name,
+                             num_consts=num_consts, symbolic_zeros=False)
+    return outs, [0] * len(outs)
+
+
+custom_jvp_p = Primitive(
+    "custom_jvp_call", multiple_results=True, higher_order=True, abstract=_abstract, evaluate=_evaluate,
+    jvp=_custom_jvp_jvp, batch=_custom_jvp_batch, partial_eval=_run_unknown, loops=Region("call"),
+    effects=lambda **p: p["call_jaxpr"].effects if type(p["call_jaxpr"]) is ClosedJaxpr else frozenset(),
+    stage=lambda *args: _stage(custom_jvp_p)(*args))
+
+
+# ------------------------------------------------------------------ custom_vjp
+def _custom_vjp_jvp(primals: tuple, tangents: tuple, *, call_jaxpr: Any, fwd: Callable, bwd: Callable, name: str,
+                    num_consts: int, symbolic_zeros: bool) -> tuple:
+    _no_const_tangents(name, tangents[:num_consts])
+    primals, tangents = primals[num_consts:], tangents[num_consts:]
+    perturbed = [type(t) is not Zero for t in tangents]
+    outs, residuals = fwd(primals, perturbed)
+    out_avals = [aval_of(x).tangent() for x in outs]
+    given = [t for t in tangents if type(t) is not Zero]
+    lin = custom_lin_p.bind(*residuals, *given, num_res=len(residuals), bwd=bwd, name=name,
+                            out_avals=tuple(out_avals), perturbed=tuple(perturbed),
+                            in_avals=tuple([aval_of(x).tangent() for x in primals]),
+                            symbolic_zeros=symbolic_zeros)
+    return outs, [Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, lin, strict=True)]
+
+
+def _custom_vjp_batch(axis: Axis, args: tuple, dims: tuple, *, call_jaxpr: Any, fwd: Callable, bwd: Callable,
+                      name: str, num_consts: int, symbolic_zeros: bool) -> tuple:
+    inner = dims[num_consts:]
+
+    def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple:
+        count = []
+
+        def flat(*xs: Any) -> list[Any]:
+            outs, residuals = fwd(xs, perturbed)
+            count.append(len(outs))
+            return [*outs, *residuals]
+
+        outs, out_dims = batch_call(flat, axis, primals, inner)
+        outs = [to_front(x, d, axis.size) for x, d in zip(outs, out_dims, strict=True)]
+        return outs[:count[0]], outs[count[0]:]
+
+    def batched_bwd(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        n = len(residuals)
+        present = [type(ct) is not Zero for ct in cts]
+        zero_avals = [None if p else _unbatched(ct.aval) for ct, p in zip(cts, present, strict=True)]
+        found: list[Any] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            given = iter(xs[n:])
+            inner_cts = [next(given) if p else Zero(a) for p, a in zip(present, zero_avals, strict=True)]
+            results = bwd(xs[:n], inner_cts)
+            found.extend(results)
+            return [r for r in results if r is not None and type(r) is not Zero]
+
+        args = [*residuals, *[ct for ct, p in zip(cts, present, strict=True) if p]]
+        outs, out_dims = batch_call(flat, axis, args, [0] * len(args))
+        pairs = iter(zip(outs, out_dims, strict=True))
+        cotangents = []
+        for r, dim in zip(found, inner, strict=True):
+            if r is None or type(r) is Zero:
+                cotangents.append(None)
+                continue
+            ct, ct_dim = next(pairs)
+            if dim is None:
+                cotangents.append(ct if ct_dim is None else reduce_sum(ct, (ct_dim,)))
+            else:
+                cotangents.append(moveaxis(to_front(ct, ct_dim, axis.size), 0, dim))
+        return cotangents
+
+    outs = custom_vjp_p.bind(*args, call_jaxpr=_batched_call(call_jaxpr, axis, dims), fwd=batched_fwd,
+                             bwd=batched_bwd, name=name, num_consts=num_consts, symbolic_zeros=symbolic_zeros)
+    return outs, [0] * len(outs)
+
+
+def _unbatched(aval: ShapedArray) -> ShapedArray:
+    return ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
+
+
+custom_vjp_p = Primitive(
+    "custom_vjp_call", multiple_results=True, higher_order=True, abstract=_abstract, evaluate=_evaluate,
+    jvp=_custom_vjp_jvp, batch=_custom_vjp_batch, partial_eval=_run_unknown, loops=Region("call"),
+    effects=lambda **p: p["call_jaxpr"].effects if type(p["call_jaxpr"]) is ClosedJaxpr else frozenset(),
+    stage=lambda *args: _stage(custom_vjp_p)(*args))
+
+
+# ------------------------------------------------------------------ the linear part of a custom_vjp function
+def _lin_refuse(*_: Any, name: str, **__: Any) -> Any:
+    raise TypeError(f"Forward-mode differentiation (jvp, jacfwd) reached {name}, which has a custom_vjp rule, so only "
+                    "its reverse derivative is known. Use grad, vjp or jacrev, or give it a custom_jvp rule.")
+
+
+def _lin_transpose(cts: list, *args: Any, num_res: int, bwd: Callable, name: str, out_avals: tuple,
+                   perturbed: tuple, in_avals: tuple, symbolic_zeros: bool) -> list:
+    residuals = args[:num_res]
+    given = [ct if symbolic_zeros and type(ct) is Zero else instantiate(ct) for ct in cts]
+    given = [zeros(a) if a.dtype == dtypes.float0 else ct for ct, a in zip(given, out_avals, strict=True)]
+    results = bwd(residuals, given)
+    checked = [_match_cotangent(name, i, a, ct) for i, (a, ct) in enumerate(zip(in_avals, results, strict=True))]
+    return [None] * num_res + [ct for ct, p in zip(checked, perturbed, strict=True) if p]
+
+
+def _match_cotangent(name: str, position: int, want: ShapedArray, ct: Any) -> Any:
+    if ct is None or type(ct) is Zero or want.dtype == dtypes.float0:
+        return None
+    have = aval_of(ct)
+    if have.shape != want.shape or (have.dtype != want.dtype and not have.weak_type):
+        raise TypeError(f"custom_vjp rule of {name}: the backward function must return a cotangent of the shape and dtype "
+                        f"of each input: for input leaf {position} expected {want.str_short()}, got "
+                        f"{have.str_short()}. Return None where no gradient flows.")
+    return convert(ct, want.dtype, have.weak_type) if have.dtype != want.dtype else ct
+
+
+def _lin_batch(axis: Axis, args: tuple, dims: tuple, *, num_res: int, bwd: Callable, out_avals: tuple,
+               perturbed: tuple, in_avals: tuple, **params: Any) -> tuple:
+    res_dims = dims[:num_res]
+    given = iter(dims[num_res:])
+    in_dims = [next(given) if p else None for p in perturbed]
+
+    def batched(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        found: list[Any] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            results = bwd(xs[:num_res], xs[num_res:])
+            found.extend(results)
+            return [r for r in results if r is not None and type(r) is not Zero]
+
+        outs, out_dims = batch_call(flat, axis, [*residuals, *[instantiate(c) for c in cts]],
+                                    [*res_dims, *[0] * len(cts)])
+        pairs = iter(zip(outs, out_dims, strict=True))
+        cotangents = []
+        for r, dim in zip(found, in_dims, strict=True):
+            if r is None or type(r) is Zero:
+                cotangents.append(None)
+                continue
+            ct, ct_dim = next(pairs)
+            if dim is None:
+                cotangents.append(ct if ct_dim is None else reduce_sum(ct, (ct_dim,)))
+            else:
+                cotangents.append(moveaxis(to_front(ct, ct_dim, axis.size), 0, dim))
+        return cotangents
+
+    out_avals = tuple([a.update(shape=(axis.size, *a.shape)) for a in out_avals])
+    in_avals = tuple([a if d is None else a.update(shape=(*a.shape[:d], axis.size, *a.shape[d:]))
+                      for a, d in zip(in_avals, in_dims, strict=True)])
+    outs = custom_lin_p.bind(*args, num_res=num_res, bwd=batched, out_avals=out_avals, perturbed=perturbed,
+                             in_avals=in_avals, **params)
+    return outs, [0] * len(outs)
+
+
+custom_lin_p = Primitive(
+    "custom_lin", multiple_results=True, higher_order=True, linear=True,
+    abstract=lambda *avals, out_avals, **_: list(out_avals),
+    evaluate=_lin_refuse, jvp=_lin_refuse, transpose=_lin_transpose, batch=_lin_batch,
+    loops=Expand(_lin_refuse))
+
+
+def is_linear_operand(x: Any) -> bool:
+    return type(x) is Linear

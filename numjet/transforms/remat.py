@@ -1,0 +1,169 @@
+"""Rematerialization: `checkpoint` trades memory for computing again.
+
+A remat equation keeps only its inputs (and what its policy names) between the forward and the backward
+pass; the backward pass runs the forward part again.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
+from numjet.core.lowering import Region, elementwise_loops
+from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.structural import linear_tangent
+from numjet.core.trace import set_trace
+from numjet.transforms.batch import Axis, batch_jaxpr, to_front
+from numjet.transforms.jvp import jvp_jaxpr
+from numjet.transforms.simplify import dce_jaxpr
+from numjet.transforms.transpose import transpose_jaxpr
+
+Policy = Callable[..., bool]
+
+
+def _evaluate(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
+
+
+def _jvp(primals: tuple, tangents: tuple, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple:
+    nonzero = [type(t) is not Zero for t in tangents]
+    jvp, nonzero_out = jvp_jaxpr(jaxpr, nonzero)
+    outs = remat_p.bind(*primals, *[t for t in tangents if type(t) is not Zero], jaxpr=jvp, **params)
+    n = len(jaxpr.jaxpr.outvars)
+    given = iter(outs[n:])
+    return outs[:n], [next(given) if nz else Zero(x.aval.tangent())
+                      for nz, x in zip(nonzero_out, outs[:n], strict=True)]
+
+
+def _batch(axis: Axis, args: tuple, dims: tuple, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple:
+    batched, mapped_out = batch_jaxpr(jaxpr, axis, [d is not None for d in dims])
+    args = tuple([x if d is None else to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)])
+    return remat_p.bind(*args, jaxpr=batched, **params), [0 if m else None for m in mapped_out]
+
+
+def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
+    closed: ClosedJaxpr = params["jaxpr"]
+    unknown = [trace.is_unknown(x) for x in args]
+    known_jaxpr, later, unknown_out = _split(closed, tuple(unknown), params["policy"])
+    known_args = [x for x, unk in zip(args, unknown, strict=True) if not unk]
+    with set_trace(trace.parent):
+        known_outs = remat_p.bind(*known_args, jaxpr=known_jaxpr, policy=params["policy"],
+                                  prevent_cse=params["prevent_cse"]) if known_jaxpr.jaxpr.outvars else []
+    n_known = len(closed.jaxpr.outvars) - sum(unknown_out)
+    saved = known_outs[n_known:]
+    unknown_outs = iter(trace.record(remat_p, [*args, *saved], {**params, "jaxpr": later}))
+    known = iter(known_outs[:n_known])
+    return [next(unknown_outs) if unk else next(known) for unk in unknown_out]
+
+
+def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
+    """Known part (known inputs -> known outputs, saved values) and the part that runs later, from all inputs
+    and the saved values to the unknown outputs."""
+    key = ("remat", unknown, policy)
+    found = closed.cache.get(key)
+    if found is not None:
+        return found
+    jaxpr = closed.jaxpr
+    unknown_vars = {v for v, unk in zip(jaxpr.invars, unknown, strict=True) if unk}
+    saved: list[Var] = []
+    known_eqns = []
+    for eqn in jaxpr.eqns:
+        if any(v in unknown_vars for v in eqn.invars if type(v) is Var):
+            unknown_vars.update(eqn.outvars)
+            continue
+        known_eqns.append(eqn)
+        if policy is not None and policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params):
+            saved.extend(eqn.outvars)
+    unknown_out = [type(v) is Var and v in unknown_vars for v in jaxpr.outvars]
+    is_saved = set(saved)
+    later_eqns = [e for e in jaxpr.eqns if not all(v in is_saved for v in e.outvars)]
+    unknown_outvars = [v for v, unk in zip(jaxpr.outvars, unknown_out, strict=True) if unk]
+    later, _ = dce_jaxpr(jaxpr.replace(eqns=later_eqns, outvars=unknown_outvars, effects=None))
+    read = {v for eqn in later.eqns for v in eqn.invars if type(v) is Var}
+    saved = [v for v in saved if v in read]
+    later = later.replace(invars=[*jaxpr.invars, *saved])
+    known_outs = [v for v, unk in zip(jaxpr.outvars, unknown_out, strict=True) if not unk]
+    known_in = [v for v, unk in zip(jaxpr.invars, unknown, strict=True) if not unk]
+    known, _ = dce_jaxpr(Jaxpr(jaxpr.constvars, known_in, known_eqns, [*known_outs, *saved]))
+    result = ClosedJaxpr(known, closed.consts), ClosedJaxpr(later, closed.consts), unknown_out
+    closed.cache[key] = result
+    return result
+
+
+def _transpose(cts: list, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list:
+    linear = [type(x) is Linear for x in args]
+    nonzero = [type(ct) is not Zero for ct in cts]
+    transposed, nonzero_out = transpose_jaxpr(jaxpr, linear, nonzero)
+    values = [x for x in args if type(x) is not Linear] + [ct for ct in cts if type(ct) is not Zero]
+    outs = iter(remat_p.bind(*values, jaxpr=transposed, **params))
+    flags = iter(nonzero_out)
+    return [(next(outs) if next(flags) else Zero(x.aval)) if lin else None
+            for x, lin in zip(args, linear, strict=True)]
+
+
+remat_p = Primitive(
+    "remat", multiple_results=True, higher_order=True, linear=True,
+    abstract=lambda *avals, jaxpr, **_: jaxpr.out_avals, evaluate=_evaluate, jvp=_jvp, batch=_batch,
+    transpose=_transpose, partial_eval=_partial_eval, loops=Region("call"),
+    effects=lambda jaxpr, **_: jaxpr.effects)
+
+
+# ------------------------------------------------------------------ names, for policies
+def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
+    return x
+
+
+name_p = Primitive(
+    "name", linear=True, elementwise=True, abstract=_name_abstract, reference=lambda x, *, name: x,
+    jvp=lambda primals, tangents, **p: (name_p.bind(*primals, **p), linear_tangent(name_p, tangents[0], p)),
+    transpose=lambda ct, x, *, name: [ct],
+    batch=lambda axis, args, dims, **p: (name_p.bind(*args, **p), dims[0]),
+    loops=elementwise_loops(lambda e, x, *, name: x))
+
+
+class CheckpointPolicies:
+    """The policies of `checkpoint`: which intermediate values the backward pass may keep."""
+
+    @staticmethod
+    def everything_saveable(*_: Any, **__: Any) -> bool:
+        return True
+
+    @staticmethod
+    def nothing_saveable(*_: Any, **__: Any) -> bool:
+        return False
+
+    @staticmethod
+    def dots_saveable(primitive: Primitive, *_: Any, **__: Any) -> bool:
+        return primitive.name in ("dot_general", "conv_general_dilated")
+
+    checkpoint_dots = dots_saveable
+
+    @staticmethod
+    def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
+        return primitive.name == "dot_general" and not params["dimension_numbers"][1][0]
+
+    checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+
+    @staticmethod
+    def save_only_these_names(*names: str) -> Policy:
+        kept = frozenset(names)
+        return lambda primitive, *_, **params: primitive is name_p and params["name"] in kept
+
+    @staticmethod
+    def save_any_names_but_these(*names: str) -> Policy:
+        dropped = frozenset(names)
+        return lambda primitive, *_, **params: primitive is name_p and params["name"] not in dropped
+
+    @staticmethod
+    def save_anything_except_these_names(*names: str) -> Policy:
+        dropped = frozenset(names)
+        return lambda primitive, *_, **params: not (primitive is name_p and params["name"] in dropped)
+
+    @staticmethod
+    def save_from_both_policies(first: Policy, second: Policy) -> Policy:
+        return lambda primitive, *avals, **params: (first(primitive, *avals, **params)
+                                                    or second(primitive, *avals, **params))
+
+
+checkpoint_policies = CheckpointPolicies()
