@@ -1,0 +1,159 @@
+"""Control regions: while, scan and cond as native control flow around blocks of steps.
+
+`region(build, node)` gives the steps of one region node; `fuse` calls it. Bodies are compiled like
+programs of their own whose operands are the memory of the enclosing one: constants are read where
+they lie, carries are updated in place where nothing reads the old value later, slices of scanned
+arrays are views that move with the loop counter. No iteration returns to Python. What would break
+it: operand orders other than those the region primitives state in `ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
+from numjet.cpu.graph import Node, Val
+from numjet.cpu.program import CondStep, CopyStep, Counter, LoopStep, Step, WhileStep, walk
+
+
+def region(build: Any, node: Node) -> list[Step]:
+    """The steps of a region node; its results' memory is the values `node.outs`."""
+    rule = _REGIONS.get(node.rule.name)
+    if rule is None:
+        raise NotImplementedError(
+            f"{node.primitive.name}: the native compiler has no control region named {node.rule.name!r}. "
+            "Give the primitive an Expand or Host lowering.")
+    return rule(build, node)
+
+
+def _open(jaxpr: ClosedJaxpr | Jaxpr) -> tuple[Jaxpr, list]:
+    return (jaxpr.jaxpr, jaxpr.consts) if isinstance(jaxpr, ClosedJaxpr) else (jaxpr, [])
+
+
+def _body(build: Any, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Val]) -> tuple[list[Step], list[Val]]:
+    """Steps and results of a jaxpr run on `args`."""
+    inner, consts = _open(jaxpr)
+    return build.block(inner, [build.constant(c) for c in consts], list(args))
+
+
+def _memory(val: Val) -> Val:
+    return val.root()[0]
+
+
+def deliver(steps: list[Step], outs: Sequence[Val], targets: Sequence[Val], build: Any,
+            old: Sequence[Val] = ()) -> None:
+    """Make `outs`, computed by `steps`, end in the memory of `targets`.
+
+    A result is written there directly where that is safe; else a copy is appended. `old` are the
+    targets that hold values which `steps` may still read (loop carries).
+    """
+    carried = {id(_memory(v)) for v in old}
+    position: dict[int, int] = {}
+    producer: dict[int, Step] = {}
+    last_read: dict[int, int] = {}
+    for k, step in enumerate(steps):
+        for part in walk([step]):
+            for val in part.reads:
+                last_read[id(_memory(val))] = k
+            if isinstance(part, WhileStep):
+                last_read[id(_memory(part.test))] = k
+            for val in part.writes:
+                position.setdefault(id(_memory(val)), k)
+                producer[id(_memory(val))] = step
+    end = len(steps)
+    for out, target in zip(outs, targets, strict=True):
+        memory = _memory(out)
+        if id(memory) in carried and memory is not _memory(target):
+            last_read[id(memory)] = end
+    copies: list[tuple[Val, Val]] = []
+    for out, target in zip(outs, targets, strict=True):
+        if out.literal is not None:
+            out = build.constant(out.literal)
+        memory, start, terms = out.root()
+        goal = _memory(target)
+        if memory is goal and out.nbytes == target.nbytes and id(goal) in carried:
+            continue
+        free = (id(memory) in position and memory.place is None and id(memory) not in carried
+                and not start and not terms and memory.nbytes == target.nbytes)
+        if free and id(goal) in carried:
+            at, read = position[id(memory)], last_read.get(id(goal), -1)
+            step = producer[id(memory)]
+            free = read < at or (read == at and any(
+                _memory(w) is memory and _memory(r) is goal for w, r in step.inplace))
+        if free:
+            memory.base = target
+        else:
+            copies.append((out, target))
+    sources = {id(_memory(source)) for source, _ in copies}
+    clash = any(id(_memory(target)) in sources for _, target in copies)
+    staged = []
+    for source, target in copies:
+        if clash and id(_memory(source)) in carried:
+            held = build.temporary(Val(source.shape, source.dtype))
+            steps.append(CopyStep(source, held))
+            source = held
+        staged.append((source, target))
+    steps.extend(CopyStep(source, target) for source, target in staged)
+
+
+def _start(build: Any, inits: Sequence[Val], carries: Sequence[Val]) -> list[Step]:
+    """Copies of the first values into the carries (dropped where the memory is shared)."""
+    return [CopyStep(build.materialize(init), carry) for init, carry in zip(inits, carries, strict=True)]
+
+
+def _while(build: Any, node: Node) -> list[Step]:
+    params, ins, carries = node.params, node.ins, node.outs
+    n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
+    cond_consts, body_consts = ins[:n_cond], ins[n_cond:n_cond + n_body]
+    steps = _start(build, ins[n_cond + n_body:], carries)
+    cond, (test,) = _body(build, params["cond_jaxpr"], [*cond_consts, *carries])
+    if test.literal is not None:
+        test = build.constant(test.literal)
+    body, outs = _body(build, params["body_jaxpr"], [*body_consts, *carries])
+    deliver(body, outs, carries, build, old=carries)
+    steps.append(WhileStep(cond, test, body))
+    return steps
+
+
+def _cond(build: Any, node: Node) -> list[Step]:
+    index, *operands = node.ins
+    branches = []
+    if index.literal is not None:
+        chosen = min(max(int(index.literal), 0), len(node.params["branches"]) - 1)
+        steps, outs = _body(build, node.params["branches"][chosen], operands)
+        deliver(steps, outs, node.outs, build)
+        return steps
+    for jaxpr in node.params["branches"]:
+        steps, outs = _body(build, jaxpr, operands)
+        deliver(steps, outs, node.outs, build)
+        branches.append(steps)
+    return [CondStep(index, branches)]
+
+
+def _scan(build: Any, node: Node) -> list[Step]:
+    params, ins = node.params, node.ins
+    length, reverse = params["length"], params["reverse"]
+    n_consts, n_carry = params["num_consts"], params["num_carry"]
+    consts, inits = ins[:n_consts], ins[n_consts:n_consts + n_carry]
+    carries, stacked = node.outs[:n_carry], node.outs[n_carry:]
+    counter = build.counter()
+
+    def row(whole: Val) -> Val:
+        part = whole.view(whole.shape[1:])
+        stride = part.nbytes
+        part.start = (length - 1) * stride if reverse else 0
+        part.terms = ((counter, -stride if reverse else stride),)
+        return part
+
+    steps = _start(build, inits, carries)
+    if length == 0:
+        return steps
+    rows = [row(build.materialize(x)) for x in ins[n_consts + n_carry:]]
+    body, outs = _body(build, params["jaxpr"], [*consts, *carries, *rows])
+    deliver(body, outs, [*carries, *[row(y) for y in stacked]], build, old=carries)
+    steps.append(LoopStep(length, counter, body))
+    return steps
+
+
+_REGIONS: dict[str, Callable[[Any, Node], list[Step]]] = {"while": _while, "cond": _cond, "scan": _scan}

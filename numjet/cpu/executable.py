@@ -1,0 +1,198 @@
+"""Executable: a compiled program that can be called, and looked at.
+
+`backend.compile` makes it; `api` calls it with lists of C-contiguous NumPy arrays of the physical
+dtypes and gets such a list back. It holds the linked code, the constants and the Python callbacks
+of host steps. What would break it: arguments of another shape or dtype than compiled for (the
+caller's signature look-up rules that out).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import evaluate
+from numjet.core.primitive import Primitive
+from numjet.cpu import link, runtime
+from numjet.cpu.program_emit import MAIN
+
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+# A call that is expected to take longer than this (seconds) lets other Python threads run.
+RELEASE_GIL_ABOVE = 5e-6
+ALIGNMENT = 64
+
+
+class HostCall:
+    """One call back into Python: run `primitive`'s reference on views of native memory."""
+
+    __slots__ = ("primitive", "params", "ins", "outs", "failure", "function")
+
+    def __init__(self, primitive: Primitive, params: dict, ins: list[tuple[tuple, Any, ShapedArray]],
+                 outs: list[tuple[tuple, Any]]) -> None:
+        self.primitive, self.params, self.ins, self.outs = primitive, params, ins, outs
+        self.failure: list[BaseException] = []
+        self.function: Any = None
+
+    def bind(self, failure: list[BaseException]) -> int:
+        """The native address to call; exceptions are appended to `failure`."""
+        self.failure = failure
+        self.function = _CALLBACK(self._run)
+        return ctypes.cast(self.function, ctypes.c_void_p).value or 0
+
+    def _run(self, table: int) -> int:
+        try:
+            pointers = (ctypes.c_void_p * (len(self.ins) + len(self.outs))).from_address(table)
+            args = tuple([ArrayImpl(_view(pointers[k], shape, dtype).copy(), aval)
+                          for k, (shape, dtype, aval) in enumerate(self.ins)])
+            results = evaluate(self.primitive, args, self.params)
+            if not self.primitive.multiple_results:
+                results = [results]
+            for k, (result, (shape, dtype)) in enumerate(zip(results, self.outs, strict=True)):
+                if math.prod(shape) and dtype.itemsize:
+                    _view(pointers[len(self.ins) + k], shape, dtype)[...] = result._value
+        except BaseException as error:
+            # It may not unwind through native frames: kept, and raised by the caller.
+            self.failure.append(error)
+            return 1
+        return 0
+
+
+def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
+    nbytes = math.prod(shape) * dtype.itemsize
+    if not nbytes:
+        return np.empty(shape, dtype)
+    return np.frombuffer((ctypes.c_char * nbytes).from_address(address), dtype).reshape(shape)
+
+
+class Executable:
+    """Call it with arrays in order; returns fresh arrays in order."""
+
+    def __init__(self, image: bytes, *, consts: Sequence[Any], hosts: dict[int, HostCall],
+                 args: Sequence[tuple[tuple, np.dtype]], outs: Sequence[tuple[tuple, np.dtype]],
+                 facts: dict[str, Any], texts: Callable[[], dict[str, str]],
+                 aliases: dict[int, int]) -> None:
+        self._library = link.load([image], (MAIN,))
+        address = self._library.address(MAIN)
+        self.facts, self._texts = facts, texts
+        self._args, self._outs, self._aliases = list(args), list(outs), aliases
+        self._failure: list[BaseException] = []
+        self._hosts = hosts
+        self._consts = [None if c is None else _aligned(np.ascontiguousarray(c)) for c in consts]
+        table = (ctypes.c_void_p * max(len(self._consts), 1))()
+        for k, array in enumerate(self._consts):
+            table[k] = hosts[k].bind(self._failure) if k in hosts else _address(array)
+        self._table = table
+        self.seconds = float(facts.get("seconds", 0.0))
+        prototype = ctypes.CFUNCTYPE if self.seconds > RELEASE_GIL_ABOVE else ctypes.PYFUNCTYPE
+        self._call = prototype(ctypes.c_int)(address)
+        self.address = address
+        self._in_type = ctypes.c_void_p * max(len(self._args), 1)
+        self._out_type = ctypes.c_void_p * max(len(self._outs), 1)
+        self._arenas: list[np.ndarray] = []
+        self._arena_bytes = int(facts["arena_bytes"])
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run on C-contiguous arrays (others are copied first); results are new arrays."""
+        ins = self._in_type()
+        held = []
+        for k, array in enumerate(arrays):
+            flags = array.flags
+            if not (flags.c_contiguous and flags.aligned):
+                array = np.array(array, order="C", copy=True)
+                held.append(array)
+            ins[k] = array.__array_interface__["data"][0] if array.size else None
+        outs = self._out_type()
+        results = []
+        for k, (shape, dtype) in enumerate(self._outs):
+            if k in self._aliases:
+                result = arrays[self._aliases[k]].reshape(shape)
+            else:
+                result = runtime.empty(shape, dtype)
+            results.append(result)
+            outs[k] = result.__array_interface__["data"][0]
+        self.run(ins, outs)
+        return results
+
+    def run(self, ins: Any, outs: Any) -> None:
+        """The native call on tables of pointers (ctypes arrays)."""
+        size = self._arena_bytes
+        if size:
+            try:
+                arena = self._arenas.pop()
+            except IndexError:
+                arena = runtime.empty((size + ALIGNMENT,), np.dtype(np.uint8))
+            start = _address(arena)
+            status = self._call(ins, outs, ctypes.c_void_p(-(-start // ALIGNMENT) * ALIGNMENT), self._table)
+            self._arenas.append(arena)
+        else:
+            status = self._call(ins, outs, None, self._table)
+        if status:
+            self._raise()
+
+    def _raise(self) -> None:
+        error = self._failure.pop() if self._failure else RuntimeError("a compiled program failed.")
+        self._failure.clear()
+        raise error
+
+    # ---- looking at it
+
+    @property
+    def num_kernels(self) -> int:
+        """How many generated kernels (loops and special ones) the program has."""
+        return self.facts["num_kernels"]
+
+    @property
+    def host_calls(self) -> list[str]:
+        """Names of the operations that run in Python."""
+        return self.facts["host_calls"]
+
+    def program_text(self) -> str:
+        """The steps and where values lie."""
+        return self._texts()["program"]
+
+    def kernels_text(self) -> str:
+        """The kernels as loops."""
+        return self._texts()["kernels"]
+
+    def llvm_text(self) -> str:
+        """The LLVM IR."""
+        return self._texts()["llvm"]
+
+    def as_text(self) -> str:
+        """The LLVM IR (what `compiled.as_text()` shows)."""
+        return self.llvm_text()
+
+    def assembly(self) -> str:
+        """The machine code as assembly."""
+        return link.assembly(self.llvm_text())
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Floating-point operations and bytes read and written, summed over the kernels."""
+        return {"flops": float(self.facts["flops"]), "bytes accessed": float(self.facts["bytes"])}
+
+    def memory_analysis(self) -> dict[str, int]:
+        """Bytes of arguments, outputs, temporaries (peak), shared outputs and code."""
+        facts = self.facts
+        return {"argument_size_in_bytes": facts["argument_bytes"],
+                "output_size_in_bytes": facts["output_bytes"],
+                "temp_size_in_bytes": facts["arena_bytes"], "alias_size_in_bytes": facts["alias_bytes"],
+                "generated_code_size_in_bytes": facts["code_bytes"]}
+
+
+def _address(array: np.ndarray | None) -> int:
+    return 0 if array is None else array.__array_interface__["data"][0]
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    """`array`, or a copy of it at an address that is a multiple of its element's size."""
+    if _address(array) % max(array.dtype.itemsize, 1) == 0:
+        return array
+    copy = runtime.empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy

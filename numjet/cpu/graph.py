@@ -1,0 +1,186 @@
+"""The compiler's view of a jaxpr: a flat list of nodes over values, calls inlined.
+
+`flatten` turns a jaxpr into nodes in order; `fuse` groups them, `control` builds regions from the
+ones that hold jaxprs. A `Val` is written once; where it lies in memory (`place`) is decided by
+`control` and `buffers`. What would break it: a region primitive that carries a jaxpr to inline
+under a param other than `jaxpr`, `call_jaxpr` or `fun_jaxpr`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core import lowering as low
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from numjet.core.primitive import Primitive
+
+LOOPS = ("while", "cond", "scan")
+
+
+class Val:
+    """One value of the program: physical dtype and shape, and (later) where it lies.
+
+    `literal` is the NumPy scalar of a constant known at compile time. `base` is the value whose
+    memory this one is a view of, `start` bytes in, plus stride * counter for each of `terms`.
+    """
+
+    __slots__ = ("shape", "dtype", "size", "nbytes", "node", "literal", "place", "base", "start", "terms",
+                 "number", "aval")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, node: Node | None = None) -> None:
+        self.aval: Any = None
+        self.shape = shape
+        self.dtype = dtypes.physical(dtype)
+        size = 1
+        for n in shape:
+            size *= n
+        self.size, self.nbytes = size, size * self.dtype.itemsize
+        self.node = node
+        self.literal: Any = None
+        self.place: Any = None
+        self.base: Val | None = None
+        self.start = 0
+        self.terms: tuple = ()
+        self.number = -1
+
+    @staticmethod
+    def of(aval: Any, node: Node | None = None) -> Val:
+        """The value of an aval."""
+        val = Val(aval.shape, aval.dtype, node)
+        val.aval = aval
+        return val
+
+    def root(self) -> tuple[Val, int, tuple]:
+        """The value that owns the memory, and where in it this one starts: bytes, terms."""
+        val, start, terms = self, 0, self.terms
+        while val.base is not None:
+            start += val.start
+            val = val.base
+            if val.terms:
+                terms = terms + val.terms
+        return val, start, terms
+
+    def view(self, shape: tuple[int, ...], start: int = 0, terms: tuple = ()) -> Val:
+        """A value that is part of this one's memory."""
+        part = Val(shape, self.dtype, self.node)
+        part.base, part.start, part.terms, part.number = self, start, terms, self.number
+        return part
+
+    def __repr__(self) -> str:
+        text = f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+        if self.literal is not None:
+            return f"{self.literal}:{text}"
+        return f"%{self.number}:{text}"
+
+
+class Node:
+    """`outs = primitive[params] ins`; `rule` says how it is lowered."""
+
+    __slots__ = ("primitive", "params", "ins", "outs", "rule", "effects", "source", "group", "note")
+
+    def __init__(self, primitive: Primitive, params: dict, ins: list[Val], outs: list[Val], rule: Any,
+                 effects: frozenset, source: Any) -> None:
+        self.primitive, self.params, self.ins, self.outs = primitive, params, ins, outs
+        self.rule, self.effects, self.source = rule, effects, source
+        self.group: Any = None
+        self.note: Any = None
+
+    def __repr__(self) -> str:
+        outs = " ".join(map(repr, self.outs))
+        return f"{outs} = {self.primitive.name} {' '.join(map(repr, self.ins))}"
+
+
+class Graph:
+    """Nodes in order; `args` are given from outside, `outs` are wanted."""
+
+    __slots__ = ("nodes", "args", "outs")
+
+    def __init__(self, args: Sequence[Val]) -> None:
+        self.nodes: list[Node] = []
+        self.args = list(args)
+        self.outs: list[Val] = []
+
+
+def literal(value: Any, aval: Any) -> Val:
+    """The Val of a constant without dimensions."""
+    val = Val.of(aval)
+    value = np.asarray(getattr(value, "_value", value))
+    val.literal = value.astype(val.dtype).reshape(())[()]
+    return val
+
+
+def called(params: dict) -> ClosedJaxpr | Jaxpr | None:
+    """The jaxpr of a call-like equation (jit, custom_jvp, remat), or None."""
+    for key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
+        found = params.get(key)
+        if isinstance(found, ClosedJaxpr | Jaxpr):
+            return found
+    return None
+
+
+def flatten(jaxpr: Jaxpr, consts: Sequence[Val], args: Sequence[Val], constant: Callable[[Any], Val],
+            expand: Callable[[Node], ClosedJaxpr]) -> Graph:
+    """The graph of `jaxpr` with calls inlined and dead nodes dropped.
+
+    `constant(array)` gives the Val of an array known at compile time (consts of inlined jaxprs);
+    `expand(node)` traces the jaxpr of a node with an `Expand` rule.
+    """
+    graph = Graph([*consts, *args])
+    graph.outs = _inline(graph, jaxpr, consts, args, constant, expand)
+    _drop_dead(graph)
+    return graph
+
+
+def _inline(graph: Graph, jaxpr: Jaxpr, consts: Sequence[Val], args: Sequence[Val], constant: Callable,
+            expand: Callable) -> list[Val]:
+    env: dict[Any, Val] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(atom: Any) -> Val:
+        return literal(atom.value, atom.aval) if type(atom) is Literal else env[atom]
+
+    nodes = graph.nodes
+    for eqn in jaxpr.eqns:
+        ins = [read(atom) for atom in eqn.invars]
+        rule = eqn.primitive.loops
+        inner = called(eqn.params) if type(rule) is low.Region and rule.name not in LOOPS else None
+        node = Node(eqn.primitive, eqn.params, ins, [], rule, eqn.effects, eqn.source)
+        if type(rule) is low.Expand:
+            node.outs = [Val.of(v.aval) for v in eqn.outvars]
+            inner = expand(node)
+        if inner is not None:
+            closed = isinstance(inner, ClosedJaxpr)
+            body = inner.jaxpr if closed else inner
+            if len(body.invars) <= len(ins):
+                # Calls whose rules carry extra operands in front (residuals) keep them last.
+                inner_consts = [constant(c) for c in inner.consts] if closed else []
+                outs = _inline(graph, body, inner_consts, ins[len(ins) - len(body.invars):], constant,
+                               expand)
+                env.update(zip(eqn.outvars, outs, strict=True))
+                continue
+        for var in eqn.outvars:
+            val = Val.of(var.aval, node)
+            if type(rule) is not low.Expand:
+                node.outs.append(val)
+            env[var] = val
+        if type(rule) is low.Expand:
+            node.outs = [env[var] for var in eqn.outvars]
+        nodes.append(node)
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _drop_dead(graph: Graph) -> None:
+    live = {id(v) for v in graph.outs}
+    kept = []
+    for node in reversed(graph.nodes):
+        if node.effects or any(id(out) in live for out in node.outs):
+            live.update([id(v) for v in node.ins])
+            kept.append(node)
+    kept.reverse()
+    graph.nodes = kept
+    for number, val in enumerate([*graph.args, *[v for n in kept for v in n.outs]]):
+        val.number = number

@@ -1,0 +1,181 @@
+"""The list of passes from a closed jaxpr to a native program, and the state they work on.
+
+`PIPELINE` is data: (name, pass) in order, each `pass(build)`. Called by `backend`. What would break
+it: reordering entries against the comments beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
+from numjet.cpu import buffers, control, expand, fuse
+from numjet.cpu.executable import HostCall
+from numjet.cpu.graph import Node, Val, flatten
+from numjet.cpu.lower import write_kernel
+from numjet.cpu.program import Counter, HostStep, KernelStep, Place, Program, Slot, Step, arena
+from numjet.cpu.program_emit import Emitter
+
+
+class Build:
+    """What one compilation knows: the program under construction and its tables."""
+
+    def __init__(self, closed: ClosedJaxpr, donate: Sequence[int] = ()) -> None:
+        self.closed = closed
+        self.donate = tuple(donate)
+        self.program = Program()
+        self.emitter: Emitter | None = None
+        self.llvm = ""
+        self.kernel_count = 0
+        self._counters = 0
+        self._consts: dict[Any, Val] = {}
+        self._held: list[Any] = []
+
+    # ---- values
+
+    def constant(self, value: Any) -> Val:
+        """The value of an array (or scalar) known at compile time; equal scalars are one."""
+        array = np.asarray(getattr(value, "_value", value))
+        key = (array.tobytes(), array.dtype, array.shape) if array.size <= 1 else id(value)
+        found = self._consts.get(key)
+        if found is None:
+            aval = getattr(value, "aval", None) or ShapedArray(array.shape, array.dtype)
+            found = Val.of(aval)
+            found.place = Place(Slot("const", found.nbytes, len(self.program.consts)))
+            self.program.consts.append(array)
+            self._consts[key] = found
+            self._held.append(value)
+        return found
+
+    def materialize(self, val: Val) -> Val:
+        """`val` as memory: a literal becomes an entry of the const table."""
+        if val.literal is None:
+            return val
+        found = self.constant(val.literal)
+        if val.aval is not None and found.aval is not val.aval:
+            part = found.view(val.shape)
+            part.aval = val.aval
+            return part
+        return found
+
+    def temporary(self, val: Val) -> Val:
+        """`val` with a slot of its own in the arena."""
+        arena(val)
+        return val
+
+    def counter(self) -> Counter:
+        """A fresh loop counter."""
+        self._counters += 1
+        return Counter(f"i{self._counters}")
+
+    def kernel_name(self, hint: str) -> str:
+        """A fresh kernel name."""
+        self.kernel_count += 1
+        return f"{hint}_{self.kernel_count}"
+
+    # ---- steps
+
+    def block(self, jaxpr: Jaxpr, consts: Sequence[Val], args: Sequence[Val]) -> tuple[list[Step], list[Val]]:
+        """Steps that compute `jaxpr` on `args`, and its results (literals, arguments or memory)."""
+        graph = flatten(jaxpr, consts, args, self.constant, expand.trace)
+        return fuse.fuse(self, graph), graph.outs
+
+    def region(self, node: Node) -> list[Step]:
+        """Steps of a control region."""
+        return control.region(self, node)
+
+    def host(self, node: Node) -> HostStep:
+        """A call back into Python for `node`."""
+        reads = [self.materialize(v) for v in node.ins]
+        ins = [(v.shape, v.dtype, v.aval or ShapedArray(v.shape, v.dtype)) for v in node.ins]
+        call = HostCall(node.primitive, node.params, ins, [(v.shape, v.dtype) for v in node.outs])
+        index = len(self.program.consts)
+        self.program.consts.append(None)
+        self.program.hosts[index] = call
+        return HostStep(node.primitive.name, reads, list(node.outs), index)
+
+
+def build_steps(build: Build) -> None:
+    """Flatten, fuse and lower the jaxpr to steps over values; bind arguments and results."""
+    jaxpr, program = build.closed.jaxpr, build.program
+    for k, var in enumerate(jaxpr.invars):
+        arg = Val.of(var.aval)
+        arg.place = Place(Slot("input", arg.nbytes, k))
+        program.args.append(arg)
+    consts = [build.constant(c) for c in build.closed.consts]
+    steps, outs = build.block(jaxpr, consts, program.args)
+    for k, var in enumerate(jaxpr.outvars):
+        out = Val.of(var.aval)
+        out.place = Place(Slot("output", out.nbytes, k))
+        out.number = k
+        program.outs.append(out)
+    control.deliver(steps, outs, program.outs, build)
+    program.steps = steps
+
+
+def place_values(build: Build) -> None:
+    """Every value that a step touches and that has no place yet gets a slot in the arena."""
+    for step in build.program.walk():
+        for val in (*step.reads, *step.writes):
+            arena(val)
+
+
+def plan_buffers(build: Build) -> None:
+    """Share memory in place and lay out the arena."""
+    buffers.plan(build.program)
+
+
+def emit(build: Build) -> None:
+    """Write the LLVM IR of main and of every kernel."""
+    build.emitter = Emitter(build.program, write_kernel)
+    build.llvm = build.emitter.text()
+
+
+PIPELINE: tuple[tuple[str, Callable[[Build], None]], ...] = (
+    ("steps", build_steps),
+    ("place", place_values),  # after all steps exist: results were bound to their targets by then
+    ("buffers", plan_buffers),  # after place: it needs a slot for every value
+    ("emit", emit),  # after buffers: addresses are constants in the code
+)
+
+
+def run(build: Build) -> Build:
+    """Run every pass; with `check_ir`, verify the program between them."""
+    for _, step in PIPELINE:
+        step(build)
+    return build
+
+
+def facts(build: Build) -> dict[str, Any]:
+    """What the executable reports: sizes, costs, counts."""
+    program = build.program
+    steps = list(program.walk())
+    flops = bytes_accessed = 0
+    for step in steps:
+        flops += getattr(step, "flops", 0)
+        bytes_accessed += sum(v.nbytes for v in step.reads) + sum(v.nbytes for v in step.writes)
+    kernels = sum(1 for s in steps if isinstance(s, KernelStep) or type(s).__name__ == "SpecialStep")
+    return {
+        "arena_bytes": program.arena_bytes, "num_kernels": kernels,
+        "host_calls": [s.name for s in steps if isinstance(s, HostStep)],
+        "flops": flops, "bytes": bytes_accessed,
+        "argument_bytes": sum(v.nbytes for v in program.args),
+        "output_bytes": sum(v.nbytes for v in program.outs),
+        "alias_bytes": sum(program.outs[k].nbytes for k in program.aliases),
+        "seconds": _seconds(program, flops, bytes_accessed),
+    }
+
+
+# A rough machine: what decides whether a call should let other Python threads run.
+_FLOPS_PER_SECOND, _BYTES_PER_SECOND = 2e10, 2e10
+
+
+def _seconds(program: Program, flops: float, bytes_accessed: float) -> float:
+    looping = any(step.blocks() for step in program.steps)
+    return flops / _FLOPS_PER_SECOND + bytes_accessed / _BYTES_PER_SECOND + (1e-3 if looping else 0.0)
+
+

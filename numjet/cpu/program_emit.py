@@ -1,0 +1,165 @@
+"""Emission of a Program: the native main function and everything it calls, as LLVM IR text.
+
+    i32 main(ptr inputs, ptr outputs, ptr arena, ptr consts)
+
+The first two and the last are tables of pointers. It returns 0, or 1 when a callback into Python
+failed. Kernels with equal loops are written once. Called by `backend` after `buffers.plan`. What
+would break it: a kernel generator that writes anything but one void function of pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.cpu.buffers import same_place
+from numjet.cpu.builder import Builder, Module, Value
+from numjet.cpu.graph import Val
+from numjet.cpu.program import (
+    CondStep,
+    CopyStep,
+    HostStep,
+    KernelStep,
+    LoopStep,
+    Program,
+    SpecialStep,
+    Step,
+    WhileStep,
+    place_of,
+)
+
+MAIN = "numjet_main"
+PTR, I64, I32 = "ptr", "i64", "i32"
+
+
+class Emitter:
+    """Writes one program. `kernel(module, kernel)` writes a loop-IR kernel and returns its name."""
+
+    def __init__(self, program: Program, kernel: Callable[[Module, Any], str]) -> None:
+        self.program, self.emit_kernel = program, kernel
+        self.module = Module()
+        self.kernels: dict[str, str] = {}
+        self.b: Any = None
+        self.bases: dict[tuple[str, int], Value] = {}
+        self.failed: str | None = None
+
+    def text(self) -> str:
+        """The module's LLVM IR."""
+        arguments = [("inputs", PTR), ("outputs", PTR), ("arena", PTR), ("consts", PTR)]
+        b = self.b = Builder(self.module, MAIN, arguments, I32)
+        self._bases()
+        self.steps(self.program.steps)
+        b.ret(b.const(0, I32))
+        if self.failed is not None:
+            b.block(self.failed)
+            b.ret(b.const(1, I32))
+        return self.module.text()
+
+    def _bases(self) -> None:
+        """Load the table entries that any step uses, at the entry of the function."""
+        b = self.b
+        inputs, outputs, arena, consts = b.args
+        self.bases["arena", -1] = arena
+        wanted: set[tuple[str, int]] = set()
+        for step in self.program.walk():
+            vals = [*step.reads, *step.writes]
+            if isinstance(step, WhileStep):
+                vals.append(step.test)
+            if isinstance(step, HostStep):
+                wanted.add(("const", step.index))
+            for val in vals:
+                slot = place_of(val).slot.owner()
+                if slot.kind != "arena":
+                    wanted.add((slot.kind, slot.index))
+        tables = {"input": inputs, "output": outputs, "const": consts}
+        for kind, index in sorted(wanted):
+            self.bases[kind, index] = b.load(b.gep(tables[kind], index * 8), PTR, 8)
+
+    def pointer(self, val: Val) -> Value:
+        """The address of `val`."""
+        b, place = self.b, place_of(val)
+        slot = place.slot.owner()
+        if slot.kind == "arena":
+            base, offset = self.bases["arena", -1], slot.offset + place.offset
+        else:
+            base, offset = self.bases[slot.kind, slot.index], place.offset
+        if offset:
+            base = b.gep(base, offset)
+        for counter, stride in place.terms:
+            base = b.gep(base, b.mul(counter.value, stride))
+        return base
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            _WRITERS[type(step)](self, step)
+
+    def kernel(self, step: KernelStep) -> None:
+        name = self.emit_kernel(self.module, step.kernel)
+        self.b.call(name, "void", *[self.pointer(v) for v in step.operands])
+
+    def special(self, step: SpecialStep) -> None:
+        step.emit(self.b, [self.pointer(v) for v in step.reads], [self.pointer(v) for v in step.writes])
+
+    def copy(self, step: CopyStep) -> None:
+        if step.source.nbytes == 0 or same_place(step.source, step.target):
+            return
+        b = self.b
+        to, source = self.pointer(step.target), self.pointer(step.source)
+        self.module.declare("llvm.memcpy.p0.p0.i64", "void", (PTR, PTR, I64, "i1"))
+        b.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {to.ref}, ptr {source.ref}, "
+               f"i64 {step.source.nbytes}, i1 false)")
+
+    def host(self, step: HostStep) -> None:
+        b = self.b
+        vals = [*step.reads, *step.writes]
+        table = b.alloca(PTR, max(len(vals), 1))
+        for k, val in enumerate(vals):
+            b.store(self.pointer(val), b.gep(table, 8 * k), 8)
+        status = b.call(self.bases["const", step.index], I32, table)
+        if self.failed is None:
+            self.failed = b.new_label("failed")
+        following = b.new_label("after")
+        b.cond_br(b.icmp("ne", status, 0), self.failed, following)
+        b.block(following)
+
+    def while_(self, step: WhileStep) -> None:
+        b = self.b
+        with b.while_() as loop:
+            self.steps(step.cond)
+            test = b.load(self.pointer(step.test), "i8", 1)
+            loop.test(b.icmp("ne", test, 0))
+            self.steps(step.body)
+
+    def loop(self, step: LoopStep) -> None:
+        b = self.b
+        if step.length == 0:
+            return
+        with b.loop(0, step.length) as loop:
+            step.counter.value = loop.index
+            self.steps(step.body)
+
+    def cond(self, step: CondStep) -> None:
+        b = self.b
+        bits = step.index.dtype.itemsize * 8
+        kind = f"i{bits}"
+        index = b.load(self.pointer(step.index), kind, bits // 8)
+        labels = [b.new_label("case") for _ in step.branches]
+        end = b.new_label("esac")
+        last = len(labels) - 1
+        if step.index.dtype.kind in "ub":
+            index = b.umin(index, last)
+        else:
+            index = b.max(b.min(index, last), 0)
+        cases = " ".join(f"{kind} {k}, label %{label}" for k, label in enumerate(labels[:-1]))
+        b.line(f"switch {kind} {index.ref}, label %{labels[-1]} [ {cases} ]")
+        for label, branch in zip(labels, step.branches, strict=True):
+            b.block(label)
+            self.steps(branch)
+            b.br(end)
+        b.block(end)
+
+
+_WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
+    KernelStep: Emitter.kernel, SpecialStep: Emitter.special, CopyStep: Emitter.copy,
+    HostStep: Emitter.host, WhileStep: Emitter.while_, LoopStep: Emitter.loop, CondStep: Emitter.cond,
+}
