@@ -15,6 +15,7 @@ reports that), or a `yield_` whose types differ from the carried values.
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Iterator, Sequence
@@ -97,7 +98,7 @@ def _float_text(value: float, element: str) -> str:
             packed = struct.pack("<e", math.copysign(math.inf, value))
         return f"0xH{struct.unpack('<H', packed)[0]:04X}"
     bits = struct.unpack("<Q", struct.pack("<d", value))[0]
-    if value != value:
+    if math.isnan(value):
         return "0xR7FC0"
     # bfloat: round the double to 8 significant bits (to nearest, ties to even) at once.
     exponent = max((bits >> 52 & 0x7FF) - 1023, -126)
@@ -130,7 +131,7 @@ class _Constants(dict):
         else:
             text = str(int(value))
         made = Value(f"splat ({info.element} {text})" if info.lanes else text, type)
-        if value == value and value != 0:
+        if value and not math.isnan(value):
             self[key] = made
         return made
 
@@ -154,15 +155,34 @@ def poison(type: str) -> Value:
     return Value("poison", type)
 
 
-class Module:
-    """Functions, declarations and constant data that become one LLVM module."""
+@functools.cache
+def host_features() -> frozenset[str]:
+    """The feature names of the CPU that this process runs on."""
+    import llvmlite.binding as llvm  # late: it costs 47 ms, and only generators need it
 
-    def __init__(self) -> None:
+    return frozenset(name for name, on in llvm.get_host_cpu_features().items() if on)
+
+
+class Module:
+    """Functions, declarations and constant data that become one LLVM module.
+
+    `features`: the target's feature names ("avx512f", "fma"); the host's when not given. They only
+    let generators choose between equivalent instruction sequences.
+    """
+
+    def __init__(self, features: frozenset[str] | None = None) -> None:
+        self._features = features
         self.functions: list[Builder] = []
         self.raw: list[str] = []
         self._declared: dict[str, str] = {}
         self._globals: dict[str, str] = {}
         self._arrays: dict[str, str] = {}
+
+    def has(self, feature: str) -> bool:
+        """Whether the target has an instruction set extension."""
+        if self._features is None:
+            self._features = host_features()
+        return feature in self._features
 
     def declare(self, name: str, result: str, arguments: Sequence[str]) -> None:
         """Declare an external function (or intrinsic) `name`, once."""

@@ -1,0 +1,1 @@
+"""Vector elementary functions, written as IR: see `emit`."""
