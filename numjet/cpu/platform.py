@@ -1,7 +1,7 @@
 """Every assumption about the operating system and the machine, in one file.
 
 For: the linker (library names, object format), the cache (directories), the memory pool
-(huge pages) and the thread pool (thread creation, sleeping on an address). Only modules of
+(how much there is) and the thread pool (thread creation, sleeping on an address). Only modules of
 `numjet.cpu` use it. What would break it: an operating system or libc whose calls differ from
 the ones named here; every function therefore answers None (or False) where a facility is
 missing, and its users have a slower way for that case.
@@ -19,12 +19,6 @@ WINDOWS = sys.platform == "win32"
 
 # A cache line on x86-64 and on most ARM cores; also the widest vector (AVX-512).
 CACHE_LINE = 64
-
-# From this size on the pool asks for huge pages: below it the 2 MB rounding wastes too much.
-HUGE_PAGE_THRESHOLD = 4 << 20
-
-_MADV_HUGEPAGE = 14  # <sys/mman.h>, Linux
-_MADV_DONTNEED = 4
 
 
 def cache_directory() -> str | None:
@@ -76,6 +70,20 @@ def cpu_count() -> int:
         return max(1, os.cpu_count() or 1)
 
 
+def memory_bytes() -> int:
+    """Main memory this process may use (the machine's, or its control group's limit)."""
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # Windows
+        total = 8 << 30
+    try:
+        with open("/sys/fs/cgroup/memory.max") as file:
+            limit = file.read().strip()
+    except OSError:
+        return total
+    return min(total, int(limit)) if limit.isdigit() else total
+
+
 def c_library() -> ctypes.CDLL | None:
     """The C library of this process, or None where its symbols are not global (Windows)."""
     return None if WINDOWS else ctypes.CDLL(None, use_errno=True)
@@ -90,22 +98,3 @@ def symbol_address(name: str, library: ctypes.CDLL | None = None) -> int | None:
         return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     except AttributeError:
         return None
-
-
-def advise_huge_pages(address: int, nbytes: int) -> bool:
-    """Ask for huge pages in [address, address + nbytes); True when the kernel took the hint."""
-    return LINUX and _madvise(address, nbytes, _MADV_HUGEPAGE)
-
-
-def release_pages(address: int, nbytes: int) -> bool:
-    """Give the physical pages of a private anonymous mapping back; contents become zero."""
-    return LINUX and _madvise(address, nbytes, _MADV_DONTNEED)
-
-
-def _madvise(address: int, nbytes: int, advice: int) -> bool:
-    libc = c_library()
-    if libc is None:
-        return False
-    call = libc.madvise
-    call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return call(address, nbytes, advice) == 0
