@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -278,7 +278,7 @@ class While:
     body: tuple[Stmt, ...]
 
 
-Stmt = Union[For, Alloc, Define, Assign, Update, UpdateArg, Store, If, While]
+Stmt = For | Alloc | Define | Assign | Update | UpdateArg | Store | If | While
 
 
 @dataclass(frozen=True, eq=False)
