@@ -50,7 +50,7 @@ import jax.numpy as jnp
 {common}
 _inputs = _unpack(np.load(sys.argv[1]))
 out = {{}}
-_scope = dict(_inputs, np=np, jax=jax, jnp=jnp, ml_dtypes=ml_dtypes, out=out)
+_scope = dict(_inputs, np=np, jax=jax, jnp=jnp, ml_dtypes=ml_dtypes, out=out, __name__="__main__")
 exec(compile(open(sys.argv[3]).read(), "<oracle script>", "exec"), _scope)
 np.savez(sys.argv[2], **dict(_pack(k, v) for k, v in out.items()))
 """

@@ -141,9 +141,6 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
     if inner_treedef is None:
         subtrees = outer_treedef.flatten_up_to(pytree_to_transpose, "tree_transpose: the tree")
         inner_treedef = tree_flatten(subtrees[0])[1] if subtrees else LEAF
-    if outer_treedef.num_leaves == 0 or inner_treedef.num_leaves == 0:
-        raise ValueError("tree_transpose: the outer and the inner structure must have leaves; got "
-                         f"{outer_treedef} and {inner_treedef}.")
     expected = outer_treedef.compose(inner_treedef)
     if treedef != expected:
         raise TypeError(f"tree_transpose: expected a tree of structure {expected} (the outer over "

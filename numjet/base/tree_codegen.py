@@ -117,8 +117,8 @@ def _match_node(writer: _Writer, treedef: PyTreeDef, node: str, leaves: list[str
     if kind.form == "none":
         write(f"if {node} is not None: return None")
         return
-    inlined = {tuple: "tuple", list: "list", dict: "dict"}
-    cls = inlined.get(kind.cls) or writer.constant(kind.cls)
+    inlined = kind.form in ("tuple", "list", "dict")
+    cls = kind.form if inlined else writer.constant(kind.cls)
     names = [writer.fresh() for _ in children]
     if kind.form in ("list", "tuple", "namedtuple"):
         write(f"if type({node}) is not {cls} or len({node}) != {len(children)}: return None")

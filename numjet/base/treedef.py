@@ -127,7 +127,7 @@ class PyTreeDef:
         """The tree with these leaves, in order; ValueError if their number differs."""
         build = self._build
         if build is None:
-            build = self._count_use() and self.builder() or self._unflatten_plainly
+            build = self.builder() if self._count_use() else self._unflatten_plainly
         return build(leaves)
 
     def _count_use(self) -> bool:

@@ -1,0 +1,154 @@
+"""What a mistake with pytrees gets: the place in the tree, what was expected, what came."""
+from __future__ import annotations
+
+import collections
+import dataclasses
+import operator
+from collections import OrderedDict, defaultdict
+from typing import Any
+
+import pytest
+
+import numjet.tree_util as tu
+from numjet.base import tree
+from numjet.base.tree import tree_flatten, tree_structure
+
+Point = collections.namedtuple("Point", ["x", "y"])
+
+
+@tu.register_pytree_node_class
+class Box:
+    """A node class with one child and static data."""
+
+    def __init__(self, value, label):
+        self.value, self.label = value, label
+
+    def tree_flatten(self):
+        return (self.value,), self.label
+
+    @classmethod
+    def tree_unflatten(cls, label, children):
+        return cls(*children, label)
+
+    def __eq__(self, other):
+        return type(other) is Box and (self.value, self.label) == (other.value, other.label)
+
+    def __repr__(self):
+        return f"Box({self.value!r}, {self.label!r})"
+
+
+@tu.register_dataclass
+@dataclasses.dataclass
+class Layer:
+    weight: Any
+    bias: Any
+    name: Any = dataclasses.field(default="layer", metadata={"static": True})
+
+
+@pytest.mark.parametrize("first, second, text", [
+    ({"a": [1, 2]}, {"a": [1, 2, 3]},
+     r"tree_map: tree number 2 .* at \['a'\], expected a list of length 2, got a list of length 3"),
+    ({"a": 1}, {"a": 1, "b": 2},
+     r"at the root, expected a dict with keys \['a'\], got a dict with keys \['a', 'b'\]. "
+     r"\(unexpected: 'b'.\)"),
+    ({"a": 1, "c": 1}, {"a": 1, "b": 2}, r"\(missing: 'c'; unexpected: 'b'.\)"),
+    ([1, (2,)], [1, [2]], r"at \[1\], expected a tuple of length 1, got a list of length 1"),
+    ([1, [2]], [1, 2], r"at \[1\], expected a list of length 1, got 2 of type int"),
+    ([1, None], [1, 2], r"at \[1\], expected None, got 2 of type int.*is_leaf=lambda x: x is None"),
+    ([1, [2]], [1, None], r"at \[1\], expected a list of length 1, got None.*is_leaf"),
+    (Layer([1], 2), Layer((1,), 2), r"at .weight, expected a list of length 1, got a tuple"),
+    (Box(1, "a"), Box(1, "b"),
+     "expected a Box of 1 children with static data 'a', got a Box .*'b'"),
+    (Point(1, 2), (1, 2), "expected a Point of 2 children, got a tuple of length 2"),
+    (OrderedDict(a=1, b=2), OrderedDict(b=1, a=2), "The order of the keys differs"),
+    (defaultdict(list, a=1), defaultdict(int, a=1), "expected a defaultdict of <class 'list'>"),
+])
+def test_map_over_different_structures_names_the_place(first, second, text):
+    for _ in range(4):
+        with pytest.raises(ValueError, match=text):
+            tree.tree_map(lambda a, b: a, first, second)
+
+
+def test_the_number_of_leaves_is_checked():
+    structure = tree_structure({"a": (1, 2)})
+    for _ in range(5):
+        with pytest.raises(ValueError, match=r"\({'a': \(\*, \*\)}\) takes 2 leaves, got 1"):
+            structure.unflatten([1])
+        with pytest.raises(ValueError, match="takes 2 leaves, got"):
+            structure.unflatten(iter([1, 2, 3]))
+    with pytest.raises(ValueError, match="takes 0 leaves, got 1"):
+        tree_structure([]).builder()([1])
+
+
+def test_an_iterator_of_leaves_that_fails_is_seen():
+    def failing():
+        yield 1
+        raise ValueError("from the iterator")
+
+    with pytest.raises(ValueError) as caught:
+        tree_structure((1, 2)).builder()(failing())
+    assert "from the iterator" in str(caught.value.__context__)
+
+
+def test_prefix_messages_name_the_argument_and_the_path():
+    structure = tree_structure(({"a": 1, "b": [2, 3]}, 2))
+    assert tree.flatten_axes("in_axes", structure, ({"a": None, "b": 0}, 1)) == [None, 0, 0, 1]
+    with pytest.raises(ValueError, match=r"in_axes must be a prefix .* at \[0\]\['b'\], expected a "
+                                         r"list of length 2, got a tuple of length 2"):
+        tree.flatten_axes("in_axes", structure, ({"a": None, "b": (0, 1)}, 1))
+    with pytest.raises(ValueError, match="in_axes must be a prefix .* at the root, expected a "
+                                         "tuple of length 2, got a tuple of length 1"):
+        tree.flatten_axes("in_axes", structure, (0,))
+    with pytest.raises(ValueError, match=r"prefix tree is not a prefix .* at \[1\], expected a "
+                                         r"leaf, got a list of length 1"):
+        tree.broadcast_prefix([1, [2]], [(3, 4), 5])
+    assert tree.prefix_errors([1, (2,)], [1, [2]]) == [
+        ((tu.SequenceKey(1),), "expected a tuple of length 1, got a list of length 1.")]
+
+
+def test_equality_errors_and_their_text():
+    one, two = {"a": [1], "b": (1, 2), "c": 3}, {"a": (1,), "b": (1,), "c": 4}
+    assert [(tree.keystr(path), why) for path, _, _, why in tree.equality_errors(one, two)] == [
+        ("['a']", "the types of the nodes differ"), ("['b']", "the numbers of children differ")]
+    assert tree.difference_text("the carry", one, "the result", two) == (
+        "At ['a'], the carry has a list of length 1 and the result has a tuple of length 1: the "
+        "types of the nodes differ. At ['b'], the carry has a tuple of length 2 and the result has "
+        "a tuple of length 1: the numbers of children differ.")
+
+
+def test_other_messages():
+    with pytest.raises(ValueError, match=r"must be comparable.*got \[1, 'a'\].*OrderedDict"):
+        tree_flatten({1: 0, "a": 0})
+    with pytest.raises(TypeError, match="no leaves; pass an initializer"):
+        tree.tree_reduce(operator.add, [])
+    with pytest.raises(TypeError, match="no leaves; pass identity="):
+        tree.tree_reduce_associative(operator.add, [])
+    with pytest.raises(TypeError, match="tree_transpose: expected a tree of structure"):
+        tree.tree_transpose(tree_structure([0, 0]), tree_structure((0, 0)), [(1, 2, 3), (4, 5, 6)])
+    assert tree.tree_transpose(tree_structure([]), tree_structure((0, 0)), []) == ([], [])
+    with pytest.raises(ValueError, match="int is a leaf"):
+        tu.flatten_one_level(3)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(tree_structure(Box(1, {"k": 2})))
+    with pytest.raises(RecursionError):
+        cyclic: list = []
+        cyclic.append(cyclic)
+        tree_flatten(cyclic)
+
+
+def test_an_error_of_a_registered_function_comes_through():
+    class Broken:
+        fails = False
+
+    def flatten(node):
+        if node.fails:
+            raise KeyError("from flatten")
+        return (1,), None
+
+    tu.register_pytree_node(Broken, flatten, lambda _, c: Broken())
+    node = [Broken()]
+    for _ in range(5):
+        tree_flatten(node)
+    node[0].fails = True
+    with pytest.raises(KeyError, match="from flatten"):
+        tree_flatten(node)
