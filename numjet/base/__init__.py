@@ -1,1 +1,1 @@
-"""Layer 0: errors, configuration, pytrees and the document printer. Imports nothing else of numjet."""
+"""Layer 0: errors, configuration and pytrees. Imports nothing else of numjet."""

@@ -78,7 +78,14 @@ class PyTreeDef:
     def __hash__(self) -> int:
         if self._hash is None:
             cls = None if self._kind is None else self._kind.cls
-            self._hash = hash((cls, self._data, self._children))
+            try:
+                data = hash(self._data)
+            except TypeError as error:
+                raise TypeError(
+                    f"pytree: the static data of a {cls.__name__ if cls else 'leaf'} must be "
+                    f"hashable, to look compiled programs up by it: {error}, in {self._data!r}. "
+                    "Return a tuple instead, or make it a child.") from None
+            self._hash = hash((cls, data, self._children))
         return self._hash
 
     def __repr__(self) -> str:
