@@ -13,8 +13,8 @@
     Expr  = Const | Load | Op | Cast | Select | ReadLocal | IndexValue    (all with .dtype)
     Index = see `index.py`
 
-Semantics are scalar and sequential. Annotations on a For (`kind`, `lanes`, `unroll`, `grain`) say how
-the emitter may run it and never change results, except that Updates may be reassociated.
+Semantics are scalar and sequential. Annotations on a For (`kind`, `lanes`, `unroll`, `grain`) say
+how the emitter may run it; they never change results, but that Updates may be reassociated.
 An expression is evaluated where its statement stands; both arms of a Select are evaluated, so
 indices must be in bounds in either (clamp them); arithmetic never traps.
 
@@ -52,8 +52,8 @@ class Buffer:
 
     Roles: "in" (read only), "out" (written, may be read afterwards; aligned to its element), "work"
     (passed like "out", contents undefined before and after), "scratch" (inside the kernel, made
-    by Alloc). An "out" buffer may be the memory of an "in" buffer when every element is read only in
-    the iteration that writes it.
+    by Alloc). An "out" buffer may be the memory of an "in" buffer when every element is read only
+    in the iteration that writes it.
     """
 
     name: str
