@@ -1,0 +1,156 @@
+"""What the families of elementary functions share: formats, constants, polynomials, scaling.
+
+For the modules of this package only. Every helper works on scalars and vectors of float and
+double. Wrong numbers in `Format` break every function at once.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from fractions import Fraction
+
+from numjet.cpu.builder import TYPES, Builder, Value, like
+from numjet.cpu.math import coefficients
+
+
+@dataclass(frozen=True)
+class Format:
+    """The numbers of an IEEE binary format."""
+
+    element: str
+    integer: str
+    suffix: str
+    mantissa: int
+    bias: int
+    magic: float
+    """1.5·2^mantissa: adding it rounds to an integer, which stands in the sum's low bits."""
+    magic_bits: int
+    smallest_normal: float
+    largest: float
+
+
+F32 = Format("float", "i32", "F32", 23, 127, 12582912.0, 0x4B400000, 2.0**-126, 3.4028234663852886e38)
+F64 = Format(
+    "double", "i64", "F64", 52, 1023, 6755399441055744.0, 0x4338000000000000, 2.0**-1022,
+    1.7976931348623157e308,
+)  # fmt: skip
+INFINITY = float("inf")
+NAN = float("nan")
+
+
+def format_of(x: Value) -> Format:
+    """The format of a float or double value."""
+    element = TYPES[x.type].element
+    if element == "float":
+        return F32
+    if element == "double":
+        return F64
+    raise TypeError(f"math: functions take float or double values, not {x.type}")
+
+
+def table(name: str, fmt: Format) -> tuple[float, ...]:
+    """The coefficients fitted for one format."""
+    return getattr(coefficients, f"{name}_{fmt.suffix}")
+
+
+# 60 digits, cut below into a leading part in the format and the rest.
+_DIGITS = {
+    "ln2": "0.693147180559945309417232121458176568075500134360255254120680",
+    "log2e": "1.442695040888963407359924681001892137426645954152985934135449",
+    "log10e": "0.434294481903251827651128918916605082294397005803666566114454",
+    "log10_2": "0.301029995663981195213738894724493026768189881462108541310427",
+    "pi": "3.141592653589793238462643383279502884197169399375105820974944",
+    "pi_2": "1.570796326794896619231321691639751442098584699687552910487472",
+    "pi_4": "0.785398163397448309615660845819875721049292349843776455243736",
+    "2_pi": "0.636619772367581343075535053490057448137838582961825794990669",
+    "2_sqrtpi": "1.128379167095512573896158903121545171688101258657997713688171",
+}
+
+
+def _round(value: Fraction, fmt: Format) -> float:
+    rounded = float(value)
+    return struct.unpack("f", struct.pack("f", rounded))[0] if fmt is F32 else rounded
+
+
+def parts(name: str, fmt: Format, count: int = 2) -> tuple[float, ...]:
+    """A mathematical constant as a sum of `count` numbers of the format, largest first."""
+    rest, found = Fraction(_DIGITS[name]), []
+    for _ in range(count):
+        found.append(_round(rest, fmt))
+        rest -= Fraction(found[-1])
+    return tuple(found)
+
+
+def horner(b: Builder, x: Value, c: tuple[float, ...]) -> Value:
+    """Σ c_k x^k, one fused multiply-add a coefficient."""
+    total: Value | float = c[-1]
+    for k in range(len(c) - 2, -1, -1):
+        total = b.fma(total, x, c[k])
+    return total
+
+
+def bits(b: Builder, x: Value) -> Value:
+    """The float's bits as an integer of its width."""
+    return b.bitcast(x, like(x.type, format_of(x).integer))
+
+
+def from_bits(b: Builder, i: Value) -> Value:
+    """The float with these bits."""
+    return b.bitcast(i, like(i.type, "float" if TYPES[i.type].bits == 32 else "double"))
+
+
+def at_most(b: Builder, x: Value, bound: float) -> Value:
+    """The smaller of x and a number; NaN stays. One instruction on x86."""
+    return b.select(b.fcmp("olt", b.const(bound, x.type), x), bound, x)
+
+
+def at_least(b: Builder, x: Value, bound: float) -> Value:
+    """The larger of x and a number; NaN stays."""
+    return b.select(b.fcmp("ogt", b.const(bound, x.type), x), bound, x)
+
+
+def copysign(b: Builder, x: Value, sign: Value) -> Value:
+    """x with the sign of `sign`."""
+    return b.intrinsic("llvm.copysign", x, sign)
+
+
+def nearest(b: Builder, x: Value, factor: float, fmt: Format) -> tuple[Value, Value]:
+    """round(x·factor) as a float, and the sum whose low bits hold it as an integer.
+
+    |x·factor| < 2^(mantissa-1).
+    """
+    shifted = b.fma(x, factor, fmt.magic)
+    return b.sub(shifted, fmt.magic), shifted
+
+
+def scale(b: Builder, x: Value, n: Value, shifted: Value, less: int = 0) -> Value:
+    """x·2^(n-less), rounded once; n and `shifted` come from `nearest`.
+
+    Two factors where the target cannot scale, so that subnormal results are right.
+    """
+    fmt = format_of(x)
+    info = TYPES[x.type]
+    width = info.lanes * info.bits
+    if width > 512 and info.lanes % 2 == 0 and b.module.has("avx512f"):
+        half = info.lanes // 2
+        return b.concat(
+            [scale(b, *(b.slice(v, at, half) for v in (x, n, shifted)), less) for at in (0, half)]
+        )
+    if (width == 512 and b.module.has("avx512f")) or (
+        width in (128, 256) and b.module.has("avx512vl")
+    ):
+        if less:
+            n = b.sub(n, float(less))
+        name = f"llvm.x86.avx512.mask.scalef.p{'s' if fmt is F32 else 'd'}.{width}"
+        mask = "i16" if info.lanes == 16 else "i8"
+        # 4: round as the current mode says; the argument exists in the 512-bit form only.
+        extra = (b.const(4, "i32"),) if width == 512 else ()
+        return b.intrinsic(name, x, n, x, b.const(-1, mask), *extra, overload=())
+    k = bits(b, shifted)
+    whole = b.sub(k, fmt.magic_bits + less)
+    first = b.ashr(whole, 1)
+    second = b.sub(whole, first)
+    for power in (first, second):
+        x = b.mul(x, from_bits(b, b.shl(b.add(power, fmt.bias), fmt.mantissa)))
+    return x

@@ -1,0 +1,71 @@
+"""erf, erfc and the inverse of erf."""
+
+from __future__ import annotations
+
+from numjet.cpu.builder import Builder, Value
+from numjet.cpu.math.common import (
+    F32,
+    INFINITY,
+    at_most,
+    copysign,
+    format_of,
+    horner,
+    table,
+)
+from numjet.cpu.math.exponential import exp
+from numjet.cpu.math.logarithm import log
+
+# erf rounds to 1 beyond.
+_ERF_END = {"float": 4.0, "double": 6.0}
+
+
+def erf(b: Builder, x: Value) -> Value:
+    """The error function: an odd polynomial below 1, then 1 - exp(-a·L(a))."""
+    fmt = format_of(x)
+    a = b.abs(x)
+    z = b.mul(a, a)
+    small = b.fma(a, horner(b, z, table("ERF", fmt)), a)
+    c = at_most(b, a, _ERF_END[fmt.element])
+    fall = b.mul(c, horner(b, c, table("ERF_LOG", fmt)))
+    large = b.sub(1.0, exp(b, b.neg(fall), clamp=False))
+    return copysign(b, b.select(b.fcmp("olt", a, 1.0), small, large), x)
+
+
+def erfc(b: Builder, x: Value) -> Value:
+    """1 - erf(x) with relative accuracy: exp(-a²)·G((a-3)/(a+3)) above 1/2. float32 via double."""
+    if format_of(x) is F32:
+        return b.fptrunc(erfc(b, b.fpext(x, "double")), "float")
+    fmt = format_of(x)
+    a = at_most(b, b.abs(x), 28.0)
+    square = b.mul(a, a)
+    near = b.sub(1.0, b.fma(x, horner(b, square, table("ERF", fmt)), x))
+    lost = b.fma(a, a, b.neg(square))
+    g = horner(b, b.div(b.sub(a, 3.0), b.add(a, 3.0)), table("ERFC", fmt))
+    far = exp(b, b.neg(square), times=b.fma(g, b.neg(lost), g))
+    far = b.select(b.fcmp("olt", x, 0.0), b.sub(2.0, far), far)
+    return b.select(b.fcmp("olt", a, 0.5), near, far)
+
+
+def erf_inv(b: Builder, x: Value) -> Value:
+    """The inverse error function; ±inf at ±1, NaN beyond.
+
+    x times a polynomial of w = -log(1 - x²), in two or three pieces (M. Giles, "Approximating the
+    erfinv function", GPU Computing Gems 2011). The outer pieces, 0.3 % of uniform arguments, are
+    computed only where a lane needs them.
+    """
+    fmt = format_of(x)
+    w = b.neg(log(b, b.mul(b.sub(1.0, x), b.add(x, 1.0))))
+    edge, shift = (5.0, 2.5) if fmt is F32 else (6.25, 3.125)
+    p = horner(b, b.sub(w, shift), table("ERF_INV_CENTRE", fmt))
+    outer = b.fcmp("oge", w, edge)
+    with b.if_(b.any(outer), otherwise=[p]) as branch:
+        root = b.sqrt(w)
+        if fmt is F32:
+            far = horner(b, b.sub(root, 3.0), table("ERF_INV_TAIL", fmt))
+        else:
+            middle = horner(b, b.sub(root, 3.25), table("ERF_INV_MIDDLE", fmt))
+            tail = horner(b, b.sub(root, 5.0), table("ERF_INV_TAIL", fmt))
+            far = b.select(b.fcmp("olt", root, 4.0), middle, tail)
+        far = b.select(b.fcmp("oeq", w, INFINITY), INFINITY, far)
+        branch.yield_(b.select(outer, far, p))
+    return b.mul(x, branch.results[0])

@@ -1,0 +1,95 @@
+"""exp, exp2, expm1, logistic.
+
+x = n·ln 2 + r with |r| ≤ ln 2 / 2 (Cody & Waite 1980; exact with fused multiply-add), a polynomial
+for exp(r) - 1 in the form r + r²·q(r), whose last addition is the only rounding that counts, and
+one scaling by 2^n. Called through `math.emit`; hyperbolic.py uses the parts.
+"""
+
+from __future__ import annotations
+
+from numjet.cpu.builder import Builder, Value
+from numjet.cpu.math.common import (
+    F32,
+    at_least,
+    at_most,
+    copysign,
+    format_of,
+    horner,
+    nearest,
+    parts,
+    scale,
+    table,
+)
+
+# Beyond these the results are 0 and infinity, and n stays where `scale` works.
+_EXP_RANGE = {"float": (-104.5, 89.0), "double": (-746.0, 710.0)}
+_EXP2_RANGE = {"float": (-151.0, 128.5), "double": (-1076.0, 1024.5)}
+
+
+def reduced(b: Builder, x: Value) -> tuple[Value, Value, Value]:
+    """(r, n, shifted) with x = n·ln 2 + r, for clamped x."""
+    fmt = format_of(x)
+    high, low = parts("ln2", fmt)
+    n, shifted = nearest(b, x, parts("log2e", fmt)[0], fmt)
+    r = b.fma(n, -low, b.fma(n, -high, x))
+    return r, n, shifted
+
+
+def exp(
+    b: Builder, x: Value, less: int = 0, clamp: bool = True, times: Value | None = None
+) -> Value:
+    """e^x / 2^less · times. Without `clamp` x must lie in the format's range already."""
+    fmt = format_of(x)
+    if clamp:
+        lowest, highest = _EXP_RANGE[fmt.element]
+        x = at_least(b, at_most(b, x, highest + less), lowest)
+    r, n, shifted = reduced(b, x)
+    q = horner(b, r, table("EXP", fmt))
+    p = b.add(b.fma(b.mul(r, r), q, r), 1.0)
+    if times is not None:
+        p = b.mul(p, times)
+    return scale(b, p, n, shifted, less)
+
+
+def exp2(b: Builder, x: Value) -> Value:
+    """2^x."""
+    fmt = format_of(x)
+    lowest, highest = _EXP2_RANGE[fmt.element]
+    x = at_least(b, at_most(b, x, highest), lowest)
+    n, shifted = nearest(b, x, 1.0, fmt)
+    r = b.sub(x, n)
+    p = b.fma(r, horner(b, r, table("EXP2", fmt)), 1.0)
+    return scale(b, p, n, shifted)
+
+
+def expm1(b: Builder, x: Value) -> Value:
+    """e^x - 1, accurate near 0."""
+    fmt = format_of(x)
+    # Below the lower end the result rounds to -1.
+    lowest = -18.0 if fmt is F32 else -38.0
+    c = at_least(b, at_most(b, x, _EXP_RANGE[fmt.element][1]), lowest)
+    high, low = parts("ln2", fmt)
+    n, shifted = nearest(b, c, parts("log2e", fmt)[0], fmt)
+    first = b.fma(n, -high, c)
+    r = b.fma(n, -low, first)
+    # What r lost counts where 2^n·p and 2^n - 1 cancel, at n = 1.
+    lost = b.fma(n, -low, b.sub(first, r))
+    p = b.add(r, b.fma(b.mul(r, r), horner(b, r, table("EXPM1", fmt)), lost))
+    # 2^n·p + 2^n - 1, halved on the way because 2^n itself may be infinite.
+    power = scale(b, b.const(1.0, x.type), n, shifted, 1)
+    large = b.fma(power, p, b.sub(power, 0.5))
+    result = b.select(b.fcmp("oeq", n, 0.0), p, b.add(large, large))
+    return copysign(b, result, x)
+
+
+def logistic(b: Builder, x: Value) -> Value:
+    """1 / (1 + e^-x)."""
+    z = exp(b, b.neg(b.abs(x)))
+    top = b.select(b.fcmp("olt", x, 0.0), z, 1.0)
+    # top/(d + d_low), with one step of correction for both roundings.
+    d = b.add(z, 1.0)
+    d_low = b.sub(z, b.sub(d, 1.0))
+    inverse = b.div(1.0, d)
+    q = b.mul(top, inverse)
+    rest = b.fma(b.neg(q), d_low, b.fma(b.neg(q), d, top))
+    return b.fma(rest, inverse, q)

@@ -1,0 +1,93 @@
+"""lgamma and digamma: in double, float32 too. Relative accuracy is lost beside their zeros."""
+
+from __future__ import annotations
+
+import math
+
+from numjet.cpu.builder import Builder, Value
+from numjet.cpu.math.coefficients import LGAMMA_F64
+from numjet.cpu.math.common import F32, INFINITY, NAN, format_of, horner
+from numjet.cpu.math.logarithm import log
+from numjet.cpu.math.trigonometric import cos_and_sin
+
+# Stirling's series in 1/x², B_2k / (2k(2k-1)); from 8 on the ninth term is below 2^-56.
+_STIRLING = (
+    1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400,
+)  # fmt: skip
+# The asymptotic series of digamma in 1/x², -B_2k / 2k; from 10 on.
+_DIGAMMA = (-1 / 12, 1 / 120, -1 / 252, 1 / 240, -1 / 132, 691 / 32760, -1 / 12)
+
+
+def _in_double(function):
+    def wrapped(b: Builder, x: Value) -> Value:
+        if format_of(x) is F32:
+            return b.fptrunc(function(b, b.fpext(x, "double")), "float")
+        return function(b, x)
+
+    wrapped.__name__, wrapped.__doc__ = function.__name__, function.__doc__
+    return wrapped
+
+
+def _reflect(b: Builder, x: Value) -> tuple[Value, Value, Value, Value]:
+    """(x < 1/2, max(x, 1-x), sin πx up to sign, cos πx up to the same sign)."""
+    left = b.fcmp("olt", x, 0.5)
+    a = b.select(left, b.sub(1.0, x), x)
+    r = b.sub(x, b.intrinsic("llvm.rint", x))
+    cosine, sine = cos_and_sin(b, b.mul(r, math.pi))
+    return left, a, sine, cosine
+
+
+@_in_double
+def lgamma(b: Builder, x: Value) -> Value:
+    """log|Γ(x)|; inf at the poles and at ±inf.
+
+    Reflection below 1/2; recurrence to [3/2, 5/2) and u·P(u) there; Stirling's series from 8 on.
+    """
+    left, a, sine, _ = _reflect(b, x)
+    far = b.fcmp("oge", a, 8.0)
+    low = b.fcmp("olt", a, 1.5)
+    y, product = b.select(low, b.add(a, 1.0), a), b.const(1.0, x.type)
+    for _step in range(6):
+        down = b.fcmp("oge", y, 2.5)
+        less = b.sub(y, 1.0)
+        product = b.select(down, b.mul(product, less), product)
+        y = b.select(down, less, y)
+    of = b.select(far, a, b.select(low, a, product))
+    logarithm = log(b, of)
+    u = b.sub(y, 2.0)
+    shift = b.select(low, b.neg(logarithm), logarithm)
+    near = b.fma(u, horner(b, u, LGAMMA_F64), shift)
+    inverse = b.div(1.0, a)
+    series = b.mul(inverse, horner(b, b.mul(inverse, inverse), _STIRLING))
+    # (a-1/2)·log a - a + log(2π)/2
+    constant = 0.5 * math.log(2 * math.pi) - 0.5
+    stirling = b.fma(b.sub(a, 0.5), b.sub(logarithm, 1.0), b.add(series, constant))
+    right = b.select(far, stirling, near)
+    mirrored = b.sub(b.sub(math.log(math.pi), log(b, b.abs(sine))), right)
+    result = b.select(left, mirrored, right)
+    pole = b.and_(left, b.fcmp("oeq", sine, 0.0))
+    return b.select(b.or_(pole, b.fcmp("oeq", b.abs(x), INFINITY)), INFINITY, result)
+
+
+@_in_double
+def digamma(b: Builder, x: Value) -> Value:
+    """The derivative of log Γ; NaN at its poles.
+
+    Reflection below 1/2; recurrence to 10 with Σ 1/y as one fraction; the asymptotic series there.
+    """
+    left, a, sine, cosine = _reflect(b, x)
+    y = a
+    top, bottom = b.const(0.0, x.type), b.const(1.0, x.type)
+    for _step in range(10):
+        up = b.fcmp("olt", y, 10.0)
+        top = b.select(up, b.fma(top, y, bottom), top)
+        bottom = b.select(up, b.mul(bottom, y), bottom)
+        y = b.select(up, b.add(y, 1.0), y)
+    inverse = b.div(1.0, y)
+    square = b.mul(inverse, inverse)
+    series = b.fma(square, horner(b, square, _DIGAMMA), b.mul(inverse, -0.5))
+    right = b.sub(b.add(log(b, y), series), b.div(top, bottom))
+    mirrored = b.sub(right, b.div(b.mul(cosine, math.pi), sine))
+    result = b.select(left, mirrored, right)
+    pole = b.and_(b.fcmp("ole", x, 0.0), b.fcmp("oeq", b.intrinsic("llvm.rint", x), x))
+    return b.select(pole, NAN, result)

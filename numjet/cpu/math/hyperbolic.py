@@ -1,0 +1,89 @@
+"""sinh, cosh, tanh and their inverses.
+
+Near 0 odd polynomials (a rational function for tanh); elsewhere from e^|x|/2, which does not
+overflow before the result does.
+"""
+
+from __future__ import annotations
+
+from numjet.cpu.builder import Builder, Value
+from numjet.cpu.math.common import (
+    NAN,
+    at_most,
+    copysign,
+    format_of,
+    horner,
+    parts,
+    table,
+)
+from numjet.cpu.math.exponential import exp
+from numjet.cpu.math.logarithm import log1p
+
+
+def sinh(b: Builder, x: Value) -> Value:
+    """The hyperbolic sine."""
+    fmt = format_of(x)
+    a = b.abs(x)
+    z = b.mul(x, x)
+    small = b.fma(b.mul(a, z), horner(b, z, table("SINH", fmt)), a)
+    half = exp(b, a, less=1)
+    large = b.sub(half, b.div(0.25, half))
+    return copysign(b, b.select(b.fcmp("olt", a, 1.0), small, large), x)
+
+
+def cosh(b: Builder, x: Value) -> Value:
+    """The hyperbolic cosine."""
+    half = exp(b, b.abs(x), less=1)
+    return b.add(half, b.div(0.25, half))
+
+
+def tanh(b: Builder, x: Value) -> Value:
+    """The hyperbolic tangent: a + a³·P/Q near 0, else 1 - 2/(e^2a + 1), in one division."""
+    fmt = format_of(x)
+    a = b.abs(x)
+    near = b.fcmp("olt", a, 0.55)
+    z = b.mul(a, a)
+    # Beyond 20 the result is 1 in both formats.
+    large = b.add(exp(b, at_most(b, b.add(a, a), 44.0)), 1.0)
+    top = b.mul(b.mul(a, z), horner(b, z, table("TANH_P", fmt)))
+    top = b.select(near, top, -2.0)
+    bottom = b.select(near, horner(b, z, table("TANH_Q", fmt)), large)
+    result = b.add(b.select(near, a, 1.0), b.div(top, bottom))
+    return copysign(b, result, x)
+
+
+def asinh(b: Builder, x: Value) -> Value:
+    """The inverse hyperbolic sine: log1p(a + a²/(1 + √(1 + a²)))."""
+    fmt = format_of(x)
+    a = b.abs(x)
+    # Where a² would overflow or swallow the 1: log(2a).
+    big = 2.0 ** (fmt.mantissa + 5)
+    huge = b.fcmp("ogt", a, big)
+    c = at_most(b, a, big)
+    square = b.mul(c, c)
+    root = b.sqrt(b.add(square, 1.0))
+    inner = b.add(c, b.div(square, b.add(root, 1.0)))
+    result = log1p(b, b.select(huge, a, inner))
+    result = b.add(result, b.select(huge, b.const(parts("ln2", fmt)[0], x.type), 0.0))
+    return copysign(b, result, x)
+
+
+def acosh(b: Builder, x: Value) -> Value:
+    """The inverse hyperbolic cosine: log1p(t + √(2t + t²)) with t = x - 1; NaN below 1."""
+    fmt = format_of(x)
+    big = 2.0 ** (fmt.mantissa + 5)
+    huge = b.fcmp("ogt", x, big)
+    t = b.sub(at_most(b, x, big), 1.0)
+    inner = b.add(t, b.sqrt(b.fma(t, t, b.add(t, t))))
+    result = log1p(b, b.select(huge, x, inner))
+    result = b.add(result, b.select(huge, b.const(parts("ln2", fmt)[0], x.type), 0.0))
+    return b.select(b.fcmp("olt", x, 1.0), NAN, result)
+
+
+def atanh(b: Builder, x: Value) -> Value:
+    """The inverse hyperbolic tangent: log1p(2a/(1-a))/2; NaN outside [-1, 1], ±inf at its ends."""
+    a = b.abs(x)
+    ratio = b.div(b.add(a, a), b.sub(1.0, a))
+    # Beyond 1 the ratio is below -2; between -2 and -1 it cannot be. At infinity it is NaN.
+    result = b.mul(log1p(b, ratio), 0.5)
+    return copysign(b, result, x)

@@ -1,0 +1,234 @@
+"""sin, cos, tan and their inverses, atan2.
+
+x = k·π/2 + r by three fused multiply-adds (Cody & Waite 1980): the products are exact, the first
+difference is exact too, so that r keeps its relative accuracy at the multiples of π/2. That holds
+up to `_LARGE`; lanes beyond it go to the C library's function, one by one and only where there are
+any, since its argument reduction (Payne & Hanek 1983) is right for every number.
+"""
+
+from __future__ import annotations
+
+from numjet.cpu.builder import TYPES, Builder, Value
+from numjet.cpu.math.common import (
+    INFINITY,
+    Format,
+    bits,
+    copysign,
+    format_of,
+    from_bits,
+    horner,
+    nearest,
+    parts,
+    table,
+)
+
+# k·(π/2 - its leading part) and the error of k must stay small against 1.
+_LARGE = {"float": 2.0**17, "double": 2.0**40}
+
+
+def reduce(b: Builder, x: Value, with_low: bool = False) -> tuple[Value, Value | None, Value]:
+    """(r, low, quadrant): x = quadrant·π/2 + r + low; the quadrant is right modulo 4."""
+    fmt = format_of(x)
+    first, second, third = parts("pi_2", fmt, 3)
+    n, shifted = nearest(b, x, parts("2_pi", fmt)[0], fmt)
+    quadrant = bits(b, shifted)
+    r = b.fma(n, -first, x)
+    if not with_low:
+        return b.fma(n, -third, b.fma(n, -second, r)), None, quadrant
+    # The product and the difference with what they lose (Dekker, Knuth): either may be the larger.
+    product = b.mul(n, -second)
+    s = b.add(r, product)
+    back = b.sub(s, r)
+    low = b.add(b.sub(r, b.sub(s, back)), b.sub(product, back))
+    low = b.add(low, b.fma(n, -third, b.fma(n, -second, b.neg(product))))
+    return s, low, quadrant
+
+
+def _by_library(b: Builder, name: str, x: Value, result: Value) -> Value:
+    """`result`, or the C library's function of every lane when one of them is huge."""
+    fmt = format_of(x)
+    huge = b.any(b.fcmp("ogt", b.abs(x), _LARGE[fmt.element]))
+    with b.if_(huge, otherwise=[result]) as branch:
+        branch.yield_(_slow(b, name, x))
+    return branch.results[0]
+
+
+def _slow(b: Builder, name: str, x: Value) -> Value:
+    """The function lane by lane, out of line: written once a module and marked cold."""
+    info = TYPES[x.type]
+    symbol = f"numjet_{name}_{info.mangled}"
+    if not any(function.name == symbol for function in b.module.functions):
+        _define_slow(b, name, symbol, x.type)
+    place = b.alloca(x.type)
+    b.store(x, place)
+    b.call(symbol, "void", place)
+    return b.load(place, x.type)
+
+
+def _define_slow(b: Builder, name: str, symbol: str, type: str) -> None:
+    info = TYPES[type]
+    inner = Builder(
+        b.module, symbol, [("values", "ptr")], linkage="internal",
+        attributes="noinline cold nounwind",
+    )  # fmt: skip
+    with inner.loop(0, max(info.lanes, 1)) as loop:
+        place = inner.gep(inner.args[0], loop.index, info.element)
+        value = inner.fpext(inner.load(place, info.element), "double")
+        value = inner.call(name, "double", value)
+        inner.store(inner.fptrunc(value, info.element), place)
+    inner.ret()
+
+
+def _sin_polynomial(b: Builder, r: Value, z: Value, fmt: Format) -> Value:
+    return b.fma(b.mul(r, z), horner(b, z, table("SIN", fmt)), r)
+
+
+def _cos_polynomial(b: Builder, z: Value, fmt: Format) -> Value:
+    return b.fma(z, b.fma(z, horner(b, z, table("COS", fmt)), -0.5), 1.0)
+
+
+def _circular(b: Builder, x: Value, name: str) -> Value:
+    fmt = format_of(x)
+    r, _, quadrant = reduce(b, x)
+    z = b.mul(r, r)
+    # Tiny and zero r: the sum must keep its sign, for sin(-0) = -0.
+    sine = copysign(b, _sin_polynomial(b, r, z, fmt), r)
+    cosine = _cos_polynomial(b, z, fmt)
+    odd = b.icmp("ne", b.and_(quadrant, 1), 0)
+    top = TYPES[quadrant.type].bits - 2
+    if name == "sin":
+        result = b.select(odd, cosine, sine)
+        turned = b.shl(b.and_(quadrant, 2), top)
+    else:
+        result = b.select(odd, sine, cosine)
+        turned = b.shl(b.and_(b.add(quadrant, 1), 2), top)
+    result = from_bits(b, b.xor(bits(b, result), turned))
+    return _by_library(b, name, x, result)
+
+
+def cos_and_sin(b: Builder, x: Value) -> tuple[Value, Value]:
+    """Both, for |x| ≤ π/2 (by half the angle's polynomials beyond π/4)."""
+    fmt = format_of(x)
+    half = b.mul(x, 0.5)
+    z = b.mul(half, half)
+    s, c = _sin_polynomial(b, half, z, fmt), _cos_polynomial(b, z, fmt)
+    return b.fma(b.mul(s, -2.0), s, 1.0), b.mul(b.add(s, s), c)
+
+
+def sin(b: Builder, x: Value) -> Value:
+    """The sine of x radians."""
+    return _circular(b, x, "sin")
+
+
+def cos(b: Builder, x: Value) -> Value:
+    """The cosine of x radians."""
+    return _circular(b, x, "cos")
+
+
+def tan(b: Builder, x: Value) -> Value:
+    """The tangent of x radians."""
+    fmt = format_of(x)
+    r, low, quadrant = reduce(b, x, with_low=True)
+    z = b.mul(r, r)
+    # tan(r + low) = r + (r³·q + low·(1 + r²…)); tan' = 1 + tan².
+    rest = b.fma(b.mul(r, z), horner(b, z, table("TAN", fmt)), b.fma(low, z, low))
+    t = b.add(r, rest)
+    odd = b.icmp("ne", b.and_(quadrant, 1), 0)
+    # In odd quadrants -1/(t + lost): one step of correction for what the sum lost.
+    lost = b.sub(rest, b.sub(t, r))
+    inverse = b.div(-1.0, t)
+    error = b.fma(inverse, lost, b.fma(inverse, t, 1.0))
+    inverse = b.fma(inverse, error, inverse)
+    result = b.select(odd, inverse, b.select(b.fcmp("oeq", x, 0.0), x, t))
+    return _by_library(b, "tan", x, result)
+
+
+def _asin_tail(b: Builder, s: Value, z: Value, fmt: Format) -> Value:
+    """asin(s) - s for s² = z ≤ 1/4."""
+    return b.mul(b.mul(s, z), horner(b, z, table("ASIN", fmt)))
+
+
+def asin(b: Builder, x: Value) -> Value:
+    """The arc sine; NaN outside [-1, 1]. asin(x) = π/2 - 2·asin(√((1-x)/2)) for x > 1/2."""
+    fmt = format_of(x)
+    a = b.abs(x)
+    near_one = b.fcmp("ogt", a, 0.5)
+    folded = b.mul(b.sub(1.0, a), 0.5)
+    z = b.select(near_one, folded, b.mul(a, a))
+    s = b.select(near_one, b.sqrt(folded), a)
+    rest = _asin_tail(b, s, z, fmt)
+    high, low = parts("pi_2", fmt)
+    two = b.add(s, s)
+    first = b.sub(high, two)
+    low = b.add(b.sub(b.sub(high, first), two), low)
+    large = b.add(first, b.fma(rest, -2.0, low))
+    return copysign(b, b.select(near_one, large, b.add(s, rest)), x)
+
+
+def acos(b: Builder, x: Value) -> Value:
+    """The arc cosine; NaN outside [-1, 1]."""
+    fmt = format_of(x)
+    a = b.abs(x)
+    far = b.fcmp("ogt", a, 0.5)
+    folded = b.mul(b.sub(1.0, a), 0.5)
+    z = b.select(far, folded, b.mul(x, x))
+    # s has x's sign in the middle; near the ends it is positive.
+    s = b.select(far, b.sqrt(folded), x)
+    rest = _asin_tail(b, s, z, fmt)
+    half_high, half_low = parts("pi_2", fmt)
+    high, low = parts("pi", fmt)
+    middle = b.sub(half_high, b.add(s, b.sub(rest, half_low)))
+    small = b.add(s, rest)
+    small = b.add(small, small)
+    two = b.add(s, s)
+    near_minus = b.add(b.sub(high, two), b.sub(low, b.add(rest, rest)))
+    ends = b.select(b.fcmp("olt", x, 0.0), near_minus, small)
+    return b.select(far, ends, middle)
+
+
+def _arc(b: Builder, small: Value, large: Value, swap: Value) -> Value:
+    """atan(small/large) for 0 ≤ small ≤ large, and π/2 - that where `swap`.
+
+    Ratios above 1/2 go through atan(q) = π/4 + atan((q-1)/(q+1)), in one division.
+    """
+    fmt = format_of(small)
+    fold = b.fcmp("ogt", b.add(small, small), large)
+    top = b.select(fold, b.sub(small, large), small)
+    t = b.div(top, b.select(fold, b.add(small, large), large))
+    t = b.select(swap, b.neg(t), t)
+    z = b.mul(t, t)
+    rest = b.mul(b.mul(t, z), horner(b, z, table("ATAN", fmt)))
+    (quarter, quarter_low), half = parts("pi_4", fmt), parts("pi_2", fmt)[0]
+    base = b.select(swap, b.const(half, small.type), b.const(0.0, small.type))
+    base = b.select(fold, quarter, base)
+    rest = b.fma(base, quarter_low / quarter, rest)
+    return b.add(base, b.add(t, rest))
+
+
+def atan(b: Builder, x: Value) -> Value:
+    """The arc tangent."""
+    a = b.abs(x)
+    swap = b.fcmp("ogt", a, 1.0)
+    return copysign(b, _arc(b, b.select(swap, 1.0, a), b.select(swap, a, 1.0), swap), x)
+
+
+def atan2(b: Builder, y: Value, x: Value) -> Value:
+    """The angle of the point (x, y), in [-π, π]; C99's values at zeros and infinities."""
+    fmt = format_of(x)
+    across, up = b.abs(x), b.abs(y)
+    swap = b.fcmp("ogt", up, across)
+    small, large = b.select(swap, across, up), b.select(swap, up, across)
+    # Sums of the two must not overflow; 0/0 counts as 0, and inf/inf as 1.
+    shrink = b.select(
+        b.fcmp("ogt", large, fmt.largest / 4), b.const(0.25, x.type), b.const(1.0, x.type)
+    )
+    small, large = b.mul(small, shrink), b.mul(large, shrink)
+    both = b.fcmp("oeq", small, INFINITY)
+    both = b.and_(both, b.fcmp("oeq", large, INFINITY))
+    small = b.select(both, 1.0, small)
+    large = b.select(b.or_(both, b.fcmp("oeq", large, 0.0)), 1.0, large)
+    angle = _arc(b, small, large, swap)
+    high, low = parts("pi", fmt)
+    behind = b.icmp("slt", bits(b, x), 0)
+    angle = b.select(behind, b.sub(high, b.sub(angle, low)), angle)
+    return copysign(b, angle, y)
