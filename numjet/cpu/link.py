@@ -15,9 +15,10 @@ import functools
 import hashlib
 import itertools
 import os
+import re
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_void_p
 from dataclasses import dataclass
 
@@ -48,6 +49,8 @@ class Target:
 
 _llvm_lock = threading.Lock()
 _symbols: dict[str, int] = {}
+_providers: dict[str, Callable[[str], int]] = {}
+_PROVIDABLE = re.compile(rb"(nj_[A-Za-z0-9_]+)\0")
 _machines: list[int] = []  # idle target machines; one serves one thread at a time
 _library_numbers = itertools.count()
 
@@ -262,6 +265,32 @@ def defined_symbol(name: str) -> int | None:
     return _symbols.get(name)
 
 
+def provide(prefix: str, resolve: Callable[[str], int]) -> None:
+    """Define symbols that begin with `prefix` (itself beginning with "nj_") when code needs them.
+
+    resolve(name) -> address is called once a name, the first time an object refers to it.
+    """
+    _providers[prefix] = resolve
+
+
+def _imports(images: list[bytes]) -> dict[str, int]:
+    """The defined and providable symbols that the objects may refer to, with their addresses."""
+    # Names end with a zero byte in an object's string table: a cheap, generous test.
+    for image in images:
+        for found in _PROVIDABLE.findall(image):
+            name = found.decode()
+            if name in _symbols:
+                continue
+            for prefix, resolve in _providers.items():
+                if name.startswith(prefix):
+                    _symbols[name] = resolve(name)
+    return {
+        name: address
+        for name, address in list(_symbols.items())
+        if any(name.encode() + b"\0" in image for image in images)
+    }
+
+
 @functools.cache
 def _linker_once() -> int:
     library = _llvm()
@@ -337,12 +366,7 @@ def load(objects: Iterable[bytes], exports: Sequence[str] = ()) -> Library:
         element.kind, element.value, element.length = llvm.OBJECT_IMAGE, image, len(image)
     elements[len(images)].kind = llvm.JIT_LIBRARY
     elements[len(images)].value = b""
-    # Names end with a zero byte in an object's string table: a cheap, generous test.
-    wanted = {
-        name: address
-        for name, address in list(_symbols.items())
-        if any(name.encode() + b"\0" in image for image in images)
-    }
+    wanted = _imports(images)
     imports = (llvm.SymbolAddress * len(wanted))()
     for slot, (name, address) in zip(imports, wanted.items(), strict=True):
         slot.name, slot.address = name.encode(), address

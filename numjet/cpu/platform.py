@@ -98,3 +98,150 @@ def symbol_address(name: str, library: ctypes.CDLL | None = None) -> int | None:
         return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     except AttributeError:
         return None
+
+
+def pause_ir(triple: str) -> tuple[str, str]:
+    """LLVM IR telling the core that a thread spins: a declaration and a statement."""
+    if triple.startswith(("x86_64", "i386", "i686")):
+        return "declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"
+    if triple.startswith(("aarch64", "arm64")):
+        # `yield` does nothing on most ARM cores; `isb` waits about as long as x86's pause.
+        return "declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)"
+    return "", "fence syncscope(\"singlethread\") seq_cst"
+
+
+def thread_ir(triple: str) -> str | None:
+    """LLVM IR of four functions over the system's threads, or None where there are none.
+
+    i32 @os_thread(ptr start, i64 id): run start(id) on a new detached thread with all signals
+    blocked; 0 when it worked. void @os_sleep(ptr word, i32 seen): sleep while the i32 at `word`
+    is `seen`; may return early. void @os_wake(ptr word, i32 count): wake that many sleepers.
+    void @os_yield(): let another thread have the core.
+    """
+    if LINUX:
+        machine = triple.split("-")[0]
+        # The number of the futex system call, from each architecture's <asm/unistd.h>.
+        futex = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "powerpc64le": 221}.get(machine)
+        if futex is None:
+            return None
+        return _POSIX_THREADS.format(set_mask=2) + _FUTEX.format(number=futex)
+    if MACOS:
+        return _POSIX_THREADS.format(set_mask=3) + _ULOCK
+    return _WINDOWS_THREADS if WINDOWS else None
+
+
+def thread_symbols() -> dict[str, int]:
+    """External symbols of `thread_ir` that the linker does not find in the process by itself."""
+    if not WINDOWS:
+        return {}
+    symbols = {}
+    for library, names in (
+        ("kernel32", ("CreateThread", "CloseHandle", "SwitchToThread")),
+        ("kernelbase", ("WaitOnAddress", "WakeByAddressSingle", "WakeByAddressAll")),
+    ):
+        opened = ctypes.WinDLL(library)  # type: ignore[attr-defined]
+        for name in names:
+            symbols[name] = ctypes.cast(getattr(opened, name), ctypes.c_void_p).value or 0
+    return symbols
+
+
+_POSIX_THREADS = """
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_detach(i64)
+declare i32 @pthread_sigmask(i32, ptr, ptr)
+declare i32 @sched_yield()
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+define internal i32 @os_thread(ptr %start, i64 %id) {{
+  %thread = alloca i64
+  %all = alloca [128 x i8]
+  %old = alloca [128 x i8]
+  call void @llvm.memset.p0.i64(ptr %all, i8 -1, i64 128, i1 false)
+  call i32 @pthread_sigmask(i32 {set_mask}, ptr %all, ptr %old)
+  %argument = inttoptr i64 %id to ptr
+  %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr %start, ptr %argument)
+  call i32 @pthread_sigmask(i32 {set_mask}, ptr %old, ptr null)
+  %good = icmp eq i32 %failed, 0
+  br i1 %good, label %detach, label %out
+detach:
+  %handle = load i64, ptr %thread
+  call i32 @pthread_detach(i64 %handle)
+  br label %out
+out:
+  ret i32 %failed
+}}
+
+define internal void @os_yield() {{
+  call i32 @sched_yield()
+  ret void
+}}
+"""
+
+# FUTEX_WAIT and FUTEX_WAKE with FUTEX_PRIVATE_FLAG (128).
+_FUTEX = """
+declare i64 @syscall(i64, ...)
+
+define internal void @os_sleep(ptr %word, i32 %seen) {{
+  call i64 (i64, ...) @syscall(i64 {number}, ptr %word, i64 128, i32 %seen, ptr null, ptr null)
+  ret void
+}}
+
+define internal void @os_wake(ptr %word, i32 %count) {{
+  call i64 (i64, ...) @syscall(i64 {number}, ptr %word, i64 129, i32 %count, ptr null, ptr null)
+  ret void
+}}
+"""
+
+# UL_COMPARE_AND_WAIT (1); ULF_WAKE_ALL (0x100): it wakes one or all, so all.
+_ULOCK = """
+declare i32 @__ulock_wait(i32, ptr, i64, i32)
+declare i32 @__ulock_wake(i32, ptr, i64)
+
+define internal void @os_sleep(ptr %word, i32 %seen) {
+  %wide = zext i32 %seen to i64
+  call i32 @__ulock_wait(i32 1, ptr %word, i64 %wide, i32 0)
+  ret void
+}
+
+define internal void @os_wake(ptr %word, i32 %count) {
+  call i32 @__ulock_wake(i32 257, ptr %word, i64 0)
+  ret void
+}
+"""
+
+_WINDOWS_THREADS = """
+declare ptr @CreateThread(ptr, i64, ptr, ptr, i32, ptr)
+declare i32 @CloseHandle(ptr)
+declare i32 @SwitchToThread()
+declare i32 @WaitOnAddress(ptr, ptr, i64, i32)
+declare void @WakeByAddressAll(ptr)
+
+define internal i32 @os_thread(ptr %start, i64 %id) {
+  %argument = inttoptr i64 %id to ptr
+  %handle = call ptr @CreateThread(ptr null, i64 0, ptr %start, ptr %argument, i32 0, ptr null)
+  %failed = icmp eq ptr %handle, null
+  br i1 %failed, label %bad, label %good
+good:
+  call i32 @CloseHandle(ptr %handle)
+  ret i32 0
+bad:
+  ret i32 1
+}
+
+define internal void @os_yield() {
+  call i32 @SwitchToThread()
+  ret void
+}
+
+define internal void @os_sleep(ptr %word, i32 %seen) {
+  %slot = alloca i32
+  store i32 %seen, ptr %slot
+  call i32 @WaitOnAddress(ptr %word, ptr %slot, i64 4, i32 -1)
+  ret void
+}
+
+define internal void @os_wake(ptr %word, i32 %count) {
+  call void @WakeByAddressAll(ptr %word)
+  ret void
+}
+"""

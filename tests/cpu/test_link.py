@@ -74,6 +74,26 @@ def test_defined_symbols_resolve(store):
     assert call(link.load([link.compile_module(text)]).address("f"), 7) == 70
 
 
+def test_provided_symbols_are_asked_for_once(store, monkeypatch):
+    monkeypatch.setattr(link, "_providers", {})
+    monkeypatch.setattr(link, "_symbols", {})
+    callback = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda x: x + 3)
+    asked = []
+
+    def resolve(name):
+        asked.append(name)
+        return ctypes.cast(callback, ctypes.c_void_p).value
+
+    link.provide("nj_test_plus_", resolve)
+    text = (
+        "declare i64 @nj_test_plus_three(i64)\ndefine i64 @f(i64 %x) {\n"
+        " %y = call i64 @nj_test_plus_three(i64 %x)\n ret i64 %y\n}\n"
+    )
+    for _ in range(2):
+        assert call(link.load([link.compile_module(text)]).address("f"), 7) == 10
+    assert asked == ["nj_test_plus_three"]
+
+
 def test_symbols_of_the_process_resolve(store):
     text = (
         "declare double @fmod(double, double)\ndefine i64 @f(i64 %x) {\n"
@@ -84,7 +104,7 @@ def test_symbols_of_the_process_resolve(store):
 
 
 def test_undefined_symbol_is_named(store, capfd):
-    text = "declare void @nj_nowhere()\ndefine void @f() {\n call void @nj_nowhere()\n ret void\n}\n"
+    text = "declare void @nj_nowhere()\ndefine void @f() {\n call void @nj_nowhere()\n ret void }"
     with pytest.raises(InternalError, match="linking failed"):
         link.load([link.compile_module(text)], ["f"])
     assert "nj_nowhere" in capfd.readouterr().err
