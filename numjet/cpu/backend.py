@@ -12,7 +12,6 @@ from typing import Any
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.cpu import link, pipeline
 from numjet.cpu.executable import Executable
-from numjet.cpu.lower import kernel_text
 
 
 def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None) -> Executable:
@@ -30,7 +29,7 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
 
     def texts() -> dict[str, str]:
         return {"program": program.text(), "llvm": build.llvm,
-                "kernels": "\n\n".join(kernel_text(build))}
+                "kernels": "\n\n".join(build.kernel_texts())}
 
     return Executable(
         image, consts=program.consts, hosts=program.hosts,

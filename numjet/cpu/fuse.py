@@ -1,10 +1,450 @@
-from numjet.core import lowering as low
+"""Fusion: partition a graph into kernels, special kernels, control regions and host calls.
 
-def fuse(build, graph):
-    steps = []
-    for node in graph.nodes:
+`fuse(build, graph)` returns the steps that compute `graph`. Nodes are visited once, in order:
+
+1. Wanted values (results, operands of steps that are not loops) are found.
+2. Each pointwise node or reduction joins a `Group`, the nodes of one kernel: the group that makes
+   its newest operand where loops and indices agree, or one with the same domain, or a new one.
+   Groups run in the order of their numbers, so a value may only be read in its own group at the
+   loops' own position, or from groups before it. Nodes that only move elements are in no group.
+3. Backwards: which members are needed, and which are stored. A value used by a later group is
+   stored, or computed again there when that is cheaper or its only use.
+4. Each group is lowered to a kernel.
+
+Linear in the number of nodes. What would break it: a node that is given a group whose number is
+lower than that of a group it reads.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from numjet.base import config
+from numjet.core import lowering as low
+from numjet.cpu import special
+from numjet.cpu.graph import Graph, Node, Val
+from numjet.cpu.lower import lower
+from numjet.cpu.lower_access import OTHER, Access, access, compose, is_real, same_places
+from numjet.cpu.program import Step
+
+# A value read by several kernels is computed again up to this cost (an addition is 1, exp 8),
+# about what storing and reloading an element costs.
+RECOMPUTE_COST = 10
+# One that is read by a single other kernel moves there whole, up to this cost.
+MOVE_COST = 300
+# A broadcast value is computed again for each element it goes to: only when nearly free.
+BROADCAST_COST = 3
+# Kernels beyond this many nodes gain nothing and compile slowly.
+MAX_MEMBERS = 200
+# Rows kept in cache between phases need either many rows (to run on all cores) or little work.
+MIN_ROWS, SMALL_DOMAIN = 16, 1 << 16
+UNREACHABLE = 10**6
+
+REDUCTIONS = frozenset(["add", "mul", "max", "min", "and", "or", "xor", "argmax", "argmin"])
+
+
+@dataclass(eq=False, slots=True)
+class Member:
+    """A node in a group: `axes[k]` is the domain axis of the value's axis k (None: extent 1).
+
+    `row` tells values that exist once a row (reductions and what follows from them); `phase` counts
+    the sweeps over the row that must have ended before.
+    """
+
+    node: Node
+    axes: tuple
+    row: bool
+    phase: int
+    live: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """One kernel to be: members over the domain `shape`; `reduced` axes once one is a reduction."""
+
+    number: int
+    shape: tuple[int, ...]
+    reduced: tuple[int, ...] | None = None
+    members: list[Member] = field(default_factory=list)
+    make: Callable[[], list[Step]] | None = None  # for what is not a loop
+    stored: dict[int, Val] = field(default_factory=dict)
+
+    @property
+    def many_phases(self) -> bool:
+        """Whether sweeping rows several times is worth while."""
+        total = rows = 1
+        for axis, n in enumerate(self.shape):
+            total *= n
+            if axis not in (self.reduced or ()):
+                rows *= n
+        return total <= SMALL_DOMAIN or rows >= MIN_ROWS
+
+
+def fuse(build: Any, graph: Graph) -> list[Step]:
+    """The steps that compute `graph`; its results get memory."""
+    return _Fusion(build, graph).run()
+
+
+class _Fusion:
+    def __init__(self, build: Any, graph: Graph) -> None:
+        self.build, self.graph = build, graph
+        self.groups: list[Group] = []
+        self.level: dict[int, int] = {}  # id(Val) -> number of the group that makes it
+        self.member: dict[int, Member] = {}  # id(Val) -> its member
+        self.inline: dict[int, Node] = {}  # id(Val) -> the node that only moves elements
+        self.by_shape: dict[tuple, Group] = {}
+        self.accesses: dict[int, Access] = {}  # id(Node)
+        self.costs: dict[int, int] = {}  # id(Val) -> cost of computing an element from memory
+        self.users: dict[int, set[int]] = {}  # id(Val) -> groups that read it
+        self.wanted: set[int] = set()
+        self.computed: set[tuple[int, int]] = set()
+
+    def run(self) -> list[Step]:
+        self.find_wanted()
+        for node in self.graph.nodes:
+            self.place(node)
+        for group in reversed(self.groups):
+            self.settle(group)
+        steps: list[Step] = []
+        for group in self.groups:
+            if group.make is not None:
+                steps.extend(group.make())
+            elif any(m.live for m in group.members):
+                steps.extend(self.lower(group))
+        return steps
+
+    # ---- 1: what must be in memory
+
+    def find_wanted(self) -> None:
+        wanted = self.wanted
+        wanted.update([id(v) for v in self.graph.outs])
+        for node in reversed(self.graph.nodes):
+            rule = type(node.rule)
+            if rule is low.Pointwise:
+                out = node.outs[0]
+                if id(out) in wanted and is_reshape(node):
+                    # The same bytes: the operand goes to memory, this is a view of it.
+                    wanted.add(id(node.ins[0]))
+            elif rule is not low.Reduce:
+                wanted.update([id(v) for v in node.ins])
+
+    # ---- 2: groups
+
+    def place(self, node: Node) -> None:
+        rule = node.rule
+        loops = False
+        if type(rule) is low.Pointwise:
+            loops = self.place_pointwise(node)
+        elif type(rule) is low.Reduce:
+            loops = self.place_reduction(node)
+        if not loops:
+            self.place_step(node)
+
+    def place_step(self, node: Node) -> None:
+        """A node that is a step of its own: region, special kernel or host call."""
+        build = self.build
+        for val in node.ins:
+            self.want(val)
+        group = Group(len(self.groups), ())
         if type(node.rule) is low.Region:
-            steps.extend(build.region(node))
+            group.make = lambda: build.region(node)
         else:
-            steps.append(build.host(node))
-    return steps
+            group.make = lambda: special.steps(build, node)
+        self.add(group)
+        for out in node.outs:
+            self.level[id(out)] = group.number
+            self.costs[id(out)] = 1
+
+    def want(self, val: Val) -> None:
+        """`val` is read as memory: a node that only moves elements must then be a kernel."""
+        self.wanted.add(id(val))
+
+    def add(self, group: Group) -> None:
+        self.groups.append(group)
+
+    def place_pointwise(self, node: Node) -> bool:
+        out = node.outs[0]
+        if any(not native(v.dtype) for v in (*node.ins, *node.outs)):
+            return False
+        if is_reshape(node) and node.ins[0].literal is None and id(node.ins[0]) in self.wanted | self.in_memory():
+            out.base = node.ins[0]
+            self.level[id(out)] = self.level_of(node.ins[0])
+            self.costs[id(out)] = 1
+            return True
+        if out.size == 0:
+            self.level[id(out)] = -1
+            self.costs[id(out)] = 1
+            return True
+        if any(v.size == 0 for v in node.ins):
+            return False
+        found = self.access_of(node)
+        if found is None:
+            return False
+        self.accesses[id(node)] = found
+        cost = found.cost
+        for val, reads in zip(node.ins, found.reads, strict=True):
+            cost += reads * self.cost_of(val)
+        for val in node.outs:
+            self.costs[id(val)] = min(cost, UNREACHABLE)
+        if found.moves and not any(id(v) in self.wanted for v in node.outs):
+            level = max([self.level_of(v) for v in node.ins], default=-1)
+            for val in node.outs:
+                self.level[id(val)] = level
+                self.inline[id(val)] = node
+            return True
+        self.join(node, out.shape, None, found)
+        return True
+
+    def in_memory(self) -> set[int]:
+        return _NOTHING
+
+    def access_of(self, node: Node) -> Access | None:
+        try:
+            return access(node)
+        except NotImplementedError:
+            return None
+        except Exception as error:
+            if config.check_ir.value:
+                raise
+            warnings.warn(f"numjet: the loop rule of {node.primitive.name} failed ({type(error).__name__}: "
+                          f"{error}); it runs through NumPy. Please report this.", RuntimeWarning, stacklevel=2)
+            return None
+
+    def place_reduction(self, node: Node) -> bool:
+        source, out = node.ins[0], node.outs[0]
+        op = node.rule.op
+        if op not in REDUCTIONS or len(node.outs) != 1 or len(node.ins) != 1:
+            return False
+        if not native(source.dtype) or source.size == 0 or out.size == 0:
+            return False
+        if not is_real(source.dtype) and op not in ("add", "mul"):
+            return False
+        axes = tuple(sorted(a % len(source.shape) for a in node.params["axes"])) if source.shape else ()
+        if not axes:
+            return False
+        self.accesses[id(node)] = Access([tuple(range(len(source.shape)))], [1], 1, False)
+        self.costs[id(out)] = 1
+        self.join(node, source.shape, axes, self.accesses[id(node)])
+        return True
+
+    def join(self, node: Node, shape: tuple, reduced: tuple | None, found: Access) -> None:
+        level = max([self.level_of(v) for v in node.ins], default=-1)
+        member = None
+        for group in (self.groups[level] if level >= 0 else None, self.by_shape.get((shape, reduced)),
+                      self.by_shape.get((shape, None))):
+            if group is not None and group.make is None and group.number >= level:
+                member = self.fits(group, node, shape, reduced, found)
+                if member is not None:
+                    break
+        if member is None:
+            group = Group(len(self.groups), shape)
+            self.add(group)
+            member = self.fits(group, node, shape, reduced, found)
+            assert member is not None
+        if reduced is not None:
+            group.reduced = reduced
+            self.by_shape[shape, reduced] = group
+        else:
+            self.by_shape[shape, None] = group
+        group.members.append(member)
+        for val in node.outs:
+            self.level[id(val)] = group.number
+            self.member[id(val)] = member
+        seen: set[int] = set()
+        for val in node.ins:
+            self.note_use(val, group.number, seen)
+
+    def note_use(self, val: Val, number: int, seen: set[int]) -> None:
+        """Remember that group `number` reads `val` (through nodes that move elements)."""
+        todo = [val]
+        while todo:
+            val = todo.pop()
+            if id(val) in seen:
+                continue
+            seen.add(id(val))
+            node = self.inline.get(id(val))
+            if node is not None:
+                todo.extend(node.ins)
+            elif id(val) in self.member:
+                self.users.setdefault(id(val), set()).add(number)
+
+    def fits(self, group: Group, node: Node, shape: tuple, reduced: tuple | None,
+             found: Access) -> Member | None:
+        """The member that `node` would be in `group`, or None where loops do not agree."""
+        if len(group.members) >= MAX_MEMBERS:
+            return None
+        if reduced is not None:
+            if shape != group.shape or (group.reduced is not None and group.reduced != reduced):
+                return None
+            phase = self.phase_of(group, node, found, tuple(range(len(shape))), row=False)
+            if phase is None or (phase > 0 and not group.many_phases):
+                return None
+            kept = tuple(a for a in range(len(shape)) if a not in reduced)
+            return Member(node, kept, True, phase)
+        for axes, row in self.positions(group, shape):
+            phase = self.phase_of(group, node, found, axes, row)
+            if phase is not None and (phase <= 0 or row or group.many_phases):
+                return Member(node, axes, row, phase)
+        return None
+
+    def positions(self, group: Group, shape: tuple) -> list[tuple[tuple, bool]]:
+        """How a value of `shape` may lie in the group's domain: as all of it, or one a row."""
+        out: list[tuple[tuple, bool]] = []
+        if shape == group.shape:
+            out.append((tuple(range(len(shape))), False))
+        if group.reduced is not None:
+            kept = tuple(a for a in range(len(group.shape)) if a not in group.reduced)
+            if shape == tuple(group.shape[a] for a in kept):
+                out.append((kept, True))
+            elif len(shape) == len(group.shape) and all(
+                    n == (group.shape[a] if a in kept else 1) for a, n in enumerate(shape)):
+                out.append((tuple(a if a in kept else None for a in range(len(shape))), True))
+            elif all(n == 1 for n in shape) and all(group.shape[a] == 1 for a in kept):
+                out.append(((None,) * len(shape), True))
+        return out
+
+    def phase_of(self, group: Group, node: Node, found: Access, axes: tuple, row: bool) -> int | None:
+        """The first phase in which `node` can run at `axes` of the domain; None if it cannot."""
+        phase = -1 if row else 0
+        for val, reading in zip(node.ins, found.maps, strict=True):
+            need = self.ready(group, val, compose(axes, reading), row)
+            if need is None:
+                return None
+            phase = max(phase, need)
+        return phase
+
+    def ready(self, group: Group, val: Val, at: Any, row: bool) -> int | None:
+        level = self.level_of(val)
+        if level < group.number:
+            return -1
+        if level > group.number:
+            return None
+        member = self.member.get(id(val))
+        if member is not None:
+            if not same_places(at, member.axes, val.shape) or (row and not member.row):
+                return None
+            return member.phase + (1 if member.row and not row else 0)
+        node = self.inline.get(id(val))
+        if node is None or at is OTHER:
+            return None
+        phase = -1
+        for operand, reading in zip(node.ins, self.accesses[id(node)].maps, strict=True):
+            need = self.ready(group, operand, compose(at, reading), row)
+            if need is None:
+                return None
+            phase = max(phase, need)
+        return phase
+
+    def level_of(self, val: Val) -> int:
+        return self.level.get(id(val), -1)
+
+    def cost_of(self, val: Val) -> int:
+        return 0 if val.literal is not None else self.costs.get(id(val), 1)
+
+    # ---- 3: what is live and what is stored
+
+    def settle(self, group: Group) -> None:
+        for member in reversed(group.members):
+            for val in member.node.outs:
+                if id(val) in self.wanted:
+                    group.stored[id(val)] = val
+                    member.live = True
+            if not member.live and not member.node.effects:
+                continue
+            for val in member.node.ins:
+                self.use(group, val)
+
+    def use(self, group: Group, val: Val) -> None:
+        """`group` reads `val`: mark what must be live or stored for it."""
+        todo = [val]
+        while todo:
+            val = todo.pop()
+            if val.literal is not None or (group.number, id(val)) in self.computed:
+                continue
+            self.computed.add((group.number, id(val)))
+            if val.base is not None:
+                val = val.root()[0]
+            node = self.inline.get(id(val))
+            if node is not None:
+                todo.extend(node.ins)
+                continue
+            member = self.member.get(id(val))
+            if member is None:
+                continue
+            if self.level[id(val)] == group.number:
+                member.live = True
+            elif id(val) not in self.wanted and self.again(group, val, member):
+                todo.extend(member.node.ins)
+            else:
+                self.wanted.add(id(val))
+
+    def again(self, group: Group, val: Val, member: Member) -> bool:
+        """Whether a later `group` computes `val` anew instead of reading it from memory."""
+        if type(member.node.rule) is low.Reduce:
+            return False
+        cost, size = self.costs[id(val)], 1
+        for n in group.shape:
+            size *= n
+        if size > val.size:
+            return cost <= BROADCAST_COST
+        if self.users.get(id(val), _NOTHING) <= {group.number}:
+            return cost <= MOVE_COST
+        return cost <= RECOMPUTE_COST
+
+    # ---- 4: kernels
+
+    def lower(self, group: Group) -> list[Step]:
+        try:
+            return lower(self.build, self, group)
+        except NotImplementedError:
+            return self.fall_back(group)
+        except Exception as error:
+            if config.check_ir.value:
+                raise
+            warnings.warn(f"numjet: lowering a kernel failed ({type(error).__name__}: {error}); it runs through "
+                          "NumPy. Please report this.", RuntimeWarning, stacklevel=2)
+            return self.fall_back(group)
+
+    def fall_back(self, group: Group) -> list[Step]:
+        """Host calls for everything a kernel would have computed."""
+        steps: list[Step] = []
+        done: set[int] = set()
+
+        def compute(val: Val) -> None:
+            node = val.node
+            if node is None or val.literal is not None or id(node) in done or val.base is not None:
+                return
+            if id(val) in self.wanted and self.level[id(val)] != group.number:
+                return
+            if id(val) not in self.member and id(val) not in self.inline:
+                return
+            done.add(id(node))
+            for operand in node.ins:
+                compute(operand)
+            twin = Node(node.primitive, node.params, node.ins, node.outs, low.Host(), node.effects, node.source)
+            steps.append(self.build.host(twin))
+
+        for member in group.members:
+            if member.live:
+                compute(member.node.outs[0])
+        return steps
+
+
+_NOTHING: set[int] = set()
+
+
+def native(dtype: Any) -> bool:
+    """Whether the loop IR holds values of this dtype."""
+    return dtype.kind in "fiubc" and dtype.itemsize <= 16 and dtype.name not in _FOREIGN or dtype.name == "bfloat16"
+
+
+_FOREIGN = frozenset(["longdouble", "float128", "clongdouble", "complex256"])
+
+
+def is_reshape(node: Node) -> bool:
+    """Whether the node's result has the bytes of its operand in the same order."""
+    return node.primitive.name in ("reshape", "squeeze", "expand_dims") and len(node.ins) == 1 \
+        and node.params.get("dimensions") is None or node.primitive.name == "squeeze"

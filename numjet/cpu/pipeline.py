@@ -16,8 +16,9 @@ from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
 from numjet.cpu import buffers, control, expand, fuse
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import Node, Val, flatten
-from numjet.cpu.lower import write_kernel
-from numjet.cpu.program import Counter, HostStep, KernelStep, Place, Program, Slot, Step, arena
+from numjet.cpu.loop_print import text as kernel_text
+from numjet.cpu.lower_core import write_kernel
+from numjet.cpu.program import Counter, HostStep, KernelStep, Place, Program, Slot, SpecialStep, Step, arena
 from numjet.cpu.program_emit import Emitter
 
 
@@ -76,6 +77,16 @@ class Build:
         """A fresh kernel name."""
         self.kernel_count += 1
         return f"{hint}_{self.kernel_count}"
+
+    def kernel_texts(self) -> list[str]:
+        """Each kernel as loops; special kernels by name."""
+        texts = []
+        for step in self.program.walk():
+            if isinstance(step, KernelStep):
+                texts.append(kernel_text(step.kernel))
+            elif isinstance(step, SpecialStep):
+                texts.append(repr(step))
+        return texts
 
     # ---- steps
 
@@ -158,7 +169,7 @@ def facts(build: Build) -> dict[str, Any]:
     for step in steps:
         flops += getattr(step, "flops", 0)
         bytes_accessed += sum(v.nbytes for v in step.reads) + sum(v.nbytes for v in step.writes)
-    kernels = sum(1 for s in steps if isinstance(s, KernelStep) or type(s).__name__ == "SpecialStep")
+    kernels = sum(1 for s in steps if isinstance(s, KernelStep | SpecialStep))
     return {
         "arena_bytes": program.arena_bytes, "num_kernels": kernels,
         "host_calls": [s.name for s in steps if isinstance(s, HostStep)],

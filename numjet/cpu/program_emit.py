@@ -42,6 +42,7 @@ class Emitter:
         self.b: Any = None
         self.bases: dict[tuple[str, int], Value] = {}
         self.failed: str | None = None
+        self.tables: dict[int, Value] = {}  # pointer tables passed to kernels, by length
 
     def text(self) -> str:
         """The module's LLVM IR."""
@@ -94,8 +95,15 @@ class Emitter:
             _WRITERS[type(step)](self, step)
 
     def kernel(self, step: KernelStep) -> None:
+        b = self.b
         name = self.emit_kernel(self.module, step.kernel)
-        self.b.call(name, "void", *[self.pointer(v) for v in step.operands])
+        count = len(step.operands)
+        table = self.tables.get(count)
+        if table is None:
+            table = self.tables[count] = b.alloca(PTR, max(count, 1))
+        for k, val in enumerate(step.operands):
+            b.store(self.pointer(val), b.gep(table, 8 * k) if k else table, 8)
+        b.call(name, "void", table)
 
     def special(self, step: SpecialStep) -> None:
         step.emit(self.b, [self.pointer(v) for v in step.reads], [self.pointer(v) for v in step.writes])

@@ -1,0 +1,274 @@
+"""Loops for reductions over axes before the last: blocks of columns, accumulated row by row.
+
+A block of accumulators lies in the first-level cache while rows are added into it; nothing is
+transposed. Values that exist once a column are arrays over the block. Several sweeps over a block
+(softmax along the first axis) stay in cache too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.cpu.index import Index, LoopVar, clamp
+from numjet.cpu.loop_ir import Alloc, Buffer, For, Stmt
+from numjet.cpu.lower_core import PARALLEL_WORK, Lowering, product, unflatten
+from numjet.cpu.lower_sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction, position
+from numjet.cpu.program import Step
+
+# Columns of a block: accumulators of 4,096 floats fill half of a first-level cache.
+BLOCK = 4096
+# Rows added up before they go into the accumulators: each pass over those costs a load and a store.
+ROWS_AT_ONCE = 8
+LIGHT = 24
+# Elements of a block over all its rows, when it is swept several times: what a second-level cache holds.
+BLOCK_ELEMENTS = 1 << 16
+# Blocks to aim for when several threads run.
+BLOCKS = 8
+
+_METHODS = {"and": "and_", "or": "or_"}
+
+
+def lower(k: Lowering) -> list[Step]:
+    """The kernel of a group whose reductions leave the last axis."""
+    return _Columns(k).steps()
+
+
+class _Columns:
+    def __init__(self, k: Lowering) -> None:
+        self.k = k
+        shape = k.group.shape
+        self.reduced = tuple(a for a in k.group.reduced if shape[a] > 1)
+        last = max(self.reduced, default=-1)
+        kept = [a for a in range(len(shape)) if a not in k.group.reduced]
+        self.leading = [a for a in kept if a < last]
+        self.trailing = [a for a in kept if a > last]
+        self.sweeps = Sweeps(k)
+        self.columns = product([shape[a] for a in self.trailing])
+        self.rows = product([shape[a] for a in self.reduced])
+        self.arrays: dict[int, tuple[Buffer, Any]] = {}  # id(Val) -> its array over the block, final cast
+        self.scratch: dict[int, Buffer] = {}
+        self.allocs: list[Stmt] = []
+        k.own = self.own  # type: ignore[method-assign]
+
+    def steps(self) -> list[Step]:
+        k, shape = self.k, self.k.group.shape
+        outer = product([shape[a] for a in self.leading])
+        block = self.block_size(outer)
+        blocks = -(-self.columns // block)
+        self.block = block
+        count = outer * blocks
+        var = LoopVar("b", count)
+        whole = Index.of(var)
+        self.start = whole % blocks * block if blocks > 1 else Index.of(0)
+        self.extent: Any = block
+        if self.columns % block:
+            self.extent = clamp(self.columns - self.start, 1, block)
+        base: list[Index] = [Index.of(0)] * len(shape)
+        sizes = [shape[a] for a in self.leading]
+        for a, i in zip(self.leading, unflatten(whole // blocks, sizes), strict=True):
+            base[a] = i
+        self.base = base
+        body: list[Stmt] = []
+        self.make_scratch()
+        self.row_level(-1, body)
+        for phase in range(self.sweeps.count):
+            self.sweep(phase, body)
+            self.row_level(phase, body)
+        body = [*self.allocs, *body]
+        if count > 1:
+            each = product(shape) // count * k.weight()
+            body = [For(var, count, tuple(body), "serial", 1, 0, k.grain(count, each))]
+        return k.finish("columns", body, k.same_place_pairs())
+
+    def block_size(self, outer: int) -> int:
+        block = min(self.columns, BLOCK)
+        if self.sweeps.count > 1:
+            block = min(block, max(64, BLOCK_ELEMENTS // self.rows // 16 * 16))
+        if outer < BLOCKS and self.rows * self.columns * outer * self.k.weight() >= 2 * PARALLEL_WORK:
+            block = min(block, max(64, -(-self.columns * outer // BLOCKS // 64) * 64))
+        return block
+
+    def make_scratch(self) -> None:
+        k = self.k
+        for val in self.sweeps.kept():
+            if self.rows * self.block * val.dtype.itemsize <= STACK_SCRATCH * 4:
+                self.scratch[id(val)] = self.array(val.dtype, self.rows * self.block)
+            else:
+                full = tuple(k.group.shape)
+                self.scratch[id(val)] = k.work(val.dtype, full)
+
+    def array(self, dtype: Any, size: int | None = None) -> Buffer:
+        """Scratch over the block."""
+        count = len(self.allocs)
+        buffer = Buffer(f"block{count}", dtype, (size or self.block,), "scratch")
+        self.allocs.append(Alloc(buffer))
+        return buffer
+
+    # ---- positions
+
+    def column_loop(self, name: str) -> tuple[LoopVar, Index]:
+        """A loop over the block's columns; sets the domain's trailing axes."""
+        k, shape = self.k, self.k.group.shape
+        var = LoopVar(name, self.block)
+        k.forget()
+        k.domain = list(self.base)
+        sizes = [shape[a] for a in self.trailing]
+        at = self.start + Index.of(var)
+        if len(self.trailing) == 1:
+            k.domain[self.trailing[0]] = at
+        else:
+            for a, i in zip(self.trailing, unflatten(at, sizes), strict=True):
+                k.domain[a] = i
+        self.column = Index.of(var)
+        for key, (buffer, dtype) in self.arrays.items():
+            k.values[key] = k.e.cast(k.e.load(buffer, (self.column,)), dtype)
+        return var, self.column
+
+    def scratch_at(self, buffer: Buffer) -> tuple:
+        if len(buffer.shape) > 1:
+            return tuple(self.k.domain)
+        return (position(self.reduced, self.k.domain, self.k.group.shape) * self.block + self.column,)
+
+    def own(self, val: Any, member: Any, at: tuple) -> Any:
+        k = self.k
+        buffer = self.scratch.get(id(val))
+        if buffer is not None:
+            return k.e.load(buffer, self.scratch_at(buffer))
+        if id(val) in k.group.stored:
+            return k.e.load(k.buffers[id(val)], tuple(k.domain))
+        return k.rule(member.node, at, val)
+
+    # ---- one sweep
+
+    def sweep(self, phase: int, body: list[Stmt]) -> None:
+        k, shape, sweeps = self.k, self.k.group.shape, self.sweeps
+        full = [m for m in sweeps.full if sweeps.home[id(m)] == phase]
+        running = [_Running(self, m) for m in sweeps.rows if is_reduction(m) and m.phase == phase]
+        if not full and not running:
+            return
+        if running:
+            var, column = self.column_loop(f"s{phase}")
+            start: list[Stmt] = []
+            for r in running:
+                r.begin(column, start)
+            body.append(For(var, self.extent, tuple(start), "vector"))
+        together = (ROWS_AT_ONCE if running and k.weight() <= LIGHT and not any(r.a.arg for r in running)
+                    and not self.writes_rows(full) else 1)
+        outer = [(LoopVar(f"r{phase}_{a}", shape[a]), a) for a in self.reduced[:-1]]
+        final = self.reduced[-1] if self.reduced else None
+        rows = shape[final] if final is not None else 1
+        together = min(together, rows)
+        inner: list[Stmt] = []
+        main = rows // together
+        if main:
+            inner.append(self.rows_loop(phase, outer, final, main, together, 0, full, running))
+        if rows % together:
+            inner.append(self.rows_loop(phase, outer, final, rows % together, 1, main * together, full, running))
+        for var, _ in reversed(outer):
+            inner = [For(var, var.extent, tuple(inner), "serial")]
+        body.extend(inner)
+        for r in running:
+            self.arrays[id(r.a.out)] = (r.places if r.a.arg else r.values, r.a.out.dtype)
+
+    def writes_rows(self, full: list) -> bool:
+        return any(id(v) in self.k.group.stored or id(v) in self.scratch for m in full for v in m.node.outs)
+
+    def rows_loop(self, phase: int, outer: list, final: int | None, count: int, together: int, first: int,
+                  full: list, running: list[_Running]) -> Stmt:
+        """`count` rounds of `together` rows from row `first` on."""
+        k = self.k
+        row = LoopVar(f"r{phase}" + ("t" if first else ""), count)
+        var, column = self.column_loop(f"j{phase}" + ("t" if first else ""))
+        arrays = dict(k.values)
+        inner: list[Stmt] = []
+        totals: list[list[Any]] = [[] for _ in running]
+        for n in range(together):
+            k.values, k.memo, k.depth = dict(arrays), {}, {}
+            for v, a in outer:
+                k.domain[a] = Index.of(v)
+            if final is not None:
+                k.domain[final] = Index.of(row) * together + (first + n)
+            for member in full:
+                k.compute(member, k.domain, inner)
+            for total, r in zip(totals, running, strict=True):
+                total.append(k.e.cast(k.element(r.a.source, tuple(k.domain)), r.a.dtype))
+            if together == 1:
+                vals = [v for m in full for v in m.node.outs if id(v) in k.group.stored]
+                k.stores(vals, {id(v): k.domain for v in vals}, inner)
+                for m in full:
+                    for v in m.node.outs:
+                        if id(v) in self.scratch:
+                            buffer = self.scratch[id(v)]
+                            inner.extend(k.e.store(buffer, self.scratch_at(buffer), k.values[id(v)]))
+        at = position(self.reduced, k.domain, k.group.shape)
+        for total, r in zip(totals, running, strict=True):
+            r.take(column, total, at, inner)
+        loop = For(var, self.extent, tuple(inner), "vector")
+        return For(row, count, (loop,), "serial")
+
+    def row_level(self, phase: int, body: list[Stmt]) -> None:
+        """Values that exist once a column, after sweep `phase`."""
+        k, sweeps = self.k, self.sweeps
+        members = [m for m in sweeps.rows if m.phase == phase]
+        if not members:
+            return
+        var, column = self.column_loop(f"e{phase}" if phase >= 0 else "e")
+        inner: list[Stmt] = []
+        done = []
+        new: list[tuple[Any, Buffer]] = []
+        for member in members:
+            at = [Index.of(0) if a is None else k.domain[a] for a in member.axes]
+            if not is_reduction(member):
+                k.compute(member, at, inner)
+            for val in member.node.outs:
+                if not is_reduction(member):
+                    k.values[id(val)] = k.name(k.values[id(val)], inner)
+                    new.append((val, self.array(val.dtype)))
+                if id(val) in k.group.stored:
+                    done.append((val, at))
+        k.stores([v for v, _ in done], {id(v): at for v, at in done}, inner)
+        if phase < sweeps.count - 1:
+            for val, buffer in new:
+                inner.extend(k.e.store(buffer, (column,), k.values[id(val)]))
+        for val, buffer in new:
+            self.arrays[id(val)] = (buffer, val.dtype)
+        if inner:
+            body.append(For(var, self.extent, tuple(inner), "vector"))
+
+
+class _Running:
+    """A reduction's accumulators, an array over the block (two for argmax and argmin)."""
+
+    def __init__(self, columns: _Columns, member: Any) -> None:
+        self.columns = columns
+        self.a = Accumulator(columns.k, member)
+        self.values = columns.array(self.a.dtype)
+        self.places = columns.array(self.a.out.dtype) if self.a.arg else self.values
+
+    def begin(self, at: Index, body: list[Stmt]) -> None:
+        e = self.columns.k.e
+        body.extend(e.store(self.values, (at,), self.a.initial()))
+        if self.a.arg:
+            body.extend(e.store(self.places, (at,), e.const(0, self.a.out.dtype)))
+
+    def take(self, at: Index, values: list[Any], row: Index, body: list[Stmt]) -> None:
+        """Accumulate elements of one column."""
+        e, op = self.columns.k.e, self.a.op
+        held = e.load(self.values, (at,))
+        if self.a.arg:
+            value = values[0]
+            better = (e.gt if op == "argmax" else e.lt)(value, held)
+            if np.issubdtype(self.a.dtype, np.inexact) or self.a.dtype.name == "bfloat16":
+                better = e.or_(better, e.and_(e.ne(value, value), e.eq(held, held)))
+            place = e.select(better, e.index_value(row, self.a.out.dtype), e.load(self.places, (at,)))
+            value = self.columns.k.name(e.select(better, value, held), body)
+            body.extend(e.store(self.places, (at,), place))
+            body.extend(e.store(self.values, (at,), value))
+            return
+        combine = getattr(e, _METHODS.get(op, op))
+        while len(values) > 1:
+            pairs = [combine(x, y) for x, y in zip(values[::2], values[1::2], strict=False)]
+            values = pairs + values[len(pairs) * 2:]
+        body.extend(e.store(self.values, (at,), combine(held, values[0])))

@@ -1,0 +1,265 @@
+"""Loops for reductions over the last axes: rows one after the other, each swept as often as needed.
+
+A row stays in cache between its sweeps (softmax reads memory once). One row that is large (a full
+reduction) is cut into chunks that run side by side, combined in a fixed order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numjet.cpu.index import Index, LoopVar, clamp
+from numjet.cpu.loop_ir import Alloc, Buffer, For, Stmt, UpdateArg
+from numjet.cpu.lower_core import PARALLEL_WORK, Lowering, product, unflatten
+from numjet.cpu.lower_flat import in_step, reads_flat
+from numjet.cpu.lower_sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction, position
+from numjet.cpu.program import Step
+
+# Independent accumulators hide the latency of an addition; heavier bodies hide it themselves.
+ACCUMULATORS = 4
+LIGHT = 16
+# Chunks of one long row; fixed, so that sums do not depend on the number of threads.
+CHUNKS = 64
+
+
+def lower(k: Lowering) -> list[Step]:
+    """The kernel of a group whose reductions run over the last axes."""
+    group = k.group
+    plan = _Rows(k)
+    kept = product([group.shape[a] for a in plan.kept_axes])
+    total = product(group.shape)
+    if kept == 1 and plan.sweeps.count == 1 and total * k.weight() >= 2 * PARALLEL_WORK:
+        return plan.chunks(total)
+    return plan.rows(kept, total)
+
+
+class _Rows:
+    def __init__(self, k: Lowering) -> None:
+        self.k = k
+        group = k.group
+        self.reduced = tuple(a for a in group.reduced if group.shape[a] > 1)
+        self.kept_axes = [a for a in range(len(group.shape)) if a not in group.reduced]
+        self.sweeps = Sweeps(k)
+        self.scratch: dict[int, tuple[Buffer, bool]] = {}
+        self.row_values: dict[int, Any] = {}
+        self.phase = -1
+        self.outer: Index | None = None
+        k.own = self.own  # type: ignore[method-assign]
+        if not any(group.shape[a] > 1 for a in self.kept_axes) and all(
+                reads_flat(k, m.node) for m in self.sweeps.full) and all(
+                _reduces_flat(k, m) for m in self.sweeps.rows if is_reduction(m)):
+            k.flat = True
+            k.flatten_outputs()
+
+    # ---- several sweeps over each row
+
+    def rows(self, kept: int, total: int) -> list[Step]:
+        k, shape = self.k, self.k.group.shape
+        body: list[Stmt] = []
+        base: list[Index] = [Index.of(0)] * len(shape)
+        var = LoopVar("i", kept)
+        rows = [shape[a] for a in self.kept_axes]
+        for a, i in zip(self.kept_axes, unflatten(Index.of(var), rows), strict=True):
+            base[a] = i
+        self.outer = Index.of(var)
+        length = total // kept
+        grain = k.grain(kept, length * k.weight())
+        self.make_scratch(body, length, kept, bool(grain))
+        self.row_level(-1, base, body)
+        for phase in range(self.sweeps.count):
+            self.sweep(phase, base, body)
+            self.row_level(phase, base, body)
+        if kept > 1:
+            body = [For(var, kept, tuple(body), "serial", 1, 0, grain)]
+        return k.finish("rows", body, k.same_place_pairs())
+
+    def make_scratch(self, body: list[Stmt], length: int, kept: int, parallel: bool) -> None:
+        k = self.k
+        for val in self.sweeps.kept():
+            size = length * val.dtype.itemsize
+            if size <= STACK_SCRATCH:
+                buffer = Buffer(f"row{len(self.scratch)}", val.dtype, (length,), "scratch")
+                body.append(Alloc(buffer))
+                self.scratch[id(val)] = buffer, False
+            else:
+                shape = (kept, length) if parallel else (1, length)
+                self.scratch[id(val)] = k.work(val.dtype, shape), parallel
+
+    def scratch_at(self, buffer: Buffer, own_rows: bool) -> tuple:
+        at = self.inner
+        if len(buffer.shape) == 1:
+            return (at,)
+        return (self.outer if own_rows else Index.of(0), at)
+
+    def own(self, val: Any, member: Any, at: tuple) -> Any:
+        """A member's value from an earlier sweep."""
+        k = self.k
+        found = self.scratch.get(id(val))
+        if found is not None:
+            return k.e.load(found[0], self.scratch_at(*found))
+        if id(val) in k.group.stored:
+            index = (self.inner,) if k.flat else tuple(k.domain)
+            return k.e.load(k.buffers[id(val)], index)
+        return k.rule(member.node, at, val)
+
+    def sweep(self, phase: int, base: list[Index], body: list[Stmt]) -> None:
+        """One pass over the row."""
+        k, shape, sweeps = self.k, self.k.group.shape, self.sweeps
+        full = [m for m in sweeps.full if sweeps.home[id(m)] == phase]
+        accumulators = [Accumulator(k, m) for m in sweeps.rows if is_reduction(m) and m.phase == phase]
+        if not full and not accumulators:
+            return
+        for accumulator in accumulators:
+            accumulator.define(body)
+        loops = self.loops(base, phase)
+        inner: list[Stmt] = []
+        self.visit(full, accumulators, inner)
+        for n, (var, extent) in enumerate(reversed(loops)):
+            last = n == 0
+            kind = "vector" if last else "serial"
+            unroll = ACCUMULATORS if last and accumulators and k.weight() <= LIGHT else 1
+            inner = [For(var, extent, tuple(inner), kind, unroll)]
+        body.extend(inner)
+        self.leave(accumulators)
+
+    def loops(self, base: list[Index], phase: int) -> list[tuple[LoopVar, int]]:
+        """Fresh loops over the reduced axes; sets the domain and the position in the row."""
+        k, shape = self.k, self.k.group.shape
+        self.phase = phase
+        k.forget()
+        k.values.update(self.row_values)
+        if k.flat:
+            var = LoopVar(f"j{phase}", product(shape))
+            k.domain = [Index.of(var)]
+            self.inner = Index.of(var)
+            return [(var, var.extent)]
+        k.domain = list(base)
+        loops = []
+        for a in self.reduced:
+            var = LoopVar(f"j{phase}_{a}", shape[a])
+            k.domain[a] = Index.of(var)
+            loops.append((var, shape[a]))
+        self.inner = position(self.reduced, k.domain, shape)
+        return loops
+
+    def visit(self, full: list, accumulators: list[Accumulator], inner: list[Stmt]) -> None:
+        """What happens at one element: members, stores, accumulations."""
+        k = self.k
+        for member in full:
+            k.compute(member, k.domain, inner)
+        for accumulator in accumulators:
+            at = self.inner if accumulator.arg else None
+            accumulator.update(inner, k.element(accumulator.source, tuple(k.domain)), at)
+        vals = [v for m in full for v in m.node.outs if id(v) in k.group.stored]
+        k.stores(vals, {id(v): k.domain for v in vals}, inner)
+        for member in full:
+            for val in member.node.outs:
+                if id(val) in self.scratch:
+                    buffer, own_rows = self.scratch[id(val)]
+                    inner.extend(k.e.store(buffer, self.scratch_at(buffer, own_rows), k.values[id(val)]))
+
+    def leave(self, accumulators: list[Accumulator]) -> None:
+        self.k.forget()
+        for accumulator in accumulators:
+            self.row_values[id(accumulator.out)] = accumulator.result()
+
+    def row_level(self, phase: int, base: list[Index], body: list[Stmt]) -> None:
+        """Values that exist once a row, after sweep `phase`."""
+        k = self.k
+        k.forget()
+        k.values.update(self.row_values)
+        k.domain = list(base)
+        done = []
+        for member in self.sweeps.rows:
+            if member.phase != phase:
+                continue
+            at = [Index.of(0) if a is None else base[a] for a in member.axes]
+            if not is_reduction(member):
+                k.compute(member, at, body)
+                for val in member.node.outs:
+                    k.values[id(val)] = k.name(k.values[id(val)], body)
+            for val in member.node.outs:
+                self.row_values[id(val)] = k.values[id(val)]
+                if id(val) in k.group.stored:
+                    done.append((val, at))
+        k.stores([v for v, _ in done], {id(v): at for v, at in done}, body)
+
+    # ---- one long row
+
+    def chunks(self, total: int) -> list[Step]:
+        """A full reduction in chunks, a partial result each, combined in order."""
+        k, shape, sweeps = self.k, self.k.group.shape, self.sweeps
+        body: list[Stmt] = []
+        base: list[Index] = [Index.of(0)] * len(shape)
+        self.row_level(-1, base, body)
+        reductions = [m for m in sweeps.rows if is_reduction(m)]
+        accumulators = [Accumulator(k, m) for m in reductions]
+        chunk_body: list[Stmt] = []
+        for accumulator in accumulators:
+            accumulator.define(chunk_body)
+        k.forget()
+        k.values.update(self.row_values)
+        self.phase = 0
+        if k.flat:
+            size = -(-total // CHUNKS // 64) * 64 + 64
+            count = -(-total // size)
+            chunk = LoopVar("c", count)
+            var = LoopVar("j", size)
+            self.inner = Index.of(chunk) * size + Index.of(var)
+            k.domain = [self.inner]
+            extent: Any = clamp(total - Index.of(chunk) * size, 1, size)
+            loops = [(var, extent)]
+        else:
+            first = self.reduced[0]
+            count = shape[first]
+            chunk = LoopVar("c", count)
+            k.domain = list(base)
+            k.domain[first] = Index.of(chunk)
+            loops = []
+            for a in self.reduced[1:]:
+                var = LoopVar(f"j{a}", shape[a])
+                k.domain[a] = Index.of(var)
+                loops.append((var, shape[a]))
+            self.inner = position(self.reduced, k.domain, shape)
+        inner: list[Stmt] = []
+        self.visit(sweeps.full, accumulators, inner)
+        for n, (var, extent) in enumerate(reversed(loops)):
+            unroll = ACCUMULATORS if n == 0 and k.weight() <= LIGHT else 1
+            inner = [For(var, extent, tuple(inner), "serial" if n else "vector", unroll)]
+        chunk_body.extend(inner)
+        k.forget()
+        partial = [self.partials(a, count, Index.of(chunk), chunk_body) for a in accumulators]
+        body.append(For(chunk, count, tuple(chunk_body), "serial", 1, 0,
+                        max(1, k.grain(count, total * k.weight() / count))))
+        again = LoopVar("c2", count)
+        joined: list[Stmt] = []
+        for accumulator, (values, places) in zip(accumulators, partial, strict=True):
+            accumulator.define(body)
+            self.join(accumulator, values, places, Index.of(again), joined)
+        body.append(For(again, count, tuple(joined), "serial"))
+        self.leave(accumulators)
+        self.row_level(0, base, body)
+        return k.finish("chunks", body, k.same_place_pairs())
+
+    def partials(self, a: Accumulator, count: int, chunk: Index, body: list[Stmt]) -> tuple:
+        """Store a chunk's result; returns the buffers of values and positions."""
+        k = self.k
+        values = k.work(a.dtype, (count,))
+        body.extend(k.e.store(values, (chunk,), k.e.read_local(a.local)))
+        places = None
+        if a.arg:
+            places = k.work(a.out.dtype, (count,))
+            body.extend(k.e.store(places, (chunk,), k.e.read(a.position)))
+        return values, places
+
+    def join(self, a: Accumulator, values: Buffer, places: Any, at: Index, body: list[Stmt]) -> None:
+        k = self.k
+        value = k.e.load(values, (at,))
+        if a.arg:
+            body.append(UpdateArg(a.local, a.position, a.op[3:], value, k.e.load(places, (at,))))
+        else:
+            a.update(body, value, None)
+
+
+def _reduces_flat(k: Lowering, member: Any) -> bool:
+    return in_step(k, member.node.ins[0], 0)
