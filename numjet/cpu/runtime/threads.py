@@ -238,7 +238,7 @@ out:
   ret void
 }
 
-define void @nj_pool_for(ptr %fn, ptr %ctx, i64 %n, i64 %step) {
+define void @pool_for(ptr %fn, ptr %ctx, i64 %n, i64 %step) {
 entry:
   %grain = call i64 @llvm.smax.i64(i64 %step, i64 1)
   %last = sub i64 %n, 1
@@ -275,7 +275,7 @@ finished:
   store atomic i32 0, ptr @lock release, align 4
   ret void
 serial:
-  call void @nj_pool_serial(ptr %fn, ptr %ctx, i64 %n, i64 %grain)
+  call void @pool_serial(ptr %fn, ptr %ctx, i64 %n, i64 %grain)
   ret void
 }
 """
@@ -283,7 +283,7 @@ serial:
 # fn(ctx, i, i + 1) for i < count, all at the same time, each on a thread of its own; for jobs
 # that wait for one another (OpenBLAS). 0, with nothing done, when the pool is busy or too small.
 _RENDEZVOUS = """
-define i32 @nj_pool_together(ptr %fn, ptr %ctx, i64 %count) {
+define i32 @pool_together(ptr %fn, ptr %ctx, i64 %count) {
 entry:
   %want = load atomic i32, ptr @want monotonic, align 4
   %wide = sext i32 %want to i64
@@ -319,7 +319,7 @@ refuse:
 
 # Set the number of workers; returns when those not wanted any more have left.
 _RESIZE = """
-define void @nj_pool_resize(i32 %want) {
+define void @pool_resize(i32 %want) {
 entry:
   br label %try
 try:
@@ -346,12 +346,12 @@ out:
   ret void
 }
 
-define i32 @nj_pool_workers() {
+define i32 @pool_workers() {
   %have = load atomic i32, ptr @have seq_cst, align 4
   ret i32 %have
 }
 
-define void @nj_pool_forget() {
+define void @pool_forget() {
   %old = load atomic i64, ptr @word monotonic, align 8
   %closed = and i64 %old, -1099511627776
   store atomic i64 %closed, ptr @word seq_cst, align 8
@@ -376,7 +376,7 @@ def pool_ir() -> str | None:
     if system is None:
         return None
     declaration, pause = platform.pause_ir(triple)
-    serial = _SERIAL.replace("SERIAL", "nj_pool_serial")
+    serial = _SERIAL.replace("SERIAL", "pool_serial")
     text = "\n".join((declaration, _STATE, system, serial, _RUN_CHUNKS, _WORKER, _RUN_JOB,
                       _RENDEZVOUS, _RESIZE))
     return text.replace("SPINS", str(_SPINS)).replace("PAUSE", pause)
@@ -388,7 +388,7 @@ class _Pool:
     def __init__(self) -> None:
         text = pool_ir()
         if text is None:
-            text = _STATE + _SERIAL.replace("SERIAL", "nj_pool_for")
+            text = _STATE + _SERIAL.replace("SERIAL", "pool_for")
             library = link.load([link.compile_module(text)])
             self.resize = self.workers = self.forget = self.together = None
         else:
@@ -396,11 +396,11 @@ class _Pool:
                 link.define_symbol(name, address)
             library = link.load([link.compile_module(text)])
             void, i32 = None, ctypes.c_int32
-            self.resize = ctypes.CFUNCTYPE(void, i32)(library.address("nj_pool_resize"))
-            self.workers = ctypes.CFUNCTYPE(i32)(library.address("nj_pool_workers"))
-            self.forget = ctypes.CFUNCTYPE(void)(library.address("nj_pool_forget"))
-            self.together = library.address("nj_pool_together")
-        self.parallel_for = library.address("nj_pool_for")
+            self.resize = ctypes.CFUNCTYPE(void, i32)(library.address("pool_resize"))
+            self.workers = ctypes.CFUNCTYPE(i32)(library.address("pool_workers"))
+            self.forget = ctypes.CFUNCTYPE(void)(library.address("pool_forget"))
+            self.together = library.address("pool_together")
+        self.parallel_for = library.address("pool_for")
         library.leak()
 
 
