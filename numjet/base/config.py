@@ -19,7 +19,8 @@ FLAGS: dict[str, Flag] = {}
 class Flag:
     """One setting: a process-wide value and, over it, a value for the current context."""
 
-    __slots__ = ("name", "kind", "doc", "traced", "choices", "_global", "_local", "_hooks")
+    __slots__ = ("name", "kind", "doc", "traced", "choices", "uses", "_global", "_local",
+                 "_hooks")
 
     def __init__(self, name: str, default: Any, kind: type, doc: str, traced: bool = False,
                  choices: tuple = ()) -> None:
@@ -28,6 +29,8 @@ class Flag:
         self._global = default
         self._local: ContextVar = ContextVar(f"numjet.{name}", default=_UNSET)
         self._hooks: list = []
+        # How many blocks of code (in any thread) have set a value of their own right now.
+        self.uses = 0
         raw = os.environ.get(f"NUMJET_{name.upper()}")
         if raw is not None:
             self._global = self._parse(raw)
@@ -61,6 +64,7 @@ class Flag:
     def set(self, value: Any) -> None:
         """Set the process-wide value."""
         self._global = self._check(value)
+        _refresh_key()
         for hook in self._hooks:
             hook(self._global)
 
@@ -71,10 +75,15 @@ class Flag:
     @contextlib.contextmanager
     def __call__(self, value: Any = True) -> Iterator[None]:
         token = self._local.set(self._check(value))
+        key = _key.set(_compute_key()) if self.traced else None
+        self.uses += 1
         try:
             yield
         finally:
+            self.uses -= 1
             self._local.reset(token)
+            if key is not None:
+                _key.reset(key)
 
     def __repr__(self) -> str:
         return f"Flag({self.name}={self.value!r})"
@@ -103,9 +112,22 @@ threefry_partitionable = Flag("threefry_partitionable", True, bool, "splittable 
 _TRACED = tuple(flag for flag in FLAGS.values() if flag.traced)
 
 
+def _compute_key() -> tuple:
+    return tuple([flag.value for flag in _TRACED])
+
+
+# The key is kept ready, since every call of a compiled function reads it.
+_global_key: list[tuple] = [_compute_key()]
+_key: ContextVar[tuple | None] = ContextVar("numjet.trace_key", default=None)
+
+
+def _refresh_key() -> None:
+    _global_key[0] = tuple([flag._global for flag in _TRACED])
+
+
 def trace_key() -> tuple:
     """The values of the flags that change what tracing produces, for compilation keys."""
-    return tuple([flag.value for flag in _TRACED])
+    return _key.get() or _global_key[0]
 
 
 def _flag(name: str) -> Flag:

@@ -88,3 +88,17 @@ def _concrete(primitive: Primitive, x: Any) -> ArrayImpl:
             f"to had returned. {origin}{' ' if origin else ''}It leaked through a side effect (a global, an "
             "attribute, a list). Return it from the function instead.")
     return as_array(x)
+
+
+class Compiler:
+    """Late binding: `api.dispatch` installs how a jaxpr is compiled and run on concrete arrays.
+
+    `run(closed_jaxpr, args, name) -> list of Arrays`.
+    """
+
+    run: Any = None
+
+
+def run_compiled(closed: Any, args: tuple, name: str) -> list:
+    """Compile (once) and run a closed jaxpr on concrete arrays."""
+    return Compiler.run(closed, args, name)

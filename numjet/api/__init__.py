@@ -1,0 +1,1 @@
+"""The transformations' public functions, and dispatch. Imports everything below; holds no namespaces."""

@@ -1,0 +1,268 @@
+"""Devices and where arrays live: the CPU backend's virtual devices, `device_put`, `device_get`, shardings of whole
+arrays. Installs the Array's device methods."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.base import config, tree
+from numjet.core.array import Array, ArrayImpl, as_array, install_methods
+from numjet.core.trace import Tracer
+
+
+class Device:
+    """A virtual device of the CPU backend. Identity is equality."""
+
+    __slots__ = ("id",)
+    platform = "cpu"
+    device_kind = "cpu"
+    process_index = 0
+    host_id = 0
+
+    def __init__(self, number: int) -> None:
+        self.id = number
+
+    @property
+    def local_hardware_id(self) -> int:
+        return self.id
+
+    @property
+    def client(self) -> str:
+        return "numjet-cpu"
+
+    def memory_stats(self) -> dict | None:
+        """The CPU has no memory of its own to report."""
+        return None
+
+    def __repr__(self) -> str:
+        return f"CpuDevice(id={self.id})"
+
+
+@functools.cache
+def _device(number: int) -> Device:
+    return Device(number)
+
+
+def _check_backend(backend: str | None) -> None:
+    if backend not in (None, "cpu"):
+        raise RuntimeError(f"Unknown backend {backend!r}. Available: 'cpu'.")
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """All devices. `NUMJET_NUM_CPU_DEVICES` or config `num_cpu_devices` sets how many virtual ones there are.
+
+    >>> import numjet as nj
+    >>> nj.devices()[0].platform
+    'cpu'
+    """
+    _check_backend(backend)
+    return [_device(i) for i in range(max(1, config.num_cpu_devices.value))]
+
+
+def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list[Device]:
+    """The devices of this process: all of them."""
+    del process_index, host_id
+    return devices(backend)
+
+
+def device_count(backend: str | None = None) -> int:
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    return len(devices(backend))
+
+
+def process_index(backend: str | None = None) -> int:
+    _check_backend(backend)
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    _check_backend(backend)
+    return 1
+
+
+def default_backend() -> str:
+    return "cpu"
+
+
+class SingleDeviceSharding:
+    """The whole array on one device."""
+
+    __slots__ = ("_device",)
+    is_fully_replicated = True
+    is_fully_addressable = True
+    memory_kind = "unpinned_host"
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    @property
+    def device_set(self) -> set[Device]:
+        return {self._device}
+
+    addressable_devices = device_set
+
+    def shard_shape(self, shape: tuple) -> tuple:
+        return tuple(shape)
+
+    def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
+        return [(self._device, tuple([slice(None)] * len(shape)))]
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, SingleDeviceSharding) and self._device is other._device
+
+    def __hash__(self) -> int:
+        return hash(("single", self._device.id))
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self._device})"
+
+
+class PmapSharding:
+    """One slice of axis `axis` on each device, as `pmap` leaves its results."""
+
+    __slots__ = ("devices", "axis")
+    is_fully_addressable = True
+    memory_kind = "unpinned_host"
+
+    def __init__(self, devices: Sequence[Device], axis: int = 0) -> None:
+        self.devices, self.axis = tuple(devices), axis
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return len(self.devices) == 1
+
+    @property
+    def device_set(self) -> set[Device]:
+        return set(self.devices)
+
+    addressable_devices = device_set
+
+    def shard_shape(self, shape: tuple) -> tuple:
+        return tuple([n for i, n in enumerate(shape) if i != self.axis])
+
+    def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
+        before = (slice(None),) * self.axis
+        after = (slice(None),) * (len(shape) - self.axis - 1)
+        return [(d, (*before, i, *after)) for i, d in enumerate(self.devices)]
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, PmapSharding) and (self.devices, self.axis) == (other.devices, other.axis)
+
+    def __hash__(self) -> int:
+        return hash(("pmap", self.devices, self.axis))
+
+    def __repr__(self) -> str:
+        return f"PmapSharding(devices={list(self.devices)}, axis={self.axis})"
+
+
+class Shard:
+    """The part of an array on one device: `.device`, `.index`, `.data`, `.replica_id`."""
+
+    __slots__ = ("device", "index", "data", "replica_id")
+
+    def __init__(self, device: Device, index: tuple, data: Any) -> None:
+        self.device, self.index, self.data, self.replica_id = device, index, data, 0
+
+    def __repr__(self) -> str:
+        return f"Shard(device={self.device}, index={self.index})"
+
+
+def _sharding(self: Any) -> Any:
+    if isinstance(self, Tracer):
+        raise AttributeError("A traced array has no sharding while the function is traced.")
+    return self._sharding or SingleDeviceSharding(_device(0))
+
+
+def _shards(self: Any) -> list[Shard]:
+    value = self._value
+    out = []
+    for device, index in _sharding(self).indices(self.shape):
+        part = as_array(np.asarray(value[index]))
+        part._sharding = SingleDeviceSharding(device)
+        out.append(Shard(device, index, part))
+    return out
+
+
+def _array_device(self: Any) -> Any:
+    sharding = _sharding(self)
+    return next(iter(sharding.device_set)) if len(sharding.device_set) == 1 else sharding
+
+
+install_methods({
+    "sharding": property(_sharding, doc="Where the array lives."),
+    "devices": lambda self: _sharding(self).device_set,
+    "device": property(_array_device, doc="The device of the array, or its sharding when there are several."),
+    "addressable_shards": property(_shards, doc="The parts of the array, one a device."),
+    "global_shards": property(_shards, doc="The parts of the array, one a device."),
+    "addressable_data": lambda self, i: _shards(self)[i].data,
+})
+
+
+def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
+    """`x` labelled with a sharding; memory is shared by the virtual devices."""
+    out = ArrayImpl(x._value, x.aval)
+    out._sharding = sharding
+    return out
+
+
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
+    """A pytree of Arrays on `device` (a Device or a sharding of this module; None keeps the default).
+
+    Raises ValueError for an unknown device.
+    """
+    del src, donate, may_alias
+    if isinstance(device, Device):
+        sharding: Any = SingleDeviceSharding(device)
+    elif device is None or isinstance(device, SingleDeviceSharding | PmapSharding):
+        sharding = device
+    else:
+        raise ValueError(f"device_put: unknown device {device!r}. numjet.devices() lists the devices: {devices()}.")
+
+    def put(leaf: Any) -> Any:
+        leaf = as_array(leaf)
+        if sharding is None or isinstance(leaf, Tracer):
+            return leaf
+        return place(leaf, sharding)
+
+    return tree.tree_map(put, x)
+
+
+def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
+    """Stack one pytree a device along a new leading axis."""
+    if len(shards) != len(devices):
+        raise ValueError(f"device_put_sharded: {len(shards)} shards for {len(devices)} devices.")
+    sharding = PmapSharding(devices)
+    return tree.tree_map(lambda *parts: place(as_array(np.stack([np.asarray(p) for p in parts])), sharding), *shards)
+
+
+def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
+    """A copy for each device, along a new leading axis."""
+    return device_put_sharded([x] * len(devices), devices)
+
+
+def device_get(x: Any) -> Any:
+    """A pytree of NumPy arrays."""
+
+    def get(leaf: Any) -> Any:
+        return np.asarray(leaf) if isinstance(leaf, Array) else leaf
+
+    return tree.tree_map(get, x)
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait for every Array in a pytree; returns it."""
+    for leaf in tree.tree_leaves(x):
+        if isinstance(leaf, Array):
+            leaf.block_until_ready()
+    return x
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Start copies to the host: there is nothing to copy on the CPU."""
+    return x

@@ -1,0 +1,105 @@
+"""Flattening user functions: what grad, vmap and the others share."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.base import tree
+from numjet.core import dtypes
+from numjet.core.array import as_array, is_arraylike
+from numjet.core.avals import ShapedArray
+
+
+def name_of(fun: Callable) -> str:
+    return getattr(fun, "__name__", type(fun).__name__)
+
+
+def check_callable(what: str, fun: Any) -> None:
+    if not callable(fun):
+        raise TypeError(f"{what}: expected a function, got {fun!r} of type {type(fun).__name__}.")
+
+
+def array_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[Any], Any]:
+    """Leaves of `value` as Arrays or tracers, and its structure. The error names the path of a leaf that is none."""
+    leaves, treedef = tree.tree_flatten(value)
+    out = []
+    for i, x in enumerate(leaves):
+        try:
+            out.append(as_array(x))
+        except TypeError:
+            path = tree.keystr(tree.tree_flatten_with_path(value)[0][i][0])
+            raise TypeError(f"{what}: {name}{path} is {x!r} of type {type(x).__name__}, which is no array or "
+                            "scalar. Pass such values by closure, or through functools.partial.") from None
+    return out, treedef
+
+
+class Flat:
+    """A function of flat leaves; remembers the structure of its output (and of `aux`, returned beside it)."""
+
+    __slots__ = ("fun", "in_tree", "has_aux", "out_tree", "aux", "what", "n_out")
+
+    def __init__(self, what: str, fun: Callable, in_tree: Any, has_aux: bool = False) -> None:
+        self.what, self.fun, self.in_tree, self.has_aux = what, fun, in_tree, has_aux
+        self.out_tree: Any = None
+        self.aux: Any = None
+        self.n_out = 0
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        out = self.fun(*tree.tree_unflatten(self.in_tree, leaves))
+        if not self.has_aux:
+            outs, self.out_tree = array_leaves(self.what, out, "output")
+            self.n_out = len(outs)
+            return outs
+        if not (isinstance(out, tuple) and len(out) == 2):
+            raise TypeError(f"{self.what}: with has_aux=True the function must return a pair (output, auxiliary data), got "
+                            f"{type(out).__name__}.")
+        outs, self.out_tree = array_leaves(self.what, out[0], "output")
+        self.n_out = len(outs)
+        leaves, treedef = tree.tree_flatten(out[1])
+        arrays = [is_arraylike(x) for x in leaves]
+        self.aux = treedef, arrays, [x for x, a in zip(leaves, arrays, strict=True) if not a]
+        return outs + [as_array(x) for x, a in zip(leaves, arrays, strict=True) if a]
+
+    def unflatten(self, outs: Sequence[Any]) -> Any:
+        return tree.tree_unflatten(self.out_tree, outs)
+
+    def unflatten_aux(self, values: Sequence[Any]) -> Any:
+        """The auxiliary data, from the values after the first `n_out`."""
+        treedef, arrays, rest = self.aux
+        given, other = iter(values), iter(rest)
+        return tree.tree_unflatten(treedef, [next(given) if a else next(other) for a in arrays])
+
+
+def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int, ...]:
+    """`argnums` as non-negative positions. Raises ValueError when one is out of range."""
+    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for i in nums:
+        if not isinstance(i, int):
+            raise TypeError(f"{what}: argnums must be an integer or integers, got {argnums!r}.")
+        if not -n_args <= i < n_args:
+            raise ValueError(f"{what}: argnums {argnums!r} is out of range: {name} was called with {n_args} positional "
+                             "argument(s). Pass differentiated arguments by position.")
+    return tuple([i % n_args for i in nums])
+
+
+def close_over(fun: Callable, args: tuple, kwargs: dict, nums: Sequence[int]) -> Callable:
+    """A function of the arguments at `nums` alone; the others keep their values."""
+    if len(nums) == len(args) and list(nums) == list(range(len(args))):
+        return (lambda *xs: fun(*xs, **kwargs)) if kwargs else fun
+
+    def partial(*xs: Any) -> Any:
+        full = list(args)
+        for i, x in zip(nums, xs, strict=True):
+            full[i] = x
+        return fun(*full, **kwargs)
+
+    return partial
+
+
+def require_same_aval(what: str, path: str, want: ShapedArray, got: ShapedArray) -> None:
+    if want.shape != got.shape or want.dtype != got.dtype:
+        raise ValueError(f"{what}{path}: expected {want.str_short()}, got {got.str_short()}.")
+
+
+def is_differentiable(aval: ShapedArray) -> bool:
+    return dtypes.is_inexact(aval.dtype)

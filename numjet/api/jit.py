@@ -1,0 +1,471 @@
+"""`jit`: trace once for each signature, compile, and call native code.
+
+A signature is the structure of the arguments, the aval of each leaf, the static values and the flags that
+change tracing. `JitFunction.__call__` is the way every call takes; under another transformation the call
+becomes one `jit` equation.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from numjet.api import dispatch
+from numjet.base import config, tree
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.dtypes import canonical
+from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.ops.jit_call import jit_p
+from numjet.transforms.batch import axis_env
+from numjet.transforms.stage import has_tracers, hoist_consts, stage
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array that need not exist; stands for one in `eval_shape` and `jit(f).lower`."""
+
+    __slots__ = ("shape", "dtype", "weak_type", "sharding")
+
+    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False) -> None:
+        from_dtype = getattr(dtype, "dtype", dtype)
+        self.shape = tuple(shape)
+        self.dtype = canonical(from_dtype)
+        self.weak_type, self.sharding = weak_type, sharding
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return ShapedArray(self.shape, self.dtype).size
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype, self.weak_type) == (
+            other.shape, other.dtype, other.weak_type)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak_type))
+
+
+class Entry:
+    """What is known of one signature of a jitted function."""
+
+    __slots__ = ("closed", "consts", "out_tree", "out_avals", "name", "executable", "donate")
+
+    def __init__(self, closed: ClosedJaxpr, consts: list, out_tree: Any, name: str, donate: tuple) -> None:
+        self.closed, self.consts, self.out_tree, self.name = closed, consts, out_tree, name
+        self.out_avals = closed.out_avals
+        self.donate = donate
+        self.executable: Any = None
+
+
+# Functions seen before, so that jit(f) made twice traces once.
+_shared: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+class JitFunction:
+    """A function compiled for each signature it is called with."""
+
+    def __init__(self, fun: Callable, static_argnums: tuple[int, ...], static_argnames: tuple[str, ...],
+                 donate_argnums: tuple[int, ...], donate_argnames: tuple[str, ...]) -> None:
+        functools.update_wrapper(self, fun)
+        self._fun = fun
+        self._static_argnums, self._static_argnames = static_argnums, static_argnames
+        self._donate_argnums, self._donate_argnames = donate_argnums, donate_argnames
+        self._plain = not (static_argnums or static_argnames or donate_argnums or donate_argnames)
+        self._name = getattr(fun, "__name__", type(fun).__name__)
+        options = (static_argnums, static_argnames, donate_argnums, donate_argnames)
+        try:
+            self._entries = _shared.setdefault(fun, {}).setdefault(options, {})
+        except TypeError:  # not hashable or not weakly referenceable: a cache of its own
+            self._entries = {}
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if config.disable_jit.value:
+            return self._fun(*args, **kwargs)
+        statics, leaves, treedef = self._flatten(args, kwargs)
+        avals, traced = [], current_trace() is not EVAL
+        for i, x in enumerate(leaves):
+            if type(x) is not ArrayImpl:
+                if isinstance(x, Tracer):
+                    traced = True
+                else:
+                    x = leaves[i] = self._as_array(x, i, treedef)
+            avals.append(x.aval)
+        key = (treedef, tuple(avals), statics, config.trace_key(), tuple(axis_env().items()))
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._trace(statics, avals, treedef, args, kwargs)
+            if not has_tracers(entry.consts):
+                self._entries[key] = entry
+        if traced or has_tracers(entry.consts):
+            outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
+        else:
+            outs = self._execute(entry, leaves)
+        return tree.tree_unflatten(entry.out_tree, outs)
+
+    def _execute(self, entry: Entry, leaves: list) -> list:
+        executable = entry.executable
+        if executable is None:
+            n = len(entry.consts)
+            executable = dispatch.compiled(entry.closed, entry.name, tuple([i + n for i in entry.donate]))
+            entry.executable = executable
+        outs = dispatch.wrap(executable([x._value for x in (*entry.consts, *leaves)]), entry.out_avals, entry.name)
+        for i in entry.donate:
+            leaves[i].delete()
+        return outs
+
+    # ---------------------------------------------------------------- signatures
+    def _flatten(self, args: tuple, kwargs: dict) -> tuple[Any, list, Any]:
+        """Static values (as part of the key), dynamic leaves and their structure."""
+        if self._plain:
+            leaves, treedef = tree.tree_flatten((args, kwargs))
+            return (), leaves, treedef
+        statics, dynamic, kw = self._split(args, kwargs)
+        leaves, treedef = tree.tree_flatten((dynamic, kw))
+        return statics, leaves, treedef
+
+    def _split(self, args: tuple, kwargs: dict) -> tuple[tuple, tuple, dict]:
+        n = len(args)
+        nums = {i % n if -n <= i < n else i for i in self._static_argnums} if n else set()
+        statics = []
+        for i in sorted(nums):
+            if i < n:
+                statics.append((i, _hashable(args[i], f"argument number {i}", self._name)))
+        for name in self._static_argnames:
+            if name in kwargs:
+                statics.append((name, _hashable(kwargs[name], f"argument {name!r}", self._name)))
+        dynamic = tuple([x for i, x in enumerate(args) if i not in nums])
+        return tuple(statics), dynamic, {k: v for k, v in kwargs.items() if k not in self._static_argnames}
+
+    def _donated(self, args: tuple, kwargs: dict, statics: tuple) -> tuple[int, ...]:
+        """Indices of donated leaves among the dynamic ones."""
+        if not (self._donate_argnums or self._donate_argnames):
+            return ()
+        static_nums = {k for k, _ in statics if isinstance(k, int)}
+        n, marks = len(args), []
+        donate = {i % n for i in self._donate_argnums if -n <= i < n} if n else set()
+        dynamic = tuple([tree.tree_map(lambda _, d=(i in donate): d, x)
+                         for i, x in enumerate(args) if i not in static_nums])
+        kw = {k: tree.tree_map(lambda _, d=(k in self._donate_argnames): d, v) for k, v in kwargs.items()
+              if k not in self._static_argnames}
+        marks = tree.tree_leaves((dynamic, kw))
+        return tuple([i for i, m in enumerate(marks) if m])
+
+    def _as_array(self, x: Any, position: int, treedef: Any) -> ArrayImpl:
+        try:
+            return as_array(x)
+        except TypeError:
+            name = self._arg_names(treedef)[position]
+            raise TypeError(
+                f"jit({self._name}): argument {name} is {x!r} of type {type(x).__name__}, which is no array, scalar or "
+                "pytree of them. Mark it as static with static_argnums or static_argnames (it must then be hashable)."
+            ) from None
+
+    def _arg_names(self, treedef: Any) -> list[str]:
+        """`x`, `params['w']`, ... for each dynamic leaf."""
+        args, kwargs = tree.tree_unflatten(treedef, range(treedef.num_leaves))
+        names = [f"args[{i}]" for i in range(len(args))]
+        try:
+            parameters = [p for p in inspect.signature(self._fun).parameters.values()
+                          if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            keep = [p.name for i, p in enumerate(parameters) if i not in self._static_argnums]
+            names[:len(keep)] = keep[:len(args)]
+        except (ValueError, TypeError):
+            pass  # no signature to read (a builtin): positions serve as names
+        out = []
+        for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
+            out += [name + tree.keystr(path) for path, _ in tree.tree_flatten_with_path(value)[0]]
+        return out
+
+    def _trace(self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict) -> Entry:
+        static_args = {k: v for k, v in statics if isinstance(k, int)}
+        static_kwargs = {k: v for k, v in statics if isinstance(k, str)}
+        out_tree: list = []
+
+        def flat(*leaves: Any) -> list[Any]:
+            dynamic, kw = tree.tree_unflatten(treedef, leaves)
+            positional = list(dynamic)
+            for i in sorted(static_args):
+                positional.insert(i, static_args[i])
+            out = self._fun(*positional, **kw, **static_kwargs)
+            outs, structure = tree.tree_flatten(out)
+            out_tree.append(structure)
+            return [_output(x, self._name, structure, i) for i, x in enumerate(outs)]
+
+        jaxpr, consts = stage(flat, avals, self._name, self._arg_names(treedef))
+        return Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, self._donated(args, kwargs, statics))
+
+    # ---------------------------------------------------------------- stages
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The jaxpr for these arguments (arrays or ShapeDtypeStructs)."""
+        statics, leaves, treedef = self._flatten(args, kwargs)
+        avals = [_aval_of_spec(x) for x in leaves]
+        return Traced(self._trace(statics, avals, treedef, args, kwargs), treedef, self)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace and lower for these arguments; `.as_text()` shows the kernels."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the result."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Forget every signature."""
+        self._entries.clear()
+
+    def _cache_size(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._fun!r}>"
+
+
+def _output(x: Any, name: str, structure: Any, i: int) -> Any:
+    try:
+        return as_array(x)
+    except TypeError:
+        marked = tree.tree_unflatten(structure, range(structure.num_leaves))
+        path = tree.keystr(tree.tree_flatten_with_path(marked)[0][i][0])
+        raise TypeError(f"jit({name}): output{path} is {x!r} of type {type(x).__name__}. A jitted function returns arrays, "
+                        "scalars and pytrees of them.") from None
+
+
+def _hashable(x: Any, what: str, name: str) -> Any:
+    try:
+        hash(x)
+    except TypeError:
+        raise ValueError(f"jit({name}): static {what} is not hashable: {x!r} of type {type(x).__name__}. Static arguments are "
+                         "part of the compilation key; pass a tuple, a frozen dataclass or a string instead.") from None
+    return x
+
+
+def _aval_of_spec(x: Any) -> ShapedArray:
+    if isinstance(x, ShapeDtypeStruct):
+        return ShapedArray(x.shape, x.dtype, x.weak_type)
+    if isinstance(x, ShapedArray):
+        return x
+    if isinstance(x, Array):
+        return x.aval
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__array__"):
+        return ShapedArray(tuple(x.shape), canonical(x.dtype))
+    return as_array(x).aval
+
+
+class Traced:
+    """A function traced for one signature: `.jaxpr`, `.out_info`, `.lower()`."""
+
+    def __init__(self, entry: Entry, in_tree: Any, fun: JitFunction) -> None:
+        self._entry, self.in_tree, self._fun = entry, in_tree, fun
+        self.fun_name = entry.name
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        jaxpr, n = self._entry.closed.jaxpr, len(self._entry.consts)
+        return ClosedJaxpr(jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:]), self._entry.consts)
+
+    @property
+    def out_info(self) -> Any:
+        return tree.tree_unflatten(self._entry.out_tree, [
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._entry.out_avals])
+
+    @property
+    def out_tree(self) -> Any:
+        return self._entry.out_tree
+
+    def lower(self, **_: Any) -> Lowered:
+        return Lowered(self)
+
+
+class Lowered:
+    """A traced function cut into kernels: `.as_text()`, `.compile()`."""
+
+    def __init__(self, traced: Traced) -> None:
+        self._traced = traced
+        self._executable: Any = None
+
+    def _get(self) -> Any:
+        if self._executable is None:
+            entry = self._traced._entry
+            n = len(entry.consts)
+            self._executable = dispatch.compiled(entry.closed, entry.name, tuple([i + n for i in entry.donate]))
+        return self._executable
+
+    def as_text(self, dialect: str | None = None) -> str:
+        """The kernels as loop IR, in the order they run (dialect "jaxpr" gives the jaxpr)."""
+        if dialect == "jaxpr":
+            return str(self._traced.jaxpr)
+        return self._get().kernels_text()
+
+    def compile(self, compiler_options: Any = None) -> Compiled:
+        """Machine code for this signature."""
+        return Compiled(self._traced, self._get())
+
+    def cost_analysis(self) -> dict:
+        return self._get().cost_analysis()
+
+    @property
+    def out_info(self) -> Any:
+        return self._traced.out_info
+
+
+class Compiled:
+    """Machine code for one signature. Call it with arguments of that signature."""
+
+    def __init__(self, traced: Traced, executable: Any) -> None:
+        self._traced, self._executable = traced, executable
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        fun, entry = self._traced._fun, self._traced._entry
+        _, leaves, treedef = fun._flatten(args, kwargs)
+        if treedef != self._traced.in_tree:
+            raise TypeError(f"Compiled {entry.name} was made for arguments {self._traced.in_tree}, got {treedef}. Lower and "
+                            "compile again for another structure.")
+        values = [x if isinstance(x, Array) else as_array(x) for x in leaves]
+        want = entry.closed.in_avals[len(entry.consts):]
+        for i, (x, a) in enumerate(zip(values, want, strict=True)):
+            if x.aval.shape != a.shape or x.aval.dtype != a.dtype:
+                raise TypeError(f"Compiled {entry.name} was made for {a.str_short()} as argument "
+                                f"{fun._arg_names(treedef)[i]}, got {x.aval.str_short()}. Lower and compile again.")
+        if has_tracers(values):
+            raise TypeError(f"Compiled {entry.name} cannot be transformed. Apply grad or vmap to the jitted function and "
+                            "compile the result.")
+        outs = fun._execute(entry, values)
+        return tree.tree_unflatten(entry.out_tree, outs)
+
+    def as_text(self, kind: str = "llvm") -> str:
+        """The LLVM IR (kind "llvm"), or "assembly"."""
+        return self._executable.assembly() if kind == "assembly" else self._executable.llvm_text()
+
+    def cost_analysis(self) -> dict:
+        """{"flops": ..., "bytes accessed": ...} of one call."""
+        return self._executable.cost_analysis()
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, outputs, temporaries and generated code."""
+        return self._executable.memory_analysis()
+
+    @property
+    def out_tree(self) -> Any:
+        return self._traced.out_tree
+
+    @property
+    def in_tree(self) -> Any:
+        return self._traced.in_tree
+
+
+def _as_tuple(x: Any, kind: type) -> tuple:
+    if x is None:
+        return ()
+    return (x,) if isinstance(x, kind) else tuple(x)
+
+
+def jit(fun: Callable | None = None, /, *, static_argnums: int | Sequence[int] | None = None,
+        static_argnames: str | Iterable[str] | None = None, donate_argnums: int | Sequence[int] | None = None,
+        donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False, device: Any = None,
+        backend: str | None = None, inline: bool = False, in_shardings: Any = None, out_shardings: Any = None,
+        compiler_options: Any = None) -> Any:
+    """Compile `fun` into one native program for each signature of its arguments.
+
+    `fun` must be pure and take and return pytrees of arrays; `static_argnums` / `static_argnames` name arguments that
+    are Python values (hashable), for each of which it is traced anew. `donate_argnums` names arguments whose buffers the
+    results may take over; they cannot be used afterwards. Has `.trace`, `.lower` and `.eval_shape`. Usable as a decorator,
+    with or without options. Raises ValueError for static values that are not hashable.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> print(nj.jit(lambda x: jnp.sum(x * 2.0))(jnp.arange(4.0)))
+    12.0
+    """
+    del keep_unused, inline, compiler_options
+    if in_shardings is not None or out_shardings is not None:
+        raise NotImplementedError("jit: in_shardings and out_shardings are not supported yet. Use pmap for several devices.")
+    if backend not in (None, "cpu"):
+        raise RuntimeError(f"Unknown backend {backend!r}. Available: 'cpu'.")
+    if device is not None and getattr(device, "platform", "cpu") != "cpu":
+        raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
+    nums, names = _as_tuple(static_argnums, int), _as_tuple(static_argnames, str)
+    donate_nums, donate_names = _as_tuple(donate_argnums, int), _as_tuple(donate_argnames, str)
+
+    def make(f: Callable) -> JitFunction:
+        if not callable(f):
+            raise TypeError(f"jit: expected a function, got {f!r}.")
+        return JitFunction(f, *_resolve(f, nums, names), *_resolve(f, donate_nums, donate_names))
+
+    return make if fun is None else make(fun)
+
+
+def _resolve(fun: Callable, nums: tuple, names: tuple) -> tuple[tuple, tuple]:
+    """Numbers and names, each completed from the other by the function's signature."""
+    if not nums and not names:
+        return (), ()
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (ValueError, TypeError):
+        return nums, names
+    by_name = {p.name: i for i, p in enumerate(parameters)}
+    positional = [p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters]
+    variadic = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
+    for name in names:
+        if name not in by_name and not variadic:
+            raise ValueError(f"jit: {getattr(fun, '__name__', fun)} has no argument named {name!r}; it has {list(by_name)}.")
+    for i in nums:
+        if not variadic and not -len(parameters) <= i < len(parameters):
+            raise ValueError(f"jit: {getattr(fun, '__name__', fun)} has no argument number {i}; it has {len(parameters)}.")
+    all_nums = {i % len(parameters) if i < 0 else i for i in nums}
+    all_nums |= {by_name[n] for n in names if n in by_name and positional[by_name[n]]}
+    all_names = set(names) | {parameters[i].name for i in all_nums if i < len(parameters)
+                              and parameters[i].kind in (parameters[i].POSITIONAL_OR_KEYWORD, parameters[i].KEYWORD_ONLY)}
+    return tuple(sorted(all_nums)), tuple(sorted(all_names))
+
+
+def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (), axis_env_: Any = None,
+               return_shape: bool = False, abstracted_axes: Any = None) -> Callable:
+    """A function that returns the jaxpr of `fun` for its arguments, which may be ShapeDtypeStructs.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> print(nj.make_jaxpr(jnp.sin)(1.0))
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
+    del axis_env_, abstracted_axes
+    nums = _as_tuple(static_argnums, int)
+
+    @functools.wraps(fun)
+    def maker(*args: Any, **kwargs: Any) -> Any:
+        jitted = JitFunction(fun, *_resolve(fun, nums, ()), (), ())
+        traced = jitted.trace(*args, **kwargs)
+        return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
+
+    return maker
+
+
+def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of `fun(*args, **kwargs)` without computing it; arguments may be ShapeDtypeStructs.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> nj.eval_shape(jnp.dot, nj.ShapeDtypeStruct((2, 3), "float32"), nj.ShapeDtypeStruct((3,), "float32"))
+    ShapeDtypeStruct(shape=(2,), dtype=float32)
+    """
+    jitted = JitFunction(fun, (), (), (), ())
+    return jitted.trace(*args, **kwargs).out_info
+
+
+def clear_caches() -> None:
+    """Forget every traced and compiled function."""
+    for options in list(_shared.values()):
+        for entries in options.values():
+            entries.clear()

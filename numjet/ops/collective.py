@@ -1,0 +1,334 @@
+"""Collectives: operations across a named axis (of vmap, pmap or shard_map).
+
+Each is interpreted by the batch rule of the map that owns the axis; a map of another axis passes it on.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.base import tree
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import Host
+from numjet.core.primitive import NO_EFFECTS, Primitive, Zero
+from numjet.core.structural import (
+    broadcast_batch,
+    convert,
+    linear_tangent,
+    moveaxis,
+    reduce_sum,
+    zeros,
+)
+from numjet.ops.arithmetic import div, mul
+from numjet.ops.logic import eq
+from numjet.ops.reduce import reduce_max, reduce_min
+from numjet.ops.shape import concatenate, iota, reshape
+from numjet.ops.slicing import dynamic_index_in_dim, dynamic_slice_in_dim, index_in_dim
+from numjet.transforms.batch import Axis, AxisEffect, axis_size as _axis_size
+
+AxisName = Any
+
+
+def _names(axis_name: AxisName) -> tuple:
+    names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    for name in names:
+        _axis_size(name)
+    return names
+
+
+def axis_size(axis_name: AxisName) -> int:
+    """The size of a named axis in scope (the product for several). Raises NameError for an unbound name."""
+    size = 1
+    for name in _names(axis_name):
+        size *= _axis_size(name)
+    return size
+
+
+def _effects(**params: Any) -> frozenset:
+    names = params["axes"] if "axes" in params else (params["axis_name"],)
+    return frozenset([AxisEffect(n) for n in names]) if names else NO_EFFECTS
+
+
+def _unbound(*_: Any, **params: Any) -> Any:
+    names = params.get("axes", (params.get("axis_name"),))
+    raise NameError(f"unbound axis name: {names[0]!r}. Collectives run inside vmap(..., axis_name=…), pmap or shard_map.")
+
+
+def _no_groups(name: str, groups: Any) -> None:
+    if groups is not None:
+        raise NotImplementedError(f"{name}: axis_index_groups is not supported. Map over two named axes and reduce over "
+                                  "one of them.")
+
+
+# ------------------------------------------------------------------ reductions across the axis
+def _all_reduce(name: str, within: Callable, repeated: Callable, jvp: Callable, transpose: Callable | None) -> Primitive:
+    primitive: Primitive
+
+    def batch(axis: Axis, args: tuple, dims: tuple, *, axes: tuple) -> tuple:
+        (x,), (dim,) = args, dims
+        if axis.name not in axes:
+            return primitive.bind(x, axes=axes), dim
+        rest = tuple([a for a in axes if a != axis.name])
+        x = repeated(x, axis.size) if dim is None else within(x, (dim,))
+        return (primitive.bind(x, axes=rest) if rest else x), None
+
+    primitive = Primitive(
+        name, linear=transpose is not None, abstract=lambda x, *, axes: x, reference=_unbound, jvp=jvp,
+        transpose=transpose, batch=batch, loops=Host(), effects=_effects, collective=True)
+    return primitive
+
+
+def _times(x: Any, n: int) -> Any:
+    return mul(x, convert(as_array(n), x.aval.dtype))
+
+
+def _extreme_jvp(primitive_of: Callable[[], Primitive]) -> Callable:
+    """The tangent of the place that holds the extreme; the mean of them at ties."""
+
+    def jvp(primals: tuple, tangents: tuple, *, axes: tuple) -> tuple:
+        (x,), (t,) = primals, tangents
+        out = primitive_of().bind(x, axes=axes)
+        if type(t) is Zero:
+            return out, t
+        mask = convert(eq(x, out), t.aval.dtype)
+        return out, div(psum_p.bind(mul(mask, t), axes=axes), psum_p.bind(mask, axes=axes))
+
+    return jvp
+
+
+psum_p = _all_reduce(
+    "psum", reduce_sum, _times,
+    lambda primals, tangents, **p: (psum_p.bind(*primals, **p), linear_tangent(psum_p, tangents[0], p)),
+    lambda ct, x, *, axes: [psum_p.bind(ct, axes=axes)])
+pmax_p = _all_reduce("pmax", reduce_max, lambda x, n: x, _extreme_jvp(lambda: pmax_p), None)
+pmin_p = _all_reduce("pmin", reduce_min, lambda x, n: x, _extreme_jvp(lambda: pmin_p), None)
+
+
+def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
+    """Sum a pytree over the named axis (or axes); every member gets the total.
+
+    A Python number gives itself times the axis size. Raises NameError for an unbound axis.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> print(nj.vmap(lambda x: x / nj.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0])))
+    [0.25 0.75]
+    """
+    _no_groups("psum", axis_index_groups)
+    names = _names(axis_name)
+
+    def one(leaf: Any) -> Any:
+        if type(leaf) in (int, float, complex):
+            return leaf * axis_size(names)
+        leaf = as_array(leaf)
+        if leaf.dtype == dtypes.bool_:
+            leaf = convert(leaf, dtypes.int32)
+        return psum_p.bind(leaf, axes=names)
+
+    return tree.tree_map(one, x)
+
+
+def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
+    """The mean of a pytree over the named axis."""
+    _no_groups("pmean", axis_index_groups)
+    n = axis_size(axis_name)
+
+    def one(leaf: Any) -> Any:
+        leaf = as_array(leaf)
+        if not dtypes.is_inexact(leaf.dtype):
+            leaf = convert(leaf, dtypes.canonical(dtypes.float64))
+        return div(psum_p.bind(leaf, axes=_names(axis_name)), convert(as_array(n), leaf.dtype))
+
+    return tree.tree_map(one, x)
+
+
+def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
+    """The maximum of a pytree over the named axis."""
+    _no_groups("pmax", axis_index_groups)
+    names = _names(axis_name)
+    return tree.tree_map(lambda leaf: pmax_p.bind(as_array(leaf), axes=names), x)
+
+
+def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
+    """The minimum of a pytree over the named axis."""
+    _no_groups("pmin", axis_index_groups)
+    names = _names(axis_name)
+    return tree.tree_map(lambda leaf: pmin_p.bind(as_array(leaf), axes=names), x)
+
+
+# ------------------------------------------------------------------ axis_index
+def _axis_index_batch(axis: Axis, args: tuple, dims: tuple, *, axis_name: Any) -> tuple:
+    return iota(dtypes.int32, axis.size), 0
+
+
+axis_index_p = Primitive(
+    "axis_index", abstract=lambda *, axis_name: ShapedArray((), dtypes.int32), reference=_unbound,
+    batch=_axis_index_batch, loops=Host(), differentiable=False, effects=_effects, collective=True)
+
+
+def axis_index(axis_name: AxisName) -> Any:
+    """This member's position along the named axis (row-major over several), int32."""
+    index: Any = None
+    for name in _names(axis_name):
+        here = axis_index_p.bind(axis_name=name)
+        index = here if index is None else index * _axis_size(name) + here
+    return index
+
+
+# ------------------------------------------------------------------ all_gather
+def _gather_abstract(x: ShapedArray, *, axis_name: Any, axis: int, size: int) -> ShapedArray:
+    return x.update(shape=(*x.shape[:axis], size, *x.shape[axis:]))
+
+
+def _gather_batch(mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any, axis: int, size: int) -> tuple:
+    (x,), (dim,) = args, dims
+    if mapped.name != axis_name:
+        x = moveaxis(x, dim, 0)
+        return all_gather_p.bind(x, axis_name=axis_name, axis=axis + 1, size=size), 0
+    if dim is None:
+        x, dim = broadcast_batch(x, size), 0
+    return moveaxis(x, dim, axis), None
+
+
+def _gather_transpose(ct: Any, x: Any, *, axis_name: Any, axis: int, size: int) -> list:
+    total = psum_p.bind(ct, axes=(axis_name,))
+    return [dynamic_index_in_dim(total, axis_index(axis_name), axis, keepdims=False)]
+
+
+all_gather_p = Primitive(
+    "all_gather", linear=True, abstract=_gather_abstract, reference=_unbound,
+    jvp=lambda primals, tangents, **p: (all_gather_p.bind(*primals, **p),
+                                        linear_tangent(all_gather_p, tangents[0], p)),
+    transpose=_gather_transpose, batch=_gather_batch, loops=Host(), effects=_effects, collective=True)
+
+
+def all_gather(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False) -> Any:
+    """Every member's value, stacked along a new `axis` (or joined along `axis` with `tiled`)."""
+    _no_groups("all_gather", axis_index_groups)
+    name, = _names(axis_name)
+    size = _axis_size(name)
+
+    def one(leaf: Any) -> Any:
+        leaf = as_array(leaf)
+        place = axis % (leaf.ndim + (not tiled))
+        out = all_gather_p.bind(leaf, axis_name=name, axis=place, size=size)
+        if tiled:
+            shape = leaf.shape
+            out = reshape(out, (*shape[:place], size * shape[place], *shape[place + 1:]))
+        return out
+
+    return tree.tree_map(one, x)
+
+
+# ------------------------------------------------------------------ ppermute
+def _permute_batch(mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any, perm: tuple) -> tuple:
+    (x,), (dim,) = args, dims
+    if mapped.name != axis_name:
+        return ppermute_p.bind(x, axis_name=axis_name, perm=perm), dim
+    if dim is None:
+        x, dim = broadcast_batch(x, mapped.size), 0
+    source = {dst: src for src, dst in perm}
+    nothing = zeros(x.aval.update(shape=(*x.shape[:dim], 1, *x.shape[dim + 1:])))
+    parts = [index_in_dim(x, source[i], dim, keepdims=True) if i in source else nothing
+             for i in range(mapped.size)]
+    return concatenate(parts, dim), dim
+
+
+ppermute_p = Primitive(
+    "ppermute", linear=True, abstract=lambda x, *, axis_name, perm: x, reference=_unbound,
+    jvp=lambda primals, tangents, **p: (ppermute_p.bind(*primals, **p), linear_tangent(ppermute_p, tangents[0], p)),
+    transpose=lambda ct, x, *, axis_name, perm: [
+        ppermute_p.bind(ct, axis_name=axis_name, perm=tuple([(dst, src) for src, dst in perm]))],
+    batch=_permute_batch, loops=Host(), effects=_effects, collective=True)
+
+
+def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+    """Send values between members: `perm` lists (source, destination); members that receive nothing get zeros."""
+    name, = _names(axis_name)
+    pairs = tuple([(int(src), int(dst)) for src, dst in perm])
+    size = _axis_size(name)
+    for which, ends in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
+        if len(set(ends)) != len(ends) or any(not 0 <= e < size for e in ends):
+            raise ValueError(f"ppermute: each {which} must appear once and lie in [0, {size}), got {pairs}.")
+    return tree.tree_map(lambda leaf: ppermute_p.bind(as_array(leaf), axis_name=name, perm=pairs), x)
+
+
+def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
+    """`ppermute` where member i receives from member `perm[i]`."""
+    return ppermute(x, axis_name, [(src, dst) for dst, src in enumerate(perm)])
+
+
+# ------------------------------------------------------------------ all_to_all
+def _all_to_all_abstract(x: ShapedArray, *, axis_name: Any, split_axis: int, concat_axis: int) -> ShapedArray:
+    shape = list(x.shape)
+    size = shape.pop(split_axis)
+    shape.insert(concat_axis, size)
+    return x.update(shape=tuple(shape))
+
+
+def _all_to_all_batch(mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any, split_axis: int, concat_axis: int,
+                      ) -> tuple:
+    (x,), (dim,) = args, dims
+    if mapped.name != axis_name:
+        x = moveaxis(x, dim, 0)
+        return all_to_all_p.bind(x, axis_name=axis_name, split_axis=split_axis + 1, concat_axis=concat_axis + 1), 0
+    x = broadcast_batch(x, mapped.size) if dim is None else moveaxis(x, dim, 0)
+    # Axis split_axis counts destinations, the batch axis sources: destinations become the batch axis.
+    x = moveaxis(x, split_axis + 1, 0)
+    return moveaxis(x, 1, concat_axis + 1), 0
+
+
+all_to_all_p = Primitive(
+    "all_to_all", linear=True, abstract=_all_to_all_abstract, reference=_unbound,
+    jvp=lambda primals, tangents, **p: (all_to_all_p.bind(*primals, **p), linear_tangent(all_to_all_p, tangents[0], p)),
+    transpose=lambda ct, x, *, axis_name, split_axis, concat_axis: [
+        all_to_all_p.bind(ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis)],
+    batch=_all_to_all_batch, loops=Host(), effects=_effects, collective=True)
+
+
+def all_to_all(x: Any, axis_name: AxisName, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None,
+               tiled: bool = False) -> Any:
+    """Send slice j along `split_axis` to member j, and stack what comes along `concat_axis`.
+
+    `tiled` splits and joins existing axes instead of consuming and making one. Raises ValueError when the split axis
+    does not fit the axis size.
+    """
+    _no_groups("all_to_all", axis_index_groups)
+    name, = _names(axis_name)
+    n = _axis_size(name)
+
+    def one(leaf: Any) -> Any:
+        leaf = as_array(leaf)
+        split, concat = split_axis % leaf.ndim, concat_axis % leaf.ndim
+        shape = leaf.shape
+        if shape[split] % n if tiled else shape[split] != n:
+            raise ValueError(f"all_to_all: axis {split} of {leaf.aval.str_short()} must "
+                             f"{'be a multiple of' if tiled else 'equal'} the size {n} of axis {name!r}.")
+        if not tiled:
+            return all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=concat)
+        leaf = reshape(leaf, (*shape[:split], n, shape[split] // n, *shape[split + 1:]))
+        place = concat if concat <= split else concat
+        out = all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=place)
+        shape = out.shape
+        return reshape(out, (*shape[:place], n * shape[place + 1], *shape[place + 2:]))
+
+    return tree.tree_map(one, x)
+
+
+def psum_scatter(x: Any, axis_name: AxisName, *, scatter_dimension: int = 0, axis_index_groups: Any = None,
+                 tiled: bool = False) -> Any:
+    """Sum over the named axis and give each member its slice along `scatter_dimension`."""
+    _no_groups("psum_scatter", axis_index_groups)
+    name, = _names(axis_name)
+    n = _axis_size(name)
+
+    def one(leaf: Any) -> Any:
+        total = psum_p.bind(as_array(leaf), axes=(name,))
+        here = axis_index(name)
+        if not tiled:
+            return dynamic_index_in_dim(total, here, scatter_dimension, keepdims=False)
+        width = total.shape[scatter_dimension] // n
+        return dynamic_slice_in_dim(total, here * width, width, scatter_dimension)
+
+    return tree.tree_map(one, x)

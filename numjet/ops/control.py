@@ -1,0 +1,108 @@
+"""What the control-flow primitives share: tracing user functions over pytrees to jaxprs, checking that
+carries keep their type, rearranging jaxprs."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.base import tree
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from numjet.core.structural import convert
+from numjet.core.trace import Tracer, concrete_or_none
+from numjet.transforms.stage import hoist_consts, stage
+
+
+def name_of(fun: Callable) -> str:
+    return getattr(fun, "__name__", type(fun).__name__)
+
+
+def flatten_values(value: Any) -> tuple[list[Any], Any]:
+    """Leaves as Arrays or tracers, and the structure."""
+    leaves, treedef = tree.tree_flatten(value)
+    return [as_array(x) for x in leaves], treedef
+
+
+def stage_tree(fun: Callable, in_tree: Any, in_avals: Sequence[ShapedArray], name: str = "",
+               ) -> tuple[ClosedJaxpr, list[Any], Any]:
+    """Trace `fun(*args)`, where `in_tree` is the structure of the argument tuple.
+
+    Returns the jaxpr with its constants as leading inputs, the constants, and the output's structure.
+    """
+    out_tree = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        out = fun(*tree.tree_unflatten(in_tree, leaves))
+        outs, treedef = tree.tree_flatten(out)
+        out_tree.append(treedef)
+        return [as_array(x) for x in outs]
+
+    jaxpr, consts = stage(flat, in_avals, name or name_of(fun))
+    return hoist_consts(jaxpr), consts, out_tree[0]
+
+
+def check_carry(what: str, want_tree: Any, want: Sequence[ShapedArray], got_tree: Any, got: Sequence[ShapedArray],
+                ) -> None:
+    """Raise TypeError unless the body returns a carry of the structure, shapes and dtypes it received."""
+    if want_tree != got_tree:
+        raise TypeError(f"{what}: the carry returned has another structure than the one received: expected "
+                        f"{want_tree}, got {got_tree}.")
+    for i, (w, g) in enumerate(zip(want, got, strict=True)):
+        if w.shape != g.shape or w.dtype != g.dtype:
+            path = tree.keystr(leaf_path(want_tree, i))
+            raise TypeError(f"{what}: the carry must keep its shapes and dtypes, but carry{path} came in as "
+                            f"{w.str_short()} and went out as {g.str_short()}. Convert with .astype(), or give the "
+                            "initial value the dtype of the result.")
+
+
+def leaf_path(treedef: Any, i: int) -> Any:
+    marked = tree.tree_unflatten(treedef, range(treedef.num_leaves))
+    return tree.tree_flatten_with_path(marked)[0][i][0]
+
+
+def strengthen(avals: Sequence[ShapedArray], out: Sequence[ShapedArray]) -> list[ShapedArray]:
+    """Carry avals whose weak input types meet a stronger output type take the output's dtype."""
+    result = []
+    for a, o in zip(avals, out, strict=True):
+        if a.weak_type and (a.dtype != o.dtype or not o.weak_type) and a.shape == o.shape:
+            dtype, weak = dtypes.promote((a.dtype, True), (o.dtype, o.weak_type))
+            result.append(ShapedArray(a.shape, dtype, weak))
+        else:
+            result.append(a)
+    return result
+
+
+def convert_all(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    return [convert(x, a.dtype, a.weak_type) for x, a in zip(values, avals, strict=True)]
+
+
+def permute(closed: ClosedJaxpr, in_order: Sequence[int] | None = None, out_order: Sequence[int] | None = None,
+            ) -> ClosedJaxpr:
+    """Reorder (or drop) inputs and outputs: new input i is old input in_order[i]."""
+    jaxpr = closed.jaxpr
+    invars = jaxpr.invars if in_order is None else [jaxpr.invars[i] for i in in_order]
+    outvars = jaxpr.outvars if out_order is None else [jaxpr.outvars[i] for i in out_order]
+    return ClosedJaxpr(Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, outvars, jaxpr.effects), closed.consts)
+
+
+def add_inputs(closed: ClosedJaxpr, position: int, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """Insert inputs that are not read."""
+    jaxpr = closed.jaxpr
+    invars = [*jaxpr.invars[:position], *[Var(a) for a in avals], *jaxpr.invars[position:]]
+    return ClosedJaxpr(Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, jaxpr.outvars, jaxpr.effects), closed.consts)
+
+
+def is_concrete(x: Any) -> bool:
+    return not isinstance(x, Tracer) or concrete_or_none(x) is not None
+
+
+def split(values: Sequence[Any], *sizes: int) -> list[list[Any]]:
+    """Cut a flat list into lists of `sizes`; the rest comes last."""
+    out, at = [], 0
+    for n in sizes:
+        out.append(list(values[at:at + n]))
+        at += n
+    out.append(list(values[at:]))
+    return out
