@@ -15,7 +15,6 @@ from typing import Any
 
 from numjet.base.errors import InternalError
 from numjet.core import lowering as low
-from numjet.cpu.emit import emit_kernel
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.index import Index
 from numjet.cpu.loop_ir import Buffer, Kernel, Stmt
@@ -204,14 +203,16 @@ class Lowering:
 
     # ---- the end
 
-    def finish(self, name: str, body: Sequence[Stmt], inplace: Sequence[tuple[Val, Val]] = ()) -> list[Step]:
+    def finish(self, name: str, body: Sequence[Stmt], inplace: Sequence[tuple[Val, Val]] = (),
+               annotated: bool = False) -> list[Step]:
         """The kernel and its step."""
         operands = list(self.operands.values())
         buffers = [self.buffers[id(v)] for v in operands]
         reads = operands[len(self.writes):]
         work_buffers = [b for b, _ in self.works]
         work_vals = [v for _, v in self.works]
-        kernel = Kernel(self.build.kernel_name(name), (*buffers, *work_buffers), tuple(body))
+        kernel = Kernel(self.build.kernel_name(name), (*buffers, *work_buffers), tuple(body),
+                        {"annotated": annotated})
         size = 1
         for n in self.group.shape:
             size *= n
@@ -256,11 +257,3 @@ def product(shape: Sequence[int]) -> int:
     for n in shape:
         total *= n
     return total
-
-
-def write_kernel(module: Any, kernel: Kernel) -> str:
-    """Write the kernel's function into `module`; returns its name."""
-    emit_kernel(module, kernel)
-    return kernel.name
-
-

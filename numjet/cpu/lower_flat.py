@@ -8,12 +8,8 @@ from numjet.core import lowering as low
 from numjet.cpu.graph import Val
 from numjet.cpu.index import Index, LoopVar
 from numjet.cpu.loop_ir import For, Stmt
-from numjet.cpu.lower_core import Lowering, product, unflatten
+from numjet.cpu.lower_core import Lowering, product
 from numjet.cpu.program import Step
-
-# Light bodies gain from several independent vectors a round.
-LIGHT = 12
-
 
 def lower(k: Lowering) -> list[Step]:
     """The kernel of a group without reductions."""
@@ -28,36 +24,23 @@ def lower(k: Lowering) -> list[Step]:
         var = LoopVar("i", total)
         k.domain = [Index.of(var)]
         body = _body(k)
-        loops: list[Stmt] = [For(var, total, tuple(body), "vector", _unroll(k), 0, k.grain(total, k.weight()))]
-        return k.finish("loop", loops, k.same_place_pairs())
+        return k.finish("loop", [For(var, total, tuple(body))], k.same_place_pairs())
     return _nest(k, shape)
 
 
-def _unroll(k: Lowering) -> int:
-    return 2 if k.weight() <= LIGHT else 1
-
-
 def _nest(k: Lowering, shape: tuple[int, ...]) -> list[Step]:
-    axes = [a for a, n in enumerate(shape) if n > 1]
-    inner = axes[-1]
-    outer = axes[:-1]
-    k.domain = [Index.of(0)] * len(shape)
-    inner_var = LoopVar("j", shape[inner])
-    k.domain[inner] = Index.of(inner_var)
-    if not outer:
-        body = _body(k)
-        loop = For(inner_var, shape[inner], tuple(body), "vector", _unroll(k), 0,
-                   k.grain(shape[inner], k.weight()))
-        return k.finish("loop", [loop], k.same_place_pairs())
-    rows = [shape[a] for a in outer]
-    count = product(rows)
-    outer_var = LoopVar("i", count)
-    for a, i in zip(outer, unflatten(Index.of(outer_var), rows), strict=True):
-        k.domain[a] = i
+    """A loop an axis, in the order of the result's memory; later passes join and annotate them."""
+    k.domain, loops = [], []
+    for a, n in enumerate(shape):
+        if n == 1:
+            k.domain.append(Index.of(0))
+        else:
+            loops.append(LoopVar(f"i{a}", n))
+            k.domain.append(Index.of(loops[-1]))
     body = _body(k)
-    row = For(inner_var, shape[inner], tuple(body), "vector", _unroll(k))
-    loop = For(outer_var, count, (row,), "serial", 1, 0, k.grain(count, shape[inner] * k.weight()))
-    return k.finish("nest", [loop], k.same_place_pairs())
+    for var in reversed(loops):
+        body = [For(var, var.extent, tuple(body))]
+    return k.finish("nest", body, k.same_place_pairs())
 
 
 def _body(k: Lowering) -> list[Stmt]:

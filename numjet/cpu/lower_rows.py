@@ -1,36 +1,25 @@
 """Loops for reductions over the last axes: rows one after the other, each swept as often as needed.
 
-A row stays in cache between its sweeps (softmax reads memory once). One row that is large (a full
-reduction) is cut into chunks that run side by side, combined in a fixed order.
+A row stays in cache between its sweeps (softmax reads memory once). The loops are plain: the passes
+of the loop IR make them vectors and cut them into chunks for threads.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numjet.cpu.index import Index, LoopVar, clamp
-from numjet.cpu.loop_ir import Alloc, Buffer, For, Stmt, UpdateArg
-from numjet.cpu.lower_core import PARALLEL_WORK, Lowering, product, unflatten
+from numjet.cpu.index import Index, LoopVar
+from numjet.cpu.loop_ir import Alloc, Buffer, For, Stmt
+from numjet.cpu.lower_core import Lowering, product
 from numjet.cpu.lower_flat import in_step, reads_flat
 from numjet.cpu.lower_sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction, position
 from numjet.cpu.program import Step
-
-# Independent accumulators hide the latency of an addition; heavier bodies hide it themselves.
-ACCUMULATORS = 4
-LIGHT = 16
-# Chunks of one long row; fixed, so that sums do not depend on the number of threads.
-CHUNKS = 64
-
 
 def lower(k: Lowering) -> list[Step]:
     """The kernel of a group whose reductions run over the last axes."""
     group = k.group
     plan = _Rows(k)
-    kept = product([group.shape[a] for a in plan.kept_axes])
-    total = product(group.shape)
-    if kept == 1 and plan.sweeps.count == 1 and total * k.weight() >= 2 * PARALLEL_WORK:
-        return plan.chunks(total)
-    return plan.rows(kept, total)
+    return plan.rows(product([group.shape[a] for a in plan.kept_axes]), product(group.shape))
 
 
 class _Rows:
@@ -57,23 +46,21 @@ class _Rows:
         k, shape = self.k, self.k.group.shape
         body: list[Stmt] = []
         base: list[Index] = [Index.of(0)] * len(shape)
-        var = LoopVar("i", kept)
-        rows = [shape[a] for a in self.kept_axes]
-        for a, i in zip(self.kept_axes, unflatten(Index.of(var), rows), strict=True):
-            base[a] = i
-        self.outer = Index.of(var)
-        length = total // kept
-        grain = k.grain(kept, length * k.weight())
-        self.make_scratch(body, length, kept, bool(grain))
+        loops = [LoopVar(f"i{a}", shape[a]) for a in self.kept_axes if shape[a] > 1]
+        self.outer = Index.of(0)
+        for a, var in zip([a for a in self.kept_axes if shape[a] > 1], loops, strict=True):
+            base[a] = Index.of(var)
+            self.outer = self.outer * shape[a] + base[a]
+        self.make_scratch(body, total // kept, kept)
         self.row_level(-1, base, body)
         for phase in range(self.sweeps.count):
             self.sweep(phase, base, body)
             self.row_level(phase, base, body)
-        if kept > 1:
-            body = [For(var, kept, tuple(body), "serial", 1, 0, grain)]
+        for var in reversed(loops):
+            body = [For(var, var.extent, tuple(body))]
         return k.finish("rows", body, k.same_place_pairs())
 
-    def make_scratch(self, body: list[Stmt], length: int, kept: int, parallel: bool) -> None:
+    def make_scratch(self, body: list[Stmt], length: int, kept: int) -> None:
         k = self.k
         for val in self.sweeps.kept():
             size = length * val.dtype.itemsize
@@ -82,8 +69,7 @@ class _Rows:
                 body.append(Alloc(buffer))
                 self.scratch[id(val)] = buffer, False
             else:
-                shape = (kept, length) if parallel else (1, length)
-                self.scratch[id(val)] = k.work(val.dtype, shape), parallel
+                self.scratch[id(val)] = k.work(val.dtype, (kept, length)), True
 
     def scratch_at(self, buffer: Buffer, own_rows: bool) -> tuple:
         at = self.inner
@@ -104,7 +90,7 @@ class _Rows:
 
     def sweep(self, phase: int, base: list[Index], body: list[Stmt]) -> None:
         """One pass over the row."""
-        k, shape, sweeps = self.k, self.k.group.shape, self.sweeps
+        k, sweeps = self.k, self.sweeps
         full = [m for m in sweeps.full if sweeps.home[id(m)] == phase]
         accumulators = [Accumulator(k, m) for m in sweeps.rows if is_reduction(m) and m.phase == phase]
         if not full and not accumulators:
@@ -114,15 +100,12 @@ class _Rows:
         loops = self.loops(base, phase)
         inner: list[Stmt] = []
         self.visit(full, accumulators, inner)
-        for n, (var, extent) in enumerate(reversed(loops)):
-            last = n == 0
-            kind = "vector" if last else "serial"
-            unroll = ACCUMULATORS if last and accumulators and k.weight() <= LIGHT else 1
-            inner = [For(var, extent, tuple(inner), kind, unroll)]
+        for var in reversed(loops):
+            inner = [For(var, var.extent, tuple(inner))]
         body.extend(inner)
         self.leave(accumulators)
 
-    def loops(self, base: list[Index], phase: int) -> list[tuple[LoopVar, int]]:
+    def loops(self, base: list[Index], phase: int) -> list[LoopVar]:
         """Fresh loops over the reduced axes; sets the domain and the position in the row."""
         k, shape = self.k, self.k.group.shape
         self.phase = phase
@@ -132,13 +115,13 @@ class _Rows:
             var = LoopVar(f"j{phase}", product(shape))
             k.domain = [Index.of(var)]
             self.inner = Index.of(var)
-            return [(var, var.extent)]
+            return [var]
         k.domain = list(base)
         loops = []
         for a in self.reduced:
             var = LoopVar(f"j{phase}_{a}", shape[a])
             k.domain[a] = Index.of(var)
-            loops.append((var, shape[a]))
+            loops.append(var)
         self.inner = position(self.reduced, k.domain, shape)
         return loops
 
@@ -183,82 +166,6 @@ class _Rows:
                 if id(val) in k.group.stored:
                     done.append((val, at))
         k.stores([v for v, _ in done], {id(v): at for v, at in done}, body)
-
-    # ---- one long row
-
-    def chunks(self, total: int) -> list[Step]:
-        """A full reduction in chunks, a partial result each, combined in order."""
-        k, shape, sweeps = self.k, self.k.group.shape, self.sweeps
-        body: list[Stmt] = []
-        base: list[Index] = [Index.of(0)] * len(shape)
-        self.row_level(-1, base, body)
-        reductions = [m for m in sweeps.rows if is_reduction(m)]
-        accumulators = [Accumulator(k, m) for m in reductions]
-        chunk_body: list[Stmt] = []
-        for accumulator in accumulators:
-            accumulator.define(chunk_body)
-        k.forget()
-        k.values.update(self.row_values)
-        self.phase = 0
-        if k.flat:
-            size = -(-total // CHUNKS // 64) * 64 + 64
-            count = -(-total // size)
-            chunk = LoopVar("c", count)
-            var = LoopVar("j", size)
-            self.inner = Index.of(chunk) * size + Index.of(var)
-            k.domain = [self.inner]
-            extent: Any = clamp(total - Index.of(chunk) * size, 1, size)
-            loops = [(var, extent)]
-        else:
-            first = self.reduced[0]
-            count = shape[first]
-            chunk = LoopVar("c", count)
-            k.domain = list(base)
-            k.domain[first] = Index.of(chunk)
-            loops = []
-            for a in self.reduced[1:]:
-                var = LoopVar(f"j{a}", shape[a])
-                k.domain[a] = Index.of(var)
-                loops.append((var, shape[a]))
-            self.inner = position(self.reduced, k.domain, shape)
-        inner: list[Stmt] = []
-        self.visit(sweeps.full, accumulators, inner)
-        for n, (var, extent) in enumerate(reversed(loops)):
-            unroll = ACCUMULATORS if n == 0 and k.weight() <= LIGHT else 1
-            inner = [For(var, extent, tuple(inner), "serial" if n else "vector", unroll)]
-        chunk_body.extend(inner)
-        k.forget()
-        partial = [self.partials(a, count, Index.of(chunk), chunk_body) for a in accumulators]
-        body.append(For(chunk, count, tuple(chunk_body), "serial", 1, 0,
-                        max(1, k.grain(count, total * k.weight() / count))))
-        again = LoopVar("c2", count)
-        joined: list[Stmt] = []
-        for accumulator, (values, places) in zip(accumulators, partial, strict=True):
-            accumulator.define(body)
-            self.join(accumulator, values, places, Index.of(again), joined)
-        body.append(For(again, count, tuple(joined), "serial"))
-        self.leave(accumulators)
-        self.row_level(0, base, body)
-        return k.finish("chunks", body, k.same_place_pairs())
-
-    def partials(self, a: Accumulator, count: int, chunk: Index, body: list[Stmt]) -> tuple:
-        """Store a chunk's result; returns the buffers of values and positions."""
-        k = self.k
-        values = k.work(a.dtype, (count,))
-        body.extend(k.e.store(values, (chunk,), k.e.read_local(a.local)))
-        places = None
-        if a.arg:
-            places = k.work(a.out.dtype, (count,))
-            body.extend(k.e.store(places, (chunk,), k.e.read(a.position)))
-        return values, places
-
-    def join(self, a: Accumulator, values: Buffer, places: Any, at: Index, body: list[Stmt]) -> None:
-        k = self.k
-        value = k.e.load(values, (at,))
-        if a.arg:
-            body.append(UpdateArg(a.local, a.position, a.op[3:], value, k.e.load(places, (at,))))
-        else:
-            a.update(body, value, None)
 
 
 def _reduces_flat(k: Lowering, member: Any) -> bool:

@@ -14,12 +14,16 @@ import numpy as np
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
 from numjet.cpu import buffers, control, expand, fuse
+from numjet.cpu.emit import emit_kernel
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import Node, Val, flatten
+from numjet.cpu.loop_ir import Kernel
+from numjet.cpu.loop_print import canonical
 from numjet.cpu.loop_print import text as kernel_text
-from numjet.cpu.lower_core import write_kernel
 from numjet.cpu.program import Counter, HostStep, KernelStep, Place, Program, Slot, SpecialStep, Step, arena
+from numjet.cpu.parallelize import parallelize
 from numjet.cpu.program_emit import Emitter
+from numjet.cpu.vectorize import vectorize
 
 
 class Build:
@@ -140,9 +144,32 @@ def plan_buffers(build: Build) -> None:
     buffers.plan(build.program)
 
 
+def annotate_loops(build: Build) -> None:
+    """Make equal kernels one, then choose vector loops and loops for threads in each."""
+    known: dict[str, Kernel] = {}
+    for step in build.program.walk():
+        if isinstance(step, KernelStep):
+            key = canonical(step.kernel)
+            kernel = known.get(key)
+            if kernel is None:
+                kernel = step.kernel
+                if not kernel.notes.get("annotated"):
+                    kernel = vectorize(kernel)
+                known[key] = kernel = parallelize(kernel)
+            step.kernel = kernel
+
+
 def emit(build: Build) -> None:
     """Write the LLVM IR of main and of every kernel."""
-    build.emitter = Emitter(build.program, write_kernel)
+    written: set[str] = set()
+
+    def write(module: Any, kernel: Kernel) -> str:
+        if kernel.name not in written:
+            written.add(kernel.name)
+            emit_kernel(module, kernel)
+        return kernel.name
+
+    build.emitter = Emitter(build.program, write)
     build.llvm = build.emitter.text()
 
 
@@ -150,6 +177,7 @@ PIPELINE: tuple[tuple[str, Callable[[Build], None]], ...] = (
     ("steps", build_steps),
     ("place", place_values),  # after all steps exist: results were bound to their targets by then
     ("buffers", plan_buffers),  # after place: it needs a slot for every value
+    ("loops", annotate_loops),  # kernels are equal only before they are annotated apart
     ("emit", emit),  # after buffers: addresses are constants in the code
 )
 
