@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
-from numjet.cpu import link, pipeline
+from numjet.cpu import link, pipeline, program_cache
 from numjet.cpu.executable import Executable
 
 
@@ -20,18 +21,35 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
     options: {"donate": indices of donated arguments}. The result is called with a list of
     C-contiguous NumPy arrays (physical dtypes) and returns a list of fresh ones.
     """
-    options = options or {}
-    build = pipeline.run(pipeline.Build(closed_jaxpr, options.get("donate", ())))
-    image = link.compile_module(build.llvm)
-    program = build.program
-    facts = pipeline.facts(build)
+    donate = tuple((options or {}).get("donate", ()))
+
+    def build() -> pipeline.Build:
+        return pipeline.run(pipeline.Build(closed_jaxpr, donate))
+
+    key = program_cache.key(closed_jaxpr, donate)
+    data = None if key is None else link.cache_get(key)
+    if data is not None:
+        facts, consts, hosts, aliases, image = program_cache.unpack(data, closed_jaxpr)
+        return _executable(closed_jaxpr, image, consts, hosts, facts, aliases, lambda: _texts(build()))
+    built = build()
+    image = link.compile_module(built.llvm)
+    program, facts = built.program, pipeline.facts(built)
     facts["code_bytes"] = len(image)
+    if key is not None:
+        data = program_cache.pack(built, facts, image)
+        if data is not None:
+            link.cache_put(key, data)
+    return _executable(closed_jaxpr, image, program.consts, program.hosts, facts, program.aliases,
+                       lambda: _texts(built))
 
-    def texts() -> dict[str, str]:
-        return {"program": program.text(), "llvm": build.llvm,
-                "kernels": "\n\n".join(build.kernel_texts())}
 
+def _executable(closed: ClosedJaxpr, image: bytes, consts: list, hosts: dict, facts: dict, aliases: dict,
+                texts: Any) -> Executable:
     return Executable(
-        image, consts=program.consts, hosts=program.hosts,
-        args=[(v.shape, v.dtype) for v in program.args], outs=[(v.shape, v.dtype) for v in program.outs],
-        facts=facts, texts=texts, aliases=program.aliases)
+        image, consts=consts, hosts=hosts, facts=facts, texts=texts, aliases=aliases,
+        args=[(a.shape, physical(a.dtype)) for a in closed.in_avals],
+        outs=[(a.shape, physical(a.dtype)) for a in closed.out_avals])
+
+
+def _texts(build: pipeline.Build) -> dict[str, str]:
+    return {"program": build.program.text(), "llvm": build.llvm, "kernels": "\n\n".join(build.kernel_texts())}

@@ -17,6 +17,7 @@ import numpy as np
 
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.dtypes import physical
 from numjet.core.evaluate import evaluate
 from numjet.core.primitive import Primitive
 from numjet.cpu import link, runtime
@@ -38,6 +39,13 @@ class HostCall:
         self.primitive, self.params, self.ins, self.outs = primitive, params, ins, outs
         self.failure: list[BaseException] = []
         self.function: Any = None
+
+    @classmethod
+    def of(cls, primitive: Primitive, params: dict, ins: Sequence[ShapedArray],
+           outs: Sequence[ShapedArray]) -> HostCall:
+        """The call of `primitive` on values of these avals."""
+        return cls(primitive, params, [(a.shape, physical(a.dtype), a) for a in ins],
+                   [(a.shape, physical(a.dtype)) for a in outs])
 
     def bind(self, failure: list[BaseException]) -> int:
         """The native address to call; exceptions are appended to `failure`."""

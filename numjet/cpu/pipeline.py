@@ -38,7 +38,7 @@ class Build:
         self.kernel_count = 0
         self._counters = 0
         self._consts: dict[Any, Val] = {}
-        self._held: list[Any] = []
+        self.origins: dict[int, Any] = {}  # const index -> the object it came from
 
     # ---- values
 
@@ -51,9 +51,9 @@ class Build:
             aval = getattr(value, "aval", None) or ShapedArray(array.shape, array.dtype)
             found = Val.of(aval)
             found.place = Place(Slot("const", found.nbytes, len(self.program.consts)))
+            self.origins[len(self.program.consts)] = value
             self.program.consts.append(array)
             self._consts[key] = found
-            self._held.append(value)
         return found
 
     def materialize(self, val: Val) -> Val:

@@ -1,0 +1,186 @@
+"""Compiled programs on disk: a second process neither fuses, emits nor compiles, it only loads.
+
+`key(closed, options)` is the digest of the jaxpr's canonical text; `pack` and `unpack` turn what an
+executable needs into bytes and back. Constants and Python callbacks are not stored: they are
+found again in the jaxpr by their position. What would break it: a param that changes the code but
+not its text here (unknown objects make a program uncacheable instead).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from numjet.base import config
+from numjet.core import dtypes
+from numjet.core import lowering as low
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
+from numjet.cpu import link
+from numjet.cpu.executable import HostCall
+from numjet.cpu.graph import LOOPS, called
+
+_FORMAT = 1
+
+
+class Uncacheable(Exception):
+    """The program depends on an object without a stable text."""
+
+
+@functools.cache
+def _package() -> str:
+    """Changes with any source file of the package, so that no stale code is loaded."""
+    root = Path(__file__).resolve().parents[1]
+    found = []
+    for path in root.rglob("*.py"):
+        stat = path.stat()
+        found.append(f"{path.relative_to(root)}:{stat.st_size}:{stat.st_mtime_ns}")
+    return "\n".join(sorted(found))
+
+
+def key(closed: ClosedJaxpr, donate: tuple[int, ...]) -> str | None:
+    """The digest under which the compiled program is kept; None when it cannot be."""
+    parts = [str(_FORMAT), _package(), str(donate), str(config.check_ir.value)]
+    try:
+        _closed(closed, parts)
+    except Uncacheable:
+        return None
+    return link.digest("\n".join(parts))
+
+
+def _closed(closed: ClosedJaxpr | Jaxpr, parts: list[str]) -> None:
+    if isinstance(closed, ClosedJaxpr):
+        for const in closed.consts:
+            array = np.asarray(getattr(const, "_value", const))
+            parts.append(f"const {array.dtype}{array.shape}")
+        jaxpr = closed.jaxpr
+    else:
+        jaxpr = closed
+    numbers: dict[Any, int] = {}
+
+    def bind(var: Any) -> str:
+        numbers[var] = len(numbers)
+        return aval(var.aval)
+
+    def aval(a: Any) -> str:
+        return a.str_short() + ("w" if a.weak_type else "")
+
+    def use(atom: Any) -> str:
+        if type(atom) is Literal:
+            value = np.asarray(getattr(atom.value, "_value", atom.value))
+            return f"{value.tobytes().hex()}:{aval(atom.aval)}"
+        return str(numbers[atom])
+
+    parts.append("in " + " ".join([bind(v) for v in (*jaxpr.constvars, *jaxpr.invars)]))
+    for eqn in jaxpr.eqns:
+        ins = " ".join([use(a) for a in eqn.invars])
+        parts.append(f"{eqn.primitive.name} {ins} -> {' '.join([bind(v) for v in eqn.outvars])}")
+        if eqn.params:
+            _params(eqn, parts)
+    parts.append("out " + " ".join([use(a) for a in jaxpr.outvars]))
+
+
+def _params(eqn: Eqn, parts: list[str]) -> None:
+    rule = eqn.primitive.loops
+    if type(rule) is low.Region and rule.name not in LOOPS:
+        inner = called(eqn.params)
+        if inner is not None:
+            _closed(inner, parts)
+            return
+    host = type(rule) is low.Host
+    for name, value in eqn.params.items():
+        parts.append(name)
+        _value(value, parts, host)
+
+
+def _value(value: Any, parts: list[str], host: bool) -> None:
+    if isinstance(value, ClosedJaxpr | Jaxpr):
+        _closed(value, parts)
+    elif isinstance(value, tuple | list):
+        parts.append(f"({len(value)}")
+        for item in value:
+            _value(item, parts, host)
+    elif value is None or isinstance(value, bool | int | float | complex | str | np.dtype | dtypes.KeyDType):
+        parts.append(repr(value))
+    elif isinstance(value, np.generic):
+        parts.append(f"{value.dtype}{value.tobytes().hex()}")
+    elif type(value).__module__.startswith("numjet") and not callable(value) \
+            and type(value).__repr__ is not object.__repr__:
+        parts.append(repr(value))
+    elif host:
+        parts.append(type(value).__name__)  # called from Python, found again in the jaxpr
+    else:
+        raise Uncacheable(repr(value))
+
+
+# ---- finding constants and callbacks again
+
+
+def _jaxprs(closed: ClosedJaxpr | Jaxpr) -> Iterator[ClosedJaxpr | Jaxpr]:
+    yield closed
+    for eqn in closed.eqns:
+        for value in eqn.params.values():
+            for item in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(item, ClosedJaxpr | Jaxpr):
+                    yield from _jaxprs(item)
+
+
+def _all_consts(closed: ClosedJaxpr) -> list[Any]:
+    return [c for j in _jaxprs(closed) if isinstance(j, ClosedJaxpr) for c in j.consts]
+
+
+def _all_eqns(closed: ClosedJaxpr) -> list[Eqn]:
+    return [eqn for j in _jaxprs(closed) for eqn in j.eqns]
+
+
+def pack(build: Any, facts: dict[str, Any], image: bytes) -> bytes | None:
+    """The program as bytes; None when a constant or callback cannot be found again."""
+    program, closed = build.program, build.closed
+    consts = {id(c): n for n, c in enumerate(_all_consts(closed))}
+    eqns = {id(e.params): n for n, e in enumerate(_all_eqns(closed))} if program.hosts else {}
+    origin = {index: value for index, value in build.origins.items()}
+    table: list[Any] = []
+    for k, array in enumerate(program.consts):
+        if k in program.hosts:
+            call = program.hosts[k]
+            if id(call.params) not in eqns:
+                return None
+            table.append(["host", eqns[id(call.params)]])
+        elif array.size <= 1 and array.dtype.name in np.sctypeDict:
+            table.append(["value", array.dtype.name, list(array.shape), array.tobytes().hex()])
+        elif id(origin[k]) in consts:
+            table.append(["const", consts[id(origin[k])]])
+        else:
+            return None
+    head = json.dumps({"facts": facts, "table": table,
+                       "aliases": [list(x) for x in program.aliases.items()]}).encode()
+    return struct.pack("<Q", len(head)) + head + image
+
+
+def unpack(data: bytes, closed: ClosedJaxpr) -> tuple[dict, list, dict[int, HostCall], dict[int, int], bytes]:
+    """(facts, consts, hosts, aliases, image) of a packed program for `closed`."""
+    size = struct.unpack_from("<Q", data)[0]
+    head = json.loads(data[8:8 + size])
+    consts: list[Any] = []
+    hosts: dict[int, HostCall] = {}
+    find_const: Callable = functools.cache(lambda: _all_consts(closed))
+    find_eqns: Callable = functools.cache(lambda: _all_eqns(closed))
+    for k, entry in enumerate(head["table"]):
+        if entry[0] == "host":
+            eqn = find_eqns()[entry[1]]
+            hosts[k] = HostCall.of(eqn.primitive, eqn.params, [v.aval for v in eqn.invars],
+                                   [v.aval for v in eqn.outvars])
+            consts.append(None)
+        elif entry[0] == "value":
+            _, name, shape, text = entry
+            consts.append(np.frombuffer(bytes.fromhex(text), np.dtype(name)).reshape(shape))
+        else:
+            const = find_const()[entry[1]]
+            consts.append(np.asarray(getattr(const, "_value", const)))
+    aliases = {k: v for k, v in head["aliases"]}
+    return head["facts"], consts, hosts, aliases, data[8 + size:]
