@@ -109,9 +109,9 @@ def main() -> None:
     names = [a for a in sys.argv[1:] if not a.startswith("--")]
     target = next((t for t in TARGETS if f"--{t}" in sys.argv), "avx512")
     for name in names or [n for n in vector_math.FUNCTIONS if n in RANGES or n in
-                          ("sin", "cos", "tan", "atan", "atan2", "sinh", "cosh", "tanh", "asinh",
+                          ("sin", "cos", "tan", "atan", "atan2", "fmod", "sinh", "cosh", "tanh", "asinh",
                            "erf", "erfc", "cbrt", "digamma")]:  # fmt: skip
-        arity = 2 if name in ("pow", "atan2") else 1
+        arity = 2 if name in ("pow", "atan2", "fmod") else 1
         parts = [f"{name:9}"]
         for dtype in (np.float32, np.float64):
             run = build(name, dtype, target=target, arity=arity)

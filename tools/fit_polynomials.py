@@ -7,8 +7,9 @@ Run by hand after changing a degree or an interval:
 
 Method: the Remez exchange (E. Ya. Remez 1934; see Muller, "Elementary Functions", 3rd ed., ch. 3)
 on a Chebyshev-distributed grid in 50-digit arithmetic with mpmath. The coefficients are then
-rounded to the target precision from the lowest, refitting the others by least squares. Rational functions: the denominator's weight is iterated (Loeb 1957). Every error printed is
-the largest weighted error of the rounded coefficients, as a power of two.
+rounded to the target precision from the lowest, refitting the others by least squares. Rational
+functions: the denominator's weight is iterated (Loeb 1957). Every error printed is the largest
+weighted error of the rounded coefficients, as a power of two.
 """
 
 from __future__ import annotations
@@ -292,13 +293,15 @@ def error_function():
             "erf_log", lambda x: -mp.log(mp.erfc(x)) / x, mpf("0.99"), ends[precision],
             {precision: terms}, lambda x: x * mp.erfc(x), precisions=(precision,),
         )  # fmt: skip
-    # erfc(x) = exp(-x²)·G(t), t = (x-3)/(x+3), x in [0.45, 28]
+
+    # erfc(x) = exp(-x²)·G(t)/(x+3), t = (x-3)/(x+3), x in [0.45, 28]
+    def scaled(t):
+        x = 3 * (1 + t) / (1 - t)
+        return mp.exp(x * x) * mp.erfc(x) * (x + 3)
+
     made |= series(
-        "erfc",
-        lambda t: mp.exp((3 * (1 + t) / (1 - t)) ** 2) * mp.erfc(3 * (1 + t) / (1 - t)),
-        (mpf("0.45") - 3) / (mpf("0.45") + 3), mpf(25) / 31, {"f64": 23},
-        lambda t: 1 / (mp.exp((3 * (1 + t) / (1 - t)) ** 2) * mp.erfc(3 * (1 + t) / (1 - t))),
-        precisions=("f64",), density=12,
+        "erfc", scaled, (mpf("0.45") - 3) / (mpf("0.45") + 3), mpf(25) / 31, {"f64": 22},
+        lambda t: 1 / scaled(t), precisions=("f64",), density=12,
     )  # fmt: skip
     return made
 

@@ -15,12 +15,13 @@ reports that), or a `yield_` whose types differ from the carried values.
 
 from __future__ import annotations
 
-import functools
 import math
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
+
+from numjet.cpu import link
 
 
 class Value(NamedTuple):
@@ -155,19 +156,11 @@ def poison(type: str) -> Value:
     return Value("poison", type)
 
 
-@functools.cache
-def host_features() -> frozenset[str]:
-    """The feature names of the CPU that this process runs on."""
-    import llvmlite.binding as llvm  # late: it costs 47 ms, and only generators need it
-
-    return frozenset(name for name, on in llvm.get_host_cpu_features().items() if on)
-
-
 class Module:
     """Functions, declarations and constant data that become one LLVM module.
 
-    `features`: the target's feature names ("avx512f", "fma"); the host's when not given. They only
-    let generators choose between equivalent instruction sequences.
+    `features`: the target's feature names ("avx512f", "fma"); those that `link` compiles for when
+    not given. They only let generators choose between equivalent instruction sequences.
     """
 
     def __init__(self, features: frozenset[str] | None = None) -> None:
@@ -181,7 +174,7 @@ class Module:
     def has(self, feature: str) -> bool:
         """Whether the target has an instruction set extension."""
         if self._features is None:
-            self._features = host_features()
+            return link.target().has(feature)
         return feature in self._features
 
     def declare(self, name: str, result: str, arguments: Sequence[str]) -> None:
@@ -575,7 +568,7 @@ class Builder:
     # ---- memory
 
     def gep(self, base: Value, index: Value | int, element: str = "i8") -> Value:
-        """The address `index` elements after `base` (bytes by default). Vectors of addresses too."""
+        """The address `index` elements (bytes by default) after `base`; vectors of them too."""
         if index.__class__ is not Value:
             index = _CONSTANTS[index, "i64"]
         lanes = TYPES[index.type].lanes or TYPES[base.type].lanes

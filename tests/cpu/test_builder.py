@@ -89,7 +89,9 @@ def test_min_and_max_propagate_nan():
     a = np.array([np.nan, 1.0, np.nan, 3.0], np.float32)
     c = np.array([1.0, np.nan, np.nan, 2.0], np.float32)
     for name, expected in (("min", np.minimum), ("max", np.maximum)):
-        got = elementwise(4, lambda b, x, y, f=name: getattr(b, f)(x, y), a, c, out=np.zeros_like(a))
+        got = elementwise(
+            4, lambda b, x, y, f=name: getattr(b, f)(x, y), a, c, out=np.zeros_like(a)
+        )
         np.testing.assert_array_equal(got, expected(a, c))
 
 

@@ -54,6 +54,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "rsqrt": power.rsqrt,
     "cbrt": power.cbrt,
     "pow": power.pow,
+    "fmod": power.fmod,
     "lgamma": gamma.lgamma,
     "digamma": gamma.digamma,
     "floor": integer.floor,
@@ -62,6 +63,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "round": integer.round_away,
     "round_even": integer.round_even,
     "sign": integer.sign,
+    "copysign": integer.copysign,
     "is_finite": integer.is_finite,
     "popcount": integer.popcount,
     "clz": integer.clz,
@@ -72,6 +74,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
 ACCURATE = (
     "exp", "exp2", "expm1", "logistic", "log", "log2", "log10", "log1p", "sin", "cos", "tan",
     "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "erf", "sqrt", "rsqrt", "cbrt", "pow",
+    "asinh", "acosh", "atanh", "fmod",
 )  # fmt: skip
 
 

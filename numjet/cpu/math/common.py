@@ -6,6 +6,7 @@ double. Wrong numbers in `Format` break every function at once.
 
 from __future__ import annotations
 
+import functools
 import struct
 from dataclasses import dataclass
 from fractions import Fraction
@@ -73,11 +74,23 @@ def _round(value: Fraction, fmt: Format) -> float:
     return struct.unpack("f", struct.pack("f", rounded))[0] if fmt is F32 else rounded
 
 
-def parts(name: str, fmt: Format, count: int = 2) -> tuple[float, ...]:
-    """A mathematical constant as a sum of `count` numbers of the format, largest first."""
+def _below(value: float, fmt: Format) -> float:
+    """The next number of the format toward zero (value > 0)."""
+    layout = ("f", "I") if fmt is F32 else ("d", "Q")
+    word = struct.unpack(layout[1], struct.pack(layout[0], value))[0]
+    return struct.unpack(layout[0], struct.pack(layout[1], word - 1))[0]
+
+
+@functools.cache
+def parts(name: str, fmt: Format, count: int = 2, positive: bool = False) -> tuple[float, ...]:
+    """A mathematical constant as a sum of `count` numbers of the format, largest first.
+
+    Each is nearest to what remains, or, for `positive` parts, the nearest not above it.
+    """
     rest, found = Fraction(_DIGITS[name]), []
     for _ in range(count):
-        found.append(_round(rest, fmt))
+        part = _round(rest, fmt)
+        found.append(_below(part, fmt) if positive and part > rest else part)
         rest -= Fraction(found[-1])
     return tuple(found)
 
@@ -154,3 +167,32 @@ def scale(b: Builder, x: Value, n: Value, shifted: Value, less: int = 0) -> Valu
     for power in (first, second):
         x = b.mul(x, from_bits(b, b.shl(b.add(power, fmt.bias), fmt.mantissa)))
     return x
+
+
+def by_library(b: Builder, name: str, rare: Value, result: Value, *xs: Value) -> Value:
+    """`result`, or the C library's `name` of every lane where any lane is `rare`."""
+    with b.if_(b.any(rare), otherwise=[result]) as branch:
+        branch.yield_(_lane_by_lane(b, name, *xs))
+    return branch.results[0]
+
+
+def _lane_by_lane(b: Builder, name: str, *xs: Value) -> Value:
+    """The double function `name` of each lane, out of line: one a module, and marked cold."""
+    info = TYPES[xs[0].type]
+    symbol = f"numjet_{name}_{info.mangled}"
+    if not any(function.name == symbol for function in b.module.functions):
+        names = [(f"values{k}", "ptr") for k in range(len(xs))]
+        inner = Builder(
+            b.module, symbol, names, linkage="internal", attributes="noinline cold nounwind"
+        )
+        with inner.loop(0, max(info.lanes, 1)) as loop:
+            places = [inner.gep(arg, loop.index, info.element) for arg in inner.args]
+            values = [inner.fpext(inner.load(p, info.element), "double") for p in places]
+            value = inner.call(name, "double", *values)
+            inner.store(inner.fptrunc(value, info.element), places[0])
+        inner.ret()
+    places = [b.alloca(x.type) for x in xs]
+    for x, place in zip(xs, places, strict=True):
+        b.store(x, place)
+    b.call(symbol, "void", *places)
+    return b.load(places[0], xs[0].type)

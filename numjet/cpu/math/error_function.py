@@ -32,7 +32,7 @@ def erf(b: Builder, x: Value) -> Value:
 
 
 def erfc(b: Builder, x: Value) -> Value:
-    """1 - erf(x) with relative accuracy: exp(-a²)·G((a-3)/(a+3)) above 1/2. float32 via double."""
+    """1 - erf(x) with relative accuracy: exp(-a²)·G(t)/(a+3) above 1/2. float32 via double."""
     if format_of(x) is F32:
         return b.fptrunc(erfc(b, b.fpext(x, "double")), "float")
     fmt = format_of(x)
@@ -40,7 +40,9 @@ def erfc(b: Builder, x: Value) -> Value:
     square = b.mul(a, a)
     near = b.sub(1.0, b.fma(x, horner(b, square, table("ERF", fmt)), x))
     lost = b.fma(a, a, b.neg(square))
-    g = horner(b, b.div(b.sub(a, 3.0), b.add(a, 3.0)), table("ERFC", fmt))
+    inverse = b.div(1.0, b.add(a, 3.0))
+    t = b.fma(inverse, -6.0, 1.0)
+    g = b.mul(inverse, horner(b, t, table("ERFC", fmt)))
     far = exp(b, b.neg(square), times=b.fma(g, b.neg(lost), g))
     far = b.select(b.fcmp("olt", x, 0.0), b.sub(2.0, far), far)
     return b.select(b.fcmp("olt", a, 0.5), near, far)

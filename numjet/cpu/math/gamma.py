@@ -54,7 +54,7 @@ def lgamma(b: Builder, x: Value) -> Value:
         y = b.select(down, less, y)
     of = b.select(far, a, b.select(low, a, product))
     logarithm = log(b, of)
-    u = b.sub(y, 2.0)
+    u = b.select(low, b.sub(a, 1.0), b.sub(y, 2.0))
     shift = b.select(low, b.neg(logarithm), logarithm)
     near = b.fma(u, horner(b, u, LGAMMA_F64), shift)
     inverse = b.div(1.0, a)
@@ -63,7 +63,11 @@ def lgamma(b: Builder, x: Value) -> Value:
     constant = 0.5 * math.log(2 * math.pi) - 0.5
     stirling = b.fma(b.sub(a, 0.5), b.sub(logarithm, 1.0), b.add(series, constant))
     right = b.select(far, stirling, near)
-    mirrored = b.sub(b.sub(math.log(math.pi), log(b, b.abs(sine))), right)
+    # sin πx = πx where that product would be subnormal.
+    tiny = b.fcmp("olt", b.abs(x), 2.0**-100)
+    constant = b.select(tiny, b.const(0.0, x.type), b.const(math.log(math.pi), x.type))
+    sine = b.select(tiny, x, sine)
+    mirrored = b.sub(b.sub(constant, log(b, b.abs(sine))), right)
     result = b.select(left, mirrored, right)
     pole = b.and_(left, b.fcmp("oeq", sine, 0.0))
     return b.select(b.or_(pole, b.fcmp("oeq", b.abs(x), INFINITY)), INFINITY, result)

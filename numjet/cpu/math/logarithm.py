@@ -115,8 +115,8 @@ def log1p(b: Builder, x: Value) -> Value:
     f = b.sub(m, 1.0)
     # c·2^-e joins f; what f cannot hold is added at the end. For large x c does not count, and
     # 2^-e might not be a number.
-    c = b.select(b.fcmp("olt", x, 2.0**100), c, 0.0)
     c = b.mul(c, from_bits(b, b.sub(bits(b, one), shifted)))
+    c = b.select(b.fcmp("olt", x, 2.0**100), c, 0.0)
     total = b.add(f, c)
     lost = b.sub(c, b.sub(total, f))
     high, low = _ln2(fmt)

@@ -1,8 +1,9 @@
-"""sqrt, rsqrt, cbrt, pow."""
+"""sqrt, rsqrt, cbrt, pow, fmod."""
 
 from __future__ import annotations
 
 from numjet.cpu.builder import Builder, Value
+from numjet.cpu.math.coefficients import POW_EXP2_F32, POW_LOG2_F32, POW_TAIL_F64
 from numjet.cpu.math.common import (
     F32,
     INFINITY,
@@ -10,6 +11,7 @@ from numjet.cpu.math.common import (
     at_least,
     at_most,
     bits,
+    by_library,
     copysign,
     format_of,
     from_bits,
@@ -19,7 +21,6 @@ from numjet.cpu.math.common import (
     scale,
     table,
 )
-from numjet.cpu.math.coefficients import POW_EXP2_F32, POW_LOG2_F32, POW_TAIL_F64
 from numjet.cpu.math.logarithm import decompose
 
 
@@ -154,3 +155,21 @@ def _pow_f64(b: Builder, x: Value, y: Value) -> Value:
     r = b.add(b.sub(t, n), t_low)
     p = b.fma(r, horner(b, r, table("EXP2", fmt)), 1.0)
     return scale(b, p, n, shifted)
+
+
+def fmod(b: Builder, x: Value, y: Value) -> Value:
+    """The remainder of x/y with x's sign, exact; NaN for y = 0 and infinite x.
+
+    One division decides the quotient to within one, and the fused remainder is exact. Quotients
+    beyond the mantissa go to the C library.
+    """
+    fmt = format_of(x)
+    a, step = b.abs(x), b.abs(y)
+    quotient = b.div(a, step)
+    whole = b.intrinsic("llvm.trunc", quotient)
+    rest = b.fma(b.neg(whole), step, a)
+    rest = b.select(b.fcmp("olt", rest, 0.0), b.add(rest, step), rest)
+    rest = b.select(b.fcmp("oge", rest, step), b.sub(rest, step), rest)
+    result = copysign(b, b.select(b.fcmp("olt", a, step), a, rest), x)
+    large = b.fcmp("ogt", quotient, 2.0 ** (fmt.mantissa - 1))
+    return by_library(b, "fmod", large, result, x, y)

@@ -13,6 +13,7 @@ from numjet.cpu.math.common import (
     INFINITY,
     Format,
     bits,
+    by_library,
     copysign,
     format_of,
     from_bits,
@@ -29,7 +30,8 @@ _LARGE = {"float": 2.0**17, "double": 2.0**40}
 def reduce(b: Builder, x: Value, with_low: bool = False) -> tuple[Value, Value | None, Value]:
     """(r, low, quadrant): x = quadrant·π/2 + r + low; the quadrant is right modulo 4."""
     fmt = format_of(x)
-    first, second, third = parts("pi_2", fmt, 3)
+    # All positive: then r is -0 for x = -0.
+    first, second, third = parts("pi_2", fmt, 3, positive=True)
     n, shifted = nearest(b, x, parts("2_pi", fmt)[0], fmt)
     quadrant = bits(b, shifted)
     r = b.fma(n, -first, x)
@@ -44,39 +46,10 @@ def reduce(b: Builder, x: Value, with_low: bool = False) -> tuple[Value, Value |
     return s, low, quadrant
 
 
-def _by_library(b: Builder, name: str, x: Value, result: Value) -> Value:
-    """`result`, or the C library's function of every lane when one of them is huge."""
-    fmt = format_of(x)
-    huge = b.any(b.fcmp("ogt", b.abs(x), _LARGE[fmt.element]))
-    with b.if_(huge, otherwise=[result]) as branch:
-        branch.yield_(_slow(b, name, x))
-    return branch.results[0]
-
-
-def _slow(b: Builder, name: str, x: Value) -> Value:
-    """The function lane by lane, out of line: written once a module and marked cold."""
-    info = TYPES[x.type]
-    symbol = f"numjet_{name}_{info.mangled}"
-    if not any(function.name == symbol for function in b.module.functions):
-        _define_slow(b, name, symbol, x.type)
-    place = b.alloca(x.type)
-    b.store(x, place)
-    b.call(symbol, "void", place)
-    return b.load(place, x.type)
-
-
-def _define_slow(b: Builder, name: str, symbol: str, type: str) -> None:
-    info = TYPES[type]
-    inner = Builder(
-        b.module, symbol, [("values", "ptr")], linkage="internal",
-        attributes="noinline cold nounwind",
-    )  # fmt: skip
-    with inner.loop(0, max(info.lanes, 1)) as loop:
-        place = inner.gep(inner.args[0], loop.index, info.element)
-        value = inner.fpext(inner.load(place, info.element), "double")
-        value = inner.call(name, "double", value)
-        inner.store(inner.fptrunc(value, info.element), place)
-    inner.ret()
+def _unless_large(b: Builder, name: str, x: Value, result: Value) -> Value:
+    """`result`, or the C library's function of every lane when one of them is large."""
+    large = b.fcmp("ogt", b.abs(x), _LARGE[format_of(x).element])
+    return by_library(b, name, large, result, x)
 
 
 def _sin_polynomial(b: Builder, r: Value, z: Value, fmt: Format) -> Value:
@@ -103,7 +76,7 @@ def _circular(b: Builder, x: Value, name: str) -> Value:
         result = b.select(odd, sine, cosine)
         turned = b.shl(b.and_(b.add(quadrant, 1), 2), top)
     result = from_bits(b, b.xor(bits(b, result), turned))
-    return _by_library(b, name, x, result)
+    return _unless_large(b, name, x, result)
 
 
 def cos_and_sin(b: Builder, x: Value) -> tuple[Value, Value]:
@@ -140,7 +113,7 @@ def tan(b: Builder, x: Value) -> Value:
     error = b.fma(inverse, lost, b.fma(inverse, t, 1.0))
     inverse = b.fma(inverse, error, inverse)
     result = b.select(odd, inverse, b.select(b.fcmp("oeq", x, 0.0), x, t))
-    return _by_library(b, "tan", x, result)
+    return _unless_large(b, "tan", x, result)
 
 
 def _asin_tail(b: Builder, s: Value, z: Value, fmt: Format) -> Value:
