@@ -20,8 +20,9 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import physical
 from numjet.core.evaluate import evaluate
 from numjet.core.primitive import Primitive
-from numjet.cpu import link, runtime
-from numjet.cpu.program_emit import MAIN
+from numjet.cpu import link
+from numjet.cpu.runtime import memory as runtime
+from numjet.cpu.program_emit import CONTIGUOUS_ALIGNED, DATA_OFFSET, FLAGS_OFFSET, MAIN, OBJECTS
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 # A call that is expected to take longer than this (seconds) lets other Python threads run.
@@ -85,8 +86,7 @@ class Executable:
                  args: Sequence[tuple[tuple, np.dtype]], outs: Sequence[tuple[tuple, np.dtype]],
                  facts: dict[str, Any], texts: Callable[[], dict[str, str]],
                  aliases: dict[int, int]) -> None:
-        self._library = link.load([image], (MAIN,))
-        address = self._library.address(MAIN)
+        self._library = link.load([image], (MAIN, OBJECTS))
         self.facts, self._texts = facts, texts
         self._args, self._outs, self._aliases = list(args), list(outs), aliases
         self._failure: list[BaseException] = []
@@ -98,50 +98,44 @@ class Executable:
         self._table = table
         self.seconds = float(facts.get("seconds", 0.0))
         prototype = ctypes.CFUNCTYPE if self.seconds > RELEASE_GIL_ABOVE else ctypes.PYFUNCTYPE
-        self._call = prototype(ctypes.c_int)(address)
-        self.address = address
+        self.address = self._library.address(MAIN)
+        self._call_pointers = prototype(ctypes.c_int)(self.address)
+        self._call_objects = prototype(ctypes.c_int)(self._library.address(OBJECTS))
+        self._makers = [runtime.maker(shape, dtype) for shape, dtype in self._outs]
         self._in_type = ctypes.c_void_p * max(len(self._args), 1)
         self._out_type = ctypes.c_void_p * max(len(self._outs), 1)
-        self._arenas: list[np.ndarray] = []
+        self._arenas: list[tuple[np.ndarray, ctypes.c_void_p]] = []
         self._arena_bytes = int(facts["arena_bytes"])
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on C-contiguous arrays (others are copied first); results are new arrays."""
-        ins = self._in_type()
-        held = []
-        for k, array in enumerate(arrays):
-            flags = array.flags
-            if not (flags.c_contiguous and flags.aligned):
-                array = np.array(array, order="C", copy=True)
-                held.append(array)
-            ins[k] = array.__array_interface__["data"][0] if array.size else None
-        outs = self._out_type()
-        results = []
-        for k, (shape, dtype) in enumerate(self._outs):
-            if k in self._aliases:
-                result = arrays[self._aliases[k]].reshape(shape)
-            else:
-                result = runtime.empty(shape, dtype)
-            results.append(result)
-            outs[k] = result.__array_interface__["data"][0]
-        self.run(ins, outs)
-        return results
-
-    def run(self, ins: Any, outs: Any) -> None:
-        """The native call on tables of pointers (ctypes arrays)."""
-        size = self._arena_bytes
-        if size:
-            try:
-                arena = self._arenas.pop()
-            except IndexError:
-                arena = runtime.empty((size + ALIGNMENT,), np.dtype(np.uint8))
-            start = _address(arena)
-            status = self._call(ins, outs, ctypes.c_void_p(-(-start // ALIGNMENT) * ALIGNMENT), self._table)
-            self._arenas.append(arena)
-        else:
-            status = self._call(ins, outs, None, self._table)
+        results = [make() for make in self._makers]
+        for k, arg in self._aliases.items():
+            results[k] = arrays[arg].reshape(self._outs[k][0])
+        status = 2
+        if _LAYOUT_KNOWN:
+            status = self._native(self._call_objects, self._in_type(*map(id, arrays)),
+                                  self._out_type(*map(id, results)))
+        if status == 2:
+            arrays = [a if a.flags.c_contiguous and a.flags.aligned else np.array(a, order="C", copy=True)
+                      for a in arrays]
+            status = self._native(self._call_pointers, self._in_type(*map(_address, arrays)),
+                                  self._out_type(*map(_address, results)))
         if status:
             self._raise()
+        return results
+
+    def _native(self, function: Any, ins: Any, outs: Any) -> int:
+        if not self._arena_bytes:
+            return function(ins, outs, None, self._table)
+        try:
+            arena, start = self._arenas.pop()
+        except IndexError:
+            arena = runtime.empty((self._arena_bytes + ALIGNMENT,), _BYTE)
+            start = ctypes.c_void_p(-(-_address(arena) // ALIGNMENT) * ALIGNMENT)
+        status = function(ins, outs, start, self._table)
+        self._arenas.append((arena, start))
+        return status
 
     def _raise(self) -> None:
         error = self._failure.pop() if self._failure else RuntimeError("a compiled program failed.")
@@ -191,6 +185,23 @@ class Executable:
                 "output_size_in_bytes": facts["output_bytes"],
                 "temp_size_in_bytes": facts["arena_bytes"], "alias_size_in_bytes": facts["alias_bytes"],
                 "generated_code_size_in_bytes": facts["code_bytes"]}
+
+
+_BYTE = np.dtype(np.uint8)
+
+
+def _layout_known() -> bool:
+    """Whether array objects hold data pointer and flags where native code looks for them."""
+    for array in (np.zeros(3), np.zeros((4, 4), np.int8).T, np.zeros((2, 6))[:, ::2]):
+        data = ctypes.c_void_p.from_address(id(array) + DATA_OFFSET).value
+        flags = ctypes.c_int.from_address(id(array) + FLAGS_OFFSET).value
+        good = array.flags.c_contiguous and array.flags.aligned
+        if data != array.ctypes.data or (flags & CONTIGUOUS_ALIGNED == CONTIGUOUS_ALIGNED) != good:
+            return False
+    return True
+
+
+_LAYOUT_KNOWN = ctypes.sizeof(ctypes.c_void_p) == 8 and _layout_known()
 
 
 def _address(array: np.ndarray | None) -> int:

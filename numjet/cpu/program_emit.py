@@ -3,7 +3,8 @@
     i32 main(ptr inputs, ptr outputs, ptr arena, ptr consts)
 
 The first two and the last are tables of pointers. It returns 0, or 1 when a callback into Python
-failed. Kernels with equal loops are written once. Called by `backend` after `buffers.plan`. What
+failed. `numjet_objects` does the same on tables of NumPy array objects: it reads their data pointers
+itself, and returns 2, having done nothing, when one is not contiguous and aligned. Kernels with equal loops are written once. Called by `backend` after `buffers.plan`. What
 would break it: a kernel generator that writes anything but one void function of pointers.
 """
 
@@ -29,6 +30,10 @@ from numjet.cpu.program import (
 )
 
 MAIN = "numjet_main"
+OBJECTS = "numjet_objects"
+# Fields of a NumPy array object (a stable layout since NumPy 1.0; `executable` tests it).
+DATA_OFFSET, FLAGS_OFFSET = 16, 64
+CONTIGUOUS_ALIGNED = 0x101
 PTR, I64, I32 = "ptr", "i64", "i32"
 
 
@@ -54,7 +59,27 @@ class Emitter:
         if self.failed is not None:
             b.block(self.failed)
             b.ret(b.const(1, I32))
+        self._objects(arguments)
         return self.module.text()
+
+    def _objects(self, arguments: Sequence[tuple[str, str]]) -> None:
+        """The entry that takes array objects."""
+        b = Builder(self.module, OBJECTS, arguments, I32)
+        tables = []
+        for table, vals in ((b.args[0], self.program.args), (b.args[1], self.program.outs)):
+            pointers = b.alloca(PTR, max(len(vals), 1))
+            if vals:
+                with b.loop(0, len(vals), carried=[b.const(CONTIGUOUS_ALIGNED, I32)]) as loop:
+                    at = b.mul(loop.index, 8)
+                    array = b.load(b.gep(table, at), PTR, 8)
+                    flags = b.load(b.gep(array, FLAGS_OFFSET), I32, 4)
+                    b.store(b.load(b.gep(array, DATA_OFFSET), PTR, 8), b.gep(pointers, at), 8)
+                    loop.yield_(b.and_(loop.values[0], flags))
+                with b.if_(b.icmp("ne", loop.results[0], CONTIGUOUS_ALIGNED)):
+                    b.ret(b.const(2, I32))
+                    b.block(b.new_label("unreached"))
+            tables.append(pointers)
+        b.ret(b.call(MAIN, I32, *tables, *b.args[2:]))
 
     def _bases(self) -> None:
         """Load the table entries that any step uses, at the entry of the function."""
