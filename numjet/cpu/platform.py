@@ -111,12 +111,14 @@ def pause_ir(triple: str) -> tuple[str, str]:
 
 
 def thread_ir(triple: str) -> str | None:
-    """LLVM IR of four functions over the system's threads, or None where there are none.
+    """LLVM IR of six functions over the system's threads, or None where there are none.
 
-    i32 @os_thread(ptr start, i64 id): run start(id) on a new detached thread with all signals
-    blocked; 0 when it worked. void @os_sleep(ptr word, i32 seen): sleep while the i32 at `word`
-    is `seen`; may return early. void @os_wake(ptr word, i32 count): wake that many sleepers.
-    void @os_yield(): let another thread have the core.
+    i32 @os_thread(ptr start, i64 id, ptr handle): run start(id) on a new detached thread with all
+    signals blocked, and leave its i64 handle; 0 when it worked. void @os_sleep(ptr word, i32 seen):
+    sleep while the i32 at `word` is `seen`; may return early. void @os_wake(ptr word, i32 count):
+    wake that many sleepers. void @os_yield(): let another thread have the core. i32 @os_core():
+    the core this thread runs on, or -1. void @os_keep_off(i32 core, ptr handles, i32 count): let
+    those threads run on any core this thread may use but `core`.
     """
     if LINUX:
         machine = triple.split("-")[0]
@@ -124,10 +126,10 @@ def thread_ir(triple: str) -> str | None:
         futex = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "powerpc64le": 221}.get(machine)
         if futex is None:
             return None
-        return _POSIX_THREADS.format(set_mask=2) + _FUTEX.format(number=futex)
+        return _POSIX_THREADS.format(set_mask=2) + _FUTEX.format(number=futex) + _AFFINITY
     if MACOS:
-        return _POSIX_THREADS.format(set_mask=3) + _ULOCK
-    return _WINDOWS_THREADS if WINDOWS else None
+        return _POSIX_THREADS.format(set_mask=3) + _ULOCK + _NO_AFFINITY
+    return _WINDOWS_THREADS + _NO_AFFINITY if WINDOWS else None
 
 
 def thread_symbols() -> dict[str, int]:
@@ -152,8 +154,7 @@ declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @sched_yield()
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
-define internal i32 @os_thread(ptr %start, i64 %id) {{
-  %thread = alloca i64
+define internal i32 @os_thread(ptr %start, i64 %id, ptr %thread) {{
   %all = alloca [128 x i8]
   %old = alloca [128 x i8]
   call void @llvm.memset.p0.i64(ptr %all, i8 -1, i64 128, i1 false)
@@ -192,6 +193,62 @@ define internal void @os_wake(ptr %word, i32 %count) {{
 }}
 """
 
+# Linux wakes a thread on the core it last ran on even when that is busy with the thread that wakes
+# it and another core is idle (it does not search for idle cores when a small machine is half
+# used), so worker and caller shared a core for milliseconds. On larger machines it does search.
+_AFFINITY = """
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @pthread_setaffinity_np(i64, i64, ptr)
+declare i1024 @llvm.ctpop.i1024(i1024)
+
+define internal i32 @os_core() {
+  %core = call i32 @sched_getcpu()
+  ret i32 %core
+}
+
+define internal void @os_keep_off(i32 %core, ptr %handles, i32 %count) {
+entry:
+  %mask = alloca i1024, align 64
+  %failed = call i32 @sched_getaffinity(i32 0, i64 128, ptr %mask)
+  %all = load i1024, ptr %mask
+  %shift = zext i32 %core to i1024
+  %bit = shl i1024 1, %shift
+  %others = xor i1024 %bit, -1
+  %rest = and i1024 %all, %others
+  store i1024 %rest, ptr %mask
+  %size = call i1024 @llvm.ctpop.i1024(i1024 %rest)
+  %some = icmp ne i1024 %size, 0
+  %small = icmp ult i1024 %size, 16
+  %fits = and i1 %some, %small
+  %known = icmp eq i32 %failed, 0
+  %go = and i1 %fits, %known
+  br i1 %go, label %test, label %out
+test:
+  %i = phi i32 [ 0, %entry ], [ %next, %set ]
+  %more = icmp slt i32 %i, %count
+  br i1 %more, label %set, label %out
+set:
+  %p = getelementptr i64, ptr %handles, i32 %i
+  %handle = load i64, ptr %p
+  %ignored = call i32 @pthread_setaffinity_np(i64 %handle, i64 128, ptr %mask)
+  %next = add i32 %i, 1
+  br label %test
+out:
+  ret void
+}
+"""
+
+_NO_AFFINITY = """
+define internal i32 @os_core() {
+  ret i32 -1
+}
+
+define internal void @os_keep_off(i32 %core, ptr %handles, i32 %count) {
+  ret void
+}
+"""
+
 # UL_COMPARE_AND_WAIT (1); ULF_WAKE_ALL (0x100): it wakes one or all, so all.
 _ULOCK = """
 declare i32 @__ulock_wait(i32, ptr, i64, i32)
@@ -216,7 +273,7 @@ declare i32 @SwitchToThread()
 declare i32 @WaitOnAddress(ptr, ptr, i64, i32)
 declare void @WakeByAddressAll(ptr)
 
-define internal i32 @os_thread(ptr %start, i64 %id) {
+define internal i32 @os_thread(ptr %start, i64 %id, ptr %thread) {
   %argument = inttoptr i64 %id to ptr
   %handle = call ptr @CreateThread(ptr null, i64 0, ptr %start, ptr %argument, i32 0, ptr null)
   %failed = icmp eq ptr %handle, null

@@ -1,0 +1,233 @@
+"""Addresses of BLAS routines for compiled programs: the symbols `nj_blas_sgemm`, `nj_blas_dgemv`, …
+
+For: linked programs (the linker asks when an object refers to such a symbol) and `lapack`. The
+routines have Fortran's interface: every argument a pointer, integers 32 bits, matrices column
+by column, a character argument the address of one character. They come from the OpenBLAS
+that SciPy brings, opened as a file (2-6 ms; importing scipy.linalg takes 140), else from the
+capsules of `scipy.linalg.cython_blas`. What would break it: a routine's job that waits for a
+lock held by its caller.
+
+OpenBLAS is made to run on our thread pool where it can be: its own workers spin for 100 ms
+after a call and take the cores from the kernels that follow.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import glob
+import importlib.machinery
+import importlib.util
+import os
+import threading
+from typing import Any
+
+from numjet.base import config
+from numjet.cpu import link, platform
+from numjet.cpu.runtime import threads
+
+# OpenBLAS's jobs of one call wait for one another, so each must have a thread at once. Where
+# the pool is busy (another caller, or a call from inside a parallel loop) they get new threads.
+_ADAPTER = """
+declare i32 @nj_pool_together(ptr, ptr, i64)
+
+%Job = type { ptr, ptr, i64, i32, i32 } ; dojob, data, element size, extra, threads at work
+%Slot = type { ptr, i64, i64 } ; a new thread's job, number and handle
+
+define internal void @run(ptr %job, i64 %i, i64 %end) {
+  %dojob = load ptr, ptr %job
+  %data_p = getelementptr %Job, ptr %job, i64 0, i32 1
+  %data = load ptr, ptr %data_p
+  %size_p = getelementptr %Job, ptr %job, i64 0, i32 2
+  %size = load i64, ptr %size_p
+  %extra_p = getelementptr %Job, ptr %job, i64 0, i32 3
+  %extra = load i32, ptr %extra_p
+  %number = trunc i64 %i to i32
+  %offset = mul i64 %i, %size
+  %item = getelementptr i8, ptr %data, i64 %offset
+  call void %dojob(i32 %number, ptr %item, i32 %extra)
+  ret void
+}
+
+define internal ptr @thread(ptr %slot) {
+  %job = load ptr, ptr %slot
+  %i_p = getelementptr %Slot, ptr %slot, i64 0, i32 1
+  %i = load i64, ptr %i_p
+  call void @run(ptr %job, i64 %i, i64 0)
+  %busy = getelementptr %Job, ptr %job, i64 0, i32 4
+  %before = atomicrmw sub ptr %busy, i32 1 seq_cst, align 4
+  ret ptr null
+}
+
+define void @adapter(i32 %sync, ptr %dojob, i32 %jobs, i64 %size, ptr %data, i32 %extra) {
+entry:
+  %job = alloca %Job, align 64
+  %count = zext i32 %jobs to i64
+  %slots = alloca %Slot, i64 %count
+  store ptr %dojob, ptr %job
+  %data_p = getelementptr %Job, ptr %job, i64 0, i32 1
+  store ptr %data, ptr %data_p
+  %size_p = getelementptr %Job, ptr %job, i64 0, i32 2
+  store i64 %size, ptr %size_p
+  %extra_p = getelementptr %Job, ptr %job, i64 0, i32 3
+  store i32 %extra, ptr %extra_p
+  %busy = getelementptr %Job, ptr %job, i64 0, i32 4
+  store i32 0, ptr %busy
+  %single = icmp ule i32 %jobs, 1
+  br i1 %single, label %last, label %pool
+pool:
+  %ran = call i32 @nj_pool_together(ptr @run, ptr %job, i64 %count)
+  %done = icmp ne i32 %ran, 0
+  br i1 %done, label %out, label %start
+start:
+  %i = phi i64 [ 1, %pool ], [ %next, %started ], [ %next, %inline ]
+  %slot = getelementptr %Slot, ptr %slots, i64 %i
+  store ptr %job, ptr %slot
+  %i_p = getelementptr %Slot, ptr %slot, i64 0, i32 1
+  store i64 %i, ptr %i_p
+  %one_more = atomicrmw add ptr %busy, i32 1 seq_cst, align 4
+  %argument = ptrtoint ptr %slot to i64
+  %handle = getelementptr %Slot, ptr %slots, i64 %i, i32 2
+  %failed = call i32 @os_thread(ptr @thread, i64 %argument, ptr %handle)
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  %good = icmp eq i32 %failed, 0
+  br i1 %good, label %started, label %inline
+inline: ; no thread to be had: in order is the best that is left
+  %none = call ptr @thread(ptr %slot)
+  br i1 %more, label %start, label %last
+started:
+  br i1 %more, label %start, label %last
+last:
+  call void @run(ptr %job, i64 0, i64 0)
+  br label %wait
+wait:
+  %rest = load atomic i32, ptr %busy seq_cst, align 4
+  %finished = icmp eq i32 %rest, 0
+  br i1 %finished, label %out, label %yield
+yield:
+  call void @os_yield()
+  br label %wait
+out:
+  ret void
+}
+"""
+
+_lock = threading.Lock()
+
+
+def bundled_library(package: str, stem: str) -> ctypes.CDLL | None:
+    """The OpenBLAS that came in the wheel of `package` ("scipy", "numpy"), opened; or None."""
+    spec = importlib.machinery.PathFinder.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    root = spec.submodule_search_locations[0]
+    for pattern in (f"{root}.libs/lib{stem}*", f"{root}/.dylibs/lib{stem}*"):
+        for path in sorted(glob.glob(pattern)):
+            try:
+                return ctypes.CDLL(path)
+            except OSError:  # another architecture's copy
+                continue
+    return None
+
+
+@functools.cache
+def _openblas() -> ctypes.CDLL | None:
+    library = bundled_library("scipy", "scipy_openblas")
+    names = "openblas_set_threads_callback_function", "scipy_openblas_set_num_threads"
+    if library is not None and not adopt(library, *names):
+        # One thread: our kernels must not wait for its spinning workers.
+        library.scipy_openblas_set_num_threads(1)
+    return library
+
+
+def adopt(library: ctypes.CDLL, set_callback: str, set_threads: str) -> bool:
+    """Make an OpenBLAS run its threads' jobs on our pool; False where it cannot.
+
+    set_callback, set_threads: the names under which the copy exports its two settings. It uses
+    at most as many threads as it did (OPENBLAS_NUM_THREADS) and as the pool has.
+    """
+    text = platform.thread_ir(link.target().triple)
+    if platform.symbol_address(set_callback, library) is None or text is None:
+        return False
+    most = getattr(library, set_threads.replace("_set_", "_get_"))()
+
+    def limit(_value: int) -> None:
+        getattr(library, set_threads)(min(most, threads.num_threads()))
+
+    adapter = link.load([link.compile_module(text + _ADAPTER)], ["adapter"])
+    adapter.leak()
+    getattr(library, set_callback)(ctypes.c_void_p(adapter.address("adapter")))
+    limit(0)
+    config.num_threads.on_change(limit)
+    return True
+
+
+@functools.cache
+def adopt_numpy() -> bool:
+    """Let NumPy's own OpenBLAS use our pool too; False where it has none or another one.
+
+    Its workers would otherwise spin on the cores our kernels need: on two cores a product of
+    256x256 right after a kernel took 15 ms instead of 0.2, and a kernel after a product 0.5 ms
+    instead of 0.009.
+    """
+    library = bundled_library("numpy", "scipy_openblas64_")
+    return library is not None and adopt(
+        library,
+        "scipy_openblas_set_threads_callback_function64_",
+        "scipy_openblas_set_num_threads64_",
+    )
+
+
+@functools.cache
+def cython_capsules(module: str) -> dict[str, Any]:
+    """The C functions of `scipy.linalg.<module>`, loaded without the rest of scipy.linalg."""
+    spec = importlib.machinery.PathFinder.find_spec("scipy")
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError("numjet takes BLAS and LAPACK from SciPy; install it: pip install scipy")
+    folder = os.path.join(spec.submodule_search_locations[0], "linalg")
+    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+        path = os.path.join(folder, module + suffix)
+        if os.path.exists(path):
+            found = importlib.util.spec_from_file_location(f"scipy.linalg.{module}", path)
+            if found is None or found.loader is None:
+                break
+            loaded = importlib.util.module_from_spec(found)
+            found.loader.exec_module(loaded)
+            return loaded.__pyx_capi__
+    raise ImportError(f"scipy.linalg.{module} is not where it was expected, in {folder}")
+
+
+def capsule_address(capsule: Any) -> int:
+    """The pointer in a PyCapsule, whatever its name."""
+    api = ctypes.pythonapi
+    name = api.PyCapsule_GetName
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer = api.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return pointer(capsule, name(capsule))
+
+
+def routine(name: str, module: str) -> int:
+    """Address of Fortran routine `name`; module: the Cython module that has it otherwise."""
+    with _lock:
+        library = _openblas()
+        if library is not None:
+            for symbol in (f"scipy_{name}_", f"{name}_"):
+                found = platform.symbol_address(symbol, library)
+                if found is not None:
+                    return found
+        try:
+            return capsule_address(cython_capsules(module)[name])
+        except KeyError:
+            raise NotImplementedError(
+                f"{name}: SciPy's {module} has no such routine; use another one or Host()"
+            ) from None
+
+
+def address(name: str) -> int:
+    """Address of BLAS routine `name` ("sgemm", "zgemm", "dgemv", …) with 32-bit integers."""
+    return routine(name, "cython_blas")
+
+
+link.provide("nj_blas_", lambda symbol: address(symbol.removeprefix("nj_blas_")))
