@@ -299,10 +299,11 @@ def error_function():
         x = 3 * (1 + t) / (1 - t)
         return mp.exp(x * x) * mp.erfc(x) * (x + 3)
 
-    made |= series(
-        "erfc", scaled, (mpf("0.45") - 3) / (mpf("0.45") + 3), mpf(25) / 31, {"f64": 22},
-        lambda t: 1 / scaled(t), precisions=("f64",), density=12,
-    )  # fmt: skip
+    for precision, terms, end in (("f32", 10, mpf("10.3")), ("f64", 22, mpf(28))):
+        made |= series(
+            "erfc", scaled, (mpf("0.45") - 3) / (mpf("0.45") + 3), (end - 3) / (end + 3),
+            {precision: terms}, lambda t: 1 / scaled(t), precisions=(precision,), density=12,
+        )  # fmt: skip
     return made
 
 

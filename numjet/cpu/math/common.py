@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -31,7 +32,9 @@ class Format:
     largest: float
 
 
-F32 = Format("float", "i32", "F32", 23, 127, 12582912.0, 0x4B400000, 2.0**-126, 3.4028234663852886e38)
+F32 = Format(
+    "float", "i32", "F32", 23, 127, 12582912.0, 0x4B400000, 2.0**-126, 3.4028234663852886e38
+)
 F64 = Format(
     "double", "i64", "F64", 52, 1023, 6755399441055744.0, 0x4338000000000000, 2.0**-1022,
     1.7976931348623157e308,
@@ -137,31 +140,49 @@ def nearest(b: Builder, x: Value, factor: float, fmt: Format) -> tuple[Value, Va
     return b.sub(shifted, fmt.magic), shifted
 
 
+def avx512_name(b: Builder, x: Value, operation: str) -> str | None:
+    """The AVX-512 intrinsic "operation.p?.width" for x's type, where target and width have it."""
+    info = TYPES[x.type]
+    width = info.lanes * info.bits
+    if (width == 512 and b.module.has("avx512f")) or (
+        width in (128, 256) and b.module.has("avx512vl")
+    ):
+        kind = "s" if info.bits == 32 else "d"
+        return f"llvm.x86.avx512.mask.{operation}.p{kind}.{width}"
+    return None
+
+
+def avx512(b: Builder, name: str, x: Value, *operands: Value) -> Value:
+    """Call a masked AVX-512 intrinsic with all lanes on: (x, operands…, passthrough, mask)."""
+    info = TYPES[x.type]
+    mask = b.const(-1, "i16" if info.lanes == 16 else "i8")
+    # 4: round as the current mode says; that argument exists in the 512-bit form only.
+    mode = (b.const(4, "i32"),) if info.lanes * info.bits == 512 else ()
+    return b.intrinsic(name, x, *operands, x, mask, *mode, overload=())
+
+
+def halves(b: Builder, function: Callable[..., Value], *xs: Value) -> Value | None:
+    """`function` of both halves, joined, where vectors are wider than AVX-512's registers."""
+    info = TYPES[xs[0].type]
+    if info.lanes * info.bits <= 512 or info.lanes % 2 or not b.module.has("avx512f"):
+        return None
+    half = info.lanes // 2
+    return b.concat([function(*(b.slice(x, at, half) for x in xs)) for at in (0, half)])
+
+
 def scale(b: Builder, x: Value, n: Value, shifted: Value, less: int = 0) -> Value:
     """x·2^(n-less), rounded once; n and `shifted` come from `nearest`.
 
     Two factors where the target cannot scale, so that subnormal results are right.
     """
+    joined = halves(b, lambda *parts: scale(b, *parts, less), x, n, shifted)
+    if joined is not None:
+        return joined
+    name = avx512_name(b, x, "scalef")
+    if name:
+        return avx512(b, name, x, b.sub(n, float(less)) if less else n)
     fmt = format_of(x)
-    info = TYPES[x.type]
-    width = info.lanes * info.bits
-    if width > 512 and info.lanes % 2 == 0 and b.module.has("avx512f"):
-        half = info.lanes // 2
-        return b.concat(
-            [scale(b, *(b.slice(v, at, half) for v in (x, n, shifted)), less) for at in (0, half)]
-        )
-    if (width == 512 and b.module.has("avx512f")) or (
-        width in (128, 256) and b.module.has("avx512vl")
-    ):
-        if less:
-            n = b.sub(n, float(less))
-        name = f"llvm.x86.avx512.mask.scalef.p{'s' if fmt is F32 else 'd'}.{width}"
-        mask = "i16" if info.lanes == 16 else "i8"
-        # 4: round as the current mode says; the argument exists in the 512-bit form only.
-        extra = (b.const(4, "i32"),) if width == 512 else ()
-        return b.intrinsic(name, x, n, x, b.const(-1, mask), *extra, overload=())
-    k = bits(b, shifted)
-    whole = b.sub(k, fmt.magic_bits + less)
+    whole = b.sub(bits(b, shifted), fmt.magic_bits + less)
     first = b.ashr(whole, 1)
     second = b.sub(whole, first)
     for power in (first, second):

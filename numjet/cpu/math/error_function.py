@@ -17,6 +17,8 @@ from numjet.cpu.math.logarithm import log
 
 # erf rounds to 1 beyond.
 _ERF_END = {"float": 4.0, "double": 6.0}
+# erfc rounds to 0 beyond.
+_ERFC_END = {"float": 10.2, "double": 28.0}
 
 
 def erf(b: Builder, x: Value) -> Value:
@@ -27,23 +29,21 @@ def erf(b: Builder, x: Value) -> Value:
     small = b.fma(a, horner(b, z, table("ERF", fmt)), a)
     c = at_most(b, a, _ERF_END[fmt.element])
     fall = b.mul(c, horner(b, c, table("ERF_LOG", fmt)))
-    large = b.sub(1.0, exp(b, b.neg(fall), clamp=False))
+    large = b.sub(1.0, exp(b, b.neg(fall), below=False, above=False))
     return copysign(b, b.select(b.fcmp("olt", a, 1.0), small, large), x)
 
 
 def erfc(b: Builder, x: Value) -> Value:
-    """1 - erf(x) with relative accuracy: exp(-a²)·G(t)/(a+3) above 1/2. float32 via double."""
-    if format_of(x) is F32:
-        return b.fptrunc(erfc(b, b.fpext(x, "double")), "float")
+    """1 - erf(x) with relative accuracy: exp(-a²)·G(t)/(a+3) above 1/2."""
     fmt = format_of(x)
-    a = at_most(b, b.abs(x), 28.0)
+    a = at_most(b, b.abs(x), _ERFC_END[fmt.element])
     square = b.mul(a, a)
     near = b.sub(1.0, b.fma(x, horner(b, square, table("ERF", fmt)), x))
     lost = b.fma(a, a, b.neg(square))
     inverse = b.div(1.0, b.add(a, 3.0))
     t = b.fma(inverse, -6.0, 1.0)
     g = b.mul(inverse, horner(b, t, table("ERFC", fmt)))
-    far = exp(b, b.neg(square), times=b.fma(g, b.neg(lost), g))
+    far = exp(b, b.neg(square), above=False, times=b.fma(g, b.neg(lost), g))
     far = b.select(b.fcmp("olt", x, 0.0), b.sub(2.0, far), far)
     return b.select(b.fcmp("olt", a, 0.5), near, far)
 

@@ -36,13 +36,20 @@ def reduced(b: Builder, x: Value) -> tuple[Value, Value, Value]:
 
 
 def exp(
-    b: Builder, x: Value, less: int = 0, clamp: bool = True, times: Value | None = None
+    b: Builder,
+    x: Value,
+    less: int = 0,
+    below: bool = True,
+    above: bool = True,
+    times: Value | None = None,
 ) -> Value:
-    """e^x / 2^less · times. Without `clamp` x must lie in the format's range already."""
+    """e^x / 2^less · times. `below`, `above`: whether x may leave the format's range there."""
     fmt = format_of(x)
-    if clamp:
-        lowest, highest = _EXP_RANGE[fmt.element]
-        x = at_least(b, at_most(b, x, highest + less), lowest)
+    lowest, highest = _EXP_RANGE[fmt.element]
+    if above:
+        x = at_most(b, x, highest + less)
+    if below:
+        x = at_least(b, x, lowest)
     r, n, shifted = reduced(b, x)
     q = horner(b, r, table("EXP", fmt))
     p = b.add(b.fma(b.mul(r, r), q, r), 1.0)
@@ -84,7 +91,7 @@ def expm1(b: Builder, x: Value) -> Value:
 
 def logistic(b: Builder, x: Value) -> Value:
     """1 / (1 + e^-x)."""
-    z = exp(b, b.neg(b.abs(x)))
+    z = exp(b, b.neg(b.abs(x)), above=False)
     top = b.select(b.fcmp("olt", x, 0.0), z, 1.0)
     # top/(d + d_low), with one step of correction for both roundings.
     d = b.add(z, 1.0)

@@ -26,14 +26,14 @@ def sinh(b: Builder, x: Value) -> Value:
     a = b.abs(x)
     z = b.mul(x, x)
     small = b.fma(b.mul(a, z), horner(b, z, table("SINH", fmt)), a)
-    half = exp(b, a, less=1)
+    half = exp(b, a, less=1, below=False)
     large = b.sub(half, b.div(0.25, half))
     return copysign(b, b.select(b.fcmp("olt", a, 1.0), small, large), x)
 
 
 def cosh(b: Builder, x: Value) -> Value:
     """The hyperbolic cosine."""
-    half = exp(b, b.abs(x), less=1)
+    half = exp(b, b.abs(x), less=1, below=False)
     return b.add(half, b.div(0.25, half))
 
 
@@ -44,7 +44,7 @@ def tanh(b: Builder, x: Value) -> Value:
     near = b.fcmp("olt", a, 0.55)
     z = b.mul(a, a)
     # Beyond 20 the result is 1 in both formats.
-    large = b.add(exp(b, at_most(b, b.add(a, a), 44.0)), 1.0)
+    large = b.add(exp(b, at_most(b, b.add(a, a), 44.0), below=False, above=False), 1.0)
     top = b.mul(b.mul(a, z), horner(b, z, table("TANH_P", fmt)))
     top = b.select(near, top, -2.0)
     bottom = b.select(near, horner(b, z, table("TANH_Q", fmt)), large)

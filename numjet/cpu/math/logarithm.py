@@ -7,16 +7,19 @@ and Ng's). The scale and base are applied to the sum's parts, smallest first.
 
 from __future__ import annotations
 
-from numjet.cpu.builder import Builder, Value, like
+from numjet.cpu.builder import Builder, Value
 from numjet.cpu.math.common import (
     F32,
     INFINITY,
     NAN,
     Format,
+    avx512,
+    avx512_name,
     bits,
     copysign,
     format_of,
     from_bits,
+    halves,
     horner,
     parts,
     table,
@@ -27,22 +30,31 @@ _ROOT_HALF_BITS = {"float": 0x3F3504F3, "double": 0x3FE6A09E667F3BCC}
 _LIFT = {"float": 25, "double": 54}
 
 
-def decompose(b: Builder, x: Value, subnormal: bool = True) -> tuple[Value, Value, Value]:
-    """x > 0 finite as 2^e·m, m in [√½, √2): (e as a float, m, e·2^mantissa as an integer)."""
+def decompose(b: Builder, x: Value, subnormal: bool = True) -> tuple[Value, Value, bool]:
+    """x > 0 as 2^e·m with m in [√½, √2): (e as a float, m, whether special values are done).
+
+    Where the last is true, e is ±inf for x = inf and 0, and m is NaN for x < 0 and NaN. Else x
+    must be finite, and normal unless `subnormal`.
+    """
+    exponent_of, mantissa_of = avx512_name(b, x, "getexp"), avx512_name(b, x, "getmant")
+    if exponent_of and mantissa_of:
+        e = avx512(b, exponent_of, x)
+        # 0b1100: in [1, 2), with the sign of zeros dropped, and NaN for x < 0.
+        m = avx512(b, mantissa_of, x, b.const(0b1100, "i32"))
+        above = b.fcmp("oge", m, 2.0**0.5)
+        return b.select(above, b.add(e, 1.0), e), b.select(above, b.mul(m, 0.5), m), True
     fmt = format_of(x)
-    magic = fmt.magic
+    magic: Value | float = fmt.magic
     if subnormal:
         tiny = b.fcmp("olt", x, fmt.smallest_normal)
         lift = _LIFT[fmt.element]
         x = b.select(tiny, b.mul(x, 2.0**lift), x)
-        magic = b.select(
-            tiny, b.const(fmt.magic + lift, x.type), b.const(fmt.magic, x.type)
-        )  # fmt: skip
-    above = b.sub(bits(b, x), _ROOT_HALF_BITS[fmt.element])
-    shifted = b.and_(above, -1 << fmt.mantissa)
-    m = from_bits(b, b.sub(bits(b, x), shifted))
+        magic = b.select(tiny, b.const(fmt.magic + lift, x.type), fmt.magic)
+    i = bits(b, x)
+    above = b.sub(i, _ROOT_HALF_BITS[fmt.element])
+    m = from_bits(b, b.sub(i, b.and_(above, -1 << fmt.mantissa)))
     e = b.sub(from_bits(b, b.add(b.ashr(above, fmt.mantissa), fmt.magic_bits)), magic)
-    return e, m, shifted
+    return e, m, False
 
 
 def tail(b: Builder, f: Value, fmt: Format) -> Value:
@@ -67,30 +79,36 @@ def special(b: Builder, x: Value, result: Value) -> Value:
 
 def log(b: Builder, x: Value) -> Value:
     """The natural logarithm."""
+    joined = halves(b, lambda part: log(b, part), x)
+    if joined is not None:
+        return joined
     fmt = format_of(x)
-    e, m, _ = decompose(b, x)
+    e, m, done = decompose(b, x)
     f = b.sub(m, 1.0)
-    high, low = _ln2(fmt)
+    # Positive parts, here and below: an infinite e must not meet its negative.
+    high, low = parts("ln2", fmt, positive=True)
     y = b.fma(e, low, tail(b, f, fmt))
-    return special(b, x, b.fma(e, high, b.add(f, y)))
-
-
-def _ln2(fmt: Format) -> tuple[float, float]:
-    return parts("ln2", fmt)
+    result = b.fma(e, high, b.add(f, y))
+    return result if done else special(b, x, result)
 
 
 def _other_base(b: Builder, x: Value, one: str, two: str | None) -> Value:
     """log(x)·k, with k = `one` and log_base(2) = `two` (None: 1)."""
+    joined = halves(b, lambda part: _other_base(b, part, one, two), x)
+    if joined is not None:
+        return joined
     fmt = format_of(x)
-    e, m, _ = decompose(b, x)
+    e, m, done = decompose(b, x)
     f = b.sub(m, 1.0)
     high, low = parts(one, fmt)
     y = b.fma(f, low, b.mul(tail(b, f, fmt), high))
     if two is None:
-        return special(b, x, b.add(e, b.fma(f, high, y)))
-    two_high, two_low = parts(two, fmt)
-    y = b.fma(e, two_low, y)
-    return special(b, x, b.fma(e, two_high, b.fma(f, high, y)))
+        result = b.add(e, b.fma(f, high, y))
+    else:
+        two_high, two_low = parts(two, fmt, positive=True)
+        y = b.fma(e, two_low, y)
+        result = b.fma(e, two_high, b.fma(f, high, y))
+    return result if done else special(b, x, result)
 
 
 def log2(b: Builder, x: Value) -> Value:
@@ -105,26 +123,30 @@ def log10(b: Builder, x: Value) -> Value:
 
 def log1p(b: Builder, x: Value) -> Value:
     """log(1 + x), accurate near 0."""
+    joined = halves(b, lambda part: log1p(b, part), x)
+    if joined is not None:
+        return joined
     fmt = format_of(x)
     u = b.add(x, 1.0)
     # 1 + x = u + c exactly (Knuth's two-sum).
     back = b.sub(u, 1.0)
     c = b.add(b.sub(1.0, b.sub(u, back)), b.sub(x, back))
-    e, m, shifted = decompose(b, u, subnormal=False)
-    one = b.const(1.0, like(x.type, fmt.element))
+    e, m, _ = decompose(b, u, subnormal=False)
     f = b.sub(m, 1.0)
     # c·2^-e joins f; what f cannot hold is added at the end. For large x c does not count, and
     # 2^-e might not be a number.
-    c = b.mul(c, from_bits(b, b.sub(bits(b, one), shifted)))
+    scalef = avx512_name(b, x, "scalef")
+    if scalef:
+        c = avx512(b, scalef, c, b.neg(e))
+    else:
+        above = b.sub(bits(b, u), _ROOT_HALF_BITS[fmt.element])
+        one = fmt.bias << fmt.mantissa
+        c = b.mul(c, from_bits(b, b.sub(one, b.and_(above, -1 << fmt.mantissa))))
     c = b.select(b.fcmp("olt", x, 2.0**100), c, 0.0)
     total = b.add(f, c)
     lost = b.sub(c, b.sub(total, f))
-    high, low = _ln2(fmt)
+    high, low = parts("ln2", fmt, positive=True)
     y = b.fma(e, low, b.add(lost, tail(b, total, fmt)))
     result = b.fma(e, high, b.add(total, y))
-    return copysign_or_special(b, x, u, result)
-
-
-def copysign_or_special(b: Builder, x: Value, u: Value, result: Value) -> Value:
-    """log1p's special values: u = 1 + x decides, and ±0 keeps its sign."""
+    # ±0 keeps its sign; 1 + x decides about everything else.
     return special(b, u, copysign(b, result, x))

@@ -52,7 +52,8 @@ def cbrt(b: Builder, x: Value) -> Value:
     i = bits(b, a)
     start = _CBRT_START[fmt.element]
     if fmt is F32:
-        guess = b.sub(start, b.udiv(i, 3))
+        third = b.fptosi(b.mul(b.sitofp(i, "float"), 1 / 3), "i32", saturate=False)
+        guess = b.sub(start, third)
     else:
         # A third of the upper word: 0x55555556 = ⌈2^32/3⌉.
         third = b.lshr(b.mul(b.lshr(i, 32), 0x55555556), 32)
