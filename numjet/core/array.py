@@ -172,7 +172,7 @@ class ArrayImpl(Array):
 
     def __repr__(self) -> str:
         if type(self.aval.dtype) is dtypes.KeyDType:
-            words = self._value.view(np.uint32).reshape(self.aval.shape + (2,))
+            words = np.ascontiguousarray(self._value).view(np.uint32).reshape(self.aval.shape + (2,))
             return f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n{words}"
         weak = ", weak_type=True" if self.aval.weak_type else ""
         prefix = "Array("
