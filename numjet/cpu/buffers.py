@@ -83,17 +83,41 @@ def _share(program: Program, life: _Life) -> None:
             if target is None or source is None or target.nbytes != source.nbytes:
                 continue
             target, source = target.owner(), source.owner()
-            if target is source or source in taken or source.kind != "arena":
+            if target is source or source in taken:
                 continue
             if first.get(target) != time or last.get(source) != time:
                 continue
-            if target.kind == "arena":
+            if source.kind == "input":
+                if _donate(program, source, target):
+                    last[source] = last[target]
+                    taken.add(source)
+            elif source.kind != "arena":
+                continue
+            elif target.kind == "arena":
                 target.donor = source
                 last[source] = last[target]
                 taken.add(source)
             elif target.kind == "output" and isinstance(step, CopyStep):
                 source.donor = target
                 taken.add(source)
+
+
+    for source in [v.place.slot for v in program.args]:
+        for target in [v.place.slot for v in program.outs]:
+            if last.get(source, 0) < first.get(target, 0) and _donate(program, source, target):
+                break
+
+
+def _donate(program: Program, source: Slot, target: Slot) -> bool:
+    """Let a result lie in the memory of a donated argument, if dtype and size agree."""
+    if target.kind != "output" or target.donor is not None or source.index not in program.donated:
+        return False
+    arg, out = program.args[source.index], program.outs[target.index]
+    if arg.dtype != out.dtype or arg.nbytes != out.nbytes or source.index in program.aliases.values():
+        return False
+    target.donor = source
+    program.aliases[target.index] = source.index
+    return True
 
 
 class _Arena:

@@ -110,8 +110,8 @@ class Executable:
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on C-contiguous arrays (others are copied first); results are new arrays."""
         results = [make() for make in self._makers]
-        for k, arg in self._aliases.items():
-            results[k] = arrays[arg].reshape(self._outs[k][0])
+        if self._aliases:
+            arrays = self._donated(arrays, results)
         status = 2
         if _LAYOUT_KNOWN:
             status = self._native(self._call_objects, self._in_type(*map(id, arrays)),
@@ -124,6 +124,16 @@ class Executable:
         if status:
             self._raise()
         return results
+
+    def _donated(self, arrays: Sequence[np.ndarray], results: list[np.ndarray]) -> list[np.ndarray]:
+        """Put results into the memory of donated arguments (of copies where that is not ours to write)."""
+        arrays = list(arrays)
+        for k, arg in self._aliases.items():
+            flags = arrays[arg].flags
+            if not (flags.writeable and flags.c_contiguous and flags.aligned):
+                arrays[arg] = np.array(arrays[arg], order="C", copy=True)
+            results[k] = arrays[arg].reshape(self._outs[k][0])
+        return arrays
 
     def _native(self, function: Any, ins: Any, outs: Any) -> int:
         if not self._arena_bytes:

@@ -103,6 +103,7 @@ class _Fusion:
         self.computed: set[tuple[int, int]] = set()
 
     def run(self) -> list[Step]:
+        self.expand()
         self.find_wanted()
         for node in self.graph.nodes:
             self.place(node)
@@ -115,6 +116,14 @@ class _Fusion:
             elif any(m.live for m in group.members):
                 steps.extend(self.lower(group))
         return steps
+
+    def expand(self) -> None:
+        """Replace nodes that are better run as loops by nodes that are loops."""
+        nodes: list[Node] = []
+        for node in self.graph.nodes:
+            found = special.expand(node) if type(node.rule) is low.Kernel else None
+            nodes.extend([node] if found is None else found)
+        self.graph.nodes = nodes
 
     # ---- 1: what must be in memory
 
@@ -146,8 +155,20 @@ class _Fusion:
     def place_step(self, node: Node) -> None:
         """A node that is a step of its own: region, special kernel or host call."""
         build = self.build
-        for val in node.ins:
-            self.want(val)
+        for k, val in enumerate(node.ins):
+            self.wanted.add(id(val))
+            if id(val) in self.inline:
+                # It was thought to be only read by loops: a kernel of its own moves the elements.
+                mover = self.inline[id(val)]
+                twin = Val.of(val.aval) if val.aval is not None else Val(val.shape, val.dtype)
+                copy = Node(mover.primitive, mover.params, mover.ins, [twin], mover.rule, mover.effects,
+                            mover.source)
+                twin.node = copy
+                node.ins = [*node.ins[:k], twin, *node.ins[k + 1:]]
+                self.wanted.add(id(twin))
+                self.accesses[id(copy)] = self.accesses[id(mover)]
+                self.costs[id(twin)] = self.costs[id(val)]
+                self.join(copy, twin.shape, None, self.accesses[id(copy)])
         group = Group(len(self.groups), ())
         if type(node.rule) is low.Region:
             group.make = lambda: build.region(node)
@@ -158,22 +179,18 @@ class _Fusion:
             self.level[id(out)] = group.number
             self.costs[id(out)] = 1
 
-    def want(self, val: Val) -> None:
-        """`val` is read as memory: a node that only moves elements must then be a kernel."""
-        self.wanted.add(id(val))
-
     def add(self, group: Group) -> None:
         self.groups.append(group)
 
     def place_pointwise(self, node: Node) -> bool:
         out = node.outs[0]
-        if any(not native(v.dtype) for v in (*node.ins, *node.outs)):
-            return False
-        if is_reshape(node) and node.ins[0].literal is None and id(node.ins[0]) in self.wanted | self.in_memory():
+        if is_reshape(node) and self.in_memory(node.ins[0]):
             out.base = node.ins[0]
             self.level[id(out)] = self.level_of(node.ins[0])
             self.costs[id(out)] = 1
             return True
+        if any(not native(v.dtype) for v in (*node.ins, *node.outs)):
+            return False
         if out.size == 0:
             self.level[id(out)] = -1
             self.costs[id(out)] = 1
@@ -198,8 +215,11 @@ class _Fusion:
         self.join(node, out.shape, None, found)
         return True
 
-    def in_memory(self) -> set[int]:
-        return _NOTHING
+    def in_memory(self, val: Val) -> bool:
+        """Whether `val` will lie in memory: an argument, a step's result, or wanted."""
+        if val.literal is not None:
+            return False
+        return id(val) in self.wanted or (id(val) not in self.member and id(val) not in self.inline)
 
     def access_of(self, node: Node) -> Access | None:
         try:
@@ -438,13 +458,24 @@ _NOTHING: set[int] = set()
 
 def native(dtype: Any) -> bool:
     """Whether the loop IR holds values of this dtype."""
-    return dtype.kind in "fiubc" and dtype.itemsize <= 16 and dtype.name not in _FOREIGN or dtype.name == "bfloat16"
+    found = _native.get(dtype)
+    if found is None:
+        found = _native[dtype] = dtype.kind in "fiubc" and dtype.name not in _FOREIGN or dtype.name == "bfloat16"
+    return found
 
 
+_native: dict[Any, bool] = {}
 _FOREIGN = frozenset(["longdouble", "float128", "clongdouble", "complex256"])
 
 
 def is_reshape(node: Node) -> bool:
     """Whether the node's result has the bytes of its operand in the same order."""
-    return node.primitive.name in ("reshape", "squeeze", "expand_dims") and len(node.ins) == 1 \
-        and node.params.get("dimensions") is None or node.primitive.name == "squeeze"
+    name = node.primitive.name
+    if len(node.ins) != 1 or node.ins[0].size != node.outs[0].size or node.ins[0].dtype != node.outs[0].dtype:
+        return False
+    if name == "reshape":
+        return node.params.get("dimensions") is None
+    if name == "transpose":
+        order = [a for a in node.params["permutation"] if node.ins[0].shape[a] != 1]
+        return order == sorted(order)
+    return name in ("squeeze", "expand_dims", "broadcast_in_dim")

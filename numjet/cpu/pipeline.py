@@ -31,8 +31,7 @@ class Build:
 
     def __init__(self, closed: ClosedJaxpr, donate: Sequence[int] = ()) -> None:
         self.closed = closed
-        self.donate = tuple(donate)
-        self.program = Program()
+        self.program = Program(donated=frozenset(donate))
         self.emitter: Emitter | None = None
         self.llvm = ""
         self.kernel_count = 0

@@ -233,7 +233,8 @@ class Program:
     hosts: dict[int, Any] = field(default_factory=dict)  # const index -> Host call description
     arena_bytes: int = 0
     naive_bytes: int = 0
-    aliases: dict[int, int] = field(default_factory=dict)  # output -> donated input
+    donated: frozenset[int] = frozenset()  # arguments whose memory may be overwritten
+    aliases: dict[int, int] = field(default_factory=dict)  # output -> the donated argument it lies in
 
     def walk(self) -> Iterator[Step]:
         """Every step, those in blocks too, in order."""

@@ -1,11 +1,21 @@
-"""Steps of nodes that are not loops: special kernels of `numjet.cpu.kernels`, else calls to Python."""
+"""Nodes that are not loops as they stand: special kernels, products as loops, calls to Python."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from numjet.core import lowering as low
+from numjet.cpu import products
 from numjet.cpu.graph import Node
 from numjet.cpu.program import Step
+
+
+def expand(node: Node) -> list[Node] | None:
+    """Nodes with loop rules that compute the same, or None to run `node` as it is."""
+    if type(node.rule) is low.Kernel and node.rule.name == "dot_general" and node.outs[0].size \
+            and all(v.size for v in node.ins):
+        return products.expand(node)
+    return None
 
 
 def steps(build: Any, node: Node) -> list[Step]:
