@@ -328,6 +328,9 @@ class _Emitter(ExprWriter):
             self.vars[s.var] = (None, 0)
             self.block(s.body)
             return
+        if s.kind == "tile" and self.vec is not None:
+            self._tile(s, carried)
+            return
         self.scopes.kill(changed)
         self.hoist(s.body, set(changed) | defined(s.body))
         unroll = s.unroll if isinstance(start, int) and isinstance(stop, int) else 1
@@ -347,6 +350,26 @@ class _Emitter(ExprWriter):
                 self.vars[s.var] = (None, k)
                 self.block(s.body)
         self.scopes.kill(changed)
+
+    def _tile(self, s: For, carried: list[Local]) -> None:
+        """A loop that reads what is contiguous along it in blocks, transposed in registers."""
+        assert isinstance(s.extent, int)
+        self.vars[s.var] = (None, 0)
+        self.scopes.push()
+        self.tile_loads(s)
+        if s.unroll > 1:
+            for k in range(s.extent):
+                self.vars[s.var] = (None, k)
+                self.block(s.body)
+        else:
+            with self.b.loop(0, s.extent, 1, [self.locals[x] for x in carried]) as loop:
+                self.locals.update(zip(carried, loop.values, strict=True))
+                self.vars[s.var] = (loop.index, 0)
+                self.block(s.body)
+                loop.yield_(*[self.locals[x] for x in carried])
+            self.locals.update(zip(carried, loop.results, strict=True))
+        self.scopes.pop()
+        self.scopes.kill([s.var, *carried, *stored(s.body)])
 
     def _copies(self, s: For, index: Value, unroll: int) -> None:
         self.scopes.push()
@@ -453,6 +476,7 @@ class _Emitter(ExprWriter):
         if static and stop - start <= lanes * unroll:
             if masked:
                 self.mask = b.lanes([k < stop - start for k in range(lanes)], "i1")
+                self.active = stop - start
             for u in range(unroll):
                 self._one(s, None, start + u * lanes, partial[u])
             self.mask = None
@@ -490,7 +514,8 @@ class _Emitter(ExprWriter):
         b, lanes = self.b, self.lanes
         left = b.sub(b.value(stop, "i64"), index)
         # In 32 bits: more than the lanes is all of them.
-        left = b.trunc(b.min(left, lanes), "i32")
+        self.active = b.min(left, lanes)
+        left = b.trunc(self.active, "i32")
         return b.icmp("slt", b.iota("i32", lanes), b.splat(left, lanes))
 
     def _one(self, s: For, index: Value | None, offset: int, partial: dict[Local, Value]) -> None:

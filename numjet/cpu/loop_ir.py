@@ -197,7 +197,9 @@ class For:
     """Run `body` for var = 0 .. extent-1, in order.
 
     `extent` is at least 1; an Index is evaluated at entry, and at most var.extent.
-    `kind` "serial" or "vector" (lane-wise in steps of `lanes`; 0 lets the emitter choose);
+    `kind` "serial", "vector" (lane-wise in steps of `lanes`; 0 lets the emitter choose) or "tile"
+    (in a vector loop of as many lanes or more: what is contiguous along this one is read in
+    blocks and transposed in registers; unrolled whole if `unroll` > 1);
     `unroll` copies of the body a round; `grain` > 0: iterations are independent and may run
     on several threads, at least `grain` of them together.
     """

@@ -91,7 +91,7 @@ class _Verifier:
                 self.extents[s.var] = extent
             else:
                 self.need(extent == s.var.extent, f"loop {s.var}: extent {extent} is not its own")
-            self.need(s.kind in ("serial", "vector"), f"loop {s.var}: kind {s.kind!r}")
+            self.need(s.kind in ("serial", "vector", "tile"), f"loop {s.var}: kind {s.kind!r}")
             self.need(s.var not in vars, f"loop variable {s.var} is already in use")
             self.block(s.body, vars | {s.var}, locals, buffers)
         elif isinstance(s, Alloc):

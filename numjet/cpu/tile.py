@@ -1,13 +1,149 @@
-"""Reorder loops for the memory hierarchy.
+"""Walk transposed operands in tiles: reorder nests whose reads cross the grain of memory.
 
-Needs a verified kernel without annotations. Keeps: results, but for the order of Updates.
+Needs a verified kernel without annotations. Does: in a perfect nest that writes contiguously
+along loop j and reads something contiguously along another loop i, cuts i into strips and those
+into tiles, and annotates:
+
+    for strip of i:            (threads may share these)
+      for j, vector:           16 rows of the operand, walked along memory
+        for tile of the strip:
+          for i in tile, "tile": the operand's block is transposed in registers
+
+so that both sides are read and written whole lines at a time. Keeps: results.
 """
 
 from __future__ import annotations
 
-from numjet.cpu.loop_ir import Kernel
+from collections.abc import Sequence
+from dataclasses import replace
+
+from numjet.cpu import link
+from numjet.cpu.emit_scope import Dependences
+from numjet.cpu.index import Dyn, Index, LoopVar, atoms, clamp, linear_address, stride
+from numjet.cpu.loop_cost import cost, default_lanes
+from numjet.cpu.loop_ir import (
+    Define,
+    For,
+    Kernel,
+    Load,
+    Rewriter,
+    Stmt,
+    Store,
+    exprs,
+    stored,
+)
+from numjet.cpu.loop_legal import independent
+from numjet.cpu.vectorize import collapse, drop_unit_loops
+
+# Columns walked along one block of rows before the next: long enough for the prefetchers, short
+# enough that the lines being written stay in the second-level cache.
+_STRIP = 512
+# Strips to aim for, so that threads can share them.
+_STRIPS = 8
+# Fewer elements than this are not worth the code.
+_SMALL = 1 << 10
+# A longer body is not written out once for each column of a tile.
+_UNROLLED = 40
+# 16×16 is what 32 vector registers hold.
+_LANES = 16
 
 
 def tile(kernel: Kernel) -> Kernel:
-    """Reorder the loops of a kernel; see the module's text."""
-    return kernel
+    """Tile the nests of a kernel that transpose; see the module's text."""
+    if any(isinstance(s, For) and (s.kind != "serial" or s.grain) for s in kernel.body):
+        return kernel
+    body = drop_unit_loops(kernel.body)
+    body = tuple(collapse(s) for s in body)
+    deps = Dependences(stored(body))
+    out: list[Stmt] = []
+    for s in body:
+        out += _tiled(s, deps)
+    return replace(kernel, body=tuple(out))
+
+
+def _tiled(s: Stmt, deps: Dependences) -> Sequence[Stmt]:
+    nest: list[For] = []
+    inner: Stmt = s
+    while isinstance(inner, For) and inner.kind == "serial" and isinstance(inner.extent, int):
+        nest.append(inner)
+        if len(inner.body) != 1:
+            break
+        inner = inner.body[0]
+    if len(nest) < 2 or not all(isinstance(x, Store | Define) for x in nest[-1].body):
+        return [s]
+    body = nest[-1].body
+    chosen = _choose(nest, body)
+    if chosen is None:
+        return [s]
+    j, i = chosen
+    if not (independent(j, deps) and independent(i, deps)):
+        return [s]
+    rest = [x for x in nest if x is not i and x is not j]
+    return _build(rest, i.var, j.var, body)
+
+
+def _choose(nest: list[For], body: Sequence[Stmt]) -> tuple[For, For] | None:
+    """(the loop along which results lie, the loop along which an operand lies)."""
+    total = 1
+    for x in nest:
+        total *= x.var.extent
+    if total < _SMALL:
+        return None
+    stores = [linear_address(s.index, s.buffer.shape) for s in body if isinstance(s, Store)]
+    loads = [
+        linear_address(e.index, e.buffer.shape)
+        for e in exprs(body)
+        if isinstance(e, Load) and e.part is None
+        and not any(type(a) is Dyn for i in e.index for a in atoms(i))
+    ]  # fmt: skip
+    for j in reversed(nest):
+        if j.var.extent < 4 or not all(stride(x, j.var) == 1 for x in stores):
+            continue
+        for i in reversed(nest):
+            if i is j or i.var.extent < 4:
+                continue
+            for x in loads:
+                if stride(x, i.var) == 1 and stride(x, j.var) not in (None, 0, 1, -1):
+                    return j, i
+    return None
+
+
+def _build(rest: list[For], i: LoopVar, j: LoopVar, body: Sequence[Stmt]) -> list[Stmt]:
+    lanes = min(_LANES, default_lanes(For(j, j.extent, tuple(body)), link.vector_bytes()))
+    while lanes > 2 and lanes // 2 >= j.extent:
+        lanes //= 2
+    tiles = i.extent // lanes
+    light = cost(body) <= _UNROLLED
+    out: list[Stmt] = []
+
+    def columns(start: Index, width: int) -> For:
+        t = LoopVar(i.name, width)
+        made = Rewriter(var={i: start + Index.of(t)}).block(body)
+        return For(t, width, made, "tile" if width > 1 else "serial", width if light else 1)
+
+    def rows(inner: Stmt) -> For:
+        v = LoopVar(j.name, j.extent)
+        made = Rewriter(var={j: Index.of(v)}).block([inner])
+        return For(v, j.extent, made, "vector", lanes=lanes)
+
+    if tiles:
+        strip = max(1, min(_STRIP // lanes, -(-tiles // _STRIPS)))
+        strips = -(-tiles // strip)
+        outer, along = LoopVar("strip", strips), LoopVar("tile", strip)
+        first = Index.of(outer) * strip
+        extent: int | Index = strip
+        if tiles % strip:
+            extent = clamp(tiles - first, tiles - (strips - 1) * strip, strip)
+        part = columns((first + Index.of(along)) * lanes, lanes)
+        out.append(For(outer, strips, (rows(For(along, extent, (part,))),)))
+    if i.extent % lanes:
+        out.append(rows(columns(Index.of(tiles * lanes), i.extent % lanes)))
+    # Loops around come last: what is done twice must not repeat their variables.
+    whole: list[Stmt] = []
+    for s in out:
+        for x in reversed(rest):
+            var = LoopVar(x.var.name, x.var.extent)
+            (inner,) = Rewriter(var={x.var: Index.of(var)}).block([s])
+            s = For(var, var.extent, (inner,))
+        whole.append(s)
+    return list(drop_unit_loops(whole))

@@ -155,10 +155,10 @@ class _Chooser:
 
     def loop(self, s: For) -> _Choice:
         """The cheaper of: this loop lane-wise, or in order with the best inside."""
+        if s.kind != "serial" or s.grain:
+            return _Choice((s,), s.var.extent * cost(s.body))
         inner = self.block(s.body)
         serial = _Choice((replace(s, body=inner.stmts),), s.var.extent * (inner.cost + 1) + _LOOP)
-        if s.kind == "vector":
-            return serial
         lanes = self.lanes(s)
         if lanes < 2 or not self.legal(s, lanes):
             return serial
@@ -198,7 +198,7 @@ class _Chooser:
         changing = {s.var, *assigned(s.body), *own}
         for x in walk(s.body):
             if isinstance(x, For):
-                if x.kind == "vector" or x.grain:
+                if x.kind != "serial" or x.grain:
                     return False
                 if isinstance(x.extent, Index) and changing & self.deps.index(x.extent):
                     return False

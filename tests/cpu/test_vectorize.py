@@ -10,6 +10,7 @@ from loop_harness import run
 from loop_interpreter import interpret
 
 from numjet.cpu import parallelize as parallel
+from numjet.cpu import tile as tiles
 from numjet.cpu.index import Index, LoopVar
 from numjet.cpu.loop_build import ExprEmitter
 from numjet.cpu.loop_ir import (
@@ -27,7 +28,6 @@ from numjet.cpu.loop_ir import (
 )
 from numjet.cpu.loop_print import canonical, text
 from numjet.cpu.loop_verify import verify
-from numjet.cpu.tile import tile
 from numjet.cpu.vectorize import vectorize
 
 F32 = np.dtype("float32")
@@ -59,6 +59,28 @@ def test_nested_loops_over_contiguous_memory_become_one():
 def test_the_contiguous_loop_is_taken():
     k = vectorize(elementwise((30, 40), lambda e, x, i: e.load(x, (0, i[1]))))
     assert loops(k) == [("i", "serial"), ("j", "vector")]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(16, 16), (37, 53), (5, 300), (300, 5), (130, 64)])
+@pytest.mark.parametrize("heavy", [False, True])
+def test_transposes(dtype, shape, heavy):
+    e = ExprEmitter()
+    m, n = shape
+    x, b = Buffer("x", np.dtype(dtype), (n, m)), Buffer("b", np.dtype(dtype), (m, n))
+    y = Buffer("y", np.dtype(dtype), (m, n), "out")
+    i, j = LoopVar("i", m), LoopVar("j", n)
+    value = e.add(e.load(x, (j, i)), e.load(b, (i, j)))
+    for _ in range(45 * heavy):
+        value = e.sub(e.add(value, 1), 1)
+    k = Kernel("f", (x, b, y), (For(i, m, (For(j, n, tuple(e.store(y, (i, j), value))),)),))
+    k = verify(vectorize(verify(tiles.tile(k))))
+    assert ("tile" in [kind for _, kind in loops(k)]) == (m * n >= tiles._SMALL)
+    rng = np.random.default_rng(0)
+    u, v = rng.integers(0, 50, (n, m)).astype(dtype), rng.integers(0, 9, (m, n)).astype(dtype)
+    got = np.zeros((m, n), dtype)
+    run(k, u, v, got)
+    np.testing.assert_array_equal(got, u.T + v)
 
 
 def test_a_loop_with_a_dependence_stays_in_order():
@@ -247,8 +269,8 @@ def arrays_for(kernel, seed):
 
 
 PASSES = {
-    "none": [], "vectorize": [vectorize], "tile": [tile, vectorize],
-    "all": [tile, vectorize, parallel.parallelize],
+    "none": [], "vectorize": [vectorize],
+    "tile": [tiles.tile, vectorize], "all": [tiles.tile, vectorize, parallel.parallelize],
 }  # fmt: skip
 
 
@@ -260,15 +282,15 @@ def test_random_kernels_keep_their_meaning(data, passes):
     arrays = arrays_for(kernel, 5)
     want = [a.copy() for a in arrays]
     interpret(kernel, *want)
-    old = parallel._WORTH, parallel._CHUNK
-    parallel._WORTH, parallel._CHUNK = 1, 20
+    old = parallel._WORTH, parallel._CHUNK, tiles._SMALL
+    parallel._WORTH, parallel._CHUNK, tiles._SMALL = 1, 20, 1
     try:
         made = kernel
         for step in PASSES[passes]:
             made = step(made)
             verify(made)
     finally:
-        parallel._WORTH, parallel._CHUNK = old
+        parallel._WORTH, parallel._CHUNK, tiles._SMALL = old
     got = [a.copy() for a in arrays]
     run(made, *got, check=True)
     for g, w, b in zip(got, want, made.buffers, strict=True):
