@@ -1,0 +1,146 @@
+"""What the special kernels share: element types, prefix masks, block transposes, scratch memory.
+
+For: the modules of this package. What would break it: a scratch request beyond `SCRATCH_BYTES`,
+which nobody checks at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from numjet.cpu import link
+from numjet.cpu.builder import TYPES, Builder, Module, Value, const, const_lanes, vector
+
+# LLVM element type and a short name by NumPy dtype name.
+ELEMENTS = {
+    "float32": "float", "float64": "double", "int32": "i32", "uint32": "i32", "int64": "i64",
+    "uint64": "i64", "int16": "i16", "uint16": "i16", "int8": "i8", "uint8": "i8", "bool": "i8",
+    "float16": "half", "bfloat16": "bfloat",
+}
+
+SCRATCH_BYTES = 1 << 20
+_SLOTS = 64
+
+
+def element(dtype: np.dtype) -> str | None:
+    """The LLVM element type of `dtype`, or None."""
+    return ELEMENTS.get(dtype.name)
+
+
+def size_of(element: str) -> int:
+    """Bytes of one element."""
+    return TYPES[element].bits // 8
+
+
+def lanes_of(element: str) -> int:
+    """Lanes of a full vector register of `element`."""
+    return link.vector_bytes() // size_of(element)
+
+
+def prefix_mask(b: Builder, count: Value | int, lanes: int) -> Value:
+    """Lanes below `count` (an i64 or a Python number; may be beyond `lanes`)."""
+    if not isinstance(count, Value):
+        return const_lanes([k < count for k in range(lanes)], "i1")
+    bits = b.trunc(b.min(b.max(count, 0), lanes), "i32")
+    return b.icmp("slt", b.iota("i32", lanes), b.splat(bits, lanes))
+
+
+def transpose_block(b: Builder, rows: Sequence[Value]) -> list[Value]:
+    """A square of lanes turned: value k of the result holds lane k of every row."""
+    rows = list(rows)
+    n = len(rows)
+    # Exchange off-diagonal blocks of width 1, 2, 4, …: each is an unpack or a 128-bit shuffle.
+    width = 1
+    while width < n:
+        low = [(k if k // width % 2 == 0 else n + k - width) for k in range(n)]
+        high = [(k + width if k // width % 2 == 0 else n + k) for k in range(n)]
+        for k in range(n):
+            if k // width % 2 == 0:
+                one, two = rows[k], rows[k + width]
+                rows[k] = b.shuffle(one, two, low)
+                rows[k + width] = b.shuffle(one, two, high)
+        width *= 2
+    return rows
+
+
+def fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
+    """x·y + z, by one instruction where the target has it."""
+    if TYPES[x.type].is_float and (b.module.has("fma") or b.module.has("neon")):
+        return b.fma(x, y, z)
+    return b.add(b.mul(x, y), z)
+
+
+def scratch_functions(module: Module) -> None:
+    """Define @take_scratch() -> ptr and @give_scratch(ptr): warm blocks of SCRATCH_BYTES."""
+    module.variable("scratch_slots", f"[{_SLOTS} x i64]")
+    module.declare("malloc", "ptr", ("i64",))
+    module.declare("free", "void", ("ptr",))
+    module.raw.append(f"""
+define internal ptr @take_scratch() {{
+entry:
+  br label %try
+try:
+  %k = phi i64 [ 0, %entry ], [ %next, %more ]
+  %slot = getelementptr i64, ptr @scratch_slots, i64 %k
+  %here = load atomic i64, ptr %slot monotonic, align 8
+  %empty = icmp eq i64 %here, 0
+  br i1 %empty, label %more, label %take
+take:
+  %got = atomicrmw xchg ptr %slot, i64 0 acquire, align 8
+  %gone = icmp eq i64 %got, 0
+  br i1 %gone, label %more, label %have
+have:
+  %found = inttoptr i64 %got to ptr
+  ret ptr %found
+more:
+  %next = add i64 %k, 1
+  %last = icmp eq i64 %next, {_SLOTS}
+  br i1 %last, label %make, label %try
+make:
+  %raw = call ptr @malloc(i64 {SCRATCH_BYTES + 4096})
+  %number = ptrtoint ptr %raw to i64
+  %up = add i64 %number, 127
+  %round = and i64 %up, -64
+  %made = inttoptr i64 %round to ptr
+  %before = getelementptr i8, ptr %made, i64 -8
+  store i64 %number, ptr %before, align 8
+  ret ptr %made
+}}
+
+define internal void @give_scratch(ptr %block) {{
+entry:
+  %number = ptrtoint ptr %block to i64
+  br label %try
+try:
+  %k = phi i64 [ 0, %entry ], [ %next, %more ]
+  %slot = getelementptr i64, ptr @scratch_slots, i64 %k
+  %pair = cmpxchg ptr %slot, i64 0, i64 %number release monotonic, align 8
+  %put = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %put, label %out, label %more
+more:
+  %next = add i64 %k, 1
+  %last = icmp eq i64 %next, {_SLOTS}
+  br i1 %last, label %drop, label %try
+drop:
+  %before = getelementptr i8, ptr %block, i64 -8
+  %raw = load i64, ptr %before, align 8
+  %pointer = inttoptr i64 %raw to ptr
+  call void @free(ptr %pointer)
+  br label %out
+out:
+  ret void
+}}
+""")
+
+
+def table(module: Module, values: Sequence[int]) -> Value:
+    """A constant table of 64-bit integers; its address."""
+    return module.array([int(v) for v in values], "i64")
+
+
+__all__ = [
+    "ELEMENTS", "SCRATCH_BYTES", "const", "element", "fused", "lanes_of", "prefix_mask",
+    "scratch_functions", "size_of", "table", "transpose_block", "vector",
+]
