@@ -23,6 +23,7 @@ from numjet.cpu.loop_print import text as kernel_text
 from numjet.cpu.program import Counter, HostStep, KernelStep, Place, Program, Slot, SpecialStep, Step, arena
 from numjet.cpu.parallelize import parallelize
 from numjet.cpu.program_emit import Emitter
+from numjet.cpu.tile import tile
 from numjet.cpu.vectorize import vectorize
 
 
@@ -153,7 +154,7 @@ def annotate_loops(build: Build) -> None:
             if kernel is None:
                 kernel = step.kernel
                 if not kernel.notes.get("annotated"):
-                    kernel = vectorize(kernel)
+                    kernel = vectorize(tile(kernel))
                 known[key] = kernel = parallelize(kernel)
             step.kernel = kernel
 
