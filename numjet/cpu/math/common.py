@@ -100,8 +100,8 @@ def parts(name: str, fmt: Format, count: int = 2, positive: bool = False) -> tup
 
 def horner(b: Builder, x: Value, c: tuple[float, ...]) -> Value:
     """Σ c_k x^k, one fused multiply-add a coefficient."""
-    total: Value | float = c[-1]
-    for k in range(len(c) - 2, -1, -1):
+    total = b.fma(x, c[-1], c[-2])
+    for k in range(len(c) - 3, -1, -1):
         total = b.fma(total, x, c[k])
     return total
 
@@ -175,7 +175,7 @@ def scale(b: Builder, x: Value, n: Value, shifted: Value, less: int = 0) -> Valu
 
     Two factors where the target cannot scale, so that subnormal results are right.
     """
-    joined = halves(b, lambda *parts: scale(b, *parts, less), x, n, shifted)
+    joined = halves(b, lambda x, n, shifted: scale(b, x, n, shifted, less), x, n, shifted)
     if joined is not None:
         return joined
     name = avx512_name(b, x, "scalef")

@@ -60,8 +60,8 @@ def lgamma(b: Builder, x: Value) -> Value:
     inverse = b.div(1.0, a)
     series = b.mul(inverse, horner(b, b.mul(inverse, inverse), _STIRLING))
     # (a-1/2)·log a - a + log(2π)/2
-    constant = 0.5 * math.log(2 * math.pi) - 0.5
-    stirling = b.fma(b.sub(a, 0.5), b.sub(logarithm, 1.0), b.add(series, constant))
+    rest = 0.5 * math.log(2 * math.pi) - 0.5
+    stirling = b.fma(b.sub(a, 0.5), b.sub(logarithm, 1.0), b.add(series, rest))
     right = b.select(far, stirling, near)
     # sin πx = πx where that product would be subnormal.
     tiny = b.fcmp("olt", b.abs(x), 2.0**-100)

@@ -27,8 +27,11 @@ from numjet.cpu.math.common import (
 _LARGE = {"float": 2.0**17, "double": 2.0**40}
 
 
-def reduce(b: Builder, x: Value, with_low: bool = False) -> tuple[Value, Value | None, Value]:
-    """(r, low, quadrant): x = quadrant·π/2 + r + low; the quadrant is right modulo 4."""
+def _reduce(b: Builder, x: Value, with_low: bool = False) -> tuple[Value, Value, Value]:
+    """(r, low, quadrant): x = quadrant·π/2 + r + low; the quadrant is right modulo 4.
+
+    Without `with_low` r alone is the nearest, and low is r.
+    """
     fmt = format_of(x)
     # All positive: then r is -0 for x = -0.
     first, second, third = parts("pi_2", fmt, 3, positive=True)
@@ -36,7 +39,8 @@ def reduce(b: Builder, x: Value, with_low: bool = False) -> tuple[Value, Value |
     quadrant = bits(b, shifted)
     r = b.fma(n, -first, x)
     if not with_low:
-        return b.fma(n, -third, b.fma(n, -second, r)), None, quadrant
+        r = b.fma(n, -third, b.fma(n, -second, r))
+        return r, r, quadrant
     # The product and the difference with what they lose (Dekker, Knuth): either may be the larger.
     product = b.mul(n, -second)
     s = b.add(r, product)
@@ -62,7 +66,7 @@ def _cos_polynomial(b: Builder, z: Value, fmt: Format) -> Value:
 
 def _circular(b: Builder, x: Value, name: str) -> Value:
     fmt = format_of(x)
-    r, _, quadrant = reduce(b, x)
+    r, _, quadrant = _reduce(b, x)
     z = b.mul(r, r)
     # Tiny and zero r: the sum must keep its sign, for sin(-0) = -0.
     sine = copysign(b, _sin_polynomial(b, r, z, fmt), r)
@@ -101,7 +105,7 @@ def cos(b: Builder, x: Value) -> Value:
 def tan(b: Builder, x: Value) -> Value:
     """The tangent of x radians."""
     fmt = format_of(x)
-    r, low, quadrant = reduce(b, x, with_low=True)
+    r, low, quadrant = _reduce(b, x, with_low=True)
     z = b.mul(r, r)
     # tan(r + low) = r + (r³·q + low·(1 + r²…)); tan' = 1 + tan².
     rest = b.fma(b.mul(r, z), horner(b, z, table("TAN", fmt)), b.fma(low, z, low))

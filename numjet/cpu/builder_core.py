@@ -1,0 +1,342 @@
+"""The function writer's core: arithmetic, comparisons, casts, calls, labels.
+
+For `builder`, which adds memory, lanes and structured control flow. Every method appends one line
+of text and returns the name it defines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from numjet.cpu.builder_module import Module
+from numjet.cpu.builder_types import _CONSTANTS, TYPES, Value, const_lanes, like
+
+
+def branch_text(condition: Value, then: str, otherwise: str) -> str:
+    """A conditional branch."""
+    return f"  br i1 {condition.ref}, label %{then}, label %{otherwise}"
+
+
+def _alike(a: Value | float, b: Value | float, what: str) -> tuple[Value, Value]:
+    """Both as values of one type; a number takes the other's type."""
+    if not isinstance(b, Value):
+        if not isinstance(a, Value):
+            raise TypeError(f"builder: {what} of two numbers; make one a constant")
+        return a, _CONSTANTS[b, a.type]
+    if not isinstance(a, Value):
+        return _CONSTANTS[a, b.type], b
+    if a.type != b.type:
+        raise TypeError(f"builder: {what} of {a.type} and {b.type}; cast one of them")
+    return a, b
+
+
+def _binary(float_op: str | None, int_op: str | None, name: str):
+    """The method for a two-operand instruction chosen by operand type."""
+
+    def method(self: Writer, a: Value | float, b: Value | float) -> Value:
+        a, b = _alike(a, b, name)
+        type = a.type
+        op = float_op if TYPES[type].is_float else int_op
+        if op is None:
+            raise TypeError(f"builder: {name} is not defined for {type}")
+        self.count = count = self.count + 1
+        ref = f"%v{count}"
+        self.lines.append(f"  {ref} = {op} {type} {a.ref}, {b.ref}")
+        return Value(ref, type)
+
+    method.__name__ = name
+    method.__doc__ = f"`{float_op or int_op}` of two values of one type."
+    return method
+
+
+def _cast(op: str):
+    def method(self: Writer, x: Value, element: str) -> Value:
+        type = like(x.type, TYPES[element].element)
+        if type == x.type:
+            return x
+        self.count = count = self.count + 1
+        ref = f"%v{count}"
+        self.lines.append(f"  {ref} = {op} {x.type} {x.ref} to {type}")
+        return Value(ref, type)
+
+    method.__name__ = op
+    method.__doc__ = f"`{op}` to `element` (a scalar type, or a vector type whose element counts)."
+    return method
+
+
+class Writer:
+    """Writes one function. `arguments`: (name, type) or (name, type, attributes) each."""
+
+    def __init__(
+        self,
+        module: Module,
+        name: str,
+        arguments: Sequence[tuple[str, ...]] = (),
+        result: str = "void",
+        *,
+        linkage: str = "",
+        attributes: str = "nounwind",
+    ) -> None:
+        self.module = module
+        self.name = name
+        self.result = result
+        self.lines: list[str] = []
+        self.count = 0
+        self.label = "entry"
+        self._labels = 0
+        self._allocas: list[str] = []
+        spelled = []
+        values = []
+        for argument in arguments:
+            type = argument[1]
+            if type.startswith("ptr "):  # "ptr noalias": attributes beside the type
+                argument = (argument[0], "ptr", type[4:])
+            extra = f" {argument[2]}" if len(argument) > 2 else ""
+            spelled.append(f"{argument[1]}{extra} %{argument[0]}")
+            values.append(Value(f"%{argument[0]}", argument[1]))
+        self.args = tuple(values)
+        self._head = (
+            f"define {linkage + ' ' if linkage else ''}{result} @{name}"
+            f"({', '.join(spelled)}) {attributes} {{"
+        )
+        module.functions.append(self)
+
+    def text(self) -> str:
+        """The function's definition."""
+        return "\n".join([self._head, "entry:", *self._allocas, *self.lines, "}"])
+
+    # ---- plumbing
+
+    def emit(self, text: str, type: str) -> Value:
+        """Append the instruction `text` that gives a value of `type`."""
+        self.count = count = self.count + 1
+        ref = f"%v{count}"
+        self.lines.append(f"  {ref} = {text}")
+        return Value(ref, type)
+
+    def line(self, text: str) -> None:
+        """Append an instruction without a result."""
+        self.lines.append("  " + text)
+
+    def const(self, value: float | bool, type: str) -> Value:
+        """A constant of `type` (every lane)."""
+        return _CONSTANTS[value, type]
+
+    def lanes(self, values: Sequence[float | int | bool], element: str) -> Value:
+        """A vector constant, lane by lane."""
+        return const_lanes(values, element)
+
+    def value(self, x: Value | float, type: str) -> Value:
+        """`x` itself, or the constant of `type` when it is a Python number."""
+        return x if isinstance(x, Value) else _CONSTANTS[x, type]
+
+    # ---- arithmetic
+
+    add = _binary("fadd", "add", "add")
+    sub = _binary("fsub", "sub", "sub")
+    mul = _binary("fmul", "mul", "mul")
+    div = _binary("fdiv", "sdiv", "div")
+    rem = _binary("frem", "srem", "rem")
+    udiv = _binary(None, "udiv", "udiv")
+    urem = _binary(None, "urem", "urem")
+    and_ = _binary(None, "and", "and_")
+    or_ = _binary(None, "or", "or_")
+    xor = _binary(None, "xor", "xor")
+    shl = _binary(None, "shl", "shl")
+    lshr = _binary(None, "lshr", "lshr")
+    ashr = _binary(None, "ashr", "ashr")
+
+    def not_(self, x: Value) -> Value:
+        """All bits inverted."""
+        return self.xor(x, _CONSTANTS[True if TYPES[x.type].element == "i1" else -1, x.type])
+
+    def neg(self, x: Value) -> Value:
+        """-x; only the sign bit of a float changes."""
+        if TYPES[x.type].is_float:
+            return self.emit(f"fneg {x.type} {x.ref}", x.type)
+        return self.sub(0, x)
+
+    def abs(self, x: Value) -> Value:
+        """|x|; the most negative integer stays itself."""
+        if TYPES[x.type].is_float:
+            return self.intrinsic("llvm.fabs", x)
+        return self.intrinsic("llvm.abs", x, Value("false", "i1"))
+
+    def fma(self, a: Value | float, b: Value | float, c: Value | float) -> Value:
+        """a·b + c, rounded once. One of them at least is a Value."""
+        type = next(x for x in (a, b, c) if isinstance(x, Value)).type
+        a, b, c = self.value(a, type), self.value(b, type), self.value(c, type)
+        if a.type != type or b.type != type or c.type != type:
+            raise TypeError(f"builder: fma of {a.type}, {b.type} and {c.type}; cast them alike")
+        name = f"llvm.fma.{TYPES[type].mangled}"
+        declared = self.module._declared
+        if name not in declared:
+            declared[name] = f"declare {type} @{name}({type}, {type}, {type})"
+        return self.emit(
+            f"call {type} @{name}({type} {a.ref}, {type} {b.ref}, {type} {c.ref})", type
+        )
+
+    def _extremum(self, a: Value | float, b: Value | float, word: str, signed: bool) -> Value:
+        a, b = _alike(a, b, word)
+        info = TYPES[a.type]
+        if info.is_float:
+            return self.intrinsic(f"llvm.{word}imum", a, b, flags="nsz ")
+        if info.element == "i1":
+            # As truth values; the signed order of one bit would be upside down.
+            return self.and_(a, b) if word == "min" else self.or_(a, b)
+        return self.intrinsic(f"llvm.{'s' if signed else 'u'}{word}", a, b)
+
+    def min(self, a: Value | float, b: Value | float) -> Value:
+        """The smaller; NaN if either is NaN. Integers as signed."""
+        return self._extremum(a, b, "min", True)
+
+    def max(self, a: Value | float, b: Value | float) -> Value:
+        """The larger; NaN if either is NaN. Integers as signed."""
+        return self._extremum(a, b, "max", True)
+
+    def umin(self, a: Value | int, b: Value | int) -> Value:
+        """The smaller, as unsigned."""
+        return self._extremum(a, b, "min", False)
+
+    def umax(self, a: Value | int, b: Value | int) -> Value:
+        """The larger, as unsigned."""
+        return self._extremum(a, b, "max", False)
+
+    def sqrt(self, x: Value) -> Value:
+        """The correctly rounded square root."""
+        return self.intrinsic("llvm.sqrt", x)
+
+    # ---- comparison and choice
+
+    def icmp(self, predicate: str, a: Value | int, b: Value | int) -> Value:
+        """Compare integers or pointers: eq ne slt sle sgt sge ult ule ugt uge."""
+        return self._compare("icmp", predicate, a, b)
+
+    def fcmp(self, predicate: str, a: Value | float, b: Value | float) -> Value:
+        """Compare floats: oeq une olt ole ogt oge uno ord …; `o…` is false, `u…` true on NaN."""
+        return self._compare("fcmp", predicate, a, b)
+
+    def _compare(self, op: str, predicate: str, a: Value | float, b: Value | float) -> Value:
+        a, b = _alike(a, b, op)
+        type = a.type
+        return self.emit(f"{op} {predicate} {type} {a.ref}, {b.ref}", like(type, "i1"))
+
+    def select(self, condition: Value, a: Value | float, b: Value | float) -> Value:
+        """a where `condition` (i1, or a vector of them), else b."""
+        a, b = _alike(a, b, "select")
+        type = a.type
+        return self.emit(
+            f"select {condition.type} {condition.ref}, {type} {a.ref}, {type} {b.ref}", type
+        )
+
+    # ---- casts
+
+    sitofp = _cast("sitofp")
+    uitofp = _cast("uitofp")
+    trunc = _cast("trunc")
+    zext = _cast("zext")
+    sext = _cast("sext")
+    fpext = _cast("fpext")
+    fptrunc = _cast("fptrunc")
+    ptrtoint = _cast("ptrtoint")
+    inttoptr = _cast("inttoptr")
+
+    def fptosi(self, x: Value, element: str, saturate: bool = True) -> Value:
+        """Toward zero; out of range clamps and NaN gives 0 (unspecified if not `saturate`)."""
+        return self._float_to_int(x, element, saturate, "fptosi")
+
+    def fptoui(self, x: Value, element: str, saturate: bool = True) -> Value:
+        """As `fptosi`, to an unsigned range."""
+        return self._float_to_int(x, element, saturate, "fptoui")
+
+    def _float_to_int(self, x: Value, element: str, saturate: bool, op: str) -> Value:
+        type = like(x.type, TYPES[element].element)
+        if saturate:
+            return self.intrinsic(f"llvm.{op}.sat", x, result=type, overload=(type, x.type))
+        return self.emit(f"{op} {x.type} {x.ref} to {type}", type)
+
+    def bitcast(self, x: Value, type: str) -> Value:
+        """The same bits as `type`; a scalar element type keeps the lanes when widths agree."""
+        source, target = TYPES[x.type], TYPES[type]
+        if source.lanes and not target.lanes and target.bits == source.bits:
+            type = f"<{source.lanes} x {type}>"
+        if type == x.type:
+            return x
+        return self.emit(f"bitcast {x.type} {x.ref} to {type}", type)
+
+    # ---- calls
+
+    def intrinsic(
+        self,
+        name: str,
+        *args: Value,
+        result: str | None = None,
+        overload: Sequence[str] | None = None,
+        flags: str = "",
+    ) -> Value:
+        """Call an overloaded intrinsic.
+
+        The overload suffix comes from the types in `overload` and the result from `result`; both
+        default to the first argument's type. `name` with a suffix of its own needs `overload=()`.
+        """
+        first = args[0].type
+        for type in (first,) if overload is None else overload:
+            name += "." + TYPES[type].mangled
+        result = result or first
+        declared = self.module._declared
+        if name not in declared:
+            declared[name] = f"declare {result} @{name}({', '.join([a.type for a in args])})"
+        spelled = ", ".join([f"{a.type} {a.ref}" for a in args])
+        if result == "void":
+            self.lines.append(f"  call {flags}void @{name}({spelled})")
+            return Value("", "void")
+        self.count = count = self.count + 1
+        ref = f"%v{count}"
+        self.lines.append(f"  {ref} = call {flags}{result} @{name}({spelled})")
+        return Value(ref, result)
+
+    def call(self, callee: str | Value, result: str, *args: Value) -> Value:
+        """Call a function by name (declared when not defined in the module) or by address."""
+        if isinstance(callee, Value):
+            target = callee.ref
+        else:
+            target = f"@{callee}"
+            self.module.declare(callee, result, [a.type for a in args])
+        spelled = ", ".join([f"{a.type} {a.ref}" for a in args])
+        if result == "void":
+            self.lines.append(f"  call void {target}({spelled})")
+            return Value("", "void")
+        return self.emit(f"call {result} {target}({spelled})", result)
+
+    # ---- control flow
+
+    def new_label(self, stem: str = "b") -> str:
+        """A fresh block name."""
+        self._labels += 1
+        return f"{stem}{self._labels}"
+
+    def block(self, label: str) -> None:
+        """Start writing the block `label`; the previous one must have ended with a branch."""
+        self.lines.append(f"{label}:")
+        self.label = label
+
+    def br(self, label: str) -> None:
+        """Jump."""
+        self.lines.append(f"  br label %{label}")
+
+    def cond_br(self, condition: Value, then: str, otherwise: str) -> None:
+        """Jump to `then` if `condition` (i1) holds, else to `otherwise`."""
+        self.lines.append(branch_text(condition, then, otherwise))
+
+    def ret(self, value: Value | None = None) -> None:
+        """Return from the function."""
+        self.lines.append("  ret void" if value is None else f"  ret {value.type} {value.ref}")
+
+    def unreachable(self) -> None:
+        """End a block that control never leaves."""
+        self.lines.append("  unreachable")
+
+    def phi(self, type: str, incoming: Sequence[tuple[Value, str]]) -> Value:
+        """The value that came with the edge taken: (value, label of the block it comes from)."""
+        spelled = ", ".join([f"[ {v.ref}, %{label} ]" for v, label in incoming])
+        return self.emit(f"phi {type} {spelled}", type)

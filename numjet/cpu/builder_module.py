@@ -1,0 +1,80 @@
+"""A module of LLVM IR text: functions, declarations, constant data.
+
+For `builder`, which writes the functions. Names of tables are numbered in order of use, so that
+equal programs have equal text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from numjet.cpu import link
+from numjet.cpu.builder_types import Value, const
+
+if TYPE_CHECKING:
+    from numjet.cpu.builder_core import Writer
+
+
+class Module:
+    """Functions, declarations and constant data that become one LLVM module.
+
+    `features`: the target's feature names ("avx512f", "fma"); those that `link` compiles for when
+    not given. They only let generators choose between equivalent instruction sequences.
+    """
+
+    def __init__(self, features: frozenset[str] | None = None) -> None:
+        self._features = features
+        self.functions: list[Writer] = []
+        self.raw: list[str] = []
+        self._declared: dict[str, str] = {}
+        self._globals: dict[str, str] = {}
+        self._arrays: dict[str, str] = {}
+
+    def has(self, feature: str) -> bool:
+        """Whether the target has an instruction set extension."""
+        if self._features is None:
+            return link.target().has(feature)
+        return feature in self._features
+
+    def declare(self, name: str, result: str, arguments: Sequence[str]) -> None:
+        """Declare an external function (or intrinsic) `name`, once."""
+        if name not in self._declared:
+            self._declared[name] = f"declare {result} @{name}({', '.join(arguments)})"
+
+    def external(self, name: str) -> Value:
+        """The address of an external symbol of data."""
+        self._globals.setdefault(name, f"@{name} = external global i8")
+        return Value(f"@{name}", "ptr")
+
+    def variable(self, name: str, type: str, initial: str = "zeroinitializer") -> Value:
+        """A mutable global variable private to the module; its address."""
+        self._globals.setdefault(name, f"@{name} = internal global {type} {initial}, align 64")
+        return Value(f"@{name}", "ptr")
+
+    def array(self, values: Sequence[float | int], element: str) -> Value:
+        """A constant table; equal tables are stored once. Returns its address (64-aligned)."""
+        inner = ", ".join(f"{element} {const(v, element).ref}" for v in values)
+        return self._constant(f"[{len(values)} x {element}] [{inner}]")
+
+    def string(self, text: str) -> Value:
+        """A zero-terminated UTF-8 string; its address."""
+        data = text.encode() + b"\0"
+        return self._constant(
+            f'[{len(data)} x i8] c"' + "".join(f"\\{byte:02X}" for byte in data) + '"'
+        )
+
+    def _constant(self, initial: str) -> Value:
+        name = self._arrays.get(initial)
+        if name is None:
+            name = self._arrays[initial] = f"table{len(self._arrays)}"
+            self._globals[name] = f"@{name} = private unnamed_addr constant {initial}, align 64"
+        return Value(f"@{name}", "ptr")
+
+    def text(self) -> str:
+        """The module as LLVM assembly."""
+        defined = {function.name for function in self.functions}
+        declared = [line for name, line in self._declared.items() if name not in defined]
+        parts = [*self._globals.values(), *declared, *self.raw]
+        parts += [function.text() for function in self.functions]
+        return "\n".join(parts) + "\n"
