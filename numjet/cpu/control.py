@@ -49,6 +49,16 @@ def deliver(steps: list[Step], outs: Sequence[Val], targets: Sequence[Val], buil
     targets that hold values which `steps` may still read (loop carries).
     """
     carried = {id(_memory(v)) for v in old}
+    early = []
+    pairs = []
+    for out, target in zip(outs, targets, strict=True):
+        if id(_memory(out)) in carried and id(_memory(target)) not in carried:
+            # A carry's old value is wanted elsewhere: saved before anything overwrites it.
+            early.append(CopyStep(out, target))
+        else:
+            pairs.append((out, target))
+    steps[:0] = early
+    outs, targets = [out for out, _ in pairs], [target for _, target in pairs]
     position: dict[int, int] = {}
     producer: dict[int, Step] = {}
     last_read: dict[int, int] = {}

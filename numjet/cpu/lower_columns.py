@@ -80,7 +80,7 @@ class _Columns:
         if count > 1:
             each = product(shape) // count * k.weight()
             body = [For(var, count, tuple(body), "serial", 1, 0, k.grain(count, each))]
-        return k.finish("columns", body, k.same_place_pairs(), annotated=True)
+        return k.finish("columns", body, k.same_place_pairs(self.sweeps.late()), annotated=True)
 
     def block_size(self, outer: int) -> int:
         block = min(self.columns, BLOCK)

@@ -220,13 +220,18 @@ class Lowering:
         return [KernelStep(kernel, [*operands, *work_vals], reads, [*self.writes, *work_vals],
                            list(inplace), flops)]
 
-    def same_place_pairs(self) -> list[tuple[Val, Val]]:
-        """(result, operand) pairs that may share memory: both are touched only where the loops stand."""
+    def same_place_pairs(self, late: set[int] | None = None) -> list[tuple[Val, Val]]:
+        """(result, operand) pairs that may share memory: both are touched only where the loops stand.
+
+        late: the results (ids) that are written when no sweep reads operands any more (default: all).
+        """
         pairs = []
         domain = 1
         for n in self.group.shape:
             domain *= n
         for write in self.writes:
+            if late is not None and id(write) not in late:
+                continue
             for read in list(self.operands.values())[len(self.writes):]:
                 if (write.nbytes == read.nbytes and write.size == read.size == domain
                         and id(read) not in self.stray):

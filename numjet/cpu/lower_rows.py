@@ -58,7 +58,7 @@ class _Rows:
             self.row_level(phase, base, body)
         for var in reversed(loops):
             body = [For(var, var.extent, tuple(body))]
-        return k.finish("rows", body, k.same_place_pairs())
+        return k.finish("rows", body, k.same_place_pairs(self.sweeps.late()))
 
     def make_scratch(self, body: list[Stmt], length: int, kept: int) -> None:
         k = self.k

@@ -73,6 +73,10 @@ class Sweeps:
                 todo.extend(fusion.inline[id(val)].ins)
         return found
 
+    def late(self) -> set[int]:
+        """Results written in the last sweep: only they may take over an operand's memory."""
+        return {id(v) for m in self.full if self.home[id(m)] == self.count - 1 for v in m.node.outs}
+
     def kept(self) -> list[Val]:
         """Values that need scratch: used by later sweeps, dear, and not stored anyway."""
         k = self.k
