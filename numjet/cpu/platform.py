@@ -118,7 +118,7 @@ def thread_ir(triple: str) -> str | None:
     sleep while the i32 at `word` is `seen`; may return early. void @os_wake(ptr word, i32 count):
     wake that many sleepers. void @os_yield(): let another thread have the core. i32 @os_core():
     the core this thread runs on, or -1. void @os_keep_off(i32 core, ptr handles, i32 count): let
-    those threads run on any core this thread may use but `core`.
+    those threads run on any core the process's first thread may use but `core`.
     """
     if LINUX:
         machine = triple.split("-")[0]
@@ -198,6 +198,7 @@ define internal void @os_wake(ptr %word, i32 %count) {{
 # used), so worker and caller shared a core for milliseconds. On larger machines it does search.
 _AFFINITY = """
 declare i32 @sched_getcpu()
+declare i32 @getpid()
 declare i32 @sched_getaffinity(i32, i64, ptr)
 declare i32 @pthread_setaffinity_np(i64, i64, ptr)
 declare i1024 @llvm.ctpop.i1024(i1024)
@@ -210,7 +211,8 @@ define internal i32 @os_core() {
 define internal void @os_keep_off(i32 %core, ptr %handles, i32 %count) {
 entry:
   %mask = alloca i1024, align 64
-  %failed = call i32 @sched_getaffinity(i32 0, i64 128, ptr %mask)
+  %process = call i32 @getpid()
+  %failed = call i32 @sched_getaffinity(i32 %process, i64 128, ptr %mask)
   %all = load i1024, ptr %mask
   %shift = zext i32 %core to i1024
   %bit = shl i1024 1, %shift
