@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes
+from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import (
     add_tangents,
     broadcast_in_dim,
+    convert,
     moveaxis,
     reduce_sum,
 )
@@ -132,7 +134,7 @@ def unbroadcast(ct: Any, operand: Any) -> Any:
     return ct
 
 
-def elementwise(name: str, *, accepts: str, reference: Callable, jvp: Any, loops: Callable, hlo: Any,
+def elementwise(name: str, *, accepts: str, reference: Callable, jvp: Any, loops: Callable, hlo: Any = None,
                 result: Callable[[Any], Any] | None = None, linear: bool = False,
                 transpose: Callable | None = None) -> Primitive:
     """An elementwise primitive.
@@ -164,3 +166,22 @@ def quiet(function: Callable) -> Callable:
         return function(*args)
 
     return call
+
+
+def pair(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands as arrays; a Python scalar takes the dtype of the array beside it."""
+    if type(x) is ArrayImpl and type(y) is ArrayImpl:
+        return x, y
+    a, b = as_array(x), as_array(y)
+    if a.dtype != b.dtype:
+        if b.weak_type and not b.shape:
+            b = convert(b, a.dtype, True)
+        elif a.weak_type and not a.shape:
+            a = convert(a, b.dtype, True)
+    return a, b
+
+
+def constant_like(x: Any, value: Any) -> Any:
+    """A weakly typed scalar of `x`'s dtype."""
+    dtype = x.aval.dtype
+    return ArrayImpl(np.asarray(value, dtype), ShapedArray((), dtype, True))

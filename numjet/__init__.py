@@ -1,0 +1,1 @@
+"""numjet: NumPy that differentiates, vectorizes, compiles and parallelizes."""

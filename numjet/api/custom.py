@@ -1,0 +1,395 @@
+"""Derivative rules by the user: `custom_jvp`, `custom_vjp`, `custom_gradient`, `closure_convert`.
+
+The decorators flatten arguments and results; the primitives behind them are in `transforms.custom_rules`.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.api.flat import array_leaves, name_of
+from numjet.base import tree
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import eval_jaxpr
+from numjet.core.primitive import Zero
+from numjet.core.structural import convert, zeros
+from numjet.core.trace import Tracer, aval_of
+from numjet.transforms.custom_rules import custom_jvp_p, custom_vjp_p
+from numjet.transforms.stage import stage
+
+
+class SymbolicZero:
+    """A tangent or cotangent known to be zero, as rules with `symbolic_zeros=True` see it: `.aval`, `.shape`, `.dtype`."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval.str_short()})"
+
+
+class CustomVJPPrimal:
+    """What the forward function of a custom_vjp with symbolic zeros gets for each leaf: `.value` and `.perturbed`."""
+
+    __slots__ = ("value", "perturbed")
+
+    def __init__(self, value: Any, perturbed: bool) -> None:
+        self.value, self.perturbed = value, perturbed
+
+
+def _resolve_kwargs(fun: Callable, args: tuple, kwargs: dict) -> tuple:
+    """All arguments by position, with the function's defaults filled in."""
+    try:
+        bound = inspect.signature(fun).bind(*args, **kwargs)
+    except (ValueError, TypeError):
+        if kwargs:
+            raise
+        return args
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(f"{name_of(fun)}: arguments of a function with custom derivatives must be positional; "
+                        f"{sorted(bound.kwargs)} can only be passed by name.")
+    return bound.args
+
+
+def _split_nondiff(nums: Sequence[int], args: tuple) -> tuple[list, list]:
+    return [args[i] for i in nums], [x for i, x in enumerate(args) if i not in nums]
+
+
+def _merge(nums: Sequence[int], nondiff: Sequence[Any], diff: Sequence[Any]) -> list:
+    out = list(diff)
+    for i, x in sorted(zip(nums, nondiff, strict=True), key=lambda pair: pair[0]):
+        out.insert(i, x)
+    return out
+
+
+class _CustomRule:
+    """What both decorators share."""
+
+    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] | int = (), nondiff_argnames: Any = ()) -> None:
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        nums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
+        if names:
+            order = list(inspect.signature(fun).parameters)
+            nums += tuple([order.index(n) for n in names])
+        self.nondiff_argnums = tuple(sorted(set(nums)))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _arguments(self, args: tuple, kwargs: dict) -> tuple[list, list]:
+        args = _resolve_kwargs(self.fun, args, kwargs)
+        nums = [i for i in self.nondiff_argnums if i < len(args)]
+        nondiff, diff = _split_nondiff(nums, args)
+        for i, x in zip(nums, nondiff, strict=True):
+            for leaf in tree.tree_leaves(x):
+                if isinstance(leaf, Tracer) and isinstance(self, custom_vjp):
+                    raise TypeError(
+                        f"{name_of(self.fun)}: argument number {i} is in nondiff_argnums but is a traced array. nondiff_argnums "
+                        "is for functions and static values; pass arrays as ordinary arguments and return None for "
+                        "their cotangent.")
+        return nondiff, diff
+
+    def _caller(self, nondiff: list, in_tree: Any, out: list) -> Callable:
+        nums = self.nondiff_argnums[:len(nondiff)]
+
+        def flat(*leaves: Any) -> list[Any]:
+            result = self.fun(*_merge(nums, nondiff, tree.tree_unflatten(in_tree, leaves)))
+            values, treedef = array_leaves(name_of(self.fun), result, "output")
+            out.append(treedef)
+            return values
+
+        return flat
+
+
+class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
+    """A function with a forward derivative rule of its own: `f.defjvp(rule)` or `f.defjvps(*rules)`.
+
+    `rule(primals, tangents) -> (primal_out, tangent_out)`, linear in the tangents; reverse mode transposes it. Arguments
+    in `nondiff_argnums` come first in the rule and are not differentiated.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> @nj.custom_jvp
+    ... def f(x):
+    ...     return x ** 2
+    >>> f.defjvps(lambda t, out, x: 3.0 * t)
+    >>> print(nj.grad(f)(1.0))
+    3.0
+    """
+
+    jvp: Callable | None = None
+    symbolic_zeros = False
+
+    def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
+        """Set the rule for all arguments together. Usable as a decorator."""
+        self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable | None) -> None:
+        """Set one rule an argument: `rule(tangent, out, *primals)`, or None where no derivative flows."""
+        if self.nondiff_argnums:
+            raise TypeError("defjvps does not go with nondiff_argnums. Use defjvp.")
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
+            out = self(*primals)
+            parts = [rule(t, out, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
+            if not parts:
+                return out, tree.tree_map(lambda x: zeros(aval_of(x).tangent()), out)
+            return out, tree.tree_map(lambda *ts: functools.reduce(lambda a, b: a + b, ts), *parts)
+
+        self.defjvp(jvp)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.jvp is None:
+            raise AttributeError(f"No derivative rule for the custom_jvp function {name_of(self.fun)}. Set one with "
+                                 f"{name_of(self.fun)}.defjvp(rule).")
+        nondiff, diff = self._arguments(args, kwargs)
+        leaves, in_tree = array_leaves(name_of(self.fun), tuple(diff))
+        out_tree: list = []
+        outs = custom_jvp_p.bind(
+            *leaves, call_jaxpr=self._caller(nondiff, in_tree, out_tree), jvp=self._rule(nondiff, in_tree, out_tree),
+            name=name_of(self.fun), num_consts=0, symbolic_zeros=self.symbolic_zeros)
+        return tree.tree_unflatten(out_tree[-1], outs)
+
+    def _rule(self, nondiff: list, in_tree: Any, out_tree: list) -> Callable:
+        rule, symbolic, name = self.jvp, self.symbolic_zeros, name_of(self.fun)
+
+        def flat(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+            if symbolic:
+                tangents = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
+            result = rule(*nondiff, tree.tree_unflatten(in_tree, primals),  # type: ignore[misc]
+                          tree.tree_unflatten(in_tree, tangents))
+            if not isinstance(result, tuple | list) or len(result) != 2:
+                raise TypeError(f"custom_jvp rule of {name}: must return a pair (primal output, tangent output), got {result!r}.")
+            outs, treedef = array_leaves(name, result[0], "output")
+            t_leaves, t_tree = tree.tree_flatten(result[1])
+            if treedef != t_tree:
+                raise TypeError(f"custom_jvp rule of {name}: primal and tangent outputs must have the same structure, got "
+                                f"{treedef} and {t_tree}.")
+            out_tree.append(treedef)
+            return outs, [Zero(t.aval) if type(t) is SymbolicZero else as_array(t) for t in t_leaves]
+
+        return flat
+
+
+class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
+    """A function with a reverse derivative rule of its own: `f.defvjp(fwd, bwd)`.
+
+    `fwd(*args) -> (output, residuals)`; `bwd(*nondiff, residuals, cotangent) -> tuple of cotangents`, one an argument, None
+    where no gradient flows. Forward-mode differentiation raises TypeError.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> @nj.custom_vjp
+    ... def f(x):
+    ...     return x ** 2
+    >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (5.0 * ct,))
+    >>> print(nj.grad(f)(1.0))
+    5.0
+    """
+
+    fwd: Callable | None = None
+    bwd: Callable | None = None
+    symbolic_zeros = False
+
+    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+        """Set the forward and the backward function."""
+        del optimize_remat
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.fwd is None:
+            raise AttributeError(f"No derivative rule for the custom_vjp function {name_of(self.fun)}. Set one with "
+                                 f"{name_of(self.fun)}.defvjp(fwd, bwd).")
+        nondiff, diff = self._arguments(args, kwargs)
+        leaves, in_tree = array_leaves(name_of(self.fun), tuple(diff))
+        out_tree: list = []
+        res_tree: list = []
+        outs = custom_vjp_p.bind(
+            *leaves, call_jaxpr=self._caller(nondiff, in_tree, out_tree),
+            fwd=self._forward(nondiff, in_tree, out_tree, res_tree),
+            bwd=self._backward(nondiff, in_tree, out_tree, res_tree),
+            name=name_of(self.fun), num_consts=0, symbolic_zeros=self.symbolic_zeros)
+        return tree.tree_unflatten(out_tree[-1], outs)
+
+    def _forward(self, nondiff: list, in_tree: Any, out_tree: list, res_tree: list) -> Callable:
+        fwd, symbolic, name, nums = self.fwd, self.symbolic_zeros, name_of(self.fun), self.nondiff_argnums
+
+        def flat(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
+            if symbolic:
+                primals = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
+            result = fwd(*_merge(nums[:len(nondiff)], nondiff, tree.tree_unflatten(in_tree, primals)))  # type: ignore[misc]
+            if not isinstance(result, tuple | list) or len(result) != 2:
+                raise TypeError(f"custom_vjp of {name}: the forward function must return a pair (output, residuals), got "
+                                f"{result!r}.")
+            outs, treedef = array_leaves(name, result[0], "output")
+            out_tree.append(treedef)
+            residuals, structure = tree.tree_flatten(result[1])
+            arrays = [_is_value(x) for x in residuals]
+            res_tree.append((structure, arrays, [x for x, a in zip(residuals, arrays, strict=True) if not a]))
+            return outs, [as_array(x) for x, a in zip(residuals, arrays, strict=True) if a]
+
+        return flat
+
+    def _backward(self, nondiff: list, in_tree: Any, out_tree: list, res_tree: list) -> Callable:
+        bwd, symbolic, name = self.bwd, self.symbolic_zeros, name_of(self.fun)
+
+        def flat(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            structure, arrays, others = res_tree[-1]
+            given, rest = iter(residuals), iter(others)
+            res = tree.tree_unflatten(structure, [next(given) if a else next(rest) for a in arrays])
+            if symbolic:
+                cts = [SymbolicZero(ct.aval) if type(ct) is Zero else ct for ct in cts]
+            result = bwd(*nondiff, res, tree.tree_unflatten(out_tree[-1], cts))  # type: ignore[misc]
+            return _cotangents(name, in_tree, result)
+
+        return flat
+
+
+def _is_value(x: Any) -> bool:
+    try:
+        as_array(x)
+    except TypeError:
+        return False
+    return True
+
+
+def _cotangents(name: str, in_tree: Any, result: Any) -> list[Any]:
+    """The flat cotangents, one a leaf of the arguments: None stands for a whole argument (or subtree) of zeros."""
+    n = len(in_tree.children())
+    if isinstance(result, list):
+        result = tuple(result)
+    if not isinstance(result, tuple):
+        raise TypeError(f"custom_vjp of {name}: the backward function must return a tuple with one cotangent for each of the "
+                        f"{n} differentiable arguments, got {type(result).__name__}. Write (ct,) for one argument.")
+    if len(result) != n:
+        raise TypeError(f"custom_vjp of {name}: the backward function must return one cotangent for each of the {n} "
+                        f"differentiable arguments, got {len(result)}. Use None for those without a gradient.")
+    marked = tree.tree_unflatten(in_tree, range(in_tree.num_leaves))
+    found: list[Any] = [None] * in_tree.num_leaves
+
+    def fill(ct: Any, slots: Any, path: str) -> None:
+        if ct is None:
+            return
+        kinds, structure = tree.tree_flatten(slots)
+        leaves, ct_tree = tree.tree_flatten(ct, is_leaf=lambda x: x is None)
+        if len(leaves) != len(kinds):
+            raise TypeError(f"custom_vjp of {name}: the cotangent{path} must have the structure of its argument, {structure}, "
+                            f"got {tree.tree_structure(ct)}.")
+        for slot, leaf in zip(kinds, leaves, strict=True):
+            if leaf is None or type(leaf) is SymbolicZero:
+                continue
+            if getattr(leaf, "dtype", None) == dtypes.float0:
+                continue
+            found[slot] = as_array(leaf)
+
+    for i, (ct, slots) in enumerate(zip(result, marked, strict=True)):
+        fill(ct, slots, f"[{i}]")
+    return found
+
+
+def custom_gradient(fun: Callable) -> Callable:
+    """`fun(*args) -> (output, pullback)` as a function of `args` with that gradient.
+
+    >>> import numjet as nj
+    >>> @nj.custom_gradient
+    ... def f(x):
+    ...     return x ** 2, lambda g: (g * x,)
+    >>> print(nj.grad(f)(3.0))
+    3.0
+    """
+
+    @custom_vjp
+    def wrapped(*args: Any) -> Any:
+        return fun(*args)[0]
+
+    def fwd(*args: Any) -> tuple:
+        out, pullback = fun(*args)
+        avals, treedef = [aval_of(x) for x in tree.tree_leaves(out)], tree.tree_structure(out)
+
+        def flat(*cts: Any) -> list[Any]:
+            result = pullback(tree.tree_unflatten(treedef, cts))
+            result = result if isinstance(result, tuple | list) else (result,)
+            leaves, structure = array_leaves("custom_gradient", tuple(result))
+            out_tree.append(structure)
+            return leaves
+
+        out_tree: list = []
+        jaxpr, consts = stage(flat, avals, "pullback")
+        return out, (consts, tree.Partial(_Pullback(jaxpr, out_tree[0])))
+
+    def bwd(residuals: tuple, ct: Any) -> Any:
+        consts, partial = residuals
+        pull = partial.func
+        found = eval_jaxpr(pull.jaxpr, consts, *[as_array(x) for x in tree.tree_leaves(ct)])
+        return tree.tree_unflatten(pull.out_tree, found)
+
+    wrapped.defvjp(fwd, bwd)
+    functools.update_wrapper(wrapped, fun)
+    return wrapped
+
+
+class _Pullback:
+    """A staged pullback with the structure of its result; compared by identity."""
+
+    __slots__ = ("jaxpr", "out_tree")
+
+    def __init__(self, jaxpr: Any, out_tree: Any) -> None:
+        self.jaxpr, self.out_tree = jaxpr, out_tree
+
+    def __call__(self, *args: Any) -> Any:
+        return eval_jaxpr(self.jaxpr, [], *args)
+
+
+def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[Any]]:
+    """`fun` as a function of its arguments and the traced values it closes over, with the list of those values.
+
+    `converted(*args, *values)` equals `fun(*args)`; concrete closed-over arrays stay inside.
+
+    >>> import numjet as nj
+    >>> f, consts = nj.closure_convert(lambda x: x * 2.0, 1.0)
+    >>> print(f(3.0, *consts))
+    6.0
+    """
+    leaves, in_tree = array_leaves("closure_convert", example_args)
+    out_tree: list = []
+
+    def flat(*values: Any) -> list[Any]:
+        outs, treedef = array_leaves("closure_convert", fun(*tree.tree_unflatten(in_tree, values)), "output")
+        out_tree.append(treedef)
+        return outs
+
+    jaxpr, consts = stage(flat, [x.aval for x in leaves], name_of(fun))
+    traced = [isinstance(c, Tracer) and dtypes.is_inexact(c.aval.dtype) for c in consts]
+    hoisted = [c for c, t in zip(consts, traced, strict=True) if t]
+
+    def converted(*args: Any) -> Any:
+        n = len(args) - len(hoisted)
+        given = iter(args[n:])
+        values = [next(given) if t else c for c, t in zip(consts, traced, strict=True)]
+        flat_args, treedef = array_leaves("closure_convert", tuple(args[:n]))
+        if treedef != in_tree:
+            raise TypeError(f"closure_convert: the converted function takes arguments {in_tree}, got {treedef}.")
+        flat_args = [convert(x, a.aval.dtype, a.aval.weak_type) for x, a in zip(flat_args, leaves, strict=True)]
+        return tree.tree_unflatten(out_tree[0], eval_jaxpr(jaxpr, values, *flat_args))
+
+    return converted, hoisted

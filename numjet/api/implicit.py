@@ -1,0 +1,180 @@
+"""Implicit differentiation: `custom_root` and `custom_linear_solve`."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.api.autodiff import jvp
+from numjet.api.custom import closure_convert, custom_jvp
+from numjet.api.flat import array_leaves
+from numjet.base import tree
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.lowering import Expand
+from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.structural import instantiate
+from numjet.ops.arithmetic import neg, sub
+from numjet.ops.control import split
+from numjet.transforms.batch import Axis, batch_jaxpr, to_front
+from numjet.transforms.jvp import jvp_call
+from numjet.transforms.stage import stage
+from numjet.transforms.transpose import backward_pass
+
+
+def custom_root(f: Callable, initial_guess: Any, solve: Callable, tangent_solve: Callable, has_aux: bool = False) -> Any:
+    """A root of `f`, found by `solve(f, initial_guess)` and differentiated by the implicit function theorem.
+
+    `tangent_solve(g, y)` solves the linear system g(x) = y. Derivatives flow into the values that `f` closes over.
+
+    >>> import numjet as nj
+    >>> from numjet import lax
+    >>> newton = lambda f, x0: lax.fori_loop(0, 20, lambda i, x: x - f(x) / (2 * x), x0)
+    >>> root = lambda a: lax.custom_root(lambda x: x ** 2 - a, 1.0, newton, lambda g, y: y / g(1.0))
+    >>> print(f"{nj.grad(root)(4.0):.3f}")
+    0.250
+    """
+    guess_leaves, guess_tree = array_leaves("custom_root", initial_guess, "initial_guess")
+    guess = tree.tree_unflatten(guess_tree, guess_leaves)
+    converted, consts = closure_convert(f, guess)
+
+    @custom_jvp
+    def root(values: Any, start: Any) -> Any:
+        return solve(lambda x: converted(x, *values), start)
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
+        values, start = primals
+        out = root(values, start)
+        x = out[0] if has_aux else out
+        f_tangent = jvp(lambda v: converted(x, *v), (values,), (tangents[0],))[1]
+        rhs = tree.tree_map(neg, f_tangent)
+        x_tangent = tangent_solve(lambda t: jvp(lambda y: converted(y, *values), (x,), (t,))[1], rhs)
+        if not has_aux:
+            return out, x_tangent
+        return out, (x_tangent, tree.tree_map(lambda a: instantiate(Zero(a.aval.tangent())), out[1]))
+
+    root.defjvp(rule)
+    return root(consts, guess)
+
+
+# ------------------------------------------------------------------ linear systems
+# Operands: constants of matvec, vecmat, solve, transpose_solve (in this order), then b. Params hold the four
+# jaxprs (constants first); vecmat and transpose_solve may be None.
+def _parts(args: Sequence[Any], counts: tuple) -> list[list[Any]]:
+    return split(args, *counts)
+
+
+def _run(closed: ClosedJaxpr, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    return eval_jaxpr(closed.jaxpr, closed.consts, *consts, *values)
+
+
+def _solve_evaluate(*args: Any, jaxprs: tuple, counts: tuple) -> list[Any]:
+    parts = _parts(args, counts)
+    return _run(jaxprs[2], parts[2], parts[4])
+
+
+def _solve_jvp(primals: tuple, tangents: tuple, *, jaxprs: tuple, counts: tuple) -> tuple:
+    x = linear_solve_p.bind(*primals, jaxprs=jaxprs, counts=counts)
+    parts, t_parts = _parts(primals, counts), _parts(tangents, counts)
+    # A x = b gives A dx = db - dA x, where dA x is the tangent of the matvec in its constants.
+    rhs = [instantiate(t) for t in t_parts[4]]
+    if any(type(t) is not Zero for t in t_parts[0]):
+        _, change, _ = jvp_call(lambda *c: _run(jaxprs[0], c, x), parts[0], t_parts[0])
+        rhs = [r if type(c) is Zero else sub(r, c) for r, c in zip(rhs, change, strict=True)]
+    elif all(type(t) is Zero for t in t_parts[4]):
+        return x, [Zero(y.aval.tangent()) for y in x]
+    consts = primals[:sum(counts)]
+    return x, linear_solve_p.bind(*consts, *rhs, jaxprs=jaxprs, counts=counts)
+
+
+def _solve_transpose(cts: list, *args: Any, jaxprs: tuple, counts: tuple) -> list:
+    if any(type(x) is Linear for x in args[:sum(counts)]):
+        raise NotImplementedError("custom_linear_solve is transposed in b only.")
+    if jaxprs[3] is None:
+        raise TypeError("custom_linear_solve: reverse-mode differentiation needs transpose_solve (or symmetric=True).")
+    parts = _parts(args, counts)
+    consts = [*parts[1], *parts[0], *parts[3], *parts[2]]
+    flipped = (jaxprs[1], jaxprs[0], jaxprs[3], jaxprs[2])
+    new_counts = (counts[1], counts[0], counts[3], counts[2])
+    out = linear_solve_p.bind(*consts, *[instantiate(ct) for ct in cts], jaxprs=flipped, counts=new_counts)
+    return [None] * sum(counts) + out
+
+
+def _solve_batch(axis: Axis, args: tuple, dims: tuple, *, jaxprs: tuple, counts: tuple) -> tuple:
+    mapped = _parts([d is not None for d in dims], counts)
+    n = len(mapped[4])
+    batched = tuple([None if j is None else batch_jaxpr(j, axis, [*mapped[i], *[True] * n], True)[0]
+                     for i, j in enumerate(jaxprs)])
+    consts = sum(counts)
+    values = [x if d is None else to_front(x, d, axis.size) for x, d in zip(args[:consts], dims[:consts], strict=True)]
+    values += [to_front(x, d, axis.size) for x, d in zip(args[consts:], dims[consts:], strict=True)]
+    outs = linear_solve_p.bind(*values, jaxprs=batched, counts=counts)
+    return outs, [0] * len(outs)
+
+
+linear_solve_p = Primitive(
+    "custom_linear_solve", multiple_results=True, higher_order=True, linear=True,
+    abstract=lambda *avals, jaxprs, counts: [a.strong() for a in jaxprs[2].out_avals],
+    evaluate=_solve_evaluate, jvp=_solve_jvp, transpose=_solve_transpose, batch=_solve_batch,
+    loops=Expand(_solve_evaluate))
+
+
+def custom_linear_solve(matvec: Callable, b: Any, solve: Callable, transpose_solve: Callable | None = None,
+                        symmetric: bool = False, has_aux: bool = False) -> Any:
+    """The x with `matvec(x) = b`, found by `solve(matvec, b)` and differentiated through the equation.
+
+    `transpose_solve(vecmat, b)` solves with the transpose (reverse mode needs it; `symmetric` says it is `solve`).
+    Derivatives flow into b and into what `matvec` closes over.
+
+    >>> import numjet as nj
+    >>> from numjet import lax
+    >>> x = lambda a: lax.custom_linear_solve(lambda v: a * v, 6.0, lambda mv, b: b / mv(1.0), symmetric=True)
+    >>> print(x(2.0), nj.grad(x)(2.0))
+    3.0 -1.5
+    """
+    if has_aux:
+        raise NotImplementedError("custom_linear_solve: has_aux is not supported. Compute auxiliary data outside of it.")
+    leaves, b_tree = array_leaves("custom_linear_solve", b, "b")
+    avals = [x.aval.strong() for x in leaves]
+
+    def staged(what: str, fun: Callable) -> tuple[ClosedJaxpr, list[Any]]:
+        def flat(*values: Any) -> list[Any]:
+            outs, treedef = array_leaves("custom_linear_solve", fun(tree.tree_unflatten(b_tree, values)), what)
+            if treedef != b_tree:
+                raise TypeError(f"custom_linear_solve: {what} must return the structure of b, {b_tree}, got {treedef}.")
+            return outs
+
+        jaxpr, consts = stage(flat, avals, what)
+        for want, got in zip(avals, jaxpr.outvars, strict=True):
+            _require(what, want, got.aval)
+        return ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []), consts
+
+    mat, mat_consts = staged("matvec", matvec)
+    n_mat = len(mat_consts)
+
+    def vecmat(y: Any) -> Any:
+        cts, _ = array_leaves("custom_linear_solve", y)
+        args = [*mat_consts, *[Linear(a) for a in avals]]
+        found = backward_pass(mat, args, cts)[n_mat:]
+        return tree.tree_unflatten(b_tree, [instantiate(ct) for ct in found])
+
+    forward, forward_consts = staged("solve", lambda y: solve(matvec, y))
+    if symmetric:
+        back, back_consts, vec, vec_consts = forward, forward_consts, mat, mat_consts
+    elif transpose_solve is not None:
+        vec, vec_consts = staged("vecmat", vecmat)
+        back, back_consts = staged("transpose_solve", lambda y: transpose_solve(vecmat, y))
+    else:
+        vec, vec_consts, back, back_consts = None, [], None, []  # type: ignore[assignment]
+    counts = (n_mat, len(vec_consts), len(forward_consts), len(back_consts))
+    outs = linear_solve_p.bind(*mat_consts, *vec_consts, *forward_consts, *back_consts, *leaves,
+                               jaxprs=(mat, vec, forward, back), counts=counts)
+    return tree.tree_unflatten(b_tree, outs)
+
+
+def _require(what: str, want: ShapedArray, got: ShapedArray) -> None:
+    if want.shape != got.shape or want.dtype != got.dtype:
+        raise TypeError(f"custom_linear_solve: {what} must keep shapes and dtypes: expected {want.str_short()}, got "
+                        f"{got.str_short()}.")
+
+
+__all__ = ["custom_linear_solve", "custom_root"]

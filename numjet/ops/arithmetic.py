@@ -1,0 +1,309 @@
+"""Arithmetic primitives: add, sub, mul, div, rem, neg, abs, sign, max, min, integer_pow, square, clamp."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import elementwise_loops
+from numjet.core.primitive import Primitive
+from numjet.core.structural import broadcast_in_dim, convert
+from numjet.ops.complex_ops import imag, neg, neg_p, real
+from numjet.ops.families import (
+    ANY,
+    NUMERIC,
+    REAL,
+    constant_like,
+    elementwise,
+    elementwise_batch,
+    elementwise_jvp,
+    is_linear,
+    pair,
+    unbroadcast,
+)
+from numjet.ops.logic import bitwise_and, eq, gt, lt
+from numjet.ops.shape import select_n
+
+
+# ------------------------------------------------------------------ sums
+add_p = elementwise(
+    "add", accepts=NUMERIC, reference=np.add, jvp=(lambda t, out, x, y: t, lambda t, out, x, y: t),
+    linear=True, transpose=lambda ct, x, y: [unbroadcast(ct, x) if is_linear(x) else None,
+                                             unbroadcast(ct, y) if is_linear(y) else None],
+    loops=lambda e, x, y: e.add(x, y), hlo="stablehlo.add")
+sub_p = elementwise(
+    "sub", accepts=NUMERIC, reference=np.subtract, jvp=(lambda t, out, x, y: t, lambda t, out, x, y: neg(t)),
+    linear=True, transpose=lambda ct, x, y: [unbroadcast(ct, x) if is_linear(x) else None,
+                                             unbroadcast(neg(ct), y) if is_linear(y) else None],
+    loops=lambda e, x, y: e.sub(x, y), hlo="stablehlo.subtract")
+
+def _mul_transpose(ct: Any, x: Any, y: Any) -> list:
+    if is_linear(x):
+        return [unbroadcast(mul(ct, y), x), None]
+    return [None, unbroadcast(mul(x, ct), y)]
+
+
+mul_p = elementwise(
+    "mul", accepts=NUMERIC, reference=np.multiply,
+    jvp=(lambda t, out, x, y: mul(t, y), lambda t, out, x, y: mul(x, t)), linear=True, transpose=_mul_transpose,
+    loops=lambda e, x, y: e.mul(x, y), hlo="stablehlo.multiply")
+
+
+# ------------------------------------------------------------------ quotients
+def _div_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if dtypes.is_inexact(x.dtype):
+        return np.divide(x, y)
+    return _integer_quotient(x, y)[0]
+
+
+def _integer_quotient(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """C's quotient and remainder; x / 0 is -1 (all bits), x % 0 is x, and the lowest integer / -1 wraps."""
+    zero = y == 0
+    lowest = np.iinfo(x.dtype).min
+    overflow = (x == lowest) & (y == y.dtype.type(-1 if lowest else 1)) if lowest else np.zeros_like(zero)
+    safe = np.where(zero | overflow, y.dtype.type(1), y)
+    q = _truncated(x, safe)
+    r = (x - q * safe).astype(x.dtype)
+    q = np.where(zero, np.asarray(-1 if lowest else np.iinfo(x.dtype).max, x.dtype), q)
+    r = np.where(zero, x, np.where(overflow, x.dtype.type(0), r))
+    return q.astype(x.dtype), r.astype(x.dtype)
+
+
+def _truncated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    q = np.floor_divide(x, y)
+    return np.where((q < 0) & (q * y != x), q + 1, q).astype(x.dtype)
+
+
+def _div_transpose(ct: Any, x: Any, y: Any) -> list:
+    if is_linear(y):
+        raise NotImplementedError("div is linear in its numerator only.")
+    return [unbroadcast(div(ct, y), x), None]
+
+
+div_p = elementwise(
+    "div", accepts=NUMERIC, reference=_div_reference,
+    jvp=(lambda t, out, x, y: div(t, y), lambda t, out, x, y: mul(mul(neg(t), x), integer_pow(y, -2))),
+    linear=True, transpose=_div_transpose, loops=lambda e, x, y: e.div(x, y), hlo="stablehlo.divide")
+
+
+def _rem_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.fmod(x, y) if dtypes.is_inexact(x.dtype) else _integer_quotient(x, y)[1]
+
+
+def _rem_second(t: Any, out: Any, x: Any, y: Any) -> Any:
+    # d(x - y trunc(x / y)) / dy
+    quotient = div(sub(x, out), y)
+    return mul(neg(t), quotient)
+
+
+rem_p = elementwise(
+    "rem", accepts=REAL, reference=_rem_reference, jvp=(lambda t, out, x, y: t, _rem_second),
+    loops=lambda e, x, y: e.rem(x, y), hlo="stablehlo.remainder")
+
+
+# ------------------------------------------------------------------ sign and magnitude
+sign_p = elementwise("sign", accepts=NUMERIC, reference=np.sign, jvp=None,
+                     loops=lambda e, x: e.sign(x), hlo="stablehlo.sign")
+
+
+def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
+    if dtypes.is_complex(x.aval.dtype):
+        return _complex_abs_tangent(t, out, x)
+    return mul(t, sign(x))
+
+
+def _complex_abs_tangent(t: Any, out: Any, x: Any) -> Any:
+    # Re(conj(x) t) / |x|, zero at the origin.
+    dot = add(mul(real(x), real(t)), mul(imag(x), imag(t)))
+    one = broadcast_in_dim(constant_like(out, 1), out.aval.shape, ())
+    return div(dot, select_n(eq(out, constant_like(out, 0)), out, one))
+
+
+abs_p = elementwise("abs", accepts=NUMERIC, reference=np.abs, jvp=_abs_jvp, result=dtypes.real_of,
+                    loops=lambda e, x: e.abs(x), hlo="stablehlo.abs")
+
+
+# ------------------------------------------------------------------ extremes
+def _pick(t: Any, out: Any, mine: Any, other: Any) -> Any:
+    """The tangent of the larger (smaller) operand; half of it where both are equal."""
+    dtype = t.aval.dtype
+    is_out = convert(eq(mine, out), dtype)
+    tie = convert(eq(other, out), dtype)
+    return mul(t, div(is_out, add(constant_like(t, 1), mul(is_out, tie))))
+
+
+max_p = elementwise(
+    "max", accepts=ANY, reference=np.maximum,
+    jvp=(lambda t, out, x, y: _pick(t, out, x, y), lambda t, out, x, y: _pick(t, out, y, x)),
+    loops=lambda e, x, y: e.max(x, y), hlo="stablehlo.maximum")
+min_p = elementwise(
+    "min", accepts=ANY, reference=np.minimum,
+    jvp=(lambda t, out, x, y: _pick(t, out, x, y), lambda t, out, x, y: _pick(t, out, y, x)),
+    loops=lambda e, x, y: e.min(x, y), hlo="stablehlo.minimum")
+
+
+# ------------------------------------------------------------------ powers
+def _integer_pow_reference(x: np.ndarray, *, y: int) -> np.ndarray:
+    if dtypes.is_integer(x.dtype) and y < 0:
+        raise ValueError("integer_pow: an integer array cannot be raised to a negative power. Convert it to float.")
+    if y < 0:
+        return np.divide(x.dtype.type(1), _integer_pow_reference(x, y=-y))
+    result = None
+    while y:
+        if y & 1:
+            result = x if result is None else result * x
+        y >>= 1
+        if y:
+            x = x * x
+    return np.ones_like(x) if result is None else result
+
+
+def _integer_pow_loops(e: Any, x: Any, *, y: int) -> Any:
+    if y < 0:
+        return e.div(e.const(1, x.dtype), _integer_pow_loops(e, x, y=-y))
+    result = None
+    while y:
+        if y & 1:
+            result = x if result is None else e.mul(result, x)
+        y >>= 1
+        if y:
+            x = e.mul(x, x)
+    return e.const(1, x.dtype) if result is None else result
+
+
+def _integer_pow_jvp(primals: tuple, tangents: tuple, *, y: int) -> tuple:
+    return elementwise_jvp(lambda: integer_pow_p, (_integer_pow_rule,))(primals, tangents, y=y)
+
+
+def _integer_pow_rule(t: Any, out: Any, x: Any, *, y: int) -> Any:
+    if y == 0:
+        return mul(t, constant_like(t, 0))
+    return mul(t, mul(constant_like(x, y), integer_pow(x, y - 1)))
+
+
+def _integer_pow_abstract(x: ShapedArray, *, y: int) -> ShapedArray:
+    if dtypes.is_bool(x.dtype):
+        raise TypeError("integer_pow does not accept booleans. Convert with .astype().")
+    return x
+
+
+integer_pow_p = Primitive(
+    "integer_pow", elementwise=True, abstract=_integer_pow_abstract, reference=_integer_pow_reference,
+    jvp=_integer_pow_jvp, batch=elementwise_batch(lambda: integer_pow_p), loops=elementwise_loops(_integer_pow_loops))
+
+square_p = elementwise(
+    "square", accepts=NUMERIC, reference=np.square, jvp=lambda t, out, x: mul(t, mul(constant_like(x, 2), x)),
+    loops=lambda e, x: e.mul(x, x))
+
+nextafter_p = elementwise("nextafter", accepts=REAL, reference=np.nextafter, jvp=None,
+                          loops=lambda e, x, y: e.nextafter(x, y))
+
+
+# ------------------------------------------------------------------ clamp
+def _clamp_abstract(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedArray:
+    for name, bound in (("min", low), ("max", high)):
+        if bound.shape and bound.shape != x.shape:
+            raise TypeError(f"clamp: {name} must have no dimensions or the operand's shape, got {bound.str_short()} for "
+                            f"{x.str_short()}.")
+        if bound.dtype != x.dtype:
+            raise TypeError(f"clamp: {name} must have the operand's dtype, got {bound.str_short()} for {x.str_short()}.")
+    return x
+
+
+def _clamp_jvp(primals: tuple, tangents: tuple) -> tuple:
+    def inside(t: Any, out: Any, low: Any, x: Any, high: Any) -> Any:
+        return mul(t, convert(bitwise_and(gt(x, low), lt(x, high)), t.aval.dtype))
+
+    def at_low(t: Any, out: Any, low: Any, x: Any, high: Any) -> Any:
+        return mul(t, convert(gt(low, x), t.aval.dtype))
+
+    def at_high(t: Any, out: Any, low: Any, x: Any, high: Any) -> Any:
+        return mul(t, convert(gt(x, high), t.aval.dtype))
+
+    return elementwise_jvp(lambda: clamp_p, (at_low, inside, at_high))(primals, tangents)
+
+
+clamp_p = Primitive(
+    "clamp", elementwise=True, abstract=_clamp_abstract,
+    reference=lambda low, x, high: np.minimum(np.maximum(x, low), high), jvp=_clamp_jvp,
+    batch=elementwise_batch(lambda: clamp_p), loops=elementwise_loops(lambda e, low, x, high: e.min(e.max(x, low), high)))
+
+
+# ------------------------------------------------------------------ functions
+def add(x: Any, y: Any) -> Any:
+    """x + y."""
+    return add_p.bind(*pair(x, y))
+
+
+def sub(x: Any, y: Any) -> Any:
+    """x - y."""
+    return sub_p.bind(*pair(x, y))
+
+
+def mul(x: Any, y: Any) -> Any:
+    """x * y."""
+    return mul_p.bind(*pair(x, y))
+
+
+def div(x: Any, y: Any) -> Any:
+    """x / y; integers truncate as C does, and x / 0 is -1."""
+    return div_p.bind(*pair(x, y))
+
+
+def rem(x: Any, y: Any) -> Any:
+    """The remainder with the sign of x, as C's %."""
+    return rem_p.bind(*pair(x, y))
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1; NaN stays; x / |x| for complex."""
+    return sign_p.bind(as_array(x))
+
+
+def abs(x: Any) -> Any:
+    """|x|; real for complex x."""
+    return abs_p.bind(as_array(x))
+
+
+def max(x: Any, y: Any) -> Any:
+    """The larger one; NaN if either is."""
+    return max_p.bind(*pair(x, y))
+
+
+def min(x: Any, y: Any) -> Any:
+    """The smaller one; NaN if either is."""
+    return min_p.bind(*pair(x, y))
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """x to a fixed integer power, by multiplication."""
+    x = as_array(x)
+    if y == 1:
+        return x
+    return integer_pow_p.bind(x, y=int(y))
+
+
+def square(x: Any) -> Any:
+    """x * x."""
+    return square_p.bind(as_array(x))
+
+
+def reciprocal(x: Any) -> Any:
+    """1 / x."""
+    return integer_pow(x, -1)
+
+
+def nextafter(x: Any, y: Any) -> Any:
+    """The next number after x towards y."""
+    return nextafter_p.bind(*pair(x, y))
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002 - lax's names
+    """x limited to [min, max]."""
+    x = as_array(x)
+    low, high = pair(min, x)[0], pair(max, x)[0]
+    return clamp_p.bind(low, x, high)
+

@@ -1,0 +1,119 @@
+"""Complex numbers: real, imag, conj and the construction from parts; and negation, which they need."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import elementwise_loops
+from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.structural import linear_tangent, zeros
+from numjet.ops.families import NUMERIC, align_batched, elementwise, pair, unbroadcast
+
+def _part(name: str, reference: Any, transpose: Any, loops: Any) -> Primitive:
+    primitive: Primitive
+
+    def abstract(x: ShapedArray) -> ShapedArray:
+        if not dtypes.is_complex(x.dtype):
+            raise TypeError(f"{name} takes complex operands, got {x.str_short()}. numjet.numpy.{name} takes any.")
+        return ShapedArray(x.shape, dtypes.real_of(x.dtype), x.weak_type)
+
+    def jvp(primals: tuple, tangents: tuple) -> tuple:
+        return primitive.bind(*primals), linear_tangent(primitive, tangents[0], {})
+
+    primitive = Primitive(
+        name, elementwise=True, linear=True, abstract=abstract, reference=reference, jvp=jvp, transpose=transpose,
+        batch=lambda axis, args, dims: (primitive.bind(*args), dims[0]), loops=elementwise_loops(loops),
+        hlo=f"stablehlo.{name}")
+    return primitive
+
+
+# The pairing of transposition is bilinear (no conjugation): Re(z) = z . 1, Im(z) = z . (-i) on real cotangents.
+real_p = _part("real", np.real, lambda ct, x: [complex(ct, zeros(ct.aval))], lambda e, x: e.real(x))
+imag_p = _part("imag", np.imag, lambda ct, x: [complex(zeros(ct.aval), neg(ct))], lambda e, x: e.imag(x))
+
+
+def _complex_abstract(x: ShapedArray, y: ShapedArray) -> ShapedArray:
+    if x.dtype != y.dtype or x.dtype not in (dtypes.float32, dtypes.float64):
+        raise TypeError(f"complex takes two float32 or two float64 operands, got {x.str_short()} and {y.str_short()}.")
+    if x.shape != y.shape:
+        if x.shape and y.shape:
+            raise TypeError(f"complex takes operands of one shape, got {x.str_short()} and {y.str_short()}.")
+    return ShapedArray(x.shape or y.shape, dtypes.complex_of(x.dtype), x.weak_type and y.weak_type)
+
+
+def _complex_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    out = np.empty(np.broadcast_shapes(x.shape, y.shape), dtypes.complex_of(x.dtype))
+    out.real, out.imag = x, y
+    return out
+
+
+def _complex_jvp(primals: tuple, tangents: tuple) -> tuple:
+    out = complex_p.bind(*primals)
+    if all(type(t) is Zero for t in tangents):
+        return out, Zero(out.aval)
+    x, y = [zeros(t.aval) if type(t) is Zero else t for t in tangents]
+    return out, complex_p.bind(x, y)
+
+
+def _complex_transpose(ct: Any, x: Any, y: Any) -> list:
+    return [unbroadcast(real(ct), x) if type(x) is Linear else None,
+            unbroadcast(neg(imag(ct)), y) if type(y) is Linear else None]
+
+
+def _complex_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
+    aligned, dim = align_batched(axis, args, dims)
+    return complex_p.bind(*aligned), dim
+
+
+complex_p = Primitive(
+    "complex", elementwise=True, linear=True, abstract=_complex_abstract, reference=_complex_reference, jvp=_complex_jvp,
+    transpose=_complex_transpose, batch=_complex_batch, loops=elementwise_loops(lambda e, x, y: e.complex(x, y)),
+    hlo="stablehlo.complex")
+
+# neg stands here because arithmetic needs this file for the magnitude of complex numbers.
+neg_p = elementwise(
+    "neg", accepts=NUMERIC, reference=np.negative, jvp=lambda t, out, x: neg(t), linear=True,
+    transpose=lambda ct, x: [neg(ct)], loops=lambda e, x: e.neg(x), hlo="stablehlo.negate")
+
+
+def _conj_transpose(ct: Any, x: Any, *, input_dtype: Any) -> list:
+    return [conj(ct) if dtypes.is_complex(x.aval.dtype) else real(conj(ct))]
+
+
+conj_p = Primitive(
+    "conj", elementwise=True, linear=True,
+    abstract=lambda x, *, input_dtype: ShapedArray(x.shape, dtypes.complex_of(x.dtype), x.weak_type),
+    reference=lambda x, *, input_dtype: np.conj(x).astype(dtypes.complex_of(x.dtype)),
+    jvp=lambda primals, tangents, **p: (conj_p.bind(*primals, **p), linear_tangent(conj_p, tangents[0], p)),
+    transpose=_conj_transpose, batch=lambda axis, args, dims, **p: (conj_p.bind(*args, **p), dims[0]),
+    loops=elementwise_loops(lambda e, x, *, input_dtype: e.conj(x)))
+
+
+def real(x: Any) -> Any:
+    """The real part of a complex array."""
+    return real_p.bind(as_array(x))
+
+
+def imag(x: Any) -> Any:
+    """The imaginary part of a complex array."""
+    return imag_p.bind(as_array(x))
+
+
+def neg(x: Any) -> Any:
+    """-x."""
+    return neg_p.bind(as_array(x))
+
+
+def complex(x: Any, y: Any) -> Any:
+    """x + iy."""
+    return complex_p.bind(*pair(x, y))
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate."""
+    x = as_array(x)
+    return conj_p.bind(x, input_dtype=x.dtype)

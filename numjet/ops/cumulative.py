@@ -1,0 +1,149 @@
+"""Running sums, products, extremes and log-sum-exps along one axis."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import Kernel
+from numjet.core.primitive import Primitive, Zero
+from numjet.core.structural import broadcast_in_dim, convert
+from numjet.ops.arithmetic import add, div, mul, sub
+from numjet.ops.families import constant_like
+from numjet.ops.logic import eq
+from numjet.ops.reduce import reduce_max
+from numjet.ops.shape import broadcasted_iota, canonical_axis, pad
+from numjet.ops.sort import take_along
+from numjet.ops.transcendental import exp
+
+
+def _accumulate(function: Any) -> Callable:
+    def reference(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
+        if reverse:
+            x = np.flip(x, axis)
+        if x.dtype.itemsize <= 2 and dtypes.is_floating(x.dtype):
+            out = function.accumulate(x.astype(np.float32), axis=axis).astype(x.dtype)
+        else:
+            out = function.accumulate(x, axis=axis, dtype=x.dtype)
+        return np.flip(out, axis) if reverse else out
+
+    return reference
+
+
+def _cumulative(name: str, function: Any, jvp: Callable, transpose: Callable | None = None) -> Primitive:
+    primitive: Primitive
+
+    def abstract(x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"{name}: axis {axis} is out of range for {x.str_short()}.")
+        if dtypes.is_bool(x.dtype):
+            raise TypeError(f"{name} does not accept booleans. Convert with .astype(int).")
+        return x
+
+    def forward(primals: tuple, tangents: tuple, **params: Any) -> tuple:
+        out = primitive.bind(*primals, **params)
+        if type(tangents[0]) is Zero:
+            return out, Zero(out.aval.tangent())
+        return out, jvp(tangents[0], out, primals[0], **params)
+
+    def batch(mapped: Any, args: tuple, dims: tuple, *, axis: int, reverse: bool) -> tuple:
+        return primitive.bind(args[0], axis=axis + (axis >= dims[0]), reverse=reverse), dims[0]
+
+    primitive = Primitive(name, abstract=abstract, reference=_accumulate(function), jvp=forward, transpose=transpose,
+                          linear=transpose is not None, batch=batch, loops=Kernel(name))
+    return primitive
+
+
+cumsum_p = _cumulative(
+    "cumsum", np.add, lambda t, out, x, *, axis, reverse: cumsum(t, axis, reverse),
+    lambda ct, x, *, axis, reverse: [cumsum(ct, axis, not reverse)])
+
+
+def _cumprod_jvp(t: Any, out: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    """By the recurrence d_n = d_{n-1} x_n + p_{n-1} t_n, as an associative scan of pairs."""
+    return associative_pairs(x, t, axis, reverse)
+
+
+def associative_pairs(x: Any, t: Any, axis: int, reverse: bool) -> Any:
+    """The tangent of a running product: combine (p, d) and (q, e) to (p q, p e + d q), doubling the distance."""
+    n, p, d = x.aval.shape[axis], x, t
+    step = 1
+    while step < n:
+        p_before, d_before = _shift(p, step, axis, reverse, 1), _shift(d, step, axis, reverse, 0)
+        d = add(mul(p_before, d), mul(d_before, p))
+        p = mul(p_before, p)
+        step *= 2
+    return d
+
+
+def _shift(x: Any, step: int, axis: int, reverse: bool, fill: int) -> Any:
+    config = [(0, 0, 0)] * x.aval.ndim
+    config[axis] = (-step, step, 0) if reverse else (step, -step, 0)
+    return pad(x, constant_like(x, fill), config)
+
+
+cumprod_p = _cumulative("cumprod", np.multiply, _cumprod_jvp)
+
+
+def _extreme_jvp(t: Any, out: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    """The tangent of the last element that set the record: where x equals the running extreme, take its tangent, and
+    carry it on; found by the position of the last such element."""
+    shape = x.aval.shape
+    here = broadcasted_iota(np.int32, shape, axis)
+    if reverse:
+        here = sub(constant_like(here, shape[axis] - 1), here)
+    set_here = mul(convert(eq(x, out), dtypes.int32), here)
+    source = cummax(set_here, axis, reverse)
+    if reverse:
+        source = sub(constant_like(source, shape[axis] - 1), source)
+    return take_along(t, source, axis)
+
+
+cummax_p = _cumulative("cummax", np.maximum, _extreme_jvp)
+cummin_p = _cumulative("cummin", np.minimum, _extreme_jvp)
+
+
+def _logsumexp_jvp(t: Any, out: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    # d out_n = sum_i exp(x_i - out_n) t_i; rows are scaled by the maximum so that nothing overflows.
+    shape = x.aval.shape
+    top = broadcast_in_dim(reduce_max(x, (axis,)), shape, tuple([i for i in range(len(shape)) if i != axis]))
+    weight = exp(sub(x, top))
+    total = cumsum(weight, axis, reverse)
+    return div(cumsum(mul(weight, t), axis, reverse), total)
+
+
+cumlogsumexp_p = _cumulative("cumlogsumexp", np.logaddexp, _logsumexp_jvp)
+
+
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Running sum along `axis`, from the end with `reverse`."""
+    x = as_array(operand)
+    return cumsum_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
+
+
+def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Running product along `axis`."""
+    x = as_array(operand)
+    return cumprod_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
+
+
+def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Running maximum along `axis`."""
+    x = as_array(operand)
+    return cummax_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
+
+
+def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Running minimum along `axis`."""
+    x = as_array(operand)
+    return cummin_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
+
+
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Running log of the sum of exponentials along `axis`."""
+    x = as_array(operand)
+    return cumlogsumexp_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))

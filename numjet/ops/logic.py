@@ -1,0 +1,218 @@
+"""Comparisons, boolean and bit operations, rounding, and the test for finite values."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.structural import convert
+from numjet.ops.families import ANY, FLOATING, INTEGRAL, INTEGRAL_OR_BOOL, REAL_FLOATING, elementwise, pair
+
+
+def _boolean(_: Any) -> Any:
+    return dtypes.bool_
+
+
+def _comparison(name: str, reference: Any, loops: Any, direction: str) -> Any:
+    return elementwise(name, accepts=ANY, reference=reference, jvp=None, result=_boolean, loops=loops,
+                       hlo=f"stablehlo.compare {direction}")
+
+
+eq_p = _comparison("eq", np.equal, lambda e, x, y: e.eq(x, y), "EQ")
+ne_p = _comparison("ne", np.not_equal, lambda e, x, y: e.ne(x, y), "NE")
+lt_p = _comparison("lt", np.less, lambda e, x, y: e.lt(x, y), "LT")
+le_p = _comparison("le", np.less_equal, lambda e, x, y: e.le(x, y), "LE")
+gt_p = _comparison("gt", np.greater, lambda e, x, y: e.gt(x, y), "GT")
+ge_p = _comparison("ge", np.greater_equal, lambda e, x, y: e.ge(x, y), "GE")
+
+and_p = elementwise("and", accepts=INTEGRAL_OR_BOOL, reference=np.bitwise_and, jvp=None,
+                    loops=lambda e, x, y: e.and_(x, y), hlo="stablehlo.and")
+or_p = elementwise("or", accepts=INTEGRAL_OR_BOOL, reference=np.bitwise_or, jvp=None,
+                   loops=lambda e, x, y: e.or_(x, y), hlo="stablehlo.or")
+xor_p = elementwise("xor", accepts=INTEGRAL_OR_BOOL, reference=np.bitwise_xor, jvp=None,
+                    loops=lambda e, x, y: e.xor(x, y), hlo="stablehlo.xor")
+not_p = elementwise("not", accepts=INTEGRAL_OR_BOOL, reference=np.invert, jvp=None,
+                    loops=lambda e, x: e.not_(x), hlo="stablehlo.not")
+
+
+# ------------------------------------------------------------------ shifts
+def _too_far(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Shifts by the width or more, or by a negative number."""
+    bits = x.dtype.itemsize * 8
+    return (y < 0) | (y >= bits) if y.dtype.kind == "i" else y >= bits
+
+
+def _safe_shift(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.where(_too_far(x, y), y.dtype.type(0), y)
+
+
+def _unsigned(x: np.ndarray) -> np.ndarray:
+    return x.view(f"u{x.dtype.itemsize}") if x.dtype.kind == "i" else x
+
+
+def _shl(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.where(_too_far(x, y), x.dtype.type(0), np.left_shift(x, _safe_shift(x, y)))
+
+
+def _shr_arith(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    last = np.right_shift(x, x.dtype.type(x.dtype.itemsize * 8 - 1)) if x.dtype.kind == "i" else np.zeros_like(x)
+    return np.where(_too_far(x, y), last, np.right_shift(x, _safe_shift(x, y)))
+
+
+def _shr_logical(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    x = np.asarray(x)
+    shifted = np.right_shift(_unsigned(x), _unsigned(np.asarray(_safe_shift(x, y)))).astype(x.dtype)
+    return np.where(_too_far(x, y), x.dtype.type(0), shifted)
+
+
+shift_left_p = elementwise("shift_left", accepts=INTEGRAL, reference=_shl, jvp=None,
+                           loops=lambda e, x, y: e.shl(x, y), hlo="stablehlo.shift_left")
+shift_right_arithmetic_p = elementwise(
+    "shift_right_arithmetic", accepts=INTEGRAL, reference=_shr_arith, jvp=None,
+    loops=lambda e, x, y: e.shr_arith(x, y), hlo="stablehlo.shift_right_arithmetic")
+shift_right_logical_p = elementwise(
+    "shift_right_logical", accepts=INTEGRAL, reference=_shr_logical, jvp=None,
+    loops=lambda e, x, y: e.shr_logical(x, y), hlo="stablehlo.shift_right_logical")
+
+population_count_p = elementwise(
+    "population_count", accepts=INTEGRAL, reference=lambda x: np.bitwise_count(_unsigned(x)).astype(x.dtype), jvp=None,
+    loops=lambda e, x: e.call("popcount", x), hlo="stablehlo.popcnt")
+
+
+def _clz_reference(x: np.ndarray) -> np.ndarray:
+    x = np.asarray(x)
+    bits = x.dtype.itemsize * 8
+    u = _unsigned(x).astype(np.uint64)
+    count = np.zeros(x.shape, np.int64)
+    for shift in (32, 16, 8, 4, 2, 1):
+        high = u >> np.uint64(shift)
+        big = high != 0
+        count += np.where(big, shift, 0)
+        u = np.where(big, high, u)
+    return (bits - 1 - count + (u == 0)).astype(x.dtype)
+
+
+clz_p = elementwise("clz", accepts=INTEGRAL, reference=_clz_reference, jvp=None,
+                    loops=lambda e, x: e.call("clz", x), hlo="stablehlo.count_leading_zeros")
+
+
+# ------------------------------------------------------------------ rounding
+
+def _round_away(x: np.ndarray) -> np.ndarray:
+    """Half away from zero. Adding 0.5 would round 0.49999997 up, so compare the fraction."""
+    whole = np.trunc(x)
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1, x), np.copysign(whole, x)).astype(x.dtype)
+
+
+floor_p = elementwise("floor", accepts=REAL_FLOATING, reference=np.floor, jvp=None,
+                      loops=lambda e, x: e.call("floor", x), hlo="stablehlo.floor")
+ceil_p = elementwise("ceil", accepts=REAL_FLOATING, reference=np.ceil, jvp=None,
+                     loops=lambda e, x: e.call("ceil", x), hlo="stablehlo.ceil")
+round_away_p = elementwise("round", accepts=REAL_FLOATING, reference=_round_away, jvp=None,
+                           loops=lambda e, x: e.call("round", x), hlo="stablehlo.round_nearest_afz")
+round_even_p = elementwise("round_even", accepts=REAL_FLOATING, reference=np.rint, jvp=None,
+                           loops=lambda e, x: e.call("round_even", x), hlo="stablehlo.round_nearest_even")
+is_finite_p = elementwise("is_finite", accepts=FLOATING, reference=np.isfinite, jvp=None, result=_boolean,
+                          loops=lambda e, x: e.call("is_finite", x), hlo="stablehlo.is_finite")
+
+
+# ------------------------------------------------------------------ functions
+def eq(x: Any, y: Any) -> Any:
+    """x == y, elementwise."""
+    return eq_p.bind(*pair(x, y))
+
+
+def ne(x: Any, y: Any) -> Any:
+    """x != y, elementwise."""
+    return ne_p.bind(*pair(x, y))
+
+
+def lt(x: Any, y: Any) -> Any:
+    """x < y, elementwise."""
+    return lt_p.bind(*pair(x, y))
+
+
+def le(x: Any, y: Any) -> Any:
+    """x <= y, elementwise."""
+    return le_p.bind(*pair(x, y))
+
+
+def gt(x: Any, y: Any) -> Any:
+    """x > y, elementwise."""
+    return gt_p.bind(*pair(x, y))
+
+
+def ge(x: Any, y: Any) -> Any:
+    """x >= y, elementwise."""
+    return ge_p.bind(*pair(x, y))
+
+
+def bitwise_and(x: Any, y: Any) -> Any:
+    """x & y."""
+    return and_p.bind(*pair(x, y))
+
+
+def bitwise_or(x: Any, y: Any) -> Any:
+    """x | y."""
+    return or_p.bind(*pair(x, y))
+
+
+def bitwise_xor(x: Any, y: Any) -> Any:
+    """x ^ y."""
+    return xor_p.bind(*pair(x, y))
+
+
+def bitwise_not(x: Any) -> Any:
+    """~x."""
+    return not_p.bind(as_array(x))
+
+
+def shift_left(x: Any, y: Any) -> Any:
+    """x << y; shifts by the width or more give 0."""
+    return shift_left_p.bind(*pair(x, y))
+
+
+def shift_right_arithmetic(x: Any, y: Any) -> Any:
+    """x >> y, filling with the sign."""
+    return shift_right_arithmetic_p.bind(*pair(x, y))
+
+
+def shift_right_logical(x: Any, y: Any) -> Any:
+    """x >> y, filling with zeros."""
+    return shift_right_logical_p.bind(*pair(x, y))
+
+
+def population_count(x: Any) -> Any:
+    """The number of set bits."""
+    return population_count_p.bind(as_array(x))
+
+
+def clz(x: Any) -> Any:
+    """The number of leading zero bits."""
+    return clz_p.bind(as_array(x))
+
+
+def floor(x: Any) -> Any:
+    """Round down."""
+    return floor_p.bind(as_array(x))
+
+
+def ceil(x: Any) -> Any:
+    """Round up."""
+    return ceil_p.bind(as_array(x))
+
+
+def round(x: Any, rounding_method: Any = 0) -> Any:
+    """Round to an integer: method 0 half away from zero, 1 half to even."""
+    return (round_even_p if int(rounding_method) == 1 else round_away_p).bind(as_array(x))
+
+
+def is_finite(x: Any) -> Any:
+    """Neither infinite nor NaN."""
+    x = as_array(x)
+    if not dtypes.is_inexact(x.dtype):
+        x = convert(x, dtypes.canonical(dtypes.float64))
+    return is_finite_p.bind(x)
+

@@ -1,0 +1,278 @@
+"""Reductions: max, min, prod, and, or, xor, argmax, argmin, and `reduce` with a known operation. The sum stands in
+core.structural."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.base import tree
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import Reduce, elementwise_loops
+from numjet.core.primitive import Primitive, Zero
+from numjet.core.structural import (
+    batch_reduction,
+    broadcast_in_dim,
+    convert,
+    reduce_sum,
+    reduce_sum_p,
+    reduced_shape,
+    transpose,
+)
+from numjet.core.trace import concrete_or_none
+from numjet.ops import arithmetic, logic
+from numjet.ops.arithmetic import add, div, mul
+from numjet.ops.families import _ACCEPTS, ANY, INTEGRAL_OR_BOOL, NUMERIC, constant_like
+from numjet.ops.logic import eq
+from numjet.ops.shape import canonical_axis, cut, pad, reshape
+from numjet.transforms.stage import stage
+
+Axes = Sequence[int]
+
+
+def _reduction(name: str, op: str, accepts: str, reference: Callable, jvp: Callable | None) -> Primitive:
+    primitive: Primitive
+
+    def abstract(x: ShapedArray, *, axes: tuple) -> ShapedArray:
+        if not _ACCEPTS[accepts](x.dtype):
+            raise TypeError(f"{name} does not accept dtype {dtypes.short_name(x.dtype)}: it takes {accepts} dtypes.")
+        return ShapedArray(reduced_shape(name, x, axes), x.dtype, x.weak_type)
+
+    def forward(primals: tuple, tangents: tuple, *, axes: tuple) -> tuple:
+        out = primitive.bind(*primals, axes=axes)
+        if type(tangents[0]) is Zero:
+            return out, Zero(out.aval.tangent())
+        return out, jvp(tangents[0], out, primals[0], axes)  # type: ignore[misc]
+
+    primitive = Primitive(
+        name, abstract=abstract, reference=lambda x, *, axes: reference(x, axes), jvp=forward if jvp else None,
+        differentiable=jvp is not None, batch=lambda *args, **params: batch_reduction(primitive)(*args, **params),
+        loops=Reduce(op))
+    return primitive
+
+
+def _spread(out: Any, shape: tuple, axes: tuple) -> Any:
+    return broadcast_in_dim(out, shape, tuple([i for i in range(len(shape)) if i not in axes]))
+
+
+def _extreme_jvp(t: Any, out: Any, x: Any, axes: tuple) -> Any:
+    """The tangent at the extreme; the mean of them at ties."""
+    mask = convert(eq(x, _spread(out, x.aval.shape, axes)), t.aval.dtype)
+    return div(reduce_sum(mul(t, mask), axes), reduce_sum(mask, axes))
+
+
+def _extreme(reduce: Callable, low: bool) -> Callable:
+    def reference(x: np.ndarray, axes: tuple) -> np.ndarray:
+        if not any(x.shape[a] == 0 for a in axes):
+            return reduce(x, axis=axes)
+        return np.full([n for i, n in enumerate(x.shape) if i not in axes], extreme_of(x.dtype, low), x.dtype)
+
+    return reference
+
+
+def extreme_of(dtype: Any, lowest: bool) -> Any:
+    """The lowest (highest) value of a dtype: -inf (inf) for floats. The start of a maximum (minimum)."""
+    if dtypes.is_bool(dtype):
+        return not lowest
+    if dtypes.is_integer(dtype):
+        info = np.iinfo(dtype)
+        return info.min if lowest else info.max
+    return -np.inf if lowest else np.inf
+
+
+reduce_max_p = _reduction("reduce_max", "max", ANY, _extreme(np.maximum.reduce, True), _extreme_jvp)
+reduce_min_p = _reduction("reduce_min", "min", ANY, _extreme(np.minimum.reduce, False), _extreme_jvp)
+
+
+def _prod_jvp(t: Any, out: Any, x: Any, axes: tuple) -> Any:
+    """By halving: the pair (p, d) of a product and its tangent combines as (p q, p e + d q), exact also at zeros."""
+    shape = x.aval.shape
+    order = (*[i for i in range(len(shape)) if i not in axes], *axes)
+    flat = (*out.aval.shape, x.aval.size // out.aval.size if out.aval.size else 0)
+    last = len(flat) - 1
+    p, d = reshape(transpose(x, order), flat), reshape(transpose(t, order), flat)
+    n = flat[-1]
+    if n == 0:
+        return reduce_sum(d, (last,))
+    while n > 1:
+        if n % 2:
+            config = [(0, 0, 0)] * last + [(0, 1, 0)]
+            p, d, n = pad(p, constant_like(p, 1), config), pad(d, constant_like(d, 0), config), n + 1
+        n //= 2
+        (p, q), (d, e) = _halves(p, n), _halves(d, n)
+        p, d = mul(p, q), add(mul(p, e), mul(d, q))
+    return reshape(d, out.aval.shape)
+
+
+def _halves(x: Any, n: int) -> tuple[Any, Any]:
+    shape = x.aval.shape
+    zero, middle = [0] * len(shape), [*[0] * (len(shape) - 1), n]
+    return cut(x, zero, [*shape[:-1], n]), cut(x, middle, list(shape))
+
+
+reduce_prod_p = _reduction(
+    "reduce_prod", "mul", NUMERIC, lambda x, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype), _prod_jvp)
+reduce_and_p = _reduction("reduce_and", "and", INTEGRAL_OR_BOOL,
+                          lambda x, axes: np.bitwise_and.reduce(x, axis=axes), None)
+reduce_or_p = _reduction("reduce_or", "or", INTEGRAL_OR_BOOL, lambda x, axes: np.bitwise_or.reduce(x, axis=axes), None)
+reduce_xor_p = _reduction("reduce_xor", "xor", INTEGRAL_OR_BOOL,
+                          lambda x, axes: np.bitwise_xor.reduce(x, axis=axes), None)
+
+
+# ------------------------------------------------------------------ argmax and argmin
+def _arg_reduction(name: str, function: Callable) -> Primitive:
+    primitive: Primitive
+
+    def abstract(x: ShapedArray, *, axes: tuple, index_dtype: Any) -> ShapedArray:
+        if len(axes) != 1:
+            raise TypeError(f"{name} takes one axis, got {axes}.")
+        if dtypes.is_complex(x.dtype):
+            raise TypeError(f"{name}: complex numbers have no order, got {x.str_short()}.")
+        if x.shape[axes[0]] == 0:
+            raise ValueError(f"{name}: axis {axes[0]} of {x.str_short()} is empty.")
+        return ShapedArray(reduced_shape(name, x, axes), index_dtype)
+
+    primitive = Primitive(
+        name, abstract=abstract, differentiable=False, loops=Reduce(name),
+        reference=lambda x, *, axes, index_dtype: np.asarray(function(x, axis=axes[0])).astype(index_dtype),
+        batch=lambda *args, **params: batch_reduction(primitive)(*args, **params))
+    return primitive
+
+
+argmax_p = _arg_reduction("argmax", np.argmax)
+argmin_p = _arg_reduction("argmin", np.argmin)
+
+
+# ------------------------------------------------------------------ reduce_precision
+def _round_mantissa(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
+    if x.dtype != np.float32:
+        return _round_mantissa(x.astype(np.float32), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits).astype(x.dtype)
+    if mantissa_bits < 23:
+        bits = np.ascontiguousarray(x).view(np.uint32).astype(np.uint64)
+        drop = 23 - mantissa_bits
+        odd = (bits >> np.uint64(drop)) & np.uint64(1)
+        rounded = (bits + np.uint64((1 << (drop - 1)) - 1) + odd) >> np.uint64(drop) << np.uint64(drop)
+        x = np.where(np.isfinite(x), rounded.astype(np.uint32).view(np.float32).reshape(x.shape), x)
+    if exponent_bits < 8:
+        bias = (1 << (exponent_bits - 1)) - 1
+        top = np.float32(2.0**bias * (2 - 2.0**-mantissa_bits))
+        x = np.where(np.abs(x) > top, np.copysign(np.float32(np.inf), x), x)
+        x = np.where(np.abs(x) < np.float32(2.0 ** (1 - bias)), np.copysign(np.float32(0), x), x)
+    return x.astype(np.float32)
+
+
+reduce_precision_p = Primitive(
+    "reduce_precision", elementwise=True, abstract=lambda x, *, exponent_bits, mantissa_bits: x,
+    reference=_round_mantissa,
+    jvp=lambda primals, tangents, **p: (
+        reduce_precision_p.bind(*primals, **p),
+        tangents[0] if type(tangents[0]) is Zero else reduce_precision_p.bind(tangents[0], **p)),
+    batch=lambda axis, args, dims, **p: (reduce_precision_p.bind(*args, **p), dims[0]),
+    loops=elementwise_loops(lambda e, x, *, exponent_bits, mantissa_bits: e.reduce_precision(
+        x, exponent_bits, mantissa_bits)))
+
+
+# ------------------------------------------------------------------ functions
+def _axes(x: Any, axes: Axes | None) -> tuple[int, ...]:
+    if axes is None:
+        return tuple(range(x.ndim))
+    return tuple([int(a) % x.ndim if x.ndim else int(a) for a in axes])
+
+
+def reduce_max(operand: Any, axes: Axes | None = None) -> Any:
+    """The largest element over `axes`; NaN if there is one."""
+    x = as_array(operand)
+    axes = _axes(x, axes)
+    return reduce_max_p.bind(x, axes=axes) if axes else x
+
+
+def reduce_min(operand: Any, axes: Axes | None = None) -> Any:
+    """The smallest element over `axes`; NaN if there is one."""
+    x = as_array(operand)
+    axes = _axes(x, axes)
+    return reduce_min_p.bind(x, axes=axes) if axes else x
+
+
+def reduce_prod(operand: Any, axes: Axes | None = None) -> Any:
+    """The product over `axes`."""
+    x = as_array(operand)
+    axes = _axes(x, axes)
+    return reduce_prod_p.bind(x, axes=axes) if axes else x
+
+
+def reduce_and(operand: Any, axes: Axes | None = None) -> Any:
+    """The conjunction over `axes`."""
+    x = as_array(operand)
+    axes = _axes(x, axes)
+    return reduce_and_p.bind(x, axes=axes) if axes else x
+
+
+def reduce_or(operand: Any, axes: Axes | None = None) -> Any:
+    """The disjunction over `axes`."""
+    x = as_array(operand)
+    axes = _axes(x, axes)
+    return reduce_or_p.bind(x, axes=axes) if axes else x
+
+
+def reduce_xor(operand: Any, axes: Axes | None = None) -> Any:
+    """The exclusive or over `axes`."""
+    x = as_array(operand)
+    axes = _axes(x, axes)
+    return reduce_xor_p.bind(x, axes=axes) if axes else x
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
+    """The index of the first largest element along `axis` (of the first NaN if there is one)."""
+    x = as_array(operand)
+    return argmax_p.bind(x, axes=(canonical_axis(axis, x.ndim),), index_dtype=dtypes.canonical(index_dtype))
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
+    """The index of the first smallest element along `axis` (of the first NaN if there is one)."""
+    x = as_array(operand)
+    return argmin_p.bind(x, axes=(canonical_axis(axis, x.ndim),), index_dtype=dtypes.canonical(index_dtype))
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """Values rounded to a float format with fewer bits, in the same dtype."""
+    return reduce_precision_p.bind(as_array(operand), exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))
+
+
+_MONOIDS = {"add": (reduce_sum_p, add), "max": (reduce_max_p, arithmetic.max), "min": (reduce_min_p, arithmetic.min),
+            "mul": (reduce_prod_p, mul), "and": (reduce_and_p, logic.bitwise_and), "or": (reduce_or_p, logic.bitwise_or),
+            "xor": (reduce_xor_p, logic.bitwise_xor)}
+
+
+def monoid_of(computation: Callable, dtype: Any) -> str | None:
+    """The name of the primitive that `computation(x, y)` applies, if it is one operation with a known reduction."""
+    aval = ShapedArray((), dtype)
+    jaxpr, _ = stage(lambda x, y: [as_array(computation(x, y))], [aval, aval])
+    if len(jaxpr.eqns) == 1 and len(jaxpr.eqns[0].invars) == 2 and set(jaxpr.eqns[0].invars) == set(jaxpr.invars):
+        name = jaxpr.eqns[0].primitive.name
+        return name if name in _MONOIDS and jaxpr.outvars[0] is jaxpr.eqns[0].outvars[0] else None
+    return None
+
+
+def reduce(operands: Any, init_values: Any, computation: Callable, dimensions: Axes, out_sharding: Any = None) -> Any:
+    """Reduce with `computation`, which must be one of add, mul, max, min, and, or, xor."""
+    leaves, treedef = tree.tree_flatten(operands)
+    inits = tree.tree_leaves(init_values)
+    if len(leaves) != 1 or len(inits) != 1:
+        raise NotImplementedError("reduce of several operands at once. Reduce each, or use lax.scan.")
+    x, init = as_array(leaves[0]), as_array(inits[0])
+    name = monoid_of(computation, x.dtype)
+    if name is None:
+        raise NotImplementedError("reduce with this computation: only add, mul, max, min, and, or, xor are known. Use "
+                                  "lax.scan or lax.associative_scan.")
+    primitive, combine = _MONOIDS[name]
+    out = primitive.bind(x, axes=_axes(x, dimensions))
+    known = concrete_or_none(init)
+    neutral = {"add": 0, "mul": 1, "or": 0, "xor": 0}.get(name)
+    if name in ("max", "min"):
+        neutral = extreme_of(x.dtype, name == "max")
+    if known is None or neutral is None or known._value != neutral:
+        out = combine(out, convert(init, x.dtype))
+    return tree.tree_unflatten(treedef, [out])

@@ -1,0 +1,539 @@
+"""Primitives that move elements without computing: reshape, squeeze, rev, concatenate, pad, select_n, iota, bitcast and
+copy."""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes, structural
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import Pointwise, elementwise_loops
+from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.structural import convert, instantiate, linear_tangent, moveaxis, reduce_sum, zeros
+from numjet.ops.complex_ops import neg
+from numjet.ops.families import align_batched
+from numjet.transforms.batch import to_front
+
+
+def _linear_jvp(primitive_of: Any) -> Any:
+    def jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
+        return primitive_of().bind(*primals, **params), linear_tangent(primitive_of(), tangents[0], params)
+
+    return jvp
+
+
+def canonical_shape(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple of Python integers. Raises TypeError for traced or fractional sizes."""
+    if isinstance(shape, int | np.integer):
+        shape = (shape,)
+    return tuple([operator.index(n) for n in shape])
+
+
+def canonical_axis(axis: int, ndim: int) -> int:
+    """A non-negative axis. Raises ValueError when it is out of range."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of range for an array with {ndim} axes.")
+    return axis % ndim
+
+
+# ------------------------------------------------------------------ reshape
+def _reshape_abstract(x: ShapedArray, *, new_sizes: tuple, dimensions: Any) -> ShapedArray:
+    if math.prod(new_sizes) != x.size or any(n < 0 for n in new_sizes):
+        raise TypeError(f"reshape: {x.str_short()} has {x.size} elements and cannot get shape {new_sizes} with "
+                        f"{math.prod(new_sizes)}. Sizes must multiply to the same number.")
+    return ShapedArray(new_sizes, x.dtype, x.weak_type)
+
+
+def _reshape_loops(e: Any, index: list, x: Any, *, new_sizes: tuple, dimensions: Any) -> Any:
+    linear = e.index_const(0)
+    for i, n in zip(index, new_sizes, strict=True):
+        linear = linear * n + i
+    out = []
+    for n in reversed(x.shape):
+        out.append(linear % n if n else linear)
+        linear = linear // n if n else linear
+    return x(*reversed(out))
+
+
+def _reshape_batch(axis: Any, args: tuple, dims: tuple, *, new_sizes: tuple, dimensions: Any) -> tuple:
+    x = moveaxis(args[0], dims[0], 0)
+    return reshape(x, (x.shape[0], *new_sizes)), 0
+
+
+reshape_p = Primitive(
+    "reshape", linear=True, abstract=_reshape_abstract,
+    reference=lambda x, *, new_sizes, dimensions: np.reshape(x, new_sizes), jvp=_linear_jvp(lambda: reshape_p),
+    transpose=lambda ct, x, *, new_sizes, dimensions: [reshape(ct, x.aval.shape)], batch=_reshape_batch,
+    loops=Pointwise(_reshape_loops), hlo="stablehlo.reshape")
+
+
+def reshape(operand: Any, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None) -> Any:
+    """`operand` with another shape of as many elements, in row-major order (after permuting by `dimensions`)."""
+    x = as_array(operand)
+    sizes = canonical_shape(new_sizes)
+    if dimensions is not None and tuple(dimensions) != tuple(range(x.ndim)):
+        x = structural.transpose(x, tuple(dimensions))
+    if x.shape == sizes:
+        return x
+    return reshape_p.bind(x, new_sizes=sizes, dimensions=None)
+
+
+# ------------------------------------------------------------------ squeeze and expand_dims
+def _squeeze_abstract(x: ShapedArray, *, dimensions: tuple) -> ShapedArray:
+    for d in dimensions:
+        if x.shape[d] != 1:
+            raise ValueError(f"squeeze: axis {d} of {x.str_short()} has size {x.shape[d]}; only axes of size 1 can go.")
+    return ShapedArray(tuple([n for i, n in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type)
+
+
+def _squeeze_loops(e: Any, index: list, x: Any, *, dimensions: tuple) -> Any:
+    given = iter(index)
+    return x(*[e.index_const(0) if d in dimensions else next(given) for d in range(len(x.shape))])
+
+
+def _squeeze_batch(axis: Any, args: tuple, dims: tuple, *, dimensions: tuple) -> tuple:
+    x = moveaxis(args[0], dims[0], 0)
+    return squeeze_p.bind(x, dimensions=tuple([d + 1 for d in dimensions])), 0
+
+
+squeeze_p = Primitive(
+    "squeeze", linear=True, abstract=_squeeze_abstract,
+    reference=lambda x, *, dimensions: np.squeeze(x, axis=dimensions), jvp=_linear_jvp(lambda: squeeze_p),
+    transpose=lambda ct, x, *, dimensions: [reshape(ct, x.aval.shape)], batch=_squeeze_batch,
+    loops=Pointwise(_squeeze_loops), hlo="stablehlo.reshape")
+
+
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+    """Drop axes of size 1."""
+    x = as_array(array)
+    dims = tuple(sorted({canonical_axis(d, x.ndim) for d in dimensions}))
+    return squeeze_p.bind(x, dimensions=dims) if dims else x
+
+
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+    """Insert axes of size 1 at these places of the result."""
+    x = as_array(array)
+    ndim = x.ndim + len(dimensions)
+    new = {canonical_axis(d, ndim) for d in dimensions}
+    if len(new) != len(dimensions):
+        raise ValueError(f"expand_dims: repeated axes in {tuple(dimensions)}.")
+    given = iter(x.shape)
+    shape = tuple([1 if i in new else next(given) for i in range(ndim)])
+    return structural.broadcast_in_dim(x, shape, tuple([i for i in range(ndim) if i not in new]))
+
+
+# ------------------------------------------------------------------ rev
+def _rev_loops(e: Any, index: list, x: Any, *, dimensions: tuple) -> Any:
+    return x(*[i * -1 + (x.shape[d] - 1) if d in dimensions else i for d, i in enumerate(index)])
+
+
+def _rev_batch(axis: Any, args: tuple, dims: tuple, *, dimensions: tuple) -> tuple:
+    dim = dims[0]
+    return rev_p.bind(args[0], dimensions=tuple([d + (d >= dim) for d in dimensions])), dim
+
+
+rev_p = Primitive(
+    "rev", linear=True, abstract=lambda x, *, dimensions: x,
+    reference=lambda x, *, dimensions: np.flip(x, dimensions), jvp=_linear_jvp(lambda: rev_p),
+    transpose=lambda ct, x, *, dimensions: [rev(ct, dimensions)], batch=_rev_batch, loops=Pointwise(_rev_loops))
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """Reverse the order along `dimensions`."""
+    x = as_array(operand)
+    dims = tuple(sorted({canonical_axis(d, x.ndim) for d in dimensions}))
+    return rev_p.bind(x, dimensions=dims) if dims else x
+
+
+# ------------------------------------------------------------------ concatenate
+def _concatenate_abstract(*avals: ShapedArray, dimension: int) -> ShapedArray:
+    first = avals[0]
+    if not 0 <= dimension < first.ndim:
+        raise TypeError(f"concatenate: axis {dimension} is out of range for {first.str_short()}.")
+    for i, a in enumerate(avals):
+        same = a.ndim == first.ndim and all(
+            m == n for d, (m, n) in enumerate(zip(a.shape, first.shape, strict=True)) if d != dimension)
+        if not same:
+            raise TypeError(f"concatenate: shapes must agree except on axis {dimension}: operand 0 is {first.str_short()}, "
+                            f"operand {i} is {a.str_short()}.")
+        if a.dtype != first.dtype:
+            raise TypeError(f"concatenate: operands must have one dtype, got {first.str_short()} and {a.str_short()}.")
+    total = sum(a.shape[dimension] for a in avals)
+    return ShapedArray((*first.shape[:dimension], total, *first.shape[dimension + 1:]), first.dtype,
+                       all(a.weak_type for a in avals))
+
+
+def _concatenate_loops(e: Any, index: list, *readers: Any, dimension: int) -> Any:
+    """A chain of choices; each operand is read inside its own range only."""
+    at = index[dimension]
+    parts, start = [], 0
+    for x in readers:
+        n = x.shape[dimension]
+        if n:
+            parts.append((start, n, x))
+        start += n
+
+    def read(start: int, n: int, x: Any) -> Any:
+        place = e.index_clamp(at + (-start), 0, n - 1) if len(parts) > 1 else at
+        return x(*index[:dimension], place, *index[dimension + 1:])
+
+    value = read(*parts[-1])
+    for start, n, x in reversed(parts[:-1]):
+        value = e.select(e.index_in_range(at, 0, start + n), read(start, n, x), value)
+    return value
+
+
+def _concatenate_jvp(primals: tuple, tangents: tuple, *, dimension: int) -> tuple:
+    out = concatenate_p.bind(*primals, dimension=dimension)
+    if all(type(t) is Zero for t in tangents):
+        return out, Zero(out.aval.tangent())
+    return out, concatenate_p.bind(*[instantiate(t) for t in tangents], dimension=dimension)
+
+
+def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list:
+    out, start = [], 0
+    for x in operands:
+        n = x.aval.shape[dimension]
+        if type(x) is Linear:
+            limits = list(ct.aval.shape)
+            starts = [0] * len(limits)
+            starts[dimension], limits[dimension] = start, start + n
+            out.append(cut(ct, starts, limits))
+        else:
+            out.append(None)
+        start += n
+    return out
+
+
+def cut(x: Any, starts: list, limits: list) -> Any:
+    """A slice as padding with negative amounts, so that this file needs no other."""
+    config = [(-s, limit - n, 0) for s, limit, n in zip(starts, limits, x.aval.shape, strict=True)]
+    return pad(x, zeros(ShapedArray((), x.aval.dtype)), config)
+
+
+def _concatenate_batch(axis: Any, args: tuple, dims: tuple, *, dimension: int) -> tuple:
+    args = tuple([to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)])
+    return concatenate_p.bind(*args, dimension=dimension + 1), 0
+
+
+concatenate_p = Primitive(
+    "concatenate", linear=True, abstract=_concatenate_abstract,
+    reference=lambda *xs, dimension: np.concatenate(xs, axis=dimension), jvp=_concatenate_jvp,
+    transpose=_concatenate_transpose, batch=_concatenate_batch, loops=Pointwise(_concatenate_loops),
+    hlo="stablehlo.concatenate")
+
+
+def concatenate(operands: Sequence[Any], dimension: int) -> Any:
+    """Join arrays along an axis; dtypes and other sizes must agree."""
+    xs = [as_array(x) for x in operands]
+    if not xs:
+        raise ValueError("concatenate: at least one array is needed.")
+    return concatenate_p.bind(*xs, dimension=canonical_axis(dimension, xs[0].ndim)) if len(xs) > 1 else xs[0]
+
+
+# ------------------------------------------------------------------ pad
+def _padded_size(n: int, low: int, high: int, interior: int) -> int:
+    return max(0, n + low + high + max(0, n - 1) * interior)
+
+
+def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: tuple) -> ShapedArray:
+    if value.shape or value.dtype != x.dtype:
+        raise TypeError(f"pad: the padding value must have no dimensions and the operand's dtype, got {value.str_short()} "
+                        f"for {x.str_short()}.")
+    if len(padding_config) != x.ndim:
+        raise TypeError(f"pad: padding_config has {len(padding_config)} entries for {x.str_short()}; give (low, high, "
+                        "interior) for each axis.")
+    if any(i < 0 for _, _, i in padding_config):
+        raise ValueError(f"pad: interior padding must not be negative, got {padding_config}.")
+    return ShapedArray(tuple([_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True)]), x.dtype,
+                       x.weak_type and value.weak_type)
+
+
+def _pad_reference(x: np.ndarray, value: np.ndarray, *, padding_config: tuple) -> np.ndarray:
+    shape = [_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True)]
+    out = np.full(shape, value, x.dtype)
+    source, target = [], []
+    for n, m, (low, _, interior) in zip(x.shape, shape, padding_config, strict=True):
+        step = interior + 1
+        first = (-low + step - 1) // step if low < 0 else 0
+        last = min(n - 1, (m - 1 - low) // step) if n else -1
+        count = max(0, last - first + 1)
+        source.append(slice(first, first + count))
+        begin = low + first * step
+        target.append(slice(begin, begin + count * step, step) if count else slice(0, 0))
+    out[tuple(target)] = x[tuple(source)]
+    return out
+
+
+def _pad_loops(e: Any, index: list, x: Any, value: Any, *, padding_config: tuple) -> Any:
+    inside, place = None, []
+    for i, n, (low, high, interior) in zip(index, x.shape, padding_config, strict=True):
+        step = interior + 1
+        if n == 0:
+            return value()
+        shifted = i + (-low)
+        if low > 0 or high > 0 or (low < 0 and interior):
+            ok = e.index_in_range(shifted, 0, (n - 1) * step + 1)
+            inside = ok if inside is None else e.and_(inside, ok)
+            shifted = e.index_clamp(shifted, 0, (n - 1) * step)
+        if interior:
+            on_grid = e.eq(e.index_value(shifted % step, dtypes.int32), e.const(0, dtypes.int32))
+            inside = on_grid if inside is None else e.and_(inside, on_grid)
+            shifted = shifted // step
+        place.append(shifted)
+    element = x(*place)
+    return element if inside is None else e.select(inside, element, value())
+
+
+def _pad_jvp(primals: tuple, tangents: tuple, *, padding_config: tuple) -> tuple:
+    out = pad_p.bind(*primals, padding_config=padding_config)
+    if all(type(t) is Zero for t in tangents):
+        return out, Zero(out.aval.tangent())
+    return out, pad_p.bind(*[instantiate(t) for t in tangents], padding_config=padding_config)
+
+
+def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> list:
+    ct_x = ct_value = None
+    if type(x) is Linear:
+        # Take the outer padding off, then the interior one.
+        trimmed = pad(ct, zeros(ShapedArray((), ct.aval.dtype)), [(-low, -high, 0) for low, high, _ in padding_config])
+        ct_x = strided(trimmed, tuple([i + 1 for _, _, i in padding_config]))
+    if type(value) is Linear:
+        total = reduce_sum(ct, tuple(range(ct.aval.ndim)))
+        mine = ct_x
+        if mine is None:
+            mine = _pad_transpose(ct, Linear(x.aval), value.aval, padding_config=padding_config)[0]
+        ct_value = structural.add_any(total, neg(reduce_sum(mine, tuple(range(mine.aval.ndim)))))
+    return [ct_x, ct_value]
+
+
+def strided(x: Any, strides: tuple[int, ...]) -> Any:
+    """Every `strides[i]`-th element along axis i, from the first."""
+    for axis, step in enumerate(strides):
+        n = x.aval.shape[axis]
+        if step == 1 or n == 0:
+            continue
+        count = -(-n // step)
+        x = pad(x, zeros(ShapedArray((), x.aval.dtype)),
+                [(0, count * step - n, 0) if a == axis else (0, 0, 0) for a in range(x.aval.ndim)])
+        shape = x.aval.shape
+        x = reshape(x, (*shape[:axis], count, step, *shape[axis + 1:]))
+        keep = [(0, 0, 0)] * x.aval.ndim
+        keep[axis + 1] = (0, 1 - step, 0)
+        x = squeeze(pad(x, zeros(ShapedArray((), x.aval.dtype)), keep), (axis + 1,))
+    return x
+
+
+def _pad_batch(axis: Any, args: tuple, dims: tuple, *, padding_config: tuple) -> tuple:
+    (x, value), (dx, dv) = args, dims
+    config = tuple(padding_config)
+    if dv is None:
+        return pad_p.bind(x, value, padding_config=(*config[:dx], (0, 0, 0), *config[dx:])), dx
+    x = to_front(x, dx, axis.size)
+    inside = structural.broadcast_in_dim(as_array(True), x.shape, ())
+    zero = zeros(ShapedArray((), x.aval.dtype))
+    spread = pad(x, zero, [(0, 0, 0), *config])
+    mask = pad(inside, as_array(False), [(0, 0, 0), *config])
+    filling = structural.broadcast_in_dim(value, spread.shape, (0,))
+    return select_n(mask, filling, spread), 0
+
+
+pad_p = Primitive(
+    "pad", linear=True, abstract=_pad_abstract, reference=_pad_reference, jvp=_pad_jvp, transpose=_pad_transpose,
+    batch=_pad_batch, loops=Pointwise(_pad_loops), hlo="stablehlo.pad")
+
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+    """Pad each axis by (low, high, interior) elements; negative low and high cut off."""
+    x, value = as_array(operand), as_array(padding_value)
+    if value.dtype != x.dtype and value.weak_type:
+        value = convert(value, x.dtype, True)
+    config = tuple([(operator.index(a), operator.index(b), operator.index(c)) for a, b, c in padding_config])
+    if all(c == (0, 0, 0) for c in config) and len(config) == x.ndim:
+        return x
+    return pad_p.bind(x, value, padding_config=config)
+
+
+# ------------------------------------------------------------------ select_n
+def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
+    first = cases[0]
+    if not (dtypes.is_bool(which.dtype) or which.dtype == dtypes.int32):
+        raise TypeError(f"select_n: the selector must be boolean or int32, got {which.str_short()}.")
+    if dtypes.is_bool(which.dtype) and len(cases) > 2:
+        raise TypeError(f"select_n: a boolean selector chooses between two cases, got {len(cases)}.")
+    for c in cases[1:]:
+        if c.shape != first.shape or c.dtype != first.dtype:
+            raise TypeError(f"select_n: cases must have one shape and dtype, got {first.str_short()} and {c.str_short()}. "
+                            "jnp.where broadcasts and promotes.")
+    if which.shape and which.shape != first.shape:
+        raise TypeError(f"select_n: the selector must have no dimensions or the cases' shape, got {which.str_short()} for "
+                        f"{first.str_short()}.")
+    return ShapedArray(first.shape, first.dtype, all(c.weak_type for c in cases))
+
+
+def _select_reference(which: np.ndarray, *cases: np.ndarray) -> np.ndarray:
+    if len(cases) == 1:
+        return cases[0]
+    if which.dtype == np.bool_:
+        return np.where(which, cases[1], cases[0])
+    out = cases[0]
+    for i, c in enumerate(cases[1:], 1):
+        out = np.where(which >= i, c, out)
+    return out
+
+
+def _select_loops(e: Any, which: Any, *cases: Any) -> Any:
+    out = cases[0]
+    if len(cases) == 2 and which.dtype == dtypes.bool_:
+        return e.select(which, cases[1], cases[0])
+    for i, c in enumerate(cases[1:], 1):
+        out = e.select(e.ge(which, e.const(i, dtypes.int32)), c, out)
+    return out
+
+
+def _select_jvp(primals: tuple, tangents: tuple) -> tuple:
+    out = select_n_p.bind(*primals)
+    if all(type(t) is Zero for t in tangents[1:]):
+        return out, Zero(out.aval.tangent())
+    return out, select_n_p.bind(primals[0], *[instantiate(t) for t in tangents[1:]])
+
+
+def _select_transpose(ct: Any, which: Any, *cases: Any) -> list:
+    nothing = zeros(ct.aval)
+    return [None, *[select_n(which, *[ct if j == i else nothing for j in range(len(cases))])
+                    if type(c) is Linear else None for i, c in enumerate(cases)]]
+
+
+def _select_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
+    which, cases = args[0], args[1:]
+    if dims[0] is None and which.ndim == 0:
+        front = [to_front(x, d, axis.size) for x, d in zip(cases, dims[1:], strict=True)]
+        return select_n_p.bind(which, *front), 0
+    if dims[0] is not None and which.ndim == 1 and any(
+            x.ndim - (d is not None) for x, d in zip(cases, dims[1:], strict=True)):
+        front = [to_front(x, d, axis.size) for x, d in zip(cases, dims[1:], strict=True)]
+        which = structural.broadcast_in_dim(which, front[0].shape, (0,))
+        return select_n_p.bind(which, *front), 0
+    aligned, dim = align_batched(axis, args, dims)
+    if len({x.shape for x in aligned[1:]}) > 1:
+        aligned = [to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        dim = 0
+    return select_n_p.bind(*aligned), dim
+
+
+select_n_p = Primitive(
+    "select_n", linear=True, elementwise=True, abstract=_select_abstract, reference=_select_reference, jvp=_select_jvp,
+    transpose=_select_transpose, batch=_select_batch, loops=elementwise_loops(_select_loops), hlo="stablehlo.select")
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    """cases[which], elementwise: which is boolean (False takes the first of two) or int32."""
+    return select_n_p.bind(as_array(which), *[as_array(c) for c in cases])
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """on_true where pred holds, else on_false."""
+    return select_n(pred, on_false, on_true)
+
+
+# ------------------------------------------------------------------ iota
+def _iota_reference(*, dtype: Any, shape: tuple, dimension: int) -> np.ndarray:
+    n = shape[dimension]
+    line = np.arange(n).astype(dtype).reshape([n if i == dimension else 1 for i in range(len(shape))])
+    return np.broadcast_to(line, shape)
+
+
+iota_p = Primitive(
+    "iota", differentiable=False, abstract=lambda *, dtype, shape, dimension: ShapedArray(shape, dtype),
+    reference=_iota_reference, batch=lambda axis, args, dims, **p: (iota_p.bind(**p), None),
+    loops=Pointwise(lambda e, index, *, dtype, shape, dimension: e.index_value(index[dimension], dtype)))
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """0, 1, ..., size - 1."""
+    return broadcasted_iota(dtype, (operator.index(size),), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Any:
+    """An array whose elements are their index along `dimension`."""
+    shape = canonical_shape(shape)
+    return iota_p.bind(dtype=dtypes.canonical(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape)))
+
+
+# ------------------------------------------------------------------ bits, copies, barriers
+def _bitcast_shape(x: ShapedArray, new: Any) -> tuple[int, ...]:
+    have, want = x.dtype.itemsize, new.itemsize
+    if have == want:
+        return x.shape
+    if have > want:
+        return (*x.shape, have // want)
+    if not x.shape or x.shape[-1] != want // have:
+        raise ValueError(f"bitcast_convert_type: {x.str_short()} needs a last axis of size {want // have} to become "
+                         f"{dtypes.short_name(new)}.")
+    return x.shape[:-1]
+
+
+def _bitcast_abstract(x: ShapedArray, *, new_dtype: Any) -> ShapedArray:
+    return ShapedArray(_bitcast_shape(x, new_dtype), new_dtype)
+
+
+def _bitcast_reference(x: np.ndarray, *, new_dtype: Any) -> np.ndarray:
+    want = dtypes.physical(new_dtype)
+    if x.dtype.itemsize > want.itemsize:
+        return np.ascontiguousarray(x)[..., None].view(want)
+    if x.dtype.itemsize < want.itemsize:
+        return np.ascontiguousarray(x).view(want)[..., 0]
+    return x.view(want) if x.ndim else np.ascontiguousarray(x).reshape(1).view(want).reshape(())
+
+
+def _bitcast_loops(e: Any, index: list, x: Any, *, new_dtype: Any) -> Any:
+    want = dtypes.physical(new_dtype)
+    have = x.dtype
+    if have.itemsize == want.itemsize:
+        return e.bitcast(x(*index), want)
+    unsigned = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
+    wide, narrow = unsigned[max(have.itemsize, want.itemsize)], unsigned[min(have.itemsize, want.itemsize)]
+    bits = narrow.itemsize * 8
+    if have.itemsize > want.itemsize:
+        word = e.bitcast(x(*index[:-1]), wide)
+        shift = e.mul(e.index_value(index[-1], wide), e.const(bits, wide))
+        return e.bitcast(e.cast(e.shr_logical(word, shift), narrow), want)
+    total = None
+    for k in range(want.itemsize // have.itemsize):
+        part = e.cast(e.bitcast(x(*index, e.index_const(k)), narrow), wide)
+        part = e.shl(part, e.const(k * bits, wide)) if k else part
+        total = part if total is None else e.or_(total, part)
+    return e.bitcast(total, want)
+
+
+def _bitcast_batch(axis: Any, args: tuple, dims: tuple, *, new_dtype: Any) -> tuple:
+    return bitcast_convert_type_p.bind(moveaxis(args[0], dims[0], 0), new_dtype=new_dtype), 0
+
+
+bitcast_convert_type_p = Primitive(
+    "bitcast_convert_type", differentiable=False, abstract=_bitcast_abstract, reference=_bitcast_reference,
+    batch=_bitcast_batch, loops=Pointwise(_bitcast_loops))
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The same bits as another dtype; a narrower one gets a new last axis, a wider one takes it away."""
+    x = as_array(operand)
+    new = dtypes.canonical(new_dtype)
+    return x if x.dtype == new else bitcast_convert_type_p.bind(x, new_dtype=new)
+
+
+copy_p = Primitive(
+    "copy", linear=True, elementwise=True, abstract=lambda x: x, reference=lambda x: x.copy(),
+    jvp=_linear_jvp(lambda: copy_p), transpose=lambda ct, x: [ct],
+    batch=lambda axis, args, dims: (copy_p.bind(*args), dims[0]), loops=elementwise_loops(lambda e, x: x))
+
+
+def copy(x: Any) -> Any:
+    """A fresh array with the same values."""
+    return copy_p.bind(as_array(x))

@@ -1,0 +1,228 @@
+"""Elementary functions: exponentials, logarithms, trigonometry, hyperbolics, roots, powers, logistic."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.primitive import Primitive
+from numjet.core.structural import broadcast_in_dim, convert
+from numjet.ops.arithmetic import add, div, integer_pow, mul, neg, sub
+from numjet.ops.families import FLOATING, NUMERIC, REAL_FLOATING, constant_like, elementwise, pair, quiet
+from numjet.ops.logic import eq
+from numjet.ops.shape import select_n
+
+
+def _unary(name: str, reference: Any, jvp: Any, accepts: str = FLOATING, call: str = "", hlo: str | None = None) -> Primitive:
+    function = call or name
+    return elementwise(name, accepts=accepts, reference=quiet(reference), jvp=jvp,
+                       loops=lambda e, x: e.call(function, x), hlo=hlo or f"stablehlo.{name}")
+
+
+def _one(x: Any) -> Any:
+    return constant_like(x, 1)
+
+
+exp_p = _unary("exp", np.exp, lambda t, out, x: mul(t, out), hlo="stablehlo.exponential")
+exp2_p = _unary("exp2", np.exp2, lambda t, out, x: mul(t, mul(out, constant_like(x, np.log(2)))))
+log_p = _unary("log", np.log, lambda t, out, x: div(t, x))
+log1p_p = _unary("log1p", np.log1p, lambda t, out, x: div(t, add(x, _one(x))), hlo="stablehlo.log_plus_one")
+expm1_p = _unary("expm1", np.expm1, lambda t, out, x: mul(t, add(out, _one(x))),
+                 hlo="stablehlo.exponential_minus_one")
+sin_p = _unary("sin", np.sin, lambda t, out, x: mul(t, cos(x)), hlo="stablehlo.sine")
+cos_p = _unary("cos", np.cos, lambda t, out, x: neg(mul(t, sin(x))), hlo="stablehlo.cosine")
+tan_p = _unary("tan", np.tan, lambda t, out, x: mul(t, add(_one(x), mul(out, out))))
+asin_p = _unary("asin", np.arcsin, lambda t, out, x: mul(t, rsqrt(sub(_one(x), mul(x, x)))))
+acos_p = _unary("acos", np.arccos, lambda t, out, x: mul(neg(t), rsqrt(sub(_one(x), mul(x, x)))))
+atan_p = _unary("atan", np.arctan, lambda t, out, x: div(t, add(_one(x), mul(x, x))))
+sinh_p = _unary("sinh", np.sinh, lambda t, out, x: mul(t, cosh(x)))
+cosh_p = _unary("cosh", np.cosh, lambda t, out, x: mul(t, sinh(x)))
+tanh_p = _unary("tanh", np.tanh, lambda t, out, x: mul(t, sub(_one(x), mul(out, out))))
+asinh_p = _unary("asinh", np.arcsinh, lambda t, out, x: mul(t, rsqrt(add(mul(x, x), _one(x)))))
+acosh_p = _unary("acosh", np.arccosh,
+                 lambda t, out, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))))
+atanh_p = _unary("atanh", np.arctanh, lambda t, out, x: div(t, sub(_one(x), mul(x, x))))
+sqrt_p = _unary("sqrt", np.sqrt, lambda t, out, x: div(t, mul(out, constant_like(x, 2))))
+rsqrt_p = _unary("rsqrt", lambda x: np.divide(x.dtype.type(1), np.sqrt(x)),
+                 lambda t, out, x: mul(t, mul(constant_like(x, -0.5), div(out, x))))
+
+
+cbrt_p = _unary("cbrt", np.cbrt, lambda t, out, x: div(t, mul(constant_like(x, 3), mul(out, out))),
+                accepts=REAL_FLOATING)
+
+
+def _logistic_reference(x: np.ndarray) -> np.ndarray:
+    one = x.dtype.type(1)
+    if x.dtype.kind == "c":
+        return one / (one + np.exp(-x))
+    # exp of a negative number only, so that nothing overflows.
+    z = np.exp(-np.abs(x))
+    return np.where(x >= 0, one / (one + z), z / (one + z))
+
+
+logistic_p = _unary("logistic", _logistic_reference, lambda t, out, x: mul(t, mul(out, sub(_one(x), out))))
+
+
+# ------------------------------------------------------------------ two operands
+def _atan2_square(x: Any, y: Any) -> Any:
+    return add(mul(x, x), mul(y, y))
+
+
+atan2_p = elementwise(
+    "atan2", accepts=REAL_FLOATING, reference=quiet(np.arctan2),
+    jvp=(lambda t, out, x, y: mul(t, div(y, _atan2_square(x, y))),
+         lambda t, out, x, y: mul(neg(t), div(x, _atan2_square(x, y)))),
+    loops=lambda e, x, y: e.call("atan2", x, y), hlo="stablehlo.atan2")
+
+
+def _choose(mask: Any, value: float, x: Any, shape: tuple) -> Any:
+    """`value` where `mask` holds, else `x`; scalars are brought to `shape`."""
+    constant = constant_like(x, value)
+    mask, constant, x = [broadcast_in_dim(a, shape, ()) if a.aval.shape != shape else a for a in (mask, constant, x)]
+    return select_n(mask, x, constant)
+
+
+def _pow_first(t: Any, out: Any, x: Any, y: Any) -> Any:
+    # y x^(y-1); 0 where y is 0, also at x = 0.
+    y_here = y if dtypes.is_inexact(y.aval.dtype) else convert(y, x.aval.dtype)
+    slope = mul(y_here, pow(x, sub(y, constant_like(y, 1))))
+    return mul(t, _choose(eq(y, constant_like(y, 0)), 0, slope, slope.aval.shape))
+
+
+def _pow_second(t: Any, out: Any, x: Any, y: Any) -> Any:
+    # x^y log x, with log 0 taken as 0 (x^y is 0 there).
+    safe = _choose(eq(x, constant_like(x, 0)), 1, x, x.aval.shape)
+    return mul(t, mul(out, log(safe)))
+
+
+def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if dtypes.is_integer(x.dtype):
+        return np.power(x, np.maximum(y, y.dtype.type(0)))
+    return quiet(np.power)(x, y)
+
+
+pow_p = elementwise("pow", accepts=NUMERIC, reference=_pow_reference, jvp=(_pow_first, _pow_second),
+                    loops=lambda e, x, y: e.pow(x, y), hlo="stablehlo.power")
+
+
+# ------------------------------------------------------------------ functions
+def exp(x: Any, accuracy: Any = None) -> Any:
+    """e to the x."""
+    return exp_p.bind(as_array(x))
+
+
+def exp2(x: Any, accuracy: Any = None) -> Any:
+    """2 to the x."""
+    return exp2_p.bind(as_array(x))
+
+
+def log(x: Any, accuracy: Any = None) -> Any:
+    """Natural logarithm."""
+    return log_p.bind(as_array(x))
+
+
+def log1p(x: Any, accuracy: Any = None) -> Any:
+    """log(1 + x), exact for small x."""
+    return log1p_p.bind(as_array(x))
+
+
+def expm1(x: Any, accuracy: Any = None) -> Any:
+    """exp(x) - 1, exact for small x."""
+    return expm1_p.bind(as_array(x))
+
+
+def sin(x: Any, accuracy: Any = None) -> Any:
+    """Sine of x in radians."""
+    return sin_p.bind(as_array(x))
+
+
+def cos(x: Any, accuracy: Any = None) -> Any:
+    """Cosine of x in radians."""
+    return cos_p.bind(as_array(x))
+
+
+def tan(x: Any, accuracy: Any = None) -> Any:
+    """Tangent of x in radians."""
+    return tan_p.bind(as_array(x))
+
+
+def asin(x: Any) -> Any:
+    """Inverse sine, in radians."""
+    return asin_p.bind(as_array(x))
+
+
+def acos(x: Any) -> Any:
+    """Inverse cosine, in radians."""
+    return acos_p.bind(as_array(x))
+
+
+def atan(x: Any) -> Any:
+    """Inverse tangent, in radians."""
+    return atan_p.bind(as_array(x))
+
+
+def atan2(x: Any, y: Any) -> Any:
+    """The angle of the point (y, x), in radians."""
+    return atan2_p.bind(*pair(x, y))
+
+
+def sinh(x: Any) -> Any:
+    """Hyperbolic sine."""
+    return sinh_p.bind(as_array(x))
+
+
+def cosh(x: Any) -> Any:
+    """Hyperbolic cosine."""
+    return cosh_p.bind(as_array(x))
+
+
+def tanh(x: Any, accuracy: Any = None) -> Any:
+    """Hyperbolic tangent."""
+    return tanh_p.bind(as_array(x))
+
+
+def asinh(x: Any) -> Any:
+    """Inverse hyperbolic sine."""
+    return asinh_p.bind(as_array(x))
+
+
+def acosh(x: Any) -> Any:
+    """Inverse hyperbolic cosine."""
+    return acosh_p.bind(as_array(x))
+
+
+def atanh(x: Any) -> Any:
+    """Inverse hyperbolic tangent."""
+    return atanh_p.bind(as_array(x))
+
+
+def sqrt(x: Any, accuracy: Any = None) -> Any:
+    """Square root."""
+    return sqrt_p.bind(as_array(x))
+
+
+def rsqrt(x: Any, accuracy: Any = None) -> Any:
+    """1 / sqrt(x)."""
+    return rsqrt_p.bind(as_array(x))
+
+
+def cbrt(x: Any, accuracy: Any = None) -> Any:
+    """Cube root."""
+    return cbrt_p.bind(as_array(x))
+
+
+def logistic(x: Any, accuracy: Any = None) -> Any:
+    """1 / (1 + exp(-x)), without overflow."""
+    return logistic_p.bind(as_array(x))
+
+
+def pow(x: Any, y: Any) -> Any:
+    """x to the power y; a Python integer gives `integer_pow`."""
+    if type(y) is int:
+        return integer_pow(x, y)
+    a, b = as_array(x), as_array(y)
+    if dtypes.is_inexact(a.dtype) and dtypes.is_integer(b.dtype):
+        b = convert(b, a.dtype)
+    return pow_p.bind(*pair(a, b))
