@@ -9,6 +9,7 @@ has it). Last figures: see the end of this file.
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 import time
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from numjet.cpu import math as vector_math
 from numjet.cpu.builder import Builder, Module, vector
+from numjet.cpu.math.common import lanes_function
 
 TYPES = {"f": "float", "d": "double", "i": "i32", "l": "i64", "?": "i1"}
 _KEEP = []
@@ -66,6 +68,8 @@ def build(name: str, dtype, lanes: int | None = None, target: str = "avx512", ar
     assembly = machine.emit_assembly(parsed) if "--asm" in sys.argv else ""
     if assembly:
         print(assembly)
+    for symbol in set(re.findall(r"nj_lanes_\w+", module.text())):
+        llvm.add_symbol(symbol, lanes_function(symbol))
     engine = llvm.create_mcjit_compiler(parsed, machine)
     engine.finalize_object()
     took = time.perf_counter() - start

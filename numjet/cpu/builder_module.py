@@ -37,10 +37,14 @@ class Module:
             return link.target().has(feature)
         return feature in self._features
 
-    def declare(self, name: str, result: str, arguments: Sequence[str]) -> None:
+    def declare(
+        self, name: str, result: str, arguments: Sequence[str], attributes: str = ""
+    ) -> None:
         """Declare an external function (or intrinsic) `name`, once."""
         if name not in self._declared:
-            self._declared[name] = f"declare {result} @{name}({', '.join(arguments)})"
+            self._declared[name] = (
+                f"declare {result} @{name}({', '.join(arguments)}) {attributes}".rstrip()
+            )
 
     def external(self, name: str) -> Value:
         """The address of an external symbol of data."""

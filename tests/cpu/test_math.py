@@ -6,6 +6,7 @@ host and with its wider instruction sets switched off.
 
 import ctypes
 import functools
+import re
 
 import llvmlite.binding as llvm
 import mpmath
@@ -15,6 +16,7 @@ import pytest
 from numjet.cpu import link
 from numjet.cpu import math as vector_math
 from numjet.cpu.builder import Builder, Module, vector
+from numjet.cpu.math.common import lanes_function
 
 INF, NAN = np.inf, np.nan
 TYPES = {"f": "float", "d": "double", "e": "half", "i": "i32", "l": "i64", "h": "i16"}
@@ -51,6 +53,8 @@ def narrow_address(text, width):
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features, opt=1
     )
+    for symbol in set(re.findall(r"nj_lanes_\w+", text)):
+        llvm.add_symbol(symbol, lanes_function(symbol))
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
     engine.finalize_object()
     return engine, engine.get_function_address("f")

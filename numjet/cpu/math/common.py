@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from numjet.cpu.builder import TYPES, Builder, Value, like
+from numjet.cpu import link
+from numjet.cpu.builder import TYPES, Builder, Module, Value, like
 from numjet.cpu.math import coefficients
 
 
@@ -198,22 +199,36 @@ def by_library(b: Builder, name: str, rare: Value, result: Value, *xs: Value) ->
 
 
 def _lane_by_lane(b: Builder, name: str, *xs: Value) -> Value:
-    """The double function `name` of each lane, out of line: one a module, and marked cold."""
+    """The C library's `name` of each lane, through a function that is linked in when needed."""
     info = TYPES[xs[0].type]
-    symbol = f"numjet_{name}_{info.mangled}"
-    if not any(function.name == symbol for function in b.module.functions):
-        names = [(f"values{k}", "ptr") for k in range(len(xs))]
-        inner = Builder(
-            b.module, symbol, names, linkage="internal", attributes="noinline cold nounwind"
-        )
-        with inner.loop(0, max(info.lanes, 1)) as loop:
-            places = [inner.gep(arg, loop.index, info.element) for arg in inner.args]
-            values = [inner.fpext(inner.load(p, info.element), "double") for p in places]
-            value = inner.call(name, "double", *values)
-            inner.store(inner.fptrunc(value, info.element), places[0])
-        inner.ret()
+    kind = "f32" if info.bits == 32 else "f64"
+    symbol = f"{_LANES}{name}_{kind}_{len(xs)}"
+    b.module.declare(symbol, "void", ["i64", *["ptr"] * len(xs)], "cold nounwind")
     places = [b.alloca(x.type) for x in xs]
     for x, place in zip(xs, places, strict=True):
         b.store(x, place)
-    b.call(symbol, "void", *places)
+    b.call(symbol, "void", b.const(max(info.lanes, 1), "i64"), *places)
     return b.load(places[0], xs[0].type)
+
+
+_LANES = "nj_lanes_"
+_linked: list[link.Library] = []
+
+
+def lanes_function(symbol: str) -> int:
+    """The address of "nj_lanes_NAME_TYPE_ARITY": NAME of n elements, over its first array."""
+    name, kind, arity = symbol.removeprefix(_LANES).rsplit("_", 2)
+    element = "float" if kind == "f32" else "double"
+    module = Module()
+    arrays = [(f"values{k}", "ptr") for k in range(int(arity))]
+    b = Builder(module, f"each_{name}_{kind}", [("n", "i64"), *arrays])
+    with b.loop(0, b.args[0]) as loop:
+        places = [b.gep(array, loop.index, element) for array in b.args[1:]]
+        values = [b.fpext(b.load(place, element), "double") for place in places]
+        b.store(b.fptrunc(b.call(name, "double", *values), element), places[0])
+    b.ret()
+    _linked.append(link.load([link.compile_module(module.text())], [b.name]))
+    return _linked[-1].address(b.name)
+
+
+link.provide(_LANES, lanes_function)
