@@ -24,6 +24,7 @@ CACHE_LINE = 64
 def cache_directory() -> str | None:
     """The platform's directory for this package's cache, or None when there is no home."""
     # Strings and not pathlib: importing that module costs 3 ms of the package's import.
+    rest: tuple[str, ...]
     if WINDOWS:
         base, rest = os.environ.get("LOCALAPPDATA", ""), ("numjet", "cache")
     elif MACOS:

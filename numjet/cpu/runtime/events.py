@@ -250,7 +250,7 @@ class Queue:
         job = (ctypes.c_char * _JOB_BYTES)()
         fields = (ctypes.c_void_p * 6).from_buffer(job)
         fields[1] = function
-        fields[2 : 2 + len(arguments)] = arguments
+        fields[2 : 2 + len(arguments)] = list(arguments)
         pending = Pending(job, keep, failures)
         native = _native()
         address = ctypes.addressof(job)

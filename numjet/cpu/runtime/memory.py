@@ -18,6 +18,7 @@ import math
 import os
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ SMALL = 65536
 LARGE = 1 << 20
 IDLE_PER_SMALL_CLASS = 4 << 20
 
-_new_array = np.ndarray
+_new_array: Any = np.ndarray  # its type does not know that a ctypes array is a buffer
 _clock = itertools.count()
 _classes: dict[int, _SizeClass] = {}
 _large: list[_SizeClass] = []
@@ -72,11 +73,11 @@ class _SizeClass:
         return _new_array(shape, dtype, self.owner.from_address(self.take()))
 
 
-def _small_owner(size_class: _SizeClass) -> type:
+def _small_owner(size_class: _SizeClass) -> type[ctypes.Array]:
     most = max(1, IDLE_PER_SMALL_CLASS // size_class.size)
 
     # The defaults keep the names alive during interpreter shutdown.
-    def release(self, free=size_class.free, address=ctypes.addressof, discard=_discard):  # noqa: ANN001, ANN202
+    def release(self, free=size_class.free, address=ctypes.addressof, discard=_discard):
         if len(free) < most:
             free.append(address(self))
         else:
@@ -85,8 +86,8 @@ def _small_owner(size_class: _SizeClass) -> type:
     return type("Block", (ctypes.c_char * size_class.size,), {"__del__": release})
 
 
-def _large_owner(size_class: _SizeClass) -> type:
-    def release(self, free=size_class.free, address=ctypes.addressof, bound=_bound_idle):  # noqa: ANN001, ANN202
+def _large_owner(size_class: _SizeClass) -> type[ctypes.Array]:
+    def release(self, free=size_class.free, address=ctypes.addressof, bound=_bound_idle):
         free.append(address(self))
         bound()
 
