@@ -28,13 +28,10 @@ def _in_double(function):
     return wrapped
 
 
-def _reflect(b: Builder, x: Value) -> tuple[Value, Value, Value, Value]:
-    """(x < 1/2, max(x, 1-x), sin πx up to sign, cos πx up to the same sign)."""
-    left = b.fcmp("olt", x, 0.5)
-    a = b.select(left, b.sub(1.0, x), x)
+def _pi_times(b: Builder, x: Value) -> tuple[Value, Value]:
+    """cos πx and sin πx, both up to one common sign."""
     r = b.sub(x, b.intrinsic("llvm.rint", x))
-    cosine, sine = cos_and_sin(b, b.mul(r, math.pi))
-    return left, a, sine, cosine
+    return cos_and_sin(b, b.mul(r, math.pi))
 
 
 @_in_double
@@ -43,7 +40,8 @@ def lgamma(b: Builder, x: Value) -> Value:
 
     Reflection below 1/2; recurrence to [3/2, 5/2) and u·P(u) there; Stirling's series from 8 on.
     """
-    left, a, sine, _ = _reflect(b, x)
+    left = b.fcmp("olt", x, 0.5)
+    a = b.select(left, b.sub(1.0, x), x)
     far = b.fcmp("oge", a, 8.0)
     low = b.fcmp("olt", a, 1.5)
     y, product = b.select(low, b.add(a, 1.0), a), b.const(1.0, x.type)
@@ -63,14 +61,17 @@ def lgamma(b: Builder, x: Value) -> Value:
     rest = 0.5 * math.log(2 * math.pi) - 0.5
     stirling = b.fma(b.sub(a, 0.5), b.sub(logarithm, 1.0), b.add(series, rest))
     right = b.select(far, stirling, near)
-    # sin πx = πx where that product would be subnormal.
-    tiny = b.fcmp("olt", b.abs(x), 2.0**-100)
-    constant = b.select(tiny, b.const(0.0, x.type), b.const(math.log(math.pi), x.type))
-    sine = b.select(tiny, x, sine)
-    mirrored = b.sub(b.sub(constant, log(b, b.abs(sine))), right)
-    result = b.select(left, mirrored, right)
-    pole = b.and_(left, b.fcmp("oeq", sine, 0.0))
-    return b.select(b.or_(pole, b.fcmp("oeq", b.abs(x), INFINITY)), INFINITY, result)
+    right = b.select(b.fcmp("oeq", a, INFINITY), INFINITY, right)
+    with b.if_(b.any(left), otherwise=[right]) as branch:
+        _, sine = _pi_times(b, x)
+        # sin πx = πx where that product would be subnormal.
+        tiny = b.fcmp("olt", b.abs(x), 2.0**-100)
+        constant = b.select(tiny, b.const(0.0, x.type), b.const(math.log(math.pi), x.type))
+        sine = b.select(tiny, x, sine)
+        mirrored = b.sub(b.sub(constant, log(b, b.abs(sine))), right)
+        pole = b.or_(b.fcmp("oeq", sine, 0.0), b.fcmp("oeq", x, -INFINITY))
+        branch.yield_(b.select(left, b.select(pole, INFINITY, mirrored), right))
+    return branch.results[0]
 
 
 @_in_double
@@ -79,8 +80,8 @@ def digamma(b: Builder, x: Value) -> Value:
 
     Reflection below 1/2; recurrence to 10 with Σ 1/y as one fraction; the asymptotic series there.
     """
-    left, a, sine, cosine = _reflect(b, x)
-    y = a
+    left = b.fcmp("olt", x, 0.5)
+    y = b.select(left, b.sub(1.0, x), x)
     top, bottom = b.const(0.0, x.type), b.const(1.0, x.type)
     for _step in range(10):
         up = b.fcmp("olt", y, 10.0)
@@ -91,7 +92,9 @@ def digamma(b: Builder, x: Value) -> Value:
     square = b.mul(inverse, inverse)
     series = b.fma(square, horner(b, square, _DIGAMMA), b.mul(inverse, -0.5))
     right = b.sub(b.add(log(b, y), series), b.div(top, bottom))
-    mirrored = b.sub(right, b.div(b.mul(cosine, math.pi), sine))
-    result = b.select(left, mirrored, right)
-    pole = b.and_(b.fcmp("ole", x, 0.0), b.fcmp("oeq", b.intrinsic("llvm.rint", x), x))
-    return b.select(pole, NAN, result)
+    with b.if_(b.any(left), otherwise=[right]) as branch:
+        cosine, sine = _pi_times(b, x)
+        mirrored = b.sub(right, b.div(b.mul(cosine, math.pi), sine))
+        mirrored = b.select(b.fcmp("oeq", sine, 0.0), NAN, mirrored)
+        branch.yield_(b.select(left, mirrored, right))
+    return branch.results[0]
