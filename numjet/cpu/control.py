@@ -70,7 +70,7 @@ def deliver(steps: list[Step], outs: Sequence[Val], targets: Sequence[Val], buil
                 last_read[id(_memory(part.test))] = k
             for val in part.writes:
                 position.setdefault(id(_memory(val)), k)
-                producer[id(_memory(val))] = step
+                producer.setdefault(id(_memory(val)), step)
     end = len(steps)
     for out, target in zip(outs, targets, strict=True):
         memory = _memory(out)

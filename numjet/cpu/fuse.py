@@ -24,7 +24,7 @@ from typing import Any
 
 from numjet.base import config
 from numjet.core import lowering as low
-from numjet.cpu import special
+from numjet.cpu import lower_update, special
 from numjet.cpu.graph import Graph, Node, Val
 from numjet.cpu.lower import lower
 from numjet.cpu.lower_access import OTHER, Access, access, compose, is_real, same_places
@@ -70,6 +70,7 @@ class Group:
     reduced: tuple[int, ...] | None = None
     members: list[Member] = field(default_factory=list)
     make: Callable[[], list[Step]] | None = None  # for what is not a loop
+    reads: list[Val] = field(default_factory=list)  # what such a step reads in a loop of its own
     stored: dict[int, Val] = field(default_factory=dict)
 
     @property
@@ -132,7 +133,12 @@ class _Fusion:
         wanted.update([id(v) for v in self.graph.outs])
         for node in reversed(self.graph.nodes):
             rule = type(node.rule)
-            if rule is low.Pointwise:
+            if self.is_update(node):
+                wanted.add(id(node.ins[0]))
+                updates = lower_update.updates_of(node)
+                if updates.size > 1 and not lower_update.constant(self, updates):
+                    wanted.add(id(updates))
+            elif rule is low.Pointwise:
                 out = node.outs[0]
                 if id(out) in wanted and is_reshape(node):
                     # The same bytes: the operand goes to memory, this is a view of it.
@@ -145,7 +151,9 @@ class _Fusion:
     def place(self, node: Node) -> None:
         rule = node.rule
         loops = False
-        if type(rule) is low.Pointwise:
+        if self.is_update(node):
+            loops = self.place_update(node)
+        elif type(rule) is low.Pointwise:
             loops = self.place_pointwise(node)
         elif type(rule) is low.Reduce:
             loops = self.place_reduction(node)
@@ -178,6 +186,30 @@ class _Fusion:
         for out in node.outs:
             self.level[id(out)] = group.number
             self.costs[id(out)] = 1
+
+    def is_update(self, node: Node) -> bool:
+        return lower_update.is_update(node) and all(native(v.dtype) for v in node.ins)
+
+    def place_update(self, node: Node) -> bool:
+        """A scatter or dynamic_update_slice: a step with a small loop that may read through movers."""
+        group = Group(len(self.groups), lower_update.updates_of(node).shape)
+        group.reads = list(node.ins)
+
+        def make() -> list[Step]:
+            try:
+                return lower_update.lower(self.build, self, group, node)
+            except NotImplementedError:
+                return self.host_steps([node], group)
+
+        group.make = make
+        self.add(group)
+        out = node.outs[0]
+        self.level[id(out)] = group.number
+        self.costs[id(out)] = 1
+        seen: set[int] = set()
+        for val in node.ins:
+            self.note_use(val, group.number, seen)
+        return True
 
     def add(self, group: Group) -> None:
         self.groups.append(group)
@@ -367,6 +399,8 @@ class _Fusion:
     # ---- 3: what is live and what is stored
 
     def settle(self, group: Group) -> None:
+        for val in group.reads:
+            self.use(group, val)
         for member in reversed(group.members):
             for val in member.node.outs:
                 if id(val) in self.wanted:
@@ -430,26 +464,31 @@ class _Fusion:
 
     def fall_back(self, group: Group) -> list[Step]:
         """Host calls for everything a kernel would have computed."""
+        return self.host_steps([m.node for m in group.members if m.live], group)
+
+    def host_steps(self, nodes: list[Node], group: Group) -> list[Step]:
+        """Host calls for `nodes` and for what they would have computed on the way."""
         steps: list[Step] = []
         done: set[int] = set()
 
         def compute(val: Val) -> None:
             node = val.node
-            if node is None or val.literal is not None or id(node) in done or val.base is not None:
+            if val.literal is not None or val.base is not None or node is None or id(node) in done:
                 return
-            if id(val) in self.wanted and self.level[id(val)] != group.number:
+            if id(val) in self.wanted and self.level_of(val) != group.number:
                 return
-            if id(val) not in self.member and id(val) not in self.inline:
-                return
+            if id(val) in self.member or id(val) in self.inline:
+                run(node)
+
+        def run(node: Node) -> None:
             done.add(id(node))
             for operand in node.ins:
                 compute(operand)
-            twin = Node(node.primitive, node.params, node.ins, node.outs, low.Host(), node.effects, node.source)
-            steps.append(self.build.host(twin))
+            steps.append(self.build.host(node))
 
-        for member in group.members:
-            if member.live:
-                compute(member.node.outs[0])
+        for node in nodes:
+            if id(node) not in done:
+                run(node)
         return steps
 
 

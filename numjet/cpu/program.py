@@ -127,6 +127,18 @@ class KernelStep(Step):
 
 
 @dataclass(eq=False)
+class UpdateStep(KernelStep):
+    """Copy `source` to `target` unless they share memory, then run the kernel, which writes parts."""
+
+    source: Any = None
+    target: Any = None
+
+    def __repr__(self) -> str:
+        return (f"copy {self.target!r}@{place_of(self.target)!r} <- "
+                f"{self.source!r}@{place_of(self.source)!r}; " + KernelStep.__repr__(self))
+
+
+@dataclass(eq=False)
 class SpecialStep(Step):
     """Run a generated special kernel: `emit(builder, read_pointers, write_pointers)` writes the call."""
 

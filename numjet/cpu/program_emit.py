@@ -25,6 +25,7 @@ from numjet.cpu.program import (
     Program,
     SpecialStep,
     Step,
+    UpdateStep,
     WhileStep,
     place_of,
 )
@@ -130,6 +131,10 @@ class Emitter:
             b.store(self.pointer(val), b.gep(table, 8 * k) if k else table, 8)
         b.call(name, "void", table)
 
+    def update(self, step: UpdateStep) -> None:
+        self.copy(CopyStep(step.source, step.target))
+        self.kernel(step)
+
     def special(self, step: SpecialStep) -> None:
         step.emit(self.b, [self.pointer(v) for v in step.reads], [self.pointer(v) for v in step.writes])
 
@@ -195,4 +200,5 @@ class Emitter:
 _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     KernelStep: Emitter.kernel, SpecialStep: Emitter.special, CopyStep: Emitter.copy,
     HostStep: Emitter.host, WhileStep: Emitter.while_, LoopStep: Emitter.loop, CondStep: Emitter.cond,
+    UpdateStep: Emitter.update,
 }

@@ -1,0 +1,126 @@
+"""Updates of parts of an array: scatter and dynamic_update_slice, in place where the array dies.
+
+The step first copies the array to its result (nothing, when both share memory), then a kernel
+writes the windows, in the order of the positions. What would break it: updates that are computed
+in this kernel from the array itself, other than a single element (`fuse` puts them in memory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numjet.cpu.graph import Node, Val
+from numjet.cpu.index import Index, LoopVar
+from numjet.cpu.loop_ir import For, If, Kernel, Stmt
+from numjet.cpu.lower_core import Lowering
+from numjet.cpu.program import Step, UpdateStep
+
+_METHODS = {"scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul", "scatter-min": "min",
+            "scatter-max": "max"}
+# Windows with rows of at least this many elements are written as vectors.
+VECTOR_WINDOW = 4
+
+
+def is_update(node: Node) -> bool:
+    """Whether `node` is better run as an update than as a loop over its whole result."""
+    name = node.primitive.name
+    if name == "scatter" or name in _METHODS:
+        return bool(node.ins[2].size)
+    return name == "dynamic_update_slice" and 0 < 2 * node.ins[1].size <= node.ins[0].size
+
+
+def updates_of(node: Node) -> Val:
+    """The operand that holds the new elements."""
+    return node.ins[1] if node.primitive.name == "dynamic_update_slice" else node.ins[2]
+
+
+def lower(build: Any, fusion: Any, group: Any, node: Node) -> list[Step]:
+    """The step of an update node."""
+    k = Lowering(build, fusion, group)
+    operand, out, updates = node.ins[0], node.outs[0], updates_of(node)
+    operand = build.materialize(operand)
+    buffer = k.output(out)
+    axes = [LoopVar(f"i{a}", n) for a, n in enumerate(updates.shape)]
+    k.domain = [Index.of(v) for v in axes]
+    if node.primitive.name == "dynamic_update_slice":
+        place, order, condition = _slice_place(k, node, operand)
+    else:
+        place, order, condition = _scatter_place(k, node, operand)
+    window = [a for a in range(len(axes)) if a not in order]
+    value = k.element(updates, tuple(k.domain))
+    method = _METHODS.get(node.primitive.name)
+    if method is not None:
+        value = getattr(k.e, method)(k.e.load(buffer, place), value)
+    body: list[Stmt] = k.e.store(buffer, place, value)
+    vectors = bool(window) and updates.shape[window[-1]] >= VECTOR_WINDOW
+    for n, a in enumerate(reversed(window)):
+        if axes[a].extent > 1:
+            body = [For(axes[a], axes[a].extent, tuple(body), "vector" if vectors and not n else "serial")]
+    if condition is not None:
+        body = [If(condition, tuple(body))]
+    for a in reversed(order):
+        if axes[a].extent > 1:
+            body = [For(axes[a], axes[a].extent, tuple(body))]
+    return [_step(k, body, operand, out, updates)]
+
+
+def _step(k: Lowering, body: list[Stmt], operand: Val, out: Val, updates: Val) -> Step:
+    vals = list(k.operands.values())
+    reads = vals[1:]
+    kernel = Kernel(k.build.kernel_name("update"), tuple(k.buffers[id(v)] for v in vals), tuple(body),
+                    {"annotated": True})
+    shared = any(v.root()[0] is operand.root()[0] for v in reads)
+    inplace = [(out, operand)] if updates.size == 1 or not shared else []
+    return UpdateStep(kernel, vals, [operand, *reads], [out], inplace, updates.size, operand, out)
+
+
+def _slice_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int], Any]:
+    e, place = k.e, []
+    for i, start, n, size in zip(k.domain, node.ins[2:], operand.shape, node.ins[1].shape, strict=True):
+        at = e.value_index(k.element(start, ()))
+        place.append(i if n == size else e.index_clamp(at, 0, n - size) + i)
+    return tuple(place), [], None
+
+
+def _scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int], Any]:
+    """(index in the result, axes of the updates that count positions, condition for writing)."""
+    e, (_, indices, updates) = k.e, node.ins
+    numbers, mode = node.params["dimension_numbers"], node.params["mode"]
+    window = sorted(numbers.update_window_dims)
+    order = [a for a in range(len(updates.shape)) if a not in window]
+    gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    along = iter(window)
+    axis_of = {a: next(along) for a in range(len(operand.shape)) if a not in gone}
+    starts: dict[int, Index] = {}
+    for component, axis in enumerate(numbers.scatter_dims_to_operand_dims):
+        at = (*[k.domain[a] for a in order], Index.of(component))
+        starts[axis] = e.value_index(k.element(indices, at))
+    for axis, batch in zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True):
+        starts[axis] = k.domain[order[batch]]
+    clip = mode.name == "CLIP"
+    place, condition = [], None
+    for axis, n in enumerate(operand.shape):
+        size = updates.shape[axis_of[axis]] if axis in axis_of else 1
+        at = Index.of(0)
+        if axis in starts:
+            at = e.index_clamp(starts[axis], 0, n - size)
+            if not clip and axis not in numbers.operand_batching_dims:
+                inside = e.index_in_range(starts[axis], 0, n - size + 1)
+                condition = inside if condition is None else e.and_(condition, inside)
+        place.append(at + k.domain[axis_of[axis]] if axis in axis_of else at)
+    return tuple(place), order, condition
+
+
+def constant(fusion: Any, val: Val) -> bool:
+    """Whether `val` is a literal, or one repeated."""
+    todo: Sequence[Val] = [val]
+    while todo:
+        val = todo[0]
+        if val.literal is not None:
+            return True
+        node = val.node
+        if node is None or node.primitive.name != "broadcast_in_dim":
+            return False
+        todo = node.ins
+    return False
