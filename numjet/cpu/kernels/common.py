@@ -15,9 +15,19 @@ from numjet.cpu.builder import TYPES, Builder, Module, Value, const, const_lanes
 
 # LLVM element type and a short name by NumPy dtype name.
 ELEMENTS = {
-    "float32": "float", "float64": "double", "int32": "i32", "uint32": "i32", "int64": "i64",
-    "uint64": "i64", "int16": "i16", "uint16": "i16", "int8": "i8", "uint8": "i8", "bool": "i8",
-    "float16": "half", "bfloat16": "bfloat",
+    "float32": "float",
+    "float64": "double",
+    "int32": "i32",
+    "uint32": "i32",
+    "int64": "i64",
+    "uint64": "i64",
+    "int16": "i16",
+    "uint16": "i16",
+    "int8": "i8",
+    "uint8": "i8",
+    "bool": "i8",
+    "float16": "half",
+    "bfloat16": "bfloat",
 }
 
 SCRATCH_BYTES = 1 << 20
@@ -141,6 +151,16 @@ def table(module: Module, values: Sequence[int]) -> Value:
 
 
 __all__ = [
-    "ELEMENTS", "SCRATCH_BYTES", "const", "element", "fused", "lanes_of", "prefix_mask",
-    "scratch_functions", "size_of", "table", "transpose_block", "vector",
+    "ELEMENTS",
+    "SCRATCH_BYTES",
+    "const",
+    "element",
+    "fused",
+    "lanes_of",
+    "prefix_mask",
+    "scratch_functions",
+    "size_of",
+    "table",
+    "transpose_block",
+    "vector",
 ]

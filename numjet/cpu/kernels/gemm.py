@@ -31,9 +31,31 @@ from numjet.cpu.kernels.common import (
 )
 
 TILE_ROWS = 6
-FIELDS = ("m", "n", "k", "ars", "acs", "brs", "bcs", "crs", "strips", "blocks", "block_rows",
-          "tasks", "pack", "accumulate", "batch1", "a1", "b1", "c1", "batch2", "a2", "b2", "c2",
-          "grain")
+FIELDS = (
+    "m",
+    "n",
+    "k",
+    "ars",
+    "acs",
+    "brs",
+    "bcs",
+    "crs",
+    "strips",
+    "blocks",
+    "block_rows",
+    "tasks",
+    "pack",
+    "accumulate",
+    "batch1",
+    "a1",
+    "b1",
+    "c1",
+    "batch2",
+    "a2",
+    "b2",
+    "c2",
+    "grain",
+)
 IN_PLACE, ROWS, COLUMNS, ELEMENTWISE = range(4)  # how B is brought in
 PREFIX = "nj_gemm_"
 # Below this many operations the pool costs more than it brings.
@@ -56,8 +78,17 @@ def k_block(element: str) -> int:
     return SCRATCH_BYTES // (tile_vectors() * lanes_of(element) * size_of(element))
 
 
-def plan(element: str, m: int, n: int, k: int, a: tuple[int, int], b: tuple[int, int], crs: int,
-         batches: Sequence[tuple[int, int, int, int]] = (), accumulate: bool = False) -> list[int]:
+def plan(
+    element: str,
+    m: int,
+    n: int,
+    k: int,
+    a: tuple[int, int],
+    b: tuple[int, int],
+    crs: int,
+    batches: Sequence[tuple[int, int, int, int]] = (),
+    accumulate: bool = False,
+) -> list[int]:
     """The table of a product. a, b: (row, column) strides in bytes; batches: up to two of
     (count, stride of a, of b, of c), the outer one first."""
     size, lanes = size_of(element), lanes_of(element)
@@ -77,7 +108,11 @@ def plan(element: str, m: int, n: int, k: int, a: tuple[int, int], b: tuple[int,
     if bcs == size or n == 1:
         small = k * brs <= 1 << 15 or brs == width * size
         pack = ROWS
-        if n % lanes == 0 and (block_rows <= 24 or small and block_rows <= 96) and k <= k_block(element):
+        if (
+            n % lanes == 0
+            and (block_rows <= 24 or small and block_rows <= 96)
+            and k <= k_block(element)
+        ):
             pack = IN_PLACE
     elif brs == size or k == 1:
         pack = COLUMNS
@@ -87,11 +122,29 @@ def plan(element: str, m: int, n: int, k: int, a: tuple[int, int], b: tuple[int,
     if grain == 1 and flops // tasks < PARALLEL_FLOPS // 8:
         grain = max(1, min(tasks // wanted, PARALLEL_FLOPS // 8 // max(flops // tasks, 1)))
     values = {
-        "m": m, "n": n, "k": k, "ars": a[0], "acs": a[1], "brs": brs, "bcs": bcs, "crs": crs,
-        "strips": strips, "blocks": blocks, "block_rows": block_rows, "tasks": tasks, "pack": pack,
-        "accumulate": int(accumulate), "grain": max(grain, 1),
-        "batch1": outer[0][0], "a1": outer[0][1], "b1": outer[0][2], "c1": outer[0][3],
-        "batch2": outer[1][0], "a2": outer[1][1], "b2": outer[1][2], "c2": outer[1][3],
+        "m": m,
+        "n": n,
+        "k": k,
+        "ars": a[0],
+        "acs": a[1],
+        "brs": brs,
+        "bcs": bcs,
+        "crs": crs,
+        "strips": strips,
+        "blocks": blocks,
+        "block_rows": block_rows,
+        "tasks": tasks,
+        "pack": pack,
+        "accumulate": int(accumulate),
+        "grain": max(grain, 1),
+        "batch1": outer[0][0],
+        "a1": outer[0][1],
+        "b1": outer[0][2],
+        "c1": outer[0][3],
+        "batch2": outer[1][0],
+        "a2": outer[1][1],
+        "b2": outer[1][2],
+        "c2": outer[1][3],
     }
     return [values[name] for name in FIELDS]
 
@@ -128,9 +181,22 @@ def _tiles(module: Module, element: str, vectors: int) -> None:
 
     old (0 or 1): add to what C holds.
     """
-    b = Builder(module, f"tiles_{vectors}", [
-        ("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("brs", "i64"), ("c", "ptr"), ("k", "i64"),
-        ("rows", "i64"), ("columns", "i64"), ("old", "i64")], linkage="internal")
+    b = Builder(
+        module,
+        f"tiles_{vectors}",
+        [
+            ("table", "ptr"),
+            ("a", "ptr"),
+            ("b", "ptr"),
+            ("brs", "i64"),
+            ("c", "ptr"),
+            ("k", "i64"),
+            ("rows", "i64"),
+            ("columns", "i64"),
+            ("old", "i64"),
+        ],
+        linkage="internal",
+    )
     t, a, source, brs, c, k, rows, columns, old = b.args
     lanes, size = lanes_of(element), size_of(element)
     kind = vector(element, lanes)
@@ -152,12 +218,16 @@ def _tiles(module: Module, element: str, vectors: int) -> None:
         for r in range(TILE_ROWS):
             for v in range(vectors):
                 at = b.gep(c_rows[r], v * lanes * size) if v else c_rows[r]
-                initial.append(b.masked_load(at, keep_last if v == vectors - 1 else keep, zero, size))
+                initial.append(
+                    b.masked_load(at, keep_last if v == vectors - 1 else keep, zero, size)
+                )
         start = (b.const(0, "i64"), source, *initial)
         with b.loop(0, k, carried=start) as steps:
             offset, here, *sums = steps.values
-            columns_now = [b.load(b.gep(here, v * lanes * size) if v else here, kind, size)
-                           for v in range(vectors)]
+            columns_now = [
+                b.load(b.gep(here, v * lanes * size) if v else here, kind, size)
+                for v in range(vectors)
+            ]
             for r in range(TILE_ROWS):
                 x = b.splat(b.load(b.gep(a_rows[r], offset), element, size), lanes)
                 for v in range(vectors):
@@ -167,7 +237,11 @@ def _tiles(module: Module, element: str, vectors: int) -> None:
         sums = steps.results[2:]
         for r in range(TILE_ROWS):
             for v in range(vectors - 1):
-                b.store(sums[r * vectors + v], b.gep(c_rows[r], v * lanes * size) if v else c_rows[r], size)
+                b.store(
+                    sums[r * vectors + v],
+                    b.gep(c_rows[r], v * lanes * size) if v else c_rows[r],
+                    size,
+                )
         ends = [b.gep(c_rows[r], (vectors - 1) * lanes * size) for r in range(TILE_ROWS)]
         with b.if_(full) as whole:
             for r in range(TILE_ROWS):
@@ -180,9 +254,19 @@ def _tiles(module: Module, element: str, vectors: int) -> None:
 
 def _packer(module: Module, name: str) -> Builder:
     """A function (table, from, to, k, columns, width): B's strip into rows of `width` bytes."""
-    return Builder(module, name, [("table", "ptr"), ("from", "ptr"), ("to", "ptr noalias"),
-                                  ("k", "i64"), ("columns", "i64"), ("width", "i64")],
-                   linkage="internal")
+    return Builder(
+        module,
+        name,
+        [
+            ("table", "ptr"),
+            ("from", "ptr"),
+            ("to", "ptr noalias"),
+            ("k", "i64"),
+            ("columns", "i64"),
+            ("width", "i64"),
+        ],
+        linkage="internal",
+    )
 
 
 def _pack_rows(module: Module, element: str) -> None:
@@ -201,7 +285,9 @@ def _pack_rows(module: Module, element: str) -> None:
         end = b.gep(to, b.mul(rows.index, width))
         with b.loop(0, last, step) as chunks:
             b.store(b.load(b.gep(start, chunks.index), kind, size), b.gep(end, chunks.index), step)
-        b.store(b.masked_load(b.gep(start, last), mask, const(0, kind), size), b.gep(end, last), step)
+        b.store(
+            b.masked_load(b.gep(start, last), mask, const(0, kind), size), b.gep(end, last), step
+        )
     b.ret()
 
 
@@ -251,14 +337,22 @@ def _pack_elements(module: Module, element: str) -> None:
 
 def _task(module: Module, element: str) -> None:
     """@task(ctx, begin, end): ctx = (table, a, b, c). Task = (batch1, batch2, block, strip)."""
-    b = Builder(module, "task", [("ctx", "ptr"), ("begin", "i64"), ("end", "i64")], linkage="internal")
+    b = Builder(
+        module, "task", [("ctx", "ptr"), ("begin", "i64"), ("end", "i64")], linkage="internal"
+    )
     ctx, begin, end = b.args
     lanes, size, vectors = lanes_of(element), size_of(element), tile_vectors()
     strip_columns = vectors * lanes
     t, a0, b0, c0 = [b.load(b.gep(ctx, 8 * i), "ptr", 8) for i in range(4)]
     f = _Fields(b, t)
     m, n, k, ars, acs, brs, bcs, crs = f.m, f.n, f.k, f.ars, f.acs, f.brs, f.bcs, f.crs
-    strips, blocks, block_rows, pack, accumulate = f.strips, f.blocks, f.block_rows, f.pack, f.accumulate
+    strips, blocks, block_rows, pack, accumulate = (
+        f.strips,
+        f.blocks,
+        f.block_rows,
+        f.pack,
+        f.accumulate,
+    )
     batch2, a1, b1, c1, a2, b2, c2 = f.batch2, f.a1, f.b1, f.c1, f.a2, f.b2, f.c2
     packs = b.icmp("ne", pack, IN_PLACE)
     with b.if_(packs, otherwise=[b.const(0, "ptr")]) as needed:
@@ -290,10 +384,16 @@ def _task(module: Module, element: str) -> None:
             width = b.mul(count, lanes * size)
             with b.if_(packs, otherwise=[part_b, brs]) as packed:
                 done = b.new_label("packed")
-                names = ((ROWS, "pack_rows"), (COLUMNS, "pack_columns"), (ELEMENTWISE, "pack_elements"))
+                names = (
+                    (ROWS, "pack_rows"),
+                    (COLUMNS, "pack_columns"),
+                    (ELEMENTWISE, "pack_elements"),
+                )
                 labels = [b.new_label("pack") for _ in names]
-                cases = " ".join(f"i64 {mode}, label %{label}" for (mode, _), label
-                                 in zip(names[1:], labels[1:], strict=True))
+                cases = " ".join(
+                    f"i64 {mode}, label %{label}"
+                    for (mode, _), label in zip(names[1:], labels[1:], strict=True)
+                )
                 b.line(f"switch i64 {pack.ref}, label %{labels[0]} [ {cases} ]")
                 for (_, name), label in zip(names, labels, strict=True):
                     b.block(label)
@@ -308,7 +408,9 @@ def _task(module: Module, element: str) -> None:
             b.line(f"switch i64 {count.ref}, label %{labels[-1]} [ {cases} ]")
             for v, label in enumerate(labels):
                 b.block(label)
-                b.call(f"tiles_{v + 1}", "void", t, part_a, here, stride, c, depth, rows, columns, old)
+                b.call(
+                    f"tiles_{v + 1}", "void", t, part_a, here, stride, c, depth, rows, columns, old
+                )
                 b.br(done)
             b.block(done)
     with b.if_(packs):
@@ -317,8 +419,7 @@ def _task(module: Module, element: str) -> None:
 
 
 def _entry(module: Module, element: str) -> None:
-    b = Builder(module, "product",
-                [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr")])
+    b = Builder(module, "product", [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr")])
     ctx = b.alloca("[4 x ptr]")
     for i, value in enumerate(b.args):
         b.store(value, b.gep(ctx, 8 * i), 8)
@@ -336,6 +437,11 @@ def _resolve(symbol: str) -> int:
     library = link.load([link.compile_module(module_text(symbol.removeprefix(PREFIX)))])
     library.leak()
     return library.address("product")
+
+
+def address(element: str) -> int:
+    """The address of the library's entry for `element`."""
+    return _resolve(PREFIX + element)
 
 
 link.provide(PREFIX, _resolve)

@@ -1,0 +1,160 @@
+"""dot_general as calls of the product library (`gemm`), for floats and shapes where that pays.
+
+`claims(node)` says whether it does; all other products are loops (`cpu.products`), which fuse with
+their neighbours. Axes that lie next to each other in memory, in both operands, count as one; what
+cannot be one row, one column and one depth becomes a loop around the product.
+For: `kernels.GENERATORS`. What would break it: an operand that is not C-contiguous.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numjet.cpu.builder import Builder, Value
+from numjet.cpu.graph import Node
+from numjet.cpu.kernels import gemm
+from numjet.cpu.kernels.common import table
+from numjet.cpu.program import SpecialStep, Step
+
+ELEMENTS = {"float32": "float", "float64": "double"}
+# Smaller products run as loops, fused with what follows.
+SMALLEST = 1500
+_MOST_CALLS = 64
+
+
+@dataclass(slots=True)
+class Product:
+    """What a dot_general is: a matrix product, loops around it, and depths summed one by one."""
+
+    element: str
+    m: int
+    n: int
+    k: int
+    a: tuple[int, int]  # byte strides along m and k
+    b: tuple[int, int]  # along k and n
+    crs: int
+    loops: list[tuple[int, int, int, int]]  # count, strides of a, b, c; outer first
+    depths: list[tuple[int, int, int]]  # count, strides of a, b
+
+
+def _strides(shape: tuple[int, ...], size: int) -> list[int]:
+    strides, step = [], size
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return strides[::-1]
+
+
+def _merge(axes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Join neighbours (size, strides...) that one stride covers in every array."""
+    merged: list[tuple[int, ...]] = []
+    for axis in axes:
+        if axis[0] == 1:
+            continue
+        if merged and all(s == t * axis[0] for s, t in zip(merged[-1][1:], axis[1:], strict=True)):
+            axis = (merged.pop()[0] * axis[0], *axis[1:])
+        merged.append(axis)
+    return merged
+
+
+def analyse(node: Node) -> Product | None:
+    """The product of a node, or None where it has no row or no column."""
+    lhs, rhs = node.ins
+    out = node.outs[0]
+    element = ELEMENTS.get(out.dtype.name)
+    if element is None or lhs.dtype != out.dtype or rhs.dtype != out.dtype:
+        return None
+    (lc, rc), (lb, rb) = node.params["dimension_numbers"]
+    size = out.dtype.itemsize
+    ls, rs, os = (_strides(v.shape, size) for v in (lhs, rhs, out))
+    lf = [a for a in range(len(lhs.shape)) if a not in lc and a not in lb]
+    rf = [a for a in range(len(rhs.shape)) if a not in rc and a not in rb]
+    batch = _merge(
+        [(lhs.shape[i], ls[i], rs[j], os[k]) for k, (i, j) in enumerate(zip(lb, rb, strict=True))]
+    )
+    rows = _merge([(lhs.shape[i], ls[i], os[len(lb) + k]) for k, i in enumerate(lf)])
+    columns = _merge([(rhs.shape[j], rs[j], os[len(lb) + len(lf) + k]) for k, j in enumerate(rf)])
+    depth = _merge(
+        sorted(
+            ((lhs.shape[i], ls[i], rs[j]) for i, j in zip(lc, rc, strict=True)),
+            key=lambda axis: -axis[1],
+        )
+    )
+    if not rows or not columns:
+        return None
+    # The innermost columns must be C's unit stride; among rows and depths the longest is best.
+    n, bcs, _ = columns.pop()
+    best = max(range(len(rows)), key=lambda i: rows[i][0])
+    m, ars, crs = rows.pop(best)
+    k, acs, brs = (1, 0, 0)
+    if depth:
+        k, acs, brs = depth.pop(max(range(len(depth)), key=lambda i: depth[i][0]))
+    loops = [
+        *[(c, x, y, z) for c, x, y, z in batch],
+        *[(c, x, 0, z) for c, x, z in rows],
+        *[(c, 0, y, z) for c, y, z in columns],
+    ]
+    loops = [tuple(x) for x in loops]  # type: ignore[misc]
+    return Product(element, m, n, k, (ars, acs), (brs, bcs), crs, loops, depth)  # type: ignore[arg-type]
+
+
+def claims(node: Node) -> bool:
+    """Whether the library is the place for this product."""
+    product = analyse(node)
+    if product is None or product.m * product.n * product.k < SMALLEST:
+        return False
+    calls = 1
+    for depth in product.depths:
+        calls *= depth[0]
+    for loop in sorted(product.loops)[:-2]:
+        calls *= loop[0]
+    return calls <= _MOST_CALLS
+
+
+def generate(build: Any, node: Node) -> list[Step] | None:
+    """The step that computes a dot_general, or None where `claims` is false."""
+    if not claims(node):
+        return None
+    product = analyse(node)
+    assert product is not None
+    loops = sorted(product.loops, key=lambda axis: axis[0])
+    around, batches = loops[:-2], loops[-2:]
+    offsets = [(0, 0, 0)]
+    for count, x, y, z in around:
+        offsets = [(i + x * t, j + y * t, k + z * t) for i, j, k in offsets for t in range(count)]
+    depths = [(0, 0)]
+    for count, x, y in product.depths:
+        depths = [(i + x * t, j + y * t) for i, j in depths for t in range(count)]
+
+    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
+        tables = [
+            table(
+                b.module,
+                gemm.plan(
+                    product.element,
+                    product.m,
+                    product.n,
+                    product.k,
+                    product.a,
+                    product.b,
+                    product.crs,
+                    batches,
+                    accumulate=more,
+                ),
+            )
+            for more in ((False, True) if len(depths) > 1 else (False,))
+        ]
+        for x, y, z in offsets:
+            for number, (dx, dy) in enumerate(depths):
+                arguments = [
+                    b.gep(p, d) if d else p
+                    for p, d in ((reads[0], x + dx), (reads[1], y + dy), (writes[0], z))
+                ]
+                b.call(gemm.PREFIX + product.element, "void", tables[number > 0], *arguments)
+
+    flops = 2 * product.k * node.outs[0].size
+    for count, _, _ in product.depths:
+        flops *= count
+    reads = [build.materialize(v) for v in node.ins]
+    return [SpecialStep("dot_general", reads, list(node.outs), emit, flops=flops)]

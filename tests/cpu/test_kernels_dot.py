@@ -1,0 +1,95 @@
+"""Products: the compiled program against the reference in float64, for layouts and odd sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numjet.ops  # noqa: F401 - registers the primitives
+from numjet import cpu
+from numjet.base import config
+from numjet.core.avals import ShapedArray
+from numjet.cpu.kernels import gemm
+from numjet.ops.dot import dot_general_p
+from numjet.transforms.stage import stage_closed
+
+MATRIX = (((1,), (0,)), ((), ()))
+CASES = [
+    ((4, 4), (4, 4), MATRIX),
+    ((64, 64), (64, 64), MATRIX),
+    ((100, 100), (100, 100), MATRIX),
+    ((131, 257), (257, 67), MATRIX),
+    ((7, 300), (300, 65), MATRIX),
+    ((2, 500), (500, 200), MATRIX),
+    ((300, 20), (20, 3), MATRIX),
+    ((50, 5000), (5000, 70), MATRIX),
+    ((200, 210), (220, 210), (((1,), (1,)), ((), ()))),
+    ((210, 200), (210, 220), (((0,), (0,)), ((), ()))),
+    ((33, 40), (70, 33), (((0,), (1,)), ((), ()))),
+    ((3, 40, 30), (30, 7), (((2,), (0,)), ((), ()))),
+    ((2, 17, 4, 8), (2, 19, 4, 8), (((3,), (3,)), ((0, 2), (0, 2)))),
+    ((2, 4, 17, 19), (2, 19, 4, 8), (((3,), (1,)), ((0, 1), (0, 2)))),
+    ((20, 5, 30), (5, 20, 40), (((0, 1), (1, 0)), ((), ()))),
+    ((3, 2, 20, 5, 30), (2, 3, 40, 5), (((3,), (3,)), ((0,), (1,)))),
+    ((30, 16, 16), (30, 16, 16), (((2,), (1,)), ((0,), (0,)))),
+    ((50, 60), (60,), MATRIX),
+    ((60,), (60, 50), (((0,), (0,)), ((), ()))),
+    ((700, 900), (900,), MATRIX),
+    ((900,), (900, 700), (((0,), (0,)), ((), ()))),
+    ((20, 700, 90), (20, 90), (((2,), (1,)), ((0,), (0,)))),
+    ((1, 900), (900, 700), MATRIX),
+]
+
+
+def compiled(shapes: tuple, dtype: np.dtype, numbers: tuple) -> object:
+    def product(x: object, y: object) -> list:
+        return [
+            dot_general_p.bind(
+                x, y, dimension_numbers=numbers, precision=None, preferred_element_type=None
+            )
+        ]
+
+    return cpu.compile(stage_closed(product, tuple(ShapedArray(s, dtype) for s in shapes)), {})
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("left", "right", "numbers"), CASES)
+def test_products(left: tuple, right: tuple, numbers: tuple, dtype: type) -> None:
+    rng = np.random.default_rng(len(left))
+    with config.enable_x64(True):
+        x, y = rng.standard_normal(left).astype(dtype), rng.standard_normal(right).astype(dtype)
+        (got,) = compiled((left, right), np.dtype(dtype), numbers)([x, y])
+        params = {"dimension_numbers": numbers, "precision": None, "preferred_element_type": None}
+        want = dot_general_p.reference(x.astype(np.float64), y.astype(np.float64), **params)
+        size = dot_general_p.reference(
+            np.abs(x).astype(np.float64), np.abs(y).astype(np.float64), **params
+        )
+    assert got.dtype == dtype and got.shape == want.shape
+    assert np.all(np.abs(got - want) <= 8 * np.finfo(dtype).eps * size)
+
+
+def test_nothing_beyond_the_product_is_touched() -> None:
+    """A strided plan writes its own columns only."""
+    import ctypes
+
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(gemm.address("float"))
+    rng = np.random.default_rng(0)
+    for m, n, k in ((1, 1, 1), (13, 5, 17), (6, 64, 3), (50, 130, 40), (5, 17, 0)):
+        for x_turned in (False, True):
+            for layout in ("rows", "columns", "strided"):
+                x = rng.standard_normal((k, m) if x_turned else (m, k)).astype(np.float32)
+                x = x.T if x_turned else x
+                y = {
+                    "rows": lambda: rng.standard_normal((k, n)),
+                    "columns": lambda: rng.standard_normal((n, k)).T,
+                    "strided": lambda: rng.standard_normal((k, 3 * n)),
+                }[layout]()
+                y = y.astype(np.float32, order="K")
+                y = y[:, ::3] if layout == "strided" else y
+                whole = np.full((m + 2, n + 40), 7, np.float32)
+                part = whole[1:-1, 20:-20]
+                table = np.array(gemm.plan("float", m, n, k, x.strides, y.strides, part.strides[0]))
+                call(table.ctypes.data, x.ctypes.data, y.ctypes.data, part.ctypes.data)
+                np.testing.assert_allclose(part, x.astype(float) @ y, rtol=0, atol=1e-4)
+                whole[1:-1, 20:-20] = 7
+                assert np.all(whole == 7)
