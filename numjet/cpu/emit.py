@@ -20,13 +20,13 @@ from numjet.base.config import check_ir
 from numjet.base.errors import InternalError
 from numjet.cpu import emit_values as ev
 from numjet.cpu import link
-from numjet.cpu.builder import TYPES, Builder, Module, Value, like, vector
+from numjet.cpu.builder import TYPES, Builder, Module, Value, vector
 from numjet.cpu.emit_exprs import ExprWriter, _fits32
 from numjet.cpu.emit_scope import Dependence, Dependences
-from numjet.cpu.index import Index, LoopVar
+from numjet.cpu.emit_tile import Tile, transpose
+from numjet.cpu.index import Index, stride
 from numjet.cpu.loop_cost import cost, default_lanes, reductions
 from numjet.cpu.loop_ir import (
-    COMPLEX_PARTS,
     Alloc,
     Assign,
     Buffer,
@@ -352,11 +352,13 @@ class _Emitter(ExprWriter):
         self.scopes.kill(changed)
 
     def _tile(self, s: For, carried: list[Local]) -> None:
-        """A loop that reads what is contiguous along it in blocks, transposed in registers."""
+        """A loop whose strided accesses are moved in blocks, transposed in registers."""
         assert isinstance(s.extent, int)
         self.vars[s.var] = (None, 0)
         self.scopes.push()
-        self.tile_loads(s)
+        if not self.predicated:
+            self._tile_loads(s)
+            self._tile_stores(s)
         if s.unroll > 1:
             for k in range(s.extent):
                 self.vars[s.var] = (None, k)
@@ -368,8 +370,86 @@ class _Emitter(ExprWriter):
                 self.block(s.body)
                 loop.yield_(*[self.locals[x] for x in carried])
             self.locals.update(zip(carried, loop.results, strict=True))
+        self.vars[s.var] = (None, 0)
+        for (buffer, lin), tile in self.sinks.items():
+            self._write_tile(buffer, lin, tile)
+        self.sinks.clear()
         self.scopes.pop()
         self.scopes.kill([s.var, *carried, *stored(s.body)])
+
+    def _crosses(self, s: For, lin: Index) -> bool:
+        return self.lane_stride(lin) not in (None, 0, 1, -1) and stride(lin, s.var) == 1
+
+    def _tile_loads(self, s: For) -> None:
+        """Read the blocks that the body wants, one row a lane, and turn them."""
+        written = stored(s.body)
+        for e in exprs(s.body):
+            if not isinstance(e, Load) or e.buffer in written or e.part is not None:
+                continue
+            lin = self.linear(e.buffer, e.index, None)
+            key = ("tile", id(e.buffer), lin)
+            if self._crosses(s, lin) and self.scopes.get(key) is None:
+                element = ev.memory_type(e.buffer.dtype)
+                tile = Tile(self.b, s.var, element, self.lanes, s.unroll > 1)
+                rows = [
+                    self._read_row(e.buffer, lin, r, tile.width, tile.type)
+                    for r in range(self.lanes)
+                ]
+                tile.fill(self.b, transpose(self.b, rows, self.lanes)[: tile.width])
+                self.scopes.put(key, tile, self.deps.index(lin))
+
+    def _tile_stores(self, s: For) -> None:
+        """Let the strided stores of the body wait for the end of the loop."""
+        read = {e.buffer for e in exprs(s.body) if isinstance(e, Load)}
+        places: dict[Buffer, list[Index]] = {}
+        for x in s.body:
+            if isinstance(x, Store) and x.part is None and x.buffer not in read:
+                places.setdefault(x.buffer, []).append(self.linear(x.buffer, x.index, None))
+        inner = [x.buffer for y in s.body for b in blocks(y) for x in walk(b)
+                 if isinstance(x, Store)]  # fmt: skip
+        for buffer, linears in places.items():
+            lin = linears[0]
+            if len(linears) == 1 and buffer not in inner and self._crosses(s, lin):
+                element = ev.memory_type(buffer.dtype)
+                self.sinks[buffer, lin] = Tile(self.b, s.var, element, self.lanes, s.unroll > 1)
+
+    def _row(self, buffer: Buffer, lin: Index, row: int) -> Value:
+        """The address of what lane `row` has at lin."""
+        step = self.lane_stride(lin)
+        assert step is not None
+        return self.pointer(buffer, lin + row * step)
+
+    def _read_row(self, buffer: Buffer, lin: Index, row: int, width: int, type: str) -> Value:
+        b, lanes = self.b, self.lanes
+        active = lanes if self.mask is None else self.active
+        if isinstance(active, int):
+            if row >= active:
+                return b.const(0, type)
+            address = self._row(buffer, lin, row)
+        else:
+            # Rows past the end are read from the last one there is.
+            step = self.lane_stride(lin)
+            assert step is not None
+            last = b.min(b.sub(active, 1), row)
+            address = b.gep(self.pointer(buffer, lin), b.mul(last, step), TYPES[type].element)
+        if width == lanes:
+            return b.load(address, type)
+        some = b.lanes([k < width for k in range(lanes)], "i1")
+        return b.masked_load(address, some, b.const(0, type))
+
+    def _write_tile(self, buffer: Buffer, lin: Index, tile: Tile) -> None:
+        b, lanes = self.b, self.lanes
+        rows = transpose(b, tile.all(b), lanes)
+        some = b.lanes([k < tile.width for k in range(lanes)], "i1")
+        active = lanes if self.mask is None else self.active
+        for r in range(lanes):
+            if isinstance(active, int):
+                if r >= active:
+                    break
+                mask = None if tile.width == lanes else some
+            else:
+                mask = b.and_(b.splat(b.icmp("sgt", active, r), lanes), some)
+            self._store_vector(rows[r], self._row(buffer, lin, r), mask)
 
     def _copies(self, s: For, index: Value, unroll: int) -> None:
         self.scopes.push()
@@ -662,6 +742,3 @@ def _varying(s: For, deps: Dependences) -> set[Dependence]:
     while grew:
         grew = visit(s.body, False)
     return varying
-
-
-__all__ = ["COMPLEX_PARTS", "LoopVar", "emit_kernel", "like"]

@@ -17,10 +17,10 @@ import numpy as np
 from numjet.base.errors import InternalError
 from numjet.cpu import emit_values as ev
 from numjet.cpu import link
-from numjet.cpu.builder import TYPES, Builder, Value, like, vector
+from numjet.cpu.builder import TYPES, Builder, Value, vector
 from numjet.cpu.emit_scope import Dependence, Dependences, Scopes
+from numjet.cpu.emit_tile import Tile
 from numjet.cpu.index import (
-    ZERO,
     Atom,
     Clamp,
     Div,
@@ -38,15 +38,12 @@ from numjet.cpu.loop_ir import (
     Cast,
     Const,
     Expr,
-    For,
     IndexValue,
     Load,
     Local,
     Op,
     ReadLocal,
     Select,
-    exprs,
-    stored,
 )
 
 _INT32 = range(-(2**31), 2**31)
@@ -67,6 +64,7 @@ class ExprWriter:
         self.active: Value | int = 0  # how many lanes the mask of a tail leaves on
         self.predicated = False  # the mask excludes more than the lanes past the end
         self.varying: set[Dependence] = set()
+        self.sinks: dict[tuple[Buffer, Index], Tile] = {}  # stores that wait for their tile
         self._linear: dict[tuple, Index] = {}
 
     # -- expressions ------------------------------------------------------------------------
@@ -363,7 +361,7 @@ class ExprWriter:
             raw = self._reverse(self._load_vector(first, vector(element, self.lanes), True))
         else:
             tile = None if self.predicated else self.scopes.get(("tile", id(buffer), lin))
-            raw = self._from_tile(tile, element) if tile else self._gather(buffer, lin, element)
+            raw = tile.get(b, self.vars) if tile else self._gather(buffer, lin, element)
         return ev.from_memory(b, raw, dtype)
 
     def _load_vector(self, address: Value, type: str, reverse: bool = False) -> Value:
@@ -391,73 +389,6 @@ class ExprWriter:
 
     def _twice(self, mask: Value) -> Value:
         return self.b.shuffle(mask, None, [k // 2 for k in range(2 * self.lanes)])
-
-    # -- tiles: lanes along one axis, memory contiguous along the loop `var` -------------------
-
-    def tile_loads(self, s: For) -> None:
-        """Read the blocks that the body of a tile loop wants, one row a lane, and transpose them.
-        A rolled loop finds them in scratch, an unrolled one in registers."""
-        if self.predicated:
-            return
-        written = stored(s.body)
-        for e in exprs(s.body):
-            if not isinstance(e, Load) or e.buffer in written or e.part is not None:
-                continue
-            lin = self.linear(e.buffer, e.index, None)
-            step = self.lane_stride(lin)
-            if step in (None, 0, 1, -1) or stride(lin, s.var) != 1:
-                continue
-            key = ("tile", id(e.buffer), lin)
-            if self.scopes.get(key) is None:
-                element = ev.memory_type(e.buffer.dtype)
-                columns = self._block(e.buffer, lin, step, s.var.extent, element)
-                place = None
-                if s.unroll == 1:
-                    place = self.b.alloca(vector(element, self.lanes), len(columns), 64)
-                    for k, x in enumerate(columns):
-                        self.b.store(x, self.b.gep(place, k, x.type))
-                self.scopes.put(key, (s.var, columns, place), self.deps.index(lin))
-
-    def _from_tile(self, tile: tuple[LoopVar, list[Value], Value | None], element: str) -> Value:
-        var, columns, place = tile
-        index, offset = self.vars[var]
-        if place is None:
-            return columns[offset]
-        type = vector(element, self.lanes)
-        return self.b.load(self.b.gep(place, index, type), type)
-
-    def _block(
-        self, buffer: Buffer, lin: Index, step: int, width: int, element: str
-    ) -> list[Value]:
-        """`width` vectors: lane r of vector c is the element c places after lin + r·step."""
-        b, lanes = self.b, self.lanes
-        type = vector(element, lanes)
-        zero = b.const(0, type)
-        some = b.lanes([k < width for k in range(lanes)], "i1")
-        rows = []
-        active = lanes if self.mask is None else self.active
-        for r in range(lanes):
-            if isinstance(active, int):
-                if r >= active:
-                    rows.append(zero)
-                    continue
-                address = self.pointer(buffer, lin + r * step)
-            else:
-                # Rows past the end are read from the last one there is.
-                row = b.min(b.sub(active, 1), r)
-                address = b.gep(self.pointer(buffer, lin), b.mul(row, step), element)
-            full = width == lanes
-            rows.append(b.load(address, type) if full else b.masked_load(address, some, zero))
-        half = lanes // 2
-        low = [k // 2 + k % 2 * lanes for k in range(lanes)]
-        high = [k + half for k in low]
-        for _ in range(lanes.bit_length() - 1):
-            # Zipping row k with row k + half, over and over, moves row bits into the lanes.
-            rows = [
-                b.shuffle(rows[k // 2], rows[k // 2 + half], high if k % 2 else low)
-                for k in range(lanes)
-            ]
-        return rows[:width]
 
     def _offsets(self, buffer: Buffer, lin: Index) -> tuple[Value, Value]:
         """(a scalar address, the lanes' element offsets from it)."""
@@ -504,6 +435,8 @@ class ExprWriter:
             mask = None if self.mask is None else self._reverse(self.mask)
             first = self.pointer(buffer, lin - (self.lanes - 1))
             self._store_vector(self._reverse(self.widen(raw)), first, mask)
+        elif (buffer, lin) in self.sinks:
+            self.sinks[buffer, lin].put(b, self.widen(raw), self.vars)
         else:
             base, offsets = self._offsets(buffer, lin)
             element = ev.memory_type(dtype)
@@ -557,6 +490,3 @@ def _fits32(i: Index) -> bool:
         and all(k * e in _INT32 for a, k in i.terms for e in (a.lo, a.hi))
         and all(_fits32(p) or type(a) in (Clamp, Div, Mod) for a, _ in i.terms for p in a.parts())
     )
-
-
-__all__ = ["ZERO", "ExprWriter", "like"]

@@ -333,29 +333,29 @@ def stmt_indices(stmt: Stmt) -> tuple[Index, ...]:
     return ()
 
 
+def operands(e: Expr) -> list[Expr]:
+    """The expressions directly inside, those in indices too."""
+    found = list(e.args_())
+    for i in e.indices_():
+        found += [a.expr for a in atoms(i) if type(a) is Dyn]
+    return found
+
+
 def exprs(stmts: Sequence[Stmt]) -> list[Expr]:
     """Every distinct expression under the statements, operands first, also those in indices."""
     seen: dict[int, Expr] = {}
-
-    def index(i: Index) -> None:
-        for atom in atoms(i):
-            if type(atom) is Dyn:
-                visit(atom.expr)
-
-    def visit(e: Expr) -> None:
-        if id(e) in seen:
-            return
-        for a in e.args_():
-            visit(a)
-        for i in e.indices_():
-            index(i)
-        seen[id(e)] = e
-
     for stmt in walk(stmts):
-        for e in stmt_exprs(stmt):
-            visit(e)
+        pending = list(reversed(stmt_exprs(stmt)))
         for i in stmt_indices(stmt):
-            index(i)
+            pending += [a.expr for a in atoms(i) if type(a) is Dyn]
+        while pending:  # explicit: fused expressions are deeper than Python's stack
+            top = pending[-1]
+            missing = [a for a in operands(top) if id(a) not in seen]
+            if missing and id(top) not in seen:
+                pending += missing
+            else:
+                pending.pop()
+                seen[id(top)] = top
     return list(seen.values())
 
 
@@ -412,10 +412,18 @@ class Rewriter:
         return index if all(a is b for a, b in zip(index, new)) else new
 
     def expr(self, e: Expr) -> Expr:
-        found = self._memo.get(id(e))
-        if found is None:
-            found = self._memo[id(e)] = (e, self._expr(e))
-        return found[1]
+        memo = self._memo
+        pending = [e] if id(e) not in memo else []
+        while pending:  # explicit: fused expressions are deeper than Python's stack
+            top = pending[-1]
+            missing = [a for a in operands(top) if id(a) not in memo]
+            if missing:
+                pending += missing
+            else:
+                pending.pop()
+                if id(top) not in memo:
+                    memo[id(top)] = (top, self._expr(top))
+        return memo[id(e)][1]
 
     def _expr(self, e: Expr) -> Expr:
         if isinstance(e, Load):

@@ -49,6 +49,10 @@ _COMBINE = 10
 _GATHERED_LANE = 1.5
 # Entering and leaving a loop.
 _LOOP = 4
+# Tiles of 16×16 are what 32 vector registers hold.
+_TILE_LANES = 16
+# So many instructions at most are written out for the columns of a tile.
+_UNROLLED = 160
 # Scratch for all lanes must stay in the second-level cache.
 _SCRATCH_BYTES = 1 << 17
 
@@ -131,6 +135,7 @@ class _Choice:
 class _Chooser:
     def __init__(self, deps: Dependences, vector_bytes: int):
         self.deps, self.vector_bytes = deps, vector_bytes
+        self.along: LoopVar | None = None  # the innermost loop around what is counted
 
     def annotate(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
         return self.block(stmts).stmts
@@ -178,8 +183,10 @@ class _Chooser:
             while wanted > 1 and rounds < 2 * wanted:
                 wanted //= 2
             unroll = wanted
-        made = replace(s, kind="vector", lanes=lanes, unroll=unroll)
-        return _Choice((_lane_scratch(made, lanes),), total)
+        made = _lane_scratch(replace(s, kind="vector", lanes=lanes, unroll=unroll), lanes)
+        if lanes <= _TILE_LANES:
+            made = replace(made, body=_tile_inner(made.body, s.var, lanes))
+        return _Choice((made,), total)
 
     def lanes(self, s: For) -> int:
         lanes = default_lanes(s, self.vector_bytes)
@@ -213,7 +220,9 @@ class _Chooser:
         flat: list[Stmt] = []
         for s in stmts:
             if isinstance(s, For):
+                around, self.along = self.along, s.var
                 total += s.var.extent * (1 + self.count(s.body, var, lanes)) + _LOOP
+                self.along = around
             elif isinstance(s, While):
                 total += 20 * (2 + self.count(s.body, var, lanes))
                 flat.append(s)
@@ -265,12 +274,67 @@ class _Chooser:
         if step in (1, -1):
             # Two cache lines a vector when rows are not aligned; a reversal is a shuffle.
             return 1 if step == 1 else 2
+        if part is None and step is not None and self.along is not None:
+            if stride(lin, self.along) == 1 and lanes <= _TILE_LANES:
+                # A load or store a row, and the shuffles of a transpose.
+                each = lanes * lanes.bit_length() / min(self.along.extent, lanes) + 1
+                return min(each, _GATHERED_LANE * lanes)
         return _GATHERED_LANE * lanes
 
     def runtime(self, atom: Dyn, var: LoopVar, lanes: int) -> float:
         deps = self.deps.expr(atom.expr)
         fixed = var not in deps and not any(type(d) is not LoopVar for d in deps)
         return 1 if fixed else _GATHERED_LANE * lanes
+
+
+def _tile_inner(stmts: Sequence[Stmt], var: LoopVar, lanes: int) -> tuple[Stmt, ...]:
+    """Let inner loops move what they walk contiguously, and lanes over `var` do not, in tiles."""
+    out: list[Stmt] = []
+    for s in stmts:
+        s = map_blocks(s, lambda block: _tile_inner(block, var, lanes))
+        if isinstance(s, For) and s.kind == "serial" and _crosses(s, var, lanes):
+            out += _cut(s, lanes)
+        else:
+            out.append(s)
+    return tuple(out)
+
+
+def _crosses(s: For, var: LoopVar, lanes: int) -> bool:
+    if not isinstance(s.extent, int) or any(isinstance(x, For | While) for x in walk(s.body)):
+        return False
+    places = [(x.buffer, x.index) for x in s.body if isinstance(x, Store) and x.part is None]
+    places += [
+        (e.buffer, e.index) for e in exprs(s.body) if isinstance(e, Load) and e.part is None
+    ]
+    for buffer, index in places:
+        if any(isinstance(a, Dyn) for i in index for a in atoms(i)):
+            continue
+        lin = linear_address(index, buffer.shape)
+        if stride(lin, s.var) == 1 and stride(lin, var, lanes) not in (None, 0, 1, -1):
+            return True
+    return False
+
+
+def _cut(s: For, lanes: int) -> list[Stmt]:
+    """A loop in tiles of `lanes` rounds, then the rest."""
+    assert isinstance(s.extent, int)
+    price = cost(s.body)
+
+    def tiles(start: Index, width: int) -> Stmt:
+        var = LoopVar(s.var.name, width)
+        body = substitute(s.body, s.var, start + Index.of(var))
+        return For(var, width, body, "tile", width if width * price <= _UNROLLED else 1)
+
+    whole, rest = divmod(s.extent, lanes)
+    out: list[Stmt] = []
+    if whole == 1:
+        out.append(tiles(Index.of(0), lanes))
+    elif whole:
+        outer = LoopVar("tile", whole)
+        out.append(For(outer, whole, (tiles(Index.of(outer) * lanes, lanes),)))
+    if rest:
+        out.append(tiles(Index.of(whole * lanes), rest))
+    return out
 
 
 def _lane_scratch(s: For, lanes: int) -> For:
