@@ -25,7 +25,7 @@ from typing import Any
 from numjet.base import config
 from numjet.core import lowering as low
 from numjet.cpu import lower_update, special
-from numjet.cpu.graph import Graph, Node, Val
+from numjet.cpu.graph import Graph, Node, Val, drop_dead
 from numjet.cpu.lower import lower
 from numjet.cpu.lower_access import OTHER, Access, access, compose, is_real, same_places
 from numjet.cpu.program import Step
@@ -125,6 +125,7 @@ class _Fusion:
             found = special.expand(node) if type(node.rule) is low.Kernel else None
             nodes.extend([node] if found is None else found)
         self.graph.nodes = nodes
+        drop_dead(self.graph)
 
     # ---- 1: what must be in memory
 

@@ -131,7 +131,7 @@ def flatten(jaxpr: Jaxpr, consts: Sequence[Val], args: Sequence[Val], constant: 
     """
     graph = Graph([*consts, *args])
     graph.outs = _inline(graph, jaxpr, consts, args, constant, expand)
-    _drop_dead(graph)
+    drop_dead(graph)
     return graph
 
 
@@ -173,7 +173,8 @@ def _inline(graph: Graph, jaxpr: Jaxpr, consts: Sequence[Val], args: Sequence[Va
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _drop_dead(graph: Graph) -> None:
+def drop_dead(graph: Graph) -> None:
+    """Drop nodes whose results nobody reads, and number the values."""
     live = {id(v) for v in graph.outs}
     kept = []
     for node in reversed(graph.nodes):

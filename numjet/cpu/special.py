@@ -11,15 +11,44 @@ from numjet.cpu.program import Step
 
 
 def expand(node: Node) -> list[Node] | None:
-    """Nodes with loop rules that compute the same, or None to run `node` as it is."""
-    if type(node.rule) is low.Kernel and node.rule.name == "dot_general" and node.outs[0].size \
-            and all(v.size for v in node.ins) and not kernels.claims(node):
-        return products.expand(node)
-    return None
+    """Nodes that compute the same and are better compiled, or None to run `node` as it is."""
+    if node.rule.name != "dot_general" or not node.outs[0].size or not all(v.size for v in node.ins):
+        return None
+    node = _without_transposes(node)
+    return [node] if kernels.claims(node) else products.expand(node)
+
+
+def _without_transposes(node: Node) -> Node:
+    """A product that reads what its transposed operands were made from, by other dimension numbers."""
+    ins = list(node.ins)
+    contract, batch = [list(x) for x in node.params["dimension_numbers"]]
+    for side in (0, 1):
+        maker = ins[side].node
+        while maker is not None and maker.primitive.name == "transpose" and ins[side].literal is None:
+            order = maker.params["permutation"]
+            free = [order[a] for a in range(len(order)) if a not in contract[side] and a not in batch[side]]
+            if free != sorted(free):
+                break
+            contract[side] = tuple([order[a] for a in contract[side]])
+            batch[side] = tuple([order[a] for a in batch[side]])
+            ins[side] = maker.ins[0]
+            maker = ins[side].node
+    if ins == node.ins:
+        return node
+    params = {**node.params, "dimension_numbers": (tuple(contract), tuple(batch))}
+    made = Node(node.primitive, params, ins, node.outs, node.rule, node.effects, node.source)
+    for out in made.outs:
+        out.node = made
+    return made
 
 
 def steps(build: Any, node: Node) -> list[Step]:
     """The steps of a node with a `Kernel` or `Host` rule (or that no loop can hold)."""
-    generator = kernels.GENERATORS.get(node.rule.name) if type(node.rule) is low.Kernel else None
-    found = generator(build, node) if generator is not None else None
-    return [build.host(node)] if found is None else found
+    if type(node.rule) is low.Kernel and all(v.size for v in (*node.ins, *node.outs)):
+        generator = kernels.GENERATORS.get(node.rule.name)
+        found = generator(build, node) if generator is not None else None
+        if found is not None:
+            return found
+    return [build.host(node)]
+
+
