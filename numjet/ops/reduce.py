@@ -182,6 +182,12 @@ def _axes(x: Any, axes: Axes | None) -> tuple[int, ...]:
     return tuple([int(a) % x.ndim if x.ndim else int(a) for a in axes])
 
 
+def sum_over(operand: Any, axes: Axes | None = None, *, out_sharding: Any = None) -> Any:
+    """The sum over `axes`; the dtype stays. `lax.reduce_sum`."""
+    x = as_array(operand)
+    return reduce_sum(x, _axes(x, axes))
+
+
 def reduce_max(operand: Any, axes: Axes | None = None) -> Any:
     """The largest element over `axes`; NaN if there is one."""
     x = as_array(operand)
