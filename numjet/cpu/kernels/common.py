@@ -145,6 +145,19 @@ out:
 """)
 
 
+class Fields:
+    """The 64-bit integers of a table by name, each loaded where it is first read."""
+
+    def __init__(self, b: Builder, pointer: Value, names: Sequence[str]) -> None:
+        self._b, self._pointer, self._names = b, pointer, names
+
+    def __getattr__(self, name: str) -> Value:
+        b = self._b
+        value = b.load(b.gep(self._pointer, 8 * self._names.index(name)), "i64", 8)
+        setattr(self, name, value)
+        return value
+
+
 def table(module: Module, values: Sequence[int]) -> Value:
     """A constant table of 64-bit integers; its address."""
     return module.array([int(v) for v in values], "i64")
@@ -153,6 +166,7 @@ def table(module: Module, values: Sequence[int]) -> Value:
 __all__ = [
     "ELEMENTS",
     "SCRATCH_BYTES",
+    "Fields",
     "const",
     "element",
     "fused",

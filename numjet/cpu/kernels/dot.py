@@ -13,7 +13,7 @@ from typing import Any
 
 from numjet.cpu.builder import Builder, Value
 from numjet.cpu.graph import Node
-from numjet.cpu.kernels import gemm
+from numjet.cpu.kernels import gemm, vecmat
 from numjet.cpu.kernels.common import table
 from numjet.cpu.program import SpecialStep, Step
 
@@ -36,6 +36,7 @@ class Product:
     crs: int
     loops: list[tuple[int, int, int, int]]  # count, strides of a, b, c; outer first
     depths: list[tuple[int, int, int]]  # count, strides of a, b
+    swapped: bool = False  # b is the left operand
 
 
 def _strides(shape: tuple[int, ...], size: int) -> list[int]:
@@ -81,7 +82,9 @@ def analyse(node: Node) -> Product | None:
             key=lambda axis: -axis[1],
         )
     )
-    if not rows or not columns:
+    if bool(rows) != bool(columns):
+        return _vector_matrix(element, batch, rows, columns, depth, size)
+    if not rows:
         return None
     # The innermost columns must be C's unit stride; among rows and depths the longest is best.
     n, bcs, _ = columns.pop()
@@ -99,11 +102,31 @@ def analyse(node: Node) -> Product | None:
     return Product(element, m, n, k, (ars, acs), (brs, bcs), crs, loops, depth)  # type: ignore[arg-type]
 
 
+def _vector_matrix(
+    element: str, batch: list, rows: list, columns: list, depth: list, size: int
+) -> Product | None:
+    """x·B as a product of one row; None where B's columns are not next to each other."""
+    if len(depth) != 1 or len(rows) + len(columns) != 1:
+        return None
+    k, acs, brs = depth[0]
+    n, bcs, _ = (rows or columns)[0]
+    swapped = bool(rows)
+    if swapped:
+        acs, brs = brs, acs
+        batch = [(c, y, x, z) for c, x, y, z in batch]
+    if bcs != size or k < 8 or n * size < 64:
+        return None
+    return Product(element, 1, n, k, (0, acs), (brs, bcs), 0, batch, [], swapped)
+
+
 def claims(node: Node) -> bool:
     """Whether the library is the place for this product."""
     product = analyse(node)
     if product is None or product.m * product.n * product.k < SMALLEST:
         return False
+    if product.m == 1 and not product.crs:
+        # Reading B is all the work: loops do as well while it is in the nearest cache.
+        return len(product.loops) <= 1 and product.n * product.k >= 1 << 14
     calls = 1
     for depth in product.depths:
         calls *= depth[0]
@@ -118,6 +141,13 @@ def generate(build: Any, node: Node) -> list[Step] | None:
         return None
     product = analyse(node)
     assert product is not None
+    flops = 2 * product.k * node.outs[0].size
+    for count, _, _ in product.depths:
+        flops *= count
+    reads = [build.materialize(v) for v in node.ins]
+    name = "dot_general"
+    if product.m == 1 and not product.crs:
+        return [SpecialStep(name, reads, list(node.outs), _vecmat_emit(product), flops=flops)]
     loops = sorted(product.loops, key=lambda axis: axis[0])
     around, batches = loops[:-2], loops[-2:]
     offsets = [(0, 0, 0)]
@@ -153,8 +183,17 @@ def generate(build: Any, node: Node) -> list[Step] | None:
                 ]
                 b.call(gemm.PREFIX + product.element, "void", tables[number > 0], *arguments)
 
-    flops = 2 * product.k * node.outs[0].size
-    for count, _, _ in product.depths:
-        flops *= count
-    reads = [build.materialize(v) for v in node.ins]
-    return [SpecialStep("dot_general", reads, list(node.outs), emit, flops=flops)]
+    return [SpecialStep(name, reads, list(node.outs), emit, flops=flops)]
+
+
+def _vecmat_emit(product: Product) -> Any:
+    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
+        batch = product.loops[0] if product.loops else (1, 0, 0, 0)
+        values = vecmat.plan(
+            product.element, product.n, product.k, product.a[1], product.b[0], batch
+        )
+        x, y = reads[::-1] if product.swapped else reads
+        name = vecmat.PREFIX + product.element
+        b.call(name, "void", table(b.module, values), x, y, writes[0])
+
+    return emit

@@ -22,6 +22,7 @@ from numjet.cpu import link, platform
 from numjet.cpu.builder import Builder, Module, Value, const, vector
 from numjet.cpu.kernels.common import (
     SCRATCH_BYTES,
+    Fields,
     fused,
     lanes_of,
     prefix_mask,
@@ -101,7 +102,7 @@ def plan(
     blocks = 1
     if flops >= PARALLEL_FLOPS and strips * repeats < wanted:
         blocks = max(1, min(-(-wanted // (strips * repeats)), m // 48))
-    block_rows = -(-(-(-m // blocks)) // TILE_ROWS) * TILE_ROWS
+    block_rows = -(-m // (blocks * TILE_ROWS)) * TILE_ROWS
     blocks = max(-(-m // block_rows), 1) if m else 0
     tasks = strips * blocks * repeats
     brs, bcs = b
@@ -164,18 +165,6 @@ def module_text(element: str) -> str:
     return module.text()
 
 
-class _Fields:
-    """Reads of the table's fields, each loaded where it is first used."""
-
-    def __init__(self, b: Builder, pointer: Value) -> None:
-        self.b, self.pointer = b, pointer
-
-    def __getattr__(self, name: str) -> Value:
-        value = self.b.load(self.b.gep(self.pointer, 8 * FIELDS.index(name)), "i64", 8)
-        setattr(self, name, value)
-        return value
-
-
 def _tiles(module: Module, element: str, vectors: int) -> None:
     """@tiles_<v>(table, a, b, brs, c, k, rows, columns, old): a strip of `vectors` vectors.
 
@@ -200,7 +189,7 @@ def _tiles(module: Module, element: str, vectors: int) -> None:
     t, a, source, brs, c, k, rows, columns, old = b.args
     lanes, size = lanes_of(element), size_of(element)
     kind = vector(element, lanes)
-    field = _Fields(b, t)
+    field = Fields(b, t, FIELDS)
     ars, acs, crs = field.ars, field.acs, field.crs
     mask = prefix_mask(b, b.sub(columns, (vectors - 1) * lanes), lanes)
     full = b.icmp("sge", columns, vectors * lanes)
@@ -275,7 +264,7 @@ def _pack_rows(module: Module, element: str) -> None:
     t, source, to, k, columns, width = b.args
     lanes, size = lanes_of(element), size_of(element)
     kind = vector(element, lanes)
-    brs = _Fields(b, t).brs
+    brs = Fields(b, t, FIELDS).brs
     step = lanes * size
     last = b.sub(width, step)
     rest = b.sub(columns, b.div(last, size))
@@ -297,7 +286,7 @@ def _pack_columns(module: Module, element: str) -> None:
     t, source, to, k, columns, width = b.args
     lanes, size = lanes_of(element), size_of(element)
     kind = vector(element, lanes)
-    bcs = _Fields(b, t).bcs
+    bcs = Fields(b, t, FIELDS).bcs
     count = b.div(width, size)
     last = b.sub(columns, 1)
     with b.loop(0, count, lanes) as groups:
@@ -322,7 +311,7 @@ def _pack_elements(module: Module, element: str) -> None:
     b = _packer(module, "pack_elements")
     t, source, to, k, columns, width = b.args
     size = size_of(element)
-    field = _Fields(b, t)
+    field = Fields(b, t, FIELDS)
     brs, bcs = field.brs, field.bcs
     count = b.div(width, size)
     last = b.sub(columns, 1)
@@ -344,7 +333,7 @@ def _task(module: Module, element: str) -> None:
     lanes, size, vectors = lanes_of(element), size_of(element), tile_vectors()
     strip_columns = vectors * lanes
     t, a0, b0, c0 = [b.load(b.gep(ctx, 8 * i), "ptr", 8) for i in range(4)]
-    f = _Fields(b, t)
+    f = Fields(b, t, FIELDS)
     m, n, k, ars, acs, brs, bcs, crs = f.m, f.n, f.k, f.ars, f.acs, f.brs, f.bcs, f.crs
     strips, blocks, block_rows, pack, accumulate = (
         f.strips,
@@ -423,7 +412,7 @@ def _entry(module: Module, element: str) -> None:
     ctx = b.alloca("[4 x ptr]")
     for i, value in enumerate(b.args):
         b.store(value, b.gep(ctx, 8 * i), 8)
-    f = _Fields(b, b.args[0])
+    f = Fields(b, b.args[0], FIELDS)
     tasks, grain = f.tasks, f.grain
     with b.if_(b.icmp("sgt", tasks, grain)) as wide:
         b.call("nj_parallel_for", "void", Value("@task", "ptr"), ctx, tasks, grain)
