@@ -231,6 +231,7 @@ entry:
   %word = or i64 %closed, %chunks
   store atomic i64 %word, ptr @word seq_cst, align 8
   fence seq_cst
+  call void @place_workers()
   %asleep = load atomic i32, ptr @sleepers seq_cst, align 4
   %nobody = icmp eq i32 %asleep, 0
   br i1 %nobody, label %work, label %wake
@@ -238,7 +239,6 @@ wake:
   %others = sub i32 %count, 1
   %few = call i32 @llvm.umin.i32(i32 %asleep, i32 %others)
   %number = select i1 %once, i32 %asleep, i32 %few
-  call void @place_workers()
   %wakes = atomicrmw add ptr @wakes, i32 1 seq_cst, align 4
   call void @os_wake(ptr @wakes, i32 %number)
   br label %work
