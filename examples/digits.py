@@ -2,10 +2,12 @@
 
     python examples/digits.py [--out digits.png] [--epochs N]
 
-1,797 images of 8 by 8 pixels from the UCI set that scikit-learn ships. The script shows value_and_grad under
-jit, minibatches drawn with numjet.random, per-example gradients by vmap of grad, and the same step data-parallel
-over four virtual devices by pmap. It writes one picture. Exit status 1 if the held-out accuracy stays below 97 %.
+1,797 images of 8 by 8 pixels from the UCI set that scikit-learn ships. The script shows
+value_and_grad under jit, minibatches drawn with numjet.random, per-example gradients by vmap of
+grad, and the same step data-parallel over four virtual devices by pmap. It writes one picture. Exit
+status 1 if the held-out accuracy stays below 97 %.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -39,7 +41,9 @@ def init(key, sizes=LAYERS):
     params = []
     for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
         key, sub = random.split(key)
-        params.append({"w": random.normal(sub, (n_in, n_out)) * jnp.sqrt(2.0 / n_in), "b": jnp.zeros(n_out)})
+        params.append(
+            {"w": random.normal(sub, (n_in, n_out)) * jnp.sqrt(2.0 / n_in), "b": jnp.zeros(n_out)}
+        )
     return params
 
 
@@ -62,7 +66,11 @@ def adam(params, grads, state, t):
     v = nj.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, state[1], grads)
     fix1, fix2 = 1 - 0.9**t, 1 - 0.999**t
     params = nj.tree.map(
-        lambda p, m, v: p * (1 - DECAY) - LEARNING_RATE * (m / fix1) / (jnp.sqrt(v / fix2) + 1e-8), params, m, v)
+        lambda p, m, v: p * (1 - DECAY) - LEARNING_RATE * (m / fix1) / (jnp.sqrt(v / fix2) + 1e-8),
+        params,
+        m,
+        v,
+    )
     return params, (m, v)
 
 
@@ -110,7 +118,7 @@ def train(key, train_set, test_set, epochs):
     with tqdm(range(epochs), desc="training", unit="epoch") as bar:
         for epoch in bar:
             key = random.fold_in(key, epoch)
-            batches = random.permutation(key, len(y))[:per_epoch * BATCH].reshape(per_epoch, BATCH)
+            batches = random.permutation(key, len(y))[: per_epoch * BATCH].reshape(per_epoch, BATCH)
             total = 0.0
             for batch in batches:
                 t += 1
@@ -130,7 +138,9 @@ def data_parallel(params, x, y):
         value, grads = nj.value_and_grad(loss)(params, x, y)
         return lax.pmean(value, "devices"), lax.pmean(grads, "devices")
 
-    many, many_grads = nj.pmap(part, axis_name="devices", in_axes=(None, 0, 0))(params, shards_x, shards_y)
+    many, many_grads = nj.pmap(part, axis_name="devices", in_axes=(None, 0, 0))(
+        params, shards_x, shards_y
+    )
     one, one_grads = nj.jit(nj.value_and_grad(loss))(params, x, y)
     np.testing.assert_allclose(many, np.full(DEVICES, one), rtol=1e-5)
     for a, b in zip(nj.tree.leaves(many_grads), nj.tree.leaves(one_grads), strict=True):
@@ -139,12 +149,18 @@ def data_parallel(params, x, y):
 
 
 def picture(path, params, losses, accuracies, x, y):
-    """Learning curves, and ten test digits with prediction and the gradient of the loss in the pixels."""
-    pixel_grads = nj.jit(nj.vmap(nj.grad(lambda x, y: loss(params, x[None], y[None])), in_axes=(0, 0)))(x, y)
+    """Learning curves, and ten test digits with prediction and the gradient of the loss in the
+    pixels."""
+    pixel_grads = nj.jit(
+        nj.vmap(nj.grad(lambda x, y: loss(params, x[None], y[None])), in_axes=(0, 0))
+    )(x, y)
     p = nj.nn.softmax(logits(params, x))
     figure = plt.figure(figsize=(14, 7), layout="constrained")
     grid = figure.add_gridspec(3, 10)
-    for columns, values, title in ((slice(0, 5), losses, "training loss"), (slice(5, 10), accuracies, "held-out accuracy")):
+    for columns, values, title in (
+        (slice(0, 5), losses, "training loss"),
+        (slice(5, 10), accuracies, "held-out accuracy"),
+    ):
         axes = figure.add_subplot(grid[0, columns])
         axes.plot(np.arange(1, len(values) + 1), values)
         axes.set(title=title, xlabel="epoch")
@@ -155,11 +171,19 @@ def picture(path, params, losses, accuracies, x, y):
         for row, image, cmap in ((1, x[i], "gray_r"), (2, pixel_grads[i], "RdBu")):
             axes = figure.add_subplot(grid[row, i])
             limit = float(jnp.max(jnp.abs(image)))
-            axes.imshow(np.asarray(image).reshape(8, 8), cmap=cmap, vmin=-limit if row == 2 else 0, vmax=limit)
+            axes.imshow(
+                np.asarray(image).reshape(8, 8),
+                cmap=cmap,
+                vmin=-limit if row == 2 else 0,
+                vmax=limit,
+            )
             axes.set_xticks([])
             axes.set_yticks([])
             if row == 1:
-                axes.set_title(f"{guess}  ({100 * float(p[i, guess]):.0f} %)", color="black" if guess == int(y[i]) else "red")
+                axes.set_title(
+                    f"{guess}  ({100 * float(p[i, guess]):.0f} %)",
+                    color="black" if guess == int(y[i]) else "red",
+                )
             elif i == 0:
                 axes.set_ylabel("d loss / d pixel")
     figure.savefig(path, dpi=110)
@@ -174,21 +198,31 @@ def main():
 
     key = random.key(0)
     train_set, test_set = data(random.fold_in(key, 1))
-    params, state, losses, accuracies = train(random.fold_in(key, 2), train_set, test_set, options.epochs)
+    params, state, losses, accuracies = train(
+        random.fold_in(key, 2), train_set, test_set, options.epochs
+    )
     x, y = train_set[0][:BATCH], train_set[1][:BATCH]
 
     eager = milliseconds(step, params, state, 1.0, x, y, repeat=10)
     compiled = milliseconds(nj.jit(step), params, state, 1.0, x, y, repeat=50)
-    print(f"one step: {eager:.2f} ms eager, {compiled:.3f} ms compiled ({eager / compiled:.1f} times faster)")
+    print(
+        f"one step: {eager:.2f} ms eager, {compiled:.3f} ms compiled ({eager / compiled:.1f} times "
+        "faster)"
+    )
 
-    per_example = nj.jit(nj.vmap(nj.grad(lambda p, x, y: loss(p, x[None], y[None])), in_axes=(None, 0, 0)))
+    per_example = nj.jit(
+        nj.vmap(nj.grad(lambda p, x, y: loss(p, x[None], y[None])), in_axes=(None, 0, 0))
+    )
     grads = per_example(params, x, y)
     norms = jnp.sqrt(sum(jnp.sum(g.reshape(BATCH, -1) ** 2, axis=1) for g in nj.tree.leaves(grads)))
     mean = nj.tree.map(lambda g: jnp.mean(g, axis=0), grads)
     whole = nj.grad(loss)(params, x, y)
     for a, b in zip(nj.tree.leaves(mean), nj.tree.leaves(whole), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
-    print(f"per-example gradients: norms from {float(norms.min()):.2e} to {float(norms.max()):.2e}; their mean is the batch's")
+    print(
+        f"per-example gradients: norms from {float(norms.min()):.2e} to {float(norms.max()):.2e}; "
+        "their mean is the batch's"
+    )
 
     many, one = data_parallel(params, x, y)
     print(f"data-parallel over {DEVICES} devices: loss {many:.6f}, on one device {one:.6f}")

@@ -1,1 +1,2 @@
-"""The transformations' public functions, and dispatch. Imports everything below; holds no namespaces."""
+"""The transformations' public functions, and dispatch. Imports everything below; holds no
+namespaces."""

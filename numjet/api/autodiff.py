@@ -1,8 +1,10 @@
-"""Differentiation: `grad`, `value_and_grad`, `jvp`, `vjp`, `linearize`, `linear_transpose`, `jacfwd`, `jacrev`,
-`hessian`, `checkpoint`.
+"""Differentiation: `grad`, `value_and_grad`, `jvp`, `vjp`, `linearize`, `linear_transpose`,
+`jacfwd`, `jacrev`, `hessian`, `checkpoint`.
 
-Reverse mode is linearization followed by transposition (`transforms.linearize`, `transforms.transpose`).
+Reverse mode is linearization followed by transposition (`transforms.linearize`,
+`transforms.transpose`).
 """
+
 from __future__ import annotations
 
 import functools
@@ -32,11 +34,14 @@ from numjet.transforms.transpose import backward_pass, transpose_tape
 
 
 # ------------------------------------------------------------------ forward
-def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
-    """The value of `fun(*primals)` and its derivative in the direction `tangents` (and aux with `has_aux`).
+def jvp(
+    fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
+    """The value of `fun(*primals)` and its derivative in the direction `tangents` (and aux with
+    `has_aux`).
 
-    Tangents have the structure, shapes and dtypes of the primals (float0 for integers). Raises TypeError or ValueError
-    where they differ.
+    Tangents have the structure, shapes and dtypes of the primals (float0 for integers). Raises
+    TypeError or ValueError where they differ.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> y, t = nj.jvp(jnp.sin, (0.0,), (2.0,))
@@ -46,12 +51,19 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
     check_callable("jvp", fun)
     for name, x in (("primals", primals), ("tangents", tangents)):
         if not isinstance(x, tuple | list):
-            raise TypeError(f"jvp: {name} must be a tuple or list of arguments, got {type(x).__name__}.")
+            raise TypeError(
+                f"jvp: {name} must be a tuple or list of arguments, got {type(x).__name__}."
+            )
     leaves, in_tree = array_leaves("jvp", tuple(primals), "primals")
     t_leaves, t_tree = array_leaves("jvp", tuple(tangents), "tangents")
     if in_tree != t_tree:
-        raise TypeError(f"jvp: primals and tangents must have the same structure: {in_tree} and {t_tree}.")
-    checked = [_check_tangent(in_tree, i, x, t) for i, (x, t) in enumerate(zip(leaves, t_leaves, strict=True))]
+        raise TypeError(
+            f"jvp: primals and tangents must have the same structure: {in_tree} and {t_tree}."
+        )
+    checked = [
+        _check_tangent(in_tree, i, x, t)
+        for i, (x, t) in enumerate(zip(leaves, t_leaves, strict=True))
+    ]
     flat = Flat("jvp", fun, in_tree, has_aux)
     outs, out_tangents, _ = jvp_call(flat, leaves, checked)
     n = flat.n_out
@@ -62,9 +74,13 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
 def _check_tangent(in_tree: Any, i: int, x: Any, t: Any) -> Any:
     want, got = x.aval.tangent(), t.aval
     if want.shape != got.shape or (want.dtype != got.dtype and not got.weak_type):
-        raise TypeError(f"jvp: tangents{_path(in_tree, i)} must have the shape and tangent dtype of its primal: expected "
-                        f"{want.str_short()}, got {got.str_short()}. Convert the tangent with .astype(), or pass "
-                        "integers as float0.")
+        raise TypeError(
+            f"jvp: tangents{_path(in_tree, i)} must have the shape and tangent dtype of its "
+            "primal: expected "
+            f"{want.str_short()}, got {got.str_short()}. Convert the tangent with .astype(), or "
+            "pass "
+            "integers as float0."
+        )
     if want.dtype == dtypes.float0:
         return Zero(want)
     return convert(t, want.dtype, want.weak_type) if want is not got else t
@@ -95,9 +111,14 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     def linear(*tangents: Any) -> Any:
         t_leaves, t_tree = array_leaves("linearize", tangents, "tangents")
         if t_tree != in_tree:
-            raise TypeError(f"linearize: the linear function takes tangents of structure {in_tree}, got {t_tree}.")
-        checked = [instantiate(_check_tangent(in_tree, i, x, t))
-                   for i, (x, t) in enumerate(zip(leaves, t_leaves, strict=True))]
+            raise TypeError(
+                f"linearize: the linear function takes tangents of structure {in_tree}, got "
+                f"{t_tree}."
+            )
+        checked = [
+            instantiate(_check_tangent(in_tree, i, x, t))
+            for i, (x, t) in enumerate(zip(leaves, t_leaves, strict=True))
+        ]
         found = iter(eval_jaxpr(jaxpr, [], *residuals, *checked))
         return flat.unflatten([next(found) if z is None else instantiate(z) for z in zeros])
 
@@ -107,7 +128,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
 
 # ------------------------------------------------------------------ reverse
 class VJP:
-    """The pullback of a function at a point: maps cotangents of its outputs to cotangents of its arguments."""
+    """The pullback of a function at a point: maps cotangents of its outputs to cotangents of its
+    arguments."""
 
     __slots__ = ("flat", "in_tree", "result", "leaves", "tape", "__weakref__")
 
@@ -119,9 +141,14 @@ class VJP:
         leaves, treedef = array_leaves("vjp", cotangents, "cotangent")
         flat = self.flat
         if treedef != flat.out_tree:
-            raise ValueError(f"vjp: the cotangent must have the structure of the output, {flat.out_tree}, got {treedef}.")
-        cts = [_check_cotangent(flat.out_tree, i, x, ct)
-               for i, (x, ct) in enumerate(zip(self.result.outs, leaves, strict=False))]
+            raise ValueError(
+                f"vjp: the cotangent must have the structure of the output, {flat.out_tree}, got "
+                f"{treedef}."
+            )
+        cts = [
+            _check_cotangent(flat.out_tree, i, x, ct)
+            for i, (x, ct) in enumerate(zip(self.result.outs, leaves, strict=False))
+        ]
         found = self.pull(cts)
         return tree.tree_unflatten(self.in_tree, found)
 
@@ -135,23 +162,31 @@ class VJP:
 def _match(x: Any, ct: Any) -> Any:
     """A cotangent with the weak type of a plain array of its argument's dtype."""
     aval = x.aval
-    if ct.aval.dtype == dtypes.float0 or (ct.aval.dtype == aval.dtype and ct.aval.weak_type == aval.weak_type):
+    if ct.aval.dtype == dtypes.float0 or (
+        ct.aval.dtype == aval.dtype and ct.aval.weak_type == aval.weak_type
+    ):
         return ct
     return convert(ct, aval.dtype, aval.weak_type)
 
 
 def _check_cotangent(out_tree: Any, i: int, out: Any, ct: Any) -> Any:
     want, got = aval_of(out).tangent(), ct.aval
-    if want.shape != got.shape or (want.dtype != got.dtype and not (got.weak_type or want.dtype == dtypes.float0)):
-        raise ValueError(f"vjp: cotangent{_path(out_tree, i)} must have the shape and dtype of its output: expected "
-                         f"{want.str_short()}, got {got.str_short()}.")
+    if want.shape != got.shape or (
+        want.dtype != got.dtype and not (got.weak_type or want.dtype == dtypes.float0)
+    ):
+        raise ValueError(
+            f"vjp: cotangent{_path(out_tree, i)} must have the shape and dtype of its output: "
+            "expected "
+            f"{want.str_short()}, got {got.str_short()}."
+        )
     if want.dtype == dtypes.float0:
         return Zero(want)
     return convert(ct, want.dtype, want.weak_type) if want.dtype != got.dtype else ct
 
 
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence = ()) -> Any:
-    """The value of `fun(*primals)` and the function that maps an output cotangent to a tuple of input cotangents.
+    """The value of `fun(*primals)` and the function that maps an output cotangent to a tuple of
+    input cotangents.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> y, pull = nj.vjp(lambda x, y: x * y, 3.0, 4.0)
@@ -159,23 +194,37 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequen
     12.0 4.0 3.0
     """
     if reduce_axes:
-        raise NotImplementedError("vjp: reduce_axes is not supported. Sum over the axis with lax.psum inside the function.")
+        raise NotImplementedError(
+            "vjp: reduce_axes is not supported. Sum over the axis with lax.psum inside the "
+            "function."
+        )
     check_callable("vjp", fun)
     leaves, in_tree = array_leaves("vjp", primals)
     flat = Flat("vjp", fun, in_tree, has_aux)
     result = linearize_flat(flat, leaves)
     pullback = VJP(flat, in_tree, result, leaves)
-    value = flat.unflatten(result.outs[:flat.n_out])
-    return (value, pullback, flat.unflatten_aux(result.outs[flat.n_out:])) if has_aux else (value, pullback)
+    value = flat.unflatten(result.outs[: flat.n_out])
+    return (
+        (value, pullback, flat.unflatten_aux(result.outs[flat.n_out :]))
+        if has_aux
+        else (value, pullback)
+    )
 
 
-def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-                   allow_int: bool = False, reduce_axes: Sequence = ()) -> Callable:
+def value_and_grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence = (),
+) -> Callable:
     """A function that returns the value of `fun` and its gradient in the arguments `argnums`.
 
-    `fun` must return a real scalar (with `has_aux` a pair of it and auxiliary data; with `holomorphic` a complex one).
-    For complex arguments of a real function the gradient is that of JAX: the conjugate of the direction of steepest
-    ascent. Raises TypeError for an output that is no scalar or not real, and for integer arguments.
+    `fun` must return a real scalar (with `has_aux` a pair of it and auxiliary data; with
+    `holomorphic` a complex one). For complex arguments of a real function the gradient is that of
+    JAX: the conjugate of the direction of steepest ascent. Raises TypeError for an output that is
+    no scalar or not real, and for integer arguments.
 
     >>> import numjet as nj
     >>> print(*nj.value_and_grad(lambda x: x ** 2)(3.0))
@@ -183,22 +232,31 @@ def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: boo
     """
     check_callable("value_and_grad", fun)
     if reduce_axes:
-        raise NotImplementedError("grad: reduce_axes is not supported. Sum over the axis with lax.psum in the function.")
+        raise NotImplementedError(
+            "grad: reduce_axes is not supported. Sum over the axis with lax.psum in the function."
+        )
     name = name_of(fun)
 
     @functools.wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        nums = argnums_tuple("grad", argnums, len(args), name) if args or argnums != 0 else _no_args(fun, args, kwargs)
+        nums = (
+            argnums_tuple("grad", argnums, len(args), name)
+            if args or argnums != 0
+            else _no_args(fun, args, kwargs)
+        )
         chosen = tuple([args[i] for i in nums])
         leaves, in_tree = array_leaves("grad", chosen, "argument")
         for i, x in enumerate(leaves):
             _check_input(name, in_tree, i, x.aval, holomorphic, allow_int)
         flat = Flat("grad", close_over(fun, args, kwargs, nums), in_tree, has_aux)
         result = linearize_flat(flat, leaves)
-        outs = result.outs[:flat.n_out]
+        outs = result.outs[: flat.n_out]
         if flat.n_out != 1 or not tree.treedef_is_leaf(flat.out_tree):
-            raise TypeError(f"grad: {name} must return one scalar, but it returned the structure {flat.out_tree}. Return the "
-                            "loss alone, or (loss, auxiliary data) with has_aux=True.")
+            raise TypeError(
+                f"grad: {name} must return one scalar, but it returned the structure "
+                f"{flat.out_tree}. Return the "
+                "loss alone, or (loss, auxiliary data) with has_aux=True."
+            )
         aval = aval_of(outs[0])
         _check_output(name, aval, holomorphic)
         one = _one(aval)
@@ -206,7 +264,11 @@ def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: boo
         grads = tree.tree_unflatten(in_tree, found)
         grads = grads[0] if isinstance(argnums, int) else grads
         value = flat.unflatten(outs)
-        return ((value, flat.unflatten_aux(result.outs[flat.n_out:])), grads) if has_aux else (value, grads)
+        return (
+            ((value, flat.unflatten_aux(result.outs[flat.n_out :])), grads)
+            if has_aux
+            else (value, grads)
+        )
 
     return value_and_gradient
 
@@ -226,33 +288,58 @@ def _one(aval: ShapedArray) -> ArrayImpl:
     return found
 
 
-def _check_input(name: str, in_tree: Any, i: int, aval: ShapedArray, holomorphic: bool, allow_int: bool) -> None:
+def _check_input(
+    name: str, in_tree: Any, i: int, aval: ShapedArray, holomorphic: bool, allow_int: bool
+) -> None:
     dtype = aval.dtype
     if holomorphic:
         if not dtypes.is_complex(dtype):
-            raise TypeError(f"grad with holomorphic=True takes complex inputs, but argument{_path(in_tree, i)} of {name} is "
-                            f"{aval.str_short()}. Convert it with .astype(complex), or drop holomorphic.")
+            raise TypeError(
+                f"grad with holomorphic=True takes complex inputs, but argument{_path(in_tree, i)} "
+                f"of {name} is "
+                f"{aval.str_short()}. Convert it with .astype(complex), or drop holomorphic."
+            )
     elif not dtypes.is_inexact(dtype) and not allow_int:
-        raise TypeError(f"grad takes real- or complex-valued inputs, but argument{_path(in_tree, i)} of {name} is "
-                        f"{aval.str_short()}. Pass a float, choose other argnums, or allow_int=True for float0 gradients.")
+        raise TypeError(
+            f"grad takes real- or complex-valued inputs, but argument{_path(in_tree, i)} of {name} "
+            "is "
+            f"{aval.str_short()}. Pass a float, choose other argnums, or allow_int=True for float0 "
+            "gradients."
+        )
 
 
 def _check_output(name: str, aval: ShapedArray, holomorphic: bool) -> None:
     if aval.shape:
-        raise TypeError(f"grad: the gradient is defined for functions with a scalar output, but {name} returned "
-                        f"{aval.str_short()}. Reduce it (jnp.sum, jnp.mean), or use jacrev or vjp.")
+        raise TypeError(
+            f"grad: the gradient is defined for functions with a scalar output, but {name} "
+            "returned "
+            f"{aval.str_short()}. Reduce it (jnp.sum, jnp.mean), or use jacrev or vjp."
+        )
     if holomorphic:
         if not dtypes.is_complex(aval.dtype):
-            raise TypeError(f"grad with holomorphic=True needs a complex output, but {name} returned {aval.str_short()}.")
+            raise TypeError(
+                f"grad with holomorphic=True needs a complex output, but {name} returned "
+                f"{aval.str_short()}."
+            )
     elif not dtypes.is_floating(aval.dtype):
         kind = "complex" if dtypes.is_complex(aval.dtype) else "integer or boolean"
-        raise TypeError(f"grad needs a real floating output, but {name} returned {kind} {aval.str_short()}. For a holomorphic "
-                        "function pass holomorphic=True; otherwise return a real loss.")
+        raise TypeError(
+            f"grad needs a real floating output, but {name} returned {kind} {aval.str_short()}. "
+            "For a holomorphic "
+            "function pass holomorphic=True; otherwise return a real loss."
+        )
 
 
-def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-         allow_int: bool = False, reduce_axes: Sequence = ()) -> Callable:
-    """A function that returns the gradient of `fun` in the arguments `argnums`. See `value_and_grad`.
+def grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence = (),
+) -> Callable:
+    """A function that returns the gradient of `fun` in the arguments `argnums`. See
+    `value_and_grad`.
 
     >>> import numjet as nj
     >>> print(nj.grad(lambda x: x ** 3)(2.0))
@@ -271,8 +358,8 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
 def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -> Callable:
     """The transpose of a linear function: maps output cotangents to a tuple of input cotangents.
 
-    `primals` give shapes and dtypes only (arrays or ShapeDtypeStructs). Raises NotImplementedError where the function is
-    not linear.
+    `primals` give shapes and dtypes only (arrays or ShapeDtypeStructs). Raises NotImplementedError
+    where the function is not linear.
 
     >>> import numjet as nj
     >>> print(*nj.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0))
@@ -288,12 +375,20 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     def transposed(cotangent: Any) -> tuple:
         leaves, treedef = array_leaves("linear_transpose", cotangent, "cotangent")
         if treedef != out_tree:
-            raise TypeError(f"linear_transpose: the cotangent must have the structure {out_tree}, got {treedef}.")
+            raise TypeError(
+                f"linear_transpose: the cotangent must have the structure {out_tree}, got "
+                f"{treedef}."
+            )
         cts = []
         for i, (want, ct) in enumerate(zip(closed.out_avals, leaves, strict=True)):
-            if want.shape != ct.aval.shape or (want.dtype != ct.aval.dtype and not ct.aval.weak_type):
-                raise TypeError(f"linear_transpose: cotangent{_path(out_tree, i)} must be {want.str_short()}, got "
-                                f"{ct.aval.str_short()}.")
+            if want.shape != ct.aval.shape or (
+                want.dtype != ct.aval.dtype and not ct.aval.weak_type
+            ):
+                raise TypeError(
+                    f"linear_transpose: cotangent{_path(out_tree, i)} must be {want.str_short()}, "
+                    "got "
+                    f"{ct.aval.str_short()}."
+                )
             cts.append(convert(ct, want.dtype, want.weak_type))
         found = backward_pass(closed, [Linear(a) for a in closed.in_avals], cts)
         return tree.tree_unflatten(in_tree, [instantiate(ct) for ct in found])
@@ -308,7 +403,7 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     total, at, out = sum(sizes), 0, []
     for x, n in zip(leaves, sizes, strict=True):
         eye = np.zeros((total, n), dtypes.physical(x.aval.dtype))
-        eye[at:at + n] = np.eye(n, dtype=eye.dtype)
+        eye[at : at + n] = np.eye(n, dtype=eye.dtype)
         out.append(as_array(eye.reshape(total, *x.aval.shape)))
         at += n
     return out
@@ -320,12 +415,17 @@ def _unstack(x: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
     for leaf in leaves:
         shape, n = leaf.aval.shape, leaf.aval.size
         index = tuple([slice(None)] * axis + [slice(at, at + n)])
-        out.append(reshape(x[index], (*from_shape[:axis], *shape, *from_shape[axis + 1:])))
+        out.append(reshape(x[index], (*from_shape[:axis], *shape, *from_shape[axis + 1 :])))
         at += n
     return out
 
 
-def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+def jacfwd(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable:
     """The Jacobian by forward mode, column by column: output shape followed by argument shape.
 
     >>> import numjet as nj, numjet.numpy as jnp
@@ -364,8 +464,13 @@ def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     return jacobian
 
 
-def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-           allow_int: bool = False) -> Callable:
+def jacrev(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable:
     """The Jacobian by reverse mode, row by row: output shape followed by argument shape.
 
     >>> import numjet as nj, numjet.numpy as jnp
@@ -384,15 +489,19 @@ def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
             _check_input(name, in_tree, i, x.aval, holomorphic, allow_int)
         flat = Flat("jacrev", close_over(fun, args, kwargs, nums), in_tree, has_aux)
         result = linearize_flat(flat, leaves)
-        outs = result.outs[:flat.n_out]
+        outs = result.outs[: flat.n_out]
         for x in outs:
             _check_jacobian_output("jacrev", name, aval_of(x), holomorphic)
         pullback = VJP(flat, in_tree, result, leaves)
         rows = vmap(lambda *cts: pullback.pull(cts))(*_basis(outs))
         blocks = [_unstack(r, outs, 0) for r in rows]  # [argument leaf][output leaf]
-        jac = flat.unflatten([_pick(tree.tree_unflatten(in_tree, [b[i] for b in blocks]), argnums)
-                              for i in range(len(outs))])
-        return (jac, flat.unflatten_aux(result.outs[flat.n_out:])) if has_aux else jac
+        jac = flat.unflatten(
+            [
+                _pick(tree.tree_unflatten(in_tree, [b[i] for b in blocks]), argnums)
+                for i in range(len(outs))
+            ]
+        )
+        return (jac, flat.unflatten_aux(result.outs[flat.n_out :])) if has_aux else jac
 
     return jacobian
 
@@ -404,41 +513,71 @@ def _pick(by_argument: tuple, argnums: Any) -> Any:
     return by_argument[0] if isinstance(argnums, int) else by_argument
 
 
-def _check_jacfwd_input(name: str, in_tree: Any, i: int, aval: ShapedArray, holomorphic: bool) -> None:
+def _check_jacfwd_input(
+    name: str, in_tree: Any, i: int, aval: ShapedArray, holomorphic: bool
+) -> None:
     if holomorphic:
         _check_input(name, in_tree, i, aval, True, False)
     elif not dtypes.is_floating(aval.dtype):
-        raise TypeError(f"jacfwd takes real-valued inputs, but argument{_path(in_tree, i)} of {name} is {aval.str_short()}. "
-                        "Pass a float, or holomorphic=True for a holomorphic function of complex inputs.")
+        raise TypeError(
+            f"jacfwd takes real-valued inputs, but argument{_path(in_tree, i)} of {name} is "
+            f"{aval.str_short()}. "
+            "Pass a float, or holomorphic=True for a holomorphic function of complex inputs."
+        )
 
 
 def _check_jacobian_output(what: str, name: str, aval: ShapedArray, holomorphic: bool) -> None:
     if holomorphic:
         if not dtypes.is_complex(aval.dtype):
-            raise TypeError(f"{what} with holomorphic=True needs complex outputs, but {name} returned {aval.str_short()}.")
+            raise TypeError(
+                f"{what} with holomorphic=True needs complex outputs, but {name} returned "
+                f"{aval.str_short()}."
+            )
     elif what == "jacrev" and not dtypes.is_floating(aval.dtype):
-        raise TypeError(f"{what} needs real floating outputs, but {name} returned {aval.str_short()}. For a holomorphic "
-                        "function pass holomorphic=True.")
+        raise TypeError(
+            f"{what} needs real floating outputs, but {name} returned {aval.str_short()}. For a "
+            "holomorphic "
+            "function pass holomorphic=True."
+        )
 
 
-def hessian(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
-    """The matrix of second derivatives, forward over reverse: output shape, then argument shape twice.
+def hessian(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable:
+    """The matrix of second derivatives, forward over reverse: output shape, then argument shape
+    twice.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> print(nj.hessian(lambda x: jnp.sum(x ** 3))(jnp.array([1.0, 2.0])))
     [[ 6.  0.]
      [ 0. 12.]]
     """
-    return jacfwd(jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic), argnums, has_aux=has_aux,
-                  holomorphic=holomorphic)
+    return jacfwd(
+        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
+        argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
+    )
 
 
 # ------------------------------------------------------------------ checkpoint
-def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy: Callable | None = None,
-               static_argnums: int | Sequence[int] = (), static_argnames: Any = (), concrete: Any = None) -> Any:
-    """`fun`, whose intermediate values are computed again in the backward pass instead of being kept.
+def checkpoint(
+    fun: Callable | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Callable | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: Any = (),
+    concrete: Any = None,
+) -> Any:
+    """`fun`, whose intermediate values are computed again in the backward pass instead of being
+    kept.
 
-    `policy(primitive, *avals, **params) -> bool` says which values may be kept (see `checkpoint_policies`).
+    `policy(primitive, *avals, **params) -> bool` says which values may be kept (see
+    `checkpoint_policies`).
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> print(nj.grad(nj.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0))
@@ -446,15 +585,26 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
     """
     del concrete
     if fun is None:
-        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
-                                 static_argnames=static_argnames)
+        return functools.partial(
+            checkpoint,
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+        )
     check_callable("checkpoint", fun)
     statics = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    static_names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    static_names = (
+        (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    )
 
     @functools.wraps(fun)
     def remat(*args: Any, **kwargs: Any) -> Any:
-        nums = tuple([i for i in range(len(args)) if i not in {s % len(args) for s in statics}]) if args else ()
+        nums = (
+            tuple([i for i in range(len(args)) if i not in {s % len(args) for s in statics}])
+            if args
+            else ()
+        )
         named = {k: v for k, v in kwargs.items() if k in static_names}
         rest = {k: v for k, v in kwargs.items() if k not in static_names}
         leaves, in_tree = array_leaves("checkpoint", (tuple([args[i] for i in nums]), rest))
@@ -467,11 +617,26 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
 
         flat = Flat("checkpoint", call, in_tree)
         jaxpr, consts = stage(flat, [x.aval for x in leaves], name_of(fun))
-        outs = remat_p.bind(*consts, *leaves, jaxpr=hoist_consts(jaxpr), policy=policy, prevent_cse=prevent_cse)
+        outs = remat_p.bind(
+            *consts, *leaves, jaxpr=hoist_consts(jaxpr), policy=policy, prevent_cse=prevent_cse
+        )
         return flat.unflatten(outs)
 
     return remat
 
 
-__all__ = ["ShapeDtypeStruct", "checkpoint", "checkpoint_policies", "grad", "hessian", "jacfwd", "jacobian", "jacrev", "jvp",
-           "linear_transpose", "linearize", "value_and_grad", "vjp"]
+__all__ = [
+    "ShapeDtypeStruct",
+    "checkpoint",
+    "checkpoint_policies",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "linear_transpose",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+]

@@ -1,7 +1,9 @@
 """Derivative rules by the user: `custom_jvp`, `custom_vjp`, `custom_gradient`, `closure_convert`.
 
-The decorators flatten arguments and results; the primitives behind them are in `transforms.custom_rules`.
+The decorators flatten arguments and results; the primitives behind them are in
+`transforms.custom_rules`.
 """
+
 from __future__ import annotations
 
 import functools
@@ -23,7 +25,8 @@ from numjet.transforms.stage import stage
 
 
 class SymbolicZero:
-    """A tangent or cotangent known to be zero, as rules with `symbolic_zeros=True` see it: `.aval`, `.shape`, `.dtype`."""
+    """A tangent or cotangent known to be zero, as rules with `symbolic_zeros=True` see it: `.aval`,
+    `.shape`, `.dtype`."""
 
     __slots__ = ("aval",)
 
@@ -47,7 +50,8 @@ class SymbolicZero:
 
 
 class CustomVJPPrimal:
-    """What the forward function of a custom_vjp with symbolic zeros gets for each leaf: `.value` and `.perturbed`."""
+    """What the forward function of a custom_vjp with symbolic zeros gets for each leaf: `.value`
+    and `.perturbed`."""
 
     __slots__ = ("value", "perturbed")
 
@@ -65,8 +69,10 @@ def _resolve_kwargs(fun: Callable, args: tuple, kwargs: dict) -> tuple:
         return args
     bound.apply_defaults()
     if bound.kwargs:
-        raise TypeError(f"{name_of(fun)}: arguments of a function with custom derivatives must be positional; "
-                        f"{sorted(bound.kwargs)} can only be passed by name.")
+        raise TypeError(
+            f"{name_of(fun)}: arguments of a function with custom derivatives must be positional; "
+            f"{sorted(bound.kwargs)} can only be passed by name."
+        )
     return bound.args
 
 
@@ -84,11 +90,15 @@ def _merge(nums: Sequence[int], nondiff: Sequence[Any], diff: Sequence[Any]) -> 
 class _CustomRule:
     """What both decorators share."""
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] | int = (), nondiff_argnames: Any = ()) -> None:
+    def __init__(
+        self, fun: Callable, nondiff_argnums: Sequence[int] | int = (), nondiff_argnames: Any = ()
+    ) -> None:
         functools.update_wrapper(self, fun)
         self.fun = fun
         nums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
-        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
+        names = (
+            (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
+        )
         if names:
             order = list(inspect.signature(fun).parameters)
             nums += tuple([order.index(n) for n in names])
@@ -105,13 +115,16 @@ class _CustomRule:
             for leaf in tree.tree_leaves(x):
                 if isinstance(leaf, Tracer) and isinstance(self, custom_vjp):
                     raise TypeError(
-                        f"{name_of(self.fun)}: argument number {i} is in nondiff_argnums but is a traced array. nondiff_argnums "
-                        "is for functions and static values; pass arrays as ordinary arguments and return None for "
-                        "their cotangent.")
+                        f"{name_of(self.fun)}: argument number {i} is in nondiff_argnums but is a "
+                        "traced array. nondiff_argnums "
+                        "is for functions and static values; pass arrays as ordinary arguments and "
+                        "return None for "
+                        "their cotangent."
+                    )
         return nondiff, diff
 
     def _caller(self, nondiff: list, in_tree: Any, out: list) -> Callable:
-        nums = self.nondiff_argnums[:len(nondiff)]
+        nums = self.nondiff_argnums[: len(nondiff)]
 
         def flat(*leaves: Any) -> list[Any]:
             result = self.fun(*_merge(nums, nondiff, tree.tree_unflatten(in_tree, leaves)))
@@ -123,10 +136,11 @@ class _CustomRule:
 
 
 class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
-    """A function with a forward derivative rule of its own: `f.defjvp(rule)` or `f.defjvps(*rules)`.
+    """A function with a forward derivative rule of its own: `f.defjvp(rule)` or
+    `f.defjvps(*rules)`.
 
-    `rule(primals, tangents) -> (primal_out, tangent_out)`, linear in the tangents; reverse mode transposes it. Arguments
-    in `nondiff_argnums` come first in the rule and are not differentiated.
+    `rule(primals, tangents) -> (primal_out, tangent_out)`, linear in the tangents; reverse mode
+    transposes it. Arguments in `nondiff_argnums` come first in the rule and are not differentiated.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> @nj.custom_jvp
@@ -146,13 +160,18 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
         return jvp
 
     def defjvps(self, *jvps: Callable | None) -> None:
-        """Set one rule an argument: `rule(tangent, out, *primals)`, or None where no derivative flows."""
+        """Set one rule an argument: `rule(tangent, out, *primals)`, or None where no derivative
+        flows."""
         if self.nondiff_argnums:
             raise TypeError("defjvps does not go with nondiff_argnums. Use defjvp.")
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
             out = self(*primals)
-            parts = [rule(t, out, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
+            parts = [
+                rule(t, out, *primals)
+                for rule, t in zip(jvps, tangents, strict=True)
+                if rule is not None
+            ]
             if not parts:
                 return out, tree.tree_map(lambda x: zeros(aval_of(x).tangent()), out)
             return out, tree.tree_map(lambda *ts: functools.reduce(lambda a, b: a + b, ts), *parts)
@@ -161,14 +180,21 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
-            raise AttributeError(f"No derivative rule for the custom_jvp function {name_of(self.fun)}. Set one with "
-                                 f"{name_of(self.fun)}.defjvp(rule).")
+            raise AttributeError(
+                f"No derivative rule for the custom_jvp function {name_of(self.fun)}. Set one with "
+                f"{name_of(self.fun)}.defjvp(rule)."
+            )
         nondiff, diff = self._arguments(args, kwargs)
         leaves, in_tree = array_leaves(name_of(self.fun), tuple(diff))
         out_tree: list = []
         outs = custom_jvp_p.bind(
-            *leaves, call_jaxpr=self._caller(nondiff, in_tree, out_tree), jvp=self._rule(nondiff, in_tree, out_tree),
-            name=name_of(self.fun), num_consts=0, symbolic_zeros=self.symbolic_zeros)
+            *leaves,
+            call_jaxpr=self._caller(nondiff, in_tree, out_tree),
+            jvp=self._rule(nondiff, in_tree, out_tree),
+            name=name_of(self.fun),
+            num_consts=0,
+            symbolic_zeros=self.symbolic_zeros,
+        )
         return tree.tree_unflatten(out_tree[-1], outs)
 
     def _rule(self, nondiff: list, in_tree: Any, out_tree: list) -> Callable:
@@ -177,17 +203,28 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
         def flat(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
             if symbolic:
                 tangents = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
-            result = rule(*nondiff, tree.tree_unflatten(in_tree, primals),  # type: ignore[misc]
-                          tree.tree_unflatten(in_tree, tangents))
+            result = rule(
+                *nondiff,
+                tree.tree_unflatten(in_tree, primals),  # type: ignore[misc]
+                tree.tree_unflatten(in_tree, tangents),
+            )
             if not isinstance(result, tuple | list) or len(result) != 2:
-                raise TypeError(f"custom_jvp rule of {name}: must return a pair (primal output, tangent output), got {result!r}.")
+                raise TypeError(
+                    f"custom_jvp rule of {name}: must return a pair (primal output, tangent "
+                    f"output), got {result!r}."
+                )
             outs, treedef = array_leaves(name, result[0], "output")
             t_leaves, t_tree = tree.tree_flatten(result[1])
             if treedef != t_tree:
-                raise TypeError(f"custom_jvp rule of {name}: primal and tangent outputs must have the same structure, got "
-                                f"{treedef} and {t_tree}.")
+                raise TypeError(
+                    f"custom_jvp rule of {name}: primal and tangent outputs must have the same "
+                    "structure, got "
+                    f"{treedef} and {t_tree}."
+                )
             out_tree.append(treedef)
-            return outs, [Zero(t.aval) if type(t) is SymbolicZero else as_array(t) for t in t_leaves]
+            return outs, [
+                Zero(t.aval) if type(t) is SymbolicZero else as_array(t) for t in t_leaves
+            ]
 
         return flat
 
@@ -195,8 +232,9 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
 class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
     """A function with a reverse derivative rule of its own: `f.defvjp(fwd, bwd)`.
 
-    `fwd(*args) -> (output, residuals)`; `bwd(*nondiff, residuals, cotangent) -> tuple of cotangents`, one an argument, None
-    where no gradient flows. Forward-mode differentiation raises TypeError.
+    `fwd(*args) -> (output, residuals)`; `bwd(*nondiff, residuals, cotangent) -> tuple of
+    cotangents`, one an argument, None where no gradient flows. Forward-mode differentiation raises
+    TypeError.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> @nj.custom_vjp
@@ -211,41 +249,65 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
     bwd: Callable | None = None
     symbolic_zeros = False
 
-    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+    def defvjp(
+        self,
+        fwd: Callable,
+        bwd: Callable,
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
         """Set the forward and the backward function."""
         del optimize_remat
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None:
-            raise AttributeError(f"No derivative rule for the custom_vjp function {name_of(self.fun)}. Set one with "
-                                 f"{name_of(self.fun)}.defvjp(fwd, bwd).")
+            raise AttributeError(
+                f"No derivative rule for the custom_vjp function {name_of(self.fun)}. Set one with "
+                f"{name_of(self.fun)}.defvjp(fwd, bwd)."
+            )
         nondiff, diff = self._arguments(args, kwargs)
         leaves, in_tree = array_leaves(name_of(self.fun), tuple(diff))
         out_tree: list = []
         res_tree: list = []
         outs = custom_vjp_p.bind(
-            *leaves, call_jaxpr=self._caller(nondiff, in_tree, out_tree),
+            *leaves,
+            call_jaxpr=self._caller(nondiff, in_tree, out_tree),
             fwd=self._forward(nondiff, in_tree, out_tree, res_tree),
             bwd=self._backward(nondiff, in_tree, out_tree, res_tree),
-            name=name_of(self.fun), num_consts=0, symbolic_zeros=self.symbolic_zeros)
+            name=name_of(self.fun),
+            num_consts=0,
+            symbolic_zeros=self.symbolic_zeros,
+        )
         return tree.tree_unflatten(out_tree[-1], outs)
 
     def _forward(self, nondiff: list, in_tree: Any, out_tree: list, res_tree: list) -> Callable:
-        fwd, symbolic, name, nums = self.fwd, self.symbolic_zeros, name_of(self.fun), self.nondiff_argnums
+        fwd, symbolic, name, nums = (
+            self.fwd,
+            self.symbolic_zeros,
+            name_of(self.fun),
+            self.nondiff_argnums,
+        )
 
         def flat(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
             if symbolic:
                 primals = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
-            result = fwd(*_merge(nums[:len(nondiff)], nondiff, tree.tree_unflatten(in_tree, primals)))  # type: ignore[misc]
+            result = fwd(
+                *_merge(nums[: len(nondiff)], nondiff, tree.tree_unflatten(in_tree, primals))
+            )  # type: ignore[misc]
             if not isinstance(result, tuple | list) or len(result) != 2:
-                raise TypeError(f"custom_vjp of {name}: the forward function must return a pair (output, residuals), got "
-                                f"{result!r}.")
+                raise TypeError(
+                    f"custom_vjp of {name}: the forward function must return a pair (output, "
+                    "residuals), got "
+                    f"{result!r}."
+                )
             outs, treedef = array_leaves(name, result[0], "output")
             out_tree.append(treedef)
             residuals, structure = tree.tree_flatten(result[1])
             arrays = [_is_value(x) for x in residuals]
-            res_tree.append((structure, arrays, [x for x, a in zip(residuals, arrays, strict=True) if not a]))
+            res_tree.append(
+                (structure, arrays, [x for x, a in zip(residuals, arrays, strict=True) if not a])
+            )
             return outs, [as_array(x) for x, a in zip(residuals, arrays, strict=True) if a]
 
         return flat
@@ -274,16 +336,24 @@ def _is_value(x: Any) -> bool:
 
 
 def _cotangents(name: str, in_tree: Any, result: Any) -> list[Any]:
-    """The flat cotangents, one a leaf of the arguments: None stands for a whole argument (or subtree) of zeros."""
+    """The flat cotangents, one a leaf of the arguments: None stands for a whole argument (or
+    subtree) of zeros."""
     n = len(in_tree.children())
     if isinstance(result, list):
         result = tuple(result)
     if not isinstance(result, tuple):
-        raise TypeError(f"custom_vjp of {name}: the backward function must return a tuple with one cotangent for each of the "
-                        f"{n} differentiable arguments, got {type(result).__name__}. Write (ct,) for one argument.")
+        raise TypeError(
+            f"custom_vjp of {name}: the backward function must return a tuple with one cotangent "
+            "for each of the "
+            f"{n} differentiable arguments, got {type(result).__name__}. Write (ct,) for one "
+            "argument."
+        )
     if len(result) != n:
-        raise TypeError(f"custom_vjp of {name}: the backward function must return one cotangent for each of the {n} "
-                        f"differentiable arguments, got {len(result)}. Use None for those without a gradient.")
+        raise TypeError(
+            f"custom_vjp of {name}: the backward function must return one cotangent for each of "
+            f"the {n} "
+            f"differentiable arguments, got {len(result)}. Use None for those without a gradient."
+        )
     marked = tree.tree_unflatten(in_tree, range(in_tree.num_leaves))
     found: list[Any] = [None] * in_tree.num_leaves
 
@@ -293,8 +363,11 @@ def _cotangents(name: str, in_tree: Any, result: Any) -> list[Any]:
         kinds, structure = tree.tree_flatten(slots)
         leaves, ct_tree = tree.tree_flatten(ct, is_leaf=lambda x: x is None)
         if len(leaves) != len(kinds):
-            raise TypeError(f"custom_vjp of {name}: the cotangent{path} must have the structure of its argument, {structure}, "
-                            f"got {tree.tree_structure(ct)}.")
+            raise TypeError(
+                f"custom_vjp of {name}: the cotangent{path} must have the structure of its "
+                f"argument, {structure}, "
+                f"got {tree.tree_structure(ct)}."
+            )
         for slot, leaf in zip(kinds, leaves, strict=True):
             if leaf is None or type(leaf) is SymbolicZero:
                 continue
@@ -361,7 +434,8 @@ class _Pullback:
 
 
 def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[Any]]:
-    """`fun` as a function of its arguments and the traced values it closes over, with the list of those values.
+    """`fun` as a function of its arguments and the traced values it closes over, with the list of
+    those values.
 
     `converted(*args, *values)` equals `fun(*args)`; concrete closed-over arrays stay inside.
 
@@ -374,7 +448,9 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
     out_tree: list = []
 
     def flat(*values: Any) -> list[Any]:
-        outs, treedef = array_leaves("closure_convert", fun(*tree.tree_unflatten(in_tree, values)), "output")
+        outs, treedef = array_leaves(
+            "closure_convert", fun(*tree.tree_unflatten(in_tree, values)), "output"
+        )
         out_tree.append(treedef)
         return outs
 
@@ -388,8 +464,13 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
         values = [next(given) if t else c for c, t in zip(consts, traced, strict=True)]
         flat_args, treedef = array_leaves("closure_convert", tuple(args[:n]))
         if treedef != in_tree:
-            raise TypeError(f"closure_convert: the converted function takes arguments {in_tree}, got {treedef}.")
-        flat_args = [convert(x, a.aval.dtype, a.aval.weak_type) for x, a in zip(flat_args, leaves, strict=True)]
+            raise TypeError(
+                f"closure_convert: the converted function takes arguments {in_tree}, got {treedef}."
+            )
+        flat_args = [
+            convert(x, a.aval.dtype, a.aval.weak_type)
+            for x, a in zip(flat_args, leaves, strict=True)
+        ]
         return tree.tree_unflatten(out_tree[0], eval_jaxpr(jaxpr, values, *flat_args))
 
     return converted, hoisted

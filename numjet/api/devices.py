@@ -1,5 +1,6 @@
-"""Devices and where arrays live: the CPU backend's virtual devices, `device_put`, `device_get`, shardings of whole
-arrays. Installs the Array's device methods."""
+"""Devices and where arrays live: the CPU backend's virtual devices, `device_put`, `device_get`,
+shardings of whole arrays. Installs the Array's device methods."""
+
 from __future__ import annotations
 
 import functools
@@ -52,7 +53,8 @@ def _check_backend(backend: str | None) -> None:
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices. `NUMJET_NUM_CPU_DEVICES` or config `num_cpu_devices` sets how many virtual ones there are.
+    """All devices. `NUMJET_NUM_CPU_DEVICES` or config `num_cpu_devices` sets how many virtual ones
+    there are.
 
     >>> import numjet as nj
     >>> nj.devices()[0].platform
@@ -62,7 +64,9 @@ def devices(backend: str | None = None) -> list[Device]:
     return [_device(i) for i in range(max(1, config.num_cpu_devices.value))]
 
 
-def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list[Device]:
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
     """The devices of this process: all of them."""
     del process_index, host_id
     return devices(backend)
@@ -152,7 +156,10 @@ class PmapSharding:
         return [(d, (*before, i, *after)) for i, d in enumerate(self.devices)]
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, PmapSharding) and (self.devices, self.axis) == (other.devices, other.axis)
+        return isinstance(other, PmapSharding) and (self.devices, self.axis) == (
+            other.devices,
+            other.axis,
+        )
 
     def __hash__(self) -> int:
         return hash(("pmap", self.devices, self.axis))
@@ -194,14 +201,18 @@ def _array_device(self: Any) -> Any:
     return next(iter(sharding.device_set)) if len(sharding.device_set) == 1 else sharding
 
 
-install_methods({
-    "sharding": property(_sharding, doc="Where the array lives."),
-    "devices": lambda self: _sharding(self).device_set,
-    "device": property(_array_device, doc="The device of the array, or its sharding when there are several."),
-    "addressable_shards": property(_shards, doc="The parts of the array, one a device."),
-    "global_shards": property(_shards, doc="The parts of the array, one a device."),
-    "addressable_data": lambda self, i: _shards(self)[i].data,
-})
+install_methods(
+    {
+        "sharding": property(_sharding, doc="Where the array lives."),
+        "devices": lambda self: _sharding(self).device_set,
+        "device": property(
+            _array_device, doc="The device of the array, or its sharding when there are several."
+        ),
+        "addressable_shards": property(_shards, doc="The parts of the array, one a device."),
+        "global_shards": property(_shards, doc="The parts of the array, one a device."),
+        "addressable_data": lambda self, i: _shards(self)[i].data,
+    }
+)
 
 
 def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
@@ -211,8 +222,11 @@ def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
     return out
 
 
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
-    """A pytree of Arrays on `device` (a Device or a sharding of this module; None keeps the default).
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+) -> Any:
+    """A pytree of Arrays on `device` (a Device or a sharding of this module; None keeps the
+    default).
 
     Raises ValueError for an unknown device.
     """
@@ -222,7 +236,10 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     elif device is None or isinstance(device, SingleDeviceSharding | PmapSharding):
         sharding = device
     else:
-        raise ValueError(f"device_put: unknown device {device!r}. numjet.devices() lists the devices: {devices()}.")
+        raise ValueError(
+            f"device_put: unknown device {device!r}. numjet.devices() lists the devices: "
+            f"{devices()}."
+        )
 
     def put(leaf: Any) -> Any:
         leaf = as_array(leaf)
@@ -238,7 +255,9 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
     if len(shards) != len(devices):
         raise ValueError(f"device_put_sharded: {len(shards)} shards for {len(devices)} devices.")
     sharding = PmapSharding(devices)
-    return tree.tree_map(lambda *parts: place(as_array(np.stack([np.asarray(p) for p in parts])), sharding), *shards)
+    return tree.tree_map(
+        lambda *parts: place(as_array(np.stack([np.asarray(p) for p in parts])), sharding), *shards
+    )
 
 
 def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:

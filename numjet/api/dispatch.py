@@ -3,6 +3,7 @@
 Installs the evaluator that the core's eager mode uses for calls and loops. `api.jit` calls
 `compiled` and `execute`.
 """
+
 from __future__ import annotations
 
 import logging
@@ -36,7 +37,7 @@ def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> An
 
 def wrap(values: Sequence[np.ndarray], avals: Sequence[ShapedArray], name: str) -> list[ArrayImpl]:
     """Arrays around an executable's results."""
-    if config.debug_nans.value or config.debug_infs.value:
+    if config.numeric_checks[0]:
         for value in values:
             check_finite(name, value)
     return [ArrayImpl(value, aval) for value, aval in zip(values, avals, strict=True)]

@@ -1,4 +1,5 @@
 """Flattening user functions: what grad, vmap and the others share."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -20,7 +21,8 @@ def check_callable(what: str, fun: Any) -> None:
 
 
 def array_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[Any], Any]:
-    """Leaves of `value` as Arrays or tracers, and its structure. The error names the path of a leaf that is none."""
+    """Leaves of `value` as Arrays or tracers, and its structure. The error names the path of a leaf
+    that is none."""
     leaves, treedef = tree.tree_flatten(value)
     out = []
     for i, x in enumerate(leaves):
@@ -28,13 +30,16 @@ def array_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[An
             out.append(as_array(x))
         except TypeError:
             path = tree.keystr(tree.tree_flatten_with_path(value)[0][i][0])
-            raise TypeError(f"{what}: {name}{path} is {x!r} of type {type(x).__name__}, which is no array or "
-                            "scalar. Pass such values by closure, or through functools.partial.") from None
+            raise TypeError(
+                f"{what}: {name}{path} is {x!r} of type {type(x).__name__}, which is no array or "
+                "scalar. Pass such values by closure, or through functools.partial."
+            ) from None
     return out, treedef
 
 
 class Flat:
-    """A function of flat leaves; remembers the structure of its output (and of `aux`, returned beside it)."""
+    """A function of flat leaves; remembers the structure of its output (and of `aux`, returned
+    beside it)."""
 
     __slots__ = ("fun", "in_tree", "has_aux", "out_tree", "aux", "what", "n_out")
 
@@ -51,8 +56,11 @@ class Flat:
             self.n_out = len(outs)
             return outs
         if not (isinstance(out, tuple) and len(out) == 2):
-            raise TypeError(f"{self.what}: with has_aux=True the function must return a pair (output, auxiliary data), got "
-                            f"{type(out).__name__}.")
+            raise TypeError(
+                f"{self.what}: with has_aux=True the function must return a pair (output, "
+                "auxiliary data), got "
+                f"{type(out).__name__}."
+            )
         outs, self.out_tree = array_leaves(self.what, out[0], "output")
         self.n_out = len(outs)
         leaves, treedef = tree.tree_flatten(out[1])
@@ -77,8 +85,11 @@ def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int,
         if not isinstance(i, int):
             raise TypeError(f"{what}: argnums must be an integer or integers, got {argnums!r}.")
         if not -n_args <= i < n_args:
-            raise ValueError(f"{what}: argnums {argnums!r} is out of range: {name} was called with {n_args} positional "
-                             "argument(s). Pass differentiated arguments by position.")
+            raise ValueError(
+                f"{what}: argnums {argnums!r} is out of range: {name} was called with {n_args} "
+                "positional "
+                "argument(s). Pass differentiated arguments by position."
+            )
     return tuple([i % n_args for i in nums])
 
 

@@ -1,4 +1,5 @@
 """Implicit differentiation: `custom_root` and `custom_linear_solve`."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -21,10 +22,14 @@ from numjet.transforms.stage import stage
 from numjet.transforms.transpose import backward_pass
 
 
-def custom_root(f: Callable, initial_guess: Any, solve: Callable, tangent_solve: Callable, has_aux: bool = False) -> Any:
-    """A root of `f`, found by `solve(f, initial_guess)` and differentiated by the implicit function theorem.
+def custom_root(
+    f: Callable, initial_guess: Any, solve: Callable, tangent_solve: Callable, has_aux: bool = False
+) -> Any:
+    """A root of `f`, found by `solve(f, initial_guess)` and differentiated by the implicit function
+    theorem.
 
-    `tangent_solve(g, y)` solves the linear system g(x) = y. Derivatives flow into the values that `f` closes over.
+    `tangent_solve(g, y)` solves the linear system g(x) = y. Derivatives flow into the values that
+    `f` closes over.
 
     >>> import numjet as nj
     >>> from numjet import lax
@@ -47,18 +52,23 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable, tangent_solve:
         x = out[0] if has_aux else out
         f_tangent = jvp(lambda v: converted(x, *v), (values,), (tangents[0],))[1]
         rhs = tree.tree_map(neg, f_tangent)
-        x_tangent = tangent_solve(lambda t: jvp(lambda y: converted(y, *values), (x,), (t,))[1], rhs)
+        x_tangent = tangent_solve(
+            lambda t: jvp(lambda y: converted(y, *values), (x,), (t,))[1], rhs
+        )
         if not has_aux:
             return out, x_tangent
-        return out, (x_tangent, tree.tree_map(lambda a: instantiate(Zero(a.aval.tangent())), out[1]))
+        return out, (
+            x_tangent,
+            tree.tree_map(lambda a: instantiate(Zero(a.aval.tangent())), out[1]),
+        )
 
     root.defjvp(rule)
     return root(consts, guess)
 
 
 # ------------------------------------------------------------------ linear systems
-# Operands: constants of matvec, vecmat, solve, transpose_solve (in this order), then b. Params hold the four
-# jaxprs (constants first); vecmat and transpose_solve may be None.
+# Operands: constants of matvec, vecmat, solve, transpose_solve (in this order), then b. Params hold
+# the four jaxprs (constants first); vecmat and transpose_solve may be None.
 def _parts(args: Sequence[Any], counts: tuple) -> list[list[Any]]:
     return split(args, *counts)
 
@@ -82,48 +92,74 @@ def _solve_jvp(primals: tuple, tangents: tuple, *, jaxprs: tuple, counts: tuple)
         rhs = [r if type(c) is Zero else sub(r, c) for r, c in zip(rhs, change, strict=True)]
     elif all(type(t) is Zero for t in t_parts[4]):
         return x, [Zero(y.aval.tangent()) for y in x]
-    consts = primals[:sum(counts)]
+    consts = primals[: sum(counts)]
     return x, linear_solve_p.bind(*consts, *rhs, jaxprs=jaxprs, counts=counts)
 
 
 def _solve_transpose(cts: list, *args: Any, jaxprs: tuple, counts: tuple) -> list:
-    if any(type(x) is Linear for x in args[:sum(counts)]):
+    if any(type(x) is Linear for x in args[: sum(counts)]):
         raise NotImplementedError("custom_linear_solve is transposed in b only.")
     if jaxprs[3] is None:
-        raise TypeError("custom_linear_solve: reverse-mode differentiation needs transpose_solve (or symmetric=True).")
+        raise TypeError(
+            "custom_linear_solve: reverse-mode differentiation needs transpose_solve (or "
+            "symmetric=True)."
+        )
     parts = _parts(args, counts)
     consts = [*parts[1], *parts[0], *parts[3], *parts[2]]
     flipped = (jaxprs[1], jaxprs[0], jaxprs[3], jaxprs[2])
     new_counts = (counts[1], counts[0], counts[3], counts[2])
-    out = linear_solve_p.bind(*consts, *[instantiate(ct) for ct in cts], jaxprs=flipped, counts=new_counts)
+    out = linear_solve_p.bind(
+        *consts, *[instantiate(ct) for ct in cts], jaxprs=flipped, counts=new_counts
+    )
     return [None] * sum(counts) + out
 
 
 def _solve_batch(axis: Axis, args: tuple, dims: tuple, *, jaxprs: tuple, counts: tuple) -> tuple:
     mapped = _parts([d is not None for d in dims], counts)
     n = len(mapped[4])
-    batched = tuple([None if j is None else batch_jaxpr(j, axis, [*mapped[i], *[True] * n], True)[0]
-                     for i, j in enumerate(jaxprs)])
+    batched = tuple(
+        [
+            None if j is None else batch_jaxpr(j, axis, [*mapped[i], *[True] * n], True)[0]
+            for i, j in enumerate(jaxprs)
+        ]
+    )
     consts = sum(counts)
-    values = [x if d is None else to_front(x, d, axis.size) for x, d in zip(args[:consts], dims[:consts], strict=True)]
+    values = [
+        x if d is None else to_front(x, d, axis.size)
+        for x, d in zip(args[:consts], dims[:consts], strict=True)
+    ]
     values += [to_front(x, d, axis.size) for x, d in zip(args[consts:], dims[consts:], strict=True)]
     outs = linear_solve_p.bind(*values, jaxprs=batched, counts=counts)
     return outs, [0] * len(outs)
 
 
 linear_solve_p = Primitive(
-    "custom_linear_solve", multiple_results=True, higher_order=True, linear=True,
+    "custom_linear_solve",
+    multiple_results=True,
+    higher_order=True,
+    linear=True,
     abstract=lambda *avals, jaxprs, counts: [a.strong() for a in jaxprs[2].out_avals],
-    evaluate=_solve_evaluate, jvp=_solve_jvp, transpose=_solve_transpose, batch=_solve_batch,
-    loops=Expand(_solve_evaluate))
+    evaluate=_solve_evaluate,
+    jvp=_solve_jvp,
+    transpose=_solve_transpose,
+    batch=_solve_batch,
+    loops=Expand(_solve_evaluate),
+)
 
 
-def custom_linear_solve(matvec: Callable, b: Any, solve: Callable, transpose_solve: Callable | None = None,
-                        symmetric: bool = False, has_aux: bool = False) -> Any:
-    """The x with `matvec(x) = b`, found by `solve(matvec, b)` and differentiated through the equation.
+def custom_linear_solve(
+    matvec: Callable,
+    b: Any,
+    solve: Callable,
+    transpose_solve: Callable | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """The x with `matvec(x) = b`, found by `solve(matvec, b)` and differentiated through the
+    equation.
 
-    `transpose_solve(vecmat, b)` solves with the transpose (reverse mode needs it; `symmetric` says it is `solve`).
-    Derivatives flow into b and into what `matvec` closes over.
+    `transpose_solve(vecmat, b)` solves with the transpose (reverse mode needs it; `symmetric` says
+    it is `solve`). Derivatives flow into b and into what `matvec` closes over.
 
     >>> import numjet as nj
     >>> from numjet import lax
@@ -132,21 +168,30 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable, transpose_sol
     3.0 -1.5
     """
     if has_aux:
-        raise NotImplementedError("custom_linear_solve: has_aux is not supported. Compute auxiliary data outside of it.")
+        raise NotImplementedError(
+            "custom_linear_solve: has_aux is not supported. Compute auxiliary data outside of it."
+        )
     leaves, b_tree = array_leaves("custom_linear_solve", b, "b")
     avals = [x.aval.strong() for x in leaves]
 
     def staged(what: str, fun: Callable) -> tuple[ClosedJaxpr, list[Any]]:
         def flat(*values: Any) -> list[Any]:
-            outs, treedef = array_leaves("custom_linear_solve", fun(tree.tree_unflatten(b_tree, values)), what)
+            outs, treedef = array_leaves(
+                "custom_linear_solve", fun(tree.tree_unflatten(b_tree, values)), what
+            )
             if treedef != b_tree:
-                raise TypeError(f"custom_linear_solve: {what} must return the structure of b, {b_tree}, got {treedef}.")
+                raise TypeError(
+                    f"custom_linear_solve: {what} must return the structure of b, {b_tree}, got "
+                    f"{treedef}."
+                )
             return outs
 
         jaxpr, consts = stage(flat, avals, what)
         for want, got in zip(avals, jaxpr.outvars, strict=True):
             _require(what, want, got.aval)
-        return ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []), consts
+        return ClosedJaxpr(
+            jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []
+        ), consts
 
     mat, mat_consts = staged("matvec", matvec)
     n_mat = len(mat_consts)
@@ -166,15 +211,25 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable, transpose_sol
     else:
         vec, vec_consts, back, back_consts = None, [], None, []  # type: ignore[assignment]
     counts = (n_mat, len(vec_consts), len(forward_consts), len(back_consts))
-    outs = linear_solve_p.bind(*mat_consts, *vec_consts, *forward_consts, *back_consts, *leaves,
-                               jaxprs=(mat, vec, forward, back), counts=counts)
+    outs = linear_solve_p.bind(
+        *mat_consts,
+        *vec_consts,
+        *forward_consts,
+        *back_consts,
+        *leaves,
+        jaxprs=(mat, vec, forward, back),
+        counts=counts,
+    )
     return tree.tree_unflatten(b_tree, outs)
 
 
 def _require(what: str, want: ShapedArray, got: ShapedArray) -> None:
     if want.shape != got.shape or want.dtype != got.dtype:
-        raise TypeError(f"custom_linear_solve: {what} must keep shapes and dtypes: expected {want.str_short()}, got "
-                        f"{got.str_short()}.")
+        raise TypeError(
+            f"custom_linear_solve: {what} must keep shapes and dtypes: expected "
+            f"{want.str_short()}, got "
+            f"{got.str_short()}."
+        )
 
 
 __all__ = ["custom_linear_solve", "custom_root"]

@@ -1,9 +1,10 @@
 """`jit`: trace once for each signature, compile, and call native code.
 
-A signature is the structure of the arguments, the aval of each leaf, the static values and the flags that
-change tracing. `JitFunction.__call__` is the way every call takes; under another transformation the call
-becomes one `jit` equation.
+A signature is the structure of the arguments, the aval of each leaf, the static values and the
+flags that change tracing. `JitFunction.__call__` is the way every call takes; under another
+transformation the call becomes one `jit` equation.
 """
+
 from __future__ import annotations
 
 import functools
@@ -25,11 +26,14 @@ from numjet.transforms.stage import has_tracers, hoist_consts, stage
 
 
 class ShapeDtypeStruct:
-    """Shape and dtype of an array that need not exist; stands for one in `eval_shape` and `jit(f).lower`."""
+    """Shape and dtype of an array that need not exist; stands for one in `eval_shape` and
+    `jit(f).lower`."""
 
     __slots__ = ("shape", "dtype", "weak_type", "sharding")
 
-    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False) -> None:
+    def __init__(
+        self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
+    ) -> None:
         from_dtype = getattr(dtype, "dtype", dtype)
         self.shape = tuple(shape)
         self.dtype = canonical(from_dtype)
@@ -52,7 +56,10 @@ class ShapeDtypeStruct:
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype, self.weak_type) == (
-            other.shape, other.dtype, other.weak_type)
+            other.shape,
+            other.dtype,
+            other.weak_type,
+        )
 
     def __hash__(self) -> int:
         return hash((self.shape, self.dtype, self.weak_type))
@@ -63,7 +70,9 @@ class Entry:
 
     __slots__ = ("closed", "consts", "out_tree", "out_avals", "name", "executable", "donate")
 
-    def __init__(self, closed: ClosedJaxpr, consts: list, out_tree: Any, name: str, donate: tuple) -> None:
+    def __init__(
+        self, closed: ClosedJaxpr, consts: list, out_tree: Any, name: str, donate: tuple
+    ) -> None:
         self.closed, self.consts, self.out_tree, self.name = closed, consts, out_tree, name
         self.out_avals = closed.out_avals
         self.donate = donate
@@ -77,8 +86,14 @@ _shared: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 class JitFunction:
     """A function compiled for each signature it is called with."""
 
-    def __init__(self, fun: Callable, static_argnums: tuple[int, ...], static_argnames: tuple[str, ...],
-                 donate_argnums: tuple[int, ...], donate_argnames: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        fun: Callable,
+        static_argnums: tuple[int, ...],
+        static_argnames: tuple[str, ...],
+        donate_argnums: tuple[int, ...],
+        donate_argnames: tuple[str, ...],
+    ) -> None:
         functools.update_wrapper(self, fun)
         self._fun = fun
         self._static_argnums, self._static_argnames = static_argnums, static_argnames
@@ -122,9 +137,13 @@ class JitFunction:
         executable = entry.executable
         if executable is None:
             n = len(entry.consts)
-            executable = dispatch.compiled(entry.closed, entry.name, tuple([i + n for i in entry.donate]))
+            executable = dispatch.compiled(
+                entry.closed, entry.name, tuple([i + n for i in entry.donate])
+            )
             entry.executable = executable
-        outs = dispatch.wrap(executable([x._value for x in (*entry.consts, *leaves)]), entry.out_avals, entry.name)
+        outs = dispatch.wrap(
+            executable([x._value for x in (*entry.consts, *leaves)]), entry.out_avals, entry.name
+        )
         for i in entry.donate:
             leaves[i].delete()
         return outs
@@ -150,7 +169,11 @@ class JitFunction:
             if name in kwargs:
                 statics.append((name, _hashable(kwargs[name], f"argument {name!r}", self._name)))
         dynamic = tuple([x for i, x in enumerate(args) if i not in nums])
-        return tuple(statics), dynamic, {k: v for k, v in kwargs.items() if k not in self._static_argnames}
+        return (
+            tuple(statics),
+            dynamic,
+            {k: v for k, v in kwargs.items() if k not in self._static_argnames},
+        )
 
     def _donated(self, args: tuple, kwargs: dict, statics: tuple) -> tuple[int, ...]:
         """Indices of donated leaves among the dynamic ones."""
@@ -159,10 +182,18 @@ class JitFunction:
         static_nums = {k for k, _ in statics if isinstance(k, int)}
         n, marks = len(args), []
         donate = {i % n for i in self._donate_argnums if -n <= i < n} if n else set()
-        dynamic = tuple([tree.tree_map(lambda _, d=(i in donate): d, x)
-                         for i, x in enumerate(args) if i not in static_nums])
-        kw = {k: tree.tree_map(lambda _, d=(k in self._donate_argnames): d, v) for k, v in kwargs.items()
-              if k not in self._static_argnames}
+        dynamic = tuple(
+            [
+                tree.tree_map(lambda _, d=(i in donate): d, x)
+                for i, x in enumerate(args)
+                if i not in static_nums
+            ]
+        )
+        kw = {
+            k: tree.tree_map(lambda _, d=(k in self._donate_argnames): d, v)
+            for k, v in kwargs.items()
+            if k not in self._static_argnames
+        }
         marks = tree.tree_leaves((dynamic, kw))
         return tuple([i for i, m in enumerate(marks) if m])
 
@@ -172,8 +203,10 @@ class JitFunction:
         except TypeError:
             name = self._arg_names(treedef)[position]
             raise TypeError(
-                f"jit({self._name}): argument {name} is {x!r} of type {type(x).__name__}, which is no array, scalar or "
-                "pytree of them. Mark it as static with static_argnums or static_argnames (it must then be hashable)."
+                f"jit({self._name}): argument {name} is {x!r} of type {type(x).__name__}, which is "
+                "no array, scalar or "
+                "pytree of them. Mark it as static with static_argnums or static_argnames (it must "
+                "then be hashable)."
             ) from None
 
     def _arg_names(self, treedef: Any) -> list[str]:
@@ -181,10 +214,13 @@ class JitFunction:
         args, kwargs = tree.tree_unflatten(treedef, range(treedef.num_leaves))
         names = [f"args[{i}]" for i in range(len(args))]
         try:
-            parameters = [p for p in inspect.signature(self._fun).parameters.values()
-                          if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            parameters = [
+                p
+                for p in inspect.signature(self._fun).parameters.values()
+                if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            ]
             keep = [p.name for i, p in enumerate(parameters) if i not in self._static_argnums]
-            names[:len(keep)] = keep[:len(args)]
+            names[: len(keep)] = keep[: len(args)]
         except (ValueError, TypeError):
             pass  # no signature to read (a builtin): positions serve as names
         out = []
@@ -192,7 +228,9 @@ class JitFunction:
             out += [name + tree.keystr(path) for path, _ in tree.tree_flatten_with_path(value)[0]]
         return out
 
-    def _trace(self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict) -> Entry:
+    def _trace(
+        self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict
+    ) -> Entry:
         static_args = {k: v for k, v in statics if isinstance(k, int)}
         static_kwargs = {k: v for k, v in statics if isinstance(k, str)}
         out_tree: list = []
@@ -208,7 +246,13 @@ class JitFunction:
             return [_output(x, self._name, structure, i) for i, x in enumerate(outs)]
 
         jaxpr, consts = stage(flat, avals, self._name, self._arg_names(treedef))
-        return Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, self._donated(args, kwargs, statics))
+        return Entry(
+            hoist_consts(jaxpr),
+            consts,
+            out_tree[0],
+            self._name,
+            self._donated(args, kwargs, statics),
+        )
 
     # ---------------------------------------------------------------- stages
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
@@ -242,16 +286,22 @@ def _output(x: Any, name: str, structure: Any, i: int) -> Any:
     except TypeError:
         marked = tree.tree_unflatten(structure, range(structure.num_leaves))
         path = tree.keystr(tree.tree_flatten_with_path(marked)[0][i][0])
-        raise TypeError(f"jit({name}): output{path} is {x!r} of type {type(x).__name__}. A jitted function returns arrays, "
-                        "scalars and pytrees of them.") from None
+        raise TypeError(
+            f"jit({name}): output{path} is {x!r} of type {type(x).__name__}. A jitted function "
+            "returns arrays, "
+            "scalars and pytrees of them."
+        ) from None
 
 
 def _hashable(x: Any, what: str, name: str) -> Any:
     try:
         hash(x)
     except TypeError:
-        raise ValueError(f"jit({name}): static {what} is not hashable: {x!r} of type {type(x).__name__}. Static arguments are "
-                         "part of the compilation key; pass a tuple, a frozen dataclass or a string instead.") from None
+        raise ValueError(
+            f"jit({name}): static {what} is not hashable: {x!r} of type {type(x).__name__}. Static "
+            "arguments are "
+            "part of the compilation key; pass a tuple, a frozen dataclass or a string instead."
+        ) from None
     return x
 
 
@@ -277,12 +327,19 @@ class Traced:
     @property
     def jaxpr(self) -> ClosedJaxpr:
         jaxpr, n = self._entry.closed.jaxpr, len(self._entry.consts)
-        return ClosedJaxpr(jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:]), self._entry.consts)
+        return ClosedJaxpr(
+            jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:]), self._entry.consts
+        )
 
     @property
     def out_info(self) -> Any:
-        return tree.tree_unflatten(self._entry.out_tree, [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._entry.out_avals])
+        return tree.tree_unflatten(
+            self._entry.out_tree,
+            [
+                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                for a in self._entry.out_avals
+            ],
+        )
 
     @property
     def out_tree(self) -> Any:
@@ -303,7 +360,9 @@ class Lowered:
         if self._executable is None:
             entry = self._traced._entry
             n = len(entry.consts)
-            self._executable = dispatch.compiled(entry.closed, entry.name, tuple([i + n for i in entry.donate]))
+            self._executable = dispatch.compiled(
+                entry.closed, entry.name, tuple([i + n for i in entry.donate])
+            )
         return self._executable
 
     def as_text(self, dialect: str | None = None) -> str:
@@ -334,17 +393,26 @@ class Compiled:
         fun, entry = self._traced._fun, self._traced._entry
         _, leaves, treedef = fun._flatten(args, kwargs)
         if treedef != self._traced.in_tree:
-            raise TypeError(f"Compiled {entry.name} was made for arguments {self._traced.in_tree}, got {treedef}. Lower and "
-                            "compile again for another structure.")
+            raise TypeError(
+                f"Compiled {entry.name} was made for arguments {self._traced.in_tree}, got "
+                f"{treedef}. Lower and "
+                "compile again for another structure."
+            )
         values = [x if isinstance(x, Array) else as_array(x) for x in leaves]
-        want = entry.closed.in_avals[len(entry.consts):]
+        want = entry.closed.in_avals[len(entry.consts) :]
         for i, (x, a) in enumerate(zip(values, want, strict=True)):
             if x.aval.shape != a.shape or x.aval.dtype != a.dtype:
-                raise TypeError(f"Compiled {entry.name} was made for {a.str_short()} as argument "
-                                f"{fun._arg_names(treedef)[i]}, got {x.aval.str_short()}. Lower and compile again.")
+                raise TypeError(
+                    f"Compiled {entry.name} was made for {a.str_short()} as argument "
+                    f"{fun._arg_names(treedef)[i]}, got {x.aval.str_short()}. Lower and compile "
+                    "again."
+                )
         if has_tracers(values):
-            raise TypeError(f"Compiled {entry.name} cannot be transformed. Apply grad or vmap to the jitted function and "
-                            "compile the result.")
+            raise TypeError(
+                f"Compiled {entry.name} cannot be transformed. Apply grad or vmap to the jitted "
+                "function and "
+                "compile the result."
+            )
         outs = fun._execute(entry, values)
         return tree.tree_unflatten(entry.out_tree, outs)
 
@@ -375,17 +443,29 @@ def _as_tuple(x: Any, kind: type) -> tuple:
     return (x,) if isinstance(x, kind) else tuple(x)
 
 
-def jit(fun: Callable | None = None, /, *, static_argnums: int | Sequence[int] | None = None,
-        static_argnames: str | Iterable[str] | None = None, donate_argnums: int | Sequence[int] | None = None,
-        donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False, device: Any = None,
-        backend: str | None = None, inline: bool = False, in_shardings: Any = None, out_shardings: Any = None,
-        compiler_options: Any = None) -> Any:
+def jit(
+    fun: Callable | None = None,
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    compiler_options: Any = None,
+) -> Any:
     """Compile `fun` into one native program for each signature of its arguments.
 
-    `fun` must be pure and take and return pytrees of arrays; `static_argnums` / `static_argnames` name arguments that
-    are Python values (hashable), for each of which it is traced anew. `donate_argnums` names arguments whose buffers the
-    results may take over; they cannot be used afterwards. Has `.trace`, `.lower` and `.eval_shape`. Usable as a decorator,
-    with or without options. Raises ValueError for static values that are not hashable.
+    `fun` must be pure and take and return pytrees of arrays; `static_argnums` / `static_argnames`
+    name arguments that are Python values (hashable), for each of which it is traced anew.
+    `donate_argnums` names arguments whose buffers the results may take over; they cannot be used
+    afterwards. Has `.trace`, `.lower` and `.eval_shape`. Usable as a decorator, with or without
+    options. Raises ValueError for static values that are not hashable.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> print(nj.jit(lambda x: jnp.sum(x * 2.0))(jnp.arange(4.0)))
@@ -393,7 +473,10 @@ def jit(fun: Callable | None = None, /, *, static_argnums: int | Sequence[int] |
     """
     del keep_unused, inline, compiler_options
     if in_shardings is not None or out_shardings is not None:
-        raise NotImplementedError("jit: in_shardings and out_shardings are not supported yet. Use pmap for several devices.")
+        raise NotImplementedError(
+            "jit: in_shardings and out_shardings are not supported yet. Use pmap for several "
+            "devices."
+        )
     if backend not in (None, "cpu"):
         raise RuntimeError(f"Unknown backend {backend!r}. Available: 'cpu'.")
     if device is not None and getattr(device, "platform", "cpu") != "cpu":
@@ -422,19 +505,34 @@ def _resolve(fun: Callable, nums: tuple, names: tuple) -> tuple[tuple, tuple]:
     variadic = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
     for name in names:
         if name not in by_name and not variadic:
-            raise ValueError(f"jit: {getattr(fun, '__name__', fun)} has no argument named {name!r}; it has {list(by_name)}.")
+            raise ValueError(
+                f"jit: {getattr(fun, '__name__', fun)} has no argument named {name!r}; it has "
+                f"{list(by_name)}."
+            )
     for i in nums:
         if not variadic and not -len(parameters) <= i < len(parameters):
-            raise ValueError(f"jit: {getattr(fun, '__name__', fun)} has no argument number {i}; it has {len(parameters)}.")
+            raise ValueError(
+                f"jit: {getattr(fun, '__name__', fun)} has no argument number {i}; it has "
+                f"{len(parameters)}."
+            )
     all_nums = {i % len(parameters) if i < 0 else i for i in nums}
     all_nums |= {by_name[n] for n in names if n in by_name and positional[by_name[n]]}
-    all_names = set(names) | {parameters[i].name for i in all_nums if i < len(parameters)
-                              and parameters[i].kind in (parameters[i].POSITIONAL_OR_KEYWORD, parameters[i].KEYWORD_ONLY)}
+    all_names = set(names) | {
+        parameters[i].name
+        for i in all_nums
+        if i < len(parameters)
+        and parameters[i].kind in (parameters[i].POSITIONAL_OR_KEYWORD, parameters[i].KEYWORD_ONLY)
+    }
     return tuple(sorted(all_nums)), tuple(sorted(all_names))
 
 
-def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (), axis_env_: Any = None,
-               return_shape: bool = False, abstracted_axes: Any = None) -> Callable:
+def make_jaxpr(
+    fun: Callable,
+    static_argnums: int | Iterable[int] = (),
+    axis_env_: Any = None,
+    return_shape: bool = False,
+    abstracted_axes: Any = None,
+) -> Callable:
     """A function that returns the jaxpr of `fun` for its arguments, which may be ShapeDtypeStructs.
 
     >>> import numjet as nj, numjet.numpy as jnp
@@ -454,7 +552,8 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (), axis_env
 
 
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Shapes and dtypes of `fun(*args, **kwargs)` without computing it; arguments may be ShapeDtypeStructs.
+    """Shapes and dtypes of `fun(*args, **kwargs)` without computing it; arguments may be
+    ShapeDtypeStructs.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> nj.eval_shape(jnp.dot, nj.ShapeDtypeStruct((2, 3), "float32"), nj.ShapeDtypeStruct((3,), "float32"))

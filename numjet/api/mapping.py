@@ -1,15 +1,18 @@
 """`vmap` and `pmap`.
 
-`pmap` is one program over the stack of the devices' values: the device axis is a mapped axis that collectives see by
-name, so pmap composes with everything vmap does; the native thread pool cuts that axis among the cores.
+`pmap` is one program over the stack of the devices' values: the device axis is a mapped axis that
+collectives see by name, so pmap composes with everything vmap does; the native thread pool cuts
+that axis among the cores.
 """
+
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.devices import Device, PmapSharding, devices as all_devices
+from numjet.api.devices import Device, PmapSharding
+from numjet.api.devices import devices as all_devices
 from numjet.api.flat import Flat, array_leaves, check_callable, name_of
 from numjet.api.jit import JitFunction
 from numjet.base import tree
@@ -18,13 +21,20 @@ from numjet.core.structural import broadcast_in_dim, moveaxis
 from numjet.transforms.batch import Axis, batch_call
 
 
-def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None, axis_size: int | None = None,
-         spmd_axis_name: Any = None, sum_match: bool = False) -> Callable:
+def vmap(
+    fun: Callable,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    sum_match: bool = False,
+) -> Callable:
     """`fun` over an extra axis of its arguments, without a loop.
 
-    in_axes: an integer, None (not mapped) or a pytree prefix of the arguments with them; out_axes likewise for the
-    outputs (where the axis goes). `axis_name` names the axis for collectives. Raises ValueError when the sizes of mapped
-    axes differ or no argument is mapped.
+    in_axes: an integer, None (not mapped) or a pytree prefix of the arguments with them; out_axes
+    likewise for the outputs (where the axis goes). `axis_name` names the axis for collectives.
+    Raises ValueError when the sizes of mapped axes differ or no argument is mapped.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> print(nj.vmap(jnp.dot)(jnp.ones((2, 3)), jnp.ones((2, 3))))
@@ -35,18 +45,26 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = No
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
-        raise TypeError(f"vmap: in_axes must be an integer, None or a tuple, one entry an argument, got {in_axes!r}.")
+        raise TypeError(
+            "vmap: in_axes must be an integer, None or a tuple, one entry an argument, got "
+            f"{in_axes!r}."
+        )
 
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = array_leaves("vmap", (args, kwargs))
         axes = _spread("vmap", in_axes, args, kwargs)
-        dims = [None if a is None else _dim(x, a, in_tree, i) for i, (x, a) in enumerate(zip(leaves, axes, strict=True))]
+        dims = [
+            None if a is None else _dim(x, a, in_tree, i)
+            for i, (x, a) in enumerate(zip(leaves, axes, strict=True))
+        ]
         size = _mapped_size(name_of(fun), leaves, dims, in_tree, axis_size)
         flat = Flat("vmap", lambda a, k: fun(*a, **k), in_tree)
         outs, out_dims = batch_call(flat, Axis(size, axis_name, spmd_axis_name), leaves, dims)
         places = tree_prefix("vmap out_axes", out_axes, flat.unflatten(list(range(len(outs)))))
-        return flat.unflatten([_place(x, d, p, size) for x, d, p in zip(outs, out_dims, places, strict=True)])
+        return flat.unflatten(
+            [_place(x, d, p, size) for x, d, p in zip(outs, out_dims, places, strict=True)]
+        )
 
     return mapped
 
@@ -55,8 +73,11 @@ def _spread(what: str, in_axes: Any, args: tuple, kwargs: dict) -> list[int | No
     """in_axes for every leaf of (args, kwargs); keyword arguments are mapped over axis 0."""
     if isinstance(in_axes, tuple):
         if len(in_axes) != len(args):
-            raise ValueError(f"{what}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments; give one "
-                             "entry an argument (None for those not mapped).")
+            raise ValueError(
+                f"{what}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments; "
+                "give one "
+                "entry an argument (None for those not mapped)."
+            )
         per_arg = tree_prefix(f"{what} in_axes", in_axes, args)
     else:
         per_arg = [in_axes] * len(tree.tree_leaves(args))
@@ -70,7 +91,9 @@ def tree_prefix(what: str, prefix: Any, full: Any) -> list:
     try:
         return tree.broadcast_prefix(prefix, full, is_leaf=lambda x: x is None)
     except ValueError as error:
-        raise ValueError(f"{what} must be a prefix of the structure it describes. {error}") from None
+        raise ValueError(
+            f"{what} must be a prefix of the structure it describes. {error}"
+        ) from None
 
 
 def _dim(x: Any, axis: Any, in_tree: Any, i: int) -> int:
@@ -78,8 +101,11 @@ def _dim(x: Any, axis: Any, in_tree: Any, i: int) -> int:
         raise TypeError(f"vmap: axes are integers or None, got {axis!r}.")
     ndim = x.ndim
     if not -ndim <= axis < ndim:
-        raise ValueError(f"vmap: {_leaf_name(in_tree, i)} has shape {x.shape}, so it has no axis {axis} to map. Use None in "
-                         "in_axes for arguments that are not mapped.")
+        raise ValueError(
+            f"vmap: {_leaf_name(in_tree, i)} has shape {x.shape}, so it has no axis {axis} to map. "
+            "Use None in "
+            "in_axes for arguments that are not mapped."
+        )
     return axis % ndim
 
 
@@ -95,17 +121,28 @@ def _mapped_size(name: str, leaves: list, dims: list, in_tree: Any, given: int |
     sizes: dict[int, list[str]] = {}
     for i, (x, d) in enumerate(zip(leaves, dims, strict=True)):
         if d is not None:
-            sizes.setdefault(x.shape[d], []).append(f"{_leaf_name(in_tree, i)} has size {x.shape[d]} on axis {d}")
+            sizes.setdefault(x.shape[d], []).append(
+                f"{_leaf_name(in_tree, i)} has size {x.shape[d]} on axis {d}"
+            )
     if given is not None and sizes and set(sizes) != {given}:
-        raise ValueError(f"vmap: axis_size={given}, but " + "; ".join(w for ws in sizes.values() for w in ws) + ".")
+        raise ValueError(
+            f"vmap: axis_size={given}, but "
+            + "; ".join(w for ws in sizes.values() for w in ws)
+            + "."
+        )
     if len(sizes) > 1:
-        raise ValueError(f"vmap of {name}: the sizes of mapped axes must be equal: "
-                         + "; ".join(w for ws in sizes.values() for w in ws)
-                         + ". Use in_axes to choose other axes, or None for arguments that are not mapped.")
+        raise ValueError(
+            f"vmap of {name}: the sizes of mapped axes must be equal: "
+            + "; ".join(w for ws in sizes.values() for w in ws)
+            + ". Use in_axes to choose other axes, or None for arguments that are not mapped."
+        )
     if not sizes:
         if given is None:
-            raise ValueError(f"vmap of {name}: no argument is mapped, so the axis has no size. Map at least one argument "
-                             "with in_axes, or pass axis_size.")
+            raise ValueError(
+                f"vmap of {name}: no argument is mapped, so the axis has no size. Map at least one "
+                "argument "
+                "with in_axes, or pass axis_size."
+            )
         return given
     return next(iter(sizes))
 
@@ -113,12 +150,18 @@ def _mapped_size(name: str, leaves: list, dims: list, in_tree: Any, given: int |
 def _place(x: Any, dim: int | None, place: Any, size: int) -> Any:
     if place is None:
         if dim is not None:
-            raise ValueError("vmap: out_axes is None for an output that depends on the mapped axis. Reduce it over the axis, "
-                             "or give its out_axes an integer.")
+            raise ValueError(
+                "vmap: out_axes is None for an output that depends on the mapped axis. Reduce it "
+                "over the axis, "
+                "or give its out_axes an integer."
+            )
         return x
     ndim = x.ndim + (dim is None)
     if not isinstance(place, int) or not -ndim <= place < ndim:
-        raise ValueError(f"vmap: out_axes {place!r} is out of range for an output with {ndim - 1} axes a mapped example.")
+        raise ValueError(
+            f"vmap: out_axes {place!r} is out of range for an output with {ndim - 1} axes a mapped "
+            "example."
+        )
     place %= ndim
     if dim is None:
         shape = (*x.shape[:place], size, *x.shape[place:])
@@ -126,14 +169,24 @@ def _place(x: Any, dim: int | None, place: Any, size: int) -> Any:
     return moveaxis(x, dim, place)
 
 
-def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: Any = 0,
-         static_broadcasted_argnums: int | Sequence[int] = (), devices: Sequence[Device] | None = None,
-         backend: str | None = None, axis_size: int | None = None, donate_argnums: int | Sequence[int] = (),
-         global_arg_shapes: Any = None) -> Callable:
+def pmap(
+    fun: Callable,
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (),
+    devices: Sequence[Device] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Sequence[int] = (),
+    global_arg_shapes: Any = None,
+) -> Callable:
     """`fun` on every device at once, each on its slice of the mapped axis; compiled.
 
-    The size of the mapped axis must not exceed the number of devices. Collectives (`lax.psum`, `lax.all_gather`,
-    `lax.ppermute`, ...) use `axis_name`. Results carry one slice a device. Raises ValueError when there are too few devices.
+    The size of the mapped axis must not exceed the number of devices. Collectives (`lax.psum`,
+    `lax.all_gather`, `lax.ppermute`, ...) use `axis_name`. Results carry one slice a device. Raises
+    ValueError when there are too few devices.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> print(nj.pmap(lambda x: x + nj.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0])))
@@ -143,14 +196,21 @@ def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: An
     check_callable("pmap", fun)
     if backend not in (None, "cpu"):
         raise RuntimeError(f"Unknown backend {backend!r}. Available: 'cpu'.")
-    statics = (static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int) else tuple(
-        static_broadcasted_argnums)
+    statics = (
+        (static_broadcasted_argnums,)
+        if isinstance(static_broadcasted_argnums, int)
+        else tuple(static_broadcasted_argnums)
+    )
     donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
     name = object() if axis_name is None else axis_name
     chosen = None if devices is None else tuple(devices)
 
     def stacked(*args: Any, **kwargs: Any) -> Any:
-        nums = [i for i in range(len(args)) if i not in {s % len(args) for s in statics}] if args else []
+        nums = (
+            [i for i in range(len(args)) if i not in {s % len(args) for s in statics}]
+            if args
+            else []
+        )
         axes = in_axes
         if isinstance(axes, tuple | list) and len(axes) == len(args):
             axes = tuple([axes[i] for i in nums])
@@ -162,7 +222,9 @@ def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: An
             return fun(*full, **kw)
 
         functools.update_wrapper(call, fun)
-        return vmap(call, axes, out_axes, axis_name=name, axis_size=axis_size)(*[args[i] for i in nums], **kwargs)
+        return vmap(call, axes, out_axes, axis_name=name, axis_size=axis_size)(
+            *[args[i] for i in nums], **kwargs
+        )
 
     functools.update_wrapper(stacked, fun)
     jitted = JitFunction(stacked, statics, (), donated, ())
@@ -183,7 +245,9 @@ def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: An
     return parallel
 
 
-def _check_devices(name: str, args: tuple, kwargs: dict, in_axes: Any, statics: tuple, given: int | None, have: int) -> int:
+def _check_devices(
+    name: str, args: tuple, kwargs: dict, in_axes: Any, statics: tuple, given: int | None, have: int
+) -> int:
     skipped = {s % len(args) for s in statics} if args else set()
     dynamic = tuple([x for i, x in enumerate(args) if i not in skipped])
     axes = in_axes
@@ -191,9 +255,15 @@ def _check_devices(name: str, args: tuple, kwargs: dict, in_axes: Any, statics: 
         axes = tuple([a for i, a in enumerate(axes) if i not in skipped])
     leaves, in_tree = array_leaves("pmap", (dynamic, kwargs))
     per_leaf = _spread("pmap", axes, dynamic, kwargs)
-    dims = [None if a is None else _dim(x, a, in_tree, i) for i, (x, a) in enumerate(zip(leaves, per_leaf, strict=True))]
+    dims = [
+        None if a is None else _dim(x, a, in_tree, i)
+        for i, (x, a) in enumerate(zip(leaves, per_leaf, strict=True))
+    ]
     size = _mapped_size(name, leaves, dims, in_tree, given)
     if size > have:
-        raise ValueError(f"pmap of {name}: the mapped axis has size {size}, but there are only {have} devices. Use vmap inside "
-                         "pmap for more than one example a device, or set NUMJET_NUM_CPU_DEVICES.")
+        raise ValueError(
+            f"pmap of {name}: the mapped axis has size {size}, but there are only {have} devices. "
+            "Use vmap inside "
+            "pmap for more than one example a device, or set NUMJET_NUM_CPU_DEVICES."
+        )
     return size

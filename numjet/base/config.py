@@ -4,6 +4,7 @@ of code with a context manager.
 Every layer may read them. A flag that changes what tracing produces is `traced=True`: its value
 is part of every compilation key (see `trace_key`), so switching it never reuses a stale program.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -14,16 +15,26 @@ from typing import Any
 
 _UNSET: Any = object()
 FLAGS: dict[str, Flag] = {}
+# How many switches ask for checks of results (debug_nans, debug_infs). Each operation reads this
+# one number instead of two flags.
+numeric_checks = [0]
+_NUMERIC = ("debug_nans", "debug_infs")
 
 
 class Flag:
     """One setting: a process-wide value and, over it, a value for the current context."""
 
-    __slots__ = ("name", "kind", "doc", "traced", "choices", "uses", "_global", "_local",
-                 "_hooks")
+    __slots__ = ("name", "kind", "doc", "traced", "choices", "uses", "_global", "_local", "_hooks")
 
-    def __init__(self, name: str, default: Any, kind: type, doc: str, traced: bool = False,
-                 choices: tuple = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        default: Any,
+        kind: type,
+        doc: str,
+        traced: bool = False,
+        choices: tuple = (),
+    ) -> None:
         self.name, self.kind, self.doc, self.traced = name, kind, doc, traced
         self.choices = choices
         self._global = default
@@ -34,6 +45,7 @@ class Flag:
         raw = os.environ.get(f"NUMJET_{name.upper()}")
         if raw is not None:
             self._global = self._parse(raw)
+            numeric_checks[0] += name in _NUMERIC and bool(self._global)
         FLAGS[name] = self
 
     def _parse(self, raw: str) -> Any:
@@ -51,7 +63,9 @@ class Flag:
 
     def _check(self, value: Any) -> Any:
         if self.choices and value not in self.choices:
-            raise ValueError(f"config flag {self.name!r} takes one of {self.choices}, got {value!r}.")
+            raise ValueError(
+                f"config flag {self.name!r} takes one of {self.choices}, got {value!r}."
+            )
         if value is not None and self.kind in (bool, int) and not isinstance(value, int):
             raise TypeError(f"config flag {self.name!r} takes {self.kind.__name__}, got {value!r}.")
         return self.kind(value) if value is not None and self.kind is bool else value
@@ -63,7 +77,9 @@ class Flag:
 
     def set(self, value: Any) -> None:
         """Set the process-wide value."""
-        self._global = self._check(value)
+        before, self._global = self._global, self._check(value)
+        if self.name in _NUMERIC:
+            numeric_checks[0] += bool(self._global) - bool(before)
         _refresh_key()
         for hook in self._hooks:
             hook(self._global)
@@ -75,6 +91,8 @@ class Flag:
     @contextlib.contextmanager
     def __call__(self, value: Any = True) -> Iterator[None]:
         token = self._local.set(self._check(value))
+        checks = self.name in _NUMERIC and bool(value)
+        numeric_checks[0] += checks
         key = _key.set(_compute_key()) if self.traced else None
         self.uses += 1
         try:
@@ -82,6 +100,7 @@ class Flag:
         finally:
             self.uses -= 1
             self._local.reset(token)
+            numeric_checks[0] -= checks
             if key is not None:
                 _key.reset(key)
 
@@ -94,20 +113,35 @@ disable_jit = Flag("disable_jit", False, bool, "run jitted functions operation b
 check_ir = Flag("check_ir", False, bool, "verify every IR after every pass")
 debug_nans = Flag("debug_nans", False, bool, "raise where a NaN first appears")
 debug_infs = Flag("debug_infs", False, bool, "raise where an infinity first appears")
-check_tracer_leaks = Flag("check_tracer_leaks", False, bool, "fail when a tracer outlives its trace")
+check_tracer_leaks = Flag(
+    "check_tracer_leaks", False, bool, "fail when a tracer outlives its trace"
+)
 log_compiles = Flag("log_compiles", False, bool, "log each compilation with its time")
 num_cpu_devices = Flag("num_cpu_devices", 1, int, "virtual devices of the CPU backend")
 num_threads = Flag("num_threads", 0, int, "threads of the native pool; 0 means one a core")
 default_matmul_precision = Flag("default_matmul_precision", None, str, "precision of products")
-numpy_dtype_promotion = Flag("numpy_dtype_promotion", "standard", str, "standard or strict",
-                             traced=True, choices=("standard", "strict"))
-numpy_rank_promotion = Flag("numpy_rank_promotion", "allow", str, "allow, warn or raise",
-                            traced=True, choices=("allow", "warn", "raise"))
+numpy_dtype_promotion = Flag(
+    "numpy_dtype_promotion",
+    "standard",
+    str,
+    "standard or strict",
+    traced=True,
+    choices=("standard", "strict"),
+)
+numpy_rank_promotion = Flag(
+    "numpy_rank_promotion",
+    "allow",
+    str,
+    "allow, warn or raise",
+    traced=True,
+    choices=("allow", "warn", "raise"),
+)
 disk_cache = Flag("disk_cache", True, bool, "keep compiled objects on disk")
 cache_bytes = Flag("cache_bytes", 1 << 30, int, "bound of the disk cache in bytes")
 async_dispatch = Flag("async_dispatch", True, bool, "hand long calls to a background thread")
-threefry_partitionable = Flag("threefry_partitionable", True, bool, "splittable bits by position",
-                              traced=True)
+threefry_partitionable = Flag(
+    "threefry_partitionable", True, bool, "splittable bits by position", traced=True
+)
 
 _TRACED = tuple(flag for flag in FLAGS.values() if flag.traced)
 

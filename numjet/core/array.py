@@ -1,8 +1,10 @@
 """The immutable Array: one buffer (or one value still being computed), with NumPy's face.
 
-`Array` is the public type: concrete arrays (`ArrayImpl`) and tracers are instances of it. Its operators
-and NumPy methods are installed by the `numpy` layer through `install_methods`; everything else lives here.
+`Array` is the public type: concrete arrays (`ArrayImpl`) and tracers are instances of it. Its
+operators and NumPy methods are installed by the `numpy` layer through `install_methods`; everything
+else lives here.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -61,16 +63,18 @@ class Array:
         return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError("Arrays are immutable, so x[index] = value is not possible. Write "
-                        "x = x.at[index].set(value) (also .add, .multiply, .min, .max, .apply, .get).")
+        raise TypeError(
+            "Arrays are immutable, so x[index] = value is not possible. Write "
+            "x = x.at[index].set(value) (also .add, .multiply, .min, .max, .apply, .get)."
+        )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
 
 
 class ArrayImpl(Array):
-    """A concrete Array. `_value` is an ndarray of the physical dtype; while the computation that makes it
-    is pending the slot is empty and the first read waits for it."""
+    """A concrete Array. `_value` is an ndarray of the physical dtype; while the computation that
+    makes it is pending the slot is empty and the first read waits for it."""
 
     __slots__ = ("aval", "_value", "_pending", "_sharding")
 
@@ -91,9 +95,11 @@ class ArrayImpl(Array):
         if name == "_value":
             pending = self._pending
             if pending is None:
-                raise RuntimeError(f"Array {self.aval.str_short()} has been deleted: its buffer was donated "
-                                   "(donate_argnums) or .delete() was called. Use the function's result "
-                                   "instead of the donated argument.")
+                raise RuntimeError(
+                    f"Array {self.aval.str_short()} has been deleted: its buffer was donated "
+                    "(donate_argnums) or .delete() was called. Use the function's result "
+                    "instead of the donated argument."
+                )
             value = pending.result()
             self._value = value
             return value
@@ -121,7 +127,8 @@ class ArrayImpl(Array):
     def __dlpack__(self, **kwargs: Any) -> Any:
         value = self._value
         if not value.flags.writeable:
-            # NumPy refuses to export read-only memory; the contract of immutability is documented instead.
+            # NumPy refuses to export read-only memory; the contract of immutability is documented
+            # instead.
             value = _writable_alias(value)
         return value.__dlpack__(**kwargs)
 
@@ -130,8 +137,10 @@ class ArrayImpl(Array):
 
     def __bool__(self) -> bool:
         if self.aval.size != 1:
-            raise ValueError("The truth value of an array with more than one element is ambiguous. Use "
-                             "jnp.any(x) or jnp.all(x).")
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use "
+                "jnp.any(x) or jnp.all(x)."
+            )
         return bool(self._value.reshape(()))
 
     def __int__(self) -> int:
@@ -145,14 +154,18 @@ class ArrayImpl(Array):
 
     def __index__(self) -> int:
         if self.aval.shape or self.aval.dtype.kind not in "iub":
-            raise TypeError("Only integer arrays without dimensions can be used as an index, got "
-                            f"{self.aval.str_short()}.")
+            raise TypeError(
+                "Only integer arrays without dimensions can be used as an index, got "
+                f"{self.aval.str_short()}."
+            )
         return self._value.__index__()
 
     def _scalar(self, kind: str) -> Any:
         if self.aval.ndim:
-            raise TypeError(f"Only arrays without dimensions can be converted to {kind}, got "
-                            f"{self.aval.str_short()}.")
+            raise TypeError(
+                f"Only arrays without dimensions can be converted to {kind}, got "
+                f"{self.aval.str_short()}."
+            )
         return self._value[()]
 
     def item(self, *args: int) -> Any:
@@ -167,12 +180,16 @@ class ArrayImpl(Array):
         return self._value.tobytes(order)
 
     def __hash__(self) -> int:
-        raise TypeError("Arrays are not hashable. As a dict key or static argument use a Python value, "
-                        "such as x.item() or a tuple.")
+        raise TypeError(
+            "Arrays are not hashable. As a dict key or static argument use a Python value, "
+            "such as x.item() or a tuple."
+        )
 
     def __repr__(self) -> str:
         if type(self.aval.dtype) is dtypes.KeyDType:
-            words = np.ascontiguousarray(self._value).view(np.uint32).reshape(self.aval.shape + (2,))
+            words = (
+                np.ascontiguousarray(self._value).view(np.uint32).reshape(self.aval.shape + (2,))
+            )
             return f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n{words}"
         weak = ", weak_type=True" if self.aval.weak_type else ""
         prefix = "Array("
@@ -249,7 +266,9 @@ def _writable_alias(value: np.ndarray) -> np.ndarray:
     while isinstance(owner.base, np.ndarray) and not owner.flags.writeable:
         owner = owner.base
     if owner.flags.writeable:
-        return np.ndarray(value.shape, value.dtype, owner, value.ctypes.data - owner.ctypes.data, value.strides)
+        return np.ndarray(
+            value.shape, value.dtype, owner, value.ctypes.data - owner.ctypes.data, value.strides
+        )
     return value.copy()
 
 
@@ -258,7 +277,8 @@ def _restore(value: np.ndarray, aval: ShapedArray) -> ArrayImpl:
 
 
 def install_methods(table: dict[str, Any]) -> None:
-    """Give every Array the operators and NumPy methods in `table` (called once, by the numpy layer)."""
+    """Give every Array the operators and NumPy methods in `table` (called once, by the numpy
+    layer)."""
     for name, value in table.items():
         setattr(Array, name, value)
 
@@ -273,8 +293,10 @@ def _from_int(x: int) -> ArrayImpl:
     try:
         return ArrayImpl(np.asarray(x, dtype), ShapedArray((), dtype, True))
     except OverflowError:
-        raise OverflowError(f"Python integer {x} does not fit {dtype}. Turn on 64 bits with "
-                            "numjet.config.update('enable_x64', True), or pass an unsigned array.") from None
+        raise OverflowError(
+            f"Python integer {x} does not fit {dtype}. Turn on 64 bits with "
+            "numjet.config.update('enable_x64', True), or pass an unsigned array."
+        ) from None
 
 
 def _from_float(x: float) -> ArrayImpl:
@@ -298,12 +320,17 @@ def _from_numpy(x: Any) -> ArrayImpl:
 
 
 _CONVERTERS: dict[type, Callable[[Any], ArrayImpl]] = {
-    bool: _from_bool, int: _from_int, float: _from_float, complex: _from_complex, np.ndarray: _from_numpy,
+    bool: _from_bool,
+    int: _from_int,
+    float: _from_float,
+    complex: _from_complex,
+    np.ndarray: _from_numpy,
 }
 
 
 def as_array(x: Any) -> Any:
-    """`x` as an Array (or tracer, unchanged): NumPy arrays without a copy, Python scalars weakly typed.
+    """`x` as an Array (or tracer, unchanged): NumPy arrays without a copy, Python scalars weakly
+    typed.
 
     Raises TypeError for anything else; lists and tuples are not accepted, as in NumPy's `asarray`
     they would hide slow conversions. Use `numjet.numpy.array` for those.
@@ -321,11 +348,16 @@ def as_array(x: Any) -> Any:
     for kind in (bool, int, float, complex):
         if isinstance(x, kind):
             return _CONVERTERS[kind](kind(x))
-    raise TypeError(f"Expected an array or a scalar, got {x!r} of type {type(x).__name__}. Lists and tuples "
-                    "must be converted with numjet.numpy.array first; other containers are pytrees.")
+    raise TypeError(
+        f"Expected an array or a scalar, got {x!r} of type {type(x).__name__}. Lists and tuples "
+        "must be converted with numjet.numpy.array first; other containers are pytrees."
+    )
 
 
 def is_arraylike(x: Any) -> bool:
     """Whether `as_array` accepts `x`."""
-    return isinstance(x, Array | np.generic | np.ndarray | bool | int | float | complex) or hasattr(
-        x, "__numjet_array__") or hasattr(x, "__jax_array__")
+    return (
+        isinstance(x, Array | np.generic | np.ndarray | bool | int | float | complex)
+        or hasattr(x, "__numjet_array__")
+        or hasattr(x, "__jax_array__")
+    )

@@ -3,6 +3,7 @@
 Avals are interned: two are equal exactly when they are the same object, so dispatch compares
 identities. Never build one by other means than calling the class.
 """
+
 from __future__ import annotations
 
 import math
@@ -39,9 +40,11 @@ class ShapedArray:
 
     def update(self, shape: Any = None, dtype: Any = None, weak_type: Any = None) -> ShapedArray:
         """This aval with some fields replaced."""
-        return ShapedArray(self.shape if shape is None else tuple(shape),
-                           self.dtype if dtype is None else dtype,
-                           self.weak_type if weak_type is None else weak_type)
+        return ShapedArray(
+            self.shape if shape is None else tuple(shape),
+            self.dtype if dtype is None else dtype,
+            self.weak_type if weak_type is None else weak_type,
+        )
 
     def strong(self) -> ShapedArray:
         """This aval without weak type."""
@@ -50,7 +53,9 @@ class ShapedArray:
     def tangent(self) -> ShapedArray:
         """The aval of tangents: same shape, float0 for integers and booleans."""
         if self._tangent is None:
-            self._tangent = ShapedArray(self.shape, dtypes.tangent_dtype(self.dtype), self.weak_type)
+            self._tangent = ShapedArray(
+                self.shape, dtypes.tangent_dtype(self.dtype), self.weak_type
+            )
         return self._tangent
 
     @property

@@ -3,6 +3,7 @@
 Everything above the base layer uses it. The lattice is the one JAX documents: its order decides
 the dtype of every mixed operation, so a changed edge changes user-visible results.
 """
+
 from __future__ import annotations
 
 import functools
@@ -60,9 +61,23 @@ class KeyDType:
 key_dtype = KeyDType()
 
 SHORT_NAMES = {
-    bool_: "bool", int8: "i8", int16: "i16", int32: "i32", int64: "i64", uint8: "u8", uint16: "u16",
-    uint32: "u32", uint64: "u64", float16: "f16", bfloat16: "bf16", float32: "f32", float64: "f64",
-    complex64: "c64", complex128: "c128", float8_e4m3fn: "f8_e4m3fn", float8_e5m2: "f8_e5m2",
+    bool_: "bool",
+    int8: "i8",
+    int16: "i16",
+    int32: "i32",
+    int64: "i64",
+    uint8: "u8",
+    uint16: "u16",
+    uint32: "u32",
+    uint64: "u64",
+    float16: "f16",
+    bfloat16: "bf16",
+    float32: "f32",
+    float64: "f64",
+    complex64: "c64",
+    complex128: "c128",
+    float8_e4m3fn: "f8_e4m3fn",
+    float8_e5m2: "f8_e5m2",
     float0: "float0",
 }
 
@@ -99,8 +114,10 @@ def canonical(dtype: Any) -> Any:
 def check_supported(dtype: np.dtype) -> None:
     """Raise TypeError for NumPy dtypes that arrays here cannot hold (object, str, datetime)."""
     if dtype not in SHORT_NAMES:
-        raise TypeError(f"Arrays of dtype {dtype} are not supported. Convert to a numeric or boolean "
-                        "dtype first (NumPy arrays of objects, strings and dates stay with NumPy).")
+        raise TypeError(
+            f"Arrays of dtype {dtype} are not supported. Convert to a numeric or boolean "
+            "dtype first (NumPy arrays of objects, strings and dates stay with NumPy)."
+        )
 
 
 def is_inexact(dtype: Any) -> bool:
@@ -132,8 +149,14 @@ _FLOATING = frozenset([float16, bfloat16, float32, float64, float8_e4m3fn, float
 _INEXACT = _FLOATING | {complex64, complex128}
 _INTEGER = frozenset([int8, int16, int32, int64, uint8, uint16, uint32, uint64])
 _REAL_OF = {complex64: float32, complex128: float64}
-_COMPLEX_OF = {float32: complex64, float64: complex128, complex64: complex64, complex128: complex128,
-               float16: complex64, bfloat16: complex64}
+_COMPLEX_OF = {
+    float32: complex64,
+    float64: complex128,
+    complex64: complex64,
+    complex128: complex128,
+    float16: complex64,
+    bfloat16: complex64,
+}
 
 
 def real_of(dtype: Any) -> Any:
@@ -159,24 +182,47 @@ def issubdtype(a: Any, b: Any) -> bool:
     if b is prng_key:
         return False
     if a in (bfloat16, float8_e4m3fn, float8_e5m2) or a in (
-            ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
+        ml_dtypes.bfloat16,
+        ml_dtypes.float8_e4m3fn,
+        ml_dtypes.float8_e5m2,
+    ):
         if isinstance(b, type) and b in (np.floating, np.inexact, np.number, np.generic):
             return True
-        return not isinstance(b, type) and np.dtype(a) == b or (
-            isinstance(b, type) and not issubclass(b, np.generic) is False and np.dtype(a).type is b)
+        return (
+            not isinstance(b, type)
+            and np.dtype(a) == b
+            or (
+                isinstance(b, type)
+                and issubclass(b, np.generic) is not False
+                and np.dtype(a).type is b
+            )
+        )
     return bool(np.issubdtype(a, b))
 
 
 # ------------------------------------------------------------------ the promotion lattice
 # Each dtype, and the weak kinds "i*", "f*", "c*" of Python scalars, with the ones directly above.
 _ABOVE: dict[Any, tuple] = {
-    bool_: ("i*",), "i*": (uint8, int8),
-    uint8: (uint16, int16), uint16: (uint32, int32), uint32: (uint64, int64), uint64: ("f*",),
-    int8: (int16,), int16: (int32,), int32: (int64,), int64: ("f*",),
+    bool_: ("i*",),
+    "i*": (uint8, int8),
+    uint8: (uint16, int16),
+    uint16: (uint32, int32),
+    uint32: (uint64, int64),
+    uint64: ("f*",),
+    int8: (int16,),
+    int16: (int32,),
+    int32: (int64,),
+    int64: ("f*",),
     "f*": (bfloat16, float16, float8_e4m3fn, float8_e5m2, "c*"),
-    bfloat16: (float32,), float16: (float32,), float32: (float64, complex64), float64: (complex128,),
-    float8_e4m3fn: (), float8_e5m2: (),
-    "c*": (complex64,), complex64: (complex128,), complex128: (),
+    bfloat16: (float32,),
+    float16: (float32,),
+    float32: (float64, complex64),
+    float64: (complex128,),
+    float8_e4m3fn: (),
+    float8_e5m2: (),
+    "c*": (complex64,),
+    complex64: (complex128,),
+    complex128: (),
 }
 _WEAK_DTYPE = {"i*": int64, "f*": float64, "c*": complex128}
 
@@ -210,8 +256,10 @@ def _promote(x64: bool, mode: str, pairs: tuple) -> tuple[Any, bool]:
     if any(type(d) is KeyDType for d in dtypes):
         if all(d is dtypes[0] for d in dtypes):
             return dtypes[0], False
-        raise TypeError(f"PRNG keys do not promote with other dtypes: got {dtypes}. Take "
-                        "random.key_data(key) for the bits.")
+        raise TypeError(
+            f"PRNG keys do not promote with other dtypes: got {dtypes}. Take "
+            "random.key_data(key) for the bits."
+        )
     if any(d == float0 for d in dtypes):
         if all(d == float0 for d in dtypes):
             return float0, False
@@ -219,8 +267,10 @@ def _promote(x64: bool, mode: str, pairs: tuple) -> tuple[Any, bool]:
     if mode == "strict":
         strong = {d for d, w in pairs if not w}
         if len(strong) > 1:
-            raise TypeError(f"numpy_dtype_promotion='strict' forbids mixing {sorted(map(str, strong))}. "
-                            "Convert explicitly with .astype().")
+            raise TypeError(
+                f"numpy_dtype_promotion='strict' forbids mixing {sorted(map(str, strong))}. "
+                "Convert explicitly with .astype()."
+            )
     node = functools.reduce(_join, [_node(d, w) for d, w in pairs])
     weak = isinstance(node, str)
     if all(w for _, w in pairs):

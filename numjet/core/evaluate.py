@@ -3,6 +3,7 @@
 `core.trace` calls it for the outermost trace. Primitives with an `evaluate` rule (jit, loops)
 take over themselves.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -10,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config, errors
+from numjet.base.config import numeric_checks
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.primitive import Primitive
 
-# NumPy keeps its floating-point error mode in a context variable. Setting that directly costs a tenth of
-# entering np.errstate for each operation; where the private name is gone, np.errstate does the same.
+# NumPy keeps its floating-point error mode in a context variable. Setting that directly costs a
+# tenth of entering np.errstate for each operation; where the private name is gone, np.errstate does
+# the same.
 try:
     from numpy._core._ufunc_config import _extobj_contextvar, _make_extobj
 
@@ -24,6 +27,7 @@ try:
     _enter = _extobj_contextvar.set
     _leave = _extobj_contextvar.reset
 except ImportError:
+
     def _enter(_: Any) -> Any:
         state = np.errstate(all="ignore")
         state.__enter__()
@@ -63,9 +67,10 @@ def _wrap(primitive: Primitive, value: Any, aval: ShapedArray) -> ArrayImpl:
     if value.dtype is not dtype and value.dtype != dtype:
         value = value.astype(dtypes.physical(dtype))
     if value.shape != aval.shape:
-        raise errors.InternalError(f"{primitive.name}: reference gave shape {value.shape}, the abstract rule "
-                                   f"{aval.shape}.")
-    if config.debug_nans.value or config.debug_infs.value:
+        raise errors.InternalError(
+            f"{primitive.name}: reference gave shape {value.shape}, the abstract rule {aval.shape}."
+        )
+    if numeric_checks[0]:
         check_finite(primitive.name, value)
     return ArrayImpl(value, aval)
 
@@ -84,9 +89,12 @@ def _concrete(primitive: Primitive, x: Any) -> ArrayImpl:
     if isinstance(x, Array):
         origin = x.origin()  # type: ignore[attr-defined]
         raise errors.UnexpectedTracerError(
-            f"{primitive.name}: a traced value ({x.aval.str_short()}) was used after the function it belongs "
-            f"to had returned. {origin}{' ' if origin else ''}It leaked through a side effect (a global, an "
-            "attribute, a list). Return it from the function instead.")
+            f"{primitive.name}: a traced value ({x.aval.str_short()}) was used after the function "
+            "it belongs "
+            f"to had returned. {origin}{' ' if origin else ''}It leaked through a side effect (a "
+            "global, an "
+            "attribute, a list). Return it from the function instead."
+        )
     return as_array(x)
 
 

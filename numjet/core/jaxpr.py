@@ -3,6 +3,7 @@
 Built by `transforms.stage`, rewritten by the transformations, compiled by the backends, printed by
 `core.jaxpr_print` and checked by `core.jaxpr_check`. A jaxpr is not changed after it is built.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -48,8 +49,15 @@ class Eqn:
 
     __slots__ = ("invars", "outvars", "primitive", "params", "effects", "source")
 
-    def __init__(self, invars: Sequence[Atom], outvars: Sequence[Var], primitive: Primitive, params: dict,
-                 effects: frozenset = NO_EFFECTS, source: Any = None) -> None:
+    def __init__(
+        self,
+        invars: Sequence[Atom],
+        outvars: Sequence[Var],
+        primitive: Primitive,
+        params: dict,
+        effects: frozenset = NO_EFFECTS,
+        source: Any = None,
+    ) -> None:
         self.invars, self.outvars, self.primitive = invars, outvars, primitive
         self.params, self.effects, self.source = params, effects, source
 
@@ -72,10 +80,26 @@ class Eqn:
 class Jaxpr:
     """A function of `constvars` and `invars`: `eqns` in order, then `outvars`."""
 
-    __slots__ = ("constvars", "invars", "eqns", "outvars", "effects", "debug", "cache", "__weakref__")
+    __slots__ = (
+        "constvars",
+        "invars",
+        "eqns",
+        "outvars",
+        "effects",
+        "debug",
+        "cache",
+        "__weakref__",
+    )
 
-    def __init__(self, constvars: Sequence[Var], invars: Sequence[Var], eqns: Sequence[Eqn],
-                 outvars: Sequence[Atom], effects: frozenset | None = None, debug: Any = None) -> None:
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        eqns: Sequence[Eqn],
+        outvars: Sequence[Atom],
+        effects: frozenset | None = None,
+        debug: Any = None,
+    ) -> None:
         self.constvars, self.invars = list(constvars), list(invars)
         self.eqns, self.outvars = list(eqns), list(outvars)
         self.effects = join_effects(self.eqns) if effects is None else effects
@@ -83,8 +107,10 @@ class Jaxpr:
         self.cache: dict = {}  # derived jaxprs (jvp, batched, ...), kept as long as this one lives
 
     def replace(self, **changes: Any) -> Jaxpr:
-        fields = {name: getattr(self, name)
-                  for name in ("constvars", "invars", "eqns", "outvars", "effects", "debug")} | changes
+        fields = {
+            name: getattr(self, name)
+            for name in ("constvars", "invars", "eqns", "outvars", "effects", "debug")
+        } | changes
         return Jaxpr(**fields)
 
     def __repr__(self) -> str:

@@ -1,4 +1,5 @@
 """The type checker of jaxprs: run on every derived jaxpr in tests and with `config.check_ir`."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,11 +9,13 @@ from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
-    """Raise InternalError unless every variable is bound once before use and every equation's outputs have
-    the shape and dtype that its abstract rule gives."""
+    """Raise InternalError unless every variable is bound once before use and every equation's
+    outputs have the shape and dtype that its abstract rule gives."""
     if isinstance(jaxpr, ClosedJaxpr):
         if len(jaxpr.consts) != len(jaxpr.jaxpr.constvars):
-            raise InternalError(f"{len(jaxpr.consts)} constants for {len(jaxpr.jaxpr.constvars)} constvars.")
+            raise InternalError(
+                f"{len(jaxpr.consts)} constants for {len(jaxpr.jaxpr.constvars)} constvars."
+            )
         jaxpr = jaxpr.jaxpr
     bound: set[Var] = set()
 
@@ -46,6 +49,9 @@ def _check_types(eqn: Eqn, jaxpr: Jaxpr) -> None:
     want = list(avals) if eqn.primitive.multiple_results else [avals]
     have = [v.aval for v in eqn.outvars]
     same = len(want) == len(have) and all(
-        w.shape == h.shape and w.dtype == h.dtype for w, h in zip(want, have, strict=True))
+        w.shape == h.shape and w.dtype == h.dtype for w, h in zip(want, have, strict=True)
+    )
     if not same:
-        raise InternalError(f"{eqn.primitive.name}: abstract rule gives {want}, the equation has {have} in\n{jaxpr}")
+        raise InternalError(
+            f"{eqn.primitive.name}: abstract rule gives {want}, the equation has {have} in\n{jaxpr}"
+        )

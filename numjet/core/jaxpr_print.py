@@ -2,6 +2,7 @@
 
 `{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }`. `str(jaxpr)` goes through here.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -51,7 +52,11 @@ def _param(value: Any, indent: int) -> str:
         return _jaxpr(value.jaxpr, indent)
     if isinstance(value, Jaxpr):
         return _jaxpr(value, indent)
-    if isinstance(value, tuple) and value and all(isinstance(v, ClosedJaxpr | Jaxpr) for v in value):
+    if (
+        isinstance(value, tuple)
+        and value
+        and all(isinstance(v, ClosedJaxpr | Jaxpr) for v in value)
+    ):
         pad = " " * (indent + 2)
         inner = "\n".join(pad + _param(v, indent + 2) for v in value)
         return f"(\n{inner}\n{' ' * indent})"
@@ -75,7 +80,11 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
         one_line = f"{eqn.primitive.name}[{' '.join(parts)}]"
         if "\n" in one_line or len(one_line) + indent + len(outs) + len(args) > _WIDTH:
             pad = " " * (indent + 2)
-            head = f"{eqn.primitive.name}[\n" + "\n".join(pad + p for p in parts) + f"\n{' ' * indent}]"
+            head = (
+                f"{eqn.primitive.name}[\n"
+                + "\n".join(pad + p for p in parts)
+                + f"\n{' ' * indent}]"
+            )
         else:
             head = one_line
     return f"{outs} = {head} {args}".rstrip()
@@ -89,7 +98,9 @@ def _jaxpr(jaxpr: Jaxpr, indent: int = 0) -> str:
     eqns = [_eqn(e, namer, indent + 4) for e in jaxpr.eqns]
     outs = ", ".join(namer(v) for v in jaxpr.outvars)
     outs = f"({outs},)" if len(jaxpr.outvars) == 1 else f"({outs})"
-    head = f"{{ lambda {consts + ' ' if consts else ''}; {ins + ' ' if ins else ''}".rstrip() + ". let"
+    head = (
+        f"{{ lambda {consts + ' ' if consts else ''}; {ins + ' ' if ins else ''}".rstrip() + ". let"
+    )
     head = head.replace(" . let", ". let")
     one_line = f"{head} {eqns[0] if eqns else ''} in {outs} }}".replace("  ", " ")
     if len(eqns) <= 1 and "\n" not in one_line and len(one_line) + indent <= _WIDTH:

@@ -3,6 +3,7 @@
 Operations describe themselves with these; the CPU backend reads them. No code of a backend is
 imported here: rules get an emitter `e` passed in.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable

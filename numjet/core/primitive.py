@@ -3,6 +3,7 @@
 `ops` builds them, the transformations and backends read them. A record with a hole is refused
 when it is built, so nothing fails later because a rule was forgotten.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -50,39 +51,81 @@ class Primitive:
     evaluate(*arrays, **params) -> array(s): instead of `reference` where eager evaluation is more
         than one NumPy call (control flow, jit)
     jvp(primals, tangents, **params) -> (out, tangent): zero tangents are `Zero`
-    transpose(ct, *args, **params) -> [cotangent or None]: linear args are `Linear`; required if linear
+    transpose(ct, *args, **params) -> [cotangent or None]: linear args are `Linear`; required if
+    linear
     batch(axis, args, dims, **params) -> (out, dim): dim None is "not mapped"
     loops: a lowering record; hlo: StableHLO lowering
-    partial_eval(trace, args, params) -> outs: how an equation with unknown inputs is recorded, where it
+    partial_eval(trace, args, params) -> outs: how an equation with unknown inputs is recorded,
+    where it
         can be split
-    stage(trace, args, params) -> outs: how it is recorded, where its params hold functions to be traced first
+    stage(trace, args, params) -> outs: how it is recorded, where its params hold functions to be
+    traced first
     effects: a set, or a function of the params that gives one
     """
 
-    __slots__ = ("name", "abstract", "reference", "evaluate", "jvp", "transpose", "batch", "loops", "hlo",
-                 "linear", "elementwise", "effects", "multiple_results", "partial_eval", "higher_order",
-                 "differentiable", "collective", "stage", "_abstract_cache")
+    __slots__ = (
+        "name",
+        "abstract",
+        "reference",
+        "evaluate",
+        "jvp",
+        "transpose",
+        "batch",
+        "loops",
+        "hlo",
+        "linear",
+        "elementwise",
+        "effects",
+        "multiple_results",
+        "partial_eval",
+        "higher_order",
+        "differentiable",
+        "collective",
+        "stage",
+        "_abstract_cache",
+    )
 
-    def __init__(self, name: str, *, abstract: Callable, reference: Callable | None = None,
-                 evaluate: Callable | None = None, jvp: Callable | None = None,
-                 transpose: Callable | None = None, batch: Callable, loops: Any,
-                 hlo: Any = None, linear: bool = False, elementwise: bool = False,
-                 effects: frozenset | Callable = NO_EFFECTS, multiple_results: bool = False,
-                 partial_eval: Callable | None = None, higher_order: bool = False,
-                 differentiable: bool = True, collective: bool = False,
-                 stage: Callable | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        abstract: Callable,
+        reference: Callable | None = None,
+        evaluate: Callable | None = None,
+        jvp: Callable | None = None,
+        transpose: Callable | None = None,
+        batch: Callable,
+        loops: Any,
+        hlo: Any = None,
+        linear: bool = False,
+        elementwise: bool = False,
+        effects: frozenset | Callable = NO_EFFECTS,
+        multiple_results: bool = False,
+        partial_eval: Callable | None = None,
+        higher_order: bool = False,
+        differentiable: bool = True,
+        collective: bool = False,
+        stage: Callable | None = None,
+    ) -> None:
         if name in REGISTRY:
             raise ValueError(f"primitive {name!r} is registered twice.")
         if reference is None and evaluate is None:
             raise ValueError(f"primitive {name!r} has neither reference nor evaluate.")
         if jvp is None and differentiable:
-            raise ValueError(f"primitive {name!r} has no jvp rule; pass differentiable=False if its "
-                             "outputs carry no tangents.")
+            raise ValueError(
+                f"primitive {name!r} has no jvp rule; pass differentiable=False if its "
+                "outputs carry no tangents."
+            )
         if linear and transpose is None:
             raise ValueError(f"primitive {name!r} is linear but has no transpose rule.")
         if not isinstance(loops, _LOWERINGS):
             raise ValueError(f"primitive {name!r} has no lowering record (see core/lowering.py).")
-        self.name, self.abstract, self.reference, self.evaluate = name, abstract, reference, evaluate
+        self.name, self.abstract, self.reference, self.evaluate = (
+            name,
+            abstract,
+            reference,
+            evaluate,
+        )
         self.jvp, self.transpose, self.batch = jvp, transpose, batch
         self.loops, self.hlo, self.linear, self.elementwise = loops, hlo, linear, elementwise
         self.effects, self.multiple_results = effects, multiple_results

@@ -1,8 +1,10 @@
 """The few primitives that the transformations themselves bind.
 
-Broadcast, transpose, conversion, sum (the transpose of broadcast), zeros and the sum of cotangents. All
-other primitives live in `ops`. Functions here take Arrays or tracers and accept no Python sequences.
+Broadcast, transpose, conversion, sum (the transpose of broadcast), zeros and the sum of cotangents.
+All other primitives live in `ops`. Functions here take Arrays or tracers and accept no Python
+sequences.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -36,17 +38,27 @@ def instantiate(x: Any) -> Any:
 
 
 # ------------------------------------------------------------------ broadcast_in_dim
-def _broadcast_abstract(x: ShapedArray, *, shape: tuple, broadcast_dimensions: tuple) -> ShapedArray:
+def _broadcast_abstract(
+    x: ShapedArray, *, shape: tuple, broadcast_dimensions: tuple
+) -> ShapedArray:
     if len(broadcast_dimensions) != x.ndim:
-        raise TypeError(f"broadcast_in_dim: operand {x.str_short()} has {x.ndim} axes, but broadcast_dimensions "
-                        f"{broadcast_dimensions} names {len(broadcast_dimensions)}. Name one output axis for "
-                        "each operand axis.")
+        raise TypeError(
+            f"broadcast_in_dim: operand {x.str_short()} has {x.ndim} axes, but "
+            "broadcast_dimensions "
+            f"{broadcast_dimensions} names {len(broadcast_dimensions)}. Name one output axis for "
+            "each operand axis."
+        )
     if list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):
-        raise TypeError(f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must increase strictly.")
+        raise TypeError(
+            f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must increase strictly."
+        )
     for axis, dim in enumerate(broadcast_dimensions):
         if not 0 <= dim < len(shape) or x.shape[axis] not in (1, shape[dim]):
-            raise TypeError(f"broadcast_in_dim: operand axis {axis} of {x.str_short()} cannot become axis {dim} "
-                            f"of shape {shape}: sizes must be equal, or the operand's 1.")
+            raise TypeError(
+                f"broadcast_in_dim: operand axis {axis} of {x.str_short()} cannot become axis "
+                f"{dim} "
+                f"of shape {shape}: sizes must be equal, or the operand's 1."
+            )
     return ShapedArray(shape, x.dtype, x.weak_type)
 
 
@@ -57,9 +69,15 @@ def _broadcast_reference(x: np.ndarray, *, shape: tuple, broadcast_dimensions: t
     return np.broadcast_to(x.reshape(expanded), shape)
 
 
-def _broadcast_loops(e: Any, index: list, x: Any, *, shape: tuple, broadcast_dimensions: tuple) -> Any:
-    return x(*[index[dim] if x.shape[axis] != 1 or shape[dim] == 1 else e.index_const(0)
-               for axis, dim in enumerate(broadcast_dimensions)])
+def _broadcast_loops(
+    e: Any, index: list, x: Any, *, shape: tuple, broadcast_dimensions: tuple
+) -> Any:
+    return x(
+        *[
+            index[dim] if x.shape[axis] != 1 or shape[dim] == 1 else e.index_const(0)
+            for axis, dim in enumerate(broadcast_dimensions)
+        ]
+    )
 
 
 def _broadcast_transpose(ct: Any, x: Any, *, shape: tuple, broadcast_dimensions: tuple) -> list:
@@ -72,24 +90,37 @@ def _broadcast_transpose(ct: Any, x: Any, *, shape: tuple, broadcast_dimensions:
     return [broadcast_in_dim(ct, aval.shape, axes) if ct.aval.ndim != aval.ndim else ct]
 
 
-def _broadcast_batch(axis: Any, args: tuple, dims: tuple, *, shape: tuple, broadcast_dimensions: tuple) -> tuple:
+def _broadcast_batch(
+    axis: Any, args: tuple, dims: tuple, *, shape: tuple, broadcast_dimensions: tuple
+) -> tuple:
     x = moveaxis(args[0], dims[0], 0)
     out = broadcast_in_dim(x, (x.shape[0], *shape), (0, *[d + 1 for d in broadcast_dimensions]))
     return out, 0
 
 
 broadcast_in_dim_p = Primitive(
-    "broadcast_in_dim", linear=True, abstract=_broadcast_abstract, reference=_broadcast_reference,
-    jvp=lambda primals, tangents, **p: (broadcast_in_dim_p.bind(*primals, **p),
-                                        linear_tangent(broadcast_in_dim_p, tangents[0], p)),
-    transpose=_broadcast_transpose, batch=_broadcast_batch, loops=Pointwise(_broadcast_loops))
+    "broadcast_in_dim",
+    linear=True,
+    abstract=_broadcast_abstract,
+    reference=_broadcast_reference,
+    jvp=lambda primals, tangents, **p: (
+        broadcast_in_dim_p.bind(*primals, **p),
+        linear_tangent(broadcast_in_dim_p, tangents[0], p),
+    ),
+    transpose=_broadcast_transpose,
+    batch=_broadcast_batch,
+    loops=Pointwise(_broadcast_loops),
+)
 
 
 def broadcast_in_dim(x: Any, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
-    """`x` with axis i becoming axis `broadcast_dimensions[i]` of an array of `shape`; the rest repeats."""
+    """`x` with axis i becoming axis `broadcast_dimensions[i]` of an array of `shape`; the rest
+    repeats."""
     if x.shape == shape and len(broadcast_dimensions) == len(shape):
         return x
-    return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=tuple(broadcast_dimensions))
+    return broadcast_in_dim_p.bind(
+        x, shape=tuple(shape), broadcast_dimensions=tuple(broadcast_dimensions)
+    )
 
 
 def linear_tangent(primitive: Primitive, tangent: Any, params: dict) -> Any:
@@ -104,8 +135,10 @@ def linear_tangent(primitive: Primitive, tangent: Any, params: dict) -> Any:
 # ------------------------------------------------------------------ transpose
 def _transpose_abstract(x: ShapedArray, *, permutation: tuple) -> ShapedArray:
     if sorted(permutation) != list(range(x.ndim)):
-        raise TypeError(f"transpose: permutation {permutation} must name each of the {x.ndim} axes of "
-                        f"{x.str_short()} once.")
+        raise TypeError(
+            f"transpose: permutation {permutation} must name each of the {x.ndim} axes of "
+            f"{x.str_short()} once."
+        )
     return ShapedArray(tuple([x.shape[i] for i in permutation]), x.dtype, x.weak_type)
 
 
@@ -124,12 +157,18 @@ def _transpose_batch(axis: Any, args: tuple, dims: tuple, *, permutation: tuple)
 
 
 transpose_p = Primitive(
-    "transpose", linear=True, abstract=_transpose_abstract,
+    "transpose",
+    linear=True,
+    abstract=_transpose_abstract,
     reference=lambda x, *, permutation: x.transpose(permutation),
-    jvp=lambda primals, tangents, **p: (transpose_p.bind(*primals, **p),
-                                        linear_tangent(transpose_p, tangents[0], p)),
+    jvp=lambda primals, tangents, **p: (
+        transpose_p.bind(*primals, **p),
+        linear_tangent(transpose_p, tangents[0], p),
+    ),
     transpose=lambda ct, x, *, permutation: [transpose(ct, _inverse(permutation))],
-    batch=_transpose_batch, loops=Pointwise(_transpose_loops))
+    batch=_transpose_batch,
+    loops=Pointwise(_transpose_loops),
+)
 
 
 def transpose(x: Any, permutation: tuple[int, ...]) -> Any:
@@ -152,7 +191,9 @@ def moveaxis(x: Any, source: int, destination: int) -> Any:
 # ------------------------------------------------------------------ conversion
 def _convert_abstract(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> ShapedArray:
     if type(x.dtype) is dtypes.KeyDType and new_dtype != x.dtype:
-        raise TypeError(f"convert_element_type: PRNG keys cannot become {new_dtype}. Take random.key_data(key).")
+        raise TypeError(
+            f"convert_element_type: PRNG keys cannot become {new_dtype}. Take random.key_data(key)."
+        )
     return ShapedArray(x.shape, new_dtype, weak_type)
 
 
@@ -173,8 +214,15 @@ def _to_integer(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         x = x.real
     x = x.astype(np.float64)
     info = np.iinfo(dtype)
-    inside = np.where(np.isnan(x), 0.0, np.clip(x, float(info.min), np.nextafter(float(info.max), 0)
-                                               if info.bits == 64 else float(info.max)))
+    inside = np.where(
+        np.isnan(x),
+        0.0,
+        np.clip(
+            x,
+            float(info.min),
+            np.nextafter(float(info.max), 0) if info.bits == 64 else float(info.max),
+        ),
+    )
     out = inside.astype(dtype)
     return np.where(x >= float(info.max), np.asarray(info.max, dtype), out)
 
@@ -199,10 +247,16 @@ def _convert_transpose(ct: Any, x: Any, *, new_dtype: Any, weak_type: bool) -> l
 
 
 convert_element_type_p = Primitive(
-    "convert_element_type", linear=True, elementwise=True, abstract=_convert_abstract,
-    reference=_convert_reference, jvp=_convert_jvp, transpose=_convert_transpose,
+    "convert_element_type",
+    linear=True,
+    elementwise=True,
+    abstract=_convert_abstract,
+    reference=_convert_reference,
+    jvp=_convert_jvp,
+    transpose=_convert_transpose,
     batch=lambda axis, args, dims, **p: (convert_element_type_p.bind(*args, **p), dims[0]),
-    loops=elementwise_loops(_convert_loops))
+    loops=elementwise_loops(_convert_loops),
+)
 
 
 def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
@@ -217,7 +271,9 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
 def reduced_shape(name: str, x: ShapedArray, axes: tuple) -> tuple[int, ...]:
     """`x.shape` without `axes`, which must be distinct and in range."""
     if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
-        raise ValueError(f"{name}: axes {axes} must be distinct and within the {x.ndim} axes of {x.str_short()}.")
+        raise ValueError(
+            f"{name}: axes {axes} must be distinct and within the {x.ndim} axes of {x.str_short()}."
+        )
     return tuple([n for i, n in enumerate(x.shape) if i not in axes])
 
 
@@ -245,14 +301,20 @@ def _sum_transpose(ct: Any, x: Any, *, axes: tuple) -> list:
 
 
 reduce_sum_p = Primitive(
-    "reduce_sum", linear=True,
-    abstract=lambda x, *, axes: ShapedArray(reduced_shape("reduce_sum", x, axes), x.dtype, x.weak_type),
+    "reduce_sum",
+    linear=True,
+    abstract=lambda x, *, axes: ShapedArray(
+        reduced_shape("reduce_sum", x, axes), x.dtype, x.weak_type
+    ),
     reference=_sum_reference,
-    jvp=lambda primals, tangents, **p: (reduce_sum_p.bind(*primals, **p),
-                                        linear_tangent(reduce_sum_p, tangents[0], p)),
+    jvp=lambda primals, tangents, **p: (
+        reduce_sum_p.bind(*primals, **p),
+        linear_tangent(reduce_sum_p, tangents[0], p),
+    ),
     transpose=_sum_transpose,
     batch=lambda *args, **params: batch_reduction(reduce_sum_p)(*args, **params),
-    loops=Reduce("add"))
+    loops=Reduce("add"),
+)
 
 
 def reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
@@ -266,7 +328,10 @@ def _add_any_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
     dx, dy = dims
     if dx is None or dy is None:
         size = axis.size
-        x, y = (broadcast_batch(a, size) if d is None else moveaxis(a, d, 0) for a, d in zip(args, dims, strict=True))
+        x, y = (
+            broadcast_batch(a, size) if d is None else moveaxis(a, d, 0)
+            for a, d in zip(args, dims, strict=True)
+        )
         return add_any(x, y), 0
     return add_any(x, moveaxis(y, dy, dx)), dx
 
@@ -281,10 +346,18 @@ def _add_any_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 add_any_p = Primitive(
-    "add_any", linear=True, elementwise=True,
-    abstract=lambda x, y: x if x is y else ShapedArray(x.shape, x.dtype, x.weak_type and y.weak_type),
-    reference=lambda x, y: np.add(x, y), jvp=_add_any_jvp, transpose=lambda ct, x, y: [ct, ct],
-    batch=_add_any_batch, loops=elementwise_loops(lambda e, x, y: e.add(x, y)))
+    "add_any",
+    linear=True,
+    elementwise=True,
+    abstract=lambda x, y: (
+        x if x is y else ShapedArray(x.shape, x.dtype, x.weak_type and y.weak_type)
+    ),
+    reference=lambda x, y: np.add(x, y),
+    jvp=_add_any_jvp,
+    transpose=lambda ct, x, y: [ct, ct],
+    batch=_add_any_batch,
+    loops=elementwise_loops(lambda e, x, y: e.add(x, y)),
+)
 
 
 def add_any(x: Any, y: Any) -> Any:

@@ -4,6 +4,7 @@ There is one current trace, held in a context variable; a transformation makes a
 parent is the trace that was current, and runs the user's function under it. Rules run under the
 parent, so there is no stack to search. Concrete evaluation is the outermost trace.
 """
+
 from __future__ import annotations
 
 import sys
@@ -14,8 +15,8 @@ from typing import Any
 from numjet.base import errors
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.primitive import Primitive
 from numjet.core.evaluate import evaluate
+from numjet.core.primitive import Primitive
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 _internal_code: dict[Any, bool] = {}
@@ -41,7 +42,9 @@ def user_source(depth: int = 2) -> Source | None:
         internal = _internal_code.get(code)
         if internal is None:
             name = code.co_filename
-            internal = _internal_code[code] = name.startswith(_PACKAGE) or name.startswith("<numjet")
+            internal = _internal_code[code] = name.startswith(_PACKAGE) or name.startswith(
+                "<numjet"
+            )
         if not internal:
             return Source(code, frame.f_lineno)
         frame = frame.f_back
@@ -93,7 +96,8 @@ class set_trace:  # noqa: N801 - a context manager read as a statement
 
 
 def _bind(self: Primitive, *args: Any, **params: Any) -> Any:
-    return _current.get().process(self, args, params)
+    trace = _current.get()
+    return evaluate(self, args, params) if trace is EVAL else trace.process(self, args, params)
 
 
 Primitive.bind = _bind  # type: ignore[method-assign]
@@ -121,49 +125,75 @@ class Tracer(Array):
         value = self.concrete()
         if value is None:
             origin = self.origin()
-            raise error(f"{what}: the value is traced ({self.aval.str_short()}), so it is not known "
-                        f"while the function is traced. {origin}{' ' if origin else ''}{remedy}")
+            raise error(
+                f"{what}: the value is traced ({self.aval.str_short()}), so it is not known "
+                f"while the function is traced. {origin}{' ' if origin else ''}{remedy}"
+            )
         return value
 
     def __bool__(self) -> bool:
-        return bool(self._need_concrete(
-            errors.TracerBoolConversionError, "Python needs True or False (if, while, and, or, not, assert)",
-            "Use lax.cond, lax.while_loop, jnp.where or jnp.logical_and on it, or mark the argument it "
-            "comes from as static with jit(..., static_argnums=…)."))
+        return bool(
+            self._need_concrete(
+                errors.TracerBoolConversionError,
+                "Python needs True or False (if, while, and, or, not, assert)",
+                "Use lax.cond, lax.while_loop, jnp.where or jnp.logical_and on it, or mark the "
+                "argument it "
+                "comes from as static with jit(..., static_argnums=…).",
+            )
+        )
 
     def __int__(self) -> int:
-        return int(self._need_concrete(errors.ConcretizationTypeError, "int() needs a concrete value", _STATIC))
+        return int(
+            self._need_concrete(
+                errors.ConcretizationTypeError, "int() needs a concrete value", _STATIC
+            )
+        )
 
     def __float__(self) -> float:
-        return float(self._need_concrete(
-            errors.ConcretizationTypeError, "float() needs a concrete value", _STATIC))
+        return float(
+            self._need_concrete(
+                errors.ConcretizationTypeError, "float() needs a concrete value", _STATIC
+            )
+        )
 
     def __complex__(self) -> complex:
-        return complex(self._need_concrete(
-            errors.ConcretizationTypeError, "complex() needs a concrete value", _STATIC))
+        return complex(
+            self._need_concrete(
+                errors.ConcretizationTypeError, "complex() needs a concrete value", _STATIC
+            )
+        )
 
     def __index__(self) -> int:
         return self._need_concrete(
             errors.TracerIntegerConversionError,
-            "Python needs an integer (an index, a size, a shape, range())", _STATIC).__index__()
+            "Python needs an integer (an index, a size, a shape, range())",
+            _STATIC,
+        ).__index__()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         value = self._need_concrete(
-            errors.TracerArrayConversionError, "NumPy was handed this array",
-            "Call the numjet.numpy function of the same name, or numjet.pure_callback for host code.")
+            errors.TracerArrayConversionError,
+            "NumPy was handed this array",
+            "Call the numjet.numpy function of the same name, or numjet.pure_callback for host "
+            "code.",
+        )
         return value.__array__(dtype, copy=copy)
 
     def item(self, *args: int) -> Any:
         return self._need_concrete(
-            errors.ConcretizationTypeError, ".item() needs a concrete value", _STATIC).item(*args)
+            errors.ConcretizationTypeError, ".item() needs a concrete value", _STATIC
+        ).item(*args)
 
     def tolist(self) -> Any:
         return self._need_concrete(
-            errors.ConcretizationTypeError, ".tolist() needs a concrete value", _STATIC).tolist()
+            errors.ConcretizationTypeError, ".tolist() needs a concrete value", _STATIC
+        ).tolist()
 
     def __hash__(self) -> int:
-        raise TypeError(f"Traced arrays are not hashable ({self.aval.str_short()}). As a dict key or a "
-                        "static argument pass a Python value instead.")
+        raise TypeError(
+            f"Traced arrays are not hashable ({self.aval.str_short()}). As a dict key or a "
+            "static argument pass a Python value instead."
+        )
 
     def block_until_ready(self) -> Tracer:
         return self
@@ -179,8 +209,10 @@ class Tracer(Array):
         return format(value, spec) if value is not None else repr(self)
 
 
-_STATIC = ("If it does not depend on array values, mark the argument as static with "
-           "jit(..., static_argnums=…), or compute it with NumPy from shapes.")
+_STATIC = (
+    "If it does not depend on array values, mark the argument as static with "
+    "jit(..., static_argnums=…), or compute it with NumPy from shapes."
+)
 
 
 def concrete_or_none(x: Any) -> Any:
@@ -201,10 +233,25 @@ def leaked(tracer: Tracer, where: str) -> errors.UnexpectedTracerError:
     """The error for a tracer that outlived its trace."""
     origin = tracer.origin()
     return errors.UnexpectedTracerError(
-        f"{where}: a traced value ({tracer.aval.str_short()}) was used after the function it belongs to "
-        f"had returned. {origin}{' ' if origin else ''}It leaked through a side effect (a global, an "
-        "attribute, a list). Return it from the function instead.")
+        f"{where}: a traced value ({tracer.aval.str_short()}) was used after the function it "
+        "belongs to "
+        f"had returned. {origin}{' ' if origin else ''}It leaked through a side effect (a global, "
+        "an "
+        "attribute, a list). Return it from the function instead."
+    )
 
 
-__all__ = ["EVAL", "ArrayImpl", "EvalTrace", "Source", "Trace", "Tracer", "aval_of", "concrete_or_none",
-           "current_trace", "leaked", "set_trace", "user_source"]
+__all__ = [
+    "EVAL",
+    "ArrayImpl",
+    "EvalTrace",
+    "Source",
+    "Trace",
+    "Tracer",
+    "aval_of",
+    "concrete_or_none",
+    "current_trace",
+    "leaked",
+    "set_trace",
+    "user_source",
+]

@@ -1,4 +1,6 @@
-"""Arithmetic primitives: add, sub, mul, div, rem, neg, abs, sign, max, min, integer_pow, square, clamp."""
+"""Arithmetic primitives: add, sub, mul, div, rem, neg, abs, sign, max, min, integer_pow, square,
+clamp."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -11,7 +13,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.lowering import elementwise_loops
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, convert
-from numjet.ops.complex_ops import imag, neg, neg_p, real
+from numjet.ops.complex_ops import imag, neg, real
 from numjet.ops.families import (
     ANY,
     NUMERIC,
@@ -27,18 +29,34 @@ from numjet.ops.families import (
 from numjet.ops.logic import bitwise_and, eq, gt, lt
 from numjet.ops.shape import select_n
 
-
 # ------------------------------------------------------------------ sums
 add_p = elementwise(
-    "add", accepts=NUMERIC, reference=np.add, jvp=(lambda t, out, x, y: t, lambda t, out, x, y: t),
-    linear=True, transpose=lambda ct, x, y: [unbroadcast(ct, x) if is_linear(x) else None,
-                                             unbroadcast(ct, y) if is_linear(y) else None],
-    loops=lambda e, x, y: e.add(x, y), hlo="stablehlo.add")
+    "add",
+    accepts=NUMERIC,
+    reference=np.add,
+    jvp=(lambda t, out, x, y: t, lambda t, out, x, y: t),
+    linear=True,
+    transpose=lambda ct, x, y: [
+        unbroadcast(ct, x) if is_linear(x) else None,
+        unbroadcast(ct, y) if is_linear(y) else None,
+    ],
+    loops=lambda e, x, y: e.add(x, y),
+    hlo="stablehlo.add",
+)
 sub_p = elementwise(
-    "sub", accepts=NUMERIC, reference=np.subtract, jvp=(lambda t, out, x, y: t, lambda t, out, x, y: neg(t)),
-    linear=True, transpose=lambda ct, x, y: [unbroadcast(ct, x) if is_linear(x) else None,
-                                             unbroadcast(neg(ct), y) if is_linear(y) else None],
-    loops=lambda e, x, y: e.sub(x, y), hlo="stablehlo.subtract")
+    "sub",
+    accepts=NUMERIC,
+    reference=np.subtract,
+    jvp=(lambda t, out, x, y: t, lambda t, out, x, y: neg(t)),
+    linear=True,
+    transpose=lambda ct, x, y: [
+        unbroadcast(ct, x) if is_linear(x) else None,
+        unbroadcast(neg(ct), y) if is_linear(y) else None,
+    ],
+    loops=lambda e, x, y: e.sub(x, y),
+    hlo="stablehlo.subtract",
+)
+
 
 def _mul_transpose(ct: Any, x: Any, y: Any) -> list:
     if is_linear(x):
@@ -47,9 +65,15 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> list:
 
 
 mul_p = elementwise(
-    "mul", accepts=NUMERIC, reference=np.multiply,
-    jvp=(lambda t, out, x, y: mul(t, y), lambda t, out, x, y: mul(x, t)), linear=True, transpose=_mul_transpose,
-    loops=lambda e, x, y: e.mul(x, y), hlo="stablehlo.multiply")
+    "mul",
+    accepts=NUMERIC,
+    reference=np.multiply,
+    jvp=(lambda t, out, x, y: mul(t, y), lambda t, out, x, y: mul(x, t)),
+    linear=True,
+    transpose=_mul_transpose,
+    loops=lambda e, x, y: e.mul(x, y),
+    hlo="stablehlo.multiply",
+)
 
 
 # ------------------------------------------------------------------ quotients
@@ -60,10 +84,13 @@ def _div_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _integer_quotient(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """C's quotient and remainder; x / 0 is -1 (all bits), x % 0 is x, and the lowest integer / -1 wraps."""
+    """C's quotient and remainder; x / 0 is -1 (all bits), x % 0 is x, and the lowest integer / -1
+    wraps."""
     zero = y == 0
     lowest = np.iinfo(x.dtype).min
-    overflow = (x == lowest) & (y == y.dtype.type(-1 if lowest else 1)) if lowest else np.zeros_like(zero)
+    overflow = (
+        (x == lowest) & (y == y.dtype.type(-1 if lowest else 1)) if lowest else np.zeros_like(zero)
+    )
     safe = np.where(zero | overflow, y.dtype.type(1), y)
     q = _truncated(x, safe)
     r = (x - q * safe).astype(x.dtype)
@@ -84,9 +111,18 @@ def _div_transpose(ct: Any, x: Any, y: Any) -> list:
 
 
 div_p = elementwise(
-    "div", accepts=NUMERIC, reference=_div_reference,
-    jvp=(lambda t, out, x, y: div(t, y), lambda t, out, x, y: mul(mul(neg(t), x), integer_pow(y, -2))),
-    linear=True, transpose=_div_transpose, loops=lambda e, x, y: e.div(x, y), hlo="stablehlo.divide")
+    "div",
+    accepts=NUMERIC,
+    reference=_div_reference,
+    jvp=(
+        lambda t, out, x, y: div(t, y),
+        lambda t, out, x, y: mul(mul(neg(t), x), integer_pow(y, -2)),
+    ),
+    linear=True,
+    transpose=_div_transpose,
+    loops=lambda e, x, y: e.div(x, y),
+    hlo="stablehlo.divide",
+)
 
 
 def _rem_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -100,13 +136,24 @@ def _rem_second(t: Any, out: Any, x: Any, y: Any) -> Any:
 
 
 rem_p = elementwise(
-    "rem", accepts=REAL, reference=_rem_reference, jvp=(lambda t, out, x, y: t, _rem_second),
-    loops=lambda e, x, y: e.rem(x, y), hlo="stablehlo.remainder")
+    "rem",
+    accepts=REAL,
+    reference=_rem_reference,
+    jvp=(lambda t, out, x, y: t, _rem_second),
+    loops=lambda e, x, y: e.rem(x, y),
+    hlo="stablehlo.remainder",
+)
 
 
 # ------------------------------------------------------------------ sign and magnitude
-sign_p = elementwise("sign", accepts=NUMERIC, reference=np.sign, jvp=None,
-                     loops=lambda e, x: e.sign(x), hlo="stablehlo.sign")
+sign_p = elementwise(
+    "sign",
+    accepts=NUMERIC,
+    reference=np.sign,
+    jvp=None,
+    loops=lambda e, x: e.sign(x),
+    hlo="stablehlo.sign",
+)
 
 
 def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
@@ -122,8 +169,15 @@ def _complex_abs_tangent(t: Any, out: Any, x: Any) -> Any:
     return div(dot, select_n(eq(out, constant_like(out, 0)), out, one))
 
 
-abs_p = elementwise("abs", accepts=NUMERIC, reference=np.abs, jvp=_abs_jvp, result=dtypes.real_of,
-                    loops=lambda e, x: e.abs(x), hlo="stablehlo.abs")
+abs_p = elementwise(
+    "abs",
+    accepts=NUMERIC,
+    reference=np.abs,
+    jvp=_abs_jvp,
+    result=dtypes.real_of,
+    loops=lambda e, x: e.abs(x),
+    hlo="stablehlo.abs",
+)
 
 
 # ------------------------------------------------------------------ extremes
@@ -136,19 +190,30 @@ def _pick(t: Any, out: Any, mine: Any, other: Any) -> Any:
 
 
 max_p = elementwise(
-    "max", accepts=ANY, reference=np.maximum,
+    "max",
+    accepts=ANY,
+    reference=np.maximum,
     jvp=(lambda t, out, x, y: _pick(t, out, x, y), lambda t, out, x, y: _pick(t, out, y, x)),
-    loops=lambda e, x, y: e.max(x, y), hlo="stablehlo.maximum")
+    loops=lambda e, x, y: e.max(x, y),
+    hlo="stablehlo.maximum",
+)
 min_p = elementwise(
-    "min", accepts=ANY, reference=np.minimum,
+    "min",
+    accepts=ANY,
+    reference=np.minimum,
     jvp=(lambda t, out, x, y: _pick(t, out, x, y), lambda t, out, x, y: _pick(t, out, y, x)),
-    loops=lambda e, x, y: e.min(x, y), hlo="stablehlo.minimum")
+    loops=lambda e, x, y: e.min(x, y),
+    hlo="stablehlo.minimum",
+)
 
 
 # ------------------------------------------------------------------ powers
 def _integer_pow_reference(x: np.ndarray, *, y: int) -> np.ndarray:
     if dtypes.is_integer(x.dtype) and y < 0:
-        raise ValueError("integer_pow: an integer array cannot be raised to a negative power. Convert it to float.")
+        raise ValueError(
+            "integer_pow: an integer array cannot be raised to a negative power. Convert it to "
+            "float."
+        )
     if y < 0:
         return np.divide(x.dtype.type(1), _integer_pow_reference(x, y=-y))
     result = None
@@ -191,25 +256,46 @@ def _integer_pow_abstract(x: ShapedArray, *, y: int) -> ShapedArray:
 
 
 integer_pow_p = Primitive(
-    "integer_pow", elementwise=True, abstract=_integer_pow_abstract, reference=_integer_pow_reference,
-    jvp=_integer_pow_jvp, batch=elementwise_batch(lambda: integer_pow_p), loops=elementwise_loops(_integer_pow_loops))
+    "integer_pow",
+    elementwise=True,
+    abstract=_integer_pow_abstract,
+    reference=_integer_pow_reference,
+    jvp=_integer_pow_jvp,
+    batch=elementwise_batch(lambda: integer_pow_p),
+    loops=elementwise_loops(_integer_pow_loops),
+)
 
 square_p = elementwise(
-    "square", accepts=NUMERIC, reference=np.square, jvp=lambda t, out, x: mul(t, mul(constant_like(x, 2), x)),
-    loops=lambda e, x: e.mul(x, x))
+    "square",
+    accepts=NUMERIC,
+    reference=np.square,
+    jvp=lambda t, out, x: mul(t, mul(constant_like(x, 2), x)),
+    loops=lambda e, x: e.mul(x, x),
+)
 
-nextafter_p = elementwise("nextafter", accepts=REAL, reference=np.nextafter, jvp=None,
-                          loops=lambda e, x, y: e.nextafter(x, y))
+nextafter_p = elementwise(
+    "nextafter",
+    accepts=REAL,
+    reference=np.nextafter,
+    jvp=None,
+    loops=lambda e, x, y: e.nextafter(x, y),
+)
 
 
 # ------------------------------------------------------------------ clamp
 def _clamp_abstract(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedArray:
     for name, bound in (("min", low), ("max", high)):
         if bound.shape and bound.shape != x.shape:
-            raise TypeError(f"clamp: {name} must have no dimensions or the operand's shape, got {bound.str_short()} for "
-                            f"{x.str_short()}.")
+            raise TypeError(
+                f"clamp: {name} must have no dimensions or the operand's shape, got "
+                f"{bound.str_short()} for "
+                f"{x.str_short()}."
+            )
         if bound.dtype != x.dtype:
-            raise TypeError(f"clamp: {name} must have the operand's dtype, got {bound.str_short()} for {x.str_short()}.")
+            raise TypeError(
+                f"clamp: {name} must have the operand's dtype, got {bound.str_short()} for "
+                f"{x.str_short()}."
+            )
     return x
 
 
@@ -227,9 +313,14 @@ def _clamp_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 clamp_p = Primitive(
-    "clamp", elementwise=True, abstract=_clamp_abstract,
-    reference=lambda low, x, high: np.minimum(np.maximum(x, low), high), jvp=_clamp_jvp,
-    batch=elementwise_batch(lambda: clamp_p), loops=elementwise_loops(lambda e, low, x, high: e.min(e.max(x, low), high)))
+    "clamp",
+    elementwise=True,
+    abstract=_clamp_abstract,
+    reference=lambda low, x, high: np.minimum(np.maximum(x, low), high),
+    jvp=_clamp_jvp,
+    batch=elementwise_batch(lambda: clamp_p),
+    loops=elementwise_loops(lambda e, low, x, high: e.min(e.max(x, low), high)),
+)
 
 
 # ------------------------------------------------------------------ functions
@@ -306,4 +397,3 @@ def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002 - lax's names
     x = as_array(x)
     low, high = pair(min, x)[0], pair(max, x)[0]
     return clamp_p.bind(low, x, high)
-

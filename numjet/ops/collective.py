@@ -1,7 +1,9 @@
 """Collectives: operations across a named axis (of vmap, pmap or shard_map).
 
-Each is interpreted by the batch rule of the map that owns the axis; a map of another axis passes it on.
+Each is interpreted by the batch rule of the map that owns the axis; a map of another axis passes it
+on.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -26,7 +28,8 @@ from numjet.ops.logic import eq
 from numjet.ops.reduce import reduce_max, reduce_min
 from numjet.ops.shape import concatenate, iota, reshape
 from numjet.ops.slicing import dynamic_index_in_dim, dynamic_slice_in_dim, index_in_dim
-from numjet.transforms.batch import Axis, AxisEffect, axis_size as _axis_size
+from numjet.transforms.batch import Axis, AxisEffect
+from numjet.transforms.batch import axis_size as _axis_size
 
 AxisName = Any
 
@@ -39,7 +42,8 @@ def _names(axis_name: AxisName) -> tuple:
 
 
 def axis_size(axis_name: AxisName) -> int:
-    """The size of a named axis in scope (the product for several). Raises NameError for an unbound name."""
+    """The size of a named axis in scope (the product for several). Raises NameError for an unbound
+    name."""
     size = 1
     for name in _names(axis_name):
         size *= _axis_size(name)
@@ -53,17 +57,24 @@ def _effects(**params: Any) -> frozenset:
 
 def _unbound(*_: Any, **params: Any) -> Any:
     names = params.get("axes", (params.get("axis_name"),))
-    raise NameError(f"unbound axis name: {names[0]!r}. Collectives run inside vmap(..., axis_name=…), pmap or shard_map.")
+    raise NameError(
+        f"unbound axis name: {names[0]!r}. Collectives run inside vmap(..., axis_name=…), pmap or "
+        "shard_map."
+    )
 
 
 def _no_groups(name: str, groups: Any) -> None:
     if groups is not None:
-        raise NotImplementedError(f"{name}: axis_index_groups is not supported. Map over two named axes and reduce over "
-                                  "one of them.")
+        raise NotImplementedError(
+            f"{name}: axis_index_groups is not supported. Map over two named axes and reduce over "
+            "one of them."
+        )
 
 
 # ------------------------------------------------------------------ reductions across the axis
-def _all_reduce(name: str, within: Callable, repeated: Callable, jvp: Callable, transpose: Callable | None) -> Primitive:
+def _all_reduce(
+    name: str, within: Callable, repeated: Callable, jvp: Callable, transpose: Callable | None
+) -> Primitive:
     primitive: Primitive
 
     def batch(axis: Axis, args: tuple, dims: tuple, *, axes: tuple) -> tuple:
@@ -75,8 +86,17 @@ def _all_reduce(name: str, within: Callable, repeated: Callable, jvp: Callable, 
         return (primitive.bind(x, axes=rest) if rest else x), None
 
     primitive = Primitive(
-        name, linear=transpose is not None, abstract=lambda x, *, axes: x, reference=_unbound, jvp=jvp,
-        transpose=transpose, batch=batch, loops=Host(), effects=_effects, collective=True)
+        name,
+        linear=transpose is not None,
+        abstract=lambda x, *, axes: x,
+        reference=_unbound,
+        jvp=jvp,
+        transpose=transpose,
+        batch=batch,
+        loops=Host(),
+        effects=_effects,
+        collective=True,
+    )
     return primitive
 
 
@@ -99,9 +119,15 @@ def _extreme_jvp(primitive_of: Callable[[], Primitive]) -> Callable:
 
 
 psum_p = _all_reduce(
-    "psum", reduce_sum, _times,
-    lambda primals, tangents, **p: (psum_p.bind(*primals, **p), linear_tangent(psum_p, tangents[0], p)),
-    lambda ct, x, *, axes: [psum_p.bind(ct, axes=axes)])
+    "psum",
+    reduce_sum,
+    _times,
+    lambda primals, tangents, **p: (
+        psum_p.bind(*primals, **p),
+        linear_tangent(psum_p, tangents[0], p),
+    ),
+    lambda ct, x, *, axes: [psum_p.bind(ct, axes=axes)],
+)
 pmax_p = _all_reduce("pmax", reduce_max, lambda x, n: x, _extreme_jvp(lambda: pmax_p), None)
 pmin_p = _all_reduce("pmin", reduce_min, lambda x, n: x, _extreme_jvp(lambda: pmin_p), None)
 
@@ -163,8 +189,15 @@ def _axis_index_batch(axis: Axis, args: tuple, dims: tuple, *, axis_name: Any) -
 
 
 axis_index_p = Primitive(
-    "axis_index", abstract=lambda *, axis_name: ShapedArray((), dtypes.int32), reference=_unbound,
-    batch=_axis_index_batch, loops=Host(), differentiable=False, effects=_effects, collective=True)
+    "axis_index",
+    abstract=lambda *, axis_name: ShapedArray((), dtypes.int32),
+    reference=_unbound,
+    batch=_axis_index_batch,
+    loops=Host(),
+    differentiable=False,
+    effects=_effects,
+    collective=True,
+)
 
 
 def axis_index(axis_name: AxisName) -> Any:
@@ -181,7 +214,9 @@ def _gather_abstract(x: ShapedArray, *, axis_name: Any, axis: int, size: int) ->
     return x.update(shape=(*x.shape[:axis], size, *x.shape[axis:]))
 
 
-def _gather_batch(mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any, axis: int, size: int) -> tuple:
+def _gather_batch(
+    mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any, axis: int, size: int
+) -> tuple:
     (x,), (dim,) = args, dims
     if mapped.name != axis_name:
         x = moveaxis(x, dim, 0)
@@ -197,16 +232,33 @@ def _gather_transpose(ct: Any, x: Any, *, axis_name: Any, axis: int, size: int) 
 
 
 all_gather_p = Primitive(
-    "all_gather", linear=True, abstract=_gather_abstract, reference=_unbound,
-    jvp=lambda primals, tangents, **p: (all_gather_p.bind(*primals, **p),
-                                        linear_tangent(all_gather_p, tangents[0], p)),
-    transpose=_gather_transpose, batch=_gather_batch, loops=Host(), effects=_effects, collective=True)
+    "all_gather",
+    linear=True,
+    abstract=_gather_abstract,
+    reference=_unbound,
+    jvp=lambda primals, tangents, **p: (
+        all_gather_p.bind(*primals, **p),
+        linear_tangent(all_gather_p, tangents[0], p),
+    ),
+    transpose=_gather_transpose,
+    batch=_gather_batch,
+    loops=Host(),
+    effects=_effects,
+    collective=True,
+)
 
 
-def all_gather(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False) -> Any:
+def all_gather(
+    x: Any,
+    axis_name: AxisName,
+    *,
+    axis_index_groups: Any = None,
+    axis: int = 0,
+    tiled: bool = False,
+) -> Any:
     """Every member's value, stacked along a new `axis` (or joined along `axis` with `tiled`)."""
     _no_groups("all_gather", axis_index_groups)
-    name, = _names(axis_name)
+    (name,) = _names(axis_name)
     size = _axis_size(name)
 
     def one(leaf: Any) -> Any:
@@ -215,7 +267,7 @@ def all_gather(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None, ax
         out = all_gather_p.bind(leaf, axis_name=name, axis=place, size=size)
         if tiled:
             shape = leaf.shape
-            out = reshape(out, (*shape[:place], size * shape[place], *shape[place + 1:]))
+            out = reshape(out, (*shape[:place], size * shape[place], *shape[place + 1 :]))
         return out
 
     return tree.tree_map(one, x)
@@ -229,29 +281,47 @@ def _permute_batch(mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any, pe
     if dim is None:
         x, dim = broadcast_batch(x, mapped.size), 0
     source = {dst: src for src, dst in perm}
-    nothing = zeros(x.aval.update(shape=(*x.shape[:dim], 1, *x.shape[dim + 1:])))
-    parts = [index_in_dim(x, source[i], dim, keepdims=True) if i in source else nothing
-             for i in range(mapped.size)]
+    nothing = zeros(x.aval.update(shape=(*x.shape[:dim], 1, *x.shape[dim + 1 :])))
+    parts = [
+        index_in_dim(x, source[i], dim, keepdims=True) if i in source else nothing
+        for i in range(mapped.size)
+    ]
     return concatenate(parts, dim), dim
 
 
 ppermute_p = Primitive(
-    "ppermute", linear=True, abstract=lambda x, *, axis_name, perm: x, reference=_unbound,
-    jvp=lambda primals, tangents, **p: (ppermute_p.bind(*primals, **p), linear_tangent(ppermute_p, tangents[0], p)),
+    "ppermute",
+    linear=True,
+    abstract=lambda x, *, axis_name, perm: x,
+    reference=_unbound,
+    jvp=lambda primals, tangents, **p: (
+        ppermute_p.bind(*primals, **p),
+        linear_tangent(ppermute_p, tangents[0], p),
+    ),
     transpose=lambda ct, x, *, axis_name, perm: [
-        ppermute_p.bind(ct, axis_name=axis_name, perm=tuple([(dst, src) for src, dst in perm]))],
-    batch=_permute_batch, loops=Host(), effects=_effects, collective=True)
+        ppermute_p.bind(ct, axis_name=axis_name, perm=tuple([(dst, src) for src, dst in perm]))
+    ],
+    batch=_permute_batch,
+    loops=Host(),
+    effects=_effects,
+    collective=True,
+)
 
 
 def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """Send values between members: `perm` lists (source, destination); members that receive nothing get zeros."""
-    name, = _names(axis_name)
+    """Send values between members: `perm` lists (source, destination); members that receive nothing
+    get zeros."""
+    (name,) = _names(axis_name)
     pairs = tuple([(int(src), int(dst)) for src, dst in perm])
     size = _axis_size(name)
     for which, ends in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
         if len(set(ends)) != len(ends) or any(not 0 <= e < size for e in ends):
-            raise ValueError(f"ppermute: each {which} must appear once and lie in [0, {size}), got {pairs}.")
-    return tree.tree_map(lambda leaf: ppermute_p.bind(as_array(leaf), axis_name=name, perm=pairs), x)
+            raise ValueError(
+                f"ppermute: each {which} must appear once and lie in [0, {size}), got {pairs}."
+            )
+    return tree.tree_map(
+        lambda leaf: ppermute_p.bind(as_array(leaf), axis_name=name, perm=pairs), x
+    )
 
 
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
@@ -260,42 +330,72 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
 
 
 # ------------------------------------------------------------------ all_to_all
-def _all_to_all_abstract(x: ShapedArray, *, axis_name: Any, split_axis: int, concat_axis: int) -> ShapedArray:
+def _all_to_all_abstract(
+    x: ShapedArray, *, axis_name: Any, split_axis: int, concat_axis: int
+) -> ShapedArray:
     shape = list(x.shape)
     size = shape.pop(split_axis)
     shape.insert(concat_axis, size)
     return x.update(shape=tuple(shape))
 
 
-def _all_to_all_batch(mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any, split_axis: int, concat_axis: int,
-                      ) -> tuple:
+def _all_to_all_batch(
+    mapped: Axis,
+    args: tuple,
+    dims: tuple,
+    *,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+) -> tuple:
     (x,), (dim,) = args, dims
     if mapped.name != axis_name:
         x = moveaxis(x, dim, 0)
-        return all_to_all_p.bind(x, axis_name=axis_name, split_axis=split_axis + 1, concat_axis=concat_axis + 1), 0
+        return all_to_all_p.bind(
+            x, axis_name=axis_name, split_axis=split_axis + 1, concat_axis=concat_axis + 1
+        ), 0
     x = broadcast_batch(x, mapped.size) if dim is None else moveaxis(x, dim, 0)
-    # Axis split_axis counts destinations, the batch axis sources: destinations become the batch axis.
+    # Axis split_axis counts destinations, the batch axis sources: destinations become the batch
+    # axis.
     x = moveaxis(x, split_axis + 1, 0)
     return moveaxis(x, 1, concat_axis + 1), 0
 
 
 all_to_all_p = Primitive(
-    "all_to_all", linear=True, abstract=_all_to_all_abstract, reference=_unbound,
-    jvp=lambda primals, tangents, **p: (all_to_all_p.bind(*primals, **p), linear_tangent(all_to_all_p, tangents[0], p)),
+    "all_to_all",
+    linear=True,
+    abstract=_all_to_all_abstract,
+    reference=_unbound,
+    jvp=lambda primals, tangents, **p: (
+        all_to_all_p.bind(*primals, **p),
+        linear_tangent(all_to_all_p, tangents[0], p),
+    ),
     transpose=lambda ct, x, *, axis_name, split_axis, concat_axis: [
-        all_to_all_p.bind(ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis)],
-    batch=_all_to_all_batch, loops=Host(), effects=_effects, collective=True)
+        all_to_all_p.bind(ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis)
+    ],
+    batch=_all_to_all_batch,
+    loops=Host(),
+    effects=_effects,
+    collective=True,
+)
 
 
-def all_to_all(x: Any, axis_name: AxisName, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None,
-               tiled: bool = False) -> Any:
+def all_to_all(
+    x: Any,
+    axis_name: AxisName,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
     """Send slice j along `split_axis` to member j, and stack what comes along `concat_axis`.
 
-    `tiled` splits and joins existing axes instead of consuming and making one. Raises ValueError when the split axis
-    does not fit the axis size.
+    `tiled` splits and joins existing axes instead of consuming and making one. Raises ValueError
+    when the split axis does not fit the axis size.
     """
     _no_groups("all_to_all", axis_index_groups)
-    name, = _names(axis_name)
+    (name,) = _names(axis_name)
     n = _axis_size(name)
 
     def one(leaf: Any) -> Any:
@@ -303,24 +403,32 @@ def all_to_all(x: Any, axis_name: AxisName, split_axis: int, concat_axis: int, *
         split, concat = split_axis % leaf.ndim, concat_axis % leaf.ndim
         shape = leaf.shape
         if shape[split] % n if tiled else shape[split] != n:
-            raise ValueError(f"all_to_all: axis {split} of {leaf.aval.str_short()} must "
-                             f"{'be a multiple of' if tiled else 'equal'} the size {n} of axis {name!r}.")
+            raise ValueError(
+                f"all_to_all: axis {split} of {leaf.aval.str_short()} must "
+                f"{'be a multiple of' if tiled else 'equal'} the size {n} of axis {name!r}."
+            )
         if not tiled:
             return all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=concat)
-        leaf = reshape(leaf, (*shape[:split], n, shape[split] // n, *shape[split + 1:]))
+        leaf = reshape(leaf, (*shape[:split], n, shape[split] // n, *shape[split + 1 :]))
         place = concat if concat <= split else concat
         out = all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=place)
         shape = out.shape
-        return reshape(out, (*shape[:place], n * shape[place + 1], *shape[place + 2:]))
+        return reshape(out, (*shape[:place], n * shape[place + 1], *shape[place + 2 :]))
 
     return tree.tree_map(one, x)
 
 
-def psum_scatter(x: Any, axis_name: AxisName, *, scatter_dimension: int = 0, axis_index_groups: Any = None,
-                 tiled: bool = False) -> Any:
+def psum_scatter(
+    x: Any,
+    axis_name: AxisName,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
     """Sum over the named axis and give each member its slice along `scatter_dimension`."""
     _no_groups("psum_scatter", axis_index_groups)
-    name, = _names(axis_name)
+    (name,) = _names(axis_name)
     n = _axis_size(name)
 
     def one(leaf: Any) -> Any:

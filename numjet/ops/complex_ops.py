@@ -1,4 +1,6 @@
-"""Complex numbers: real, imag, conj and the construction from parts; and negation, which they need."""
+"""Complex numbers: real, imag, conj and the construction from parts; and negation, which they
+need."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -13,35 +15,55 @@ from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import linear_tangent, zeros
 from numjet.ops.families import NUMERIC, align_batched, elementwise, pair, unbroadcast
 
+
 def _part(name: str, reference: Any, transpose: Any, loops: Any) -> Primitive:
     primitive: Primitive
 
     def abstract(x: ShapedArray) -> ShapedArray:
         if not dtypes.is_complex(x.dtype):
-            raise TypeError(f"{name} takes complex operands, got {x.str_short()}. numjet.numpy.{name} takes any.")
+            raise TypeError(
+                f"{name} takes complex operands, got {x.str_short()}. numjet.numpy.{name} takes "
+                "any."
+            )
         return ShapedArray(x.shape, dtypes.real_of(x.dtype), x.weak_type)
 
     def jvp(primals: tuple, tangents: tuple) -> tuple:
         return primitive.bind(*primals), linear_tangent(primitive, tangents[0], {})
 
     primitive = Primitive(
-        name, elementwise=True, linear=True, abstract=abstract, reference=reference, jvp=jvp, transpose=transpose,
-        batch=lambda axis, args, dims: (primitive.bind(*args), dims[0]), loops=elementwise_loops(loops),
-        hlo=f"stablehlo.{name}")
+        name,
+        elementwise=True,
+        linear=True,
+        abstract=abstract,
+        reference=reference,
+        jvp=jvp,
+        transpose=transpose,
+        batch=lambda axis, args, dims: (primitive.bind(*args), dims[0]),
+        loops=elementwise_loops(loops),
+        hlo=f"stablehlo.{name}",
+    )
     return primitive
 
 
-# The pairing of transposition is bilinear (no conjugation): Re(z) = z . 1, Im(z) = z . (-i) on real cotangents.
+# The pairing of transposition is bilinear (no conjugation): Re(z) = z . 1, Im(z) = z . (-i) on real
+# cotangents.
 real_p = _part("real", np.real, lambda ct, x: [complex(ct, zeros(ct.aval))], lambda e, x: e.real(x))
-imag_p = _part("imag", np.imag, lambda ct, x: [complex(zeros(ct.aval), neg(ct))], lambda e, x: e.imag(x))
+imag_p = _part(
+    "imag", np.imag, lambda ct, x: [complex(zeros(ct.aval), neg(ct))], lambda e, x: e.imag(x)
+)
 
 
 def _complex_abstract(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     if x.dtype != y.dtype or x.dtype not in (dtypes.float32, dtypes.float64):
-        raise TypeError(f"complex takes two float32 or two float64 operands, got {x.str_short()} and {y.str_short()}.")
+        raise TypeError(
+            f"complex takes two float32 or two float64 operands, got {x.str_short()} and "
+            f"{y.str_short()}."
+        )
     if x.shape != y.shape:
         if x.shape and y.shape:
-            raise TypeError(f"complex takes operands of one shape, got {x.str_short()} and {y.str_short()}.")
+            raise TypeError(
+                f"complex takes operands of one shape, got {x.str_short()} and {y.str_short()}."
+            )
     return ShapedArray(x.shape or y.shape, dtypes.complex_of(x.dtype), x.weak_type and y.weak_type)
 
 
@@ -60,8 +82,10 @@ def _complex_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 def _complex_transpose(ct: Any, x: Any, y: Any) -> list:
-    return [unbroadcast(real(ct), x) if type(x) is Linear else None,
-            unbroadcast(neg(imag(ct)), y) if type(y) is Linear else None]
+    return [
+        unbroadcast(real(ct), x) if type(x) is Linear else None,
+        unbroadcast(neg(imag(ct)), y) if type(y) is Linear else None,
+    ]
 
 
 def _complex_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
@@ -70,14 +94,29 @@ def _complex_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
 
 
 complex_p = Primitive(
-    "complex", elementwise=True, linear=True, abstract=_complex_abstract, reference=_complex_reference, jvp=_complex_jvp,
-    transpose=_complex_transpose, batch=_complex_batch, loops=elementwise_loops(lambda e, x, y: e.complex(x, y)),
-    hlo="stablehlo.complex")
+    "complex",
+    elementwise=True,
+    linear=True,
+    abstract=_complex_abstract,
+    reference=_complex_reference,
+    jvp=_complex_jvp,
+    transpose=_complex_transpose,
+    batch=_complex_batch,
+    loops=elementwise_loops(lambda e, x, y: e.complex(x, y)),
+    hlo="stablehlo.complex",
+)
 
 # neg stands here because arithmetic needs this file for the magnitude of complex numbers.
 neg_p = elementwise(
-    "neg", accepts=NUMERIC, reference=np.negative, jvp=lambda t, out, x: neg(t), linear=True,
-    transpose=lambda ct, x: [neg(ct)], loops=lambda e, x: e.neg(x), hlo="stablehlo.negate")
+    "neg",
+    accepts=NUMERIC,
+    reference=np.negative,
+    jvp=lambda t, out, x: neg(t),
+    linear=True,
+    transpose=lambda ct, x: [neg(ct)],
+    loops=lambda e, x: e.neg(x),
+    hlo="stablehlo.negate",
+)
 
 
 def _conj_transpose(ct: Any, x: Any, *, input_dtype: Any) -> list:
@@ -85,12 +124,21 @@ def _conj_transpose(ct: Any, x: Any, *, input_dtype: Any) -> list:
 
 
 conj_p = Primitive(
-    "conj", elementwise=True, linear=True,
-    abstract=lambda x, *, input_dtype: ShapedArray(x.shape, dtypes.complex_of(x.dtype), x.weak_type),
+    "conj",
+    elementwise=True,
+    linear=True,
+    abstract=lambda x, *, input_dtype: ShapedArray(
+        x.shape, dtypes.complex_of(x.dtype), x.weak_type
+    ),
     reference=lambda x, *, input_dtype: np.conj(x).astype(dtypes.complex_of(x.dtype)),
-    jvp=lambda primals, tangents, **p: (conj_p.bind(*primals, **p), linear_tangent(conj_p, tangents[0], p)),
-    transpose=_conj_transpose, batch=lambda axis, args, dims, **p: (conj_p.bind(*args, **p), dims[0]),
-    loops=elementwise_loops(lambda e, x, *, input_dtype: e.conj(x)))
+    jvp=lambda primals, tangents, **p: (
+        conj_p.bind(*primals, **p),
+        linear_tangent(conj_p, tangents[0], p),
+    ),
+    transpose=_conj_transpose,
+    batch=lambda axis, args, dims, **p: (conj_p.bind(*args, **p), dims[0]),
+    loops=elementwise_loops(lambda e, x, *, input_dtype: e.conj(x)),
+)
 
 
 def real(x: Any) -> Any:

@@ -1,4 +1,6 @@
-"""cond and switch: one of several branches, as one primitive. Operands are the branch index, then the values."""
+"""cond and switch: one of several branches, as one primitive. Operands are the branch index, then
+the values."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -34,10 +36,15 @@ def _jvp(primals: tuple, tangents: tuple, *, branches: tuple) -> tuple:
     found = [jvp_jaxpr(b, nonzero)[1] for b in branches]
     nz_out = [any(flags) for flags in zip(*found, strict=True)]
     derived = tuple([jvp_jaxpr(b, nonzero, nz_out)[0] for b in branches])
-    outs = cond_p.bind(*primals, *[t for t in tangents[1:] if type(t) is not Zero], branches=derived)
+    outs = cond_p.bind(
+        *primals, *[t for t in tangents[1:] if type(t) is not Zero], branches=derived
+    )
     n = len(nz_out)
     given = iter(outs[n:])
-    return outs[:n], [next(given) if nz else Zero(aval_of(x).tangent()) for nz, x in zip(nz_out, outs[:n], strict=True)]
+    return outs[:n], [
+        next(given) if nz else Zero(aval_of(x).tangent())
+        for nz, x in zip(nz_out, outs[:n], strict=True)
+    ]
 
 
 def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
@@ -47,7 +54,9 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
         found = [batch_jaxpr(b, axis, mapped)[1] for b in branches]
         out_mapped = [any(flags) for flags in zip(*found, strict=True)]
         batched = tuple([batch_jaxpr(b, axis, mapped, out_mapped)[0] for b in branches])
-        values = [x if d is None else moveaxis(x, d, 0) for x, d in zip(operands, dims[1:], strict=True)]
+        values = [
+            x if d is None else moveaxis(x, d, 0) for x, d in zip(operands, dims[1:], strict=True)
+        ]
         return cond_p.bind(index, *values, branches=batched), [0 if m else None for m in out_mapped]
     # Examples choose differently: run every branch on all of them and select.
     index = clamp(0, moveaxis(index, dims[0], 0), len(branches) - 1)
@@ -55,9 +64,14 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
         index = ne(index, 0)
     values = [to_front(x, d, axis.size) for x, d in zip(operands, dims[1:], strict=True)]
     mapped = [True] * len(values)
-    results = [eval_jaxpr(b.jaxpr, b.consts, *values) for b in
-               [batch_jaxpr(b, axis, mapped, True)[0] for b in branches]]
-    outs = [select_n(broadcast_in_dim(index, cases[0].shape, (0,)), *cases) for cases in zip(*results, strict=True)]
+    results = [
+        eval_jaxpr(b.jaxpr, b.consts, *values)
+        for b in [batch_jaxpr(b, axis, mapped, True)[0] for b in branches]
+    ]
+    outs = [
+        select_n(broadcast_in_dim(index, cases[0].shape, (0,)), *cases)
+        for cases in zip(*results, strict=True)
+    ]
     return outs, [0] * len(outs)
 
 
@@ -72,16 +86,20 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     known, later = _share_residuals(branches, tuple(unknown), parts)
     n_known = u_out.count(False)
     with set_trace(trace.parent):
-        outs = cond_p.bind(args[0], *[x for x, u in zip(args[1:], unknown, strict=True) if not u], branches=known)
+        outs = cond_p.bind(
+            args[0], *[x for x, u in zip(args[1:], unknown, strict=True) if not u], branches=known
+        )
     operands = [args[0], *outs[n_known:], *[x for x, u in zip(args[1:], unknown, strict=True) if u]]
     recorded = iter(trace.record(cond_p, operands, {"branches": later}) if any(u_out) else ())
     done = iter(outs[:n_known])
     return [next(recorded) if u else next(done) for u in u_out]
 
 
-def _share_residuals(branches: tuple, unknown: tuple, parts: Sequence[tuple]) -> tuple[tuple, tuple]:
-    """Give every branch the same residuals: one slot for each aval as often as some branch needs it, zeros where a
-    branch has none. Remembered with the first branch."""
+def _share_residuals(
+    branches: tuple, unknown: tuple, parts: Sequence[tuple]
+) -> tuple[tuple, tuple]:
+    """Give every branch the same residuals: one slot for each aval as often as some branch needs
+    it, zeros where a branch has none. Remembered with the first branch."""
     key = ("cond_residuals", tuple([id(p[0]) for p in parts]))
     cached = branches[0].cache.get(key)
     if cached is not None:
@@ -104,10 +122,15 @@ def _share_residuals(branches: tuple, unknown: tuple, parts: Sequence[tuple]) ->
     for (k, u, _, avals), place in zip(parts, places, strict=True):
         n_known = len(k.jaxpr.outvars) - len(avals)
 
-        def run(*args: Any, k: ClosedJaxpr = k, n_known: int = n_known, place: list = place) -> list[Any]:
+        def run(
+            *args: Any, k: ClosedJaxpr = k, n_known: int = n_known, place: list = place
+        ) -> list[Any]:
             outs = eval_jaxpr(k.jaxpr, k.consts, *args)
             residuals = dict(zip(place, outs[n_known:], strict=True))
-            return [*outs[:n_known], *[residuals[i] if i in residuals else zeros(a) for i, a in enumerate(slots)]]
+            return [
+                *outs[:n_known],
+                *[residuals[i] if i in residuals else zeros(a) for i, a in enumerate(slots)],
+            ]
 
         jaxpr, consts = stage(run, k.in_avals, "cond_known")
         known.append(ClosedJaxpr(jaxpr, consts))
@@ -115,8 +138,18 @@ def _share_residuals(branches: tuple, unknown: tuple, parts: Sequence[tuple]) ->
         for i, slot in enumerate(place):
             invars[slot] = u.jaxpr.invars[i]
         uj = u.jaxpr
-        later.append(ClosedJaxpr(Jaxpr(uj.constvars, [*invars, *uj.invars[len(place):]], uj.eqns, uj.outvars,
-                                       uj.effects), u.consts))
+        later.append(
+            ClosedJaxpr(
+                Jaxpr(
+                    uj.constvars,
+                    [*invars, *uj.invars[len(place) :]],
+                    uj.eqns,
+                    uj.outvars,
+                    uj.effects,
+                ),
+                u.consts,
+            )
+        )
     result = tuple(known), tuple(later), parts
     branches[0].cache[key] = result
     return result[0], result[1]
@@ -129,19 +162,28 @@ def _transpose(cts: list, *args: Any, branches: tuple) -> list:
     transposed = []
     for b in branches:
         derived, nz_out = transpose_jaxpr(b, linear, nonzero)
-        transposed.append(_fill_zeros(derived, nz_out, [a for a, lin in zip(b.in_avals, linear, strict=True) if lin]))
-    values = [x for x in operands if type(x) is not Linear] + [ct for ct in cts if type(ct) is not Zero]
+        transposed.append(
+            _fill_zeros(
+                derived, nz_out, [a for a, lin in zip(b.in_avals, linear, strict=True) if lin]
+            )
+        )
+    values = [x for x in operands if type(x) is not Linear] + [
+        ct for ct in cts if type(ct) is not Zero
+    ]
     outs = iter(cond_p.bind(index, *values, branches=tuple(transposed)))
     return [None, *[next(outs) if lin else None for lin in linear]]
 
 
-def _fill_zeros(closed: ClosedJaxpr, present: Sequence[bool], avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+def _fill_zeros(
+    closed: ClosedJaxpr, present: Sequence[bool], avals: Sequence[ShapedArray]
+) -> ClosedJaxpr:
     """`closed` with arrays of zeros for outputs that are not present."""
     if all(present):
         return closed
     key = ("fill_zeros", tuple(present))
     found = closed.cache.get(key)
     if found is None:
+
         def run(*args: Any) -> list[Any]:
             outs = iter(eval_jaxpr(closed.jaxpr, closed.consts, *args))
             return [next(outs) if p else zeros(a) for p, a in zip(present, avals, strict=True)]
@@ -152,18 +194,27 @@ def _fill_zeros(closed: ClosedJaxpr, present: Sequence[bool], avals: Sequence[Sh
 
 
 cond_p = Primitive(
-    "cond", multiple_results=True, higher_order=True, linear=True,
-    abstract=lambda index, *avals, branches: branches[0].out_avals, evaluate=_evaluate, jvp=_jvp, batch=_batch,
-    partial_eval=_partial_eval, transpose=_transpose, loops=Region("cond"),
-    effects=lambda branches: frozenset().union(*[b.effects for b in branches]))
+    "cond",
+    multiple_results=True,
+    higher_order=True,
+    linear=True,
+    abstract=lambda index, *avals, branches: branches[0].out_avals,
+    evaluate=_evaluate,
+    jvp=_jvp,
+    batch=_batch,
+    partial_eval=_partial_eval,
+    transpose=_transpose,
+    loops=Region("cond"),
+    effects=lambda branches: frozenset().union(*[b.effects for b in branches]),
+)
 
 
 # ------------------------------------------------------------------ the public functions
 def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = None) -> Any:
     """Run `branches[index](*operands)`; the index is clamped into range.
 
-    index: integer without dimensions. Branches must return pytrees of one structure, shapes and dtypes. Under vmap
-    with a mapped index all branches run. Raises TypeError when outputs differ.
+    index: integer without dimensions. Branches must return pytrees of one structure, shapes and
+    dtypes. Under vmap with a mapped index all branches run. Raises TypeError when outputs differ.
 
     >>> from numjet import lax
     >>> print(lax.switch(1, [lambda x: x, lambda x: x * 10.0], 3.0))
@@ -174,19 +225,29 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: An
         raise ValueError("switch: give at least one branch.")
     index = as_array(index)
     if index.shape or not dtypes.is_integer(index.dtype):
-        raise TypeError(f"switch: the index must be an integer without dimensions, got {index.aval.str_short()}.")
+        raise TypeError(
+            "switch: the index must be an integer without dimensions, got "
+            f"{index.aval.str_short()}."
+        )
     if len(branches) == 1:
         return branches[0](*operands)
     index = clamp(0, convert(index, dtypes.int32), len(branches) - 1)
     return _choose("switch", index, branches, operands)
 
 
-def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any, operand: Any = None, linear: Any = None,
-         ) -> Any:
+def cond(
+    pred: Any,
+    true_fun: Callable,
+    false_fun: Callable,
+    *operands: Any,
+    operand: Any = None,
+    linear: Any = None,
+) -> Any:
     """Run `true_fun(*operands)` if `pred`, else `false_fun(*operands)`.
 
-    pred: boolean or number without dimensions. Both functions must return pytrees of one structure, shapes and
-    dtypes. Under vmap with a mapped predicate both run. Raises TypeError when outputs differ.
+    pred: boolean or number without dimensions. Both functions must return pytrees of one structure,
+    shapes and dtypes. Under vmap with a mapped predicate both run. Raises TypeError when outputs
+    differ.
 
     >>> from numjet import lax
     >>> print(lax.cond(True, lambda x: x + 1.0, lambda x: x - 1.0, 3.0))
@@ -195,11 +256,17 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any, ope
     if operand is not None:
         operands = (operand,)
     if not (callable(true_fun) and callable(false_fun)):
-        raise TypeError("cond: true_fun and false_fun must be functions: cond(pred, true_fun, false_fun, *operands).")
+        raise TypeError(
+            "cond: true_fun and false_fun must be functions: cond(pred, true_fun, false_fun, "
+            "*operands)."
+        )
     pred = as_array(pred)
     if pred.shape or dtypes.is_key(pred.dtype):
-        raise TypeError(f"cond: the predicate must have no dimensions, got {pred.aval.str_short()}. For an elementwise "
-                        "choice use jnp.where.")
+        raise TypeError(
+            f"cond: the predicate must have no dimensions, got {pred.aval.str_short()}. For an "
+            "elementwise "
+            "choice use jnp.where."
+        )
     if config.disable_jit.value and not isinstance(pred, Tracer):
         return true_fun(*operands) if bool(pred) else false_fun(*operands)
     flag = pred if pred.dtype == dtypes.bool_ else ne(pred, convert(as_array(0), pred.dtype))
@@ -220,13 +287,15 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
 
         staged.append(stage(flat, avals, name_of(fun)))
         trees.append(out_tree[0])
-    out_avals = _join_outputs(what, branches, trees, [[v.aval for v in j.outvars] for j, _ in staged])
+    out_avals = _join_outputs(
+        what, branches, trees, [[v.aval for v in j.outvars] for j, _ in staged]
+    )
     # One list of constants for all branches; each reads its own part.
     consts = [c for _, cs in staged for c in cs]
     closed, at = [], 0
     for jaxpr, cs in staged:
         const_vars = [Var(c.aval) for c in consts]
-        const_vars[at:at + len(cs)] = jaxpr.constvars
+        const_vars[at : at + len(cs)] = jaxpr.constvars
         at += len(cs)
         hoisted = Jaxpr([], [*const_vars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars, jaxpr.effects)
         closed.append(_with_out_avals(ClosedJaxpr(hoisted, []), out_avals))
@@ -234,20 +303,28 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
     return tree.tree_unflatten(trees[0], outs)
 
 
-def _join_outputs(what: str, branches: Sequence[Callable], trees: list, avals: list) -> list[ShapedArray]:
+def _join_outputs(
+    what: str, branches: Sequence[Callable], trees: list, avals: list
+) -> list[ShapedArray]:
     for i in range(1, len(trees)):
         if trees[i] != trees[0]:
-            raise TypeError(f"{what}: branches must return the same structure: {name_of(branches[0])} returns {trees[0]}, "
-                            f"{name_of(branches[i])} returns {trees[i]}.")
+            raise TypeError(
+                f"{what}: branches must return the same structure: {name_of(branches[0])} returns "
+                f"{trees[0]}, "
+                f"{name_of(branches[i])} returns {trees[i]}."
+            )
     joined = []
     for leaf, group in enumerate(zip(*avals, strict=True)):
         strong = [a for a in group if not a.weak_type]
         first = strong[0] if strong else group[0]
         for i, a in enumerate(group):
             if a.shape != first.shape or (a.dtype != first.dtype and not (a.weak_type and strong)):
-                raise TypeError(f"{what}: branches must return equal shapes and dtypes: output leaf {leaf} is "
-                                f"{first.str_short()} in one branch and {a.str_short()} in {name_of(branches[i])}. "
-                                "Convert with .astype() or reshape.")
+                raise TypeError(
+                    f"{what}: branches must return equal shapes and dtypes: output leaf {leaf} is "
+                    f"{first.str_short()} in one branch and {a.str_short()} in "
+                    f"{name_of(branches[i])}. "
+                    "Convert with .astype() or reshape."
+                )
         joined.append(first)
     return joined
 

@@ -1,5 +1,6 @@
-"""What the control-flow primitives share: tracing user functions over pytrees to jaxprs, checking that
-carries keep their type, rearranging jaxprs."""
+"""What the control-flow primitives share: tracing user functions over pytrees to jaxprs, checking
+that carries keep their type, rearranging jaxprs."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -25,11 +26,16 @@ def flatten_values(value: Any) -> tuple[list[Any], Any]:
     return [as_array(x) for x in leaves], treedef
 
 
-def stage_tree(fun: Callable, in_tree: Any, in_avals: Sequence[ShapedArray], name: str = "",
-               ) -> tuple[ClosedJaxpr, list[Any], Any]:
+def stage_tree(
+    fun: Callable,
+    in_tree: Any,
+    in_avals: Sequence[ShapedArray],
+    name: str = "",
+) -> tuple[ClosedJaxpr, list[Any], Any]:
     """Trace `fun(*args)`, where `in_tree` is the structure of the argument tuple.
 
-    Returns the jaxpr with its constants as leading inputs, the constants, and the output's structure.
+    Returns the jaxpr with its constants as leading inputs, the constants, and the output's
+    structure.
     """
     out_tree = []
 
@@ -43,18 +49,29 @@ def stage_tree(fun: Callable, in_tree: Any, in_avals: Sequence[ShapedArray], nam
     return hoist_consts(jaxpr), consts, out_tree[0]
 
 
-def check_carry(what: str, want_tree: Any, want: Sequence[ShapedArray], got_tree: Any, got: Sequence[ShapedArray],
-                ) -> None:
-    """Raise TypeError unless the body returns a carry of the structure, shapes and dtypes it received."""
+def check_carry(
+    what: str,
+    want_tree: Any,
+    want: Sequence[ShapedArray],
+    got_tree: Any,
+    got: Sequence[ShapedArray],
+) -> None:
+    """Raise TypeError unless the body returns a carry of the structure, shapes and dtypes it
+    received."""
     if want_tree != got_tree:
-        raise TypeError(f"{what}: the carry returned has another structure than the one received: expected "
-                        f"{want_tree}, got {got_tree}.")
+        raise TypeError(
+            f"{what}: the carry returned has another structure than the one received: expected "
+            f"{want_tree}, got {got_tree}."
+        )
     for i, (w, g) in enumerate(zip(want, got, strict=True)):
         if w.shape != g.shape or w.dtype != g.dtype:
             path = tree.keystr(leaf_path(want_tree, i))
-            raise TypeError(f"{what}: the carry must keep its shapes and dtypes, but carry{path} came in as "
-                            f"{w.str_short()} and went out as {g.str_short()}. Convert with .astype(), or give the "
-                            "initial value the dtype of the result.")
+            raise TypeError(
+                f"{what}: the carry must keep its shapes and dtypes, but carry{path} came in as "
+                f"{w.str_short()} and went out as {g.str_short()}. Convert with .astype(), or give "
+                "the "
+                "initial value the dtype of the result."
+            )
 
 
 def leaf_path(treedef: Any, i: int) -> Any:
@@ -78,20 +95,27 @@ def convert_all(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any
     return [convert(x, a.dtype, a.weak_type) for x, a in zip(values, avals, strict=True)]
 
 
-def permute(closed: ClosedJaxpr, in_order: Sequence[int] | None = None, out_order: Sequence[int] | None = None,
-            ) -> ClosedJaxpr:
+def permute(
+    closed: ClosedJaxpr,
+    in_order: Sequence[int] | None = None,
+    out_order: Sequence[int] | None = None,
+) -> ClosedJaxpr:
     """Reorder (or drop) inputs and outputs: new input i is old input in_order[i]."""
     jaxpr = closed.jaxpr
     invars = jaxpr.invars if in_order is None else [jaxpr.invars[i] for i in in_order]
     outvars = jaxpr.outvars if out_order is None else [jaxpr.outvars[i] for i in out_order]
-    return ClosedJaxpr(Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, outvars, jaxpr.effects), closed.consts)
+    return ClosedJaxpr(
+        Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, outvars, jaxpr.effects), closed.consts
+    )
 
 
 def add_inputs(closed: ClosedJaxpr, position: int, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
     """Insert inputs that are not read."""
     jaxpr = closed.jaxpr
     invars = [*jaxpr.invars[:position], *[Var(a) for a in avals], *jaxpr.invars[position:]]
-    return ClosedJaxpr(Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, jaxpr.outvars, jaxpr.effects), closed.consts)
+    return ClosedJaxpr(
+        Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, jaxpr.outvars, jaxpr.effects), closed.consts
+    )
 
 
 def is_concrete(x: Any) -> bool:
@@ -102,7 +126,7 @@ def split(values: Sequence[Any], *sizes: int) -> list[list[Any]]:
     """Cut a flat list into lists of `sizes`; the rest comes last."""
     out, at = [], 0
     for n in sizes:
-        out.append(list(values[at:at + n]))
+        out.append(list(values[at : at + n]))
         at += n
     out.append(list(values[at:]))
     return out

@@ -1,4 +1,5 @@
 """Running sums, products, extremes and log-sum-exps along one axis."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -34,7 +35,9 @@ def _accumulate(function: Any) -> Callable:
     return reference
 
 
-def _cumulative(name: str, function: Any, jvp: Callable, transpose: Callable | None = None) -> Primitive:
+def _cumulative(
+    name: str, function: Any, jvp: Callable, transpose: Callable | None = None
+) -> Primitive:
     primitive: Primitive
 
     def abstract(x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
@@ -53,14 +56,25 @@ def _cumulative(name: str, function: Any, jvp: Callable, transpose: Callable | N
     def batch(mapped: Any, args: tuple, dims: tuple, *, axis: int, reverse: bool) -> tuple:
         return primitive.bind(args[0], axis=axis + (axis >= dims[0]), reverse=reverse), dims[0]
 
-    primitive = Primitive(name, abstract=abstract, reference=_accumulate(function), jvp=forward, transpose=transpose,
-                          linear=transpose is not None, batch=batch, loops=Kernel(name))
+    primitive = Primitive(
+        name,
+        abstract=abstract,
+        reference=_accumulate(function),
+        jvp=forward,
+        transpose=transpose,
+        linear=transpose is not None,
+        batch=batch,
+        loops=Kernel(name),
+    )
     return primitive
 
 
 cumsum_p = _cumulative(
-    "cumsum", np.add, lambda t, out, x, *, axis, reverse: cumsum(t, axis, reverse),
-    lambda ct, x, *, axis, reverse: [cumsum(ct, axis, not reverse)])
+    "cumsum",
+    np.add,
+    lambda t, out, x, *, axis, reverse: cumsum(t, axis, reverse),
+    lambda ct, x, *, axis, reverse: [cumsum(ct, axis, not reverse)],
+)
 
 
 def _cumprod_jvp(t: Any, out: Any, x: Any, *, axis: int, reverse: bool) -> Any:
@@ -69,7 +83,8 @@ def _cumprod_jvp(t: Any, out: Any, x: Any, *, axis: int, reverse: bool) -> Any:
 
 
 def associative_pairs(x: Any, t: Any, axis: int, reverse: bool) -> Any:
-    """The tangent of a running product: combine (p, d) and (q, e) to (p q, p e + d q), doubling the distance."""
+    """The tangent of a running product: combine (p, d) and (q, e) to (p q, p e + d q), doubling the
+    distance."""
     n, p, d = x.aval.shape[axis], x, t
     step = 1
     while step < n:
@@ -90,8 +105,8 @@ cumprod_p = _cumulative("cumprod", np.multiply, _cumprod_jvp)
 
 
 def _extreme_jvp(t: Any, out: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-    """The tangent of the last element that set the record: where x equals the running extreme, take its tangent, and
-    carry it on; found by the position of the last such element."""
+    """The tangent of the last element that set the record: where x equals the running extreme, take
+    its tangent, and carry it on; found by the position of the last such element."""
     shape = x.aval.shape
     here = broadcasted_iota(np.int32, shape, axis)
     if reverse:
@@ -108,9 +123,12 @@ cummin_p = _cumulative("cummin", np.minimum, _extreme_jvp)
 
 
 def _logsumexp_jvp(t: Any, out: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-    # d out_n = sum_i exp(x_i - out_n) t_i; rows are scaled by the maximum so that nothing overflows.
+    # d out_n = sum_i exp(x_i - out_n) t_i; rows are scaled by the maximum so that nothing
+    # overflows.
     shape = x.aval.shape
-    top = broadcast_in_dim(reduce_max(x, (axis,)), shape, tuple([i for i in range(len(shape)) if i != axis]))
+    top = broadcast_in_dim(
+        reduce_max(x, (axis,)), shape, tuple([i for i in range(len(shape)) if i != axis])
+    )
     weight = exp(sub(x, top))
     total = cumsum(weight, axis, reverse)
     return div(cumsum(mul(weight, t), axis, reverse), total)

@@ -1,8 +1,9 @@
 """Constructors for families of primitives, so that a record like `sin_p` is six lines.
 
-Used by the other files of `ops`. The rules made here: elementwise operations take operands of one shape
-and dtype, where operands without dimensions stand for every element.
+Used by the other files of `ops`. The rules made here: elementwise operations take operands of one
+shape and dtype, where operands without dimensions stand for every element.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -42,8 +43,11 @@ _ACCEPTS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def elementwise_abstract(name: str, accepts: str, result: Callable[[Any], Any] | None = None) -> Callable:
-    """The shape and dtype rule: one dtype, one shape, scalars broadcast. `result` maps the dtype."""
+def elementwise_abstract(
+    name: str, accepts: str, result: Callable[[Any], Any] | None = None
+) -> Callable:
+    """The shape and dtype rule: one dtype, one shape, scalars broadcast. `result` maps the
+    dtype."""
     accept = _ACCEPTS[accepts]
 
     def abstract(*avals: ShapedArray, **_: Any) -> ShapedArray:
@@ -51,21 +55,31 @@ def elementwise_abstract(name: str, accepts: str, result: Callable[[Any], Any] |
         shape, weak = first.shape, first.weak_type
         for other in avals[1:]:
             if other.dtype != first.dtype:
-                raise TypeError(f"{name}: operands must have one dtype, got "
-                                f"{', '.join(a.str_short() for a in avals)}. The functions of numjet.numpy promote; "
-                                "here convert with lax.convert_element_type.")
+                raise TypeError(
+                    f"{name}: operands must have one dtype, got "
+                    f"{', '.join(a.str_short() for a in avals)}. The functions of numjet.numpy "
+                    "promote; "
+                    "here convert with lax.convert_element_type."
+                )
             if other.shape != shape:
                 if not shape:
                     shape = other.shape
                 elif other.shape:
-                    raise TypeError(f"{name}: operands must have equal shapes (or none), got "
-                                    f"{', '.join(a.str_short() for a in avals)}. The functions of numjet.numpy "
-                                    "broadcast; here use lax.broadcast_in_dim.")
+                    raise TypeError(
+                        f"{name}: operands must have equal shapes (or none), got "
+                        f"{', '.join(a.str_short() for a in avals)}. The functions of numjet.numpy "
+                        "broadcast; here use lax.broadcast_in_dim."
+                    )
             weak = weak and other.weak_type
         if not accept(first.dtype):
-            raise TypeError(f"{name} does not accept dtype {dtypes.short_name(first.dtype)}: it takes {accepts} "
-                            "dtypes. Convert with .astype().")
-        return ShapedArray(shape, result(first.dtype) if result else first.dtype, weak and result is None)
+            raise TypeError(
+                f"{name} does not accept dtype {dtypes.short_name(first.dtype)}: it takes "
+                f"{accepts} "
+                "dtypes. Convert with .astype()."
+            )
+        return ShapedArray(
+            shape, result(first.dtype) if result else first.dtype, weak and result is None
+        )
 
     return abstract
 
@@ -79,7 +93,9 @@ def align_batched(axis: Any, args: tuple, dims: tuple) -> tuple[list, int]:
     rank = max(ranks)
     if all(d is None or r == rank for r, d in zip(ranks, dims, strict=True)):
         mapped = {d for d in dims if d is not None}
-        if len(mapped) == 1 and all(d is not None or r == 0 for r, d in zip(ranks, dims, strict=True)):
+        if len(mapped) == 1 and all(
+            d is not None or r == 0 for r, d in zip(ranks, dims, strict=True)
+        ):
             return list(args), mapped.pop()
     out = []
     for x, d, r in zip(args, dims, ranks, strict=True):
@@ -89,8 +105,11 @@ def align_batched(axis: Any, args: tuple, dims: tuple) -> tuple[list, int]:
         else:
             x = moveaxis(x, d, 0)
             if r < rank:
-                full = next(y.shape if e is None else tuple(n for i, n in enumerate(y.shape) if i != e)
-                            for y, e, s in zip(args, dims, ranks, strict=True) if s == rank)
+                full = next(
+                    y.shape if e is None else tuple(n for i, n in enumerate(y.shape) if i != e)
+                    for y, e, s in zip(args, dims, ranks, strict=True)
+                    if s == rank
+                )
                 x = broadcast_in_dim(x, (axis.size, *full), (0,))
         out.append(x)
     return out, 0
@@ -112,7 +131,8 @@ def broadcast_tangent(t: Any, shape: tuple) -> Any:
 
 
 def elementwise_jvp(primitive_of: Callable[[], Primitive], rules: tuple) -> Callable:
-    """Forward rule from one rule an operand: `rule(tangent, out, *primals, **params) -> tangent` or None."""
+    """Forward rule from one rule an operand: `rule(tangent, out, *primals, **params) -> tangent` or
+    None."""
 
     def jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
         out = primitive_of().bind(*primals, **params)
@@ -134,21 +154,38 @@ def unbroadcast(ct: Any, operand: Any) -> Any:
     return ct
 
 
-def elementwise(name: str, *, accepts: str, reference: Callable, jvp: Any, loops: Callable, hlo: Any = None,
-                result: Callable[[Any], Any] | None = None, linear: bool = False,
-                transpose: Callable | None = None) -> Primitive:
+def elementwise(
+    name: str,
+    *,
+    accepts: str,
+    reference: Callable,
+    jvp: Any,
+    loops: Callable,
+    hlo: Any = None,
+    result: Callable[[Any], Any] | None = None,
+    linear: bool = False,
+    transpose: Callable | None = None,
+) -> Primitive:
     """An elementwise primitive.
 
-    jvp: one rule (one operand), a tuple of rules (one each, None where no tangent flows), or None when the
-    result carries no tangents. loops: `fn(e, *values, **params)`.
+    jvp: one rule (one operand), a tuple of rules (one each, None where no tangent flows), or None
+    when the result carries no tangents. loops: `fn(e, *values, **params)`.
     """
     primitive: Primitive
     rules = jvp if isinstance(jvp, tuple) else (jvp,)
     primitive = Primitive(
-        name, abstract=elementwise_abstract(name, accepts, result), reference=reference,
+        name,
+        abstract=elementwise_abstract(name, accepts, result),
+        reference=reference,
         jvp=None if jvp is None else elementwise_jvp(lambda: primitive, rules),
-        differentiable=jvp is not None, batch=elementwise_batch(lambda: primitive),
-        loops=elementwise_loops(loops), hlo=hlo, elementwise=True, linear=linear, transpose=transpose)
+        differentiable=jvp is not None,
+        batch=elementwise_batch(lambda: primitive),
+        loops=elementwise_loops(loops),
+        hlo=hlo,
+        elementwise=True,
+        linear=linear,
+        transpose=transpose,
+    )
     return primitive
 
 

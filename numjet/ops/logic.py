@@ -1,4 +1,5 @@
 """Comparisons, boolean and bit operations, rounding, and the test for finite values."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +9,15 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.structural import convert
-from numjet.ops.families import ANY, FLOATING, INTEGRAL, INTEGRAL_OR_BOOL, REAL_FLOATING, elementwise, pair
+from numjet.ops.families import (
+    ANY,
+    FLOATING,
+    INTEGRAL,
+    INTEGRAL_OR_BOOL,
+    REAL_FLOATING,
+    elementwise,
+    pair,
+)
 
 
 def _boolean(_: Any) -> Any:
@@ -16,8 +25,15 @@ def _boolean(_: Any) -> Any:
 
 
 def _comparison(name: str, reference: Any, loops: Any, direction: str) -> Any:
-    return elementwise(name, accepts=ANY, reference=reference, jvp=None, result=_boolean, loops=loops,
-                       hlo=f"stablehlo.compare {direction}")
+    return elementwise(
+        name,
+        accepts=ANY,
+        reference=reference,
+        jvp=None,
+        result=_boolean,
+        loops=loops,
+        hlo=f"stablehlo.compare {direction}",
+    )
 
 
 eq_p = _comparison("eq", np.equal, lambda e, x, y: e.eq(x, y), "EQ")
@@ -27,14 +43,38 @@ le_p = _comparison("le", np.less_equal, lambda e, x, y: e.le(x, y), "LE")
 gt_p = _comparison("gt", np.greater, lambda e, x, y: e.gt(x, y), "GT")
 ge_p = _comparison("ge", np.greater_equal, lambda e, x, y: e.ge(x, y), "GE")
 
-and_p = elementwise("and", accepts=INTEGRAL_OR_BOOL, reference=np.bitwise_and, jvp=None,
-                    loops=lambda e, x, y: e.and_(x, y), hlo="stablehlo.and")
-or_p = elementwise("or", accepts=INTEGRAL_OR_BOOL, reference=np.bitwise_or, jvp=None,
-                   loops=lambda e, x, y: e.or_(x, y), hlo="stablehlo.or")
-xor_p = elementwise("xor", accepts=INTEGRAL_OR_BOOL, reference=np.bitwise_xor, jvp=None,
-                    loops=lambda e, x, y: e.xor(x, y), hlo="stablehlo.xor")
-not_p = elementwise("not", accepts=INTEGRAL_OR_BOOL, reference=np.invert, jvp=None,
-                    loops=lambda e, x: e.not_(x), hlo="stablehlo.not")
+and_p = elementwise(
+    "and",
+    accepts=INTEGRAL_OR_BOOL,
+    reference=np.bitwise_and,
+    jvp=None,
+    loops=lambda e, x, y: e.and_(x, y),
+    hlo="stablehlo.and",
+)
+or_p = elementwise(
+    "or",
+    accepts=INTEGRAL_OR_BOOL,
+    reference=np.bitwise_or,
+    jvp=None,
+    loops=lambda e, x, y: e.or_(x, y),
+    hlo="stablehlo.or",
+)
+xor_p = elementwise(
+    "xor",
+    accepts=INTEGRAL_OR_BOOL,
+    reference=np.bitwise_xor,
+    jvp=None,
+    loops=lambda e, x, y: e.xor(x, y),
+    hlo="stablehlo.xor",
+)
+not_p = elementwise(
+    "not",
+    accepts=INTEGRAL_OR_BOOL,
+    reference=np.invert,
+    jvp=None,
+    loops=lambda e, x: e.not_(x),
+    hlo="stablehlo.not",
+)
 
 
 # ------------------------------------------------------------------ shifts
@@ -57,7 +97,11 @@ def _shl(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _shr_arith(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    last = np.right_shift(x, x.dtype.type(x.dtype.itemsize * 8 - 1)) if x.dtype.kind == "i" else np.zeros_like(x)
+    last = (
+        np.right_shift(x, x.dtype.type(x.dtype.itemsize * 8 - 1))
+        if x.dtype.kind == "i"
+        else np.zeros_like(x)
+    )
     return np.where(_too_far(x, y), last, np.right_shift(x, _safe_shift(x, y)))
 
 
@@ -67,18 +111,39 @@ def _shr_logical(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(_too_far(x, y), x.dtype.type(0), shifted)
 
 
-shift_left_p = elementwise("shift_left", accepts=INTEGRAL, reference=_shl, jvp=None,
-                           loops=lambda e, x, y: e.shl(x, y), hlo="stablehlo.shift_left")
+shift_left_p = elementwise(
+    "shift_left",
+    accepts=INTEGRAL,
+    reference=_shl,
+    jvp=None,
+    loops=lambda e, x, y: e.shl(x, y),
+    hlo="stablehlo.shift_left",
+)
 shift_right_arithmetic_p = elementwise(
-    "shift_right_arithmetic", accepts=INTEGRAL, reference=_shr_arith, jvp=None,
-    loops=lambda e, x, y: e.shr_arith(x, y), hlo="stablehlo.shift_right_arithmetic")
+    "shift_right_arithmetic",
+    accepts=INTEGRAL,
+    reference=_shr_arith,
+    jvp=None,
+    loops=lambda e, x, y: e.shr_arith(x, y),
+    hlo="stablehlo.shift_right_arithmetic",
+)
 shift_right_logical_p = elementwise(
-    "shift_right_logical", accepts=INTEGRAL, reference=_shr_logical, jvp=None,
-    loops=lambda e, x, y: e.shr_logical(x, y), hlo="stablehlo.shift_right_logical")
+    "shift_right_logical",
+    accepts=INTEGRAL,
+    reference=_shr_logical,
+    jvp=None,
+    loops=lambda e, x, y: e.shr_logical(x, y),
+    hlo="stablehlo.shift_right_logical",
+)
 
 population_count_p = elementwise(
-    "population_count", accepts=INTEGRAL, reference=lambda x: np.bitwise_count(_unsigned(x)).astype(x.dtype), jvp=None,
-    loops=lambda e, x: e.call("popcount", x), hlo="stablehlo.popcnt")
+    "population_count",
+    accepts=INTEGRAL,
+    reference=lambda x: np.bitwise_count(_unsigned(x)).astype(x.dtype),
+    jvp=None,
+    loops=lambda e, x: e.call("popcount", x),
+    hlo="stablehlo.popcnt",
+)
 
 
 def _clz_reference(x: np.ndarray) -> np.ndarray:
@@ -94,28 +159,68 @@ def _clz_reference(x: np.ndarray) -> np.ndarray:
     return (bits - 1 - count + (u == 0)).astype(x.dtype)
 
 
-clz_p = elementwise("clz", accepts=INTEGRAL, reference=_clz_reference, jvp=None,
-                    loops=lambda e, x: e.call("clz", x), hlo="stablehlo.count_leading_zeros")
+clz_p = elementwise(
+    "clz",
+    accepts=INTEGRAL,
+    reference=_clz_reference,
+    jvp=None,
+    loops=lambda e, x: e.call("clz", x),
+    hlo="stablehlo.count_leading_zeros",
+)
 
 
 # ------------------------------------------------------------------ rounding
 
+
 def _round_away(x: np.ndarray) -> np.ndarray:
     """Half away from zero. Adding 0.5 would round 0.49999997 up, so compare the fraction."""
     whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1, x), np.copysign(whole, x)).astype(x.dtype)
+    return np.where(
+        np.abs(x - whole) >= 0.5, whole + np.copysign(1, x), np.copysign(whole, x)
+    ).astype(x.dtype)
 
 
-floor_p = elementwise("floor", accepts=REAL_FLOATING, reference=np.floor, jvp=None,
-                      loops=lambda e, x: e.call("floor", x), hlo="stablehlo.floor")
-ceil_p = elementwise("ceil", accepts=REAL_FLOATING, reference=np.ceil, jvp=None,
-                     loops=lambda e, x: e.call("ceil", x), hlo="stablehlo.ceil")
-round_away_p = elementwise("round", accepts=REAL_FLOATING, reference=_round_away, jvp=None,
-                           loops=lambda e, x: e.call("round", x), hlo="stablehlo.round_nearest_afz")
-round_even_p = elementwise("round_even", accepts=REAL_FLOATING, reference=np.rint, jvp=None,
-                           loops=lambda e, x: e.call("round_even", x), hlo="stablehlo.round_nearest_even")
-is_finite_p = elementwise("is_finite", accepts=FLOATING, reference=np.isfinite, jvp=None, result=_boolean,
-                          loops=lambda e, x: e.call("is_finite", x), hlo="stablehlo.is_finite")
+floor_p = elementwise(
+    "floor",
+    accepts=REAL_FLOATING,
+    reference=np.floor,
+    jvp=None,
+    loops=lambda e, x: e.call("floor", x),
+    hlo="stablehlo.floor",
+)
+ceil_p = elementwise(
+    "ceil",
+    accepts=REAL_FLOATING,
+    reference=np.ceil,
+    jvp=None,
+    loops=lambda e, x: e.call("ceil", x),
+    hlo="stablehlo.ceil",
+)
+round_away_p = elementwise(
+    "round",
+    accepts=REAL_FLOATING,
+    reference=_round_away,
+    jvp=None,
+    loops=lambda e, x: e.call("round", x),
+    hlo="stablehlo.round_nearest_afz",
+)
+round_even_p = elementwise(
+    "round_even",
+    accepts=REAL_FLOATING,
+    reference=np.rint,
+    jvp=None,
+    loops=lambda e, x: e.call("round_even", x),
+    hlo="stablehlo.round_nearest_even",
+)
+is_finite_p = elementwise(
+    "is_finite",
+    accepts=FLOATING,
+    reference=np.isfinite,
+    jvp=None,
+    result=_boolean,
+    loops=lambda e, x: e.call("is_finite", x),
+    hlo="stablehlo.is_finite",
+)
 
 
 # ------------------------------------------------------------------ functions
@@ -215,4 +320,3 @@ def is_finite(x: Any) -> Any:
     if not dtypes.is_inexact(x.dtype):
         x = convert(x, dtypes.canonical(dtypes.float64))
     return is_finite_p.bind(x)
-

@@ -1,5 +1,6 @@
-"""Reductions: max, min, prod, and, or, xor, argmax, argmin, and `reduce` with a known operation. The sum stands in
-core.structural."""
+"""Reductions: max, min, prod, and, or, xor, argmax, argmin, and `reduce` with a known operation.
+The sum stands in core.structural."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -33,12 +34,17 @@ from numjet.transforms.stage import stage
 Axes = Sequence[int]
 
 
-def _reduction(name: str, op: str, accepts: str, reference: Callable, jvp: Callable | None) -> Primitive:
+def _reduction(
+    name: str, op: str, accepts: str, reference: Callable, jvp: Callable | None
+) -> Primitive:
     primitive: Primitive
 
     def abstract(x: ShapedArray, *, axes: tuple) -> ShapedArray:
         if not _ACCEPTS[accepts](x.dtype):
-            raise TypeError(f"{name} does not accept dtype {dtypes.short_name(x.dtype)}: it takes {accepts} dtypes.")
+            raise TypeError(
+                f"{name} does not accept dtype {dtypes.short_name(x.dtype)}: it takes {accepts} "
+                "dtypes."
+            )
         return ShapedArray(reduced_shape(name, x, axes), x.dtype, x.weak_type)
 
     def forward(primals: tuple, tangents: tuple, *, axes: tuple) -> tuple:
@@ -48,9 +54,14 @@ def _reduction(name: str, op: str, accepts: str, reference: Callable, jvp: Calla
         return out, jvp(tangents[0], out, primals[0], axes)  # type: ignore[misc]
 
     primitive = Primitive(
-        name, abstract=abstract, reference=lambda x, *, axes: reference(x, axes), jvp=forward if jvp else None,
-        differentiable=jvp is not None, batch=lambda *args, **params: batch_reduction(primitive)(*args, **params),
-        loops=Reduce(op))
+        name,
+        abstract=abstract,
+        reference=lambda x, *, axes: reference(x, axes),
+        jvp=forward if jvp else None,
+        differentiable=jvp is not None,
+        batch=lambda *args, **params: batch_reduction(primitive)(*args, **params),
+        loops=Reduce(op),
+    )
     return primitive
 
 
@@ -68,13 +79,16 @@ def _extreme(reduce: Callable, low: bool) -> Callable:
     def reference(x: np.ndarray, axes: tuple) -> np.ndarray:
         if not any(x.shape[a] == 0 for a in axes):
             return reduce(x, axis=axes)
-        return np.full([n for i, n in enumerate(x.shape) if i not in axes], extreme_of(x.dtype, low), x.dtype)
+        return np.full(
+            [n for i, n in enumerate(x.shape) if i not in axes], extreme_of(x.dtype, low), x.dtype
+        )
 
     return reference
 
 
 def extreme_of(dtype: Any, lowest: bool) -> Any:
-    """The lowest (highest) value of a dtype: -inf (inf) for floats. The start of a maximum (minimum)."""
+    """The lowest (highest) value of a dtype: -inf (inf) for floats. The start of a maximum
+    (minimum)."""
     if dtypes.is_bool(dtype):
         return not lowest
     if dtypes.is_integer(dtype):
@@ -84,11 +98,14 @@ def extreme_of(dtype: Any, lowest: bool) -> Any:
 
 
 reduce_max_p = _reduction("reduce_max", "max", ANY, _extreme(np.maximum.reduce, True), _extreme_jvp)
-reduce_min_p = _reduction("reduce_min", "min", ANY, _extreme(np.minimum.reduce, False), _extreme_jvp)
+reduce_min_p = _reduction(
+    "reduce_min", "min", ANY, _extreme(np.minimum.reduce, False), _extreme_jvp
+)
 
 
 def _prod_jvp(t: Any, out: Any, x: Any, axes: tuple) -> Any:
-    """By halving: the pair (p, d) of a product and its tangent combines as (p q, p e + d q), exact also at zeros."""
+    """By halving: the pair (p, d) of a product and its tangent combines as (p q, p e + d q), exact
+    also at zeros."""
     shape = x.aval.shape
     order = (*[i for i in range(len(shape)) if i not in axes], *axes)
     flat = (*out.aval.shape, x.aval.size // out.aval.size if out.aval.size else 0)
@@ -100,7 +117,11 @@ def _prod_jvp(t: Any, out: Any, x: Any, axes: tuple) -> Any:
     while n > 1:
         if n % 2:
             config = [(0, 0, 0)] * last + [(0, 1, 0)]
-            p, d, n = pad(p, constant_like(p, 1), config), pad(d, constant_like(d, 0), config), n + 1
+            p, d, n = (
+                pad(p, constant_like(p, 1), config),
+                pad(d, constant_like(d, 0), config),
+                n + 1,
+            )
         n //= 2
         (p, q), (d, e) = _halves(p, n), _halves(d, n)
         p, d = mul(p, q), add(mul(p, e), mul(d, q))
@@ -114,12 +135,21 @@ def _halves(x: Any, n: int) -> tuple[Any, Any]:
 
 
 reduce_prod_p = _reduction(
-    "reduce_prod", "mul", NUMERIC, lambda x, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype), _prod_jvp)
-reduce_and_p = _reduction("reduce_and", "and", INTEGRAL_OR_BOOL,
-                          lambda x, axes: np.bitwise_and.reduce(x, axis=axes), None)
-reduce_or_p = _reduction("reduce_or", "or", INTEGRAL_OR_BOOL, lambda x, axes: np.bitwise_or.reduce(x, axis=axes), None)
-reduce_xor_p = _reduction("reduce_xor", "xor", INTEGRAL_OR_BOOL,
-                          lambda x, axes: np.bitwise_xor.reduce(x, axis=axes), None)
+    "reduce_prod",
+    "mul",
+    NUMERIC,
+    lambda x, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype),
+    _prod_jvp,
+)
+reduce_and_p = _reduction(
+    "reduce_and", "and", INTEGRAL_OR_BOOL, lambda x, axes: np.bitwise_and.reduce(x, axis=axes), None
+)
+reduce_or_p = _reduction(
+    "reduce_or", "or", INTEGRAL_OR_BOOL, lambda x, axes: np.bitwise_or.reduce(x, axis=axes), None
+)
+reduce_xor_p = _reduction(
+    "reduce_xor", "xor", INTEGRAL_OR_BOOL, lambda x, axes: np.bitwise_xor.reduce(x, axis=axes), None
+)
 
 
 # ------------------------------------------------------------------ argmax and argmin
@@ -136,9 +166,15 @@ def _arg_reduction(name: str, function: Callable) -> Primitive:
         return ShapedArray(reduced_shape(name, x, axes), index_dtype)
 
     primitive = Primitive(
-        name, abstract=abstract, differentiable=False, loops=Reduce(name),
-        reference=lambda x, *, axes, index_dtype: np.asarray(function(x, axis=axes[0])).astype(index_dtype),
-        batch=lambda *args, **params: batch_reduction(primitive)(*args, **params))
+        name,
+        abstract=abstract,
+        differentiable=False,
+        loops=Reduce(name),
+        reference=lambda x, *, axes, index_dtype: np.asarray(function(x, axis=axes[0])).astype(
+            index_dtype
+        ),
+        batch=lambda *args, **params: batch_reduction(primitive)(*args, **params),
+    )
     return primitive
 
 
@@ -149,12 +185,16 @@ argmin_p = _arg_reduction("argmin", np.argmin)
 # ------------------------------------------------------------------ reduce_precision
 def _round_mantissa(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
     if x.dtype != np.float32:
-        return _round_mantissa(x.astype(np.float32), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits).astype(x.dtype)
+        return _round_mantissa(
+            x.astype(np.float32), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
+        ).astype(x.dtype)
     if mantissa_bits < 23:
         bits = np.ascontiguousarray(x).view(np.uint32).astype(np.uint64)
         drop = 23 - mantissa_bits
         odd = (bits >> np.uint64(drop)) & np.uint64(1)
-        rounded = (bits + np.uint64((1 << (drop - 1)) - 1) + odd) >> np.uint64(drop) << np.uint64(drop)
+        rounded = (
+            (bits + np.uint64((1 << (drop - 1)) - 1) + odd) >> np.uint64(drop) << np.uint64(drop)
+        )
         x = np.where(np.isfinite(x), rounded.astype(np.uint32).view(np.float32).reshape(x.shape), x)
     if exponent_bits < 8:
         bias = (1 << (exponent_bits - 1)) - 1
@@ -165,14 +205,21 @@ def _round_mantissa(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int) ->
 
 
 reduce_precision_p = Primitive(
-    "reduce_precision", elementwise=True, abstract=lambda x, *, exponent_bits, mantissa_bits: x,
+    "reduce_precision",
+    elementwise=True,
+    abstract=lambda x, *, exponent_bits, mantissa_bits: x,
     reference=_round_mantissa,
     jvp=lambda primals, tangents, **p: (
         reduce_precision_p.bind(*primals, **p),
-        tangents[0] if type(tangents[0]) is Zero else reduce_precision_p.bind(tangents[0], **p)),
+        tangents[0] if type(tangents[0]) is Zero else reduce_precision_p.bind(tangents[0], **p),
+    ),
     batch=lambda axis, args, dims, **p: (reduce_precision_p.bind(*args, **p), dims[0]),
-    loops=elementwise_loops(lambda e, x, *, exponent_bits, mantissa_bits: e.reduce_precision(
-        x, exponent_bits, mantissa_bits)))
+    loops=elementwise_loops(
+        lambda e, x, *, exponent_bits, mantissa_bits: e.reduce_precision(
+            x, exponent_bits, mantissa_bits
+        )
+    ),
+)
 
 
 # ------------------------------------------------------------------ functions
@@ -233,46 +280,73 @@ def reduce_xor(operand: Any, axes: Axes | None = None) -> Any:
 def argmax(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
     """The index of the first largest element along `axis` (of the first NaN if there is one)."""
     x = as_array(operand)
-    return argmax_p.bind(x, axes=(canonical_axis(axis, x.ndim),), index_dtype=dtypes.canonical(index_dtype))
+    return argmax_p.bind(
+        x, axes=(canonical_axis(axis, x.ndim),), index_dtype=dtypes.canonical(index_dtype)
+    )
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
     """The index of the first smallest element along `axis` (of the first NaN if there is one)."""
     x = as_array(operand)
-    return argmin_p.bind(x, axes=(canonical_axis(axis, x.ndim),), index_dtype=dtypes.canonical(index_dtype))
+    return argmin_p.bind(
+        x, axes=(canonical_axis(axis, x.ndim),), index_dtype=dtypes.canonical(index_dtype)
+    )
 
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
     """Values rounded to a float format with fewer bits, in the same dtype."""
-    return reduce_precision_p.bind(as_array(operand), exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))
+    return reduce_precision_p.bind(
+        as_array(operand), exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits)
+    )
 
 
-_MONOIDS = {"add": (reduce_sum_p, add), "max": (reduce_max_p, arithmetic.max), "min": (reduce_min_p, arithmetic.min),
-            "mul": (reduce_prod_p, mul), "and": (reduce_and_p, logic.bitwise_and), "or": (reduce_or_p, logic.bitwise_or),
-            "xor": (reduce_xor_p, logic.bitwise_xor)}
+_MONOIDS = {
+    "add": (reduce_sum_p, add),
+    "max": (reduce_max_p, arithmetic.max),
+    "min": (reduce_min_p, arithmetic.min),
+    "mul": (reduce_prod_p, mul),
+    "and": (reduce_and_p, logic.bitwise_and),
+    "or": (reduce_or_p, logic.bitwise_or),
+    "xor": (reduce_xor_p, logic.bitwise_xor),
+}
 
 
 def monoid_of(computation: Callable, dtype: Any) -> str | None:
-    """The name of the primitive that `computation(x, y)` applies, if it is one operation with a known reduction."""
+    """The name of the primitive that `computation(x, y)` applies, if it is one operation with a
+    known reduction."""
     aval = ShapedArray((), dtype)
     jaxpr, _ = stage(lambda x, y: [as_array(computation(x, y))], [aval, aval])
-    if len(jaxpr.eqns) == 1 and len(jaxpr.eqns[0].invars) == 2 and set(jaxpr.eqns[0].invars) == set(jaxpr.invars):
+    if (
+        len(jaxpr.eqns) == 1
+        and len(jaxpr.eqns[0].invars) == 2
+        and set(jaxpr.eqns[0].invars) == set(jaxpr.invars)
+    ):
         name = jaxpr.eqns[0].primitive.name
         return name if name in _MONOIDS and jaxpr.outvars[0] is jaxpr.eqns[0].outvars[0] else None
     return None
 
 
-def reduce(operands: Any, init_values: Any, computation: Callable, dimensions: Axes, out_sharding: Any = None) -> Any:
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable,
+    dimensions: Axes,
+    out_sharding: Any = None,
+) -> Any:
     """Reduce with `computation`, which must be one of add, mul, max, min, and, or, xor."""
     leaves, treedef = tree.tree_flatten(operands)
     inits = tree.tree_leaves(init_values)
     if len(leaves) != 1 or len(inits) != 1:
-        raise NotImplementedError("reduce of several operands at once. Reduce each, or use lax.scan.")
+        raise NotImplementedError(
+            "reduce of several operands at once. Reduce each, or use lax.scan."
+        )
     x, init = as_array(leaves[0]), as_array(inits[0])
     name = monoid_of(computation, x.dtype)
     if name is None:
-        raise NotImplementedError("reduce with this computation: only add, mul, max, min, and, or, xor are known. Use "
-                                  "lax.scan or lax.associative_scan.")
+        raise NotImplementedError(
+            "reduce with this computation: only add, mul, max, min, and, or, xor are known. Use "
+            "lax.scan or lax.associative_scan."
+        )
     primitive, combine = _MONOIDS[name]
     out = primitive.bind(x, axes=_axes(x, dimensions))
     known = concrete_or_none(init)

@@ -1,8 +1,10 @@
-"""scan: a loop of known length with carried values and stacked inputs and outputs, as one primitive.
+"""scan: a loop of known length with carried values and stacked inputs and outputs, as one
+primitive.
 
-`fori_loop` with a known trip count, `map` and every differentiable loop go through it. Operands are consts,
-carry, xs; results are carry, ys.
+`fori_loop` with a known trip count, `map` and every differentiable loop go through it. Operands are
+consts, carry, xs; results are carry, ys.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -17,7 +19,15 @@ from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import add_any, instantiate, moveaxis, zeros
 from numjet.core.trace import aval_of, set_trace
-from numjet.ops.control import check_carry, convert_all, flatten_values, permute, split, stage_tree, strengthen
+from numjet.ops.control import (
+    check_carry,
+    convert_all,
+    flatten_values,
+    permute,
+    split,
+    stage_tree,
+    strengthen,
+)
 from numjet.ops.shape import concatenate, expand_dims
 from numjet.transforms.batch import Axis, batch_jaxpr, to_front
 from numjet.transforms.jvp import jvp_jaxpr
@@ -26,7 +36,9 @@ from numjet.transforms.stage import stage
 from numjet.transforms.transpose import backward_pass
 
 
-def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_carry: int, **_: Any) -> list[ShapedArray]:
+def _abstract(
+    *avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_carry: int, **_: Any
+) -> list[ShapedArray]:
     outs = jaxpr.out_avals
     return outs[:num_carry] + [a.update(shape=(length, *a.shape)) for a in outs[num_carry:]]
 
@@ -36,11 +48,18 @@ def _sizes(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int) -> tuple[int, in
     return len(jaxpr.jaxpr.invars) - num_consts - num_carry, len(jaxpr.jaxpr.outvars) - num_carry
 
 
-def as_program(primitive: Primitive, args: Sequence[Any], params: dict, jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+def as_program(
+    primitive: Primitive, args: Sequence[Any], params: dict, jaxpr: ClosedJaxpr
+) -> ClosedJaxpr:
     """A jaxpr of the one equation, remembered with the loop's own jaxpr, for eager evaluation."""
     avals = tuple([aval_of(x) for x in args])
-    key = ("program", primitive.name, avals, *[v for v in params.values() if not isinstance(v, ClosedJaxpr)],
-           *[id(v) for v in params.values() if isinstance(v, ClosedJaxpr)])
+    key = (
+        "program",
+        primitive.name,
+        avals,
+        *[v for v in params.values() if not isinstance(v, ClosedJaxpr)],
+        *[id(v) for v in params.values() if isinstance(v, ClosedJaxpr)],
+    )
     found = jaxpr.cache.get(key)
     if found is None:
         invars = [Var(a) for a in avals]
@@ -54,10 +73,19 @@ def _evaluate(*args: Any, **params: Any) -> list[Any]:
     return run_compiled(as_program(scan_p, args, params, params["jaxpr"]), args, "scan")
 
 
-def _jvp(primals: tuple, tangents: tuple, *, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int,
-         **params: Any) -> tuple:
+def _jvp(
+    primals: tuple,
+    tangents: tuple,
+    *,
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    **params: Any,
+) -> tuple:
     n_xs, n_ys = _sizes(jaxpr, num_consts, num_carry)
-    nz_consts, nz_carry, nz_xs = split([type(t) is not Zero for t in tangents], num_consts, num_carry)
+    nz_consts, nz_carry, nz_xs = split(
+        [type(t) is not Zero for t in tangents], num_consts, num_carry
+    )
     while True:
         derived, nz_out = jvp_jaxpr(jaxpr, nz_consts + nz_carry + nz_xs, nz_carry + [False] * n_ys)
         grown = [a or b for a, b in zip(nz_carry, nz_out, strict=False)]
@@ -68,23 +96,35 @@ def _jvp(primals: tuple, tangents: tuple, *, jaxpr: ClosedJaxpr, num_consts: int
     parts = split(range(len(derived.jaxpr.invars)), num_consts, num_carry, n_xs, nc, ncarry)
     in_order = parts[0] + parts[3] + parts[1] + parts[4] + parts[2] + parts[5]
     outs = split(range(len(derived.jaxpr.outvars)), num_carry, n_ys, ncarry)
-    derived = permute_once(derived, ("scan_jvp", tuple(in_order)), in_order, outs[0] + outs[2] + outs[1] + outs[3])
+    derived = permute_once(
+        derived, ("scan_jvp", tuple(in_order)), in_order, outs[0] + outs[2] + outs[1] + outs[3]
+    )
     consts, carry, xs = split(primals, num_consts, num_carry)
     t_consts, t_carry, t_xs = split(tangents, num_consts, num_carry)
     operands = [
-        *consts, *[t for t in t_consts if type(t) is not Zero],
-        *carry, *[instantiate(t) for t, nz in zip(t_carry, nz_carry, strict=True) if nz],
-        *xs, *[t for t in t_xs if type(t) is not Zero]]
-    results = scan_p.bind(*operands, jaxpr=derived, num_consts=num_consts + nc, num_carry=num_carry + ncarry, **params)
+        *consts,
+        *[t for t in t_consts if type(t) is not Zero],
+        *carry,
+        *[instantiate(t) for t, nz in zip(t_carry, nz_carry, strict=True) if nz],
+        *xs,
+        *[t for t in t_xs if type(t) is not Zero],
+    ]
+    results = scan_p.bind(
+        *operands, jaxpr=derived, num_consts=num_consts + nc, num_carry=num_carry + ncarry, **params
+    )
     out_carry, out_t_carry, ys, t_ys = split(results, num_carry, ncarry, n_ys)
     nz_ys = nz_out[num_carry:]
     given = iter(out_t_carry + t_ys)
-    out_tangents = [next(given) if nz else Zero(aval_of(x).tangent())
-                    for nz, x in zip(nz_carry + nz_ys, out_carry + ys, strict=True)]
+    out_tangents = [
+        next(given) if nz else Zero(aval_of(x).tangent())
+        for nz, x in zip(nz_carry + nz_ys, out_carry + ys, strict=True)
+    ]
     return out_carry + ys, out_tangents
 
 
-def permute_once(closed: ClosedJaxpr, key: tuple, in_order: Sequence[int], out_order: Sequence[int]) -> ClosedJaxpr:
+def permute_once(
+    closed: ClosedJaxpr, key: tuple, in_order: Sequence[int], out_order: Sequence[int]
+) -> ClosedJaxpr:
     """`permute`, remembered, so that one loop body stays one object."""
     found = closed.cache.get(key)
     if found is None:
@@ -92,21 +132,35 @@ def permute_once(closed: ClosedJaxpr, key: tuple, in_order: Sequence[int], out_o
     return found
 
 
-def _batch(axis: Axis, args: tuple, dims: tuple, *, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int,
-           **params: Any) -> tuple:
+def _batch(
+    axis: Axis,
+    args: tuple,
+    dims: tuple,
+    *,
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    **params: Any,
+) -> tuple:
     _, n_ys = _sizes(jaxpr, num_consts, num_carry)
     m_consts, m_carry, m_xs = split([d is not None for d in dims], num_consts, num_carry)
     while True:
-        batched, m_out = batch_jaxpr(jaxpr, axis, m_consts + m_carry + m_xs, m_carry + [False] * n_ys)
+        batched, m_out = batch_jaxpr(
+            jaxpr, axis, m_consts + m_carry + m_xs, m_carry + [False] * n_ys
+        )
         grown = [a or b for a, b in zip(m_carry, m_out, strict=False)]
         if grown == m_carry:
             break
         m_carry = grown
     consts, carry, xs = split(list(zip(args, dims, strict=True)), num_consts, num_carry)
     operands = [x if d is None else moveaxis(x, d, 0) for x, d in consts]
-    operands += [to_front(x, d, axis.size) if m else x for (x, d), m in zip(carry, m_carry, strict=True)]
+    operands += [
+        to_front(x, d, axis.size) if m else x for (x, d), m in zip(carry, m_carry, strict=True)
+    ]
     operands += [x if d is None else moveaxis(x, d, 1) for x, d in xs]
-    outs = scan_p.bind(*operands, jaxpr=batched, num_consts=num_consts, num_carry=num_carry, **params)
+    outs = scan_p.bind(
+        *operands, jaxpr=batched, num_consts=num_consts, num_carry=num_carry, **params
+    )
     return outs, [0 if m else None for m in m_carry] + [1 if m else None for m in m_out[num_carry:]]
 
 
@@ -116,7 +170,8 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     u_consts, u_carry, u_xs = split([trace.is_unknown(x) for x in args], num_consts, num_carry)
     while True:
         known, unknown, u_out, residual_avals = partial_eval_jaxpr(
-            jaxpr, u_consts + u_carry + u_xs, u_carry + [False] * n_ys)
+            jaxpr, u_consts + u_carry + u_xs, u_carry + [False] * n_ys
+        )
         grown = [a or b for a, b in zip(u_carry, u_out, strict=False)]
         if grown == u_carry:
             break
@@ -126,45 +181,94 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     k_carry = [x for x, u in zip(carry, u_carry, strict=True) if not u]
     k_xs = [x for x, u in zip(xs, u_xs, strict=True) if not u]
     n_res, n_known = len(residual_avals), len(known.jaxpr.outvars) - len(residual_avals)
-    # Residuals that are a constant or an x of the known loop need no stacking: they are passed as they are.
+    # Residuals that are a constant or an x of the known loop need no stacking: they are passed as
+    # they are.
     place = {v: i for i, v in enumerate(known.jaxpr.invars)}
     origin = [place.get(v) if type(v) is Var else None for v in known.jaxpr.outvars[n_known:]]
     first_x = len(k_consts) + len(k_carry)
-    kind = ["const" if o is not None and o < len(k_consts) else "x" if o is not None and o >= first_x else "stack"
-            for o in origin]
+    kind = [
+        "const"
+        if o is not None and o < len(k_consts)
+        else "x"
+        if o is not None and o >= first_x
+        else "stack"
+        for o in origin
+    ]
     stacked = [i for i in range(n_res) if kind[i] == "stack"]
     out_order = [*range(n_known), *[n_known + i for i in stacked]]
-    known = permute_once(known, ("scan_known", tuple(out_order)), range(len(known.jaxpr.invars)), out_order)
+    known = permute_once(
+        known, ("scan_known", tuple(out_order)), range(len(known.jaxpr.invars)), out_order
+    )
     with set_trace(trace.parent):
-        known_outs = scan_p.bind(*k_consts, *k_carry, *k_xs, **{
-            **params, "jaxpr": known, "num_consts": len(k_consts), "num_carry": len(k_carry)}) if out_order else []
+        known_outs = (
+            scan_p.bind(
+                *k_consts,
+                *k_carry,
+                *k_xs,
+                **{
+                    **params,
+                    "jaxpr": known,
+                    "num_consts": len(k_consts),
+                    "num_carry": len(k_carry),
+                },
+            )
+            if out_order
+            else []
+        )
     k_inputs = [*k_consts, *k_carry, *k_xs]
     stack_values = iter(known_outs[n_known:])
-    residuals = [k_inputs[o] if k != "stack" else next(stack_values)  # type: ignore[index]
-                 for o, k in zip(origin, kind, strict=True)]
+    residuals = [
+        k_inputs[o] if k != "stack" else next(stack_values)  # type: ignore[index]
+        for o, k in zip(origin, kind, strict=True)
+    ]
     const_res = [i for i in range(n_res) if kind[i] == "const"]
     x_res = [i for i in range(n_res) if kind[i] != "const"]
     n_uconsts, n_ucarry = sum(u_consts), sum(u_carry)
     ins = split(range(n_res, len(unknown.jaxpr.invars)), n_uconsts, n_ucarry)
     in_order = const_res + ins[0] + ins[1] + ins[2] + x_res
-    later = permute_once(unknown, ("scan_unknown", tuple(in_order)), in_order, range(len(unknown.jaxpr.outvars)))
-    operands = [*[residuals[i] for i in const_res], *[x for x, u in zip(consts, u_consts, strict=True) if u],
-                *[x for x, u in zip(carry, u_carry, strict=True) if u],
-                *[x for x, u in zip(xs, u_xs, strict=True) if u], *[residuals[i] for i in x_res]]
-    recorded = iter(trace.record(scan_p, operands, {**params, "jaxpr": later,
-                                                    "num_consts": len(const_res) + n_uconsts,
-                                                    "num_carry": n_ucarry}))
+    later = permute_once(
+        unknown, ("scan_unknown", tuple(in_order)), in_order, range(len(unknown.jaxpr.outvars))
+    )
+    operands = [
+        *[residuals[i] for i in const_res],
+        *[x for x, u in zip(consts, u_consts, strict=True) if u],
+        *[x for x, u in zip(carry, u_carry, strict=True) if u],
+        *[x for x, u in zip(xs, u_xs, strict=True) if u],
+        *[residuals[i] for i in x_res],
+    ]
+    recorded = iter(
+        trace.record(
+            scan_p,
+            operands,
+            {
+                **params,
+                "jaxpr": later,
+                "num_consts": len(const_res) + n_uconsts,
+                "num_carry": n_ucarry,
+            },
+        )
+    )
     done = iter(known_outs[:n_known])
     u_ys = u_out[num_carry:]
     return [next(recorded) if u else next(done) for u in u_carry + u_ys]
 
 
-def _transpose(cts: list, *args: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, length: int, reverse: bool,
-               **params: Any) -> list:
+def _transpose(
+    cts: list,
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    length: int,
+    reverse: bool,
+    **params: Any,
+) -> list:
     consts, carry, xs = split(args, num_consts, num_carry)
     if not all(type(c) is Linear for c in carry):
-        raise NotImplementedError("Transposing a scan with a carry that the function is not linear in. Use "
-                                  "linear_transpose only on functions linear in their whole carry.")
+        raise NotImplementedError(
+            "Transposing a scan with a carry that the function is not linear in. Use "
+            "linear_transpose only on functions linear in their whole carry."
+        )
     lin_consts = [type(x) is Linear for x in consts]
     lin_xs = [type(x) is Linear for x in xs]
     ct_carry = [instantiate(ct) for ct in cts[:num_carry]]
@@ -172,18 +276,36 @@ def _transpose(cts: list, *args: Any, jaxpr: ClosedJaxpr, num_consts: int, num_c
     body = _transposed_body(jaxpr, num_carry, tuple(lin_consts), tuple(lin_xs))
     in_avals = jaxpr.in_avals
     acc = [zeros(a) for a, lin in zip(in_avals, lin_consts, strict=False) if lin]
-    operands = [*[x for x, lin in zip(consts, lin_consts, strict=True) if not lin], *acc, *ct_carry, *ct_ys,
-                *[x for x, lin in zip(xs, lin_xs, strict=True) if not lin]]
-    results = scan_p.bind(*operands, jaxpr=body, num_consts=num_consts - sum(lin_consts),
-                          num_carry=sum(lin_consts) + num_carry, length=length, reverse=not reverse, **params)
+    operands = [
+        *[x for x, lin in zip(consts, lin_consts, strict=True) if not lin],
+        *acc,
+        *ct_carry,
+        *ct_ys,
+        *[x for x, lin in zip(xs, lin_xs, strict=True) if not lin],
+    ]
+    results = scan_p.bind(
+        *operands,
+        jaxpr=body,
+        num_consts=num_consts - sum(lin_consts),
+        num_carry=sum(lin_consts) + num_carry,
+        length=length,
+        reverse=not reverse,
+        **params,
+    )
     ct_consts, ct_carry_out, ct_xs = split(results, sum(lin_consts), num_carry)
     given_consts, given_xs = iter(ct_consts), iter(ct_xs)
-    return [*[next(given_consts) if lin else None for lin in lin_consts], *ct_carry_out,
-            *[next(given_xs) if lin else None for lin in lin_xs]]
+    return [
+        *[next(given_consts) if lin else None for lin in lin_consts],
+        *ct_carry_out,
+        *[next(given_xs) if lin else None for lin in lin_xs],
+    ]
 
 
-def _transposed_body(jaxpr: ClosedJaxpr, num_carry: int, lin_consts: tuple, lin_xs: tuple) -> ClosedJaxpr:
-    """(residual consts, ct consts, ct carry, ct ys, residual xs) -> (ct consts, ct carry, ct xs)."""
+def _transposed_body(
+    jaxpr: ClosedJaxpr, num_carry: int, lin_consts: tuple, lin_xs: tuple
+) -> ClosedJaxpr:
+    """(residual consts, ct consts, ct carry, ct ys, residual xs) -> (ct consts, ct carry, ct
+    xs)."""
     key = ("scan_transpose", num_carry, lin_consts, lin_xs)
     found = jaxpr.cache.get(key)
     if found is not None:
@@ -197,38 +319,65 @@ def _transposed_body(jaxpr: ClosedJaxpr, num_carry: int, lin_consts: tuple, lin_
     outs = jaxpr.out_avals
 
     def fun(*values: Any) -> list[Any]:
-        rc, acc, ct_carry, ct_ys, rx = split(values, len(res_c), len(ct_c), num_carry, len(outs) - num_carry)
+        rc, acc, ct_carry, ct_ys, rx = split(
+            values, len(res_c), len(ct_c), num_carry, len(outs) - num_carry
+        )
         rc_it, rx_it = iter(rc), iter(rx)
-        args = [Linear(a) if lin else next(rc_it) for a, lin in zip(c_avals, lin_consts, strict=True)]
+        args = [
+            Linear(a) if lin else next(rc_it) for a, lin in zip(c_avals, lin_consts, strict=True)
+        ]
         args += [Linear(a) for a in carry_avals]
         args += [Linear(a) if lin else next(rx_it) for a, lin in zip(x_avals, lin_xs, strict=True)]
         found = backward_pass(jaxpr, args, [*ct_carry, *ct_ys])
         f_consts, f_carry, f_xs = split(found, n_consts, num_carry)
         new = [ct for ct, lin in zip(f_consts, lin_consts, strict=True) if lin]
         total = [a if type(ct) is Zero else add_any(a, ct) for a, ct in zip(acc, new, strict=True)]
-        return [*total, *[instantiate(ct) for ct in f_carry],
-                *[instantiate(ct) for ct, lin in zip(f_xs, lin_xs, strict=True) if lin]]
+        return [
+            *total,
+            *[instantiate(ct) for ct in f_carry],
+            *[instantiate(ct) for ct, lin in zip(f_xs, lin_xs, strict=True) if lin],
+        ]
 
-    staged, consts = stage(fun, [*res_c, *ct_c, *outs[:num_carry], *outs[num_carry:], *res_x], "scan_transpose")
+    staged, consts = stage(
+        fun, [*res_c, *ct_c, *outs[:num_carry], *outs[num_carry:], *res_x], "scan_transpose"
+    )
     found = jaxpr.cache[key] = ClosedJaxpr(staged, consts)
     return found
 
 
 scan_p = Primitive(
-    "scan", multiple_results=True, higher_order=True, linear=True, abstract=_abstract, evaluate=_evaluate, jvp=_jvp,
-    batch=_batch, partial_eval=_partial_eval, transpose=_transpose, loops=Region("scan"),
-    effects=lambda jaxpr, **_: jaxpr.effects)
+    "scan",
+    multiple_results=True,
+    higher_order=True,
+    linear=True,
+    abstract=_abstract,
+    evaluate=_evaluate,
+    jvp=_jvp,
+    batch=_batch,
+    partial_eval=_partial_eval,
+    transpose=_transpose,
+    loops=Region("scan"),
+    effects=lambda jaxpr, **_: jaxpr.effects,
+)
 
 
 # ------------------------------------------------------------------ the public functions
-def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
-         unroll: int | bool = 1, _split_transpose: bool = False) -> tuple[Any, Any]:
-    """Run `carry, y = f(carry, x)` over the leading axis of `xs`; returns the last carry and the stacked ys.
+def scan(
+    f: Callable,
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Run `carry, y = f(carry, x)` over the leading axis of `xs`; returns the last carry and the
+    stacked ys.
 
     init: pytree, the first carry; f must return a carry of the same structure, shapes and dtypes.
-    xs: pytree of arrays with equal leading sizes, or None with `length`. `reverse` runs from the end.
-    `unroll` is accepted and left to the compiler. Raises TypeError when the carry changes type, ValueError
-    when sizes differ.
+    xs: pytree of arrays with equal leading sizes, or None with `length`. `reverse` runs from the
+    end. `unroll` is accepted and left to the compiler. Raises TypeError when the carry changes
+    type, ValueError when sizes differ.
 
     >>> import numjet.numpy as jnp
     >>> from numjet import lax
@@ -260,9 +409,20 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
                 continue
         break
     check_carry("scan", init_tree, carry_avals, parts[0], got)
-    outs = scan_p.bind(*consts, *convert_all(init_leaves, carry_avals), *xs_leaves, jaxpr=closed, length=n,
-                       reverse=bool(reverse), num_consts=len(consts), num_carry=n_carry)
-    return (tree.tree_unflatten(parts[0], outs[:n_carry]), tree.tree_unflatten(parts[1], outs[n_carry:]))
+    outs = scan_p.bind(
+        *consts,
+        *convert_all(init_leaves, carry_avals),
+        *xs_leaves,
+        jaxpr=closed,
+        length=n,
+        reverse=bool(reverse),
+        num_consts=len(consts),
+        num_carry=n_carry,
+    )
+    return (
+        tree.tree_unflatten(parts[0], outs[:n_carry]),
+        tree.tree_unflatten(parts[1], outs[n_carry:]),
+    )
 
 
 def _length(xs: Any, leaves: Sequence[Any], length: int | None) -> int:
@@ -270,24 +430,34 @@ def _length(xs: Any, leaves: Sequence[Any], length: int | None) -> int:
     for path, leaf in tree.tree_flatten_with_path(xs)[0]:
         shape = leaf.shape if hasattr(leaf, "shape") else ()
         if not shape:
-            raise ValueError(f"scan: xs{tree.keystr(path)} has no leading axis to run over (shape {shape}).")
+            raise ValueError(
+                f"scan: xs{tree.keystr(path)} has no leading axis to run over (shape {shape})."
+            )
         sizes.append((f"xs{tree.keystr(path)}", shape[0]))
     if length is not None:
         sizes.append(("length", int(length)))
     if not sizes:
         raise ValueError("scan: give xs with at least one array, or length.")
     if len({n for _, n in sizes}) > 1:
-        raise ValueError("scan: leading sizes differ: " + ", ".join(f"{k} has {n}" for k, n in sizes) + ".")
+        raise ValueError(
+            "scan: leading sizes differ: " + ", ".join(f"{k} has {n}" for k, n in sizes) + "."
+        )
     return sizes[0][1]
 
 
-def _scan_in_python(f: Callable, carry: Any, leaves: Sequence[Any], treedef: Any, n: int, reverse: bool) -> tuple:
+def _scan_in_python(
+    f: Callable, carry: Any, leaves: Sequence[Any], treedef: Any, n: int, reverse: bool
+) -> tuple:
     ys = []
     for i in reversed(range(n)) if reverse else range(n):
         carry, y = f(carry, tree.tree_unflatten(treedef, [x[i] for x in leaves]))
         ys.append(y)
     if not ys:
-        raise ValueError("scan of length 0 cannot run with disable_jit: the shapes of ys are not known.")
+        raise ValueError(
+            "scan of length 0 cannot run with disable_jit: the shapes of ys are not known."
+        )
     if reverse:
         ys.reverse()
-    return carry, tree.tree_map(lambda *parts: concatenate([expand_dims(as_array(x), (0,)) for x in parts], 0), *ys)
+    return carry, tree.tree_map(
+        lambda *parts: concatenate([expand_dims(as_array(x), (0,)) for x in parts], 0), *ys
+    )

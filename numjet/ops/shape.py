@@ -1,5 +1,6 @@
-"""Primitives that move elements without computing: reshape, squeeze, rev, concatenate, pad, select_n, iota, bitcast and
-copy."""
+"""Primitives that move elements without computing: reshape, squeeze, rev, concatenate, pad,
+select_n, iota, bitcast and copy."""
+
 from __future__ import annotations
 
 import math
@@ -22,7 +23,9 @@ from numjet.transforms.batch import to_front
 
 def _linear_jvp(primitive_of: Any) -> Any:
     def jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
-        return primitive_of().bind(*primals, **params), linear_tangent(primitive_of(), tangents[0], params)
+        return primitive_of().bind(*primals, **params), linear_tangent(
+            primitive_of(), tangents[0], params
+        )
 
     return jvp
 
@@ -45,8 +48,10 @@ def canonical_axis(axis: int, ndim: int) -> int:
 # ------------------------------------------------------------------ reshape
 def _reshape_abstract(x: ShapedArray, *, new_sizes: tuple, dimensions: Any) -> ShapedArray:
     if math.prod(new_sizes) != x.size or any(n < 0 for n in new_sizes):
-        raise TypeError(f"reshape: {x.str_short()} has {x.size} elements and cannot get shape {new_sizes} with "
-                        f"{math.prod(new_sizes)}. Sizes must multiply to the same number.")
+        raise TypeError(
+            f"reshape: {x.str_short()} has {x.size} elements and cannot get shape {new_sizes} with "
+            f"{math.prod(new_sizes)}. Sizes must multiply to the same number."
+        )
     return ShapedArray(new_sizes, x.dtype, x.weak_type)
 
 
@@ -61,20 +66,31 @@ def _reshape_loops(e: Any, index: list, x: Any, *, new_sizes: tuple, dimensions:
     return x(*reversed(out))
 
 
-def _reshape_batch(axis: Any, args: tuple, dims: tuple, *, new_sizes: tuple, dimensions: Any) -> tuple:
+def _reshape_batch(
+    axis: Any, args: tuple, dims: tuple, *, new_sizes: tuple, dimensions: Any
+) -> tuple:
     x = moveaxis(args[0], dims[0], 0)
     return reshape(x, (x.shape[0], *new_sizes)), 0
 
 
 reshape_p = Primitive(
-    "reshape", linear=True, abstract=_reshape_abstract,
-    reference=lambda x, *, new_sizes, dimensions: np.reshape(x, new_sizes), jvp=_linear_jvp(lambda: reshape_p),
-    transpose=lambda ct, x, *, new_sizes, dimensions: [reshape(ct, x.aval.shape)], batch=_reshape_batch,
-    loops=Pointwise(_reshape_loops), hlo="stablehlo.reshape")
+    "reshape",
+    linear=True,
+    abstract=_reshape_abstract,
+    reference=lambda x, *, new_sizes, dimensions: np.reshape(x, new_sizes),
+    jvp=_linear_jvp(lambda: reshape_p),
+    transpose=lambda ct, x, *, new_sizes, dimensions: [reshape(ct, x.aval.shape)],
+    batch=_reshape_batch,
+    loops=Pointwise(_reshape_loops),
+    hlo="stablehlo.reshape",
+)
 
 
-def reshape(operand: Any, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None) -> Any:
-    """`operand` with another shape of as many elements, in row-major order (after permuting by `dimensions`)."""
+def reshape(
+    operand: Any, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """`operand` with another shape of as many elements, in row-major order (after permuting by
+    `dimensions`)."""
     x = as_array(operand)
     sizes = canonical_shape(new_sizes)
     if dimensions is not None and tuple(dimensions) != tuple(range(x.ndim)):
@@ -88,8 +104,13 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Any = None, *, out_shardin
 def _squeeze_abstract(x: ShapedArray, *, dimensions: tuple) -> ShapedArray:
     for d in dimensions:
         if x.shape[d] != 1:
-            raise ValueError(f"squeeze: axis {d} of {x.str_short()} has size {x.shape[d]}; only axes of size 1 can go.")
-    return ShapedArray(tuple([n for i, n in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type)
+            raise ValueError(
+                f"squeeze: axis {d} of {x.str_short()} has size {x.shape[d]}; only axes of size 1 "
+                "can go."
+            )
+    return ShapedArray(
+        tuple([n for i, n in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type
+    )
 
 
 def _squeeze_loops(e: Any, index: list, x: Any, *, dimensions: tuple) -> Any:
@@ -103,10 +124,16 @@ def _squeeze_batch(axis: Any, args: tuple, dims: tuple, *, dimensions: tuple) ->
 
 
 squeeze_p = Primitive(
-    "squeeze", linear=True, abstract=_squeeze_abstract,
-    reference=lambda x, *, dimensions: np.squeeze(x, axis=dimensions), jvp=_linear_jvp(lambda: squeeze_p),
-    transpose=lambda ct, x, *, dimensions: [reshape(ct, x.aval.shape)], batch=_squeeze_batch,
-    loops=Pointwise(_squeeze_loops), hlo="stablehlo.reshape")
+    "squeeze",
+    linear=True,
+    abstract=_squeeze_abstract,
+    reference=lambda x, *, dimensions: np.squeeze(x, axis=dimensions),
+    jvp=_linear_jvp(lambda: squeeze_p),
+    transpose=lambda ct, x, *, dimensions: [reshape(ct, x.aval.shape)],
+    batch=_squeeze_batch,
+    loops=Pointwise(_squeeze_loops),
+    hlo="stablehlo.reshape",
+)
 
 
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
@@ -139,9 +166,15 @@ def _rev_batch(axis: Any, args: tuple, dims: tuple, *, dimensions: tuple) -> tup
 
 
 rev_p = Primitive(
-    "rev", linear=True, abstract=lambda x, *, dimensions: x,
-    reference=lambda x, *, dimensions: np.flip(x, dimensions), jvp=_linear_jvp(lambda: rev_p),
-    transpose=lambda ct, x, *, dimensions: [rev(ct, dimensions)], batch=_rev_batch, loops=Pointwise(_rev_loops))
+    "rev",
+    linear=True,
+    abstract=lambda x, *, dimensions: x,
+    reference=lambda x, *, dimensions: np.flip(x, dimensions),
+    jvp=_linear_jvp(lambda: rev_p),
+    transpose=lambda ct, x, *, dimensions: [rev(ct, dimensions)],
+    batch=_rev_batch,
+    loops=Pointwise(_rev_loops),
+)
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
@@ -158,15 +191,27 @@ def _concatenate_abstract(*avals: ShapedArray, dimension: int) -> ShapedArray:
         raise TypeError(f"concatenate: axis {dimension} is out of range for {first.str_short()}.")
     for i, a in enumerate(avals):
         same = a.ndim == first.ndim and all(
-            m == n for d, (m, n) in enumerate(zip(a.shape, first.shape, strict=True)) if d != dimension)
+            m == n
+            for d, (m, n) in enumerate(zip(a.shape, first.shape, strict=True))
+            if d != dimension
+        )
         if not same:
-            raise TypeError(f"concatenate: shapes must agree except on axis {dimension}: operand 0 is {first.str_short()}, "
-                            f"operand {i} is {a.str_short()}.")
+            raise TypeError(
+                f"concatenate: shapes must agree except on axis {dimension}: operand 0 is "
+                f"{first.str_short()}, "
+                f"operand {i} is {a.str_short()}."
+            )
         if a.dtype != first.dtype:
-            raise TypeError(f"concatenate: operands must have one dtype, got {first.str_short()} and {a.str_short()}.")
+            raise TypeError(
+                f"concatenate: operands must have one dtype, got {first.str_short()} and "
+                f"{a.str_short()}."
+            )
     total = sum(a.shape[dimension] for a in avals)
-    return ShapedArray((*first.shape[:dimension], total, *first.shape[dimension + 1:]), first.dtype,
-                       all(a.weak_type for a in avals))
+    return ShapedArray(
+        (*first.shape[:dimension], total, *first.shape[dimension + 1 :]),
+        first.dtype,
+        all(a.weak_type for a in avals),
+    )
 
 
 def _concatenate_loops(e: Any, index: list, *readers: Any, dimension: int) -> Any:
@@ -181,7 +226,7 @@ def _concatenate_loops(e: Any, index: list, *readers: Any, dimension: int) -> An
 
     def read(start: int, n: int, x: Any) -> Any:
         place = e.index_clamp(at + (-start), 0, n - 1) if len(parts) > 1 else at
-        return x(*index[:dimension], place, *index[dimension + 1:])
+        return x(*index[:dimension], place, *index[dimension + 1 :])
 
     value = read(*parts[-1])
     for start, n, x in reversed(parts[:-1]):
@@ -223,10 +268,16 @@ def _concatenate_batch(axis: Any, args: tuple, dims: tuple, *, dimension: int) -
 
 
 concatenate_p = Primitive(
-    "concatenate", linear=True, abstract=_concatenate_abstract,
-    reference=lambda *xs, dimension: np.concatenate(xs, axis=dimension), jvp=_concatenate_jvp,
-    transpose=_concatenate_transpose, batch=_concatenate_batch, loops=Pointwise(_concatenate_loops),
-    hlo="stablehlo.concatenate")
+    "concatenate",
+    linear=True,
+    abstract=_concatenate_abstract,
+    reference=lambda *xs, dimension: np.concatenate(xs, axis=dimension),
+    jvp=_concatenate_jvp,
+    transpose=_concatenate_transpose,
+    batch=_concatenate_batch,
+    loops=Pointwise(_concatenate_loops),
+    hlo="stablehlo.concatenate",
+)
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
@@ -234,7 +285,11 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     xs = [as_array(x) for x in operands]
     if not xs:
         raise ValueError("concatenate: at least one array is needed.")
-    return concatenate_p.bind(*xs, dimension=canonical_axis(dimension, xs[0].ndim)) if len(xs) > 1 else xs[0]
+    return (
+        concatenate_p.bind(*xs, dimension=canonical_axis(dimension, xs[0].ndim))
+        if len(xs) > 1
+        else xs[0]
+    )
 
 
 # ------------------------------------------------------------------ pad
@@ -244,15 +299,24 @@ def _padded_size(n: int, low: int, high: int, interior: int) -> int:
 
 def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: tuple) -> ShapedArray:
     if value.shape or value.dtype != x.dtype:
-        raise TypeError(f"pad: the padding value must have no dimensions and the operand's dtype, got {value.str_short()} "
-                        f"for {x.str_short()}.")
+        raise TypeError(
+            "pad: the padding value must have no dimensions and the operand's dtype, got "
+            f"{value.str_short()} "
+            f"for {x.str_short()}."
+        )
     if len(padding_config) != x.ndim:
-        raise TypeError(f"pad: padding_config has {len(padding_config)} entries for {x.str_short()}; give (low, high, "
-                        "interior) for each axis.")
+        raise TypeError(
+            f"pad: padding_config has {len(padding_config)} entries for {x.str_short()}; give "
+            "(low, high, "
+            "interior) for each axis."
+        )
     if any(i < 0 for _, _, i in padding_config):
         raise ValueError(f"pad: interior padding must not be negative, got {padding_config}.")
-    return ShapedArray(tuple([_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True)]), x.dtype,
-                       x.weak_type and value.weak_type)
+    return ShapedArray(
+        tuple([_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True)]),
+        x.dtype,
+        x.weak_type and value.weak_type,
+    )
 
 
 def _pad_reference(x: np.ndarray, value: np.ndarray, *, padding_config: tuple) -> np.ndarray:
@@ -302,7 +366,11 @@ def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> lis
     ct_x = ct_value = None
     if type(x) is Linear:
         # Take the outer padding off, then the interior one.
-        trimmed = pad(ct, zeros(ShapedArray((), ct.aval.dtype)), [(-low, -high, 0) for low, high, _ in padding_config])
+        trimmed = pad(
+            ct,
+            zeros(ShapedArray((), ct.aval.dtype)),
+            [(-low, -high, 0) for low, high, _ in padding_config],
+        )
         ct_x = strided(trimmed, tuple([i + 1 for _, _, i in padding_config]))
     if type(value) is Linear:
         total = reduce_sum(ct, tuple(range(ct.aval.ndim)))
@@ -320,10 +388,13 @@ def strided(x: Any, strides: tuple[int, ...]) -> Any:
         if step == 1 or n == 0:
             continue
         count = -(-n // step)
-        x = pad(x, zeros(ShapedArray((), x.aval.dtype)),
-                [(0, count * step - n, 0) if a == axis else (0, 0, 0) for a in range(x.aval.ndim)])
+        x = pad(
+            x,
+            zeros(ShapedArray((), x.aval.dtype)),
+            [(0, count * step - n, 0) if a == axis else (0, 0, 0) for a in range(x.aval.ndim)],
+        )
         shape = x.aval.shape
-        x = reshape(x, (*shape[:axis], count, step, *shape[axis + 1:]))
+        x = reshape(x, (*shape[:axis], count, step, *shape[axis + 1 :]))
         keep = [(0, 0, 0)] * x.aval.ndim
         keep[axis + 1] = (0, 1 - step, 0)
         x = squeeze(pad(x, zeros(ShapedArray((), x.aval.dtype)), keep), (axis + 1,))
@@ -345,8 +416,16 @@ def _pad_batch(axis: Any, args: tuple, dims: tuple, *, padding_config: tuple) ->
 
 
 pad_p = Primitive(
-    "pad", linear=True, abstract=_pad_abstract, reference=_pad_reference, jvp=_pad_jvp, transpose=_pad_transpose,
-    batch=_pad_batch, loops=Pointwise(_pad_loops), hlo="stablehlo.pad")
+    "pad",
+    linear=True,
+    abstract=_pad_abstract,
+    reference=_pad_reference,
+    jvp=_pad_jvp,
+    transpose=_pad_transpose,
+    batch=_pad_batch,
+    loops=Pointwise(_pad_loops),
+    hlo="stablehlo.pad",
+)
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
@@ -354,7 +433,9 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     x, value = as_array(operand), as_array(padding_value)
     if value.dtype != x.dtype and value.weak_type:
         value = convert(value, x.dtype, True)
-    config = tuple([(operator.index(a), operator.index(b), operator.index(c)) for a, b, c in padding_config])
+    config = tuple(
+        [(operator.index(a), operator.index(b), operator.index(c)) for a, b, c in padding_config]
+    )
     if all(c == (0, 0, 0) for c in config) and len(config) == x.ndim:
         return x
     return pad_p.bind(x, value, padding_config=config)
@@ -364,16 +445,26 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
     first = cases[0]
     if not (dtypes.is_bool(which.dtype) or which.dtype == dtypes.int32):
-        raise TypeError(f"select_n: the selector must be boolean or int32, got {which.str_short()}.")
+        raise TypeError(
+            f"select_n: the selector must be boolean or int32, got {which.str_short()}."
+        )
     if dtypes.is_bool(which.dtype) and len(cases) > 2:
-        raise TypeError(f"select_n: a boolean selector chooses between two cases, got {len(cases)}.")
+        raise TypeError(
+            f"select_n: a boolean selector chooses between two cases, got {len(cases)}."
+        )
     for c in cases[1:]:
         if c.shape != first.shape or c.dtype != first.dtype:
-            raise TypeError(f"select_n: cases must have one shape and dtype, got {first.str_short()} and {c.str_short()}. "
-                            "jnp.where broadcasts and promotes.")
+            raise TypeError(
+                f"select_n: cases must have one shape and dtype, got {first.str_short()} and "
+                f"{c.str_short()}. "
+                "jnp.where broadcasts and promotes."
+            )
     if which.shape and which.shape != first.shape:
-        raise TypeError(f"select_n: the selector must have no dimensions or the cases' shape, got {which.str_short()} for "
-                        f"{first.str_short()}.")
+        raise TypeError(
+            "select_n: the selector must have no dimensions or the cases' shape, got "
+            f"{which.str_short()} for "
+            f"{first.str_short()}."
+        )
     return ShapedArray(first.shape, first.dtype, all(c.weak_type for c in cases))
 
 
@@ -406,8 +497,15 @@ def _select_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 def _select_transpose(ct: Any, which: Any, *cases: Any) -> list:
     nothing = zeros(ct.aval)
-    return [None, *[select_n(which, *[ct if j == i else nothing for j in range(len(cases))])
-                    if type(c) is Linear else None for i, c in enumerate(cases)]]
+    return [
+        None,
+        *[
+            select_n(which, *[ct if j == i else nothing for j in range(len(cases))])
+            if type(c) is Linear
+            else None
+            for i, c in enumerate(cases)
+        ],
+    ]
 
 
 def _select_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
@@ -415,8 +513,11 @@ def _select_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
     if dims[0] is None and which.ndim == 0:
         front = [to_front(x, d, axis.size) for x, d in zip(cases, dims[1:], strict=True)]
         return select_n_p.bind(which, *front), 0
-    if dims[0] is not None and which.ndim == 1 and any(
-            x.ndim - (d is not None) for x, d in zip(cases, dims[1:], strict=True)):
+    if (
+        dims[0] is not None
+        and which.ndim == 1
+        and any(x.ndim - (d is not None) for x, d in zip(cases, dims[1:], strict=True))
+    ):
         front = [to_front(x, d, axis.size) for x, d in zip(cases, dims[1:], strict=True)]
         which = structural.broadcast_in_dim(which, front[0].shape, (0,))
         return select_n_p.bind(which, *front), 0
@@ -428,8 +529,17 @@ def _select_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
 
 
 select_n_p = Primitive(
-    "select_n", linear=True, elementwise=True, abstract=_select_abstract, reference=_select_reference, jvp=_select_jvp,
-    transpose=_select_transpose, batch=_select_batch, loops=elementwise_loops(_select_loops), hlo="stablehlo.select")
+    "select_n",
+    linear=True,
+    elementwise=True,
+    abstract=_select_abstract,
+    reference=_select_reference,
+    jvp=_select_jvp,
+    transpose=_select_transpose,
+    batch=_select_batch,
+    loops=elementwise_loops(_select_loops),
+    hlo="stablehlo.select",
+)
 
 
 def select_n(which: Any, *cases: Any) -> Any:
@@ -445,14 +555,22 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 # ------------------------------------------------------------------ iota
 def _iota_reference(*, dtype: Any, shape: tuple, dimension: int) -> np.ndarray:
     n = shape[dimension]
-    line = np.arange(n).astype(dtype).reshape([n if i == dimension else 1 for i in range(len(shape))])
+    line = (
+        np.arange(n).astype(dtype).reshape([n if i == dimension else 1 for i in range(len(shape))])
+    )
     return np.broadcast_to(line, shape)
 
 
 iota_p = Primitive(
-    "iota", differentiable=False, abstract=lambda *, dtype, shape, dimension: ShapedArray(shape, dtype),
-    reference=_iota_reference, batch=lambda axis, args, dims, **p: (iota_p.bind(**p), None),
-    loops=Pointwise(lambda e, index, *, dtype, shape, dimension: e.index_value(index[dimension], dtype)))
+    "iota",
+    differentiable=False,
+    abstract=lambda *, dtype, shape, dimension: ShapedArray(shape, dtype),
+    reference=_iota_reference,
+    batch=lambda axis, args, dims, **p: (iota_p.bind(**p), None),
+    loops=Pointwise(
+        lambda e, index, *, dtype, shape, dimension: e.index_value(index[dimension], dtype)
+    ),
+)
 
 
 def iota(dtype: Any, size: int) -> Any:
@@ -460,10 +578,14 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (operator.index(size),), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(
+    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
+) -> Any:
     """An array whose elements are their index along `dimension`."""
     shape = canonical_shape(shape)
-    return iota_p.bind(dtype=dtypes.canonical(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape)))
+    return iota_p.bind(
+        dtype=dtypes.canonical(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape))
+    )
 
 
 # ------------------------------------------------------------------ bits, copies, barriers
@@ -474,8 +596,11 @@ def _bitcast_shape(x: ShapedArray, new: Any) -> tuple[int, ...]:
     if have > want:
         return (*x.shape, have // want)
     if not x.shape or x.shape[-1] != want // have:
-        raise ValueError(f"bitcast_convert_type: {x.str_short()} needs a last axis of size {want // have} to become "
-                         f"{dtypes.short_name(new)}.")
+        raise ValueError(
+            f"bitcast_convert_type: {x.str_short()} needs a last axis of size {want // have} to "
+            "become "
+            f"{dtypes.short_name(new)}."
+        )
     return x.shape[:-1]
 
 
@@ -498,7 +623,10 @@ def _bitcast_loops(e: Any, index: list, x: Any, *, new_dtype: Any) -> Any:
     if have.itemsize == want.itemsize:
         return e.bitcast(x(*index), want)
     unsigned = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
-    wide, narrow = unsigned[max(have.itemsize, want.itemsize)], unsigned[min(have.itemsize, want.itemsize)]
+    wide, narrow = (
+        unsigned[max(have.itemsize, want.itemsize)],
+        unsigned[min(have.itemsize, want.itemsize)],
+    )
     bits = narrow.itemsize * 8
     if have.itemsize > want.itemsize:
         word = e.bitcast(x(*index[:-1]), wide)
@@ -517,21 +645,34 @@ def _bitcast_batch(axis: Any, args: tuple, dims: tuple, *, new_dtype: Any) -> tu
 
 
 bitcast_convert_type_p = Primitive(
-    "bitcast_convert_type", differentiable=False, abstract=_bitcast_abstract, reference=_bitcast_reference,
-    batch=_bitcast_batch, loops=Pointwise(_bitcast_loops))
+    "bitcast_convert_type",
+    differentiable=False,
+    abstract=_bitcast_abstract,
+    reference=_bitcast_reference,
+    batch=_bitcast_batch,
+    loops=Pointwise(_bitcast_loops),
+)
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
-    """The same bits as another dtype; a narrower one gets a new last axis, a wider one takes it away."""
+    """The same bits as another dtype; a narrower one gets a new last axis, a wider one takes it
+    away."""
     x = as_array(operand)
     new = dtypes.canonical(new_dtype)
     return x if x.dtype == new else bitcast_convert_type_p.bind(x, new_dtype=new)
 
 
 copy_p = Primitive(
-    "copy", linear=True, elementwise=True, abstract=lambda x: x, reference=lambda x: x.copy(),
-    jvp=_linear_jvp(lambda: copy_p), transpose=lambda ct, x: [ct],
-    batch=lambda axis, args, dims: (copy_p.bind(*args), dims[0]), loops=elementwise_loops(lambda e, x: x))
+    "copy",
+    linear=True,
+    elementwise=True,
+    abstract=lambda x: x,
+    reference=lambda x: x.copy(),
+    jvp=_linear_jvp(lambda: copy_p),
+    transpose=lambda ct, x: [ct],
+    batch=lambda axis, args, dims: (copy_p.bind(*args), dims[0]),
+    loops=elementwise_loops(lambda e, x: x),
+)
 
 
 def copy(x: Any) -> Any:

@@ -1,4 +1,6 @@
-"""Elementary functions: exponentials, logarithms, trigonometry, hyperbolics, roots, powers, logistic."""
+"""Elementary functions: exponentials, logarithms, trigonometry, hyperbolics, roots, powers,
+logistic."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -10,15 +12,36 @@ from numjet.core.array import as_array
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, convert
 from numjet.ops.arithmetic import add, div, integer_pow, mul, neg, sub
-from numjet.ops.families import FLOATING, NUMERIC, REAL_FLOATING, constant_like, elementwise, pair, quiet
+from numjet.ops.families import (
+    FLOATING,
+    NUMERIC,
+    REAL_FLOATING,
+    constant_like,
+    elementwise,
+    pair,
+    quiet,
+)
 from numjet.ops.logic import eq
 from numjet.ops.shape import select_n
 
 
-def _unary(name: str, reference: Any, jvp: Any, accepts: str = FLOATING, call: str = "", hlo: str | None = None) -> Primitive:
+def _unary(
+    name: str,
+    reference: Any,
+    jvp: Any,
+    accepts: str = FLOATING,
+    call: str = "",
+    hlo: str | None = None,
+) -> Primitive:
     function = call or name
-    return elementwise(name, accepts=accepts, reference=quiet(reference), jvp=jvp,
-                       loops=lambda e, x: e.call(function, x), hlo=hlo or f"stablehlo.{name}")
+    return elementwise(
+        name,
+        accepts=accepts,
+        reference=quiet(reference),
+        jvp=jvp,
+        loops=lambda e, x: e.call(function, x),
+        hlo=hlo or f"stablehlo.{name}",
+    )
 
 
 def _one(x: Any) -> Any:
@@ -28,9 +51,15 @@ def _one(x: Any) -> Any:
 exp_p = _unary("exp", np.exp, lambda t, out, x: mul(t, out), hlo="stablehlo.exponential")
 exp2_p = _unary("exp2", np.exp2, lambda t, out, x: mul(t, mul(out, constant_like(x, np.log(2)))))
 log_p = _unary("log", np.log, lambda t, out, x: div(t, x))
-log1p_p = _unary("log1p", np.log1p, lambda t, out, x: div(t, add(x, _one(x))), hlo="stablehlo.log_plus_one")
-expm1_p = _unary("expm1", np.expm1, lambda t, out, x: mul(t, add(out, _one(x))),
-                 hlo="stablehlo.exponential_minus_one")
+log1p_p = _unary(
+    "log1p", np.log1p, lambda t, out, x: div(t, add(x, _one(x))), hlo="stablehlo.log_plus_one"
+)
+expm1_p = _unary(
+    "expm1",
+    np.expm1,
+    lambda t, out, x: mul(t, add(out, _one(x))),
+    hlo="stablehlo.exponential_minus_one",
+)
 sin_p = _unary("sin", np.sin, lambda t, out, x: mul(t, cos(x)), hlo="stablehlo.sine")
 cos_p = _unary("cos", np.cos, lambda t, out, x: neg(mul(t, sin(x))), hlo="stablehlo.cosine")
 tan_p = _unary("tan", np.tan, lambda t, out, x: mul(t, add(_one(x), mul(out, out))))
@@ -41,16 +70,26 @@ sinh_p = _unary("sinh", np.sinh, lambda t, out, x: mul(t, cosh(x)))
 cosh_p = _unary("cosh", np.cosh, lambda t, out, x: mul(t, sinh(x)))
 tanh_p = _unary("tanh", np.tanh, lambda t, out, x: mul(t, sub(_one(x), mul(out, out))))
 asinh_p = _unary("asinh", np.arcsinh, lambda t, out, x: mul(t, rsqrt(add(mul(x, x), _one(x)))))
-acosh_p = _unary("acosh", np.arccosh,
-                 lambda t, out, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))))
+acosh_p = _unary(
+    "acosh",
+    np.arccosh,
+    lambda t, out, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))),
+)
 atanh_p = _unary("atanh", np.arctanh, lambda t, out, x: div(t, sub(_one(x), mul(x, x))))
 sqrt_p = _unary("sqrt", np.sqrt, lambda t, out, x: div(t, mul(out, constant_like(x, 2))))
-rsqrt_p = _unary("rsqrt", lambda x: np.divide(x.dtype.type(1), np.sqrt(x)),
-                 lambda t, out, x: mul(t, mul(constant_like(x, -0.5), div(out, x))))
+rsqrt_p = _unary(
+    "rsqrt",
+    lambda x: np.divide(x.dtype.type(1), np.sqrt(x)),
+    lambda t, out, x: mul(t, mul(constant_like(x, -0.5), div(out, x))),
+)
 
 
-cbrt_p = _unary("cbrt", np.cbrt, lambda t, out, x: div(t, mul(constant_like(x, 3), mul(out, out))),
-                accepts=REAL_FLOATING)
+cbrt_p = _unary(
+    "cbrt",
+    np.cbrt,
+    lambda t, out, x: div(t, mul(constant_like(x, 3), mul(out, out))),
+    accepts=REAL_FLOATING,
+)
 
 
 def _logistic_reference(x: np.ndarray) -> np.ndarray:
@@ -62,7 +101,9 @@ def _logistic_reference(x: np.ndarray) -> np.ndarray:
     return np.where(x >= 0, one / (one + z), z / (one + z))
 
 
-logistic_p = _unary("logistic", _logistic_reference, lambda t, out, x: mul(t, mul(out, sub(_one(x), out))))
+logistic_p = _unary(
+    "logistic", _logistic_reference, lambda t, out, x: mul(t, mul(out, sub(_one(x), out)))
+)
 
 
 # ------------------------------------------------------------------ two operands
@@ -71,16 +112,24 @@ def _atan2_square(x: Any, y: Any) -> Any:
 
 
 atan2_p = elementwise(
-    "atan2", accepts=REAL_FLOATING, reference=quiet(np.arctan2),
-    jvp=(lambda t, out, x, y: mul(t, div(y, _atan2_square(x, y))),
-         lambda t, out, x, y: mul(neg(t), div(x, _atan2_square(x, y)))),
-    loops=lambda e, x, y: e.call("atan2", x, y), hlo="stablehlo.atan2")
+    "atan2",
+    accepts=REAL_FLOATING,
+    reference=quiet(np.arctan2),
+    jvp=(
+        lambda t, out, x, y: mul(t, div(y, _atan2_square(x, y))),
+        lambda t, out, x, y: mul(neg(t), div(x, _atan2_square(x, y))),
+    ),
+    loops=lambda e, x, y: e.call("atan2", x, y),
+    hlo="stablehlo.atan2",
+)
 
 
 def _choose(mask: Any, value: float, x: Any, shape: tuple) -> Any:
     """`value` where `mask` holds, else `x`; scalars are brought to `shape`."""
     constant = constant_like(x, value)
-    mask, constant, x = [broadcast_in_dim(a, shape, ()) if a.aval.shape != shape else a for a in (mask, constant, x)]
+    mask, constant, x = [
+        broadcast_in_dim(a, shape, ()) if a.aval.shape != shape else a for a in (mask, constant, x)
+    ]
     return select_n(mask, x, constant)
 
 
@@ -103,8 +152,14 @@ def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return quiet(np.power)(x, y)
 
 
-pow_p = elementwise("pow", accepts=NUMERIC, reference=_pow_reference, jvp=(_pow_first, _pow_second),
-                    loops=lambda e, x, y: e.pow(x, y), hlo="stablehlo.power")
+pow_p = elementwise(
+    "pow",
+    accepts=NUMERIC,
+    reference=_pow_reference,
+    jvp=(_pow_first, _pow_second),
+    loops=lambda e, x, y: e.pow(x, y),
+    hlo="stablehlo.power",
+)
 
 
 # ------------------------------------------------------------------ functions

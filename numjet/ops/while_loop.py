@@ -2,6 +2,7 @@
 
 Operands are cond consts, body consts, carry; results are the carry.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -40,17 +41,28 @@ from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.stage import stage
 
 
-def _abstract(*avals: ShapedArray, cond_nconsts: int, body_nconsts: int, **_: Any) -> list[ShapedArray]:
-    return list(avals[cond_nconsts + body_nconsts:])
+def _abstract(
+    *avals: ShapedArray, cond_nconsts: int, body_nconsts: int, **_: Any
+) -> list[ShapedArray]:
+    return list(avals[cond_nconsts + body_nconsts :])
 
 
 def _evaluate(*args: Any, **params: Any) -> list[Any]:
     return run_compiled(as_program(while_p, args, params, params["body_jaxpr"]), args, "while")
 
 
-def _jvp(primals: tuple, tangents: tuple, *, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
-         body_nconsts: int) -> tuple:
-    _, nz_consts, nz_carry = split([type(t) is not Zero for t in tangents], cond_nconsts, body_nconsts)
+def _jvp(
+    primals: tuple,
+    tangents: tuple,
+    *,
+    cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_nconsts: int,
+) -> tuple:
+    _, nz_consts, nz_carry = split(
+        [type(t) is not Zero for t in tangents], cond_nconsts, body_nconsts
+    )
     while True:
         derived, nz_out = jvp_jaxpr(body_jaxpr, nz_consts + nz_carry, nz_carry)
         grown = [a or b for a, b in zip(nz_carry, nz_out, strict=True)]
@@ -60,24 +72,46 @@ def _jvp(primals: tuple, tangents: tuple, *, cond_jaxpr: ClosedJaxpr, body_jaxpr
     n_carry, n_tc = len(nz_carry), sum(nz_consts)
     parts = split(range(len(derived.jaxpr.invars)), body_nconsts, n_carry, n_tc)
     in_order = parts[0] + parts[2] + parts[1] + parts[3]
-    derived = permute_once(derived, ("while_jvp", tuple(in_order)), in_order, range(len(derived.jaxpr.outvars)))
+    derived = permute_once(
+        derived, ("while_jvp", tuple(in_order)), in_order, range(len(derived.jaxpr.outvars))
+    )
     c_consts, b_consts, carry = split(primals, cond_nconsts, body_nconsts)
     _, t_consts, t_carry = split(tangents, cond_nconsts, body_nconsts)
     given = [instantiate(t) for t, nz in zip(t_carry, nz_carry, strict=True) if nz]
     key = ("while_cond_jvp", tuple(nz_carry))
     cond = cond_jaxpr.cache.get(key)
     if cond is None:
-        cond = cond_jaxpr.cache[key] = add_inputs(cond_jaxpr, len(cond_jaxpr.jaxpr.invars), [t.aval for t in given])
-    outs = while_p.bind(*c_consts, *b_consts, *[t for t in t_consts if type(t) is not Zero], *carry, *given,
-                        cond_jaxpr=cond, body_jaxpr=derived, cond_nconsts=cond_nconsts,
-                        body_nconsts=body_nconsts + n_tc)
+        cond = cond_jaxpr.cache[key] = add_inputs(
+            cond_jaxpr, len(cond_jaxpr.jaxpr.invars), [t.aval for t in given]
+        )
+    outs = while_p.bind(
+        *c_consts,
+        *b_consts,
+        *[t for t in t_consts if type(t) is not Zero],
+        *carry,
+        *given,
+        cond_jaxpr=cond,
+        body_jaxpr=derived,
+        cond_nconsts=cond_nconsts,
+        body_nconsts=body_nconsts + n_tc,
+    )
     out_tangents = iter(outs[n_carry:])
-    return outs[:n_carry], [next(out_tangents) if nz else Zero(aval_of(x).tangent())
-                            for nz, x in zip(nz_carry, carry, strict=True)]
+    return outs[:n_carry], [
+        next(out_tangents) if nz else Zero(aval_of(x).tangent())
+        for nz, x in zip(nz_carry, carry, strict=True)
+    ]
 
 
-def _batch(axis: Axis, args: tuple, dims: tuple, *, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
-           cond_nconsts: int, body_nconsts: int) -> tuple:
+def _batch(
+    axis: Axis,
+    args: tuple,
+    dims: tuple,
+    *,
+    cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_nconsts: int,
+) -> tuple:
     m_cond, m_body, m_carry = split([d is not None for d in dims], cond_nconsts, body_nconsts)
     while True:
         body, m_out = batch_jaxpr(body_jaxpr, axis, m_body + m_carry, m_carry)
@@ -88,40 +122,67 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, cond_jaxpr: ClosedJaxpr, bod
         m_carry = grown
     values = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     c_consts, b_consts, carry = split(values, cond_nconsts, body_nconsts)
-    carry = [x if d is not None or not m else to_front(x, None, axis.size)
-             for x, d, m in zip(carry, dims[cond_nconsts + body_nconsts:], m_carry, strict=True)]
+    carry = [
+        x if d is not None or not m else to_front(x, None, axis.size)
+        for x, d, m in zip(carry, dims[cond_nconsts + body_nconsts :], m_carry, strict=True)
+    ]
     if m_pred[0]:
         # Each example stops on its own: run while any goes on, and keep finished ones as they are.
         outs = _run_until_all_stop(cond, body, c_consts, b_consts, carry)
         return outs, [0] * len(outs)
-    outs = while_p.bind(*c_consts, *b_consts, *carry, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts,
-                        body_nconsts=body_nconsts)
+    outs = while_p.bind(
+        *c_consts,
+        *b_consts,
+        *carry,
+        cond_jaxpr=cond,
+        body_jaxpr=body,
+        cond_nconsts=cond_nconsts,
+        body_nconsts=body_nconsts,
+    )
     return outs, [0 if m else None for m in m_carry]
 
 
-def _run_until_all_stop(cond: ClosedJaxpr, body: ClosedJaxpr, c_consts: list, b_consts: list, carry: list) -> list:
+def _run_until_all_stop(
+    cond: ClosedJaxpr, body: ClosedJaxpr, c_consts: list, b_consts: list, carry: list
+) -> list:
     nc, nb = len(c_consts), len(b_consts)
     c_avals, b_avals, avals = ([x.aval for x in v] for v in (c_consts, b_consts, carry))
 
     def any_goes_on(*args: Any) -> list[Any]:
-        pred, = eval_jaxpr(cond.jaxpr, cond.consts, *args)
+        (pred,) = eval_jaxpr(cond.jaxpr, cond.consts, *args)
         return [reduce_or(pred, tuple(range(pred.ndim)))]
 
     def step(*args: Any) -> list[Any]:
         cc, bc, old = split(args, nc, nb)
-        pred, = eval_jaxpr(cond.jaxpr, cond.consts, *cc, *old)
+        (pred,) = eval_jaxpr(cond.jaxpr, cond.consts, *cc, *old)
         new = eval_jaxpr(body.jaxpr, body.consts, *bc, *old)
-        return [select_n(broadcast_in_dim(pred, x.shape, (0,)), x, convert(y, x.aval.dtype, x.aval.weak_type))
-                for x, y in zip(old, new, strict=True)]
+        return [
+            select_n(
+                broadcast_in_dim(pred, x.shape, (0,)), x, convert(y, x.aval.dtype, x.aval.weak_type)
+            )
+            for x, y in zip(old, new, strict=True)
+        ]
 
     key = ("while_batched", id(cond), tuple(c_avals))
     found = body.cache.get(key)
     if found is None:
         cond_j, cond_consts = stage(any_goes_on, [*c_avals, *avals], "while_cond")
         body_j, body_consts = stage(step, [*c_avals, *b_avals, *avals], "while_body")
-        found = body.cache[key] = (ClosedJaxpr(cond_j, cond_consts), ClosedJaxpr(body_j, body_consts), cond)
-    return while_p.bind(*c_consts, *c_consts, *b_consts, *carry, cond_jaxpr=found[0], body_jaxpr=found[1],
-                        cond_nconsts=nc, body_nconsts=nc + nb)
+        found = body.cache[key] = (
+            ClosedJaxpr(cond_j, cond_consts),
+            ClosedJaxpr(body_j, body_consts),
+            cond,
+        )
+    return while_p.bind(
+        *c_consts,
+        *c_consts,
+        *b_consts,
+        *carry,
+        cond_jaxpr=found[0],
+        body_jaxpr=found[1],
+        cond_nconsts=nc,
+        body_nconsts=nc + nb,
+    )
 
 
 def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
@@ -147,34 +208,55 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     if pair is None:
         pair = known.cache[key] = (k_cond, permute(known, None, range(n_known)))
     cond_consts, body_consts, carry = split(args, nc, nb)
-    k_args = [*[x for x, u in zip(cond_consts, u_cond, strict=True) if not u],
-              *[x for x, u in zip(body_consts, u_body, strict=True) if not u],
-              *[x for x, u in zip(carry, u_carry, strict=True) if not u]]
+    k_args = [
+        *[x for x, u in zip(cond_consts, u_cond, strict=True) if not u],
+        *[x for x, u in zip(body_consts, u_body, strict=True) if not u],
+        *[x for x, u in zip(carry, u_carry, strict=True) if not u],
+    ]
     with set_trace(trace.parent):
-        done = iter(while_p.bind(*k_args, cond_jaxpr=pair[0], body_jaxpr=pair[1], cond_nconsts=u_cond.count(False),
-                                 body_nconsts=u_body.count(False)))
+        done = iter(
+            while_p.bind(
+                *k_args,
+                cond_jaxpr=pair[0],
+                body_jaxpr=pair[1],
+                cond_nconsts=u_cond.count(False),
+                body_nconsts=u_body.count(False),
+            )
+        )
     return [x if u else next(done) for x, u in zip(outs, u_carry, strict=True)]
 
 
 def _transpose(cts: list, *args: Any, **params: Any) -> list:
     raise ValueError(
-        "Reverse-mode differentiation does not work for lax.while_loop, or lax.fori_loop with a trip count that is "
-        "not known while tracing. Use lax.scan, or lax.fori_loop with Python integers as bounds; or forward mode "
-        "(jvp, jacfwd); or give the function a custom_vjp (implicit differentiation).")
+        "Reverse-mode differentiation does not work for lax.while_loop, or lax.fori_loop with a "
+        "trip count that is "
+        "not known while tracing. Use lax.scan, or lax.fori_loop with Python integers as bounds; "
+        "or forward mode "
+        "(jvp, jacfwd); or give the function a custom_vjp (implicit differentiation)."
+    )
 
 
 while_p = Primitive(
-    "while", multiple_results=True, higher_order=True, abstract=_abstract, evaluate=_evaluate, jvp=_jvp, batch=_batch,
-    partial_eval=_partial_eval, transpose=_transpose, loops=Region("while"),
-    effects=lambda cond_jaxpr, body_jaxpr, **_: cond_jaxpr.effects | body_jaxpr.effects)
+    "while",
+    multiple_results=True,
+    higher_order=True,
+    abstract=_abstract,
+    evaluate=_evaluate,
+    jvp=_jvp,
+    batch=_batch,
+    partial_eval=_partial_eval,
+    transpose=_transpose,
+    loops=Region("while"),
+    effects=lambda cond_jaxpr, body_jaxpr, **_: cond_jaxpr.effects | body_jaxpr.effects,
+)
 
 
 # ------------------------------------------------------------------ the public functions
 def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     """Repeat `val = body_fun(val)` while `cond_fun(val)`; returns the last value.
 
-    init_val: pytree; body_fun must keep its structure, shapes and dtypes; cond_fun gives one boolean. Forward-mode
-    differentiable. Raises TypeError when a carry changes type.
+    init_val: pytree; body_fun must keep its structure, shapes and dtypes; cond_fun gives one
+    boolean. Forward-mode differentiable. Raises TypeError when a carry changes type.
 
     >>> from numjet import lax
     >>> print(lax.while_loop(lambda x: x < 100, lambda x: x * 2, 3))
@@ -200,18 +282,35 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     check_carry("while_loop", treedef, avals, out_tree, body.out_avals)
     cond, cond_consts, cond_tree = stage_tree(cond_fun, in_tree, avals)
     pred = cond.out_avals
-    if not tree.treedef_is_leaf(cond_tree) or len(pred) != 1 or pred[0].shape or pred[0].dtype != dtypes.bool_:
+    if (
+        not tree.treedef_is_leaf(cond_tree)
+        or len(pred) != 1
+        or pred[0].shape
+        or pred[0].dtype != dtypes.bool_
+    ):
         got = pred[0].str_short() if len(pred) == 1 else str(cond_tree)
-        raise TypeError(f"while_loop: cond_fun must return one boolean without dimensions, got {got}.")
-    outs = while_p.bind(*cond_consts, *body_consts, *convert_all(leaves, avals), cond_jaxpr=cond, body_jaxpr=body,
-                        cond_nconsts=len(cond_consts), body_nconsts=len(body_consts))
+        raise TypeError(
+            f"while_loop: cond_fun must return one boolean without dimensions, got {got}."
+        )
+    outs = while_p.bind(
+        *cond_consts,
+        *body_consts,
+        *convert_all(leaves, avals),
+        cond_jaxpr=cond,
+        body_jaxpr=body,
+        cond_nconsts=len(cond_consts),
+        body_nconsts=len(body_consts),
+    )
     return tree.tree_unflatten(treedef, outs)
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None) -> Any:
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None
+) -> Any:
     """Repeat `val = body_fun(i, val)` for i from `lower` to `upper` - 1; returns the last value.
 
-    With bounds known while tracing it can be differentiated in reverse mode. `unroll` is left to the compiler.
+    With bounds known while tracing it can be differentiated in reverse mode. `unroll` is left to
+    the compiler.
 
     >>> from numjet import lax
     >>> print(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
@@ -220,7 +319,10 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unro
     lower, upper = as_array(lower), as_array(upper)
     for name, x in (("lower", lower), ("upper", upper)):
         if x.shape or not dtypes.is_integer(x.dtype):
-            raise TypeError(f"fori_loop: {name} must be an integer without dimensions, got {x.aval.str_short()}.")
+            raise TypeError(
+                f"fori_loop: {name} must be an integer without dimensions, got "
+                f"{x.aval.str_short()}."
+            )
     if config.disable_jit.value:
         for i in range(int(lower), int(upper)):
             init_val = body_fun(as_array(np.asarray(i, lower.dtype)), init_val)
@@ -229,12 +331,21 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unro
     lower, upper = convert(lower, dtype), convert(upper, dtype)
     low, high = _known(lower), _known(upper)
     if low is not None and high is not None:
-        (_, out), _ = scan(lambda carry, _: ((add(carry[0], np.asarray(1, dtype)), body_fun(carry[0], carry[1])), None),
-                           (lower, init_val), None, length=max(0, high - low))
+        (_, out), _ = scan(
+            lambda carry, _: (
+                (add(carry[0], np.asarray(1, dtype)), body_fun(carry[0], carry[1])),
+                None,
+            ),
+            (lower, init_val),
+            None,
+            length=max(0, high - low),
+        )
         return out
-    _, _, out = while_loop(lambda c: lt(c[0], c[1]),
-                           lambda c: (add(c[0], np.asarray(1, dtype)), c[1], body_fun(c[0], c[2])),
-                           (lower, upper, init_val))
+    _, _, out = while_loop(
+        lambda c: lt(c[0], c[1]),
+        lambda c: (add(c[0], np.asarray(1, dtype)), c[1], body_fun(c[0], c[2])),
+        (lower, upper, init_val),
+    )
     return out
 
 

@@ -1,1 +1,2 @@
-"""The transformations: tracing to jaxprs, differentiation, batching, rewriting. Imports core and base."""
+"""The transformations: tracing to jaxprs, differentiation, batching, rewriting. Imports core and
+base."""

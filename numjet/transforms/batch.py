@@ -2,6 +2,7 @@
 
 A `BatchTracer` is an array with one more axis, at `dim`. Collectives see the axis by its name.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -26,7 +27,8 @@ class Axis:
 
 
 class AxisEffect:
-    """Marks equations that use a named axis, so that batching never skips them. Interned by name."""
+    """Marks equations that use a named axis, so that batching never skips them. Interned by
+    name."""
 
     __slots__ = ("name",)
     _known: dict[Any, AxisEffect] = {}
@@ -56,8 +58,11 @@ def axis_size(name: Any) -> int:
     env = _axis_env.get()
     if name not in env:
         known = ", ".join(map(repr, env)) or "none"
-        raise NameError(f"unbound axis name: {name!r}. Axes in scope: {known}. Collectives run inside vmap(..., "
-                        f"axis_name={name!r}), pmap or shard_map.")
+        raise NameError(
+            f"unbound axis name: {name!r}. Axes in scope: {known}. Collectives run inside "
+            "vmap(..., "
+            f"axis_name={name!r}), pmap or shard_map."
+        )
     return env[name]
 
 
@@ -86,7 +91,7 @@ class BatchTracer(Tracer):
         self.trace, self.value, self.dim = trace, value, dim
         aval = value.aval
         shape = aval.shape
-        self.aval = ShapedArray(shape[:dim] + shape[dim + 1:], aval.dtype, aval.weak_type)
+        self.aval = ShapedArray(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type)
 
     def origin(self) -> str:
         return f"It is mapped by vmap over an axis of size {self.trace.axis.size}."
@@ -118,7 +123,10 @@ class BatchTrace(Trace):
                 return parent.process(primitive, tuple(values), params)  # type: ignore[union-attr]
             out, out_dims = primitive.batch(self.axis, tuple(values), tuple(dims), **params)
         if primitive.multiple_results:
-            return [BatchTracer(self, x, d) if d is not None else x for x, d in zip(out, out_dims, strict=True)]
+            return [
+                BatchTracer(self, x, d) if d is not None else x
+                for x, d in zip(out, out_dims, strict=True)
+            ]
         return BatchTracer(self, out, out_dims) if out_dims is not None else out
 
     def _uses_axis(self, primitive: Primitive, params: dict) -> bool:
@@ -130,9 +138,14 @@ class BatchTrace(Trace):
 _NO_EFFECTS: frozenset = frozenset()
 
 
-def batch_call(fun: Callable, axis: Axis, args: Sequence[Any], dims: Sequence[int | None],
-               ) -> tuple[list[Any], list[int | None]]:
-    """Run flat `fun` on mapped arguments; returns the outputs with the place of their batch axis."""
+def batch_call(
+    fun: Callable,
+    axis: Axis,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+) -> tuple[list[Any], list[int | None]]:
+    """Run flat `fun` on mapped arguments; returns the outputs with the place of their batch
+    axis."""
     trace = BatchTrace(current_trace(), axis)
     ins = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
     with extend_axis_env(axis), set_trace(trace):
@@ -158,9 +171,14 @@ def to_front(x: Any, dim: int | None, size: int) -> Any:
     return broadcast_batch(x, size) if dim is None else moveaxis(x, dim, 0)
 
 
-def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, mapped: Sequence[bool], force: bool | Sequence[bool] = False,
-                ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The jaxpr with a leading batch axis on mapped inputs; also which outputs have one (all leading).
+def batch_jaxpr(
+    closed: ClosedJaxpr,
+    axis: Axis,
+    mapped: Sequence[bool],
+    force: bool | Sequence[bool] = False,
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr with a leading batch axis on mapped inputs; also which outputs have one (all
+    leading).
 
     `force` makes outputs mapped. Remembered with the jaxpr.
     """
@@ -173,14 +191,22 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, mapped: Sequence[bool], force: 
     mapped_out: list[bool] = []
 
     def fun(*args: Any) -> list[Any]:
-        outs, dims = batch_call(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, args,
-                                [0 if m else None for m in mapped])
+        outs, dims = batch_call(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs),
+            axis,
+            args,
+            [0 if m else None for m in mapped],
+        )
         mapped_out.extend(d is not None or f for d, f in zip(dims, forced, strict=True))
-        return [to_front(x, d, axis.size) if m else x
-                for x, d, m in zip(outs, dims, mapped_out, strict=True)]
+        return [
+            to_front(x, d, axis.size) if m else x
+            for x, d, m in zip(outs, dims, mapped_out, strict=True)
+        ]
 
-    avals = [a.update(shape=(axis.size, *a.shape)) if m else a
-             for a, m in zip(closed.in_avals, mapped, strict=True)]
+    avals = [
+        a.update(shape=(axis.size, *a.shape)) if m else a
+        for a, m in zip(closed.in_avals, mapped, strict=True)
+    ]
     jaxpr, consts = stage(fun, avals)
     result = ClosedJaxpr(jaxpr, consts), mapped_out
     closed.cache[key] = result

@@ -1,8 +1,9 @@
 """Derivative rules given by the user: the primitives behind `custom_jvp` and `custom_vjp`.
 
-Their operands are flat; `call_jaxpr` is the function itself, a Python callable while it has not been
-staged and a closed jaxpr after. `api.custom` holds the public decorators.
+Their operands are flat; `call_jaxpr` is the function itself, a Python callable while it has not
+been staged and a closed jaxpr after. `api.custom` holds the public decorators.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -39,8 +40,11 @@ def _stage(primitive: Primitive) -> Callable:
         call = params["call_jaxpr"]
         if type(call) is not ClosedJaxpr:
             jaxpr, consts = stage(call, [aval_of(x) for x in args], params["name"])
-            params = {**params, "call_jaxpr": hoist_consts(jaxpr),
-                      "num_consts": params["num_consts"] + len(consts)}
+            params = {
+                **params,
+                "call_jaxpr": hoist_consts(jaxpr),
+                "num_consts": params["num_consts"] + len(consts),
+            }
             args = [*consts, *args]
         return trace.record(primitive, args, params)
 
@@ -64,13 +68,23 @@ def _batched_call(call: Any, axis: Axis, dims: Sequence[int | None]) -> Callable
 def _no_const_tangents(name: str, tangents: Sequence[Any]) -> None:
     if any(type(t) is not Zero for t in tangents):
         raise NotImplementedError(
-            f"{name}: its function closes over a value that is being differentiated. Pass the value as an "
-            "explicit argument, so that the rule can see it.")
+            f"{name}: its function closes over a value that is being differentiated. Pass the "
+            "value as an "
+            "explicit argument, so that the rule can see it."
+        )
 
 
 # ------------------------------------------------------------------ custom_jvp
-def _custom_jvp_jvp(primals: tuple, tangents: tuple, *, call_jaxpr: Any, jvp: Callable, name: str,
-                    num_consts: int, symbolic_zeros: bool) -> tuple:
+def _custom_jvp_jvp(
+    primals: tuple,
+    tangents: tuple,
+    *,
+    call_jaxpr: Any,
+    jvp: Callable,
+    name: str,
+    num_consts: int,
+    symbolic_zeros: bool,
+) -> tuple:
     _no_const_tangents(name, tangents[:num_consts])
     primals, tangents = primals[num_consts:], tangents[num_consts:]
     if not symbolic_zeros:
@@ -86,13 +100,25 @@ def _match_tangent(name: str, primal: Any, tangent: Any) -> Any:
     if want.dtype == dtypes.float0:
         return Zero(want)
     if want.shape != have.shape or (want.dtype != have.dtype and not have.weak_type):
-        raise TypeError(f"custom_jvp rule of {name}: a tangent output must have the shape and dtype of its primal "
-                        f"output: expected {want.str_short()}, got {have.str_short()}.")
+        raise TypeError(
+            f"custom_jvp rule of {name}: a tangent output must have the shape and dtype of its "
+            "primal "
+            f"output: expected {want.str_short()}, got {have.str_short()}."
+        )
     return convert(tangent, want.dtype, have.weak_type) if want.dtype != have.dtype else tangent
 
 
-def _custom_jvp_batch(axis: Axis, args: tuple, dims: tuple, *, call_jaxpr: Any, jvp: Callable, name: str,
-                      num_consts: int, symbolic_zeros: bool) -> tuple:
+def _custom_jvp_batch(
+    axis: Axis,
+    args: tuple,
+    dims: tuple,
+    *,
+    call_jaxpr: Any,
+    jvp: Callable,
+    name: str,
+    num_consts: int,
+    symbolic_zeros: bool,
+) -> tuple:
     inner = dims[num_consts:]
 
     def batched_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
@@ -108,36 +134,80 @@ def _custom_jvp_batch(axis: Axis, args: tuple, dims: tuple, *, call_jaxpr: Any, 
         half = len(outs) // 2
         return outs[:half], outs[half:]
 
-    outs = custom_jvp_p.bind(*args, call_jaxpr=_batched_call(call_jaxpr, axis, dims), jvp=batched_jvp, name=name,
-                             num_consts=num_consts, symbolic_zeros=False)
+    outs = custom_jvp_p.bind(
+        *args,
+        call_jaxpr=_batched_call(call_jaxpr, axis, dims),
+        jvp=batched_jvp,
+        name=name,
+        num_consts=num_consts,
+        symbolic_zeros=False,
+    )
     return outs, [0] * len(outs)
 
 
 custom_jvp_p = Primitive(
-    "custom_jvp_call", multiple_results=True, higher_order=True, abstract=_abstract, evaluate=_evaluate,
-    jvp=_custom_jvp_jvp, batch=_custom_jvp_batch, partial_eval=_run_unknown, loops=Region("call"),
-    effects=lambda **p: p["call_jaxpr"].effects if type(p["call_jaxpr"]) is ClosedJaxpr else frozenset(),
-    stage=lambda *args: _stage(custom_jvp_p)(*args))
+    "custom_jvp_call",
+    multiple_results=True,
+    higher_order=True,
+    abstract=_abstract,
+    evaluate=_evaluate,
+    jvp=_custom_jvp_jvp,
+    batch=_custom_jvp_batch,
+    partial_eval=_run_unknown,
+    loops=Region("call"),
+    effects=lambda **p: (
+        p["call_jaxpr"].effects if type(p["call_jaxpr"]) is ClosedJaxpr else frozenset()
+    ),
+    stage=lambda *args: _stage(custom_jvp_p)(*args),
+)
 
 
 # ------------------------------------------------------------------ custom_vjp
-def _custom_vjp_jvp(primals: tuple, tangents: tuple, *, call_jaxpr: Any, fwd: Callable, bwd: Callable, name: str,
-                    num_consts: int, symbolic_zeros: bool) -> tuple:
+def _custom_vjp_jvp(
+    primals: tuple,
+    tangents: tuple,
+    *,
+    call_jaxpr: Any,
+    fwd: Callable,
+    bwd: Callable,
+    name: str,
+    num_consts: int,
+    symbolic_zeros: bool,
+) -> tuple:
     _no_const_tangents(name, tangents[:num_consts])
     primals, tangents = primals[num_consts:], tangents[num_consts:]
     perturbed = [type(t) is not Zero for t in tangents]
     outs, residuals = fwd(primals, perturbed)
     out_avals = [aval_of(x).tangent() for x in outs]
     given = [t for t in tangents if type(t) is not Zero]
-    lin = custom_lin_p.bind(*residuals, *given, num_res=len(residuals), bwd=bwd, name=name,
-                            out_avals=tuple(out_avals), perturbed=tuple(perturbed),
-                            in_avals=tuple([aval_of(x).tangent() for x in primals]),
-                            symbolic_zeros=symbolic_zeros)
-    return outs, [Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, lin, strict=True)]
+    lin = custom_lin_p.bind(
+        *residuals,
+        *given,
+        num_res=len(residuals),
+        bwd=bwd,
+        name=name,
+        out_avals=tuple(out_avals),
+        perturbed=tuple(perturbed),
+        in_avals=tuple([aval_of(x).tangent() for x in primals]),
+        symbolic_zeros=symbolic_zeros,
+    )
+    return outs, [
+        Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, lin, strict=True)
+    ]
 
 
-def _custom_vjp_batch(axis: Axis, args: tuple, dims: tuple, *, call_jaxpr: Any, fwd: Callable, bwd: Callable,
-                      name: str, num_consts: int, symbolic_zeros: bool) -> tuple:
+def _custom_vjp_batch(
+    axis: Axis,
+    args: tuple,
+    dims: tuple,
+    *,
+    call_jaxpr: Any,
+    fwd: Callable,
+    bwd: Callable,
+    name: str,
+    num_consts: int,
+    symbolic_zeros: bool,
+) -> tuple:
     inner = dims[num_consts:]
 
     def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple:
@@ -150,17 +220,21 @@ def _custom_vjp_batch(axis: Axis, args: tuple, dims: tuple, *, call_jaxpr: Any, 
 
         outs, out_dims = batch_call(flat, axis, primals, inner)
         outs = [to_front(x, d, axis.size) for x, d in zip(outs, out_dims, strict=True)]
-        return outs[:count[0]], outs[count[0]:]
+        return outs[: count[0]], outs[count[0] :]
 
     def batched_bwd(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         n = len(residuals)
         present = [type(ct) is not Zero for ct in cts]
-        zero_avals = [None if p else _unbatched(ct.aval) for ct, p in zip(cts, present, strict=True)]
+        zero_avals = [
+            None if p else _unbatched(ct.aval) for ct, p in zip(cts, present, strict=True)
+        ]
         found: list[Any] = []
 
         def flat(*xs: Any) -> list[Any]:
             given = iter(xs[n:])
-            inner_cts = [next(given) if p else Zero(a) for p, a in zip(present, zero_avals, strict=True)]
+            inner_cts = [
+                next(given) if p else Zero(a) for p, a in zip(present, zero_avals, strict=True)
+            ]
             results = bwd(xs[:n], inner_cts)
             found.extend(results)
             return [r for r in results if r is not None and type(r) is not Zero]
@@ -180,8 +254,15 @@ def _custom_vjp_batch(axis: Axis, args: tuple, dims: tuple, *, call_jaxpr: Any, 
                 cotangents.append(moveaxis(to_front(ct, ct_dim, axis.size), 0, dim))
         return cotangents
 
-    outs = custom_vjp_p.bind(*args, call_jaxpr=_batched_call(call_jaxpr, axis, dims), fwd=batched_fwd,
-                             bwd=batched_bwd, name=name, num_consts=num_consts, symbolic_zeros=symbolic_zeros)
+    outs = custom_vjp_p.bind(
+        *args,
+        call_jaxpr=_batched_call(call_jaxpr, axis, dims),
+        fwd=batched_fwd,
+        bwd=batched_bwd,
+        name=name,
+        num_consts=num_consts,
+        symbolic_zeros=symbolic_zeros,
+    )
     return outs, [0] * len(outs)
 
 
@@ -190,25 +271,53 @@ def _unbatched(aval: ShapedArray) -> ShapedArray:
 
 
 custom_vjp_p = Primitive(
-    "custom_vjp_call", multiple_results=True, higher_order=True, abstract=_abstract, evaluate=_evaluate,
-    jvp=_custom_vjp_jvp, batch=_custom_vjp_batch, partial_eval=_run_unknown, loops=Region("call"),
-    effects=lambda **p: p["call_jaxpr"].effects if type(p["call_jaxpr"]) is ClosedJaxpr else frozenset(),
-    stage=lambda *args: _stage(custom_vjp_p)(*args))
+    "custom_vjp_call",
+    multiple_results=True,
+    higher_order=True,
+    abstract=_abstract,
+    evaluate=_evaluate,
+    jvp=_custom_vjp_jvp,
+    batch=_custom_vjp_batch,
+    partial_eval=_run_unknown,
+    loops=Region("call"),
+    effects=lambda **p: (
+        p["call_jaxpr"].effects if type(p["call_jaxpr"]) is ClosedJaxpr else frozenset()
+    ),
+    stage=lambda *args: _stage(custom_vjp_p)(*args),
+)
 
 
-# ------------------------------------------------------------------ the linear part of a custom_vjp function
+# ------------------------------------------------------------------ the linear part of a custom_vjp
+# function
 def _lin_refuse(*_: Any, name: str, **__: Any) -> Any:
-    raise TypeError(f"Forward-mode differentiation (jvp, jacfwd) reached {name}, which has a custom_vjp rule, so only "
-                    "its reverse derivative is known. Use grad, vjp or jacrev, or give it a custom_jvp rule.")
+    raise TypeError(
+        f"Forward-mode differentiation (jvp, jacfwd) reached {name}, which has a custom_vjp rule, "
+        "so only "
+        "its reverse derivative is known. Use grad, vjp or jacrev, or give it a custom_jvp rule."
+    )
 
 
-def _lin_transpose(cts: list, *args: Any, num_res: int, bwd: Callable, name: str, out_avals: tuple,
-                   perturbed: tuple, in_avals: tuple, symbolic_zeros: bool) -> list:
+def _lin_transpose(
+    cts: list,
+    *args: Any,
+    num_res: int,
+    bwd: Callable,
+    name: str,
+    out_avals: tuple,
+    perturbed: tuple,
+    in_avals: tuple,
+    symbolic_zeros: bool,
+) -> list:
     residuals = args[:num_res]
     given = [ct if symbolic_zeros and type(ct) is Zero else instantiate(ct) for ct in cts]
-    given = [zeros(a) if a.dtype == dtypes.float0 else ct for ct, a in zip(given, out_avals, strict=True)]
+    given = [
+        zeros(a) if a.dtype == dtypes.float0 else ct for ct, a in zip(given, out_avals, strict=True)
+    ]
     results = bwd(residuals, given)
-    checked = [_match_cotangent(name, i, a, ct) for i, (a, ct) in enumerate(zip(in_avals, results, strict=True))]
+    checked = [
+        _match_cotangent(name, i, a, ct)
+        for i, (a, ct) in enumerate(zip(in_avals, results, strict=True))
+    ]
     return [None] * num_res + [ct for ct, p in zip(checked, perturbed, strict=True) if p]
 
 
@@ -217,14 +326,27 @@ def _match_cotangent(name: str, position: int, want: ShapedArray, ct: Any) -> An
         return None
     have = aval_of(ct)
     if have.shape != want.shape or (have.dtype != want.dtype and not have.weak_type):
-        raise TypeError(f"custom_vjp rule of {name}: the backward function must return a cotangent of the shape and dtype "
-                        f"of each input: for input leaf {position} expected {want.str_short()}, got "
-                        f"{have.str_short()}. Return None where no gradient flows.")
+        raise TypeError(
+            f"custom_vjp rule of {name}: the backward function must return a cotangent of the "
+            "shape and dtype "
+            f"of each input: for input leaf {position} expected {want.str_short()}, got "
+            f"{have.str_short()}. Return None where no gradient flows."
+        )
     return convert(ct, want.dtype, have.weak_type) if have.dtype != want.dtype else ct
 
 
-def _lin_batch(axis: Axis, args: tuple, dims: tuple, *, num_res: int, bwd: Callable, out_avals: tuple,
-               perturbed: tuple, in_avals: tuple, **params: Any) -> tuple:
+def _lin_batch(
+    axis: Axis,
+    args: tuple,
+    dims: tuple,
+    *,
+    num_res: int,
+    bwd: Callable,
+    out_avals: tuple,
+    perturbed: tuple,
+    in_avals: tuple,
+    **params: Any,
+) -> tuple:
     res_dims = dims[:num_res]
     given = iter(dims[num_res:])
     in_dims = [next(given) if p else None for p in perturbed]
@@ -237,8 +359,9 @@ def _lin_batch(axis: Axis, args: tuple, dims: tuple, *, num_res: int, bwd: Calla
             found.extend(results)
             return [r for r in results if r is not None and type(r) is not Zero]
 
-        outs, out_dims = batch_call(flat, axis, [*residuals, *[instantiate(c) for c in cts]],
-                                    [*res_dims, *[0] * len(cts)])
+        outs, out_dims = batch_call(
+            flat, axis, [*residuals, *[instantiate(c) for c in cts]], [*res_dims, *[0] * len(cts)]
+        )
         pairs = iter(zip(outs, out_dims, strict=True))
         cotangents = []
         for r, dim in zip(found, in_dims, strict=True):
@@ -253,18 +376,36 @@ def _lin_batch(axis: Axis, args: tuple, dims: tuple, *, num_res: int, bwd: Calla
         return cotangents
 
     out_avals = tuple([a.update(shape=(axis.size, *a.shape)) for a in out_avals])
-    in_avals = tuple([a if d is None else a.update(shape=(*a.shape[:d], axis.size, *a.shape[d:]))
-                      for a, d in zip(in_avals, in_dims, strict=True)])
-    outs = custom_lin_p.bind(*args, num_res=num_res, bwd=batched, out_avals=out_avals, perturbed=perturbed,
-                             in_avals=in_avals, **params)
+    in_avals = tuple(
+        [
+            a if d is None else a.update(shape=(*a.shape[:d], axis.size, *a.shape[d:]))
+            for a, d in zip(in_avals, in_dims, strict=True)
+        ]
+    )
+    outs = custom_lin_p.bind(
+        *args,
+        num_res=num_res,
+        bwd=batched,
+        out_avals=out_avals,
+        perturbed=perturbed,
+        in_avals=in_avals,
+        **params,
+    )
     return outs, [0] * len(outs)
 
 
 custom_lin_p = Primitive(
-    "custom_lin", multiple_results=True, higher_order=True, linear=True,
+    "custom_lin",
+    multiple_results=True,
+    higher_order=True,
+    linear=True,
     abstract=lambda *avals, out_avals, **_: list(out_avals),
-    evaluate=_lin_refuse, jvp=_lin_refuse, transpose=_lin_transpose, batch=_lin_batch,
-    loops=Expand(_lin_refuse))
+    evaluate=_lin_refuse,
+    jvp=_lin_refuse,
+    transpose=_lin_transpose,
+    batch=_lin_batch,
+    loops=Expand(_lin_refuse),
+)
 
 
 def is_linear_operand(x: Any) -> bool:

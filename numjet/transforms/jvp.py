@@ -1,7 +1,9 @@
 """Forward-mode differentiation: push a primal and a tangent through every operation.
 
-`jvp_call` is used by `api.autodiff` and by linearization. Symbolic zeros (`Zero`) never materialize.
+`jvp_call` is used by `api.autodiff` and by linearization. Symbolic zeros (`Zero`) never
+materialize.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -66,17 +68,25 @@ class JVPTrace(Trace):
                     tangents[i] = Zero((x.aval if hasattr(x, "aval") else aval_of(x)).tangent())
             out, tangent = primitive.jvp(tuple(primals), tuple(tangents), **params)
         if primitive.multiple_results:
-            return [JVPTracer(self, p, t) if type(t) is not Zero else p
-                    for p, t in zip(out, tangent, strict=True)]
+            return [
+                JVPTracer(self, p, t) if type(t) is not Zero else p
+                for p, t in zip(out, tangent, strict=True)
+            ]
         return JVPTracer(self, out, tangent) if type(tangent) is not Zero else out
 
 
-def jvp_call(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
-             ) -> tuple[list[Any], list[Any], JVPTrace]:
+def jvp_call(
+    fun: Callable,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+) -> tuple[list[Any], list[Any], JVPTrace]:
     """Run flat `fun` on primals with tangents (`Zero` allowed); returns flat outs and tangents."""
     parent = current_trace()
     trace = JVPTrace(parent)
-    ins = [p if type(t) is Zero else JVPTracer(trace, p, t) for p, t in zip(primals, tangents, strict=True)]
+    ins = [
+        p if type(t) is Zero else JVPTracer(trace, p, t)
+        for p, t in zip(primals, tangents, strict=True)
+    ]
     with set_trace(trace):
         outs = fun(*ins)
     return (*split_outputs(trace, outs), trace)
@@ -95,14 +105,21 @@ def split_outputs(trace: JVPTrace, outs: Sequence[Any]) -> tuple[list[Any], list
     return primals, tangents
 
 
-def jvp_jaxpr(closed: ClosedJaxpr, nonzero: Sequence[bool], instantiate_out: bool | Sequence[bool] = False,
-              ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The jaxpr of primals and the nonzero tangents, to all primal outputs and the nonzero tangents.
+def jvp_jaxpr(
+    closed: ClosedJaxpr,
+    nonzero: Sequence[bool],
+    instantiate_out: bool | Sequence[bool] = False,
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr of primals and the nonzero tangents, to all primal outputs and the nonzero
+    tangents.
 
-    `instantiate_out` says which output tangents must be there even when zero. Remembered with the jaxpr.
+    `instantiate_out` says which output tangents must be there even when zero. Remembered with the
+    jaxpr.
     """
     n_out = len(closed.jaxpr.outvars)
-    force = [instantiate_out] * n_out if isinstance(instantiate_out, bool) else list(instantiate_out)
+    force = (
+        [instantiate_out] * n_out if isinstance(instantiate_out, bool) else list(instantiate_out)
+    )
     key = ("jvp", tuple(nonzero), tuple(force))
     found = closed.cache.get(key)
     if found is not None:
@@ -111,12 +128,19 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzero: Sequence[bool], instantiate_out: boo
     nonzero_out: list[bool] = []
 
     def fun(*args: Any) -> list[Any]:
-        primals, given = args[:len(avals)], iter(args[len(avals):])
-        tangents = [next(given) if nz else Zero(a.tangent()) for nz, a in zip(nonzero, avals, strict=True)]
+        primals, given = args[: len(avals)], iter(args[len(avals) :])
+        tangents = [
+            next(given) if nz else Zero(a.tangent()) for nz, a in zip(nonzero, avals, strict=True)
+        ]
         outs, out_tangents, _ = jvp_call(
-            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
-        nonzero_out.extend(type(t) is not Zero or f for t, f in zip(out_tangents, force, strict=True))
-        return outs + [instantiate(t) for t, nz in zip(out_tangents, nonzero_out, strict=True) if nz]
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents
+        )
+        nonzero_out.extend(
+            type(t) is not Zero or f for t, f in zip(out_tangents, force, strict=True)
+        )
+        return outs + [
+            instantiate(t) for t, nz in zip(out_tangents, nonzero_out, strict=True) if nz
+        ]
 
     in_avals = avals + [a.tangent() for a, nz in zip(avals, nonzero, strict=True) if nz]
     jaxpr, consts = stage(fun, in_avals)

@@ -1,9 +1,10 @@
 """Partial evaluation, and linearization with it.
 
-A function of known and unknown values is run once: what depends on known values alone happens under the
-parent trace at once, what depends on unknown ones is recorded. With primals known and tangents unknown, the
-record is the linear part of the function, which `transforms.transpose` turns round.
+A function of known and unknown values is run once: what depends on known values alone happens under
+the parent trace at once, what depends on unknown ones is recorded. With primals known and tangents
+unknown, the record is the linear part of the function, which `transforms.transpose` turns round.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -61,8 +62,9 @@ class PartialTrace(Trace):
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
         """Write the equation down; outputs are unknown."""
         inputs = [x.var if type(x) is PartialTracer and x.trace is self else x for x in args]
-        out = primitive.out_avals(tuple([x.aval if hasattr(x, "aval") else as_array(x).aval for x in inputs]),
-                                  params)
+        out = primitive.out_avals(
+            tuple([x.aval if hasattr(x, "aval") else as_array(x).aval for x in inputs]), params
+        )
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in out]
             self.tape.append(Eqn(inputs, outvars, primitive, params, primitive.effects_of(params)))
@@ -84,8 +86,11 @@ def live_tape(tape: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
     return kept
 
 
-def tape_to_jaxpr(tape: Sequence[Eqn], invars: Sequence[Var], outs: Sequence[Any],
-                  ) -> tuple[Jaxpr, list[Any]]:
+def tape_to_jaxpr(
+    tape: Sequence[Eqn],
+    invars: Sequence[Var],
+    outs: Sequence[Any],
+) -> tuple[Jaxpr, list[Any]]:
     """A jaxpr of (residuals, *invars) from recorded equations; returns it with the residual values.
 
     `outs` are variables or known values.
@@ -116,8 +121,8 @@ def tape_to_jaxpr(tape: Sequence[Eqn], invars: Sequence[Var], outs: Sequence[Any
 class Linearized:
     """The result of linearizing a flat function: primal outputs and the recorded linear part.
 
-    `in_vars` are the tangent variables (one for each nonzero input tangent), `out_tangents` a variable, a
-    known value or a `Zero` for each output.
+    `in_vars` are the tangent variables (one for each nonzero input tangent), `out_tangents` a
+    variable, a known value or a `Zero` for each output.
     """
 
     __slots__ = ("outs", "tape", "in_vars", "out_tangents")
@@ -138,20 +143,27 @@ def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
     with set_trace(trace):
         outs = fun(*ins)
     primal_outs, tangents = split_outputs(trace, outs)
-    out_tangents = [t.var if type(t) is PartialTracer and t.trace is partial else t for t in tangents]
+    out_tangents = [
+        t.var if type(t) is PartialTracer and t.trace is partial else t for t in tangents
+    ]
     return Linearized(primal_outs, partial.tape, in_vars, out_tangents)
 
 
-def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool], instantiate_out: bool | Sequence[bool] = False,
-                       ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[ShapedArray]]:
+def partial_eval_jaxpr(
+    closed: ClosedJaxpr,
+    unknown: Sequence[bool],
+    instantiate_out: bool | Sequence[bool] = False,
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[ShapedArray]]:
     """Split a jaxpr by which inputs are known.
 
-    Returns `known` (known inputs -> known outputs, residuals), `unknown` (residuals, unknown inputs ->
-    unknown outputs), which outputs are unknown, and the residuals' avals. `instantiate_out` forces outputs to
-    be unknown. Remembered with the jaxpr.
+    Returns `known` (known inputs -> known outputs, residuals), `unknown` (residuals, unknown inputs
+    -> unknown outputs), which outputs are unknown, and the residuals' avals. `instantiate_out`
+    forces outputs to be unknown. Remembered with the jaxpr.
     """
     n_out = len(closed.jaxpr.outvars)
-    force = [instantiate_out] * n_out if isinstance(instantiate_out, bool) else list(instantiate_out)
+    force = (
+        [instantiate_out] * n_out if isinstance(instantiate_out, bool) else list(instantiate_out)
+    )
     key = ("partial_eval", tuple(unknown), tuple(force))
     found = closed.cache.get(key)
     if found is not None:
@@ -172,15 +184,23 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool], instantiate
         with set_trace(trace):
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *ins)
         is_unknown = [trace.is_unknown(x) or f for x, f in zip(outs, force, strict=True)]
-        unknown_outs = [x.var if trace.is_unknown(x) else x
-                        for x, unk in zip(outs, is_unknown, strict=True) if unk]
+        unknown_outs = [
+            x.var if trace.is_unknown(x) else x
+            for x, unk in zip(outs, is_unknown, strict=True)
+            if unk
+        ]
         jaxpr, residuals = tape_to_jaxpr(trace.tape, in_vars, unknown_outs)
         record.update(jaxpr=jaxpr, unknown=is_unknown, avals=[r.aval for r in residuals])
         return [x for x, unk in zip(outs, is_unknown, strict=True) if not unk] + residuals
 
     known_avals = [a for a, unk in zip(closed.in_avals, unknown, strict=True) if not unk]
     jaxpr, consts = stage(known_fun, known_avals)
-    result = (ClosedJaxpr(jaxpr, consts), ClosedJaxpr(record["jaxpr"], []), record["unknown"], record["avals"])
+    result = (
+        ClosedJaxpr(jaxpr, consts),
+        ClosedJaxpr(record["jaxpr"], []),
+        record["unknown"],
+        record["avals"],
+    )
     closed.cache[key] = result
     return result
 

@@ -1,8 +1,9 @@
 """Rematerialization: `checkpoint` trades memory for computing again.
 
-A remat equation keeps only its inputs (and what its policy names) between the forward and the backward
-pass; the backward pass runs the forward part again.
+A remat equation keeps only its inputs (and what its policy names) between the forward and the
+backward pass; the backward pass runs the forward part again.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -29,16 +30,22 @@ def _evaluate(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
 def _jvp(primals: tuple, tangents: tuple, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple:
     nonzero = [type(t) is not Zero for t in tangents]
     jvp, nonzero_out = jvp_jaxpr(jaxpr, nonzero)
-    outs = remat_p.bind(*primals, *[t for t in tangents if type(t) is not Zero], jaxpr=jvp, **params)
+    outs = remat_p.bind(
+        *primals, *[t for t in tangents if type(t) is not Zero], jaxpr=jvp, **params
+    )
     n = len(jaxpr.jaxpr.outvars)
     given = iter(outs[n:])
-    return outs[:n], [next(given) if nz else Zero(x.aval.tangent())
-                      for nz, x in zip(nonzero_out, outs[:n], strict=True)]
+    return outs[:n], [
+        next(given) if nz else Zero(x.aval.tangent())
+        for nz, x in zip(nonzero_out, outs[:n], strict=True)
+    ]
 
 
 def _batch(axis: Axis, args: tuple, dims: tuple, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple:
     batched, mapped_out = batch_jaxpr(jaxpr, axis, [d is not None for d in dims])
-    args = tuple([x if d is None else to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)])
+    args = tuple(
+        [x if d is None else to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    )
     return remat_p.bind(*args, jaxpr=batched, **params), [0 if m else None for m in mapped_out]
 
 
@@ -48,8 +55,16 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     known_jaxpr, later, unknown_out = _split(closed, tuple(unknown), params["policy"])
     known_args = [x for x, unk in zip(args, unknown, strict=True) if not unk]
     with set_trace(trace.parent):
-        known_outs = remat_p.bind(*known_args, jaxpr=known_jaxpr, policy=params["policy"],
-                                  prevent_cse=params["prevent_cse"]) if known_jaxpr.jaxpr.outvars else []
+        known_outs = (
+            remat_p.bind(
+                *known_args,
+                jaxpr=known_jaxpr,
+                policy=params["policy"],
+                prevent_cse=params["prevent_cse"],
+            )
+            if known_jaxpr.jaxpr.outvars
+            else []
+        )
     n_known = len(closed.jaxpr.outvars) - sum(unknown_out)
     saved = known_outs[n_known:]
     unknown_outs = iter(trace.record(remat_p, [*args, *saved], {**params, "jaxpr": later}))
@@ -58,8 +73,8 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
 
 
 def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
-    """Known part (known inputs -> known outputs, saved values) and the part that runs later, from all inputs
-    and the saved values to the unknown outputs."""
+    """Known part (known inputs -> known outputs, saved values) and the part that runs later, from
+    all inputs and the saved values to the unknown outputs."""
     key = ("remat", unknown, policy)
     found = closed.cache.get(key)
     if found is not None:
@@ -73,7 +88,9 @@ def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
             unknown_vars.update(eqn.outvars)
             continue
         known_eqns.append(eqn)
-        if policy is not None and policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params):
+        if policy is not None and policy(
+            eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params
+        ):
             saved.extend(eqn.outvars)
     unknown_out = [type(v) is Var and v in unknown_vars for v in jaxpr.outvars]
     is_saved = set(saved)
@@ -98,15 +115,26 @@ def _transpose(cts: list, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list
     values = [x for x in args if type(x) is not Linear] + [ct for ct in cts if type(ct) is not Zero]
     outs = iter(remat_p.bind(*values, jaxpr=transposed, **params))
     flags = iter(nonzero_out)
-    return [(next(outs) if next(flags) else Zero(x.aval)) if lin else None
-            for x, lin in zip(args, linear, strict=True)]
+    return [
+        (next(outs) if next(flags) else Zero(x.aval)) if lin else None
+        for x, lin in zip(args, linear, strict=True)
+    ]
 
 
 remat_p = Primitive(
-    "remat", multiple_results=True, higher_order=True, linear=True,
-    abstract=lambda *avals, jaxpr, **_: jaxpr.out_avals, evaluate=_evaluate, jvp=_jvp, batch=_batch,
-    transpose=_transpose, partial_eval=_partial_eval, loops=Region("call"),
-    effects=lambda jaxpr, **_: jaxpr.effects)
+    "remat",
+    multiple_results=True,
+    higher_order=True,
+    linear=True,
+    abstract=lambda *avals, jaxpr, **_: jaxpr.out_avals,
+    evaluate=_evaluate,
+    jvp=_jvp,
+    batch=_batch,
+    transpose=_transpose,
+    partial_eval=_partial_eval,
+    loops=Region("call"),
+    effects=lambda jaxpr, **_: jaxpr.effects,
+)
 
 
 # ------------------------------------------------------------------ names, for policies
@@ -115,11 +143,19 @@ def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
 
 
 name_p = Primitive(
-    "name", linear=True, elementwise=True, abstract=_name_abstract, reference=lambda x, *, name: x,
-    jvp=lambda primals, tangents, **p: (name_p.bind(*primals, **p), linear_tangent(name_p, tangents[0], p)),
+    "name",
+    linear=True,
+    elementwise=True,
+    abstract=_name_abstract,
+    reference=lambda x, *, name: x,
+    jvp=lambda primals, tangents, **p: (
+        name_p.bind(*primals, **p),
+        linear_tangent(name_p, tangents[0], p),
+    ),
     transpose=lambda ct, x, *, name: [ct],
     batch=lambda axis, args, dims, **p: (name_p.bind(*args, **p), dims[0]),
-    loops=elementwise_loops(lambda e, x, *, name: x))
+    loops=elementwise_loops(lambda e, x, *, name: x),
+)
 
 
 class CheckpointPolicies:
@@ -158,12 +194,15 @@ class CheckpointPolicies:
     @staticmethod
     def save_anything_except_these_names(*names: str) -> Policy:
         dropped = frozenset(names)
-        return lambda primitive, *_, **params: not (primitive is name_p and params["name"] in dropped)
+        return lambda primitive, *_, **params: (
+            not (primitive is name_p and params["name"] in dropped)
+        )
 
     @staticmethod
     def save_from_both_policies(first: Policy, second: Policy) -> Policy:
-        return lambda primitive, *avals, **params: (first(primitive, *avals, **params)
-                                                    or second(primitive, *avals, **params))
+        return lambda primitive, *avals, **params: (
+            first(primitive, *avals, **params) or second(primitive, *avals, **params)
+        )
 
 
 checkpoint_policies = CheckpointPolicies()

@@ -2,6 +2,7 @@
 
 Used by rematerialization and the backends.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,7 +16,11 @@ def dce_jaxpr(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, 
 
     Returns the jaxpr with all its inputs kept, and which inputs it still reads.
     """
-    outvars = [v for v, u in zip(jaxpr.outvars, used, strict=True) if u] if used is not None else jaxpr.outvars
+    outvars = (
+        [v for v, u in zip(jaxpr.outvars, used, strict=True) if u]
+        if used is not None
+        else jaxpr.outvars
+    )
     needed = {v for v in outvars if type(v) is Var}
     kept: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
@@ -23,7 +28,9 @@ def dce_jaxpr(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, 
             kept.append(eqn)
             needed.update(v for v in eqn.invars if type(v) is Var)
     kept.reverse()
-    return jaxpr.replace(eqns=kept, outvars=outvars, effects=None), [v in needed for v in jaxpr.invars]
+    return jaxpr.replace(eqns=kept, outvars=outvars, effects=None), [
+        v in needed for v in jaxpr.invars
+    ]
 
 
 CALLS = frozenset({"jit", "remat", "custom_jvp_call", "custom_vjp_call"})
@@ -45,14 +52,22 @@ def _read(env: dict, atom: Any) -> Any:
 
 
 def _inline(jaxpr: Jaxpr, env: dict, out: list[Eqn], names: frozenset[str], fresh: bool) -> None:
-    """Append `jaxpr`'s equations to `out`; `fresh` renames, since a jaxpr may be called many times."""
+    """Append `jaxpr`'s equations to `out`; `fresh` renames, since a jaxpr may be called many
+    times."""
     for eqn in jaxpr.eqns:
         invars = [_read(env, v) for v in eqn.invars]
-        call = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr")) if eqn.primitive.name in names else None
+        call = (
+            eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+            if eqn.primitive.name in names
+            else None
+        )
         if isinstance(call, ClosedJaxpr) and not call.consts:
             inner: dict = dict(zip(call.jaxpr.invars, invars, strict=True))
             _inline(call.jaxpr, inner, out, names, fresh=True)
-            env.update((v, _read(inner, atom)) for v, atom in zip(eqn.outvars, call.jaxpr.outvars, strict=True))
+            env.update(
+                (v, _read(inner, atom))
+                for v, atom in zip(eqn.outvars, call.jaxpr.outvars, strict=True)
+            )
             continue
         outvars = eqn.outvars
         if fresh:

@@ -1,9 +1,10 @@
 """Staging: run a Python function once on tracers and write down what it does as a jaxpr.
 
-Used by jit, control flow and every transformation that works on jaxprs. A staged equation records all that
-was bound while the trace was current; arrays met on the way become constants (constvars), arrays without
-dimensions literals.
+Used by jit, control flow and every transformation that works on jaxprs. A staged equation records
+all that was bound while the trace was current; arrays met on the way become constants (constvars),
+arrays without dimensions literals.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -79,8 +80,10 @@ class StageTrace(Trace):
         """Append the equation and return tracers for its outputs."""
         if self.done:
             raise errors.UnexpectedTracerError(
-                f"{primitive.name}: the trace of {self.fun_name or 'a function'} has ended; a tracer or a "
-                "generator outlived it. Return values instead of storing them.")
+                f"{primitive.name}: the trace of {self.fun_name or 'a function'} has ended; a "
+                "tracer or a "
+                "generator outlived it. Return values instead of storing them."
+            )
         atom = self.atom
         invars = [x.var if type(x) is StageTracer and x.trace is self else atom(x) for x in args]
         out = primitive.out_avals(tuple([v.aval for v in invars]), params)
@@ -119,7 +122,10 @@ class StageTrace(Trace):
                 args.add(position[var])
             elif var in producer:
                 todo.extend(v for v in producer[var].invars if type(v) is Var)
-        names = [self.names[i] if self.names and i < len(self.names) else f"number {i}" for i in sorted(args)]
+        names = [
+            self.names[i] if self.names and i < len(self.names) else f"number {i}"
+            for i in sorted(args)
+        ]
         parts = []
         if names:
             plural = "s" if len(names) > 1 else ""
@@ -130,8 +136,12 @@ class StageTrace(Trace):
         return " ".join(parts) + "." if parts else ""
 
 
-def stage(fun: Callable, in_avals: Sequence[ShapedArray], fun_name: str = "",
-          names: Sequence[str] | None = None) -> tuple[Jaxpr, list[Any]]:
+def stage(
+    fun: Callable,
+    in_avals: Sequence[ShapedArray],
+    fun_name: str = "",
+    names: Sequence[str] | None = None,
+) -> tuple[Jaxpr, list[Any]]:
     """Trace `fun(*tracers) -> sequence of values` at `in_avals`.
 
     Returns the jaxpr and the values of its constvars (Arrays, or tracers of enclosing traces).
@@ -172,8 +182,10 @@ def _check_leaks(trace: StageTrace) -> None:
     alive = [x for x in gc.get_referrers(trace) if type(x) is StageTracer]
     if alive:
         raise errors.UnexpectedTracerError(
-            f"check_tracer_leaks: {len(alive)} traced value(s) of {trace.fun_name or 'the function'} outlived it. "
-            f"{alive[0].origin()}")
+            f"check_tracer_leaks: {len(alive)} traced value(s) of "
+            f"{trace.fun_name or 'the function'} outlived it. "
+            f"{alive[0].origin()}"
+        )
 
 
 def is_value(x: Any) -> bool:

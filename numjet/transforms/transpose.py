@@ -1,7 +1,9 @@
 """Transposition: turn a recorded linear function round, from outputs' cotangents to inputs'.
 
-Walks the equations backwards; each linear primitive's transpose rule gives the cotangents of its operands.
+Walks the equations backwards; each linear primitive's transpose rule gives the cotangents of its
+operands.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,11 +17,13 @@ from numjet.core.structural import add_any, instantiate
 from numjet.transforms.stage import stage
 
 
-def backward(eqns: Sequence[Eqn], env: dict[Var, Any], linear: set[Var], cotangents: dict[Var, Any]) -> None:
+def backward(
+    eqns: Sequence[Eqn], env: dict[Var, Any], linear: set[Var], cotangents: dict[Var, Any]
+) -> None:
     """Accumulate into `cotangents` (variable -> value) through `eqns`, last to first.
 
-    `linear` holds the variables the function is linear in; other variables' values are in `env` (inputs
-    that are no variables are values themselves).
+    `linear` holds the variables the function is linear in; other variables' values are in `env`
+    (inputs that are no variables are values themselves).
     """
     for eqn in reversed(eqns):
         found = [cotangents.pop(v, None) for v in eqn.outvars]
@@ -28,11 +32,15 @@ def backward(eqns: Sequence[Eqn], env: dict[Var, Any], linear: set[Var], cotange
         primitive = eqn.primitive
         if primitive.transpose is None:
             raise NotImplementedError(
-                f"Transposing {primitive.name} is not defined, so reverse-mode differentiation cannot pass it. "
-                "Use forward mode (jvp, jacfwd), or give the function a custom_vjp.")
+                f"Transposing {primitive.name} is not defined, so reverse-mode differentiation "
+                "cannot pass it. "
+                "Use forward mode (jvp, jacfwd), or give the function a custom_vjp."
+            )
         cts = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, found, strict=True)]
         args = [_operand(x, env, linear) for x in eqn.invars]
-        results = primitive.transpose(cts if primitive.multiple_results else cts[0], *args, **eqn.params)
+        results = primitive.transpose(
+            cts if primitive.multiple_results else cts[0], *args, **eqn.params
+        )
         for x, ct in zip(eqn.invars, results, strict=True):
             if ct is None or type(ct) is Zero or type(x) is not Var or x not in linear:
                 continue
@@ -46,8 +54,9 @@ def _operand(x: Any, env: dict[Var, Any], linear: set[Var]) -> Any:
     return x.value if type(x) is Literal else x
 
 
-def transpose_tape(tape: Sequence[Eqn], in_vars: Sequence[Var], out_tangents: Sequence[Any],
-                   cts: Sequence[Any]) -> list[Any]:
+def transpose_tape(
+    tape: Sequence[Eqn], in_vars: Sequence[Var], out_tangents: Sequence[Any], cts: Sequence[Any]
+) -> list[Any]:
     """Cotangents of `in_vars` (`Zero` where none arrives) from those of the outputs."""
     cotangents: dict[Var, Any] = {}
     for var, ct in zip(out_tangents, cts, strict=True):
@@ -89,12 +98,19 @@ def backward_pass(closed: ClosedJaxpr, args: Sequence[Any], cts: Sequence[Any]) 
             have = cotangents.get(v)
             cotangents[v] = ct if have is None else add_any(have, ct)
     backward(linear_eqns, env, linear, cotangents)
-    return [(cotangents[v] if v in cotangents else Zero(v.aval)) if v in linear else None for v in jaxpr.invars]
+    return [
+        (cotangents[v] if v in cotangents else Zero(v.aval)) if v in linear else None
+        for v in jaxpr.invars
+    ]
 
 
-def transpose_jaxpr(closed: ClosedJaxpr, linear: Sequence[bool], nonzero_cts: Sequence[bool],
-                    ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The jaxpr of (non-linear inputs, nonzero output cotangents) to the nonzero cotangents of linear inputs.
+def transpose_jaxpr(
+    closed: ClosedJaxpr,
+    linear: Sequence[bool],
+    nonzero_cts: Sequence[bool],
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr of (non-linear inputs, nonzero output cotangents) to the nonzero cotangents of
+    linear inputs.
 
     Also says which linear inputs' cotangents are nonzero. Remembered with the jaxpr.
     """
@@ -109,7 +125,9 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Sequence[bool], nonzero_cts: Se
         given = iter(values)
         args = [Linear(a) if lin else next(given) for a, lin in zip(avals, linear, strict=True)]
         cts = [next(given) if nz else Zero(a) for a, nz in zip(outs, nonzero_cts, strict=True)]
-        results = [ct for ct, lin in zip(backward_pass(closed, args, cts), linear, strict=True) if lin]
+        results = [
+            ct for ct, lin in zip(backward_pass(closed, args, cts), linear, strict=True) if lin
+        ]
         nonzero_out.extend(type(ct) is not Zero for ct in results)
         return [ct for ct in results if type(ct) is not Zero]
 

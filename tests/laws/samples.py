@@ -1,7 +1,9 @@
-"""A sample for every registered primitive: functions of arrays that use it, and arrays to call them with.
+"""A sample for every registered primitive: functions of arrays that use it, and arrays to call them
+with.
 
 `test_laws.py` runs every law over every sample; a primitive without one fails the suite.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,7 +19,8 @@ from numjet import lax, random
 
 @dataclass(frozen=True)
 class Sample:
-    """`fun(*args)` uses `primitive`. `diff` names the arguments to differentiate; None means none."""
+    """`fun(*args)` uses `primitive`. `diff` names the arguments to differentiate; None means
+    none."""
 
     primitive: str
     fun: Callable
@@ -65,8 +68,25 @@ def distinct(*shape: int) -> np.ndarray:
 
 
 # ------------------------------------------------------------------ elementwise
-for _name in ("sin", "cos", "tanh", "exp", "expm1", "sinh", "cosh", "asinh", "atan", "logistic", "neg", "exp2", "square",
-              "abs", "erf", "erfc", "tan"):
+for _name in (
+    "sin",
+    "cos",
+    "tanh",
+    "exp",
+    "expm1",
+    "sinh",
+    "cosh",
+    "asinh",
+    "atan",
+    "logistic",
+    "neg",
+    "exp2",
+    "square",
+    "abs",
+    "erf",
+    "erfc",
+    "tan",
+):
     if hasattr(lax, _name):
         add(_name, getattr(lax, _name), normal(3, 5), diff=0)
         add(_name, getattr(lax, _name), normal(), diff=0, note="scalar")
@@ -80,7 +100,11 @@ add("acosh", lax.acosh, positive(5) + 1.5, diff=0)
 for _name in ("sin", "exp", "tanh", "log", "sqrt", "neg", "cos", "sinh", "cosh", "square"):
     add(_name, getattr(lax, _name), complexes(4), diff=0, note="complex")
 for _name in ("add", "sub", "mul", "div", "max", "min"):
-    _first, _second = (distinct(3, 4), distinct(3, 4) + 0.1) if _name in ("max", "min") else (normal(3, 4), positive(3, 4))
+    _first, _second = (
+        (distinct(3, 4), distinct(3, 4) + 0.1)
+        if _name in ("max", "min")
+        else (normal(3, 4), positive(3, 4))
+    )
     add(_name, getattr(lax, _name), _first, _second, diff=(0, 1))
     add(_name, getattr(lax, _name), _first, 0.7, diff=0, note="scalar")
     add(_name, getattr(lax, _name), integers(6), integers(6, low=1), note="integers")
@@ -97,7 +121,11 @@ add("sign", lax.sign, normal(5))
 for _name in ("floor", "ceil", "is_finite"):
     add(_name, getattr(lax, _name), normal(6) * 3)
 add("round", lambda x: lax.round(x, 0), np.array([-1.5, -0.5, 0.5, 1.2, 2.5]))
-add("round_even", lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN), np.array([-1.5, -0.5, 0.5, 1.2, 2.5]))
+add(
+    "round_even",
+    lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN),
+    np.array([-1.5, -0.5, 0.5, 1.2, 2.5]),
+)
 add("clamp", lambda x: lax.clamp(-0.5, x, 0.5), normal(8), diff=0)
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     add(_name, getattr(lax, _name), integers(6, low=0, high=3), integers(6, low=0, high=3))
@@ -114,9 +142,24 @@ add("reduce_precision", lambda x: lax.reduce_precision(x, 5, 10), normal(5))
 add("complex", lax.complex, normal(4), normal(4), diff=(0, 1))
 for _name in ("real", "imag", "conj"):
     add(_name, getattr(lax, _name), complexes(4), diff=0)
-add("convert_element_type", lambda x: lax.convert_element_type(x, np.float32).astype(np.float64) * 2, normal(4))
-add("convert_element_type", lambda x: lax.convert_element_type(x, np.int32), normal(6) * 4, note="to-int")
-add("convert_element_type", lambda x: lax.convert_element_type(x, np.complex128), normal(4), diff=0, note="to-complex")
+add(
+    "convert_element_type",
+    lambda x: lax.convert_element_type(x, np.float32).astype(np.float64) * 2,
+    normal(4),
+)
+add(
+    "convert_element_type",
+    lambda x: lax.convert_element_type(x, np.int32),
+    normal(6) * 4,
+    note="to-int",
+)
+add(
+    "convert_element_type",
+    lambda x: lax.convert_element_type(x, np.complex128),
+    normal(4),
+    diff=0,
+    note="to-complex",
+)
 
 # ------------------------------------------------------------------ shape
 add("reshape", lambda x: lax.reshape(x, (4, 3)), normal(2, 6), diff=0)
@@ -124,28 +167,130 @@ add("squeeze", lambda x: lax.squeeze(x, (1,)), normal(3, 1, 2), diff=0)
 add("transpose", lambda x: lax.transpose(x, (2, 0, 1)), normal(2, 3, 4), diff=0)
 add("broadcast_in_dim", lambda x: lax.broadcast_in_dim(x, (4, 3, 2), (1, 2)), normal(3, 1), diff=0)
 add("rev", lambda x: lax.rev(x, (0,)), normal(5, 2), diff=0)
-add("concatenate", lambda x, y: lax.concatenate([x, y, x], 1), normal(2, 3), normal(2, 2), diff=(0, 1))
+add(
+    "concatenate",
+    lambda x, y: lax.concatenate([x, y, x], 1),
+    normal(2, 3),
+    normal(2, 2),
+    diff=(0, 1),
+)
 add("pad", lambda x, v: lax.pad(x, v, [(1, 2, 0), (0, 1, 2)]), normal(3, 2), normal(), diff=(0, 1))
-add("pad", lambda x: lax.pad(x, 0.0, [(-1, 2, 1), (3, -2, 0)]), normal(4, 5), diff=0, note="negative")
-add("select_n", lambda p, x, y: lax.select(p, x, y), normal(3, 4) > 0, normal(3, 4), normal(3, 4), diff=(1, 2))
-add("select_n", lambda x, y: lax.select_n(np.int32(1), x, y), normal(3), normal(3), diff=(0, 1), note="integer")
+add(
+    "pad",
+    lambda x: lax.pad(x, 0.0, [(-1, 2, 1), (3, -2, 0)]),
+    normal(4, 5),
+    diff=0,
+    note="negative",
+)
+add(
+    "select_n",
+    lambda p, x, y: lax.select(p, x, y),
+    normal(3, 4) > 0,
+    normal(3, 4),
+    normal(3, 4),
+    diff=(1, 2),
+)
+add(
+    "select_n",
+    lambda x, y: lax.select_n(np.int32(1), x, y),
+    normal(3),
+    normal(3),
+    diff=(0, 1),
+    note="integer",
+)
 add("iota", lambda x: x + lax.broadcasted_iota(np.float64, (3, 4), 1), normal(3, 4), diff=0)
 add("slice", lambda x: lax.slice(x, (1, 0), (5, 4), (2, 3)), normal(6, 4), diff=0)
-add("dynamic_slice", lambda x, i: lax.dynamic_slice(x, (i, 1), (2, 2)), normal(5, 4), np.int32(2), diff=0)
-add("dynamic_slice", lambda x, i: lax.dynamic_slice(x, (i, i), (2, 2)), normal(5, 4), np.int32(9), diff=0, note="clamped")
-add("dynamic_update_slice", lambda x, u, i: lax.dynamic_update_slice(x, u, (i, 0)), normal(5, 4), normal(2, 3), np.int32(2),
-    diff=(0, 1))
-add("bitcast_convert_type", lambda x: lax.bitcast_convert_type(x, np.uint32), normal(4).astype(np.float32))
-add("bitcast_convert_type", lambda x: lax.bitcast_convert_type(x, np.uint16), integers(3), note="narrower")
-add("copy", lax.copy_p.bind if hasattr(lax, "copy_p") else (lambda x: jnp.array(x, copy=True)), normal(3), diff=0)
+add(
+    "dynamic_slice",
+    lambda x, i: lax.dynamic_slice(x, (i, 1), (2, 2)),
+    normal(5, 4),
+    np.int32(2),
+    diff=0,
+)
+add(
+    "dynamic_slice",
+    lambda x, i: lax.dynamic_slice(x, (i, i), (2, 2)),
+    normal(5, 4),
+    np.int32(9),
+    diff=0,
+    note="clamped",
+)
+add(
+    "dynamic_update_slice",
+    lambda x, u, i: lax.dynamic_update_slice(x, u, (i, 0)),
+    normal(5, 4),
+    normal(2, 3),
+    np.int32(2),
+    diff=(0, 1),
+)
+add(
+    "bitcast_convert_type",
+    lambda x: lax.bitcast_convert_type(x, np.uint32),
+    normal(4).astype(np.float32),
+)
+add(
+    "bitcast_convert_type",
+    lambda x: lax.bitcast_convert_type(x, np.uint16),
+    integers(3),
+    note="narrower",
+)
+add(
+    "copy",
+    lax.copy_p.bind if hasattr(lax, "copy_p") else (lambda x: jnp.array(x, copy=True)),
+    normal(3),
+    diff=0,
+)
 add("gather", lambda x, i: jnp.take(x, i, axis=0), normal(5, 3), integers(4, low=0, high=5), diff=0)
-add("gather", lambda x, i: x[i, :, i], normal(4, 2, 4), integers(3, low=0, high=4), diff=0, note="pairs")
-add("scatter", lambda x, u: jnp.asarray(x).at[np.array([3, 0])].set(u), normal(5, 2), normal(2, 2), diff=(0, 1))
-add("scatter-add", lambda x, u: jnp.asarray(x).at[np.array([3, 0, 3])].add(u), normal(5, 2), normal(3, 2), diff=(0, 1))
-add("scatter-sub", lambda x, u: jnp.asarray(x).at[np.array([3, 0, 3])].subtract(u), normal(5, 2), normal(3, 2), diff=(0, 1))
-add("scatter_mul", lambda x, u: jnp.asarray(x).at[np.array([3, 0])].multiply(u), normal(5, 2), normal(2, 2), diff=(0, 1))
-add("scatter_min", lambda x, u: jnp.asarray(x).at[np.array([3, 0])].min(u), distinct(5, 2), distinct(2, 2) + 0.1, diff=(0, 1))
-add("scatter_max", lambda x, u: jnp.asarray(x).at[np.array([3, 0])].max(u), distinct(5, 2), distinct(2, 2) + 0.1, diff=(0, 1))
+add(
+    "gather",
+    lambda x, i: x[i, :, i],
+    normal(4, 2, 4),
+    integers(3, low=0, high=4),
+    diff=0,
+    note="pairs",
+)
+add(
+    "scatter",
+    lambda x, u: jnp.asarray(x).at[np.array([3, 0])].set(u),
+    normal(5, 2),
+    normal(2, 2),
+    diff=(0, 1),
+)
+add(
+    "scatter-add",
+    lambda x, u: jnp.asarray(x).at[np.array([3, 0, 3])].add(u),
+    normal(5, 2),
+    normal(3, 2),
+    diff=(0, 1),
+)
+add(
+    "scatter-sub",
+    lambda x, u: jnp.asarray(x).at[np.array([3, 0, 3])].subtract(u),
+    normal(5, 2),
+    normal(3, 2),
+    diff=(0, 1),
+)
+add(
+    "scatter_mul",
+    lambda x, u: jnp.asarray(x).at[np.array([3, 0])].multiply(u),
+    normal(5, 2),
+    normal(2, 2),
+    diff=(0, 1),
+)
+add(
+    "scatter_min",
+    lambda x, u: jnp.asarray(x).at[np.array([3, 0])].min(u),
+    distinct(5, 2),
+    distinct(2, 2) + 0.1,
+    diff=(0, 1),
+)
+add(
+    "scatter_max",
+    lambda x, u: jnp.asarray(x).at[np.array([3, 0])].max(u),
+    distinct(5, 2),
+    distinct(2, 2) + 0.1,
+    diff=(0, 1),
+)
 
 # ------------------------------------------------------------------ reductions and products
 add("reduce_sum", lambda x: jnp.sum(x, axis=(0, 2)), normal(3, 4, 2), diff=0)
@@ -160,11 +305,24 @@ add("argmax", lambda x: jnp.argmax(x, axis=1), normal(3, 7))
 add("argmin", lambda x: jnp.argmin(x, axis=0), normal(3, 7))
 for _name in ("cumsum", "cumprod", "cumlogsumexp"):
     add(_name, lambda x, f=getattr(lax, _name): f(x, 1), normal(3, 6), diff=0)
-    add(_name, lambda x, f=getattr(lax, _name): f(x, 0, reverse=True), normal(5, 2), diff=0, note="reverse")
+    add(
+        _name,
+        lambda x, f=getattr(lax, _name): f(x, 0, reverse=True),
+        normal(5, 2),
+        diff=0,
+        note="reverse",
+    )
 for _name in ("cummax", "cummin"):
     add(_name, lambda x, f=getattr(lax, _name): f(x, 1), distinct(3, 6), diff=0)
 add("dot_general", jnp.dot, normal(3, 4), normal(4, 2), diff=(0, 1))
-add("dot_general", lambda x, y: jnp.einsum("bij,bkj->bik", x, y), normal(2, 3, 4), normal(2, 5, 4), diff=(0, 1), note="batch")
+add(
+    "dot_general",
+    lambda x, y: jnp.einsum("bij,bkj->bik", x, y),
+    normal(2, 3, 4),
+    normal(2, 5, 4),
+    diff=(0, 1),
+    note="batch",
+)
 add("dot_general", jnp.dot, complexes(3, 4), complexes(4, 2), diff=(0, 1), note="complex")
 add("dot_general", jnp.dot, integers(3, 4), integers(4, 2), note="integers")
 add("sort", lambda x: jnp.sort(x, axis=1), distinct(3, 6), diff=0)
@@ -172,18 +330,66 @@ add("sort", lambda x: jnp.argsort(x), distinct(9), note="argsort")
 add("top_k", lambda x: lax.top_k(x, 3)[0], distinct(2, 6), diff=0)
 
 # ------------------------------------------------------------------ control flow and calls
-add("jit", lambda x, y: nj.jit(lambda a, b: (jnp.sin(a) * b, a))(x, y), normal(3), normal(3), diff=(0, 1))
-add("cond", lambda p, x: lax.cond(p, jnp.sin, lambda a: a * a, x), np.bool_(True), normal(3), diff=1)
-add("cond", lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, lambda a: a * 3.0], x), np.int32(2), normal(3), diff=1, note="switch")
-add("scan", lambda c, xs: lax.scan(lambda c, x: (jnp.sin(c) * x, c + x), c, xs), normal(2), normal(5, 2), diff=(0, 1))
-add("scan", lambda c, w: lax.scan(lambda c, _: (jnp.tanh(w @ c), jnp.sum(c)), c, None, length=4), normal(3), normal(3, 3),
-    diff=(0, 1), note="consts")
-add("scan", lambda c, xs: lax.scan(lambda c, x: (c * x, c), c, xs, reverse=True), normal(), normal(4), diff=(0, 1),
-    note="reverse")
-add("while", lambda x: lax.while_loop(lambda c: jnp.sum(c) < 20.0, lambda c: c * 1.5, x), positive(3))
-add("while", lambda n, x: lax.fori_loop(0, n, lambda i, c: jnp.sin(c) + i, x), np.int32(4), normal(2), note="fori")
+add(
+    "jit",
+    lambda x, y: nj.jit(lambda a, b: (jnp.sin(a) * b, a))(x, y),
+    normal(3),
+    normal(3),
+    diff=(0, 1),
+)
+add(
+    "cond", lambda p, x: lax.cond(p, jnp.sin, lambda a: a * a, x), np.bool_(True), normal(3), diff=1
+)
+add(
+    "cond",
+    lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, lambda a: a * 3.0], x),
+    np.int32(2),
+    normal(3),
+    diff=1,
+    note="switch",
+)
+add(
+    "scan",
+    lambda c, xs: lax.scan(lambda c, x: (jnp.sin(c) * x, c + x), c, xs),
+    normal(2),
+    normal(5, 2),
+    diff=(0, 1),
+)
+add(
+    "scan",
+    lambda c, w: lax.scan(lambda c, _: (jnp.tanh(w @ c), jnp.sum(c)), c, None, length=4),
+    normal(3),
+    normal(3, 3),
+    diff=(0, 1),
+    note="consts",
+)
+add(
+    "scan",
+    lambda c, xs: lax.scan(lambda c, x: (c * x, c), c, xs, reverse=True),
+    normal(),
+    normal(4),
+    diff=(0, 1),
+    note="reverse",
+)
+add(
+    "while",
+    lambda x: lax.while_loop(lambda c: jnp.sum(c) < 20.0, lambda c: c * 1.5, x),
+    positive(3),
+)
+add(
+    "while",
+    lambda n, x: lax.fori_loop(0, n, lambda i, c: jnp.sin(c) + i, x),
+    np.int32(4),
+    normal(2),
+    note="fori",
+)
 add("remat", lambda x: nj.checkpoint(lambda a: jnp.sin(jnp.sin(a)))(x), normal(3), diff=0)
-add("name", lambda x: jnp.sin(nj.ad_checkpoint.checkpoint_name(jnp.sin(x), "inner")), normal(3), diff=0)
+add(
+    "name",
+    lambda x: jnp.sin(nj.ad_checkpoint.checkpoint_name(jnp.sin(x), "inner")),
+    normal(3),
+    diff=0,
+)
 
 
 @nj.custom_jvp
@@ -199,26 +405,53 @@ def _scaled_sin(x: Any, y: Any) -> Any:
     return jnp.sin(x) * y
 
 
-_scaled_sin.defvjp(lambda x, y: (_scaled_sin(x, y), (x, y)),
-                   lambda res, ct: (jnp.cos(res[0]) * res[1] * ct, jnp.sin(res[0]) * ct))
+_scaled_sin.defvjp(
+    lambda x, y: (_scaled_sin(x, y), (x, y)),
+    lambda res, ct: (jnp.cos(res[0]) * res[1] * ct, jnp.sin(res[0]) * ct),
+)
 add("custom_jvp_call", _cubed, normal(4), diff=0)
 add("custom_vjp_call", _scaled_sin, normal(4), normal(4), diff=(0, 1), note="reverse-only")
-add("custom_linear_solve", lambda a, b: lax.custom_linear_solve(
-    lambda v: a * v, b, lambda mv, y: y / mv(jnp.ones_like(y)), symmetric=True), positive(3), normal(3), diff=(0, 1))
+add(
+    "custom_linear_solve",
+    lambda a, b: lax.custom_linear_solve(
+        lambda v: a * v, b, lambda mv, y: y / mv(jnp.ones_like(y)), symmetric=True
+    ),
+    positive(3),
+    normal(3),
+    diff=(0, 1),
+)
 
-# ------------------------------------------------------------------ collectives, inside the map that owns the axis
+# ------------------------------------------------------------------ collectives, inside the map
+# that owns the axis
 for _name, _fun in {
-        "psum": lambda x: x * lax.psum(x, "i"), "pmax": lambda x: x * lax.pmax(x, "i"),
-        "pmin": lambda x: x * lax.pmin(x, "i"), "axis_index": lambda x: x * lax.axis_index("i"),
-        "all_gather": lambda x: jnp.sum(lax.all_gather(x, "i"), axis=0) * x,
-        "ppermute": lambda x: x * lax.ppermute(x, "i", [(0, 1), (1, 2)]),
-        "all_to_all": lambda x: lax.all_to_all(x, "i", 0, 0) * x}.items():
+    "psum": lambda x: x * lax.psum(x, "i"),
+    "pmax": lambda x: x * lax.pmax(x, "i"),
+    "pmin": lambda x: x * lax.pmin(x, "i"),
+    "axis_index": lambda x: x * lax.axis_index("i"),
+    "all_gather": lambda x: jnp.sum(lax.all_gather(x, "i"), axis=0) * x,
+    "ppermute": lambda x: x * lax.ppermute(x, "i", [(0, 1), (1, 2)]),
+    "all_to_all": lambda x: lax.all_to_all(x, "i", 0, 0) * x,
+}.items():
     add(_name, nj.vmap(_fun, axis_name="i"), distinct(3, 3), diff=0)
 
 # ------------------------------------------------------------------ random bits
-add("random_bits", lambda k: random.bits(random.wrap_key_data(k), (3, 5)), np.array([1, 2], np.uint32))
-add("random_split", lambda k: random.key_data(random.split(random.wrap_key_data(k), 3)), np.array([1, 2], np.uint32))
-add("random_fold_in", lambda k: random.key_data(random.fold_in(random.wrap_key_data(k), 7)), np.array([1, 2], np.uint32))
+add(
+    "random_bits",
+    lambda k: random.bits(random.wrap_key_data(k), (3, 5)),
+    np.array([1, 2], np.uint32),
+)
+add(
+    "random_split",
+    lambda k: random.key_data(random.split(random.wrap_key_data(k), 3)),
+    np.array([1, 2], np.uint32),
+)
+add(
+    "random_fold_in",
+    lambda k: random.key_data(random.fold_in(random.wrap_key_data(k), 7)),
+    np.array([1, 2], np.uint32),
+)
 add("random_seed", lambda s: random.key_data(random.key(s)), np.uint32(5))
 add("random_wrap", lambda k: random.key_data(random.wrap_key_data(k)), np.array([1, 2], np.uint32))
-add("random_unwrap", lambda k: random.key_data(random.wrap_key_data(k)), np.array([1, 2], np.uint32))
+add(
+    "random_unwrap", lambda k: random.key_data(random.wrap_key_data(k)), np.array([1, 2], np.uint32)
+)

@@ -1,8 +1,10 @@
-"""Laws over the whole registry, at every sample of `samples.py`, in 64 bits so that differences are exact enough:
+"""Laws over the whole registry, at every sample of `samples.py`, in 64 bits so that differences are
+exact enough:
 
-eager = operation by operation = compiled; JVP = central difference; the transpose is the adjoint; vmap = stacked
-calls; the compositions of two; and derived jaxprs pass the checker.
+eager = operation by operation = compiled; JVP = central difference; the transpose is the adjoint;
+vmap = stacked calls; the compositions of two; and derived jaxprs pass the checker.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -19,7 +21,8 @@ from numjet.core.primitive import REGISTRY
 with config.enable_x64(True):
     from samples import SAMPLES, Sample
 
-# Never bound by a user's function alone: sums of cotangents, and the linear part of a custom_vjp function.
+# Never bound by a user's function alone: sums of cotangents, and the linear part of a custom_vjp
+# function.
 INTERNAL = {"add_any", "custom_lin"}
 
 
@@ -49,7 +52,9 @@ def names_in(jaxpr: Jaxpr) -> set[str]:
 
 
 def each(samples: list[Sample]) -> Any:
-    return pytest.mark.parametrize("sample", samples, ids=[f"{i}-{s.id}" for i, s in enumerate(samples)])
+    return pytest.mark.parametrize(
+        "sample", samples, ids=[f"{i}-{s.id}" for i, s in enumerate(samples)]
+    )
 
 
 DIFFERENTIABLE = [s for s in SAMPLES if s.diff]
@@ -122,14 +127,22 @@ def test_transpose_is_the_adjoint(sample: Sample) -> None:
     fun = lambda *a: [y for y in nj.tree.leaves(at(sample, list(a))) if y.dtype.kind in "fc"]  # noqa: E731
     out, tangent = nj.jvp(fun, tuple(xs), tuple(vs))
     rng = np.random.default_rng(3)
-    us = [rng.standard_normal(y.shape) + (1j * rng.standard_normal(y.shape) if y.dtype.kind == "c" else 0) for y in out]
+    us = [
+        rng.standard_normal(y.shape)
+        + (1j * rng.standard_normal(y.shape) if y.dtype.kind == "c" else 0)
+        for y in out
+    ]
     us = [u.astype(y.dtype) for u, y in zip(us, out, strict=True)]
     for f in (fun, nj.jit(fun)):
         _, pull = nj.vjp(f, *xs)
         back = leaves(pull(us))
         # The pairing is the real part for real inputs of complex outputs.
         left, right = inner(us, leaves(tangent)), inner(back, vs)
-        if np.iscomplexobj(left) and not np.iscomplexobj(right) or any(x.dtype.kind != "c" for x in xs):
+        if (
+            np.iscomplexobj(left)
+            and not np.iscomplexobj(right)
+            or any(x.dtype.kind != "c" for x in xs)
+        ):
             left, right = np.real(left), np.real(right)
         np.testing.assert_allclose(left, right, rtol=1e-8, atol=1e-9)
 
@@ -149,7 +162,12 @@ def test_gradient_compiles_and_second_derivatives_agree(sample: Sample) -> None:
         return
     vs = direction(sample, 4)
     _, forward = nj.jvp(nj.grad(loss, nums), tuple(xs), tuple(vs))
-    backward = nj.grad(lambda *a: sum(nj.numpy.sum(g * v) for g, v in zip(nj.grad(loss, nums)(*a), vs, strict=True)), nums)(*xs)
+    backward = nj.grad(
+        lambda *a: sum(
+            nj.numpy.sum(g * v) for g, v in zip(nj.grad(loss, nums)(*a), vs, strict=True)
+        ),
+        nums,
+    )(*xs)
     same(forward, backward, rtol=1e-6, atol=1e-7)
 
 
@@ -165,8 +183,15 @@ def test_vmap_is_stacked_calls(sample: Sample) -> None:
             stacked.append(np.stack([a, other, a]) if m else a)
         for fun in (sample.fun, nj.jit(sample.fun)):
             got = nj.vmap(fun, in_axes=tuple([0 if m else None for m in mapped]))(*stacked)
-            want = [sample.fun(*[s[k] if m else s for s, m in zip(stacked, mapped, strict=True)]) for k in range(3)]
-            same(got, nj.tree.map(lambda *ys: np.stack([np.asarray(y) for y in ys]), *want), rtol=1e-8)
+            want = [
+                sample.fun(*[s[k] if m else s for s, m in zip(stacked, mapped, strict=True)])
+                for k in range(3)
+            ]
+            same(
+                got,
+                nj.tree.map(lambda *ys: np.stack([np.asarray(y) for y in ys]), *want),
+                rtol=1e-8,
+            )
 
 
 @each(DIFFERENTIABLE)
@@ -174,7 +199,9 @@ def test_vmap_of_grad_is_stacked_grads(sample: Sample) -> None:
     xs = [np.asarray(sample.args[i]) for i in sample.diff]
 
     def loss(*a: Any) -> Any:
-        return sum(nj.numpy.sum(nj.numpy.real(y) * 1.3) for y in nj.tree.leaves(at(sample, list(a))))
+        return sum(
+            nj.numpy.sum(nj.numpy.real(y) * 1.3) for y in nj.tree.leaves(at(sample, list(a)))
+        )
 
     nums = tuple(range(len(xs)))
     stacked = [np.stack([x, x * 0.9]) for x in xs]
