@@ -163,7 +163,8 @@ def custom_linear_solve(
 
     >>> import numjet as nj
     >>> from numjet import lax
-    >>> x = lambda a: lax.custom_linear_solve(lambda v: a * v, 6.0, lambda mv, b: b / mv(1.0), symmetric=True)
+    >>> solve = lambda matvec, b: b / matvec(1.0)
+    >>> x = lambda a: lax.custom_linear_solve(lambda v: a * v, 6.0, solve, symmetric=True)
     >>> print(x(2.0), nj.grad(x)(2.0))
     3.0 -1.5
     """

@@ -556,8 +556,8 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStructs.
 
     >>> import numjet as nj, numjet.numpy as jnp
-    >>> nj.eval_shape(jnp.dot, nj.ShapeDtypeStruct((2, 3), "float32"), nj.ShapeDtypeStruct((3,), "float32"))
-    ShapeDtypeStruct(shape=(2,), dtype=float32)
+    >>> nj.eval_shape(jnp.sum, nj.ShapeDtypeStruct((2, 3), "float32"))
+    ShapeDtypeStruct(shape=(), dtype=float32)
     """
     jitted = JitFunction(fun, (), (), (), ())
     return jitted.trace(*args, **kwargs).out_info
