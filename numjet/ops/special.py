@@ -1,0 +1,249 @@
+"""Special functions: erf and its kin, gamma functions, incomplete gamma and beta, Bessel functions, zeta.
+
+Used by `lax`, `scipy.special` and the distributions. erf, erfc, erf_inv, lgamma and digamma have native code; the
+others are SciPy's, which a compiled program calls back for (listed in docs/limits.md).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.lowering import Host
+from numjet.core.primitive import Primitive
+from numjet.ops.arithmetic import add, div, integer_pow, mul, neg, sign, square, sub
+from numjet.ops.families import (
+    REAL_FLOATING,
+    constant_like,
+    elementwise,
+    elementwise_abstract,
+    elementwise_batch,
+    elementwise_jvp,
+    pair,
+    quiet,
+)
+from numjet.ops.logic import eq
+from numjet.ops.shape import select_n
+from numjet.ops.transcendental import exp, log, log1p
+
+_SQRT_PI = 1.7724538509055160273
+
+
+def _scipy(name: str) -> Callable:
+    """SciPy's function of this name, imported when first called."""
+
+    def call(*args: np.ndarray) -> np.ndarray:
+        from scipy import special
+
+        return getattr(special, name)(*args)
+
+    return quiet(call)
+
+
+def _native(name: str, reference: str, jvp: Callable, hlo: str) -> Primitive:
+    return elementwise(name, accepts=REAL_FLOATING, reference=_scipy(reference), jvp=jvp,
+                       loops=lambda e, x: e.call(name, x), hlo=hlo)
+
+
+# ------------------------------------------------------------------ the error function
+erf_p = _native("erf", "erf", lambda t, out, x: mul(t, mul(constant_like(x, 2 / _SQRT_PI), exp(neg(square(x))))),
+                "chlo.erf")
+erfc_p = _native("erfc", "erfc", lambda t, out, x: mul(t, mul(constant_like(x, -2 / _SQRT_PI), exp(neg(square(x))))),
+                 "chlo.erfc")
+erf_inv_p = _native(
+    "erf_inv", "erfinv", lambda t, out, x: mul(t, mul(constant_like(x, _SQRT_PI / 2), exp(square(out)))), "chlo.erf_inv")
+
+# ------------------------------------------------------------------ gamma
+lgamma_p = _native("lgamma", "gammaln", lambda t, out, x: mul(t, digamma(x)), "chlo.lgamma")
+digamma_p = _native("digamma", "digamma", lambda t, out, x: mul(t, polygamma(constant_like(x, 1), x)), "chlo.digamma")
+
+
+# ------------------------------------------------------------------ functions that SciPy computes
+def _hosted(name: str, reference: Callable, rules: tuple) -> Primitive:
+    """An elementwise primitive evaluated by SciPy; `rules` as in `elementwise_jvp`."""
+    primitive: Primitive
+    primitive = Primitive(
+        name, abstract=elementwise_abstract(name, REAL_FLOATING), reference=reference,
+        jvp=elementwise_jvp(lambda: primitive, rules), batch=elementwise_batch(lambda: primitive), loops=Host())
+    return primitive
+
+
+def _refuse(name: str, argument: str) -> Callable:
+    def rule(t: Any, out: Any, *primals: Any) -> Any:
+        raise NotImplementedError(f"The derivative of {name} with respect to {argument} is not implemented. Stop it "
+                                  f"with lax.stop_gradient({argument}), or give a custom_jvp.")
+
+    return rule
+
+
+def _polygamma(m: np.ndarray, x: np.ndarray) -> np.ndarray:
+    from scipy import special
+
+    order = np.asarray(m, np.float64)
+    # ψ⁽ᵐ⁾(x) = (-1)^(m+1) m! ζ(m + 1, x)
+    scaled = np.where(order % 2 == 1, 1.0, -1.0) * special.gamma(order + 1) * special.zeta(order + 1, x)
+    return np.where(order == 0, special.digamma(x), scaled).astype(x.dtype)
+
+
+def _zeta_second(t: Any, out: Any, x: Any, q: Any) -> Any:
+    return mul(t, mul(neg(x), zeta(add(x, constant_like(x, 1)), q)))
+
+
+zeta_p = _hosted("zeta", _scipy("zeta"), (_refuse("zeta", "x"), _zeta_second))
+polygamma_p = _hosted(
+    "polygamma", quiet(_polygamma),
+    (_refuse("polygamma", "m"), lambda t, out, m, x: mul(t, polygamma(add(m, constant_like(m, 1)), x))))
+
+
+# ------------------------------------------------------------------ incomplete gamma
+def _gamma_density(a: Any, x: Any) -> Any:
+    """x^(a-1) exp(-x) / Γ(a), the derivative of P(a, x) in x."""
+    return exp(sub(sub(mul(sub(a, constant_like(a, 1)), log(x)), x), lgamma(a)))
+
+
+# The series of P starts at exp(-x), which is gone from 745 on; beyond this bound differences take over.
+_SERIES_LIMIT = 500.0
+
+
+def _grad_a_reference(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """∂P/∂a: the series P = Σ t_k, t_k = x^(a+k) e^-x / Γ(a+k+1), gives Σ t_k (log x - ψ(a+k+1))."""
+    from scipy import special
+
+    dtype = x.dtype
+    a, x = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(x, np.float64))
+    use = (x > 0) & (x <= _SERIES_LIMIT) & (a > 0)
+    safe_x, safe_a = np.where(use, x, 1.0), np.where(use, a, 1.0)
+    log_x = np.log(safe_x)
+    term = np.exp(safe_a * log_x - safe_x - special.gammaln(safe_a + 1))
+    psi = special.digamma(safe_a + 1)
+    total = term * (log_x - psi)
+    largest = float(safe_x.max(initial=1.0))
+    for k in range(1, int(largest + 12 * largest**0.5) + 40):
+        term = term * safe_x / (safe_a + k)
+        psi = psi + 1 / (safe_a + k)
+        total = total + term * (log_x - psi)
+    h = 1e-3 * np.maximum(np.abs(a), 1e-3)
+
+    def p(steps: int) -> np.ndarray:
+        return special.gammainc(a + steps * h, x)
+
+    far = (8 * (p(1) - p(-1)) - (p(2) - p(-2))) / (12 * h)
+    out = np.where(use, total, np.where(x == 0, 0.0, far))
+    return np.where((x < 0) | (a <= 0) | np.isnan(x), np.nan, out).astype(dtype)
+
+
+def _grad_a_second(t: Any, out: Any, a: Any, x: Any) -> Any:
+    return mul(t, mul(_gamma_density(a, x), sub(log(x), digamma(a))))
+
+
+igamma_grad_a_p = _hosted("igamma_grad_a", quiet(_grad_a_reference), (_refuse("igamma_grad_a", "a"), _grad_a_second))
+igamma_p = _hosted("igamma", _scipy("gammainc"), (
+    lambda t, out, a, x: mul(t, igamma_grad_a(a, x)), lambda t, out, a, x: mul(t, _gamma_density(a, x))))
+igammac_p = _hosted("igammac", _scipy("gammaincc"), (
+    lambda t, out, a, x: neg(mul(t, igamma_grad_a(a, x))), lambda t, out, a, x: neg(mul(t, _gamma_density(a, x)))))
+
+
+# ------------------------------------------------------------------ incomplete beta
+def _beta_density(a: Any, b: Any, x: Any) -> Any:
+    one = constant_like(x, 1)
+    log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
+    powers = add(mul(sub(b, one), log1p(neg(x))), mul(sub(a, one), log(x)))
+    return exp(sub(powers, log_beta))
+
+
+regularized_incomplete_beta_p = _hosted(
+    "regularized_incomplete_beta", _scipy("betainc"),
+    (_refuse("betainc", "a"), _refuse("betainc", "b"), lambda t, out, a, b, x: mul(t, _beta_density(a, b, x))))
+
+
+# ------------------------------------------------------------------ Bessel
+def _i1e_rule(t: Any, out: Any, x: Any) -> Any:
+    # i0e(x) - i1e(x) (sign x + 1/x), whose limit at 0 is 1/2.
+    at_zero = eq(x, constant_like(x, 0))
+    safe = select_n(at_zero, x, add(mul(x, constant_like(x, 0)), constant_like(x, 1)))
+    slope = sub(bessel_i0e(safe), mul(bessel_i1e(safe), add(sign(safe), integer_pow(safe, -1))))
+    half = add(mul(x, constant_like(x, 0)), constant_like(x, 0.5))
+    return mul(t, select_n(at_zero, slope, half))
+
+
+bessel_i0e_p = _hosted("bessel_i0e", _scipy("i0e"), (
+    lambda t, out, x: mul(t, sub(bessel_i1e(x), mul(sign(x), out))),))
+bessel_i1e_p = _hosted("bessel_i1e", _scipy("i1e"), (_i1e_rule,))
+
+
+# ------------------------------------------------------------------ functions
+def erf(x: Any) -> Any:
+    """2/√π ∫₀ˣ exp(-t²) dt."""
+    return erf_p.bind(as_array(x))
+
+
+def erfc(x: Any) -> Any:
+    """1 - erf(x), without cancellation."""
+    return erfc_p.bind(as_array(x))
+
+
+def erf_inv(x: Any) -> Any:
+    """The inverse of erf."""
+    return erf_inv_p.bind(as_array(x))
+
+
+def lgamma(x: Any) -> Any:
+    """log |Γ(x)|."""
+    return lgamma_p.bind(as_array(x))
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of log Γ."""
+    return digamma_p.bind(as_array(x))
+
+
+def polygamma(m: Any, x: Any) -> Any:
+    """The m-th derivative of digamma; m is an array (or scalar) of whole numbers."""
+    m, x = as_array(m), as_array(x)
+    return polygamma_p.bind(*pair(m, x))
+
+
+def zeta(x: Any, q: Any) -> Any:
+    """Hurwitz's zeta function, Σ (k + q)^-x over k >= 0."""
+    return zeta_p.bind(*pair(x, q))
+
+
+def igamma(a: Any, x: Any) -> Any:
+    """The regularized lower incomplete gamma function P(a, x)."""
+    return igamma_p.bind(*pair(a, x))
+
+
+def igammac(a: Any, x: Any) -> Any:
+    """The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x)."""
+    return igammac_p.bind(*pair(a, x))
+
+
+def igamma_grad_a(a: Any, x: Any) -> Any:
+    """∂P(a, x)/∂a."""
+    return igamma_grad_a_p.bind(*pair(a, x))
+
+
+def random_gamma_grad(a: Any, x: Any) -> Any:
+    """How a gamma-distributed sample x moves with its shape parameter a: -(∂P/∂a) / (∂P/∂x)."""
+    a, x = pair(a, x)
+    return neg(div(igamma_grad_a(a, x), _gamma_density(a, x)))
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularized incomplete beta function."""
+    values = [as_array(v) for v in (a, b, x)]
+    like = next((v for v in values if not v.aval.weak_type and dtypes.is_floating(v.aval.dtype)), values[-1])
+    return regularized_incomplete_beta_p.bind(*[pair(v, like)[0] for v in values])
+
+
+def bessel_i0e(x: Any) -> Any:
+    """exp(-|x|) I₀(x)."""
+    return bessel_i0e_p.bind(as_array(x))
+
+
+def bessel_i1e(x: Any) -> Any:
+    """exp(-|x|) I₁(x)."""
+    return bessel_i1e_p.bind(as_array(x))
