@@ -103,7 +103,7 @@ def canonical(dtype: Any) -> Any:
     if isinstance(dtype, type) and dtype in _PYTHON:
         dtype = _PYTHON[dtype]
     elif not isinstance(dtype, np.dtype):
-        dtype = np.dtype(getattr(dtype, "dtype", dtype))
+        dtype = np.dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
     if dtype.byteorder == ">" or not dtype.isnative:
         dtype = dtype.newbyteorder("=")
     if dtype in _NARROW and not config.enable_x64.value:

@@ -116,7 +116,7 @@ def _contract(lhs: np.ndarray, rhs: np.ndarray, lc: tuple, rc: tuple, lb: tuple,
     rows, cols, inner = (int(np.prod(n, dtype=np.int64)) for n in (left, right, depth))
     x = lhs.transpose(*lb, *lf, *lc).reshape(*batch, rows, inner)
     y = rhs.transpose(*rb, *rc, *rf).reshape(*batch, inner, cols)
-    return np.matmul(x, y).reshape(*batch, *left, *right)
+    return np.matmul(x, y).reshape((*batch, *left, *right))
 
 
 def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
