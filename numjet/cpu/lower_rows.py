@@ -34,7 +34,7 @@ class _Rows:
         self.phase = -1
         self.outer: Index | None = None
         k.own = self.own  # type: ignore[method-assign]
-        if not any(group.shape[a] > 1 for a in self.kept_axes) and all(
+        if self.reduced and not any(group.shape[a] > 1 for a in self.kept_axes) and all(
                 reads_flat(k, m.node) for m in self.sweeps.full) and all(
                 _reduces_flat(k, m) for m in self.sweeps.rows if is_reduction(m)):
             k.flat = True

@@ -76,7 +76,7 @@ def expand(node: Node) -> list[Node]:
         summed.node = total
         nodes.append(total)
     if summed is not out:
-        rule = elementwise_loops(lambda e, x: e.cast(x, out.dtype))
+        rule = elementwise_loops(lambda e, x, **_: e.cast(x, out.dtype))
         last = Node(convert_element_type_p, {"new_dtype": out.dtype, "weak_type": False}, [summed], [out],
                     rule, node.effects, node.source)
         out.node = last
