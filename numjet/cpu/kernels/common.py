@@ -6,7 +6,7 @@ which nobody checks at run time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -158,6 +158,38 @@ class Fields:
         return value
 
 
+def parallel_call(
+    b: Builder,
+    task: Callable[[Builder, list[Value], Value, Value], None],
+    pointers: Sequence[Value],
+    count: int,
+    grain: int,
+) -> None:
+    """Run `task(builder, pointers, begin, end)` over range(count), on all threads beyond `grain`.
+
+    The task is written as a function of its own.
+    """
+    module = b.module
+    name = f"{b.name}_task{len(module.functions)}"
+    inner = Builder(
+        module, name, [("ctx", "ptr"), ("begin", "i64"), ("end", "i64")], linkage="internal"
+    )
+    context, begin, end = inner.args
+    kept = [inner.load(inner.gep(context, 8 * k), "ptr", 8) for k in range(len(pointers))]
+    task(inner, kept, begin, end)
+    inner.ret()
+    place = b.alloca(f"[{len(pointers)} x ptr]")
+    for k, pointer in enumerate(pointers):
+        b.store(pointer, b.gep(place, 8 * k), 8)
+    if count > grain:
+        b.call(
+            "nj_parallel_for", "void", Value(f"@{name}", "ptr"), place,
+            b.const(count, "i64"), b.const(grain, "i64"),
+        )  # fmt: skip
+    else:
+        b.call(name, "void", place, b.const(0, "i64"), b.const(count, "i64"))
+
+
 def table(module: Module, values: Sequence[int]) -> Value:
     """A constant table of 64-bit integers; its address."""
     return module.array([int(v) for v in values], "i64")
@@ -171,6 +203,7 @@ __all__ = [
     "element",
     "fused",
     "lanes_of",
+    "parallel_call",
     "prefix_mask",
     "scratch_functions",
     "size_of",

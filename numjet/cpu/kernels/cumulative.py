@@ -1,0 +1,376 @@
+"""cumsum, cumprod, cummax, cummin and cumlogsumexp along any axis.
+
+Along neighbours in memory a vector is scanned in registers (log2 of its lanes steps) and only its
+last lane is carried on. A few long rows are cut in pieces that stay in cache: every thread first
+combines its piece, then scans it from what comes before. Along another axis whole rows are
+combined with the row before. For: `kernels.GENERATORS`. What would break it: a combining operation
+that is not associative up to rounding.
+"""
+
+from __future__ import annotations
+
+import math as pymath
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from numjet.cpu import math, platform
+from numjet.cpu.builder import TYPES, Builder, Module, Value, const, vector
+from numjet.cpu.graph import Node
+from numjet.cpu.kernels.common import (
+    ELEMENTS,
+    lanes_of,
+    parallel_call,
+    prefix_mask,
+    size_of,
+)
+from numjet.cpu.program import SpecialStep, Step
+
+# Elements of a piece: two of them, in and out, stay in the second cache.
+PIECE_BYTES = 1 << 18
+PARALLEL_BYTES = 1 << 19
+# Columns walked together, in bytes.
+BLOCK_BYTES = 1 << 13
+_UNROLL = 4
+_NAMES = {
+    "cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min",
+    "cumlogsumexp": "logsumexp",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What is combined: the operation, element types in memory and at work, the direction."""
+
+    op: str
+    element: str
+    work: str
+    unsigned: bool
+    reverse: bool
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a vector at work."""
+        return lanes_of(self.work)
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element in memory."""
+        return size_of(self.element)
+
+    def identity(self) -> float:
+        """The value that changes nothing."""
+        if self.op in ("add", "mul"):
+            return 0 if self.op == "add" else 1
+        info = TYPES[self.work]
+        if info.is_float:
+            return pymath.inf if self.op == "min" else -pymath.inf
+        if self.unsigned:
+            return (1 << info.bits) - 1 if self.op == "min" else 0
+        top = 1 << (info.bits - 1)
+        return top - 1 if self.op == "min" else -top
+
+    def combine(self, b: Builder, x: Value, y: Value) -> Value:
+        """x (earlier) with y."""
+        if self.op == "logsumexp":
+            top = b.max(x, y)
+            low = b.sub(b.min(x, y), top)
+            low = b.select(b.fcmp("oeq", x, y), b.const(0, x.type), low)
+            return b.add(top, math.emit(b, "log1p", math.emit(b, "exp", low)))
+        name = f"u{self.op}" if self.unsigned and self.op in ("max", "min") else self.op
+        return getattr(b, name)(x, y)
+
+    def load(self, b: Builder, at: Value, mask: Value | None = None) -> Value:
+        """A vector at work; the identity where `mask` does not hold."""
+        kind = vector(self.element, self.lanes)
+        if mask is None:
+            x = b.load(at, kind, self.size)
+        else:
+            x = b.masked_load(at, mask, const(self.identity(), kind), self.size)
+        return x if self.element == self.work else b.fpext(x, self.work)
+
+    def store(self, b: Builder, x: Value, at: Value, mask: Value | None = None) -> None:
+        """A vector to memory, where `mask` holds."""
+        if self.element != self.work:
+            x = b.fptrunc(x, self.element)
+        if mask is None:
+            b.store(x, at, self.size)
+        else:
+            b.masked_store(x, at, mask, self.size)
+
+    def within(self, b: Builder, x: Value) -> Value:
+        """Every lane combined with the lanes before it."""
+        lanes = self.lanes
+        neutral = b.const(self.identity(), x.type)
+        step = 1
+        while step < lanes:
+            if self.reverse:
+                order = [k + step if k + step < lanes else lanes for k in range(lanes)]
+                moved = b.shuffle(x, neutral, order)
+            else:
+                order = [k - step if k >= step else lanes for k in range(lanes)]
+                moved = b.shuffle(x, neutral, order)
+            x = self.combine(b, moved, x)
+            step *= 2
+        return x
+
+    def last(self, b: Builder, x: Value) -> Value:
+        """The lane that has met all others, in every lane."""
+        lane = 0 if self.reverse else self.lanes - 1
+        return b.shuffle(x, None, [lane] * self.lanes)
+
+
+def generate(build: Any, node: Node) -> list[Step] | None:
+    """The step of a cumulative operation, or None for a dtype it does not know."""
+    x, out = node.ins[0], node.outs[0]
+    element = ELEMENTS.get(x.dtype.name)
+    if element is None or x.dtype.kind == "b" or x.size == 0:
+        return None
+    work = "float" if element in ("half", "bfloat") else element
+    op = _NAMES[node.primitive.name]
+    if op == "logsumexp" and not TYPES[work].is_float:
+        return None
+    scan = Scan(op, element, work, x.dtype.kind == "u", bool(node.params["reverse"]))
+    axis = node.params["axis"]
+    n = x.shape[axis]
+    inner = int(np.prod(x.shape[axis + 1 :], dtype=np.int64))
+    outer = x.size // (n * inner)
+
+    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
+        if inner == 1:
+            name = _rows(b.module, scan, outer, n)
+        else:
+            name = _columns(b.module, scan, outer, n, inner)
+        b.call(name, "void", reads[0], writes[0])
+
+    reads = [build.materialize(v) for v in node.ins]
+    return [SpecialStep(node.primitive.name, reads, [out], emit, flops=x.size)]
+
+
+def _name(scan: Scan, *sizes: int) -> str:
+    order = "down" if scan.reverse else "up"
+    kind = f"u{scan.element}" if scan.unsigned else scan.element
+    return "_".join(map(str, ("cum", scan.op, kind, order, *sizes)))
+
+
+def _defined(module: Module, name: str) -> bool:
+    return any(function.name == name for function in module.functions)
+
+
+def _columns(module: Module, scan: Scan, outer: int, n: int, inner: int) -> str:
+    """name(x, y): combine rows of `inner` elements with the row before."""
+    name = _name(scan, outer, n, inner)
+    if _defined(module, name):
+        return name
+    lanes, size = scan.lanes, scan.size
+    block = min(BLOCK_BYTES // size, -(-inner // lanes) * lanes)
+    blocks = -(-inner // block)
+
+    def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
+        x, y = pointers
+        with b.loop(begin, end) as tasks:
+            start = b.mul(b.udiv(tasks.index, blocks), n * inner * size)
+            column = b.mul(b.urem(tasks.index, blocks), block)
+            columns = b.min(b.sub(b.const(inner, "i64"), column), block)
+            at = b.add(start, b.mul(column, size))
+            if scan.reverse:
+                at = b.add(at, (n - 1) * inner * size)
+            step = -inner * size if scan.reverse else inner * size
+            first = b.gep(y, at)
+            with b.loop(0, n, carried=[at, first]) as rows:
+                offset, before = rows.values
+                source, target = b.gep(x, offset), b.gep(y, offset)
+                fresh = b.icmp("eq", rows.index, 0)
+                keep = b.splat(b.not_(fresh), lanes)
+
+                def walk(place: Value, mask: Value | None) -> None:
+                    where = b.mul(place, size)
+                    known = keep if mask is None else b.and_(keep, mask)
+                    value = scan.load(b, b.gep(source, where), mask)
+                    total = scan.load(b, b.gep(before, where), known)
+                    total = scan.combine(b, total, value)
+                    scan.store(b, total, b.gep(target, where), mask)
+
+                whole = b.and_(columns, -lanes)
+                with b.loop(0, whole, lanes) as chunks:
+                    walk(chunks.index, None)
+                if inner % lanes:
+                    with b.if_(b.icmp("slt", whole, columns)):
+                        walk(whole, prefix_mask(b, b.sub(columns, whole), lanes))
+                rows.yield_(b.add(offset, step), target)
+
+    total = outer * n * inner * size
+    grain = 1 if total >= PARALLEL_BYTES else outer * blocks
+    if total >= PARALLEL_BYTES:
+        grain = max(1, PARALLEL_BYTES // 4 // max(n * block * size, 1))
+    _wrapper(module, name, task, outer * blocks, grain)
+    return name
+
+
+def _rows(module: Module, scan: Scan, outer: int, n: int) -> str:
+    """name(x, y): `outer` rows of `n` neighbours."""
+    name = _name(scan, outer, n)
+    if _defined(module, name):
+        return name
+    row = _scan_function(module, scan)
+    total = outer * n * scan.size
+    piece = PIECE_BYTES // scan.size
+    kind = vector(scan.work, scan.lanes)
+    neutral = const(scan.identity(), kind)
+    if total >= PARALLEL_BYTES and outer < 8 and n >= 4 * piece and scan.element == scan.work:
+        _long_rows(module, scan, name, row, outer, n, piece)
+        return name
+
+    def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
+        with b.loop(begin, end) as rows:
+            at = b.mul(rows.index, n * scan.size)
+            x, y = (b.gep(p, at) for p in pointers)
+            b.call(row, kind, x, y, b.const(n, "i64"), neutral)
+
+    grain = outer
+    if total >= PARALLEL_BYTES:
+        grain = max(1, PARALLEL_BYTES // 4 // (n * scan.size))
+    _wrapper(module, name, task, outer, grain)
+    return name
+
+
+def _wrapper(module: Module, name: str, task: Callable[..., None], count: int, grain: int) -> None:
+    """name(x, y): `task` over `count` pieces of work, on all threads when there are several."""
+    b = Builder(module, name, [("x", "ptr"), ("y", "ptr")], linkage="internal")
+    parallel_call(b, task, list(b.args), count, grain)
+    b.ret()
+
+
+def _scan_function(module: Module, scan: Scan) -> str:
+    """(x, y, n, before) -> after: one row, or a piece of one; before and after in every lane."""
+    name = _name(scan) + "_row"
+    if _defined(module, name):
+        return name
+    lanes, size = scan.lanes, scan.size
+    kind = vector(scan.work, lanes)
+    b = Builder(
+        module, name, [("x", "ptr"), ("y", "ptr"), ("n", "i64"), ("before", kind)], kind,
+        linkage="internal",
+    )  # fmt: skip
+    x, y, n, before = b.args
+    unroll = _UNROLL if scan.op != "logsumexp" else 1
+    step = lanes * unroll
+    whole = b.sub(n, b.urem(n, step))
+
+    def place(index: Value) -> Value:
+        """Where the vector that begins `index` elements into the walk lies."""
+        if scan.reverse:
+            index = b.sub(b.sub(n, index), lanes)
+        return b.mul(index, size)
+
+    with b.loop(0, whole, step, carried=[before]) as chunks:
+        carry = chunks.values[0]
+        places = [place(b.add(chunks.index, u * lanes)) for u in range(unroll)]
+        parts = [scan.within(b, scan.load(b, b.gep(x, at))) for at in places]
+        ends = [scan.last(b, part) for part in parts]
+        joined = ends[0]
+        for u, part in enumerate(parts):
+            # What comes before part u inside this chunk is independent of the carry.
+            if u:
+                part = scan.combine(b, joined, part)
+                joined = scan.combine(b, joined, ends[u])
+            scan.store(b, scan.combine(b, carry, part), b.gep(y, places[u]))
+        chunks.yield_(scan.combine(b, carry, joined))
+    with b.loop(whole, n, lanes, carried=[chunks.results[0]]) as tail:
+        carry = tail.values[0]
+        rest = b.sub(n, tail.index)
+        mask = prefix_mask(b, rest, lanes)
+        at = place(tail.index)
+        if scan.reverse:
+            # The last lanes hold what is left: the mask is a suffix, read from below the row.
+            mask = b.shuffle(mask, None, range(lanes - 1, -1, -1))
+        part = scan.combine(b, carry, scan.within(b, scan.load(b, b.gep(x, at), mask)))
+        scan.store(b, part, b.gep(y, at), mask)
+        tail.yield_(scan.last(b, part))
+    b.ret(tail.results[0])
+    return name
+
+
+def _total_function(module: Module, scan: Scan) -> str:
+    """(x, n) -> all elements combined, in every lane."""
+    name = _name(scan) + "_total"
+    if _defined(module, name):
+        return name
+    lanes, size = scan.lanes, scan.size
+    kind = vector(scan.work, lanes)
+    b = Builder(module, name, [("x", "ptr"), ("n", "i64")], kind, linkage="internal")
+    x, n = b.args
+    neutral = const(scan.identity(), kind)
+    step = lanes * _UNROLL
+    whole = b.sub(n, b.urem(n, step))
+    with b.loop(0, whole, step, carried=[neutral] * _UNROLL) as chunks:
+        at = b.gep(x, b.mul(chunks.index, size))
+        chunks.yield_(
+            *[scan.combine(b, total, scan.load(b, b.gep(at, u * lanes * size)))
+              for u, total in enumerate(chunks.values)]
+        )  # fmt: skip
+    totals = list(chunks.results)
+    while len(totals) > 1:
+        totals = [scan.combine(b, totals[k], totals[k + 1]) for k in range(0, len(totals), 2)]
+    with b.loop(whole, n, lanes, carried=totals) as tail:
+        mask = prefix_mask(b, b.sub(n, tail.index), lanes)
+        value = scan.load(b, b.gep(x, b.mul(tail.index, size)), mask)
+        tail.yield_(scan.combine(b, tail.values[0], value))
+    b.ret(scan.last(b, scan.within(b, tail.results[0])))
+    return name
+
+
+def _long_rows(
+    module: Module, scan: Scan, name: str, row: str, outer: int, n: int, piece: int
+) -> None:
+    """Rounds of a piece a thread: combine the pieces, then scan each from what came before."""
+    total = _total_function(module, scan)
+    size, lanes = scan.size, scan.lanes
+    kind = vector(scan.work, lanes)
+    width = lanes * size
+    b = Builder(module, name, [("x", "ptr"), ("y", "ptr")], linkage="internal")
+    threads = max(2, min(platform.cpu_count(), 64))
+    state = b.alloca(kind, threads + 1)  # what comes before each piece; the last: before the next
+    shift = b.alloca("i64")
+
+    def place(b: Builder, base: Value, index: Value) -> tuple[Value, Value]:
+        """Byte offset and length of piece `index` of the round that starts at element `base`."""
+        first = b.add(base, b.mul(index, piece))
+        count = b.max(b.min(b.sub(b.const(n, "i64"), first), piece), 0)
+        if scan.reverse:
+            first = b.sub(b.sub(b.const(n, "i64"), first), count)
+        return b.mul(first, size), count
+
+    def combine(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
+        x, _, state, shift = pointers
+        base = b.load(shift, "i64")
+        with b.loop(begin, end) as pieces:
+            at, count = place(b, base, pieces.index)
+            value = b.call(total, kind, b.gep(x, at), count)
+            b.store(value, b.gep(state, b.mul(pieces.index, width)), size)
+
+    def finish(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
+        x, y, state, shift = pointers
+        base = b.load(shift, "i64")
+        with b.loop(begin, end) as pieces:
+            at, count = place(b, base, pieces.index)
+            before = b.load(b.gep(state, b.mul(pieces.index, width)), kind, size)
+            b.call(row, kind, b.gep(x, at), b.gep(y, at), count, before)
+
+    with b.loop(0, outer) as rows:
+        at = b.mul(rows.index, n * size)
+        pointers = [b.gep(b.args[0], at), b.gep(b.args[1], at), state, shift]
+        with b.loop(0, n, threads * piece, carried=[const(scan.identity(), kind)]) as rounds:
+            b.store(rounds.index, shift, 8)
+            parallel_call(b, combine, pointers, threads, 1)
+            carry = rounds.values[0]
+            for k in range(threads):
+                slot = b.gep(state, k * width)
+                value = b.load(slot, kind, size)
+                b.store(carry, slot, size)
+                carry = scan.combine(b, carry, value)
+            parallel_call(b, finish, pointers, threads, 1)
+            rounds.yield_(carry)
+    b.ret()
