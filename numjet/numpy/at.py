@@ -1,0 +1,352 @@
+"""Writing by index: `x.at[index].set(y)` and its kin return a new array.
+
+Positions out of bounds are dropped (negative ones count from the end first). Ranges become
+dynamic_update_slice, everything else one scatter. Concrete arrays are copied and written by NumPy.
+"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.trace import Tracer
+from numjet.numpy import lax_names as lax
+from numjet.numpy.creation import array as make_array
+from numjet.numpy.creation import ones_like
+from numjet.numpy.elementwise import add as add_
+from numjet.numpy.elementwise import divide, maximum, minimum, multiply, power, subtract, where
+from numjet.numpy.fast import QUIET, eager, quiet_enter, quiet_leave
+from numjet.numpy.indexing import (
+    INT32,
+    Plan,
+    Slice,
+    get,
+    normalized,
+    numpy_index,
+    parse,
+    stack_indices,
+    take_plan,
+)
+from numjet.numpy.promote import broadcast, cast, join_shapes, promoted
+
+
+class IndexUpdateHelper:
+    """`x.at`: index it to say where, then call set, add, multiply, ..."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexUpdateRef:
+        return IndexUpdateRef(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"{self.array!r}.at"
+
+
+def _write(name: str) -> Callable:
+    def method(self: IndexUpdateRef, values: Any, *, indices_are_sorted: bool = False,
+               unique_indices: bool = False, mode: Any = None, out_sharding: Any = None,
+               wrap_negative_indices: bool = True) -> Any:
+        x = self.array
+        if type(x) is ArrayImpl and mode is None and wrap_negative_indices:
+            out = _eager_write(name, x, self.index, values)
+            if out is not None:
+                return out
+        return update(name, x, self.index, values, indices_are_sorted, unique_indices, mode,
+                      wrap_negative_indices)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"x with `{name}` done at the index."
+    return method
+
+
+class IndexUpdateRef:
+    """`x.at[index]`."""
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self.array, self.index = array, index
+
+    set = _write("set")
+    add = _write("add")
+    subtract = _write("subtract")
+    multiply = mul = _write("multiply")
+    min = _write("min")
+    max = _write("max")
+
+    def divide(self, values: Any, **options: Any) -> Any:
+        """x divided by the values at the index."""
+        x = self.array
+        return divide(x, ones_like(x).at[self.index].multiply(values, **options))
+
+    def power(self, values: Any, **options: Any) -> Any:
+        """x to the power of the values at the index."""
+        x = self.array
+        return power(x, ones_like(x).at[self.index].multiply(values, **options))
+
+    def apply(self, func: Callable, *, indices_are_sorted: bool = False,
+              unique_indices: bool = False, mode: Any = None, out_sharding: Any = None,
+              wrap_negative_indices: bool = True) -> Any:
+        """x with `func` applied to the elements at the index (again for repeated positions)."""
+        x = self.array
+        plan = parse(self.index, x.aval.shape)
+        if not plan.arrays or unique_indices:
+            values = func(take_plan(x, plan))
+            return update("set", x, self.index, values, indices_are_sorted, unique_indices, mode,
+                          wrap_negative_indices)
+        return _repeated_apply(x, plan, func, mode, wrap_negative_indices)
+
+    def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: Any = None, fill_value: Any = None, out_sharding: Any = None,
+            wrap_negative_indices: bool = True) -> Any:
+        """The elements at the index; mode='fill' gives `fill_value` out of bounds."""
+        return get(self.array, self.index, mode=mode, fill_value=fill_value,
+                   indices_are_sorted=indices_are_sorted, unique_indices=unique_indices,
+                   wrap_negative_indices=wrap_negative_indices)
+
+    def __repr__(self) -> str:
+        return f"{self.array!r}.at[{self.index!r}]"
+
+
+_AT: dict[str, np.ufunc] = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply,
+                            "min": np.minimum, "max": np.maximum}
+_COMBINE: dict[str, Callable] = {"add": add_, "subtract": subtract, "multiply": multiply,
+                                 "min": minimum, "max": maximum}
+_BASIC = (int, slice, type(None), type(Ellipsis))
+
+
+def _eager_write(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:
+    """The write by NumPy on a copy, or None when the complete way must decide."""
+    if not eager():
+        return None
+    dtype = x.aval.dtype
+    if type(values) is ArrayImpl:
+        if values.aval.dtype != dtype or values.aval.ndim > x.aval.ndim:
+            return None
+        value: Any = values._value
+    elif type(values) in (int, float, bool) and dtype.kind in "fiu":
+        if dtype.kind != "f" and type(values) is float:
+            return None
+        value = values
+    else:
+        return None
+    plain = index if type(index) is int else numpy_index(index)
+    if plain is None or dtype.kind == "b" and name != "set":
+        return None
+    new = x._value.copy()
+    token = quiet_enter(QUIET)
+    try:
+        if name == "set":
+            new[plain] = value
+        elif type(plain) in _BASIC or (
+                type(plain) is tuple and all([type(i) in _BASIC for i in plain])):
+            new[plain] = _AT[name](new[plain], value)
+        else:
+            _AT[name].at(new, plain, value if type(values) is ArrayImpl else dtype.type(value))
+    except (IndexError, ValueError, TypeError, OverflowError):
+        return None
+    finally:
+        quiet_leave(token)
+    aval = x.aval
+    return ArrayImpl(new, aval if not aval.weak_type or type(values) is not ArrayImpl
+                     or values.aval.weak_type else aval.strong())
+
+
+# ------------------------------------------------------------------ the complete way
+def update(name: str, x: Any, index: Any, values: Any, is_sorted: bool = False,
+           unique: bool = False, mode: Any = None, wrap: bool = True) -> Any:
+    """x with `name` (set, add, subtract, multiply, min, max) done with `values` at `index`."""
+    y = values if isinstance(values, Array) else make_array(values)
+    weak = x.aval.weak_type and y.aval.weak_type
+    if y.aval.dtype != x.aval.dtype:
+        _check_cast(x, y)
+        y = cast(y, x.aval.dtype, weak)
+    x, y = cast(x, x.aval.dtype, weak), cast(y, x.aval.dtype, weak)
+    masked = _mask_only(x, index)
+    if masked is not None and not y.aval.ndim:
+        new = y if name == "set" else _COMBINE[name](x, y)
+        return where(masked, broadcast(new, x.aval.shape), x)
+    plan = parse(index, x.aval.shape)
+    return write_plan(name, x, plan, y, is_sorted, unique, mode, wrap)
+
+
+def _mask_only(x: Any, index: Any) -> Any:
+    """A traced boolean mask of x's leading axes, at the shape of x; None for any other index."""
+    item = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    if not isinstance(item, Tracer) or item.aval.dtype != dtypes.bool_ or not item.aval.ndim:
+        return None
+    n = item.aval.ndim
+    if item.aval.shape != x.aval.shape[:n]:
+        return None
+    return lax.broadcast_in_dim(item, x.aval.shape, tuple(range(n)))
+
+
+def _check_cast(x: Any, y: Any) -> None:
+    if dtypes.is_key(x.aval.dtype) or dtypes.is_key(y.aval.dtype):
+        raise TypeError(f"at[]: cannot write {y.aval} into {x.aval}: PRNG keys and numbers do not "
+                        "mix.")
+    if promoted(x, y)[0] != x.aval.dtype:
+        warnings.warn(
+            "scatter inputs have incompatible types: cannot safely cast value from "
+            f"dtype={y.aval.dtype} to dtype={x.aval.dtype}. Convert it with .astype first.",
+            FutureWarning, stacklevel=4)
+
+
+def write_plan(name: str, x: Any, plan: Plan, y: Any, is_sorted: bool = False,
+               unique: bool = False, mode: Any = None, wrap: bool = True) -> Any:
+    """x with `y` (which broadcasts to the plan's result) written or combined."""
+    own = x.aval.shape
+    result = plan.result_shape()
+    if join_shapes("at[].set", [result, y.aval.shape], ValueError) != result:
+        raise ValueError(f"Incompatible shapes for broadcasting: the value of shape {y.aval.shape} "
+                         f"does not fit the indexed shape {result}.")
+    clip = mode is not None and lax.GatherScatterMode.from_any(mode) is lax.GatherScatterMode.CLIP
+    plan, outside = _bound(plan, clip)
+    if outside or 0 in result:
+        return x
+    if x.aval.shape != plan.shape:
+        x = lax.reshape(x, plan.shape)
+    y = broadcast(y, result)
+    slots = [s for s in plan.slots if s is not None]
+    if len(slots) != len(plan.slots):
+        y = lax.reshape(y, plan._replace(slots=slots).result_shape())
+    y, slots = _forward(y, slots, len(plan.block))
+    steady = all(s == "block" or s.step == 1 for s in slots)
+    if not plan.arrays and steady:
+        out = _write_range(name, x, plan.ints, slots, y)
+    else:
+        out = _scatter(name, x, plan, slots, y, is_sorted, unique, mode, wrap)
+    return lax.reshape(out, own) if out.aval.shape != own else out
+
+
+def _bound(plan: Plan, clip: bool) -> tuple[Plan, bool]:
+    """Static positions counted from the front; whether one is outside (and nothing is written)."""
+    ints = {}
+    for axis, i in plan.ints.items():
+        n = plan.shape[axis]
+        i = i + n if i < 0 else i
+        if not 0 <= i < n:
+            if not clip or not n:
+                return plan, True
+            i = min(max(i, 0), n - 1)
+        ints[axis] = i
+    return plan._replace(ints=ints), False
+
+
+def _forward(y: Any, slots: list, width: int) -> tuple[Any, list]:
+    """Backward ranges made forward, with the values reversed."""
+    turned, out, axis = [], [], 0
+    for slot in slots:
+        if slot == "block":
+            out.append(slot)
+            axis += width
+            continue
+        if slot.step < 0:
+            slot = Slice(slot.axis, slot.start + (slot.count - 1) * slot.step, slot.count,
+                         -slot.step)
+            if slot.count > 1:
+                turned.append(axis)
+        if slot.count == 1:
+            slot = slot._replace(step=1)
+        out.append(slot)
+        axis += 1
+    return (lax.rev(y, tuple(turned)) if turned else y), out
+
+
+def _write_range(name: str, x: Any, ints: dict[int, int], slots: list, y: Any) -> Any:
+    """A box of x: dynamic_update_slice at static positions."""
+    starts, sizes = [0] * x.aval.ndim, [1] * x.aval.ndim
+    for axis, i in ints.items():
+        starts[axis] = i
+    for slot in slots:
+        starts[slot.axis], sizes[slot.axis] = slot.start, slot.count
+    y = lax.reshape(y, tuple(sizes))
+    if name != "set":
+        whole = tuple(sizes) == x.aval.shape
+        old = x if whole else lax.slice(x, starts, [a + n for a, n in zip(starts, sizes)])
+        y = _COMBINE[name](old, y)
+    if tuple(sizes) == x.aval.shape:
+        return y
+    return lax.dynamic_update_slice(x, y, [as_array(np.asarray(s, INT32)) for s in starts])
+
+
+_SCATTER = {"set": "scatter", "add": "scatter_add", "subtract": "scatter_sub",
+            "multiply": "scatter_mul", "min": "scatter_min", "max": "scatter_max"}
+
+
+def scatter_layout(x: Any, plan: Plan, slots: list, wrap: bool) -> tuple[Any, Any]:
+    """The indices and dimension numbers of the scatter that writes where `plan` reads."""
+    batch: list[int] = []   # the axes that walk over positions, in the order of the values' axes
+    strided: dict[int, int] = {}
+    window, at, block_at = [], 0, 0
+    for slot in slots:
+        if slot == "block":
+            block_at = len(batch)
+            batch.extend(plan.block)
+            at += len(plan.block)
+        elif slot.step != 1:
+            strided[slot.axis] = len(batch)
+            batch.append(slot.count)
+            at += 1
+        else:
+            window.append(at)
+            at += 1
+    shape = tuple(batch)
+
+    def along(value: Any, first: int, rank: int) -> Any:
+        lanes = (1,) * first + value.aval.shape + (1,) * (len(shape) - first - rank)
+        return broadcast(lax.reshape(value, lanes), shape)
+
+    parts: dict[int, Any] = {}
+    for axis, index in plan.arrays.items():
+        index = broadcast(normalized(index, plan.shape[axis], wrap), plan.block)
+        parts[axis] = along(index, block_at, len(plan.block))
+    for axis, i in plan.ints.items():
+        parts[axis] = as_array(np.full(shape, i, INT32))
+    for slot in slots:
+        if slot == "block":
+            continue
+        if slot.step != 1:
+            values = slot.start + slot.step * np.arange(slot.count, dtype=INT32)
+            parts[slot.axis] = along(as_array(values.astype(INT32)), strided[slot.axis], 1)
+        elif slot.count != plan.shape[slot.axis]:
+            parts[slot.axis] = as_array(np.full(shape, slot.start, INT32))
+    axes = tuple(sorted(parts))
+    inserted = tuple(sorted([*plan.arrays, *plan.ints, *strided]))
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=tuple(window), inserted_window_dims=inserted,
+        scatter_dims_to_operand_dims=axes)
+    return stack_indices([parts[k] for k in axes], shape), numbers
+
+
+def _scatter(name: str, x: Any, plan: Plan, slots: list, y: Any, is_sorted: bool, unique: bool,
+             mode: Any, wrap: bool) -> Any:
+    indices, numbers = scatter_layout(x, plan, slots, wrap)
+    unique = unique or not plan.arrays
+    if name == "multiply" and dtypes.is_bool(x.aval.dtype):
+        raise TypeError("at[].multiply: booleans have no product; use .min (and).")
+    return getattr(lax, _SCATTER[name])(x, indices, y, numbers, indices_are_sorted=is_sorted,
+                                        unique_indices=unique, mode=mode)
+
+
+def _repeated_apply(x: Any, plan: Plan, func: Callable, mode: Any, wrap: bool) -> Any:
+    own = x.aval.shape
+    if own != plan.shape:
+        x = lax.reshape(x, plan.shape)
+    plan, outside = _bound(plan, False)
+    if outside or 0 in plan.result_shape():
+        return lax.reshape(x, own)
+    slots = [s for s in plan.slots if s is not None]
+    shape = plan._replace(slots=slots).result_shape()
+    dummy = as_array(np.zeros(shape, np.int8))
+    _, slots = _forward(dummy, slots, len(plan.block))
+    indices, numbers = scatter_layout(x, plan, slots, wrap)
+    out = lax.scatter_apply(x, indices, func, numbers, update_shape=shape, mode=mode)
+    return lax.reshape(out, own) if out.aval.shape != own else out

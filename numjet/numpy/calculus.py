@@ -1,0 +1,393 @@
+"""Differences, integrals, interpolation, convolution and polynomials."""
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.core.trace import concrete_or_none
+from numjet.numpy import lax_names as lax
+from numjet.numpy import linalg
+from numjet.numpy.creation import array, vander
+from numjet.numpy.elementwise import (
+    add,
+    clip,
+    divide,
+    equal,
+    less,
+    multiply,
+    negative,
+    not_equal,
+    remainder,
+    subtract,
+    where,
+)
+from numjet.numpy.indexing import getitem
+from numjet.numpy.products import dot, outer
+from numjet.numpy.promote import (
+    as_arrays,
+    broadcast,
+    canonical_axes,
+    canonical_axis,
+    cast,
+    one_array,
+    promote_dtypes,
+    promote_inexact,
+)
+from numjet.numpy.reductions import sum as sum_
+from numjet.numpy.shape import concatenate, moveaxis, ravel, reshape
+from numjet.numpy.sorting import argsort, searchsorted
+
+
+def _section(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+    return getitem(x, (slice(None),) * axis + (slice(start, stop),))
+
+
+# ------------------------------------------------------------------ differences and sums
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Differences of neighbours along `axis`, n times; of booleans `!=`."""
+    x = one_array("diff", a)
+    n = operator.index(n)
+    if n < 0:
+        raise ValueError(f"diff: the order must not be negative, got {n}.")
+    if not x.aval.ndim:
+        raise ValueError("diff requires an input of at least one dimension.")
+    if not n:
+        return x
+    axis = canonical_axis(axis, x.aval.ndim, "diff")
+    parts = [x]
+    for extra, front in ((prepend, True), (append, False)):
+        if extra is not None:
+            e = one_array("diff", extra)
+            if not e.aval.ndim:
+                e = broadcast(e, x.aval.shape[:axis] + (1,) + x.aval.shape[axis + 1:])
+            parts.insert(0, e) if front else parts.append(e)
+    x = concatenate(parts, axis)
+    combine = not_equal if x.aval.dtype == dtypes.bool_ else subtract
+    for _ in range(n):
+        x = combine(_section(x, axis, 1, None), _section(x, axis, None, -1))
+    return x
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Differences of neighbours of the flattened array, with values before and after."""
+    x = ravel(one_array("ediff1d", ary))
+    out = subtract(getitem(x, slice(1, None)), getitem(x, slice(None, -1)))
+    parts = [out]
+    for extra, front in ((to_begin, True), (to_end, False)):
+        if extra is not None:
+            e = cast(ravel(one_array("ediff1d", extra)), out.aval.dtype)
+            parts.insert(0, e) if front else parts.append(e)
+    return concatenate(parts) if len(parts) > 1 else out
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+    """Derivatives by central differences, one-sided at the edges."""
+    if edge_order is not None and edge_order != 1:
+        raise NotImplementedError("gradient: edge_order other than 1 is not supported.")
+    x, = promote_inexact(one_array("gradient", f))
+    axes = canonical_axes(axis, x.aval.ndim, "gradient")
+    if len(varargs) not in (0, 1, len(axes)):
+        raise TypeError(f"gradient: give no spacing, one, or one for each of {len(axes)} axes.")
+    steps = list(varargs) if varargs else [1.0]
+    steps = steps * len(axes) if len(steps) == 1 else steps
+    out = [_gradient_along(x, i, h) for i, h in zip(axes, steps)]
+    return out[0] if len(out) == 1 and (axis is None and x.aval.ndim == 1
+                                        or isinstance(axis, int)) else out
+
+
+def _gradient_along(x: Any, axis: int, h: Any) -> Any:
+    n = x.aval.shape[axis]
+    if n < 2:
+        raise ValueError(f"gradient: axis {axis} has size {n}; at least 2 elements are needed.")
+    h = one_array("gradient", array(h) if isinstance(h, (list, tuple)) else h)
+    up, down = _section(x, axis, 2, None), _section(x, axis, None, -2)
+    first = subtract(_section(x, axis, 1, 2), _section(x, axis, 0, 1))
+    last = subtract(_section(x, axis, n - 1, n), _section(x, axis, n - 2, n - 1))
+    if not h.aval.ndim:
+        inner = divide(subtract(up, down), multiply(h, 2))
+        return concatenate([divide(first, h), inner, divide(last, h)], axis)
+    lanes = [1] * x.aval.ndim
+    lanes[axis] = -1
+    gaps = subtract(getitem(h, slice(1, None)), getitem(h, slice(None, -1)))
+    left, right = (reshape(g, tuple(lanes)) for g in (
+        getitem(gaps, slice(None, -1)), getitem(gaps, slice(1, None))))
+    middle = _section(x, axis, 1, -1)
+    a = divide(negative(right), multiply(left, add(left, right)))
+    b = divide(subtract(right, left), multiply(left, right))
+    c = divide(left, multiply(right, add(left, right)))
+    inner = add(add(multiply(a, down), multiply(b, middle)), multiply(c, up))
+    return concatenate([divide(first, getitem(gaps, 0)), inner,
+                        divide(last, getitem(gaps, -1))], axis)
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral of samples by the trapezoidal rule."""
+    if x is None:
+        y, = promote_inexact(one_array("trapezoid", y))
+        y = moveaxis(y, axis, -1)
+        step = dx
+    else:
+        y, x = promote_inexact(*as_arrays("trapezoid", y, x))
+        y = moveaxis(y, axis, -1)
+        x = x if x.aval.ndim == 1 else moveaxis(x, axis, -1)
+        step = diff(x)
+    pairs = add(getitem(y, (..., slice(1, None))), getitem(y, (..., slice(None, -1))))
+    return multiply(0.5, sum_(multiply(step, pairs), -1))
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
+           period: Any = None) -> Any:
+    """Linear interpolation of the points (xp, fp), xp rising; `left` and `right` outside."""
+    x, xp, fp = promote_inexact(*as_arrays("interp", x, xp, fp))
+    if xp.aval.ndim != 1 or fp.aval.shape != xp.aval.shape:
+        raise ValueError(f"interp: xp and fp must be vectors of one size, got {xp.aval} and "
+                         f"{fp.aval}.")
+    if period is not None:
+        if xp.aval.shape[0] == 0:
+            raise ValueError("interp: xp is empty.")
+        p = lax.abs(cast(one_array("interp", period), x.aval.dtype))
+        x, xp = remainder(x, p), remainder(xp, p)
+        order = argsort(xp)
+        xp, fp = getitem(xp, order), getitem(fp, order)
+        xp = concatenate([reshape(subtract(getitem(xp, -1), p), (1,)), xp,
+                          reshape(add(getitem(xp, 0), p), (1,))])
+        fp = concatenate([reshape(getitem(fp, -1), (1,)), fp, reshape(getitem(fp, 0), (1,))])
+    n = xp.aval.shape[0]
+    i = clip(searchsorted(xp, x, side="right"), 1, max(n - 1, 1))
+    x0, x1 = getitem(xp, subtract(i, 1)), getitem(xp, i)
+    f0, f1 = getitem(fp, subtract(i, 1)), getitem(fp, i)
+    width = subtract(x1, x0)
+    flat = equal(width, 0)
+    slope = divide(subtract(f1, f0), where(flat, 1, width))
+    out = where(flat, f0, add(f0, multiply(subtract(x, x0), slope)))
+    extrapolate = "extrapolate"
+    if period is None:
+        if not (isinstance(left, str) and left == extrapolate):
+            out = where(less(x, getitem(xp, 0)), getitem(fp, 0) if left is None else left, out)
+        if not (isinstance(right, str) and right == extrapolate):
+            out = where(less(getitem(xp, -1), x), getitem(fp, -1) if right is None else right, out)
+    return out
+
+
+# ------------------------------------------------------------------ convolution
+def _convolution(name: str, a: Any, v: Any, mode: str, flip_v: bool, precision: Any,
+                 preferred: Any) -> Any:
+    x, y = promote_inexact(*as_arrays(name, a, v))
+    if x.aval.ndim != 1 or y.aval.ndim != 1:
+        raise ValueError(f"{name} only supports 1-dimensional inputs, got {x.aval} and {y.aval}.")
+    if not x.aval.size or not y.aval.size:
+        raise ValueError(f"{name}: inputs cannot be empty, got {x.aval} and {y.aval}.")
+    turned = False
+    if x.aval.size < y.aval.size:
+        x, y = y, x
+        if not flip_v:
+            x, y = x, y
+            turned = True
+    m = y.aval.size
+    pads = {"full": (m - 1, m - 1), "same": (m // 2, m - m // 2 - 1), "valid": (0, 0)}
+    if mode not in pads:
+        raise ValueError(f"{name}: mode must be one of {sorted(pads)}, got {mode!r}.")
+    low, high = pads[mode]
+    if flip_v or turned:
+        low, high = (low, high) if flip_v else (high, low)
+    padded = lax.pad(x, lax.full((), 0, x.aval.dtype), [(low, high, 0)])
+    kernel = lax.rev(y, (0,)) if flip_v else y
+    size = padded.aval.size - m + 1
+    # Windows as rows of a gather: one product with the kernel.
+    rows = np.arange(size, dtype=np.int32)[:, None] + np.arange(m, dtype=np.int32)[None]
+    windows = getitem(padded, ArrayImpl(rows, ShapedArray(rows.shape, rows.dtype)))
+    out = dot(windows, kernel, precision=precision, preferred_element_type=preferred)
+    return lax.rev(out, (0,)) if turned else out
+
+
+def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None,
+             preferred_element_type: Any = None) -> Any:
+    """The convolution of two vectors."""
+    return _convolution("convolve", a, v, mode, True, precision, preferred_element_type)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
+              preferred_element_type: Any = None) -> Any:
+    """The cross-correlation of two vectors (`v` conjugated)."""
+    x, y = as_arrays("correlate", a, v)
+    if dtypes.is_complex(y.aval.dtype):
+        y = lax.conj(y)
+    return _convolution("correlate", x, y, mode, False, precision, preferred_element_type)
+
+
+# ------------------------------------------------------------------ polynomials
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """The polynomial with coefficients p, highest first, at x (Horner's scheme)."""
+    p, x = promote_dtypes(*as_arrays("polyval", p, x))
+    if p.aval.ndim < 1:
+        raise ValueError("polyval: p must have at least one dimension.")
+    out = broadcast(lax.full((), 0, x.aval.dtype), np.broadcast_shapes(x.aval.shape,
+                                                                        p.aval.shape[1:]))
+    for i in range(p.aval.shape[0]):
+        out = add(multiply(out, x), getitem(p, i))
+    return out
+
+
+def _front_padded(x: Any, n: int) -> Any:
+    return lax.pad(x, lax.full((), 0, x.aval.dtype), [(n - x.aval.shape[0], 0, 0)])
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials."""
+    x, y = promote_dtypes(*as_arrays("polyadd", a1, a2))
+    n = max(x.aval.shape[0], y.aval.shape[0])
+    return add(_front_padded(x, n), _front_padded(y, n))
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials."""
+    x, y = promote_dtypes(*as_arrays("polysub", a1, a2))
+    return polyadd(x, negative(y))
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """The product of two polynomials."""
+    x, y = (array(a) if isinstance(a, (list, tuple)) else one_array("polymul", a)
+            for a in (a1, a2))
+    if trim_leading_zeros:
+        x, y = (_trim_front(v) for v in (x, y))
+    return convolve(x, y)
+
+
+def _trim_front(x: Any) -> Any:
+    known = concrete_or_none(x)
+    if known is None:
+        raise TypeError("trim_leading_zeros needs concrete coefficients: the result's size depends "
+                        "on them. Call it outside of transformations.")
+    used = np.flatnonzero(known._value)
+    return getitem(x, slice(int(used[0]) if used.size else x.aval.size - 1, None))
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """Quotient and remainder of two polynomials."""
+    u, v = promote_inexact(*as_arrays("polydiv", u, v))
+    m, n = u.aval.shape[0] - 1, v.aval.shape[0] - 1
+    count = max(m - n + 1, 1)
+    quotient = lax.full((count,), 0, u.aval.dtype)
+    scale = divide(1.0, getitem(v, 0))
+    rest = u
+    for k in range(m - n + 1):
+        d = multiply(scale, getitem(rest, k))
+        quotient = quotient.at[k].set(d)
+        rest = rest.at[k:k + n + 1].add(negative(multiply(d, v)))
+    if trim_leading_zeros:
+        rest = _trim_front(rest)
+    return quotient, rest
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """The m-th derivative of a polynomial."""
+    p, = promote_inexact(one_array("polyder", p))
+    m = operator.index(m)
+    if m < 0:
+        raise ValueError("polyder: the order of derivative must be positive.")
+    for _ in range(m):
+        n = p.aval.shape[0]
+        if n <= 1:
+            return lax.full((0,), 0, p.aval.dtype)
+        factors = array(np.arange(n - 1, 0, -1), dtype=p.aval.dtype)
+        p = multiply(getitem(p, slice(None, -1)), factors)
+    return p
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The m-th integral of a polynomial, with constants k."""
+    p, = promote_inexact(one_array("polyint", p))
+    m = operator.index(m)
+    if m < 0:
+        raise ValueError("polyint: the order of integral must be positive.")
+    constants = lax.full((m,), 0, p.aval.dtype) if k is None else broadcast(
+        reshape(cast(array(k), p.aval.dtype), (-1,)), (m,))
+    for i in range(m):
+        n = p.aval.shape[0]
+        factors = array(np.arange(n, 0, -1), dtype=p.aval.dtype)
+        p = concatenate([divide(p, factors), getitem(constants, slice(i, i + 1))])
+    return p
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """The coefficients of the polynomial with the given roots (or eigenvalues of a matrix)."""
+    roots_, = promote_inexact(one_array("poly", seq_of_zeros))
+    if roots_.aval.ndim == 2:
+        roots_ = linalg.eigvals(roots_)
+    elif roots_.aval.ndim > 2:
+        raise ValueError("poly: input must be 1-d or a square 2-d array.")
+    out = lax.full((1,), 1, roots_.aval.dtype)
+    for i in range(roots_.aval.shape[0] if roots_.aval.ndim else 0):
+        factor = concatenate([lax.full((1,), 1, roots_.aval.dtype),
+                              reshape(negative(getitem(roots_, i)), (1,))])
+        out = convolve(out, factor)
+    return out
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """The roots of a polynomial: the eigenvalues of its companion matrix."""
+    p, = promote_inexact(one_array("roots", p))
+    tail = 0
+    if strip_zeros:
+        known = concrete_or_none(p)
+        if known is None:
+            p._need_concrete(TypeError, "roots: with strip_zeros the result's size depends on the "
+                             "coefficients", "Pass strip_zeros=False.")
+        used = np.flatnonzero(known._value)
+        if not used.size:
+            return lax.full((0,), 0, dtypes.complex_of(p.aval.dtype))
+        tail = p.aval.shape[0] - 1 - int(used[-1])
+        p = getitem(p, slice(int(used[0]), int(used[-1]) + 1))
+    n = p.aval.shape[0] - 1
+    if n < 1:
+        found = lax.full((0,), 0, dtypes.complex_of(p.aval.dtype))
+    else:
+        first = divide(negative(getitem(p, slice(1, None))), getitem(p, 0))
+        below = array(np.eye(n - 1, n), dtype=p.aval.dtype)
+        found = linalg.eigvals(concatenate([reshape(first, (1, n)), below], 0))
+    return concatenate([found, lax.full((tail,), 0, found.aval.dtype)]) if tail else found
+
+
+def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False,
+            w: Any = None, cov: bool = False) -> Any:
+    """The polynomial of degree `deg` that fits the points (x, y) by least squares."""
+    x, y = promote_inexact(*as_arrays("polyfit", x, y))
+    order = operator.index(deg) + 1
+    if deg < 0 or x.aval.ndim != 1 or y.aval.ndim not in (1, 2) or (
+            x.aval.shape[0] != y.aval.shape[0]) or not x.aval.size:
+        raise ValueError(f"polyfit: x must be a non-empty vector, y of the same length, deg >= 0; "
+                         f"got {x.aval}, {y.aval}, deg={deg}.")
+    if rcond is None:
+        rcond = len(x) * float(np.finfo(x.aval.dtype).eps)
+    lhs, rhs = vander(x, order), y
+    if w is not None:
+        weight, = promote_inexact(one_array("polyfit", w))
+        lhs = multiply(lhs, reshape(weight, (-1, 1)))
+        rhs = multiply(rhs, weight if y.aval.ndim == 1 else reshape(weight, (-1, 1)))
+    scale = lax.sqrt(sum_(multiply(lhs, lhs), 0))
+    solution, residuals, rank, singular = linalg.lstsq(divide(lhs, scale), rhs, rcond)
+    c = divide(solution, scale if y.aval.ndim == 1 else reshape(scale, (-1, 1)))
+    if full:
+        return c, residuals, rank, singular, array(rcond)
+    if cov:
+        base = divide(linalg.inv(dot(lax.transpose(lhs, (1, 0)), lhs)), outer(
+            lax.full((order,), 1, x.aval.dtype), lax.full((order,), 1, x.aval.dtype)))
+        if cov == "unscaled":
+            factor: Any = 1.0
+        else:
+            if len(x) <= order:
+                raise ValueError("polyfit: the number of data points must exceed deg to scale the "
+                                 "covariance matrix.")
+            factor = divide(residuals, len(x) - order)
+        scaled = multiply(base, factor) if y.aval.ndim == 1 else multiply(
+            reshape(base, (order, order, 1)), factor)
+        return c, scaled
+    return c
+
+

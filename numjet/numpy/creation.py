@@ -1,0 +1,554 @@
+"""Making arrays: from values, filled, ranges, identities, from memory and files."""
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+import os
+from collections.abc import Callable
+from typing import IO, Any
+
+import numpy as np
+
+from numjet.base.errors import ConcretizationTypeError
+from numjet.core import dtypes, structural
+from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
+from numjet.core.avals import ShapedArray
+from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.numpy import lax_names as lax
+from numjet.numpy.elementwise import add, divide, multiply, power, subtract, where
+from numjet.numpy.promote import (
+    broadcast,
+    canonical_axis,
+    canonical_dtype,
+    canonical_shape,
+    cast,
+    float_dtype,
+    inexact_dtype,
+    join_shapes,
+    not_an_array,
+    one_array,
+    promote_dtypes,
+    promote_inexact,
+    promoted,
+    strong,
+)
+from numjet.numpy.scalar_types import dtype_and_weak
+
+# How the Array's device and sharding arguments are honoured: `api` may install a placement.
+_place: list[Callable[[Any, Any], Any]] = []
+
+
+def placed(x: Any, device: Any) -> Any:
+    """`x` on `device` (or with that sharding)."""
+    if device is None or not _place:
+        return x
+    return _place[0](x, device)
+
+
+# ------------------------------------------------------------------ from values
+def array(object: Any, dtype: Any = None, copy: bool | None = True, order: str | None = "K",
+          ndmin: int = 0, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An Array of `object`: numbers, nested sequences, NumPy arrays, Arrays, buffers.
+
+    dtype: by default that of the values, floats as float32 (see `enable_x64`). Raises TypeError for
+    dtypes that arrays cannot hold.
+    """
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError(f"array: order={order!r} is not supported; arrays are laid out "
+                                  "row by row. Leave it out.")
+    wanted = None if dtype is None else canonical_dtype(dtype, "array")
+    out = _convert(object, wanted, copy)
+    if out.aval.ndim < ndmin:
+        out = lax.reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
+    return placed(out, device if device is not None else out_sharding)
+
+
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
+            device: Any = None, out_sharding: Any = None) -> Any:
+    """`a` as an Array, without a copy where its memory can be shared."""
+    if dtype is None and device is None and not copy:
+        if isinstance(a, Array):
+            return a
+        if type(a) in (int, float, bool, complex):
+            return as_array(a)
+    wanted = None if dtype is None else canonical_dtype(dtype, "asarray")
+    return placed(_convert(a, wanted, bool(copy)), device if device is not None else out_sharding)
+
+
+def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
+    if isinstance(x, Array):
+        out = x if dtype is None else cast(x, dtype)
+        if copy and type(out) is ArrayImpl and out is x:
+            return ArrayImpl(x._value, x.aval)  # immutable: the buffer may be shared
+        return out
+    if type(x) in (bool, int, float, complex):
+        return as_array(x) if dtype is None else _from_scalar(x, dtype)
+    if isinstance(x, np.ndarray | np.generic):
+        return _from_numpy(x, dtype, copy)
+    if x is None:
+        raise ValueError("None is not a valid value for array(). Leave the argument out, or use "
+                         "jnp.nan.")
+    if isinstance(x, (list, tuple)) or hasattr(x, "__len__") and hasattr(x, "__getitem__") and not (
+            hasattr(x, "__array__") or hasattr(x, "__jax_array__")
+            or hasattr(x, "__numjet_array__") or isinstance(x, (bytes, memoryview))):
+        return _from_sequence(list(x) if not isinstance(x, (str, dict)) else x, dtype)
+    if hasattr(x, "__jax_array__") or hasattr(x, "__numjet_array__"):
+        return _convert(as_array(x), dtype, copy)
+    if is_arraylike(x):
+        return _convert(as_array(x), dtype, copy)
+    if isinstance(x, (bytes, memoryview, bytearray)) or hasattr(x, "__array__"):
+        return _from_numpy(np.asarray(x), dtype, copy)
+    if hasattr(x, "__dlpack__"):
+        return _from_numpy(np.from_dlpack(x), dtype, copy)
+    value = np.asarray(x)
+    return _from_numpy(value, dtype, False)
+
+
+def _from_scalar(x: Any, dtype: Any) -> ArrayImpl:
+    with np.errstate(all="ignore"):
+        if type(x) is int and dtypes.is_integer(dtype):
+            value = np.asarray(x, dtype)  # OverflowError when it does not fit
+        elif type(x) is complex and not dtypes.is_complex(dtype):
+            raise TypeError(f"array: the complex number {x!r} does not become {dtype}. Take .real.")
+        else:
+            value = np.asarray(x).astype(dtype)
+    return ArrayImpl(value, ShapedArray((), dtype))
+
+
+def _from_numpy(x: Any, dtype: Any, copy: bool | None) -> ArrayImpl:
+    if x.dtype.kind in "OSUMmV" and x.dtype not in dtypes.SHORT_NAMES:
+        if x.dtype.kind == "O" and x.size:
+            return _from_sequence(x.tolist(), dtype)
+        raise TypeError(f"array: values of dtype {x.dtype} are not numbers. Only numeric and "
+                        "boolean arrays are supported; keep strings and objects in NumPy.")
+    target = dtypes.canonical(x.dtype) if dtype is None else dtype
+    with np.errstate(all="ignore"):
+        if target != x.dtype:
+            value = np.asarray(x.real if x.dtype.kind == "c" and not dtypes.is_complex(target)
+                               else x).astype(target)
+        else:
+            value = np.array(x) if copy else np.asarray(x)
+    return ArrayImpl(value, ShapedArray(value.shape, target))
+
+
+def _from_sequence(x: Any, dtype: Any) -> Any:
+    if isinstance(x, (str, dict)):
+        raise TypeError(f"array: {x!r} of type {type(x).__name__} is not numeric.")
+    leaves: list[Any] = []
+    _leaves_of(x, leaves)
+    if not leaves or all([type(v) in (int, float, bool, complex) for v in leaves]):
+        return _from_python(x, leaves, dtype)
+    if any([isinstance(v, Tracer) for v in leaves]) or any(
+            [isinstance(v, Array) and dtypes.is_key(v.aval.dtype) for v in leaves]):
+        return _stack_nested(x, dtype)
+    if dtype is None:
+        kinds = {dtype_and_weak(v) for v in leaves}
+        dtype = dtypes.canonical(dtypes.promote(*kinds)[0])
+    with np.errstate(all="ignore"):
+        return _from_numpy(np.array(_plain(x)), dtype, False)
+
+
+def _leaves_of(x: Any, out: list) -> None:
+    for v in x:
+        if isinstance(v, (list, tuple)):
+            _leaves_of(v, out)
+        else:
+            if v is None:
+                raise ValueError("array: None is not a valid value within a sequence.")
+            if isinstance(v, (str, bytes)):
+                raise TypeError(f"array: {v!r} is not numeric. Only numbers and booleans are "
+                                "supported.")
+            out.append(v)
+
+
+def _plain(x: Any) -> Any:
+    """Nested sequences with every array as NumPy's."""
+    if isinstance(x, (list, tuple)):
+        return [_plain(v) for v in x]
+    return np.asarray(x if isinstance(x, (np.ndarray, np.generic)) else as_array(x)
+                      if is_arraylike(x) else x)
+
+
+def _from_python(x: Any, leaves: list, dtype: Any) -> ArrayImpl:
+    if dtype is None:
+        kinds = {type(v) for v in leaves}
+        kind = (complex if complex in kinds else float if float in kinds or not leaves
+                else int if int in kinds else bool)
+        dtype = dtypes.canonical(kind)
+    if dtypes.is_integer(dtype) and not any([type(v) in (float, complex) for v in leaves]):
+        value = np.array(x, dtype)
+    else:
+        with np.errstate(all="ignore"):
+            value = np.array(x)
+            if value.dtype.kind == "c" and not dtypes.is_complex(dtype):
+                raise TypeError(f"array: complex numbers do not become {dtype}. Take .real.")
+            value = value.astype(dtype)
+    return ArrayImpl(value, ShapedArray(value.shape, dtype))
+
+
+def _stack_nested(x: Any, dtype: Any) -> Any:
+    if not isinstance(x, (list, tuple)):
+        out = _convert(x, dtype, False)
+        return strong(out) if dtype is not None else out
+    parts = [_stack_nested(v, None) for v in x]
+    if not parts:
+        return zeros((0,), dtype)
+    shape = parts[0].aval.shape
+    for i, p in enumerate(parts):
+        if p.aval.shape != shape:
+            raise ValueError(f"array: the sequence is ragged: element 0 has shape {shape}, element "
+                             f"{i} has shape {p.aval.shape}.")
+    parts = promote_dtypes(*parts)
+    out = lax.concatenate([lax.reshape(p, (1, *shape)) for p in parts], 0)
+    return cast(out, out.aval.dtype if dtype is None else dtype)
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """`a` as an Array of its own."""
+    return array(a, copy=True)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """The bytes of `buffer` as a one-dimensional array."""
+    return array(np.frombuffer(buffer, dtype=_plain_dtype(dtype), count=count, offset=offset))
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """The numbers in a text, separated by `sep`."""
+    return array(np.fromstring(string, dtype=_plain_dtype(dtype), count=count, sep=sep))
+
+
+def _plain_dtype(dtype: Any) -> Any:
+    return getattr(dtype, "dtype", dtype)
+
+
+def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """function(*indices) for every position of `shape`; the function is called once, on arrays."""
+    shape = canonical_shape(shape, "fromfunction")
+    dtype = canonical_dtype(dtype, "fromfunction")
+    grids = [lax.broadcasted_iota(dtype, shape, i) for i in range(len(shape))]
+    return function(*grids, **kwargs)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An Array over the memory of an object of another library, by DLPack."""
+    if isinstance(x, Array):
+        return x
+    return placed(array(np.from_dlpack(x), copy=bool(copy)), device)
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Any:
+    """Not available: arrays cannot be filled from a file in place."""
+    raise NotImplementedError("fromfile is not supported, because it is not pure. Use "
+                              "jnp.asarray(numpy.fromfile(...)).")
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Any:
+    """Not available: iterators are not pure."""
+    raise NotImplementedError("fromiter is not supported, because it is not pure. Use "
+                              "jnp.asarray(numpy.fromiter(...)).")
+
+
+def load(file: IO[bytes] | str | os.PathLike, *args: Any, **kwargs: Any) -> Any:
+    """The array in a file that `save` wrote."""
+    out = np.load(file, *args, **kwargs)
+    return array(out) if isinstance(out, np.ndarray) else out
+
+
+save, savez = np.save, np.savez
+
+
+# ------------------------------------------------------------------ filled
+def _filled(shape: Any, value: Any, dtype: Any, name: str, weak: bool = False) -> Any:
+    shape = canonical_shape(shape, name)
+    if type(dtype) is dtypes.KeyDType or current_trace() is not EVAL:
+        return structural.full(shape, value, dtype, weak)
+    # zeros come from the system's empty pages: touching them is left to the first use.
+    out = np.zeros(shape, dtype) if not value else np.full(shape, value, dtype)
+    return ArrayImpl(out, ShapedArray(shape, dtype, weak))
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of zeros."""
+    out = _filled(shape, 0, canonical_dtype(dtype, "zeros", float), "zeros")
+    return out if device is None and out_sharding is None else placed(out, device or out_sharding)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of ones."""
+    out = _filled(shape, 1, canonical_dtype(dtype, "ones", float), "ones")
+    return out if device is None and out_sharding is None else placed(out, device or out_sharding)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of zeros: memory is never left undefined."""
+    return zeros(shape, dtype, device=device, out_sharding=out_sharding)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
+         out_sharding: Any = None) -> Any:
+    """An array of `shape` filled with `fill_value`, which may itself be an array to broadcast."""
+    value = _convert(fill_value, None if dtype is None else canonical_dtype(dtype, "full"), False)
+    shape = canonical_shape(shape, "full")
+    if join_shapes("full", [shape, value.aval.shape]) != shape:
+        raise ValueError(f"full: fill_value of shape {value.aval.shape} does not broadcast to "
+                         f"{shape}.")
+    return placed(broadcast(value, shape), device if device is not None else out_sharding)
+
+
+def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple, Any, bool]:
+    if isinstance(a, Array):
+        found, weak, own = a.aval.dtype, a.aval.weak_type, a.aval.shape
+    elif isinstance(a, (list, tuple)):
+        raise TypeError(not_an_array(name, a))
+    elif hasattr(a, "dtype") and hasattr(a, "shape"):
+        found, weak, own = dtypes.canonical(a.dtype), getattr(a, "weak_type", False), a.shape
+    else:
+        aval = one_array(name, a).aval
+        found, weak, own = aval.dtype, aval.weak_type, aval.shape
+    if dtype is not None:
+        found, weak = canonical_dtype(dtype, name), False
+    return (own if shape is None else canonical_shape(shape, name)), found, bool(weak)
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
+               out_sharding: Any = None) -> Any:
+    """Zeros of the shape and dtype of `a`."""
+    shape, dtype, weak = _like("zeros_like", a, dtype, shape)
+    return placed(_filled(shape, 0, dtype, "zeros_like", weak), device)
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
+              out_sharding: Any = None) -> Any:
+    """Ones of the shape and dtype of `a`."""
+    shape, dtype, weak = _like("ones_like", a, dtype, shape)
+    return placed(_filled(shape, 1, dtype, "ones_like", weak), device)
+
+
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """Zeros of the shape and dtype of `prototype`."""
+    shape, dtype, weak = _like("empty_like", prototype, dtype, shape)
+    return placed(_filled(shape, 0, dtype, "empty_like", weak), device)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
+              device: Any = None, out_sharding: Any = None) -> Any:
+    """`fill_value` at the shape and dtype of `a`."""
+    shape, dtype, weak = _like("full_like", a, dtype, shape)
+    value = cast(one_array("full_like", fill_value), dtype, weak)
+    return placed(broadcast(value, shape), device)
+
+
+# ------------------------------------------------------------------ ranges
+def _concrete(x: Any, name: str, what: str) -> Any:
+    if isinstance(x, Array):
+        if x.aval.shape:
+            raise ValueError(f"{name}: arguments must be scalars; got {what}={x}")
+        if isinstance(x, Tracer):
+            x = x._need_concrete(ConcretizationTypeError, f"{name} needs a concrete {what}",
+                                 "The result's shape depends on it: make it static, or use "
+                                 "lax.broadcasted_iota with a fixed size.")
+        return x._value[()]
+    return x
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
+           device: Any = None, out_sharding: Any = None) -> Any:
+    """Evenly spaced values: start, start + step, ... before stop."""
+    for x, what in ((start, "start"), (stop, "stop"), (step, "step")):
+        if isinstance(x, (list, tuple)) or getattr(x, "ndim", 0):
+            raise ValueError(f"arange: arguments must be scalars; got {what}={x}")
+    given = [x for x in (start, stop, step) if x is not None]
+    wanted = canonical_dtype(dtype, "arange")
+    if wanted is None:
+        wanted = dtypes.canonical(dtypes.promote(*[dtype_and_weak(x) for x in given])[0])
+    start, stop, step = (None if x is None else _concrete(x, "arange", what) for x, what in
+                         ((start, "start"), (stop, "stop"), (step, "step")))
+    if stop is None:
+        start, stop = 0, start
+    if step is None:
+        step = 1
+    if step == 0:
+        raise ValueError("arange: step must not be zero.")
+    size = math.ceil((stop - start) / step) if not all(
+        isinstance(v, (int, np.integer)) for v in (start, stop, step)) else -(
+            (int(start) - int(stop)) // int(step))
+    size = builtins.max(0, size)
+    if current_trace() is not EVAL and size > 1 and wanted.kind in "iuf":
+        # Written as an iota, so that programs compute it instead of carrying it.
+        iota = lax.iota(wanted, size)
+        if step != 1:
+            iota = lax.mul(iota, _scalar_of(step, wanted))
+        return iota if not start else lax.add(iota, _scalar_of(start, wanted))
+    if wanted.kind in "iu":
+        value = np.arange(size, dtype=wanted) * wanted.type(int(step)) + _wrapped(start, wanted)
+    else:
+        exact = np.arange(size, dtype=np.complex128 if wanted.kind == "c" else np.float64)
+        value = exact * step + start
+    with np.errstate(all="ignore"):
+        value = np.asarray(value).astype(wanted)
+    return placed(ArrayImpl(value, ShapedArray(value.shape, wanted)), device)
+
+
+def _wrapped(x: Any, dtype: np.dtype) -> Any:
+    return np.asarray(int(x) if not isinstance(x, np.generic) else x).astype(dtype)[()]
+
+
+def _scalar_of(x: Any, dtype: np.dtype) -> ArrayImpl:
+    return ArrayImpl(np.asarray(x).astype(dtype), ShapedArray((), dtype))
+
+
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+             dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
+    """`num` evenly spaced values from start to stop (included when `endpoint`)."""
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"linspace: the number of samples must not be negative, got {num}.")
+    start, stop = one_array("linspace", start), one_array("linspace", stop)
+    wanted = canonical_dtype(dtype, "linspace")
+    computed = inexact_dtype(promoted(start, stop)[0])
+    if wanted is None:
+        wanted = computed
+    computed = inexact_dtype(dtypes.promote((computed, False), (wanted, False))[0])
+    start, stop = cast(start, computed), cast(stop, computed)
+    shape = join_shapes("linspace", [start.aval.shape, stop.aval.shape])
+    start, stop = broadcast(start, shape), broadcast(stop, shape)
+    gaps = num - 1 if endpoint else num
+    real = dtypes.real_of(computed)
+    step = divide(subtract(stop, start), gaps) if gaps > 0 else full_like(start, np.nan)
+    lanes = (num,) + (1,) * len(shape)
+    if num > 1:
+        # The fraction is taken of both ends, so that the last value is exactly `stop`.
+        t = divide(lax.reshape(cast(arange(num), real), lanes), cast(as_array(float(gaps)), real))
+        t = broadcast(cast(t, computed), (num, *shape))
+        low, high = (broadcast(x, (num, *shape)) for x in (start, stop))
+        out = add(multiply(low, subtract(1, t)), multiply(high, t))
+        if endpoint:
+            last = broadcast(lax.reshape(stop, (1, *shape)), (1, *shape))
+            out = lax.concatenate([lax.slice_in_dim(out, 0, num - 1, axis=0), last], 0)
+    else:
+        out = broadcast(lax.reshape(start, (1, *shape)), (num, *shape)) if num else zeros(
+            (0, *shape), computed)
+    if axis:
+        out = structural.moveaxis(out, 0, canonical_axis(axis, out.aval.ndim, "linspace"))
+    if dtypes.is_integer(wanted) and not dtypes.is_integer(computed):
+        out = lax.floor(out)
+    out = placed(cast(out, wanted), device)
+    return (out, step) if retstep else out
+
+
+def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+             dtype: Any = None, axis: int = 0) -> Any:
+    """`base` to the power of `linspace(start, stop)`."""
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    out = power(cast(one_array("logspace", base), exponents.aval.dtype), exponents)
+    return out if dtype is None else cast(out, canonical_dtype(dtype, "logspace"))
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None,
+              axis: int = 0) -> Any:
+    """`num` values from start to stop with a constant ratio."""
+    start, stop = promote_inexact(one_array("geomspace", start), one_array("geomspace", stop))
+    ratio = lax.log(divide(stop, start))
+    exponents = linspace(structural.zeros(ratio.aval), ratio, num, endpoint, axis=axis)
+    position = canonical_axis(axis, exponents.aval.ndim, "geomspace")
+    first = lax.reshape(start, start.aval.shape[:position] + (1,) + start.aval.shape[position:]
+                        ) if start.aval.ndim else start
+    out = multiply(first, lax.exp(exponents))
+    wanted = promoted(start, stop)[0] if dtype is None else canonical_dtype(dtype, "geomspace")
+    if endpoint and num > 1 and not start.aval.ndim and not stop.aval.ndim:
+        last = cast(lax.reshape(stop, (1,)), out.aval.dtype)
+        out = lax.concatenate([lax.slice_in_dim(out, 0, num - 1, axis=0), last], 0)
+    return cast(out, wanted)
+
+
+# ------------------------------------------------------------------ matrices
+def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *,
+        device: Any = None) -> Any:
+    """Ones on the diagonal `k` of an N x M array of zeros."""
+    dtype = canonical_dtype(dtype, "eye", float)
+    shape = canonical_shape((N, N if M is None else M), "eye")
+    if current_trace() is EVAL and not isinstance(k, Array):
+        value = np.eye(*shape, operator.index(k), dtype)
+        return placed(ArrayImpl(value, ShapedArray(shape, dtype)), device)
+    rows = lax.broadcasted_iota(np.dtype(np.int32), shape, 0)
+    columns = lax.broadcasted_iota(np.dtype(np.int32), shape, 1)
+    offset = cast(one_array("eye", k), np.dtype(np.int32))
+    return placed(cast(lax.eq(lax.add(rows, offset), columns), dtype), device)
+
+
+def identity(n: int, dtype: Any = None) -> Any:
+    """The n x n identity."""
+    return eye(n, dtype=dtype)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+    """Ones at and below the diagonal `k`."""
+    dtype = canonical_dtype(dtype, "tri", dtypes.float32)
+    return cast(lower_mask((N, N if M is None else M), k), dtype)
+
+
+def lower_mask(shape: tuple[int, int], k: int = 0) -> Any:
+    """True at and below the diagonal `k`."""
+    shape = canonical_shape(shape, "tri")
+    if current_trace() is EVAL:
+        return ArrayImpl(np.tri(*shape, k, bool), ShapedArray(shape, dtypes.bool_))
+    rows = lax.broadcasted_iota(np.dtype(np.int32), shape, 0)
+    columns = lax.broadcasted_iota(np.dtype(np.int32), shape, 1)
+    return lax.ge(lax.add(rows, _scalar_of(k, np.dtype(np.int32))), columns)
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """The lower triangle of the last two axes, zeros above."""
+    x = one_array("tril", m)
+    if x.aval.ndim < 2:
+        raise ValueError(f"tril: needs at least two dimensions, got shape {x.aval.shape}.")
+    return where(broadcast(lower_mask(x.aval.shape[-2:], k), x.aval.shape), x,
+                 _scalar_of(0, x.aval.dtype))
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """The upper triangle of the last two axes, zeros below."""
+    x = one_array("triu", m)
+    if x.aval.ndim < 2:
+        raise ValueError(f"triu: needs at least two dimensions, got shape {x.aval.shape}.")
+    return where(broadcast(lower_mask(x.aval.shape[-2:], k - 1), x.aval.shape),
+                 _scalar_of(0, x.aval.dtype), x)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The powers of x as columns, the highest first."""
+    x = one_array("vander", x)
+    if x.aval.ndim != 1:
+        raise ValueError(f"vander: x must have one dimension, got shape {x.aval.shape}.")
+    n = x.aval.shape[0] if N is None else operator.index(N)
+    exponents = np.arange(n) if increasing else np.arange(n)[::-1]
+    columns = [lax.reshape(power(x, int(e)), (x.aval.shape[0], 1)) for e in exponents]
+    return lax.concatenate(columns, 1) if columns else zeros((x.aval.shape[0], 0), x.aval.dtype)
+
+
+# ------------------------------------------------------------------ windows
+def bartlett(M: int) -> Any:
+    """The triangular window."""
+    return array(np.bartlett(M), float_dtype())
+
+
+def blackman(M: int) -> Any:
+    """The Blackman window."""
+    return array(np.blackman(M), float_dtype())
+
+
+def hamming(M: int) -> Any:
+    """The Hamming window."""
+    return array(np.hamming(M), float_dtype())
+
+
+def hanning(M: int) -> Any:
+    """The Hann window."""
+    return array(np.hanning(M), float_dtype())
+
+
+def kaiser(M: int, beta: Any) -> Any:
+    """The Kaiser window."""
+    return array(np.kaiser(M, float(beta)), float_dtype())

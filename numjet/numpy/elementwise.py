@@ -1,0 +1,534 @@
+"""Elementwise functions of arithmetic: operators, comparisons, rounding, powers, remainders.
+
+Each promotes dtypes, broadcasts shapes and binds one primitive (or a few). `unary` and `binary`
+make the simple ones, with the shortcut of `fast` for concrete operands.
+"""
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.core.structural import full
+from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.numpy import lax_names as lax
+from numjet.numpy.fast import (
+    QUIET,
+    eager,
+    fast_binary,
+    fast_unary,
+    fix,
+    quiet_enter,
+    quiet_leave,
+)
+from numjet.numpy.promote import (
+    as_arrays,
+    cast,
+    float_dtype,
+    one_array,
+    promote_dtypes,
+    promote_inexact,
+    promote_numeric,
+    promote_shapes,
+    promoted,
+    refuse,
+    strong,
+)
+
+
+def named(name: str, doc: str, function: Callable) -> Callable:
+    """Give a made function its name and docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "numjet.numpy"
+    function.__doc__ = doc
+    return function
+
+
+def unary(name: str, doc: str, operation: Callable, primitive: str, inexact: bool = False,
+          ) -> Callable:
+    """`operation` on one array; `inexact` makes integers and booleans floats first."""
+
+    def slow(x: Any) -> Any:
+        x = one_array(name, x)
+        if inexact:
+            x, = promote_inexact(x)
+        return operation(x)
+
+    return named(name, doc, fast_unary(primitive, slow))
+
+
+def prepared(name: str, promote: Callable, x: Any, y: Any) -> list[Any]:
+    """Two arguments as arrays of one dtype and compatible shapes."""
+    return promote_shapes(name, *promote(*as_arrays(name, x, y)))
+
+
+def binary(name: str, doc: str, operation: Callable, primitive: str,
+           promote: Callable = promote_dtypes) -> Callable:
+    """`operation` on two arrays of one dtype and compatible shapes."""
+
+    def slow(x: Any, y: Any) -> Any:
+        return operation(*prepared(name, promote, x, y))
+
+    return named(name, doc, fast_binary(primitive, slow))
+
+
+def zeros_like(x: Any) -> Any:
+    """A scalar zero of x's dtype (elementwise operations repeat it)."""
+    return constant(0, x)
+
+
+def constant(value: Any, x: Any) -> Any:
+    """A scalar of x's dtype and weak type."""
+    aval = x.aval
+    return ArrayImpl(np.asarray(value).astype(aval.dtype), ShapedArray((), aval.dtype,
+                                                                       aval.weak_type))
+
+
+# ------------------------------------------------------------------ arithmetic
+def _add(x: Any, y: Any) -> Any:
+    return lax.bitwise_or(x, y) if x.aval.dtype == dtypes.bool_ else lax.add(x, y)
+
+
+def _multiply(x: Any, y: Any) -> Any:
+    return lax.bitwise_and(x, y) if x.aval.dtype == dtypes.bool_ else lax.mul(x, y)
+
+
+add = binary("add", "x + y; for booleans `or`.", _add, "add")
+subtract = binary("subtract", "x - y.", lax.sub, "sub")
+multiply = binary("multiply", "x * y; for booleans `and`.", _multiply, "mul")
+divide = binary("divide", "x / y; integers are divided as floats.", lax.div, "div",
+                promote_inexact)
+true_divide = divide
+maximum = binary("maximum", "The larger element; NaN where either is NaN.", lax.max, "max")
+minimum = binary("minimum", "The smaller element; NaN where either is NaN.", lax.min, "min")
+arctan2 = binary("arctan2", "The angle of the point (y, x): arctan2(x1=y, x2=x).", lax.atan2,
+                 "atan2", promote_inexact)
+nextafter = binary("nextafter", "The next float after x in the direction of y.", lax.nextafter,
+                   "nextafter", promote_inexact)
+negative = unary("negative", "-x.", lax.neg, "neg")
+sign = unary("sign", "-1, 0 or 1; for complex numbers x / |x|.", lax.sign, "sign")
+square = unary("square", "x * x.", lambda x: lax.square(x), "square")
+
+
+def positive(x: Any, /) -> Any:
+    """x."""
+    return one_array("positive", x)
+
+
+def _absolute(x: Any) -> Any:
+    dtype = x.aval.dtype
+    return x if dtype == dtypes.bool_ or dtype.kind == "u" else lax.abs(x)
+
+
+absolute = unary("absolute", "|x|; unsigned and boolean arrays unchanged.", _absolute, "abs")
+abs = absolute
+
+
+def fabs(x: Any, /) -> Any:
+    """|x| as a float."""
+    x, = promote_inexact(one_array("fabs", x))
+    return lax.abs(x)
+
+
+def reciprocal(x: Any, /) -> Any:
+    """1 / x."""
+    x, = promote_inexact(one_array("reciprocal", x))
+    return lax.integer_pow(x, -1)
+
+
+def _signs_differ(remainder: Any, y: Any) -> Any:
+    zero = zeros_like(y)
+    return lax.bitwise_and(lax.ne(lax.lt(remainder, zero), lax.lt(y, zero)),
+                           lax.ne(remainder, zero))
+
+
+def remainder(x1: Any, x2: Any, /) -> Any:
+    """x1 - x2 * floor(x1 / x2): the remainder with the sign of x2. Integer x % 0 is 0."""
+    x, y = prepared("remainder", promote_numeric, x1, x2)
+    if x.aval.dtype.kind in "iu":
+        # The remainder by one is zero for every x, which stands for the one by zero.
+        y = lax.select(lax.eq(y, zeros_like(y)), broadcast_like(constant(1, y), y), y)
+        if x.aval.dtype.kind == "u":
+            return lax.rem(x, y)
+    rem = lax.rem(x, y)
+    return _select(_signs_differ(rem, y), lax.add(rem, y), rem)
+
+
+mod = remainder
+
+
+def broadcast_like(scalar: Any, x: Any) -> Any:
+    """A scalar at x's shape."""
+    return full_scalar(scalar, x.aval.shape)
+
+
+def full_scalar(scalar: Any, shape: tuple[int, ...]) -> Any:
+    """A scalar repeated to `shape`."""
+    return lax.broadcast_in_dim(scalar, shape, ()) if shape else scalar
+
+
+def _select(predicate: Any, on_true: Any, on_false: Any) -> Any:
+    """`where` for operands of one dtype; those without dimensions are repeated."""
+    shape = max(predicate.aval.shape, on_true.aval.shape, on_false.aval.shape, key=len)
+    on_true = on_true if on_true.aval.shape == shape else full_scalar(on_true, shape)
+    on_false = on_false if on_false.aval.shape == shape else full_scalar(on_false, shape)
+    if predicate.aval.shape not in ((), shape):
+        predicate = full_scalar(predicate, shape)
+    return lax.select(predicate, on_true, on_false)
+
+
+def fmod(x1: Any, x2: Any, /) -> Any:
+    """The remainder with the sign of x1."""
+    x, y = prepared("fmod", promote_numeric, x1, x2)
+    if x.aval.dtype.kind in "iu":
+        y = lax.select(lax.eq(y, zeros_like(y)), broadcast_like(constant(1, y), y), y)
+    return lax.rem(x, y)
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Any:
+    """floor(x1 / x2), exact for integers."""
+    x, y = prepared("floor_divide", promote_numeric, x1, x2)
+    kind = x.aval.dtype.kind
+    if kind == "u":
+        return lax.div(x, y)
+    if kind == "i":
+        quotient = lax.div(x, y)
+        down = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)),
+                               lax.ne(lax.rem(x, y), zeros_like(x)))
+        return _select(down, lax.sub(quotient, constant(1, x)), quotient)
+    if kind == "c":
+        raise TypeError("floor_divide does not support complex numbers: they have no order. "
+                        "Use divide.")
+    return _float_divmod(x, y)[0]
+
+
+def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+    """(floor_divide(x1, x2), remainder(x1, x2))."""
+    x, y = prepared("divmod", promote_numeric, x1, x2)
+    if x.aval.dtype.kind in "iu":
+        return floor_divide(x, y), remainder(x, y)
+    if x.aval.dtype.kind == "c":
+        raise TypeError("divmod does not support complex numbers: they have no order.")
+    return _float_divmod(x, y)
+
+
+def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    rem = lax.rem(x, y)
+    zero = zeros_like(y)
+    # By zero the quotient is the infinity (or NaN) of x / 0.
+    numerator = _select(lax.eq(y, zero), x, lax.sub(x, rem))
+    quotient = lax.div(numerator, y)
+    down = _signs_differ(rem, y)
+    rem = _select(down, lax.add(rem, y), rem)
+    return lax.round(_select(down, lax.sub(quotient, constant(1, x)), quotient)), rem
+
+
+# ------------------------------------------------------------------ powers
+def power(x1: Any, x2: Any, /) -> Any:
+    """x1 ** x2. A Python integer exponent becomes repeated multiplication.
+
+    TypeError for an integer raised to a negative Python integer: give a float.
+    """
+    if isinstance(x2, int) and not isinstance(x2, bool):
+        return _static_power(one_array("power", x1), x2)
+    x, y = as_arrays("power", x1, x2)
+    if (type(y) is ArrayImpl and not y.aval.shape and y.aval.weak_type
+            and dtypes.is_integer(y.aval.dtype)):
+        return _static_power(x, int(y))
+    dtype, weak = promoted(x, y)
+    if dtypes.is_integer(dtype) or dtype == dtypes.bool_:
+        x, y = prepared("power", promote_numeric, x, y)
+        return _integer_power(x, y)
+    if dtypes.is_integer(y.aval.dtype) and dtypes.is_inexact(x.aval.dtype):
+        # The exponent stays an integer: exact, and no tangent flows through it.
+        y = cast(y, dtypes.int32) if y.aval.dtype.itemsize < 4 else strong(y)
+        x, y = promote_shapes("power", cast(x, dtype, weak), y)
+        return lax.pow(x, y)
+    x, y = prepared("power", promote_inexact, x, y)
+    return lax.pow(x, y)
+
+
+pow = power
+
+
+def _static_power(x: Any, exponent: int) -> Any:
+    if x.aval.dtype == dtypes.bool_:
+        x, = promote_numeric(x)
+    if exponent < 0 and dtypes.is_integer(x.aval.dtype):
+        raise TypeError(f"Integers cannot be raised to negative powers: power got {x.aval} ** "
+                        f"{exponent}. Make one a float: x ** {exponent}.0, or x.astype(float).")
+    if exponent == 2:
+        return lax.integer_pow(x, 2)
+    return lax.integer_pow(x, exponent)
+
+
+def _integer_power(x: Any, y: Any) -> Any:
+    """x ** y for integer arrays by repeated squaring: one product for each bit of the exponent."""
+    if type(x) is ArrayImpl and type(y) is ArrayImpl and eager():
+        values = np.power(x._value, np.maximum(y._value, 0), dtype=x.aval.dtype)
+        values = np.where(y._value < 0, x.aval.dtype.type(0), values)
+        return ArrayImpl(values, ShapedArray(values.shape, x.aval.dtype))
+    bits = x.aval.dtype.itemsize * 8
+    shape = max(x.aval.shape, y.aval.shape, key=len)
+    x, y = (a if a.aval.shape == shape else full_scalar(a, shape) for a in (x, y))
+    one = constant(1, y)
+    zero = zeros_like(y)
+    negative_exponent = lax.lt(y, zero)
+    result = full(shape, 1, x.aval.dtype)
+    x = strong(x)
+    # Every bit counts, since products wrap: 3 ** 64 is not 0 modulo 2 ** 32.
+    for _ in range(min(bits, 32)):
+        odd = lax.eq(lax.bitwise_and(y, one), one)
+        result = _select(odd, lax.mul(result, x), result)
+        y = lax.shift_right_logical(y, one)
+        x = lax.mul(x, x)
+    return _select(negative_exponent, zeros_like(result), result)
+
+
+def float_power(x: Any, y: Any, /) -> Any:
+    """x ** y, computed in floats."""
+    x, y = prepared("float_power", promote_inexact, x, y)
+    return lax.pow(x, y)
+
+
+# ------------------------------------------------------------------ comparison
+def _comparison(name: str, doc: str, operation: Callable, primitive: str) -> Callable:
+    def compare(x: Any, y: Any) -> Any:
+        if dtypes.is_complex(x.aval.dtype) and primitive not in ("eq", "ne"):
+            return _complex_order(operation, x, y)
+        return operation(x, y)
+
+    return binary(name, doc, compare, primitive)
+
+
+def _complex_order(operation: Callable, x: Any, y: Any) -> Any:
+    """Lexicographic order of complex numbers, real part first."""
+    xr, yr = lax.real(x), lax.real(y)
+    return _select(lax.eq(xr, yr), operation(lax.imag(x), lax.imag(y)), operation(xr, yr))
+
+
+equal = _comparison("equal", "x == y.", lax.eq, "eq")
+not_equal = _comparison("not_equal", "x != y.", lax.ne, "ne")
+less = _comparison("less", "x < y; complex numbers lexicographically.", lax.lt, "lt")
+less_equal = _comparison("less_equal", "x <= y; complex numbers lexicographically.", lax.le, "le")
+greater = _comparison("greater", "x > y; complex numbers lexicographically.", lax.gt, "gt")
+greater_equal = _comparison("greater_equal", "x >= y; complex numbers lexicographically.", lax.ge,
+                            "ge")
+
+
+# ------------------------------------------------------------------ bits and logic
+def as_bool(x: Any) -> Any:
+    """x != 0."""
+    return x if x.aval.dtype == dtypes.bool_ else lax.ne(x, zeros_like(x))
+
+
+def _promote_bool(*xs: Any) -> list[Any]:
+    return [as_bool(x) for x in xs]
+
+
+bitwise_and = binary("bitwise_and", "Bitwise (for booleans logical) and.", lax.bitwise_and, "and")
+bitwise_or = binary("bitwise_or", "Bitwise (for booleans logical) or.", lax.bitwise_or, "or")
+bitwise_xor = binary("bitwise_xor", "Bitwise (for booleans logical) exclusive or.",
+                     lax.bitwise_xor, "xor")
+logical_and = binary("logical_and", "Whether both are non-zero.", lax.bitwise_and, "and",
+                     _promote_bool)
+logical_or = binary("logical_or", "Whether either is non-zero.", lax.bitwise_or, "or",
+                    _promote_bool)
+logical_xor = binary("logical_xor", "Whether exactly one is non-zero.", lax.bitwise_xor, "xor",
+                     _promote_bool)
+invert = unary("invert", "~x: bitwise (for booleans logical) not.", lax.bitwise_not, "not")
+bitwise_not = bitwise_invert = invert
+
+
+def logical_not(x: Any, /) -> Any:
+    """Whether x is zero."""
+    return lax.bitwise_not(as_bool(one_array("logical_not", x)))
+
+
+def left_shift(x: Any, y: Any, /) -> Any:
+    """x << y."""
+    return lax.shift_left(*prepared("left_shift", promote_numeric, x, y))
+
+
+def right_shift(x1: Any, x2: Any, /) -> Any:
+    """x1 >> x2; signed integers keep their sign."""
+    x, y = prepared("right_shift", promote_numeric, x1, x2)
+    if x.aval.dtype.kind == "u":
+        return lax.shift_right_logical(x, y)
+    return lax.shift_right_arithmetic(x, y)
+
+
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+
+
+def bitwise_count(x: Any, /) -> Any:
+    """The number of one bits of |x|, as uint8."""
+    x, = promote_numeric(one_array("bitwise_count", x))
+    return lax.convert(lax.population_count(_absolute(x)), dtypes.uint8)
+
+
+# ------------------------------------------------------------------ rounding
+NEAREST_EVEN = 1  # the rounding method of lax.round: to the nearest, halves to even
+
+
+def _rounding(name: str, doc: str, operation: Callable, primitive: str) -> Callable:
+    def slow(x: Any) -> Any:
+        x = one_array(name, x)
+        if dtypes.is_integer(x.aval.dtype) or x.aval.dtype == dtypes.bool_:
+            return x
+        if dtypes.is_complex(x.aval.dtype):
+            raise TypeError(f"{name} does not support complex numbers. Round .real and .imag.")
+        return operation(x)
+
+    return named(name, doc, fast_unary(primitive, slow))
+
+
+floor = _rounding("floor", "The largest integer not above x.", lax.floor, "floor")
+ceil = _rounding("ceil", "The smallest integer not below x.", lax.ceil, "ceil")
+
+
+def trunc(x: Any) -> Any:
+    """x without its fractional part."""
+    x = one_array("trunc", x)
+    if not dtypes.is_inexact(x.aval.dtype):
+        return x
+    return _select(lax.lt(x, zeros_like(x)), lax.ceil(x), lax.floor(x))
+
+
+fix_ = trunc
+
+
+def rint(x: Any, /) -> Any:
+    """x rounded to the nearest integer, halves to even; integers become floats."""
+    x, = promote_inexact(one_array("rint", x))
+    x = strong(x)
+    if dtypes.is_complex(x.aval.dtype):
+        return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
+    return lax.round(x, NEAREST_EVEN)
+
+
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """`a` rounded to `decimals` places, halves to even."""
+    refuse("round", out=out)
+    x = one_array("round", a)
+    if isinstance(decimals, Array):
+        decimals = int(decimals)
+    dtype = x.aval.dtype
+    if not dtypes.is_inexact(dtype):
+        if decimals < 0:
+            raise NotImplementedError("round: integers with decimals < 0 are not supported. "
+                                      "Round floats: round(x.astype(float), decimals).")
+        return x
+    if dtypes.is_complex(dtype):
+        return lax.complex(round(lax.real(x), decimals), round(lax.imag(x), decimals))
+    nearest = NEAREST_EVEN
+    if not decimals:
+        return lax.round(x, nearest)
+    factor = 10.0 ** builtins.abs(decimals)
+    wide = cast(x, float_dtype()) if dtype.itemsize < 4 else x
+    scale = constant(factor, wide)
+    if decimals > 0:
+        rounded = lax.div(lax.round(lax.mul(wide, scale), nearest), scale)
+    else:
+        rounded = lax.mul(lax.round(lax.div(wide, scale), nearest), scale)
+    return cast(rounded, dtype, x.aval.weak_type)
+
+
+around = round
+
+
+def clip(arr: Any = None, /, min: Any = None, max: Any = None, *, a: Any = None, a_min: Any = None,
+         a_max: Any = None) -> Any:
+    """`arr` limited to [min, max]; either bound may be missing."""
+    arr = a if arr is None else arr
+    min = a_min if min is None else min
+    max = a_max if max is None else max
+    if arr is None:
+        raise ValueError("clip: no array was given. Call clip(x, min, max).")
+    x = one_array("clip", arr)
+    for bound in (x, min, max):
+        if bound is not None and dtypes.is_complex(one_array("clip", bound).aval.dtype):
+            raise ValueError("clip does not support complex numbers: they have no order. Clip "
+                             ".real and .imag.")
+    if min is not None:
+        x = maximum(min, x)
+    if max is not None:
+        x = minimum(max, x)
+    return x
+
+
+# ------------------------------------------------------------------ selection
+_where_known: dict[tuple, tuple[ShapedArray, Any]] = {}
+_SCALARS = (int, float, bool)
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
+          fill_value: Any = None) -> Any:
+    """x where `condition` is true, else y. With one argument: the indices of non-zero elements."""
+    if x is None and y is None:
+        from_nonzero = _late["nonzero"]
+        return from_nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError("where takes either condition alone, or condition, x and y.")
+    if size is not None or fill_value is not None:
+        raise ValueError("where: size and fill_value belong to the form where(condition) only.")
+    if type(condition) is ArrayImpl:
+        key = (condition.aval, x.aval if type(x) is ArrayImpl else type(x),
+               y.aval if type(y) is ArrayImpl else type(y))
+        found = _where_known.get(key)
+        if found is not None and current_trace() is EVAL:
+            aval, dtype = found
+            token = quiet_enter(QUIET)
+            try:
+                value = np.where(condition._value,
+                                 x._value if type(x) is ArrayImpl else dtype.type(x),
+                                 y._value if type(y) is ArrayImpl else dtype.type(y))
+            except OverflowError:
+                return _where(condition, x, y)
+            finally:
+                quiet_leave(token)
+            if value.dtype is not dtype:
+                value = fix(value, aval)
+            return ArrayImpl(value, aval)
+        out = _where(condition, x, y)
+        if found is None and type(out) is ArrayImpl and eager():
+            _remember_where(key, out.aval)
+        return out
+    return _where(condition, x, y)
+
+
+def _remember_where(key: tuple, out: ShapedArray) -> None:
+    """Allow the shortcut where NumPy's own `where` gives this result from these operands."""
+    if key[0].dtype != dtypes.bool_ or out.dtype.kind not in "biufc":
+        return
+    strongly = False
+    for operand in key[1:]:
+        if type(operand) is ShapedArray:
+            if operand.dtype != out.dtype:
+                return
+            strongly = strongly or not operand.weak_type
+        elif operand not in _SCALARS:
+            return
+    if strongly:
+        _where_known[key] = (out, out.dtype)
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    condition, x, y = as_arrays("where", condition, x, y)
+    x, y = promote_dtypes(x, y)
+    condition, x, y = promote_shapes("where", as_bool(condition), x, y)
+    return _select(condition, x, y)
+
+
+# Functions of later files that these need: `index_tricks` fills it.
+_late: dict[str, Callable] = {}
+
+
+def is_tracer(x: Any) -> bool:
+    """Whether x is a value inside a transformation."""
+    return isinstance(x, Tracer)

@@ -1,0 +1,160 @@
+"""The shortcut for small concrete operations: no trace, no promotion, one NumPy call.
+
+`fast_unary` and `fast_binary` wrap a complete function (`slow`). What it did to operands of given
+avals is remembered when the operands went into one primitive unchanged; the next call with the same
+avals runs that primitive's `reference` directly. Tracing, debug_nans and debug_infs always take the
+complete way. Any condition added to `slow` that depends on values must not use this.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.base import config
+from numjet.core import dtypes
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import _QUIET as QUIET
+from numjet.core.evaluate import _enter as quiet_enter
+from numjet.core.evaluate import _leave as quiet_leave
+from numjet.core.primitive import REGISTRY
+from numjet.core.trace import EVAL, current_trace
+
+_NANS, _INFS = config.debug_nans, config.debug_infs
+_PYTHON_SCALARS = (int, float, bool, complex)
+
+
+def careful() -> bool:
+    """Whether results must be checked for NaNs or infinities."""
+    return bool(_NANS.value or _INFS.value)
+
+
+def eager() -> bool:
+    """Whether a concrete shortcut may be taken: nothing traces, nothing is checked."""
+    return current_trace() is EVAL and not (
+        _NANS._global or _INFS._global or _NANS.uses or _INFS.uses)
+
+
+def fix(value: Any, aval: ShapedArray) -> np.ndarray:
+    """A NumPy result as the array `aval` promises (a NumPy scalar, or another dtype, came)."""
+    return np.asarray(value, dtypes.physical(aval.dtype))
+
+
+def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`slow`, with a shortcut for avals that it hands to `primitive` unchanged."""
+    known: dict[ShapedArray, ShapedArray] = {}
+    reference = REGISTRY[primitive].reference
+    assert reference is not None
+
+    def call(x: Any, /) -> Any:
+        if type(x) is ArrayImpl:
+            aval = known.get(x.aval)
+            if aval is not None and current_trace() is EVAL and not (
+                    _NANS._global or _INFS._global or _NANS.uses or _INFS.uses):
+                token = quiet_enter(QUIET)
+                try:
+                    value = reference(x._value)
+                finally:
+                    quiet_leave(token)
+                if type(value) is not np.ndarray or value.dtype is not aval.dtype:
+                    value = fix(value, aval)
+                return ArrayImpl(value, aval)
+            out = slow(x)
+            if aval is None and type(out) is ArrayImpl and eager() and _direct(reference, x, out):
+                known[x.aval] = out.aval
+            return out
+        return slow(x)
+
+    return call
+
+
+def _direct(reference: Callable, x: ArrayImpl, out: ArrayImpl) -> bool:
+    """Whether `out` has the dtype that `reference` gives for x's, so that nothing was converted."""
+    if type(x.aval.dtype) is dtypes.KeyDType or x.aval.shape != out.aval.shape:
+        return False
+    probe = np.ones((1,), x.aval.dtype)
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(reference(probe)).dtype == out.aval.dtype
+    except TypeError:
+        return False
+
+
+def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """`slow`, with a shortcut for operands of one dtype (or a Python scalar that takes it)."""
+    known: dict[Any, ShapedArray] = {}
+    reference = REGISTRY[primitive].reference
+    assert reference is not None
+
+    def call(x: Any, y: Any, /) -> Any:
+        if type(x) is ArrayImpl:
+            if type(y) is ArrayImpl:
+                key = (x.aval, y.aval)
+            else:
+                key = (x.aval, type(y))
+        elif type(y) is ArrayImpl:
+            key = (type(x), y.aval)
+        else:
+            return slow(x, y)
+        aval = known.get(key)
+        if aval is not None and current_trace() is EVAL and not (
+                _NANS._global or _INFS._global or _NANS.uses or _INFS.uses):
+            token = quiet_enter(QUIET)
+            try:
+                if type(x) is not ArrayImpl:
+                    value = reference(y.aval.dtype.type(x), y._value)
+                elif type(y) is not ArrayImpl:
+                    value = reference(x._value, x.aval.dtype.type(y))
+                else:
+                    value = reference(x._value, y._value)
+            except OverflowError:
+                return slow(x, y)
+            finally:
+                quiet_leave(token)
+            if type(value) is not np.ndarray or value.dtype is not aval.dtype:
+                value = fix(value, aval)
+            return ArrayImpl(value, aval)
+        out = slow(x, y)
+        if aval is None and type(out) is ArrayImpl and eager() and _same_dtype(key, reference, out):
+            known[key] = out.aval
+        return out
+
+    return call
+
+
+def _same_dtype(key: tuple, reference: Callable, out: ArrayImpl) -> bool:
+    """Whether operands of these avals reach the primitive without conversion or broadcasting."""
+    x, y = key
+    both = type(x) is ShapedArray and type(y) is ShapedArray
+    array = x if type(x) is ShapedArray else y
+    if type(array.dtype) is dtypes.KeyDType or array.dtype == dtypes.float0:
+        return False
+    if both:
+        if x.dtype != y.dtype:
+            return False
+        if x.shape != y.shape and x.shape and y.shape and not (
+                isinstance(reference, np.ufunc) and config.numpy_rank_promotion.value == "allow"):
+            return False
+    else:
+        scalar = y if array is x else x
+        if scalar not in _PYTHON_SCALARS or array.weak_type or array.dtype.kind not in "fiuc":
+            return False
+        if not _takes(array.dtype, scalar):
+            return False
+    probe = np.ones((1,), array.dtype)
+    try:
+        with np.errstate(all="ignore"):
+            # Promotion to floats or from booleans shows as a dtype that the operands do not have.
+            got = np.asarray(reference(probe, probe)).dtype
+    except TypeError:
+        return False
+    return bool(got == out.aval.dtype)
+
+
+def _takes(dtype: np.dtype, scalar: type) -> bool:
+    """Whether an array of `dtype` keeps it when it meets a Python scalar of this type."""
+    if scalar in (bool, int):
+        return True
+    return dtype.kind == "c" or (scalar is float and dtype.kind == "f")

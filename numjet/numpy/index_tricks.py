@@ -1,0 +1,364 @@
+"""Index grids, diagonals and triangles: meshgrid, indices, ix_, mgrid, r_, diag, tril_indices, ..."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.trace import concrete_or_none
+from numjet.numpy import lax_names as lax
+from numjet.numpy.creation import arange, array, linspace
+from numjet.numpy.elementwise import add, multiply, where
+from numjet.numpy.indexing import getitem
+from numjet.numpy.promote import (
+    as_arrays,
+    broadcast,
+    canonical_axis,
+    canonical_dtype,
+    canonical_shape,
+    cast,
+    int_dtype,
+    one_array,
+    refuse,
+)
+from numjet.numpy.reductions import sum as sum_
+from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape, stack
+from numjet.numpy.sorting import nonzero
+
+
+def _of(value: np.ndarray, dtype: Any = None) -> ArrayImpl:
+    value = np.asarray(value).astype(dtype or int_dtype())
+    return ArrayImpl(value, ShapedArray(value.shape, value.dtype))
+
+
+# ------------------------------------------------------------------ diagonals
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonal of two axes, as the last axis of the result."""
+    x = one_array("diagonal", a)
+    if x.aval.ndim < 2:
+        raise ValueError(f"diagonal requires an array of at least two dimensions, got {x.aval}.")
+    x = moveaxis(x, (axis1, axis2), (-2, -1))
+    n, m = x.aval.shape[-2:]
+    offset = operator.index(offset)
+    rows = np.arange(max(0, min(n + min(offset, 0), m - max(offset, 0))))
+    return getitem(x, (..., _of(rows - min(offset, 0), np.int32),
+                       _of(rows + max(offset, 0), np.int32)))
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """The matrix with diagonal `v`, or the diagonal of a matrix."""
+    x = one_array("diag", v)
+    if x.aval.ndim == 2:
+        return diagonal(x, k)
+    if x.aval.ndim != 1:
+        raise ValueError(f"diag: the input must have one or two dimensions, got {x.aval}.")
+    return diagflat(x, k)
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """The matrix whose diagonal `k` is the flattened `v`."""
+    x = ravel(v)
+    k = operator.index(k)
+    n = x.aval.size
+    size = n + abs(k)
+    zero = lax.full((), 0, x.aval.dtype)
+    rows = lax.broadcasted_iota(dtypes.int32, (size, size), 0)
+    columns = lax.broadcasted_iota(dtypes.int32, (size, size), 1)
+    on = lax.eq(add(rows, k), columns)
+    # Row i holds element i (shifted down for k < 0); elsewhere zeros.
+    padded = lax.pad(x, zero, [(max(-k, 0), max(k, 0), 0)])
+    return where(on, lax.broadcast_in_dim(padded, (size, size), (0,)), zero)
+
+
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,
+          out: None = None) -> Any:
+    """The sum of the diagonal of two axes."""
+    refuse("trace", out=out)
+    x = one_array("trace", a)
+    if x.aval.ndim < 2:
+        raise ValueError(f"trace requires an array of at least two dimensions, got {x.aval}.")
+    x = moveaxis(x, (axis1, axis2), (-2, -1))
+    shape = x.aval.shape
+    n = x.aval.ndim
+    rows = lax.broadcasted_iota(dtypes.int32, shape, n - 2)
+    columns = lax.broadcasted_iota(dtypes.int32, shape, n - 1)
+    on = lax.eq(add(rows, offset), columns)
+    kept = where(on, x, lax.full((), 0, x.aval.dtype))
+    return sum_(kept, (-2, -1), None if dtype is None else canonical_dtype(dtype, "trace"))
+
+
+# ------------------------------------------------------------------ indices of regions
+def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+    """The index of the diagonal of an array of `ndim` axes of size n."""
+    n, ndim = operator.index(n), operator.index(ndim)
+    if n < 0 or ndim < 0:
+        raise ValueError(f"diag_indices: n and ndim must not be negative, got {n} and {ndim}.")
+    return (_of(np.arange(n)),) * ndim
+
+
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    """`diag_indices` of an array whose axes have one size."""
+    shape = np.shape(arr) if not isinstance(arr, Array) else arr.aval.shape
+    if len(shape) < 2:
+        raise ValueError("diag_indices_from: input array must be at least 2-d.")
+    if len(set(shape)) > 1:
+        raise ValueError("diag_indices_from: all dimensions of input must be of equal length, got "
+                         f"{shape}.")
+    return diag_indices(shape[0], len(shape))
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """The indices of the lower triangle of an n x m array."""
+    rows, columns = np.tril_indices(n, k, m)
+    return _of(rows), _of(columns)
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """The indices of the upper triangle of an n x m array."""
+    rows, columns = np.triu_indices(n, k, m)
+    return _of(rows), _of(columns)
+
+
+def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
+    shape = tuple(arr.shape)
+    if len(shape) != 2:
+        raise ValueError(f"{name}: the input array must be 2-d, got shape {shape}.")
+    return shape  # type: ignore[return-value]
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """`tril_indices` for the shape of a matrix."""
+    n, m = _matrix_shape("tril_indices_from", arr)
+    return tril_indices(n, k, m)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """`triu_indices` for the shape of a matrix."""
+    n, m = _matrix_shape("triu_indices_from", arr)
+    return triu_indices(n, k, m)
+
+
+def mask_indices(n: int, mask_func: Callable, k: int = 0, *, size: int | None = None,
+                 ) -> tuple[Any, Any]:
+    """The indices where `mask_func(ones((n, n)), k)` is non-zero."""
+    found = nonzero(mask_func(lax.full((n, n), 1, int_dtype()), k), size=size)
+    return found[0], found[1]
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Flat positions as one index array for each axis; clamped to the shape."""
+    index = one_array("unravel_index", indices)
+    sizes = canonical_shape(shape, "unravel_index")
+    total = int(np.prod(sizes)) if sizes else 1
+    index = where(lax.lt(index, lax.full((), 0, index.aval.dtype)), add(index, total), index)
+    index = lax.clamp(lax.full((), 0, index.aval.dtype), index,
+                      lax.full((), max(total - 1, 0), index.aval.dtype))
+    out = []
+    for n in sizes[::-1]:
+        size = broadcast(lax.full((), max(n, 1), index.aval.dtype), index.aval.shape)
+        out.append(lax.rem(index, size))
+        index = lax.div(index, size)
+    return tuple(out[::-1])
+
+
+def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise",
+                      order: str = "C", *, dtype: Any = None) -> Any:
+    """Index arrays, one for each axis, as flat positions."""
+    if len(multi_index) != len(dims):
+        raise ValueError(f"ravel_multi_index: {len(multi_index)} index arrays for {len(dims)} "
+                         "axes.")
+    dims = canonical_shape(dims, "ravel_multi_index")
+    parts = as_arrays("ravel_multi_index", *multi_index)
+    for part, n in zip(parts, dims):
+        if not dtypes.is_integer(part.aval.dtype):
+            raise TypeError("ravel_multi_index: only int indices permitted, got "
+                            f"{part.aval.dtype}.")
+        if mode == "raise":
+            known = concrete_or_none(part)
+            if known is None:
+                part._need_concrete(TypeError, "ravel_multi_index: mode='raise' needs concrete "
+                                    "indices", "Use mode='clip' or 'wrap'.")
+            if known._value.size and (known._value.min() < 0 or known._value.max() >= n):
+                raise ValueError("ravel_multi_index: invalid entry in coordinates array.")
+    if mode == "clip":
+        parts = [lax.clamp(lax.full((), 0, p.aval.dtype), p, lax.full((), n - 1, p.aval.dtype))
+                 for p, n in zip(parts, dims)]
+    elif mode == "wrap":
+        parts = [_wrapped(p, n) for p, n in zip(parts, dims)]
+    elif mode != "raise":
+        raise ValueError(f"ravel_multi_index: invalid mode={mode!r}.")
+    if order not in ("C", "F"):
+        raise ValueError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}.")
+    wanted = int_dtype() if dtype is None else canonical_dtype(dtype, "ravel_multi_index")
+    stride, out = 1, cast(as_array(0), wanted)
+    for part, n in list(zip(parts, dims))[::-1 if order == "C" else 1]:
+        out = add(out, multiply(cast(part, wanted), stride))
+        stride *= n
+    return out
+
+
+def _wrapped(x: Any, n: int) -> Any:
+    size = broadcast(lax.full((), n, x.aval.dtype), x.aval.shape)
+    rest = lax.rem(x, size)
+    return where(lax.lt(rest, lax.full((), 0, rest.aval.dtype)), add(rest, n), rest)
+
+
+# ------------------------------------------------------------------ grids
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+    """Coordinate grids of vectors; 'xy' exchanges the first two axes."""
+    if not copy:
+        raise ValueError("meshgrid: copy=False is not supported, arrays are immutable.")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
+    vectors = as_arrays("meshgrid", *xi)
+    if any(v.aval.ndim > 1 for v in vectors):
+        raise ValueError("meshgrid: arguments must have one dimension, got "
+                         f"{[v.aval.shape for v in vectors]}.")
+    vectors = [ravel(v) for v in vectors]
+    order = list(range(len(vectors)))
+    if indexing == "xy" and len(order) >= 2:
+        order[0], order[1] = 1, 0
+    shape = [0] * len(vectors)
+    for v, axis in zip(vectors, order):
+        shape[axis] = v.aval.shape[0]
+    out = []
+    for v, axis in zip(vectors, order):
+        own = tuple([n if i == axis else 1 for i, n in enumerate(shape)])
+        out.append(reshape(v, own) if sparse else lax.broadcast_in_dim(v, tuple(shape), (axis,)))
+    return out
+
+
+def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+    """The index grids of an array of the given shape."""
+    dimensions = canonical_shape(dimensions, "indices")
+    wanted = int_dtype() if dtype is None else canonical_dtype(dtype, "indices")
+    out = []
+    for i, n in enumerate(dimensions):
+        line = lax.iota(wanted, n)
+        if sparse:
+            out.append(reshape(line, tuple([n if k == i else 1 for k in range(len(dimensions))])))
+        else:
+            out.append(lax.broadcast_in_dim(line, dimensions, (i,)))
+    if sparse:
+        return tuple(out)
+    return stack(out) if out else array([], dtype=wanted)
+
+
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Vectors shaped to index an open mesh; boolean ones become positions."""
+    out = []
+    for i, a in enumerate(args):
+        x = array(a) if isinstance(a, (list, tuple)) else one_array("ix_", a)
+        if x.aval.ndim != 1:
+            raise ValueError(f"ix_: arguments must have one dimension, got {x.aval}.")
+        if x.aval.dtype == dtypes.bool_:
+            x = nonzero(x)[0]
+        if not x.aval.size:
+            x = cast(x, int_dtype())
+        out.append(reshape(x, tuple([x.aval.shape[0] if k == i else 1
+                                     for k in range(len(args))])))
+    return tuple(out)
+
+
+class _Grid:
+    """Base of mgrid and ogrid."""
+
+    sparse = False
+
+    def __getitem__(self, key: Any) -> Any:
+        single = isinstance(key, slice)
+        keys = (key,) if single else key
+        lines = []
+        for k in keys:
+            start = 0 if k.start is None else k.start
+            step = 1 if k.step is None else k.step
+            if isinstance(step, complex):
+                lines.append(linspace(start, k.stop, int(abs(step))))
+            else:
+                lines.append(arange(start, k.stop, step))
+        if single:
+            return lines[0]
+        if any(dtypes.is_floating(v.aval.dtype) for v in lines):
+            lines = [cast(v, dtypes.canonical(dtypes.float64)) for v in lines]
+        grids = meshgrid(*lines, indexing="ij", sparse=self.sparse)
+        return grids if self.sparse else stack(grids)
+
+
+class _Mgrid(_Grid):
+    """`mgrid[a:b, c:d]`: dense grids of ranges, one for each slice."""
+
+
+class _Ogrid(_Grid):
+    """`ogrid[a:b, c:d]`: open grids of ranges."""
+
+    sparse = True
+
+
+mgrid, ogrid = _Mgrid(), _Ogrid()
+
+
+class _AxisConcatenator:
+    """Base of r_ and c_: joins slices, scalars and arrays written as an index."""
+
+    def __init__(self, axis: int, least: int, place: int) -> None:
+        self.axis, self.least, self.place = axis, least, place
+
+    def __getitem__(self, key: Any) -> Any:
+        keys = key if isinstance(key, tuple) else (key,)
+        axis, least, place = self.axis, self.least, self.place
+        if keys and isinstance(keys[0], str):
+            directive, keys = keys[0], keys[1:]
+            if directive in ("r", "c"):
+                raise NotImplementedError(f"r_[{directive!r}]: matrices are not supported.")
+            numbers = [int(v) for v in directive.split(",")]
+            axis = numbers[0]
+            least = numbers[1] if len(numbers) > 1 else least
+            place = numbers[2] if len(numbers) > 2 else place
+        parts = []
+        for k in keys:
+            if isinstance(k, slice):
+                start = 0 if k.start is None else k.start
+                step = 1 if k.step is None else k.step
+                x = (linspace(start, k.stop, int(abs(step))) if isinstance(step, complex)
+                     else arange(start, k.stop, step))
+                parts.append(self._widen(x, least, place))
+            else:
+                x = array(k)
+                parts.append(self._widen(reshape(x, (1,)) if not x.aval.ndim else x, least, place))
+        return concatenate(parts, axis)
+
+    @staticmethod
+    def _widen(x: Any, least: int, place: int) -> Any:
+        missing = least - x.aval.ndim
+        if missing <= 0:
+            return x
+        own = x.aval.ndim
+        at = place if place >= 0 else least - own + place + 1
+        shape = [1] * least
+        shape[at:at + own] = list(x.aval.shape)
+        return reshape(x, tuple(shape))
+
+
+class _R(_AxisConcatenator):
+    """`r_[1:3, 0, x]`: joins along the first axis."""
+
+
+class _C(_AxisConcatenator):
+    """`c_[x, y]`: joins as columns."""
+
+
+r_, c_ = _R(0, 1, -1), _C(-1, 2, 0)
+s_, index_exp = np.s_, np.index_exp
+
+
+def expand_to(x: Any, axis: int, rank: int) -> Any:
+    """A vector at one axis of `rank` axes."""
+    axis = canonical_axis(axis, rank)
+    return expand_dims(x, tuple([i for i in range(rank) if i != axis]))
+
+

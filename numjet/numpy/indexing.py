@@ -1,0 +1,434 @@
+"""Reading by index: NumPy's whole index language on immutable arrays.
+
+`parse` turns an index into a `Plan` that says, axis by axis, what happens; `numjet.numpy.at` shares it
+for writes. Static ints and slices become slice, rev and squeeze; traced integers dynamic_slice; arrays
+one gather. Concrete arrays outside of transformations are indexed by NumPy itself: its result differs
+only out of bounds, where it raises and the complete way decides (reads clamp).
+"""
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numjet.base.errors import NonConcreteBooleanIndexError
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
+from numjet.numpy import lax_names as lax
+from numjet.numpy.elementwise import add, less, where
+from numjet.numpy.promote import broadcast, cast, join_shapes
+
+INT32 = np.dtype(np.int32)
+
+
+class Slice(NamedTuple):
+    """Axis `axis` from `start`, `count` elements apart by `step` (negative: backwards)."""
+
+    axis: int
+    start: int
+    count: int
+    step: int
+
+
+class Plan(NamedTuple):
+    """What an index does to an array of `shape` (with axes of size 1 added for boolean scalars).
+
+    slots: the result's axes in order: a Slice, None (a new axis) or "block" (the axes that the index
+    arrays broadcast to; once at most). ints: {axis: static position}. arrays: {axis: integer Array}.
+    A static position out of bounds is kept as it is.
+    """
+
+    shape: tuple[int, ...]
+    slots: list
+    ints: dict[int, int]
+    arrays: dict[int, Any]
+    block: tuple[int, ...]
+
+    def result_shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        out: list[int] = []
+        for slot in self.slots:
+            if slot is None:
+                out.append(1)
+            elif slot == "block":
+                out.extend(self.block)
+            else:
+                out.append(slot.count)
+        return tuple(out)
+
+
+# ------------------------------------------------------------------ parsing
+def _items(index: Any) -> list[Any]:
+    if isinstance(index, list):
+        raise TypeError("Using a non-tuple sequence for multidimensional indexing is not allowed: "
+                        f"got {index!r}. Use x[jnp.array(index)] for positions, or a tuple for "
+                        "several axes.")
+    return list(index) if isinstance(index, tuple) else [index]
+
+
+def _is_bool_scalar(item: Any) -> bool:
+    return isinstance(item, (bool, np.bool_)) or (
+        isinstance(item, (Array, np.ndarray)) and not item.ndim and item.dtype == dtypes.bool_)
+
+
+def _normalize(item: Any, position: int) -> Any:
+    """One index item as int, slice, None, Ellipsis, bool or an Array."""
+    kind = type(item)
+    if kind is int or kind is slice or item is None or item is Ellipsis or kind is bool:
+        return item
+    if isinstance(item, np.integer):
+        return int(item)
+    if isinstance(item, np.bool_):
+        return bool(item)
+    if isinstance(item, (list, tuple)):
+        if not len(item):
+            return as_array(np.zeros((0,), INT32))
+        if any(isinstance(v, Tracer) for v in item):
+            raise TypeError("Lists and tuples of traced values are not allowed within an index: got "
+                            f"{item!r}. Use jnp.stack.")
+        item = np.asarray(item)
+    if isinstance(item, str):
+        raise TypeError(f"Array indexing does not support strings: got {item!r}.")
+    if isinstance(item, (float, complex)):
+        raise TypeError("Indexer must have integer or boolean type, got indexer with type "
+                        f"{type(item).__name__} at position {position}: {item!r}.")
+    if isinstance(item, np.ndarray) and item.dtype.kind not in "iub":
+        raise TypeError("Indexer must have integer or boolean type, got indexer with type "
+                        f"{item.dtype} at position {position}.")
+    if not isinstance(item, Array) and not hasattr(item, "__array__") and hasattr(
+            item, "__index__"):
+        return operator.index(item)
+    array = as_array(item)
+    dtype = array.aval.dtype
+    if not (dtypes.is_integer(dtype) or dtype == dtypes.bool_):
+        raise TypeError("Indexer must have integer or boolean type, got indexer with type "
+                        f"{dtype} at position {position}. Convert it with .astype(int).")
+    if not array.aval.shape and type(array) is ArrayImpl:
+        return array._value[()].item()
+    return array
+
+
+def parse(index: Any, shape: tuple[int, ...]) -> Plan:
+    """What `index` does to an array of `shape`. IndexError when it has too many parts."""
+    items = [_normalize(item, i) for i, item in enumerate(_items(index))]
+    used = 0
+    for item in items:
+        if isinstance(item, Array):
+            used += item.aval.ndim if item.aval.dtype == dtypes.bool_ else 1
+        elif item is not None and item is not Ellipsis and type(item) is not bool:
+            used += 1
+    if used > len(shape):
+        raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {used} were "
+                         f"indexed (shape {shape}).")
+    dots = [i for i, item in enumerate(items) if item is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...').")
+    fill = [slice(None)] * (len(shape) - used)
+    if dots:
+        items[dots[0]:dots[0] + 1] = fill
+    else:
+        items += fill
+    return _assign(items, shape)
+
+
+def _assign(items: list[Any], shape: tuple[int, ...]) -> Plan:
+    axis, wide = 0, list(shape)
+    slots: list[Any] = []
+    ints: dict[int, int] = {}
+    arrays: dict[int, Any] = {}
+    advanced: list[int] = []  # how many slots came before each advanced item
+    any_array = any(type(item) is bool or isinstance(item, Array) and (
+        item.aval.ndim or item.aval.dtype == dtypes.bool_) for item in items)
+    for position, item in enumerate(items):
+        if item is None:
+            slots.append(None)
+            continue
+        if type(item) is bool or isinstance(item, Array) and not item.aval.ndim and (
+                item.aval.dtype == dtypes.bool_):
+            flag = item if type(item) is bool else bool(_concrete_mask(item))
+            wide.insert(axis, 1)
+            arrays[axis] = as_array(np.zeros((1 if flag else 0,), INT32))
+            advanced.append(len(slots))
+            axis += 1
+            continue
+        if isinstance(item, slice):
+            slots.append(_slice(item, axis, wide[axis], position))
+            axis += 1
+            continue
+        if type(item) is int:
+            ints[axis] = item
+            if any_array:
+                advanced.append(len(slots))
+            axis += 1
+            continue
+        if item.aval.dtype == dtypes.bool_:
+            mask = _concrete_mask(item)
+            own = tuple(wide[axis:axis + mask.ndim])
+            if mask.shape != own:
+                raise IndexError("boolean index did not match shape of indexed array in index "
+                                 f"{position}: got {mask.shape}, expected {list(own)}.")
+            for found in np.nonzero(mask):
+                arrays[axis] = as_array(found.astype(INT32))
+                axis += 1
+            advanced.append(len(slots))
+            continue
+        arrays[axis] = item
+        advanced.append(len(slots))
+        axis += 1
+    if not arrays:
+        return Plan(tuple(wide), slots, ints, arrays, ())
+    block = join_shapes("indexing", [a.aval.shape for a in arrays.values()], IndexError)
+    if block or any_array:
+        # Adjacent index arrays stay in place; separated ones put their axes in front.
+        together = len(set(advanced)) == 1
+        slots.insert(advanced[0] if together else 0, "block")
+    return Plan(tuple(wide), slots, ints, arrays, block)
+
+
+def _concrete_mask(item: Any) -> np.ndarray:
+    known = concrete_or_none(item)
+    if known is None:
+        raise NonConcreteBooleanIndexError(
+            f"Array boolean indices must be concrete; got {item.aval}, which is traced: the result's "
+            "size depends on its values. Use jnp.where(mask, x, other), x.at[...] with jnp.where, or "
+            f"jnp.nonzero(mask, size=...). {item.origin()}".rstrip())
+    return np.asarray(known)
+
+
+def _slice(item: slice, axis: int, n: int, position: int) -> Slice:
+    parts = []
+    for part in (item.start, item.stop, item.step):
+        if part is not None and type(part) is not int:
+            if isinstance(part, Tracer) and part.concrete() is None:
+                raise IndexError(
+                    f"Slice entries must be static integers. Got {item} at position {position}, "
+                    f"with a traced value. {part.origin()} Use lax.dynamic_slice_in_dim(x, start, "
+                    "size) with a static size, or make the argument static.")
+            try:
+                part = operator.index(part)
+            except TypeError:
+                raise TypeError("Slice entries must be static integers. Got "
+                                f"{item} at position {position}.") from None
+        parts.append(part)
+    if parts[2] == 0:
+        raise ValueError(f"slice step cannot be zero: {item} at position {position}.")
+    start, stop, step = slice(*parts).indices(n)
+    count = len(range(start, stop, step))
+    return Slice(axis, start if count else 0, count, step)
+
+
+# ------------------------------------------------------------------ reading
+_rows: dict[ShapedArray, ShapedArray] = {}
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """x[index]; positions out of bounds are clamped."""
+    if type(x) is ArrayImpl and current_trace() is EVAL:
+        if type(index) is int:
+            aval = x.aval
+            row = _rows.get(aval)
+            if row is not None:
+                if -aval.shape[0] <= index < aval.shape[0]:
+                    return ArrayImpl(x._value[index, ...], row)
+            elif aval.shape:
+                _rows[aval] = ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
+        else:
+            plain = numpy_index(index)
+            if plain is not None:
+                try:
+                    value = x._value[plain]
+                except (IndexError, TypeError, ValueError):
+                    return _complete(x, index)
+                if type(value) is not np.ndarray:
+                    value = np.asarray(value)
+                aval = x.aval
+                return ArrayImpl(value, ShapedArray(value.shape, aval.dtype, aval.weak_type))
+    return _complete(x, index)
+
+
+_PLAIN = (int, slice, type(None), type(Ellipsis))
+
+
+def numpy_index(index: Any) -> Any:
+    """`index` for NumPy when it is concrete and NumPy gives it the same meaning, else None."""
+    kind = type(index)
+    if kind in _PLAIN:
+        return index
+    if kind is ArrayImpl:
+        return index._value
+    if kind is np.ndarray and index.dtype.kind in "iub":
+        return index
+    if kind is tuple:
+        out = []
+        for item in index:
+            kind = type(item)
+            if kind in _PLAIN:
+                out.append(item)
+            elif kind is ArrayImpl:
+                out.append(item._value)
+            elif kind is np.ndarray and item.dtype.kind in "iub":
+                out.append(item)
+            else:
+                return None
+        return tuple(out)
+    return None
+
+
+def _complete(x: Any, index: Any) -> Any:
+    return take_plan(x, parse(index, x.aval.shape))
+
+
+def get(x: Any, index: Any, *, mode: Any = None, fill_value: Any = None,
+        indices_are_sorted: bool = False, unique_indices: bool = False,
+        wrap_negative_indices: bool = True, out_sharding: Any = None) -> Any:
+    """`x.at[index].get(...)`: getitem with a choice of what happens out of bounds.
+
+    mode: 'clip' (and 'promise_in_bounds', the default) or 'fill' with `fill_value` (NaN, or the
+    smallest or largest integer, by default).
+    """
+    if mode is None and fill_value is None and wrap_negative_indices:
+        return getitem(x, index)
+    plan = parse(index, x.aval.shape)
+    return take_plan(x, plan, mode, fill_value, indices_are_sorted, unique_indices,
+                     wrap_negative_indices)
+
+
+def is_fill(mode: Any) -> bool:
+    """Whether `mode` names filling (or dropping)."""
+    return mode is not None and lax.GatherScatterMode.from_any(mode) is (
+        lax.GatherScatterMode.FILL_OR_DROP)
+
+
+def take_plan(x: Any, plan: Plan, mode: Any = None, fill_value: Any = None,
+              is_sorted: bool = False, unique: bool = False, wrap: bool = True) -> Any:
+    """The elements of x that `plan` names."""
+    if x.aval.shape != plan.shape:
+        x = lax.reshape(x, plan.shape)
+    filling = mode is None and fill_value is not None or is_fill(mode)
+    arrays = dict(plan.arrays)
+    ints = dict(plan.ints)
+    if filling:
+        for axis, i in list(ints.items()):
+            n = plan.shape[axis]
+            if not -n <= i < n:
+                arrays[axis] = as_array(np.asarray(ints.pop(axis), INT32))
+    dynamic = all(not a.aval.ndim for a in arrays.values())
+    for axis in [k for k, n in enumerate(plan.shape) if not n and (k in arrays or k in ints)]:
+        sizes = plan.result_shape()
+        if 0 in sizes:
+            return lax.full(sizes, 0, x.aval.dtype)
+        raise IndexError(f"index is out of bounds for axis {axis} with size 0.")
+    x = _slice_static(x, plan, ints)
+    if arrays:
+        if dynamic and not filling and "block" not in plan.slots:
+            x = _dynamic_ints(x, arrays, wrap)
+        else:
+            x = _gather(x, plan, arrays, "fill" if filling else mode, fill_value, is_sorted,
+                        unique, wrap)
+    return _shape_result(x, plan, tuple(ints), arrays)
+
+
+def _slice_static(x: Any, plan: Plan, ints: dict[int, int]) -> Any:
+    """Ranges and static positions (left as axes of size 1)."""
+    shape = plan.shape
+    starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
+    turned = []
+    for slot in plan.slots:
+        if not isinstance(slot, Slice):
+            continue
+        axis, start, count, step = slot
+        if step < 0:
+            start, step = start + (count - 1) * step, -step
+            if count > 1:
+                turned.append(axis)
+        starts[axis], steps[axis] = (start, step) if count > 1 else (start, 1)
+        limits[axis] = start + (count - 1) * step + 1 if count else start
+    for axis, i in ints.items():
+        n = shape[axis]
+        start = min(max(i + n if i < 0 else i, 0), n - 1)
+        starts[axis], limits[axis] = start, start + 1
+    if any(starts) or tuple(limits) != shape or any(s != 1 for s in steps):
+        x = lax.slice(x, starts, limits, None if all(s == 1 for s in steps) else steps)
+    return lax.rev(x, tuple(turned)) if turned else x
+
+
+def normalized(index: Any, n: int, wrap: bool = True) -> Any:
+    """Index values as int32, negative ones counted from the end."""
+    if type(index) is ArrayImpl:
+        value = index._value
+        if wrap and value.dtype.kind == "i":
+            value = np.where(value < 0, value.astype(np.int64) + n, value)
+        value = np.clip(value, -1 if value.dtype.kind == "i" else 0, np.iinfo(np.int32).max)
+        return ArrayImpl(value.astype(INT32), ShapedArray(value.shape, INT32))
+    signed = index.aval.dtype.kind == "i"
+    if not signed and index.aval.dtype.itemsize >= 4:
+        index = lax.min(index, lax.full(index.aval.shape, np.iinfo(np.int32).max,
+                                        index.aval.dtype))
+    index = cast(index, INT32)
+    return where(less(index, 0), add(index, n), index) if wrap and signed else index
+
+
+def _dynamic_ints(x: Any, arrays: dict[int, Any], wrap: bool) -> Any:
+    """Traced integers: one dynamic_slice, whose axes of size 1 are dropped later."""
+    zero = as_array(np.zeros((), INT32))
+    starts = [normalized(arrays[k], x.aval.shape[k], wrap) if k in arrays else zero
+              for k in range(x.aval.ndim)]
+    sizes = tuple([1 if k in arrays else n for k, n in enumerate(x.aval.shape)])
+    return lax.dynamic_slice(x, starts, sizes)
+
+
+def stack_indices(parts: list[Any], batch: tuple[int, ...]) -> Any:
+    """Index components (each broadcast to `batch` already) beside each other on a last axis."""
+    if all(type(p) is ArrayImpl for p in parts):
+        value = np.stack([np.broadcast_to(p._value, batch) for p in parts], -1)
+        return ArrayImpl(value, ShapedArray(value.shape, INT32))
+    columns = [lax.reshape(broadcast(p, batch), (*batch, 1)) for p in parts]
+    return columns[0] if len(columns) == 1 else lax.concatenate(columns, len(batch))
+
+
+def _gather(x: Any, plan: Plan, arrays: dict[int, Any], mode: Any, fill_value: Any,
+            is_sorted: bool, unique: bool, wrap: bool) -> Any:
+    axes = sorted(arrays)
+    indices = stack_indices([normalized(arrays[k], x.aval.shape[k], wrap) for k in axes],
+                            plan.block)
+    # Static positions are axes of size 1 here; they are dropped at the end.
+    rest = [k for k in range(x.aval.ndim) if k not in arrays]
+    before = _axes_before_block(plan, rest)
+    width = len(plan.block)
+    offset = tuple([i if i < before else i + width for i in range(len(rest))])
+    numbers = lax.GatherDimensionNumbers(offset_dims=offset, collapsed_slice_dims=tuple(axes),
+                                         start_index_map=tuple(axes))
+    sizes = tuple([1 if k in arrays else n for k, n in enumerate(x.aval.shape)])
+    return lax.gather(x, indices, numbers, sizes, mode=mode, fill_value=fill_value,
+                      indices_are_sorted=is_sorted, unique_indices=unique)
+
+
+def _axes_before_block(plan: Plan, rest: list[int]) -> int:
+    """How many of the axes `rest` that a gather keeps come before the block in the result."""
+    kept = 0
+    for slot in plan.slots:
+        if slot == "block":
+            break
+        if slot is not None:
+            kept += 1
+    else:
+        kept = sum([1 for k in rest if k not in plan.ints])
+    count = 0
+    for position, axis in enumerate(rest):
+        if count == kept:
+            return position
+        if axis not in plan.ints:
+            count += 1
+    return len(rest)
+
+
+def _shape_result(x: Any, plan: Plan, gone: tuple, arrays: dict[int, Any]) -> Any:
+    """Drop the axes of static and traced positions, and add the new ones."""
+    if None in plan.slots or "block" in plan.slots:
+        shape = plan.result_shape()
+        return x if x.aval.shape == shape else lax.reshape(x, shape)
+    gone = gone + tuple(arrays)
+    return lax.squeeze(x, gone) if gone else x

@@ -1,0 +1,221 @@
+"""The Array's operators, methods and properties, installed on `core.array.Array` when imported.
+
+An operator returns NotImplemented for operands that are no arrays, so that Python raises its own
+TypeError and other libraries get their turn.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl, install_methods, is_arraylike
+from numjet.core.avals import ShapedArray
+from numjet.core.trace import Tracer
+from numjet.numpy import elementwise as el
+from numjet.numpy import index_tricks, products, reductions, sorting, unary
+from numjet.numpy import lax_names as lax
+from numjet.numpy import shape as sh
+from numjet.numpy.at import IndexUpdateHelper
+from numjet.numpy.creation import copy as copy_
+from numjet.numpy.fast import fast_binary
+from numjet.numpy.indexing import getitem
+from numjet.numpy.promote import canonical_dtype, cast
+from numjet.numpy.take import choose, compress, take
+
+_KNOWN = (Array, int, float, complex, bool, np.ndarray, np.generic)
+
+
+def _accepts(x: Any) -> bool:
+    return isinstance(x, _KNOWN) or (not isinstance(x, (list, tuple, str)) and is_arraylike(x))
+
+
+def _operator(name: str, function: Callable, primitive: str | None = None) -> tuple:
+    """The methods for `x op y` and `y op x`."""
+    def forward(x: Any, y: Any) -> Any:
+        return function(x, y) if _accepts(y) else NotImplemented
+
+    def backward(y: Any, x: Any) -> Any:
+        return function(x, y) if _accepts(x) else NotImplemented
+
+    if primitive is not None:
+        # Slow only for new kinds of operands; see `fast`.
+        quick = fast_binary(primitive, forward)
+
+        def forward_fast(x: Any, y: Any) -> Any:
+            return quick(x, y)
+
+        forward_fast.__name__ = f"__{name}__"
+        backward.__name__ = f"__r{name}__"
+        return forward_fast, backward
+    forward.__name__, backward.__name__ = f"__{name}__", f"__r{name}__"
+    return forward, backward
+
+
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for name, function, primitive in (
+            ("add", el.add, "add"), ("sub", el.subtract, "sub"), ("mul", el.multiply, "mul"),
+            ("truediv", el.divide, "div"), ("and", el.bitwise_and, "and"),
+            ("or", el.bitwise_or, "or"), ("xor", el.bitwise_xor, "xor"),
+            ("floordiv", el.floor_divide, None), ("mod", el.remainder, None),
+            ("divmod", el.divmod, None), ("pow", el.power, None), ("matmul", products.matmul, None),
+            ("lshift", el.left_shift, None), ("rshift", el.right_shift, None)):
+        table[f"__{name}__"], table[f"__r{name}__"] = _operator(name, function, primitive)
+    for name, function in (("eq", el.equal), ("ne", el.not_equal), ("lt", el.less),
+                           ("le", el.less_equal), ("gt", el.greater), ("ge", el.greater_equal)):
+        table[f"__{name}__"] = _operator(name, function, name)[0]
+    return table
+
+
+def _pow(x: Any, y: Any, modulus: Any = None) -> Any:
+    if modulus is not None:
+        raise NotImplementedError("pow: a modulus is not supported. Use (x ** y) % modulus.")
+    return el.power(x, y) if _accepts(y) else NotImplemented
+
+
+# ------------------------------------------------------------------ methods that need their own form
+def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The array converted to `dtype`."""
+    new = canonical_dtype(dtype, "astype", default=dtypes.float64)
+    return cast(self, new)
+
+
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """The same bytes as elements of `dtype`."""
+    if type is not None:
+        raise NotImplementedError("view: the argument 'type' is not supported: there is one array "
+                                  "type.")
+    new = canonical_dtype(dtype, "view", default=dtypes.float64)
+    x = self
+    old = x.aval.dtype
+    if old == new:
+        return x
+    if old == dtypes.bool_:
+        x, old = cast(x, dtypes.uint8), dtypes.uint8
+    if new == dtypes.bool_:
+        return el.not_equal(lax.bitcast_convert_type(x, dtypes.uint8), 0)
+    if old.itemsize == new.itemsize:
+        return lax.bitcast_convert_type(x, new)
+    if not x.aval.ndim or (x.aval.shape[-1] * old.itemsize) % new.itemsize:
+        raise ValueError(f"view: the last axis of {x.aval} does not hold whole elements of {new}.")
+    if old.itemsize > new.itemsize:
+        out = lax.bitcast_convert_type(x, new)
+        return sh.reshape(out, (*x.aval.shape[:-1], -1))
+    ratio = new.itemsize // old.itemsize
+    return lax.bitcast_convert_type(sh.reshape(x, (*x.aval.shape[:-1], -1, ratio)), new)
+
+
+def _reshape(self: Any, *args: Any, order: str = "C", copy: Any = None,
+             out_sharding: Any = None) -> Any:
+    """The elements in another shape."""
+    return sh.reshape(self, args[0] if len(args) == 1 else args, order)
+
+
+def _transpose(self: Any, *axes: Any) -> Any:
+    """The axes permuted, by default reversed."""
+    if not axes or axes == (None,):
+        return sh.transpose(self)
+    return sh.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+
+
+def _item(self: Any, *args: Any) -> Any:
+    """The element as a Python scalar; ValueError unless there is one, or an index is given."""
+    if not args and self.aval.size != 1:
+        raise ValueError("can only convert an array of size 1 to a Python scalar: got "
+                         f"{self.aval}.")
+    return self._value.item(*args)
+
+
+def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """One dimension."""
+    return sh.ravel(self, order)
+
+
+def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
+    """Limited to [min, max]."""
+    return el.clip(self, min, max)
+
+
+def _sort(self: Any, axis: int | None = -1, *, kind: None = None, order: None = None,
+          stable: bool = True, descending: bool = False) -> Any:
+    """A sorted copy."""
+    return sorting.sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
+
+
+def _trace(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,
+           out: None = None) -> Any:
+    """The sum of the diagonal."""
+    return index_tricks.trace(self, offset, axis1, axis2, dtype, out)
+
+
+
+
+
+def _round(self: Any, ndigits: int | None = None) -> Any:
+    return el.round(self, ndigits or 0)
+
+
+def _real(self: Any) -> Any:
+    return lax.real(self) if dtypes.is_complex(self.aval.dtype) else self
+
+
+def _imag(self: Any) -> Any:
+    if dtypes.is_complex(self.aval.dtype):
+        return lax.imag(self)
+    return lax.full(self.aval.shape, 0, self.aval.dtype)
+
+
+def _iterate(self: Any) -> Any:
+    if not self.aval.shape:
+        raise TypeError("iteration over a 0-d array")
+    n = self.aval.shape[0]
+    if isinstance(self, Tracer):
+        return iter([lax.index_in_dim(self, i, 0, keepdims=False) for i in range(n)])
+    if type(self.aval.dtype) is dtypes.KeyDType:
+        return (getitem(self, i) for i in range(n))
+    value, row = self._value, ShapedArray(self.aval.shape[1:], self.aval.dtype,
+                                          self.aval.weak_type)
+    return (ArrayImpl(value[i, ...], row) for i in range(n))
+
+
+def _property(get: Callable, doc: str) -> property:
+    return property(get, doc=doc)
+
+
+def install() -> None:
+    """Give every Array its operators, methods and properties."""
+    table = _table()
+    power = _operator("pow", el.power)
+    table["__pow__"], table["__rpow__"] = _pow, power[1]
+    table.update({
+        "__getitem__": getitem, "__iter__": _iterate,
+        "__neg__": lambda x: el.negative(x), "__pos__": lambda x: el.positive(x),
+        "__abs__": lambda x: el.absolute(x), "__invert__": lambda x: el.invert(x),
+        "__round__": _round, "at": _property(IndexUpdateHelper, "Write by index: x.at[i].set(y)."),
+        "T": _property(sh.transpose, "The axes reversed."),
+        "mT": _property(sh.matrix_transpose, "The last two axes exchanged."),
+        "real": _property(_real, "The real part."), "imag": _property(_imag, "The imaginary part."),
+        "astype": _astype, "view": _view, "reshape": _reshape, "transpose": _transpose,
+        "flatten": _flatten, "ravel": sh.ravel, "squeeze": sh.squeeze, "swapaxes": sh.swapaxes,
+        "repeat": sh.repeat, "clip": _clip, "round": el.round, "copy": lambda x: copy_(x),
+        "conj": lambda x: unary.conj(x), "conjugate": lambda x: unary.conj(x),
+        "dot": products.dot, "sum": reductions.sum, "prod": reductions.prod,
+        "mean": reductions.mean, "var": reductions.var, "std": reductions.std,
+        "max": reductions.max, "min": reductions.min, "all": reductions.all,
+        "any": reductions.any, "argmax": reductions.argmax, "argmin": reductions.argmin,
+        "ptp": reductions.ptp, "cumsum": reductions.cumsum, "cumprod": reductions.cumprod,
+        "sort": _sort, "argsort": sorting.argsort, "nonzero": sorting.nonzero,
+        "searchsorted": sorting.searchsorted, "take": take, "choose": choose,
+        "compress": lambda self, condition, axis=None, **options: compress(
+            condition, self, axis, **options),
+        "trace": _trace, "item": _item,
+        "argpartition": sorting.argpartition, "partition": sorting.partition,
+        "__hash__": Array.__hash__,
+    })
+    from_array = {name: table[name] for name in table}
+    install_methods(from_array)
+
+

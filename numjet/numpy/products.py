@@ -1,0 +1,227 @@
+"""Products: dot, matmul, tensordot, inner, outer and their kin; each is one dot_general."""
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes, structural
+from numjet.numpy import lax_names as lax
+from numjet.numpy.elementwise import multiply, subtract
+from numjet.numpy.indexing import getitem
+from numjet.numpy.promote import (
+    as_arrays,
+    broadcast,
+    canonical_axes,
+    canonical_axis,
+    canonical_dtype,
+    cast,
+    join_shapes,
+    promote_dtypes,
+    refuse,
+)
+from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape
+
+
+def contract(x: Any, y: Any, numbers: Any, precision: Any = None, preferred: Any = None) -> Any:
+    """dot_general of operands of any two dtypes."""
+    x, y = promote_dtypes(x, y)
+    weak = x.aval.weak_type and y.aval.weak_type
+    wanted = None if preferred is None else canonical_dtype(preferred, "dot")
+    out = lax.dot_general(x, y, numbers, precision=precision, preferred_element_type=wanted)
+    return cast(out, out.aval.dtype, weak and preferred is None)
+
+
+def _mismatch(name: str, x: Any, y: Any, i: int, j: int) -> TypeError:
+    return TypeError(
+        f"{name}: contracting dimensions must have the same size: lhs {x.aval} axis {i} is "
+        f"{x.aval.shape[i]}, rhs {y.aval} axis {j} is {y.aval.shape[j]}. Transpose one side, or "
+        "use einsum.")
+
+
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
+        out_sharding: Any = None) -> Any:
+    """The product over the last axis of `a` and the second last (or only) axis of `b`."""
+    x, y = as_arrays("dot", a, b)
+    if not x.aval.ndim or not y.aval.ndim:
+        out = multiply(x, y)
+        return out if preferred_element_type is None else cast(
+            out, canonical_dtype(preferred_element_type, "dot"))
+    i, j = x.aval.ndim - 1, max(y.aval.ndim - 2, 0)
+    if x.aval.shape[i] != y.aval.shape[j]:
+        raise _mismatch("dot", x, y, i, j)
+    return contract(x, y, (((i,), (j,)), ((), ())), precision, preferred_element_type)
+
+
+def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
+           out_sharding: Any = None) -> Any:
+    """The matrix product, over broadcast leading axes."""
+    x, y = as_arrays("matmul", a, b)
+    for operand, which in ((x, "first"), (y, "second")):
+        if not operand.aval.ndim:
+            raise ValueError(f"matmul: the {which} operand has no dimensions ({operand.aval}). Use "
+                             "multiply for scalars.")
+    p, q = x.aval.ndim, y.aval.ndim
+    i, j = p - 1, max(q - 2, 0)
+    if x.aval.shape[i] != y.aval.shape[j]:
+        raise _mismatch("matmul", x, y, i, j)
+    if p <= 2 and q <= 2:
+        return contract(x, y, (((i,), (j,)), ((), ())), precision, preferred_element_type)
+    lead_x, lead_y = x.aval.shape[:-2] if p > 1 else (), y.aval.shape[:-2] if q > 1 else ()
+    lead = join_shapes("matmul", [lead_x, lead_y])
+    if not lead_y or math.prod(lead_y) == 1 and len(lead_y) <= len(lead_x):
+        # One matrix for all: the leading axes are rows of one product.
+        y = reshape(y, y.aval.shape[-2:]) if q > 1 else y
+        return contract(x, y, (((i,), (max(y.aval.ndim - 2, 0),)), ((), ())), precision,
+                        preferred_element_type)
+    rank = len(lead)
+    # Axes of size 1 that the other operand does not have are left out of the batch and come back.
+    wide_x = (1,) * (rank - len(lead_x)) + lead_x
+    wide_y = (1,) * (rank - len(lead_y)) + lead_y
+    both = [k for k in range(rank) if wide_x[k] != 1 and wide_y[k] != 1]
+    only_x = [k for k in range(rank) if wide_x[k] != 1 and wide_y[k] == 1]
+    only_y = [k for k in range(rank) if wide_x[k] == 1 and wide_y[k] != 1]
+    x = reshape(x, tuple([n for n in wide_x if n != 1]) + x.aval.shape[-2 if p > 1 else -1:])
+    y = reshape(y, tuple([n for n in wide_y if n != 1]) + y.aval.shape[-2 if q > 1 else -1:])
+    kept_x = [k for k in range(rank) if wide_x[k] != 1]
+    kept_y = [k for k in range(rank) if wide_y[k] != 1]
+    batch = (tuple([kept_x.index(k) for k in both]), tuple([kept_y.index(k) for k in both]))
+    contracting = ((x.aval.ndim - 1,), (max(y.aval.ndim - 2, 0) if q > 1 else 0,))
+    if q == 1:
+        contracting = ((x.aval.ndim - 1,), (y.aval.ndim - 1,))
+    out = contract(x, y, (contracting, batch), precision, preferred_element_type)
+    # dot_general's axes: batch, free of x (leading, rows), free of y (leading, columns).
+    labels: list[Any] = [*both, *only_x, *(["row"] if p > 1 else []), *only_y,
+                         *(["column"] if q > 1 else [])]
+    wanted = sorted([*both, *only_x, *only_y]) + [s for s in ("row", "column") if s in labels]
+    out = structural.transpose(out, tuple([labels.index(s) for s in wanted]))
+    final = lead + tuple([n for s, n in zip(wanted, out.aval.shape) if isinstance(s, str)])
+    return reshape(out, final)
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None,
+              preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+    """The sum of products over `axes`: the last n of `a` and first n of `b`, or pairs of axes."""
+    x, y = as_arrays("tensordot", a, b)
+    if isinstance(axes, (list, tuple)) or isinstance(axes, np.ndarray) and axes.ndim:
+        if len(axes) != 2:
+            raise ValueError(f"tensordot: axes must be a number or a pair, got {axes!r}.")
+        first = axes[0] if isinstance(axes[0], (list, tuple)) else (axes[0],)
+        second = axes[1] if isinstance(axes[1], (list, tuple)) else (axes[1],)
+        i = canonical_axes(tuple(first), x.aval.ndim, "tensordot")
+        j = canonical_axes(tuple(second), y.aval.ndim, "tensordot")
+    else:
+        n = operator.index(axes)
+        if n > min(x.aval.ndim, y.aval.ndim):
+            raise TypeError(f"tensordot: axes={n} exceeds the operands' dimensions: {x.aval} and "
+                            f"{y.aval}.")
+        i = tuple(range(x.aval.ndim - n, x.aval.ndim))
+        j = tuple(range(n))
+    if len(i) != len(j):
+        raise ValueError(f"tensordot: axes {axes!r} must name as many axes of one operand as of "
+                         "the other.")
+    for k, m in zip(i, j):
+        if x.aval.shape[k] != y.aval.shape[m]:
+            raise _mismatch("tensordot", x, y, k, m)
+    return contract(x, y, ((i, j), ((), ())), precision, preferred_element_type)
+
+
+def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of products over the last axes."""
+    x, y = as_arrays("inner", a, b)
+    if not x.aval.ndim or not y.aval.ndim:
+        return multiply(x, y)
+    return tensordot(x, y, (-1, -1), precision=precision,
+                     preferred_element_type=preferred_element_type)
+
+
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """The products of all elements of `a` with all of `b`."""
+    refuse("outer", out=out)
+    x, y = promote_dtypes(*as_arrays("outer", a, b))
+    return multiply(reshape(x, (x.aval.size, 1)), reshape(y, (1, y.aval.size)))
+
+
+def _conjugate(x: Any) -> Any:
+    return lax.conj(x) if dtypes.is_complex(x.aval.dtype) else x
+
+
+def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sum of conj(a) * b over the flattened arrays."""
+    x, y = as_arrays("vdot", a, b)
+    return dot(_conjugate(ravel(x)), ravel(y), precision=precision,
+               preferred_element_type=preferred_element_type)
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
+           preferred_element_type: Any = None) -> Any:
+    """The sum of conj(x1) * x2 along `axis`, over broadcast other axes."""
+    x, y = as_arrays("vecdot", x1, x2)
+    if not x.aval.ndim or not y.aval.ndim:
+        raise ValueError(f"vecdot: operands need a dimension, got {x.aval} and {y.aval}.")
+    x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
+    if x.aval.shape[-1] != y.aval.shape[-1]:
+        raise ValueError(f"vecdot: sizes along the axis differ: {x.aval} and {y.aval}.")
+    shape = join_shapes("vecdot", [x.aval.shape, y.aval.shape])
+    x, y = broadcast(_conjugate(x), shape), broadcast(y, shape)
+    lead = tuple(range(len(shape) - 1))
+    last = (len(shape) - 1,)
+    return contract(x, y, ((last, last), (lead, lead)), precision, preferred_element_type)
+
+
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """Matrix times vector, over broadcast leading axes."""
+    x, y = as_arrays("matvec", x1, x2)
+    if x.aval.ndim < 2 or not y.aval.ndim:
+        raise ValueError(f"matvec: needs a matrix and a vector, got {x.aval} and {y.aval}.")
+    out = matmul(x, expand_dims(y, -1))
+    return lax.squeeze(out, (out.aval.ndim - 1,))
+
+
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """conj(vector) times matrix, over broadcast leading axes."""
+    x, y = as_arrays("vecmat", x1, x2)
+    if y.aval.ndim < 2 or not x.aval.ndim:
+        raise ValueError(f"vecmat: needs a vector and a matrix, got {x.aval} and {y.aval}.")
+    out = matmul(expand_dims(_conjugate(x), -2), y)
+    return lax.squeeze(out, (out.aval.ndim - 2,))
+
+
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product."""
+    x, y = promote_dtypes(*as_arrays("kron", a, b))
+    rank = max(x.aval.ndim, y.aval.ndim)
+    xs = (1,) * (rank - x.aval.ndim) + x.aval.shape
+    ys = (1,) * (rank - y.aval.ndim) + y.aval.shape
+    wide_x = reshape(x, tuple([n for m in xs for n in (m, 1)]))
+    wide_y = reshape(y, tuple([n for m in ys for n in (1, m)]))
+    return reshape(multiply(wide_x, wide_y), tuple([n * m for n, m in zip(xs, ys)]))
+
+
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+          axis: int | None = None) -> Any:
+    """The cross product of vectors of two or three components."""
+    x, y = promote_dtypes(*as_arrays("cross", a, b))
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x = moveaxis(x, canonical_axis(axisa, x.aval.ndim, "cross"), -1)
+    y = moveaxis(y, canonical_axis(axisb, y.aval.ndim, "cross"), -1)
+    if x.aval.shape[-1] not in (2, 3) or y.aval.shape[-1] not in (2, 3):
+        raise ValueError("cross: vectors must have 2 or 3 components, got "
+                         f"{x.aval.shape[-1]} and {y.aval.shape[-1]}.")
+
+    def part(v: Any, i: int) -> Any:
+        return getitem(v, (..., i))
+
+    if x.aval.shape[-1] == 2 and y.aval.shape[-1] == 2:
+        return subtract(multiply(part(x, 0), part(y, 1)), multiply(part(x, 1), part(y, 0)))
+    x, y = (v if v.aval.shape[-1] == 3 else concatenate(
+        [v, lax.full((*v.aval.shape[:-1], 1), 0, v.aval.dtype)], -1) for v in (x, y))
+    parts = [subtract(multiply(part(x, i), part(y, j)), multiply(part(x, j), part(y, i)))
+             for i, j in ((1, 2), (2, 0), (0, 1))]
+    out = concatenate([expand_dims(p, -1) for p in parts], -1)
+    return moveaxis(out, -1, axisc)
+
+

@@ -1,0 +1,248 @@
+"""Arguments of the NumPy functions: arrays out of scalars, dtype promotion, broadcasting, axes.
+
+Every file of this package begins its functions here. Constants are converted at once, so that traced
+programs hold literals of the right dtype instead of conversions.
+"""
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.base import config
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
+from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import evaluate
+from numjet.core.structural import broadcast_in_dim, convert_element_type_p
+from numjet.core.trace import Tracer
+
+
+def as_arrays(name: str, *args: Any) -> list[Any]:
+    """Each argument as an Array or tracer; TypeError names the function and the position."""
+    out = []
+    for i, x in enumerate(args):
+        if not isinstance(x, Array):
+            if isinstance(x, (list, tuple)) or not is_arraylike(x):
+                raise TypeError(not_an_array(name, x, i))
+            x = as_array(x)
+        out.append(x)
+    return out
+
+
+def one_array(name: str, x: Any) -> Any:
+    """`as_arrays` for one argument."""
+    return x if isinstance(x, Array) else as_arrays(name, x)[0]
+
+
+def not_an_array(name: str, x: Any, position: int = 0) -> str:
+    """The message for an argument that is no array."""
+    return (f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}. "
+            "Convert it with numjet.numpy.array first; lists and tuples are not converted by "
+            "themselves, because that would hide slow copies.")
+
+
+# ------------------------------------------------------------------ dtypes
+def canonical_dtype(dtype: Any, name: str, default: Any = None) -> Any:
+    """A dtype argument as the dtype arrays will have; warns when it asks for 64 bits in vain."""
+    if dtype is None:
+        return None if default is None else dtypes.canonical(default)
+    if isinstance(dtype, type) and dtype in (bool, int, float, complex):
+        return dtypes.canonical(dtype)
+    if type(dtype) is dtypes.KeyDType:
+        return dtype
+    wanted = dtype if type(dtype) is np.dtype else np.dtype(getattr(dtype, "dtype", dtype))
+    found = dtypes.canonical(wanted)
+    if found != wanted and found.itemsize < wanted.itemsize:
+        warnings.warn(
+            f"{name}: the requested dtype {wanted.name} is not available and becomes {found.name}. "
+            "Turn on 64 bits with numjet.config.update('enable_x64', True), or ask for "
+            f"{found.name}.", UserWarning, stacklevel=3)
+    dtypes.check_supported(found)
+    return found
+
+
+def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """`x` as `dtype`; constants without dimensions at once, also while tracing."""
+    aval = x.aval
+    if aval.dtype == dtype:
+        if aval.weak_type == weak_type:
+            return x
+        if type(x) is ArrayImpl:
+            return ArrayImpl(x._value, ShapedArray(aval.shape, aval.dtype, weak_type))
+    params = {"new_dtype": dtype, "weak_type": weak_type}
+    if type(x) is ArrayImpl and not aval.shape:
+        return evaluate(convert_element_type_p, (x,), params)
+    return convert_element_type_p.bind(x, **params)
+
+
+def strong(x: Any) -> Any:
+    """`x` without weak type."""
+    return cast(x, x.aval.dtype) if x.aval.weak_type else x
+
+
+def promoted(*xs: Any) -> tuple[Any, bool]:
+    """The dtype and weak type that the arrays join to."""
+    return dtypes.promote(*[(x.aval.dtype, x.aval.weak_type) for x in xs])
+
+
+def promote_dtypes(*xs: Any) -> list[Any]:
+    """The arrays at their common dtype."""
+    first = xs[0].aval
+    dtype, weak = first.dtype, first.weak_type
+    for x in xs:
+        if x.aval.dtype is not dtype or x.aval.weak_type is not weak:
+            dtype, weak = promoted(*xs)
+            return [cast(x, dtype, weak) for x in xs]
+    return list(xs)
+
+
+def inexact_dtype(dtype: Any) -> Any:
+    """`dtype`, or the default float for integers and booleans."""
+    if dtypes.is_inexact(dtype) or type(dtype) is dtypes.KeyDType:
+        return dtype
+    return dtypes.canonical(dtypes.float64 if dtype.itemsize == 8 else dtypes.float32)
+
+
+def promote_inexact(*xs: Any) -> list[Any]:
+    """The arrays at their common dtype, integers and booleans as floats."""
+    dtype, weak = promoted(*xs)
+    dtype = inexact_dtype(dtype)
+    return [cast(x, dtype, weak) for x in xs]
+
+
+def promote_numeric(*xs: Any) -> list[Any]:
+    """The arrays at their common dtype, booleans as int32."""
+    dtype, weak = promoted(*xs)
+    if dtype == dtypes.bool_:
+        dtype = dtypes.canonical(dtypes.int64)
+    return [cast(x, dtype, weak) for x in xs]
+
+
+def int_dtype() -> Any:
+    """The default integer dtype: int32, or int64 with `enable_x64`."""
+    return dtypes.canonical(dtypes.int64)
+
+
+def float_dtype() -> Any:
+    """The default float dtype."""
+    return dtypes.canonical(dtypes.float64)
+
+
+# ------------------------------------------------------------------ shapes
+def join_shapes(name: str, shapes: Sequence[tuple[int, ...]], error: type[Exception] = TypeError,
+                ) -> tuple[int, ...]:
+    """The shape the operands broadcast to."""
+    rank = max([len(s) for s in shapes], default=0)
+    out = []
+    for i in range(-rank, 0):
+        size = 1
+        for s in shapes:
+            if len(s) >= -i and s[i] != 1:
+                if size not in (1, s[i]):
+                    raise error(
+                        f"{name} got incompatible shapes for broadcasting: "
+                        f"{', '.join(map(str, shapes))}. Sizes are compared from the last axis on, "
+                        "and must be equal or 1; add axes with x[:, None] or reshape.")
+                size = s[i]
+        out.append(size)
+    return tuple(out)
+
+
+def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` repeated to `shape`, to which its own must broadcast."""
+    own = x.aval.shape
+    if own == shape:
+        return x
+    return broadcast_in_dim(x, shape, tuple(range(len(shape) - len(own), len(shape))))
+
+
+def promote_shapes(name: str, *xs: Any) -> list[Any]:
+    """The arrays at their common shape; those without dimensions stay as they are."""
+    shapes = [x.aval.shape for x in xs]
+    first = ()
+    for s in shapes:
+        if s:
+            if first and s != first:
+                break
+            first = s
+    else:
+        return list(xs)
+    if config.numpy_rank_promotion.value != "allow":
+        _check_ranks(name, shapes)
+    shape = join_shapes(name, shapes)
+    return [broadcast(x, shape) if x.aval.shape else x for x in xs]
+
+
+def _check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) < 2:
+        return
+    text = (f"{name}: the operands' ranks differ ({', '.join(map(str, shapes))}) and "
+            f"numpy_rank_promotion is {config.numpy_rank_promotion.value!r}. Add the missing axes "
+            "with x[None] or reshape.")
+    if config.numpy_rank_promotion.value == "raise":
+        raise ValueError(text)
+    warnings.warn(text, UserWarning, stacklevel=4)
+
+
+def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
+    """`axis` counted from the front; ValueError when there is no such axis."""
+    try:
+        axis = operator.index(axis)
+    except TypeError as error:
+        if isinstance(axis, Tracer):
+            raise
+        raise TypeError(f"{name}: an axis must be an integer, got {axis!r}.") from error
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{name}: axis {axis} is out of bounds for an array of {ndim} dimensions.")
+    return axis + ndim if axis < 0 else axis
+
+
+def canonical_axes(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
+    """None, an int or several as a tuple of distinct axes counted from the front."""
+    if axis is None:
+        return tuple(range(ndim))
+    if isinstance(axis, Iterable) and not isinstance(axis, (str, Array, np.ndarray)):
+        axes = tuple([canonical_axis(a, ndim, name) for a in axis])
+    else:
+        axes = (canonical_axis(axis, ndim, name),)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{name}: duplicate value in axes {axis}. Name each axis once.")
+    return axes
+
+
+def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
+    """A shape argument (an integer or several) as a tuple of non-negative Python integers."""
+    if type(shape) is int:
+        shape = (shape,)
+    elif isinstance(shape, (Array, np.ndarray, np.generic)):
+        shape = (shape,) if not shape.ndim else tuple(np.asarray(shape).tolist())
+    elif not isinstance(shape, Iterable):
+        shape = (shape,)
+    out = []
+    for n in shape:
+        if type(n) is not int:
+            try:
+                n = operator.index(n)
+            except TypeError as error:
+                if isinstance(n, Tracer):
+                    raise
+                raise TypeError(f"{name}: shapes must be 1D sequences of concrete integers, got "
+                                f"{n!r} of type {type(n).__name__}.") from error
+        if n < 0:
+            raise ValueError(f"{name}: sizes must not be negative, got shape {tuple(shape)}.")
+        out.append(n)
+    return tuple(out)
+
+
+def refuse(name: str, **options: Any) -> None:
+    """Raise NotImplementedError for each option that is given."""
+    for option, value in options.items():
+        if value is not None and value is not False:
+            raise NotImplementedError(
+                f"{name}: the argument {option!r} is not supported; arrays are immutable and results "
+                "are always returned. Leave it out.")

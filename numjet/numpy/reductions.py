@@ -1,0 +1,767 @@
+"""Reductions: sums, means, extrema, norms of spread, quantiles, cumulative sums, and their forms
+that ignore NaN."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.core.primitive import REGISTRY
+from numjet.core.trace import EVAL, current_trace
+from numjet.numpy import lax_names as lax
+from numjet.numpy.elementwise import (
+    add,
+    as_bool,
+    divide,
+    equal,
+    greater,
+    less,
+    logical_and,
+    logical_not,
+    maximum,
+    minimum,
+    multiply,
+    not_equal,
+    square,
+    subtract,
+    where,
+)
+from numjet.numpy.fast import QUIET, eager, fix, quiet_enter, quiet_leave
+from numjet.numpy.promote import (
+    as_arrays,
+    broadcast,
+    canonical_axes,
+    canonical_axis,
+    canonical_dtype,
+    cast,
+    inexact_dtype,
+    int_dtype,
+    join_shapes,
+    one_array,
+    promote_dtypes,
+    promote_inexact,
+    refuse,
+)
+from numjet.numpy.shape import expand_dims, moveaxis, ravel, reshape
+
+
+def _limit(dtype: Any, lowest: bool) -> Any:
+    """The smallest (or largest) value of a dtype, infinities included."""
+    if dtype == dtypes.bool_:
+        return not lowest
+    if dtypes.is_integer(dtype):
+        info = np.iinfo(dtype)
+        return info.min if lowest else info.max
+    return -np.inf if lowest else np.inf
+
+
+def _scalar(value: Any, dtype: Any) -> ArrayImpl:
+    return ArrayImpl(np.asarray(value).astype(dtype), ShapedArray((), dtype))
+
+
+def _masked(name: str, x: Any, mask: Any, fill: Any) -> Any:
+    """x where the mask holds, `fill` elsewhere; the mask may widen x."""
+    mask = as_bool(one_array(name, mask))
+    shape = join_shapes(name, [x.aval.shape, mask.aval.shape])
+    return where(broadcast(mask, shape), broadcast(x, shape), _scalar(fill, x.aval.dtype))
+
+
+def _finish(out: Any, x: Any, axes: tuple, keepdims: bool) -> Any:
+    if not keepdims:
+        return out
+    return lax.reshape(out, tuple([1 if i in axes else n for i, n in enumerate(x.aval.shape)]))
+
+
+def _reduction(name: str, doc: str, operation: Callable, primitive: str, combine: Callable | None,
+               neutral: Callable[[Any], Any], prepare: Callable, empty: bool) -> Callable:
+    """A reduction with NumPy's arguments. `neutral(dtype)` fills masked elements; `empty` says that
+    an empty reduction has a value."""
+    known: dict[tuple, tuple] = {}
+    reference = REGISTRY[primitive].reference
+    assert reference is not None
+
+    def complete(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any,
+                 promote: bool) -> Any:
+        x = prepare(name, one_array(name, a), dtype, promote)
+        if mask is not None:
+            if combine is None:
+                pass
+            elif initial is None and not empty:
+                raise ValueError(f"{name}: with `where` there may be nothing to reduce, so give "
+                                 "`initial`.")
+            x = _masked(name, x, mask, neutral(x.aval.dtype))
+        axes = canonical_axes(axis, x.aval.ndim, name)
+        if not empty and initial is None and not math.prod([x.aval.shape[i] for i in axes]):
+            raise ValueError(f"zero-size array to reduction operation {name} which has no "
+                             f"identity: shape {x.aval.shape}, axes {axes}. Give `initial`.")
+        out = _finish(operation(x, axes), x, axes, keepdims)
+        if initial is not None and combine is not None:
+            value = one_array(name, initial)
+            if value.aval.ndim:
+                raise ValueError(f"{name}: `initial` must be a scalar, got {value.aval}.")
+            out = combine(cast(value, x.aval.dtype, x.aval.weak_type), out)
+        return out
+
+    def shortcut(a: Any, axis: Any) -> Any:
+        """The common call: concrete, no options. None when it is not known yet."""
+        found = known.get((a.aval, axis))
+        if found is None or not eager():
+            return None
+        aval, axes = found
+        token = quiet_enter(QUIET)
+        try:
+            value = reference(a._value, axes=axes)
+        finally:
+            quiet_leave(token)
+        if type(value) is not np.ndarray or value.dtype is not aval.dtype:
+            value = fix(value, aval)
+        return ArrayImpl(value, aval)
+
+    def reduce(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any,
+               promote: bool = True) -> Any:
+        plain = (type(a) is ArrayImpl and dtype is None and not keepdims and initial is None
+                 and mask is None and promote and type(axis) in _AXIS_TYPES)
+        if plain:
+            out = shortcut(a, axis)
+            if out is not None:
+                return out
+        out = complete(a, axis, dtype, keepdims, initial, mask, promote)
+        if plain and type(out) is ArrayImpl and current_trace() is EVAL:
+            x = prepare(name, a, None, True)
+            if x is a and len(known) < 100_000:
+                known[a.aval, axis] = (out.aval, canonical_axes(axis, x.aval.ndim, name))
+        return out
+
+    reduce.__name__, reduce.__doc__ = name, doc
+    return reduce
+
+
+_AXIS_TYPES = (type(None), int)
+
+
+def _accumulating(name: str, x: Any, dtype: Any, promote: bool) -> Any:
+    """What sum and prod add up: small integers widened, booleans counted."""
+    if dtype is not None:
+        return cast(x, canonical_dtype(dtype, name))
+    own = x.aval.dtype
+    if own == dtypes.bool_:
+        return cast(x, int_dtype())
+    if promote and dtypes.is_integer(own):
+        wide = dtypes.canonical(dtypes.uint64 if own.kind == "u" else dtypes.int64)
+        if wide.itemsize > own.itemsize:
+            return cast(x, wide)
+    return x
+
+
+def _as_is(name: str, x: Any, dtype: Any, promote: bool) -> Any:
+    return x
+
+
+def _booleans(name: str, x: Any, dtype: Any, promote: bool) -> Any:
+    return as_bool(x)
+
+
+def _complex_extremum(better: Callable) -> Callable:
+    """Extrema of complex numbers in lexicographic order, by a reduction over one axis at a time."""
+    def operation(x: Any, axes: tuple) -> Any:
+        for i in sorted(axes, reverse=True):
+            best = lax.index_in_dim(x, 0, i, keepdims=False)
+            for k in range(1, x.aval.shape[i]):
+                candidate = lax.index_in_dim(x, k, i, keepdims=False)
+                best = where(better(candidate, best), candidate, best)
+            x = best
+        return x
+
+    return operation
+
+
+_complex_max = _complex_extremum(greater)
+_complex_min = _complex_extremum(less)
+
+
+def _reduce_max(x: Any, axes: tuple) -> Any:
+    if dtypes.is_complex(x.aval.dtype):
+        return _complex_max(x, axes)
+    return lax.reduce_max(x, axes)
+
+
+def _reduce_min(x: Any, axes: tuple) -> Any:
+    if dtypes.is_complex(x.aval.dtype):
+        return _complex_min(x, axes)
+    return lax.reduce_min(x, axes)
+
+
+_sum = _reduction("sum", "", lambda x, axes: lax.reduce_sum(x, axes), "reduce_sum", add,
+                  lambda d: 0, _accumulating, True)
+_prod = _reduction("prod", "", lambda x, axes: lax.reduce_prod(x, axes), "reduce_prod", multiply,
+                   lambda d: 1, _accumulating, True)
+_max = _reduction("max", "", _reduce_max, "reduce_max", maximum, lambda d: _limit(d, True),
+                  _as_is, False)
+_min = _reduction("min", "", _reduce_min, "reduce_min", minimum, lambda d: _limit(d, False),
+                  _as_is, False)
+_all = _reduction("all", "", lambda x, axes: lax.reduce_and(x, axes), "reduce_and", None,
+                  lambda d: True, _booleans, True)
+_any = _reduction("any", "", lambda x, axes: lax.reduce_or(x, axes), "reduce_or", None,
+                  lambda d: False, _booleans, True)
+
+
+def sum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+        initial: Any = None, where: Any = None, promote_integers: bool = True) -> Any:
+    """The sum over `axis` (all axes by default). Small integers add up in 32 bits."""
+    if out is not None:
+        refuse("sum", out=out)
+    return _sum(a, axis, dtype, keepdims, initial, where, promote_integers)
+
+
+def prod(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+         initial: Any = None, where: Any = None, promote_integers: bool = True) -> Any:
+    """The product over `axis`."""
+    refuse("prod", out=out)
+    return _prod(a, axis, dtype, keepdims, initial, where, promote_integers)
+
+
+def max(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+        where: Any = None) -> Any:
+    """The largest element over `axis`; NaN if there is one."""
+    if out is not None:
+        refuse("max", out=out)
+    return _max(a, axis, None, keepdims, initial, where)
+
+
+def min(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+        where: Any = None) -> Any:
+    """The smallest element over `axis`; NaN if there is one."""
+    if out is not None:
+        refuse("min", out=out)
+    return _min(a, axis, None, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *,
+        where: Any = None) -> Any:
+    """Whether all elements over `axis` are non-zero."""
+    refuse("all", out=out)
+    return _all(a, axis, None, keepdims, None, where)
+
+
+def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *,
+        where: Any = None) -> Any:
+    """Whether any element over `axis` is non-zero."""
+    refuse("any", out=out)
+    return _any(a, axis, None, keepdims, None, where)
+
+
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The number of non-zero elements over `axis`."""
+    x = as_bool(one_array("count_nonzero", a))
+    return sum(x, axis, int_dtype(), keepdims=keepdims)
+
+
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """Largest minus smallest element."""
+    refuse("ptp", out=out)
+    return subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+
+
+# ------------------------------------------------------------------ means and spread
+def _count(x: Any, axes: tuple, mask: Any, keepdims: bool, dtype: Any) -> Any:
+    """How many elements are reduced: a Python number, or an array with a mask."""
+    if mask is None:
+        return _scalar(math.prod([x.aval.shape[i] for i in axes]), dtype)
+    mask = as_bool(one_array("mean", mask))
+    mask = broadcast(mask, x.aval.shape)
+    return sum(cast(mask, dtype), axes, keepdims=keepdims)
+
+
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *,
+         where: Any = None) -> Any:
+    """The arithmetic mean over `axis`."""
+    refuse("mean", out=out)
+    x = one_array("mean", a)
+    if dtype is None:
+        result = inexact_dtype(x.aval.dtype)
+    else:
+        result = canonical_dtype(dtype, "mean")
+    # 16-bit floats are added up in 32 bits.
+    computed = result
+    if dtypes.is_floating(result) and result.itemsize < 4:
+        computed = dtypes.float32
+    if not dtypes.is_inexact(computed):
+        computed = inexact_dtype(computed)
+    axes = canonical_axes(axis, x.aval.ndim, "mean")
+    x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
+    if where is not None:
+        shape = join_shapes("mean", [x.aval.shape, one_array("mean", where).aval.shape])
+        x = broadcast(x, shape)
+    total = sum(x, axes, keepdims=keepdims, where=where)
+    count = _count(x, axes, where, keepdims, dtypes.real_of(computed))
+    out = lax.div(total, _same_kind(count, total))
+    return cast(out, result, out.aval.weak_type) if result != computed else out
+
+
+def _same_kind(count: Any, total: Any) -> Any:
+    count = cast(count, total.aval.dtype)
+    return count if count.aval.shape in ((), total.aval.shape) else broadcast(
+        count, total.aval.shape)
+
+
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False,
+            keepdims: bool = False) -> Any:
+    """The mean with weights; with `returned` also the sum of the weights."""
+    x = one_array("average", a)
+    if weights is None:
+        out = mean(x, axis, keepdims=keepdims)
+        axes = canonical_axes(axis, x.aval.ndim, "average")
+        total = _scalar(math.prod([x.aval.shape[i] for i in axes]), out.aval.dtype)
+        return (out, broadcast(total, out.aval.shape)) if returned else out
+    x, w = promote_inexact(x, one_array("average", weights))
+    if x.aval.shape != w.aval.shape:
+        if axis is None:
+            raise TypeError(f"average: weights of shape {w.aval.shape} and values of shape "
+                            f"{x.aval.shape} differ, so axis must be given.")
+        axes = canonical_axes(axis, x.aval.ndim, "average")
+        if w.aval.shape != tuple([x.aval.shape[i] for i in axes]):
+            raise ValueError(f"average: weights of shape {w.aval.shape} do not fit the axes {axes} "
+                             f"of values of shape {x.aval.shape}.")
+        order = tuple(np.argsort(axes).tolist())
+        w = lax.broadcast_in_dim(lax.transpose(w, order), x.aval.shape, tuple(sorted(axes)))
+    total = sum(w, axis, keepdims=keepdims)
+    out = divide(sum(multiply(x, w), axis, keepdims=keepdims), total)
+    return (out, broadcast(total, out.aval.shape)) if returned else out
+
+
+def var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0,
+        keepdims: bool = False, *, where: Any = None, mean: Any = None,
+        correction: Any = None) -> Any:
+    """The variance over `axis`, divided by the count minus `ddof` (or `correction`)."""
+    refuse("var", out=out)
+    x = one_array("var", a)
+    if correction is not None:
+        if ddof:
+            raise ValueError("var: give either ddof or correction.")
+        ddof = correction
+    if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype, "var")):
+        raise ValueError(f"var: dtype must be a floating dtype, got {dtype}.")
+    result = inexact_dtype(x.aval.dtype) if dtype is None else canonical_dtype(dtype, "var")
+    if dtypes.is_complex(result) and not dtypes.is_complex(x.aval.dtype):
+        result = dtypes.real_of(result)
+    computed = result
+    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(computed):
+        computed = dtypes.complex_of(computed)
+    if dtypes.is_floating(computed) and computed.itemsize < 4:
+        computed = dtypes.float32
+    axes = canonical_axes(axis, x.aval.ndim, "var")
+    x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
+    center = _mean(x, axes, keepdims=True, where=where) if mean is None else cast(
+        one_array("var", mean), computed)
+    centered = subtract(x, center)
+    if dtypes.is_complex(computed):
+        squares = add(square(lax.real(centered)), square(lax.imag(centered)))
+    else:
+        squares = square(centered)
+    total = sum(squares, axes, keepdims=keepdims, where=where)
+    count = subtract(_count(x, axes, where, keepdims, total.aval.dtype), ddof)
+    out = divide(total, cast(count, total.aval.dtype))
+    out = _where(greater(count, 0), out, _scalar(np.nan, out.aval.dtype)) if where is not None or (
+        math.prod([x.aval.shape[i] for i in axes]) <= (ddof if not isinstance(ddof, Array) else 0)
+    ) else out
+    return cast(out, dtypes.real_of(result), out.aval.weak_type) if (
+        dtypes.real_of(result) != out.aval.dtype) else out
+
+
+_mean, _where = mean, where
+
+
+def std(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0,
+        keepdims: bool = False, *, where: Any = None, mean: Any = None,
+        correction: Any = None) -> Any:
+    """The standard deviation: the square root of `var`."""
+    refuse("std", out=out)
+    return lax.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean,
+                        correction=correction))
+
+
+# ------------------------------------------------------------------ positions
+def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: bool, operation: Callable) -> Any:
+    refuse(name, out=out)
+    x = one_array(name, a)
+    flat = axis is None
+    rank = x.aval.ndim
+    if flat:
+        x, axis = ravel(x), 0
+    axis = canonical_axis(axis, x.aval.ndim, name)
+    if not x.aval.shape[axis]:
+        raise ValueError(f"attempt to get {name} of an empty sequence (axis {axis} of shape "
+                         f"{x.aval.shape}).")
+    index = operation(x, axis, int_dtype())
+    if keepdims:
+        return reshape(index, (1,) * rank) if flat else expand_dims(index, axis)
+    return index
+
+
+def argmax(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The index of the first largest element (or NaN)."""
+    return _arg("argmax", a, axis, out, keepdims, lax.argmax)
+
+
+def argmin(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """The index of the first smallest element (or NaN)."""
+    return _arg("argmin", a, axis, out, keepdims, lax.argmin)
+
+
+# ------------------------------------------------------------------ cumulative
+def _cumulate(name: str, a: Any, axis: Any, dtype: Any, operation: Callable) -> Any:
+    x = one_array(name, a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = canonical_axis(axis, x.aval.ndim, name)
+    if dtype is not None:
+        x = cast(x, canonical_dtype(dtype, name))
+    elif x.aval.dtype == dtypes.bool_:
+        x = cast(x, int_dtype())
+    return operation(x, axis)
+
+
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+    """Sums of the elements up to each one along `axis` (flattened without one)."""
+    refuse("cumsum", out=out)
+    return _cumulate("cumsum", a, axis, dtype, lax.cumsum)
+
+
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+    """Products of the elements up to each one along `axis`."""
+    refuse("cumprod", out=out)
+    return _cumulate("cumprod", a, axis, dtype, lax.cumprod)
+
+
+def _cumulative(name: str, x: Any, axis: Any, dtype: Any, initial: bool, operation: Callable,
+                first: int) -> Any:
+    x = one_array(name, x)
+    if not x.aval.ndim:
+        raise ValueError(f"{name}: the array must have at least one dimension.")
+    if axis is None:
+        if x.aval.ndim > 1:
+            raise ValueError(f"{name}: axis must be given for an array of {x.aval.ndim} "
+                             "dimensions.")
+        axis = 0
+    axis = canonical_axis(axis, x.aval.ndim, name)
+    out = operation(_accumulating(name, x, dtype, False), axis=axis)
+    if initial:
+        shape = out.aval.shape[:axis] + (1,) + out.aval.shape[axis + 1:]
+        out = lax.concatenate([lax.full(shape, first, out.aval.dtype), out], axis)
+    return out
+
+
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None,
+                   include_initial: bool = False) -> Any:
+    """`cumsum` of the array API, optionally beginning with 0."""
+    return _cumulative("cumulative_sum", x, axis, dtype, include_initial, cumsum, 0)
+
+
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None,
+                    include_initial: bool = False) -> Any:
+    """`cumprod` of the array API, optionally beginning with 1."""
+    return _cumulative("cumulative_prod", x, axis, dtype, include_initial, cumprod, 1)
+
+
+# ------------------------------------------------------------------ ignoring NaN
+def isnan_of(x: Any) -> Any:
+    """Whether elements are NaN, for floating and complex arrays."""
+    return not_equal(x, x)
+
+
+def _without_nans(name: str, a: Any, fill: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """The array with NaNs replaced, and where they were (None when it can hold none)."""
+    x = one_array(name, a)
+    if not dtypes.is_inexact(x.aval.dtype):
+        return x, None
+    nans = isnan_of(x)
+    return where(nans, _scalar(fill(x.aval.dtype), x.aval.dtype), x), nans
+
+
+def nansum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+           initial: Any = None, where: Any = None) -> Any:
+    """The sum over `axis` of what is not NaN."""
+    x, _ = _without_nans("nansum", a, lambda d: 0)
+    return sum(x, axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+            initial: Any = None, where: Any = None) -> Any:
+    """The product over `axis` of what is not NaN."""
+    x, _ = _without_nans("nanprod", a, lambda d: 1)
+    return prod(x, axis, dtype, out, keepdims, initial, where)
+
+
+def _nan_extremum(name: str, reduce: Callable, lowest: bool) -> Callable:
+    def extremum(a: Any, axis: Any = None, out: None = None, keepdims: bool = False,
+                 initial: Any = None, where: Any = None) -> Any:
+        x, nans = _without_nans(name, a, lambda d: _limit(d, lowest))
+        found = reduce(x, axis, out, keepdims, initial, where)
+        if nans is None or initial is not None or where is not None:
+            return found
+        only = all(nans, axis, keepdims=keepdims)
+        return _where(only, _scalar(np.nan, found.aval.dtype), found)
+
+    extremum.__name__, extremum.__qualname__ = name, name
+    extremum.__doc__ = f"`{name[3:]}` of what is not NaN; NaN where nothing is left."
+    return extremum
+
+
+nanmax = _nan_extremum("nanmax", max, True)
+nanmin = _nan_extremum("nanmin", min, False)
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+            where: Any = None) -> Any:
+    """The mean over `axis` of what is not NaN."""
+    refuse("nanmean", out=out)
+    x = one_array("nanmean", a)
+    if not dtypes.is_inexact(x.aval.dtype):
+        return mean(x, axis, dtype, None, keepdims, where=where)
+    valid = logical_not(isnan_of(x))
+    if where is not None:
+        valid = logical_and(valid, where)
+    return mean(_where(valid, x, 0), axis, dtype, None, keepdims, where=valid)
+
+
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0,
+           keepdims: bool = False, where: Any = None, mean: Any = None) -> Any:
+    """The variance over `axis` of what is not NaN."""
+    refuse("nanvar", out=out)
+    x = one_array("nanvar", a)
+    if not dtypes.is_inexact(x.aval.dtype):
+        return var(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean)
+    valid = logical_not(isnan_of(x))
+    if where is not None:
+        valid = logical_and(valid, where)
+    return var(_where(valid, x, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean)
+
+
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0,
+           keepdims: bool = False, where: Any = None, mean: Any = None) -> Any:
+    """The standard deviation over `axis` of what is not NaN."""
+    return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+
+
+def _nan_arg(name: str, find: Callable, lowest: bool) -> Callable:
+    def position(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        x, nans = _without_nans(name, a, lambda d: _limit(d, lowest))
+        found = find(x, axis, out, keepdims)
+        if nans is None:
+            return found
+        only = all(nans, axis, keepdims=keepdims)
+        return _where(only, _scalar(-1, found.aval.dtype), found)
+
+    position.__name__, position.__qualname__ = name, name
+    position.__doc__ = f"`{name[3:]}` of what is not NaN; -1 where nothing is left."
+    return position
+
+
+nanargmax = _nan_arg("nanargmax", argmax, True)
+nanargmin = _nan_arg("nanargmin", argmin, False)
+
+
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+    """`cumsum` with NaN as 0."""
+    return cumsum(_without_nans("nancumsum", a, lambda d: 0)[0], axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+    """`cumprod` with NaN as 1."""
+    return cumprod(_without_nans("nancumprod", a, lambda d: 1)[0], axis, dtype, out)
+
+
+# ------------------------------------------------------------------ quantiles
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
+              skip_nans: bool) -> Any:
+    x, q = as_arrays(name, a, q)
+    if method not in _METHODS:
+        raise ValueError(f"{name}: method must be one of {_METHODS}, got {method!r}.")
+    if dtypes.is_complex(x.aval.dtype):
+        raise ValueError(f"{name} does not support complex numbers: they have no order.")
+    x, q = promote_inexact(x, q)
+    if x.aval.dtype.itemsize < 4:
+        result = x.aval.dtype
+        x, q = cast(x, dtypes.float32), cast(q, dtypes.float32)
+    else:
+        result = x.aval.dtype
+    if q.aval.ndim > 1:
+        raise ValueError(f"{name}: q must have at most one dimension, got {q.aval}.")
+    axes = canonical_axes(axis, x.aval.ndim, name)
+    kept = [i for i in range(x.aval.ndim) if i not in axes]
+    rows = moveaxis(x, tuple(kept), tuple(range(len(kept)))) if kept else x
+    rows = reshape(rows, tuple([x.aval.shape[i] for i in kept])
+                   + (math.prod([x.aval.shape[i] for i in axes]),))
+    n = rows.aval.shape[-1]
+    lead = rows.aval.shape[:-1]
+    if not n:
+        out = lax.full(q.aval.shape + lead, np.nan, rows.aval.dtype)
+        return cast(out, result)
+    nans = isnan_of(rows)
+    rows = lax.sort(rows, dimension=rows.aval.ndim - 1)
+    if skip_nans:
+        count = subtract(cast(_scalar(n, rows.aval.dtype), rows.aval.dtype),
+                         sum(cast(nans, rows.aval.dtype), -1))
+        last = subtract(count, 1)
+    else:
+        last = lax.full(lead, n - 1, rows.aval.dtype)
+    wide = q.aval.shape + lead
+    at = multiply(lax.broadcast_in_dim(q, wide, tuple(range(q.aval.ndim))),
+                  broadcast(last, wide))
+    low, high = lax.floor(at), lax.ceil(at)
+    weight = subtract(at, low)
+    top = broadcast(maximum(last, 0), wide)
+
+    def pick(position: Any) -> Any:
+        index = cast(minimum(maximum(position, 0), top), dtypes.int32)
+        flat = moveaxis(index, 0, -1) if q.aval.ndim else expand_dims(index, -1)
+        found = _late["take_along_axis"](rows, flat, -1)
+        return moveaxis(found, -1, 0) if q.aval.ndim else reshape(found, lead)
+
+    below, above = pick(low), pick(high)
+    if method == "linear":
+        out = add(multiply(below, subtract(1, weight)), multiply(above, weight))
+    elif method == "lower":
+        out = below
+    elif method == "higher":
+        out = above
+    elif method == "midpoint":
+        out = multiply(add(below, above), 0.5)
+    else:
+        out = _where(less(weight, 0.5), below, _where(
+            logical_and(equal(weight, 0.5), equal(lax.rem(low, _scalar(2, low.aval.dtype)), 0)),
+            below, above))
+    bad = less(count, 1) if skip_nans else any(nans, -1)
+    out = _where(broadcast(bad, wide), _scalar(np.nan, out.aval.dtype), out)
+    if keepdims:
+        shape = tuple([1 if i in axes else s for i, s in enumerate(x.aval.shape)])
+        out = reshape(out, q.aval.shape + shape)
+    return cast(out, result)
+
+
+_late: dict[str, Callable] = {}
+
+
+def quantile(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+             method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
+    """The q-quantiles (q in [0, 1]) over `axis`."""
+    refuse("quantile", out=out, overwrite_input=overwrite_input, weights=weights)
+    return _quantile("quantile", a, q, axis, method, keepdims, False)
+
+
+def nanquantile(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+                method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
+    """The q-quantiles of what is not NaN."""
+    refuse("nanquantile", out=out, overwrite_input=overwrite_input, weights=weights)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, True)
+
+
+def percentile(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+               method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+               out_sharding: Any = None) -> Any:
+    """The q-th percentiles (q in [0, 100])."""
+    q, = promote_inexact(one_array("percentile", q))
+    return quantile(a, divide(q, 100), axis, out, overwrite_input, method, keepdims,
+                    weights=weights)
+
+
+def nanpercentile(a: Any, q: Any, axis: Any = None, out: None = None,
+                  overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
+                  *, weights: Any = None) -> Any:
+    """The q-th percentiles of what is not NaN."""
+    q, = promote_inexact(one_array("nanpercentile", q))
+    return nanquantile(a, divide(q, 100), axis, out, overwrite_input, method, keepdims,
+                       weights=weights)
+
+
+def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+           keepdims: bool = False) -> Any:
+    """The middle of the sorted elements over `axis`."""
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+              keepdims: bool = False) -> Any:
+    """The median of what is not NaN."""
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+# ------------------------------------------------------------------ covariance
+def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+        fweights: Any = None, aweights: Any = None, dtype: Any = None) -> Any:
+    """The covariance matrix of variables in rows (columns when not `rowvar`)."""
+    x, = promote_inexact(one_array("cov", m))
+    if x.aval.ndim > 2 or (y is not None and one_array("cov", y).aval.ndim > 2):
+        raise ValueError("cov: m and y must have at most two dimensions.")
+    if dtype is not None:
+        x = cast(x, canonical_dtype(dtype, "cov"))
+    x = reshape(x, (1, -1)) if x.aval.ndim < 2 else x
+    if not rowvar and x.aval.shape[0] != 1:
+        x = lax.transpose(x, (1, 0))
+    if y is not None:
+        other, = promote_inexact(one_array("cov", y))
+        other = reshape(other, (1, -1)) if other.aval.ndim < 2 else other
+        if not rowvar and other.aval.shape[0] != 1:
+            other = lax.transpose(other, (1, 0))
+        x = lax.concatenate(promote_dtypes(x, other), 0)
+    if ddof is None:
+        ddof = 0 if bias else 1
+    weights: Any = None
+    for given, what in ((fweights, "fweights"), (aweights, "aweights")):
+        if given is None:
+            continue
+        w = one_array("cov", given)
+        if w.aval.shape != (x.aval.shape[1],):
+            raise ValueError(f"cov: {what} must have shape ({x.aval.shape[1]},), got "
+                             f"{w.aval.shape}.")
+        if what == "fweights" and not dtypes.is_integer(w.aval.dtype):
+            raise TypeError("cov: fweights must be integers.")
+        w = cast(w, dtypes.real_of(x.aval.dtype))
+        weights = w if weights is None else multiply(weights, w)
+    if weights is None:
+        factor: Any = x.aval.shape[1] - ddof
+        centered = subtract(x, mean(x, 1, keepdims=True))
+        scaled = centered
+    else:
+        total = sum(weights)
+        center = divide(sum(multiply(x, weights), 1, keepdims=True), total)
+        centered = subtract(x, center)
+        scaled = multiply(centered, weights)
+        if aweights is None or not ddof:
+            factor = subtract(total, ddof)
+        else:
+            shrink = sum(multiply(weights, cast(one_array("cov", aweights), total.aval.dtype)))
+            factor = subtract(total, multiply(ddof, divide(shrink, total)))
+    conjugate = lax.conj(scaled) if dtypes.is_complex(scaled.aval.dtype) else scaled
+    product = lax.dot_general(centered, conjugate, (((1,), (1,)), ((), ())))
+    out = divide(product, factor) if isinstance(factor, Array) else divide(
+        product, _scalar(factor, product.aval.dtype))
+    return lax.squeeze(out, (0, 1)) if out.aval.shape == (1, 1) else out
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+    """The matrix of correlation coefficients."""
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not c.aval.ndim:
+        return divide(c, c)
+    n = c.aval.shape[0]
+    on_diagonal = lax.eq(lax.broadcasted_iota(dtypes.int32, (n, n), 0),
+                         lax.broadcasted_iota(dtypes.int32, (n, n), 1))
+    diagonal = sum(where(on_diagonal, c, _scalar(0, c.aval.dtype)), 1)
+    spread = lax.sqrt(lax.real(diagonal) if dtypes.is_complex(c.aval.dtype) else diagonal)
+    out = divide(divide(c, expand_dims(spread, 1)), expand_dims(spread, 0))
+    if dtypes.is_complex(out.aval.dtype):
+        clipped = [minimum(maximum(p(out), -1), 1) for p in (lax.real, lax.imag)]
+        return lax.complex(*clipped)
+    return minimum(maximum(out, -1), 1)

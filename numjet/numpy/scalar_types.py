@@ -1,0 +1,241 @@
+"""Dtypes as users write them: callable scalar types (`numpy.float32(3)`), `finfo`, `iinfo`,
+`issubdtype`, `result_type` and their kin.
+
+Scalar types compare and hash like NumPy's and work wherever a dtype is wanted. Re-exported by
+`numjet.numpy` and `numjet.dtypes`.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.numpy.promote import canonical_dtype, cast
+
+
+class _ScalarMeta(type):
+    dtype: np.dtype
+
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
+
+    def __eq__(cls, other: Any) -> bool:
+        return cls is other or cls.dtype.type is other or (
+            isinstance(other, np.dtype) and other == cls.dtype)
+
+    def __ne__(cls, other: Any) -> bool:
+        return not cls == other
+
+    def __call__(cls, x: Any = 0) -> Any:
+        dtype = dtypes.canonical(cls.dtype)
+        if isinstance(x, Array):
+            return cast(x, dtype)
+        if type(x) in (bool, int, float, complex, str):
+            value = _scalar(x, dtype)
+        else:
+            value = np.asarray(x)
+            if value.dtype.kind == "O":
+                value = np.asarray([np.asarray(v) for v in x])
+            value = value.astype(dtype)
+        return ArrayImpl(value, ShapedArray(value.shape, dtype))
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.dtype.type)
+
+
+def _scalar(x: Any, dtype: np.dtype) -> np.ndarray:
+    if isinstance(x, str):
+        return np.asarray(dtype.type(x))
+    if type(x) is complex and dtype.kind != "c":
+        raise TypeError(f"{dtype.name}(): {x!r} is complex. Take .real first.")
+    if type(x) in (float, complex):
+        with np.errstate(all="ignore"):
+            return np.asarray(x).astype(dtype)
+    return np.asarray(x, dtype)
+
+
+_MADE: dict[Any, Any] = {}
+
+
+def _scalar_type(scalar: Any, name: str | None = None) -> Any:
+    dtype = np.dtype(scalar)
+    body = {"dtype": dtype, "__module__": "numjet.numpy",
+            "__doc__": f"The dtype {dtype.name}; calling it makes an Array of that dtype."}
+    made = _ScalarMeta(name or dtype.name, (), body)
+    _MADE.setdefault(dtype, made)
+    return made
+
+
+bool_ = _scalar_type(np.bool_, "bool")
+int8, int16, int32, int64 = (_scalar_type(t) for t in (np.int8, np.int16, np.int32, np.int64))
+uint8, uint16, uint32, uint64 = (
+    _scalar_type(t) for t in (np.uint8, np.uint16, np.uint32, np.uint64))
+float16, float32, float64 = (_scalar_type(t) for t in (np.float16, np.float32, np.float64))
+complex64, complex128 = _scalar_type(np.complex64), _scalar_type(np.complex128)
+bfloat16 = _scalar_type(ml_dtypes.bfloat16)
+float8_e4m3fn = _scalar_type(ml_dtypes.float8_e4m3fn)
+float8_e5m2 = _scalar_type(ml_dtypes.float8_e5m2)
+float8_e3m4 = _scalar_type(ml_dtypes.float8_e3m4)
+float8_e4m3 = _scalar_type(ml_dtypes.float8_e4m3)
+float8_e8m0fnu = _scalar_type(ml_dtypes.float8_e8m0fnu)
+float8_e4m3b11fnuz = _scalar_type(ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fnuz = _scalar_type(ml_dtypes.float8_e4m3fnuz)
+float8_e5m2fnuz = _scalar_type(ml_dtypes.float8_e5m2fnuz)
+float4_e2m1fn = _scalar_type(ml_dtypes.float4_e2m1fn)
+int2, int4 = _scalar_type(ml_dtypes.int2), _scalar_type(ml_dtypes.int4)
+uint2, uint4 = _scalar_type(ml_dtypes.uint2), _scalar_type(ml_dtypes.uint4)
+single, double, csingle, cdouble = float32, float64, complex64, complex128
+int_, uint, float_, complex_ = int64, uint64, float64, complex128
+
+generic, number, integer = np.generic, np.number, np.integer
+signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
+inexact, floating, complexfloating = np.inexact, np.floating, np.complexfloating
+flexible, character, object_ = np.flexible, np.character, np.object_
+dtype = np.dtype
+finfo = ml_dtypes.finfo
+iinfo = ml_dtypes.iinfo
+ComplexWarning = np.exceptions.ComplexWarning
+
+
+def _as_type(x: Any) -> Any:
+    """A dtype-like as np.dtype, abstract NumPy classes and key dtypes as they are."""
+    if type(x) is _ScalarMeta or isinstance(x, _ScalarMeta):
+        return x.dtype
+    if type(x) is dtypes.KeyDType or x is dtypes.prng_key:
+        return x
+    if isinstance(x, type) and issubclass(x, np.generic) and x.__mro__[1] is not np.generic:
+        # A concrete scalar type has a dtype of its own; abstract ones (np.floating) have none.
+        try:
+            return np.dtype(x) if np.dtype(x).type is x else x
+        except TypeError:
+            return x
+    if isinstance(x, type) and (x is np.generic or issubclass(x, np.generic)):
+        return x if x in (np.generic, np.number, np.flexible) else np.dtype(x)
+    return x
+
+
+_ABSTRACT = (np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact,
+             np.floating, np.complexfloating, np.flexible, np.character, dtypes.prng_key)
+_SMALL_INTS = (ml_dtypes.int2, ml_dtypes.int4, ml_dtypes.uint2, ml_dtypes.uint4)
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether dtype `arg1` is, or lies below, `arg2` in NumPy's hierarchy of types.
+
+    Knows bfloat16, the 8-bit floats, small integers and PRNG keys.
+    """
+    a = arg1 if arg1 in _ABSTRACT else _as_type(arg1)
+    if type(a) is dtypes.KeyDType or a is dtypes.prng_key:
+        return arg2 is dtypes.prng_key or arg2 is np.generic or arg2 is a
+    if arg2 is dtypes.prng_key or type(arg2) is dtypes.KeyDType:
+        return False
+    if not (isinstance(a, type) and a in _ABSTRACT):
+        a = np.dtype(a)
+    if arg2 in _ABSTRACT:
+        if isinstance(a, np.dtype) and a.kind == "V" and a != dtypes.float0:
+            above = ((np.integer, np.signedinteger if a.type.__name__[0] == "i"
+                      else np.unsignedinteger) if a.type in _SMALL_INTS
+                     else (np.floating, np.inexact))
+            return arg2 in (np.generic, np.number, *above)
+        if isinstance(a, np.dtype) and dtypes.is_floating(a):
+            return arg2 in (np.generic, np.number, np.inexact, np.floating)
+        return bool(np.issubdtype(a, arg2))
+    b = np.dtype(_as_type(arg2))
+    return a == b
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether `dtype` is of `kind`: a dtype, a name of the array API ('real floating', 'integral',
+    'numeric', ...), or a tuple of these."""
+    dtype = np.dtype(_as_type(dtype))
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    named = {"bool": dtypes.is_bool, "signed integer": lambda d: issubdtype(d, np.signedinteger),
+             "unsigned integer": lambda d: issubdtype(d, np.unsignedinteger),
+             "integral": lambda d: issubdtype(d, np.integer),
+             "real floating": lambda d: issubdtype(d, np.floating),
+             "complex floating": lambda d: issubdtype(d, np.complexfloating),
+             "numeric": lambda d: issubdtype(d, np.number)}
+    for k in kinds:
+        if isinstance(k, str) and k in named:
+            if named[k](dtype):
+                return True
+        else:
+            try:
+                wanted = np.dtype(_as_type(k))
+            except TypeError:
+                raise ValueError(f"isdtype: unknown kind {k!r}. Use a dtype or one of "
+                                 f"{sorted(named)}.") from None
+            if wanted == dtype:
+                return True
+    return False
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """NumPy's `can_cast` for dtypes."""
+    return bool(np.can_cast(_as_type(from_), np.dtype(_as_type(to)), casting=casting))
+
+
+_PYTHON = {bool: (dtypes.bool_, False), int: (dtypes.int64, True), float: (dtypes.float64, True),
+           complex: (dtypes.complex128, True)}
+
+
+def dtype_and_weak(x: Any) -> tuple[Any, bool]:
+    """What `x` (array, scalar, dtype or type) contributes to promotion."""
+    if isinstance(x, Array):
+        return x.aval.dtype, x.aval.weak_type
+    if isinstance(x, type) and x in _PYTHON:
+        return _PYTHON[x]
+    if type(x) in _PYTHON:
+        aval = as_array(x).aval
+        return aval.dtype, aval.weak_type
+    if type(x) is dtypes.KeyDType:
+        return x, False
+    if isinstance(x, (str, np.dtype, type)):
+        return dtypes.canonical(np.dtype(_as_type(x))), False
+    if hasattr(x, "dtype"):
+        return dtypes.canonical(x.dtype), bool(getattr(x, "weak_type", False))
+    return as_array(x).aval.dtype, False
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The dtype that the arguments (arrays, scalars, dtypes) promote to."""
+    if not args:
+        raise ValueError("result_type: at least one array, scalar or dtype is needed.")
+    found, weak = dtypes.promote(*[dtype_and_weak(x) for x in args])
+    found = dtypes.canonical(found)
+    return (found, weak) if return_weak_type_flag else found
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    """The dtype that two dtypes promote to."""
+    pairs = []
+    for x in (a, b):
+        weak = isinstance(x, type) and x in (int, float, complex)
+        pairs.append(_PYTHON[x] if weak else (np.dtype(_as_type(x)), False))
+    return dtypes.promote(*pairs)[0]
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+    """The dtype an array asked to have `dtype` gets: 64-bit types are narrowed without `enable_x64`."""
+    return dtypes.canonical(_as_type(dtype))
+
+
+def scalar_type_of(x: Any) -> type:
+    """The Python type (bool, int, float, complex) of `x`'s kind."""
+    kind = dtype_and_weak(x)[0]
+    if kind == dtypes.bool_:
+        return bool
+    if dtypes.is_integer(kind):
+        return int
+    return complex if dtypes.is_complex(kind) else float
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """`x` converted to `dtype` (floats to integers truncate; complex to real drops the imaginary part)."""
+    array = as_array(x)
+    new = canonical_dtype(dtype, "astype", default=dtypes.float64)
+    return cast(array, new)

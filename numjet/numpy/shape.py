@@ -1,0 +1,759 @@
+"""Shapes and layouts: reshape, transpose, join, split, repeat, pad, roll."""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.base.errors import ConcretizationTypeError
+from numjet.core import dtypes, structural
+from numjet.core.array import Array, ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.core.trace import Tracer, concrete_or_none
+from numjet.numpy import lax_names as lax
+from numjet.numpy.elementwise import minimum
+from numjet.numpy.fast import eager
+from numjet.numpy.promote import (
+    as_arrays,
+    broadcast,
+    canonical_axes,
+    canonical_axis,
+    canonical_dtype,
+    canonical_shape,
+    cast,
+    join_shapes,
+    one_array,
+    promote_dtypes,
+    refuse,
+)
+
+
+# ------------------------------------------------------------------ questions
+def shape(a: Any) -> tuple[int, ...]:
+    """The shape of an array, scalar or anything with a shape."""
+    if hasattr(a, "shape"):
+        return tuple(a.shape)
+    return np.shape(a)
+
+
+def ndim(a: Any) -> int:
+    """The number of dimensions."""
+    return a.ndim if hasattr(a, "ndim") else len(shape(a))
+
+
+def size(a: Any, axis: Any = None) -> int:
+    """The number of elements, or the size of `axis`."""
+    own = shape(a)
+    if axis is None:
+        return math.prod(own)
+    return math.prod([own[i] for i in canonical_axes(axis, len(own), "size")])
+
+
+# ------------------------------------------------------------------ reshape
+def reshape(a: Any, shape: Any = None, order: str = "C", *, copy: bool | None = None,
+            out_sharding: Any = None) -> Any:
+    """The elements of `a`, row by row, in another shape; one size may be -1."""
+    x = one_array("reshape", a)
+    new = _new_shape(x.aval, shape)
+    if order == "C":
+        return _reshape(x, new)
+    if order == "F":
+        turned = lax.transpose(x, tuple(range(x.aval.ndim))[::-1])
+        return lax.transpose(_reshape(turned, new[::-1]), tuple(range(len(new)))[::-1])
+    raise NotImplementedError(f"reshape: order={order!r} is not supported. Use 'C' or 'F'.")
+
+
+def _reshape(x: Any, new: tuple[int, ...]) -> Any:
+    if x.aval.shape == new:
+        return x
+    if type(x) is ArrayImpl and eager():
+        return ArrayImpl(x._value.reshape(new), ShapedArray(new, x.aval.dtype, x.aval.weak_type))
+    return lax.reshape(x, new)
+
+
+def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
+    if type(new) is int:
+        new = (new,)
+    elif isinstance(new, (Array, np.ndarray, np.generic)) or not isinstance(new, Sequence):
+        new = (new,) if not getattr(new, "ndim", 0) else tuple(np.asarray(new).tolist())
+    sizes = []
+    for n in new:
+        if type(n) is not int:
+            if isinstance(n, Tracer) and n.concrete() is None:
+                raise n._need_concrete(ConcretizationTypeError, "reshape: shapes must be 1D "
+                                       "sequences of concrete integers", "Take sizes from "
+                                       "x.shape, or make the argument static.")
+            n = operator.index(n)
+        sizes.append(n)
+    unknown = [i for i, n in enumerate(sizes) if n == -1]
+    if len(unknown) > 1:
+        raise ValueError(f"reshape: only one size can be -1, got {tuple(sizes)}.")
+    if unknown:
+        rest = math.prod([n for n in sizes if n != -1])
+        if not rest or aval.size % rest:
+            raise TypeError(f"reshape: cannot reshape array of shape {aval.shape} (size "
+                            f"{aval.size}) into shape {tuple(sizes)}: {aval.size} is not a "
+                            f"multiple of {rest}.")
+        sizes[unknown[0]] = aval.size // rest
+    if math.prod(sizes) != aval.size or any(n < 0 for n in sizes):
+        raise TypeError(f"reshape: cannot reshape array of shape {aval.shape} (size {aval.size}) "
+                        f"into shape {tuple(sizes)} (size {math.prod(sizes)}).")
+    return tuple(sizes)
+
+
+def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """`a` in one dimension."""
+    return reshape(a, (-1,) if size(a) else (0,), "C" if order == "K" else order)
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """`a` without axes of size 1 (all, or those named)."""
+    x = one_array("squeeze", a)
+    own = x.aval.shape
+    if axis is None:
+        axes: tuple[int, ...] = tuple([i for i, n in enumerate(own) if n == 1])
+    else:
+        axes = canonical_axes(axis, len(own), "squeeze")
+        if any(own[i] != 1 for i in axes):
+            raise ValueError("squeeze: cannot select an axis to squeeze out which has size not "
+                             f"equal to one, got shape={own} and axes={axes}.")
+    return lax.squeeze(x, axes) if axes else x
+
+
+def expand_dims(a: Any, axis: Any) -> Any:
+    """`a` with new axes of size 1 at the positions `axis` of the result."""
+    x = one_array("expand_dims", a)
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    axes = canonical_axes(axis, x.aval.ndim + count, "expand_dims")
+    return lax.expand_dims(x, axes) if axes else x
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Each array with at least one dimension."""
+    out = [_reshape(x, (1,)) if not x.aval.ndim else x for x in as_arrays("atleast_1d", *arys)]
+    return out[0] if len(out) == 1 else out
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Each array with at least two dimensions, new ones in front."""
+    out = [_reshape(x, (1,) * (2 - x.aval.ndim) + x.aval.shape) if x.aval.ndim < 2 else x
+           for x in as_arrays("atleast_2d", *arys)]
+    return out[0] if len(out) == 1 else out
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Each array with at least three dimensions, as NumPy places them."""
+    out = []
+    for x in as_arrays("atleast_3d", *arys):
+        own = x.aval.shape
+        new = {0: (1, 1, 1), 1: (1, *own, 1), 2: (*own, 1)}.get(len(own), own)
+        out.append(_reshape(x, new))
+    return out[0] if len(out) == 1 else out
+
+
+# ------------------------------------------------------------------ axes
+def transpose(a: Any, axes: Any = None) -> Any:
+    """`a` with its axes permuted, by default reversed."""
+    x = one_array("transpose", a)
+    if axes is None:
+        order = tuple(range(x.aval.ndim))[::-1]
+    else:
+        order = tuple([canonical_axis(i, x.aval.ndim, "transpose") for i in axes])
+        if sorted(order) != list(range(x.aval.ndim)):
+            raise ValueError(f"transpose: axes {tuple(axes)} must name each of the {x.aval.ndim} "
+                             f"axes of shape {x.aval.shape} once.")
+    return structural.transpose(x, order)
+
+
+def permute_dims(a: Any, /, axes: Any) -> Any:
+    """`transpose` under its name in the array API."""
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The last two axes exchanged."""
+    x = one_array("matrix_transpose", x)
+    if x.aval.ndim < 2:
+        raise ValueError(f"matrix_transpose: needs at least two dimensions, got {x.aval.shape}.")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """`a` with two axes exchanged."""
+    x = one_array("swapaxes", a)
+    i, j = (canonical_axis(k, x.aval.ndim, "swapaxes") for k in (axis1, axis2))
+    order = list(range(x.aval.ndim))
+    order[i], order[j] = order[j], order[i]
+    return structural.transpose(x, tuple(order))
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """`a` with axes moved to other positions; the rest keep their order."""
+    x = one_array("moveaxis", a)
+    n = x.aval.ndim
+    sources = canonical_axes(source, n, "moveaxis")
+    destinations = canonical_axes(destination, n, "moveaxis")
+    if len(sources) != len(destinations):
+        raise ValueError(f"moveaxis: source {source} and destination {destination} must have the "
+                         "same number of axes.")
+    order = [i for i in range(n) if i not in sources]
+    for to, from_ in sorted(zip(destinations, sources)):
+        order.insert(to, from_)
+    return structural.transpose(x, tuple(order))
+
+
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """`a` with `axis` moved before `start`."""
+    x = one_array("rollaxis", a)
+    n = x.aval.ndim
+    axis = canonical_axis(axis, n, "rollaxis")
+    if not -n <= start <= n:
+        raise ValueError(f"rollaxis: start={start} must be in [{-n}, {n}].")
+    start = start + n if start < 0 else start
+    return moveaxis(x, axis, start - 1 if start > axis else start)
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    """`m` reversed along the axes (all by default)."""
+    x = one_array("flip", m)
+    return lax.rev(x, canonical_axes(axis, x.aval.ndim, "flip"))
+
+
+def fliplr(m: Any) -> Any:
+    """`m` reversed along axis 1."""
+    return flip(m, 1)
+
+
+def flipud(m: Any) -> Any:
+    """`m` reversed along axis 0."""
+    return flip(m, 0)
+
+
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """`m` turned by 90 degrees, k times, in the plane of two axes."""
+    x = one_array("rot90", m)
+    first, second = canonical_axes(axes, x.aval.ndim, "rot90")
+    k = k % 4
+    if k == 0:
+        return x
+    if k == 2:
+        return flip(flip(x, first), second)
+    if k == 1:
+        return swapaxes(flip(x, second), first, second)
+    return flip(swapaxes(x, first, second), second)
+
+
+# ------------------------------------------------------------------ broadcasting
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+    """`array` repeated to `shape`."""
+    x = one_array("broadcast_to", array)
+    wanted = canonical_shape(shape, "broadcast_to")
+    own = x.aval.shape
+    if len(own) > len(wanted) or any(
+            n not in (1, m) for n, m in zip(own[::-1], wanted[::-1])):
+        raise ValueError(f"Incompatible shapes for broadcasting: {own} and requested shape "
+                         f"{wanted}. broadcast_to: sizes must be equal or 1, from the last axis.")
+    return broadcast(x, wanted)
+
+
+def broadcast_arrays(*args: Any) -> list[Any]:
+    """The arrays at their common shape."""
+    arrays = as_arrays("broadcast_arrays", *args)
+    common = broadcast_shapes(*[x.aval.shape for x in arrays])
+    return [broadcast(x, common) for x in arrays]
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that shapes broadcast to."""
+    return join_shapes("broadcast_shapes", [canonical_shape(s) for s in shapes], ValueError)
+
+
+# ------------------------------------------------------------------ joining
+def _sequence(name: str, arrays: Any) -> list[Any]:
+    if isinstance(arrays, (Array, np.ndarray)):
+        if not arrays.ndim:
+            raise ValueError(f"{name}: needs a sequence of arrays, got one without dimensions.")
+        return as_arrays(name, *list(arrays))
+    if not isinstance(arrays, Sequence) or isinstance(arrays, str):
+        raise TypeError(f"{name}: needs a sequence of arrays, got {arrays!r} of type "
+                        f"{type(arrays).__name__}.")
+    if not len(arrays):
+        raise ValueError(f"{name}: needs at least one array to join.")
+    return as_arrays(name, *arrays)
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+    """The arrays joined along an existing axis (flattened first when axis is None)."""
+    if isinstance(arrays, (Array, np.ndarray)) and axis is not None and arrays.ndim >= 2:
+        x = one_array("concatenate", arrays)
+        parts = [lax.index_in_dim(x, i, 0, keepdims=False) for i in range(x.aval.shape[0])]
+    else:
+        parts = _sequence("concatenate", arrays)
+    if axis is None:
+        parts, axis = [ravel(x) for x in parts], 0
+    if not parts[0].aval.ndim:
+        raise ValueError("concatenate: zero-dimensional arrays cannot be concatenated. Use stack, "
+                         "or give them an axis with x[None].")
+    rank = parts[0].aval.ndim
+    axis = canonical_axis(axis, rank, "concatenate")
+    for i, x in enumerate(parts):
+        if x.aval.ndim != rank or any(n != m for k, (n, m) in enumerate(
+                zip(x.aval.shape, parts[0].aval.shape)) if k != axis):
+            raise TypeError("concatenate: shapes must be equal except along the joined axis "
+                            f"{axis}, got {parts[0].aval.shape} and {x.aval.shape} (argument {i}).")
+    parts = promote_dtypes(*parts)
+    if dtype is not None:
+        wanted = canonical_dtype(dtype, "concatenate")
+        parts = [cast(x, wanted) for x in parts]
+    return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """`concatenate` under its name in the array API."""
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """Arrays of one shape joined along a new axis."""
+    refuse("stack", out=out)
+    parts = _sequence("stack", arrays)
+    first = parts[0].aval.shape
+    axis = canonical_axis(axis, len(first) + 1, "stack")
+    for i, x in enumerate(parts):
+        if x.aval.shape != first:
+            raise ValueError(f"stack: all arrays must have the same shape, got {first} and "
+                             f"{x.aval.shape} (argument {i}).")
+    widened = first[:axis] + (1,) + first[axis:]
+    return concatenate([_reshape(x, widened) for x in parts], axis, dtype)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The slices along `axis`."""
+    x = one_array("unstack", x)
+    if not x.aval.ndim:
+        raise ValueError("unstack: needs an array with at least one dimension.")
+    axis = canonical_axis(axis, x.aval.ndim, "unstack")
+    return tuple([lax.index_in_dim(x, i, axis, keepdims=False)
+                  for i in range(x.aval.shape[axis])])
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays below each other."""
+    parts = [atleast_2d(x) for x in _sequence("vstack", tup)]
+    return concatenate(parts, 0, dtype)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays beside each other."""
+    parts = [atleast_1d(x) for x in _sequence("hstack", tup)]
+    return concatenate(parts, 0 if parts[0].aval.ndim == 1 else 1, dtype)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Any:
+    """Arrays behind each other."""
+    return concatenate([atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
+
+
+def column_stack(tup: Any) -> Any:
+    """Vectors as columns of a matrix."""
+    parts = []
+    for x in _sequence("column_stack", tup):
+        parts.append(_reshape(x, (x.aval.size, 1)) if x.aval.ndim < 2 else x)
+    return concatenate(parts, 1)
+
+
+def block(arrays: Any) -> Any:
+    """An array from nested lists of blocks."""
+    def depth(x: Any) -> int:
+        return 1 + depth(x[0]) if isinstance(x, list) else 0
+
+    levels = depth(arrays)
+    rank = max(levels, _max_rank(arrays))
+
+    def join(x: Any, level: int) -> Any:
+        if isinstance(x, list):
+            if not x:
+                raise ValueError("block: lists must not be empty.")
+            return concatenate([join(v, level + 1) for v in x], rank - levels + level)
+        if isinstance(x, tuple):
+            raise TypeError("block: tuples are not allowed, use lists.")
+        x = one_array("block", x)
+        return _reshape(x, (1,) * (rank - x.aval.ndim) + x.aval.shape)
+
+    return join(arrays, 0)
+
+
+def _max_rank(x: Any) -> int:
+    return max(map(_max_rank, x)) if isinstance(x, list) else ndim(x)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """`values` joined to the end of `arr`."""
+    arr, values = as_arrays("append", arr, values)
+    return concatenate([arr, values], axis) if axis is not None else concatenate(
+        [ravel(arr), ravel(values)])
+
+
+# ------------------------------------------------------------------ splitting
+def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[Any]:
+    x = one_array(name, ary)
+    axis = canonical_axis(axis, x.aval.ndim, name)
+    n = x.aval.shape[axis]
+    if isinstance(sections, (list, tuple)) or getattr(sections, "ndim", 0):
+        cuts = [int(c) for c in (np.asarray(sections).tolist()
+                                 if not isinstance(sections, (list, tuple)) else sections)]
+        bounds = [0] + [slice(None, c).indices(n)[1] for c in cuts] + [n]
+    else:
+        parts = operator.index(sections)
+        if parts <= 0:
+            raise ValueError(f"{name}: the number of sections must be positive, got {parts}.")
+        if n % parts and exact:
+            raise ValueError(f"{name}: array split does not result in an equal division: axis "
+                             f"{axis} of size {n} into {parts} parts. Use array_split.")
+        small, larger = n // parts, n % parts
+        sizes = [small + 1] * larger + [small] * (parts - larger)
+        bounds = [0, *np.cumsum(sizes).tolist()]
+    return [lax.slice_in_dim(x, lo, max(lo, hi), axis=axis)
+            for lo, hi in zip(bounds[:-1], bounds[1:])]
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Parts of `ary` along `axis`: equal ones, or cut at the given indices."""
+    return _split("split", ary, indices_or_sections, axis, True)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """`split` that allows parts of unequal size."""
+    return _split("array_split", ary, indices_or_sections, axis, False)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along axis 0."""
+    return _split("vsplit", ary, indices_or_sections, 0, True)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along axis 1 (0 for vectors)."""
+    return _split("hsplit", ary, indices_or_sections, 0 if ndim(ary) == 1 else 1, True)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """`split` along axis 2."""
+    return _split("dsplit", ary, indices_or_sections, 2, True)
+
+
+# ------------------------------------------------------------------ repetition
+def tile(A: Any, reps: Any) -> Any:
+    """`A` laid side by side `reps` times along each axis."""
+    x = one_array("tile", A)
+    reps = canonical_shape(reps, "tile")
+    rank = max(len(reps), x.aval.ndim)
+    reps = (1,) * (rank - len(reps)) + reps
+    own = (1,) * (rank - x.aval.ndim) + x.aval.shape
+    if all(r == 1 for r in reps):
+        return _reshape(x, own)
+    wide = tuple([n for r, m in zip(reps, own) for n in (r, m)])
+    kept = tuple(range(1, 2 * rank, 2))
+    return _reshape(lax.broadcast_in_dim(_reshape(x, own), wide, kept),
+                    tuple([r * n for r, n in zip(reps, own)]))
+
+
+def repeat(a: Any, repeats: Any, axis: int | None = None, *,
+           total_repeat_length: int | None = None, out_sharding: Any = None) -> Any:
+    """Each element of `a` repeated along `axis` (flattened without one).
+
+    With traced `repeats` the size must be given as `total_repeat_length`.
+    """
+    x = one_array("repeat", a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    if not x.aval.ndim:
+        x = _reshape(x, (1,))
+    axis = canonical_axis(axis, x.aval.ndim, "repeat")
+    n = x.aval.shape[axis]
+    known = (np.asarray(repeats) if isinstance(repeats, (list, tuple))
+             else concrete_or_none(repeats))
+    if known is not None and total_repeat_length is None:
+        counts = np.asarray(known)
+        if counts.dtype.kind not in "iub":
+            raise TypeError(f"repeat: repeats must be integers, got dtype {counts.dtype}.")
+        if counts.size == 1:
+            return _repeat_each(x, int(counts.reshape(())), axis)
+        if counts.shape != (n,):
+            raise ValueError(f"repeat: repeats of shape {counts.shape} must have one entry for "
+                             f"each of the {n} elements of axis {axis}.")
+        indices = np.repeat(np.arange(n, dtype=np.int32), counts)
+        return _late["take"](x, ArrayImpl(indices, ShapedArray(indices.shape, dtypes.int32)),
+                             axis)
+    if total_repeat_length is None:
+        repeats._need_concrete(ConcretizationTypeError, "repeat: the result's size depends on "
+                               "`repeats`", "Give total_repeat_length.")
+    counts = broadcast(cast(one_array("repeat", repeats), dtypes.int32), (n,))
+    ends = lax.cumsum(counts)
+    position = lax.iota(dtypes.int32, total_repeat_length)
+    shape2 = (total_repeat_length, n)
+    before = lax.le(lax.broadcast_in_dim(ends, shape2, (1,)),
+                    lax.broadcast_in_dim(position, shape2, (0,)))
+    index = minimum(structural.reduce_sum(cast(before, dtypes.int32), (1,)), max(n - 1, 0))
+    return _late["take"](x, index, axis)
+
+
+def _repeat_each(x: Any, count: int, axis: int) -> Any:
+    own = x.aval.shape
+    wide = own[:axis + 1] + (count,) + own[axis + 1:]
+    kept = tuple([i for i in range(len(wide)) if i != axis + 1])
+    return _reshape(lax.broadcast_in_dim(x, wide, kept),
+                    own[:axis] + (own[axis] * count,) + own[axis + 1:])
+
+
+def resize(a: Any, new_shape: Any) -> Any:
+    """`a` repeated or cut, row by row, to `new_shape`."""
+    new = canonical_shape(new_shape, "resize")
+    flat = ravel(a)
+    total, n = math.prod(new), flat.aval.size
+    if not n or not total:
+        return lax.full(new, 0, flat.aval.dtype)
+    return _reshape(lax.slice_in_dim(tile(flat, -(-total // n)), 0, total, axis=0), new)
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """`a` shifted along axes; what leaves at one end enters at the other."""
+    x = one_array("roll", a)
+    if axis is None:
+        return _reshape(roll(ravel(x), shift, 0), x.aval.shape)
+    axes = canonical_axes_repeated(axis, x.aval.ndim, "roll")
+    shifts = (list(shift) if isinstance(shift, (list, tuple)) or getattr(shift, "ndim", 0)
+              else [shift])
+    if len(shifts) == 1:
+        shifts = shifts * len(axes)
+    if len(axes) == 1:
+        axes = axes * len(shifts)
+    if len(axes) != len(shifts):
+        raise ValueError(f"roll: shift {shift} and axis {axis} must have one entry for each other.")
+    for amount, i in zip(shifts, axes):
+        n = x.aval.shape[i]
+        if not n:
+            continue
+        if isinstance(amount, Tracer):
+            start = _late["remainder"](lax.neg(cast(amount, dtypes.int32)), n)
+            x = lax.dynamic_slice_in_dim(lax.concatenate([x, x], i), start, n, i)
+            continue
+        k = int(amount) % n
+        if k:
+            x = lax.concatenate([lax.slice_in_dim(x, n - k, n, axis=i),
+                                 lax.slice_in_dim(x, 0, n - k, axis=i)], i)
+    return x
+
+
+def canonical_axes_repeated(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """Axes counted from the front; one may come more than once."""
+    axes = axis if isinstance(axis, (list, tuple)) else (axis,)
+    return tuple([canonical_axis(i, ndim, name) for i in axes])
+
+
+# Functions of later files that these need; `numjet.numpy` fills it.
+_late: dict[str, Callable] = {}
+
+
+# ------------------------------------------------------------------ padding
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    """`array` with values added at the ends of each axis.
+
+    mode: constant, edge, reflect, symmetric, wrap, linear_ramp, maximum, minimum, mean, median,
+    empty, or a function as NumPy describes it.
+    """
+    x = one_array("pad", array)
+    widths = _pad_pairs(pad_width, x.aval.ndim, "pad_width")
+    if callable(mode):
+        return _pad_with_function(x, widths, mode, kwargs)
+    allowed = {"constant": {"constant_values"}, "linear_ramp": {"end_values"},
+               "maximum": {"stat_length"}, "minimum": {"stat_length"}, "mean": {"stat_length"},
+               "median": {"stat_length"}, "reflect": {"reflect_type"},
+               "symmetric": {"reflect_type"}, "edge": set(), "wrap": set(), "empty": set()}
+    if mode not in allowed:
+        raise NotImplementedError(f"pad: unknown mode {mode!r}. Known: {sorted(allowed)}.")
+    for option in kwargs:
+        if option not in allowed[mode]:
+            raise ValueError(f"pad: unsupported keyword argument {option!r} for mode {mode!r}.")
+    if any(w < 0 for pair in widths for w in pair):
+        raise ValueError(f"pad: widths must not be negative, got {widths}.")
+    if mode in ("constant", "empty"):
+        return _pad_constant(x, widths, kwargs.get("constant_values", 0))
+    if mode in ("reflect", "symmetric", "wrap", "edge") and kwargs.get(
+            "reflect_type", "even") == "even":
+        for i, (before, after) in enumerate(widths):
+            x = _pad_by_index(x, i, before, after, mode)
+        return x
+    if mode in ("reflect", "symmetric"):
+        for i, (before, after) in enumerate(widths):
+            x = _pad_odd(x, i, before, after, mode)
+        return x
+    for i, (before, after) in enumerate(widths):
+        x = _pad_computed(x, i, before, after, mode, kwargs)
+    return x
+
+
+def _pad_pairs(value: Any, rank: int, what: str) -> tuple[tuple[int, int], ...]:
+    if isinstance(value, dict):
+        pairs = [(0, 0)] * rank
+        for axis, v in value.items():
+            pair = (v, v) if not isinstance(v, (tuple, list)) else tuple(v)
+            pairs[canonical_axis(axis, rank, "pad")] = (operator.index(pair[0]),
+                                                        operator.index(pair[1]))
+        return tuple(pairs)
+    widths = np.asarray(value)
+    if widths.dtype.kind not in "iu":
+        raise TypeError(f"pad: {what} must be of integral type, got {value!r}.")
+    try:
+        full = np.broadcast_to(widths, (rank, 2))
+    except ValueError:
+        raise ValueError(f"pad: {what} {value!r} does not broadcast to ({rank}, 2): give one "
+                         "number, one pair, or a pair for each axis.") from None
+    return tuple([(int(a), int(b)) for a, b in full])
+
+
+def _pad_constant(x: Any, widths: Any, values: Any) -> Any:
+    leaves = [values] if not isinstance(values, (tuple, list)) else _flatten(values)
+    if len(leaves) == 1:
+        fill = cast(_reshape(one_array("pad", leaves[0]), ()), x.aval.dtype, x.aval.weak_type)
+        return lax.pad(x, fill, [(a, b, 0) for a, b in widths])
+    pairs = _value_pairs(values, x.aval.ndim)
+    for i, ((a, b), (low, high)) in enumerate(zip(widths, pairs)):
+        for value, widen in ((low, (a, 0, 0)), (high, (0, b, 0))):
+            config = [(0, 0, 0)] * x.aval.ndim
+            config[i] = widen
+            x = lax.pad(x, cast(one_array("pad", value), x.aval.dtype, x.aval.weak_type), config)
+    return x
+
+
+def _flatten(x: Any) -> list[Any]:
+    return [leaf for v in x for leaf in _flatten(v)] if isinstance(x, (tuple, list)) else [x]
+
+
+def _value_pairs(values: Any, rank: int) -> list[tuple[Any, Any]]:
+    if isinstance(values, (tuple, list)) and isinstance(values[0], (tuple, list)):
+        pairs = [tuple(v) * (2 if len(v) == 1 else 1) for v in values]
+        return [pairs[0]] * rank if len(pairs) == 1 else [(p[0], p[1]) for p in pairs]
+    pair = tuple(values) * (2 if len(values) == 1 else 1)
+    return [(pair[0], pair[1])] * rank
+
+
+def _pad_by_index(x: Any, axis: int, before: int, after: int, mode: str) -> Any:
+    """Padding that repeats elements: one gather of rows, or slices for edges."""
+    n = x.aval.shape[axis]
+    if not before and not after:
+        return x
+    if not n:
+        raise ValueError(f"pad: axis {axis} is empty and cannot be padded with mode {mode!r}.")
+    position = np.arange(-before, n + after)
+    if mode == "edge":
+        index = np.clip(position, 0, n - 1)
+    elif mode == "wrap":
+        index = position % n
+    elif mode == "symmetric":
+        index = position % (2 * n)
+        index = np.where(index < n, index, 2 * n - 1 - index)
+    else:
+        period = max(2 * (n - 1), 1)
+        index = position % period
+        index = np.where(index < n, index, period - index)
+    index = index.astype(np.int32)
+    return _late["take"](x, ArrayImpl(index, ShapedArray(index.shape, dtypes.int32)), axis)
+
+
+def _pad_odd(x: Any, axis: int, before: int, after: int, mode: str) -> Any:
+    """Padding by point reflection at the edges: 2 * edge - mirrored."""
+    offset = 1 if mode == "reflect" else 0
+
+    def section(y: Any, lo: int, hi: int) -> Any:
+        return lax.slice_in_dim(y, lo, hi, axis=axis)
+
+    while before or after:
+        n = x.aval.shape[axis]
+        step = n - offset
+        if n == 1:
+            return _pad_by_index(x, axis, before, after, "edge")
+        low, high = min(before, step), min(after, step)
+        two = lax.full((), 2, x.aval.dtype)
+        parts = []
+        if low:
+            edge = section(x, 0, 1)
+            mirrored = lax.rev(section(x, offset, offset + low), (axis,))
+            parts.append(lax.sub(broadcast(lax.mul(two, edge), mirrored.aval.shape), mirrored))
+        parts.append(x)
+        if high:
+            edge = section(x, n - 1, n)
+            mirrored = lax.rev(section(x, n - offset - high, n - offset), (axis,))
+            parts.append(lax.sub(broadcast(lax.mul(two, edge), mirrored.aval.shape), mirrored))
+        x = lax.concatenate(parts, axis)
+        before, after = before - low, after - high
+    return x
+
+
+def _pad_computed(x: Any, axis: int, before: int, after: int, mode: str, options: dict) -> Any:
+    n = x.aval.shape[axis]
+
+    def section(lo: int, hi: int) -> Any:
+        return lax.slice_in_dim(x, lo, hi, axis=axis)
+
+    if mode == "linear_ramp":
+        low, high = _value_pairs(_as_pair(options.get("end_values", 0)), x.aval.ndim)[axis]
+        parts = []
+        for width, value, edge, turned in ((before, low, section(0, 1), False),
+                                           (after, high, section(n - 1, n), True)):
+            ramp = _late["linspace"](cast(one_array("pad", value), x.aval.dtype),
+                                     squeeze(edge, axis), width, endpoint=False,
+                                     dtype=x.aval.dtype, axis=axis) if width else None
+            parts.append(flip(ramp, axis) if turned and ramp is not None else ramp)
+        joined = [p for p in (parts[0], x, parts[1]) if p is not None]
+        return lax.concatenate(joined, axis)
+    statistic = _late[{"maximum": "max", "minimum": "min"}.get(mode, mode)]
+    length = options.get("stat_length")
+    lengths = ((n, n) if length is None
+               else _pad_pairs(length, x.aval.ndim, "stat_length")[axis])
+    parts = []
+    for width, part in ((before, section(0, min(lengths[0], n))),
+                        (after, section(max(n - lengths[1], 0), n))):
+        value = statistic(part, axis=axis, keepdims=True)
+        if mode in ("mean", "median") and dtypes.is_integer(x.aval.dtype):
+            value = _late["round"](value)
+        shape = x.aval.shape[:axis] + (width,) + x.aval.shape[axis + 1:]
+        parts.append(broadcast(cast(value, x.aval.dtype), shape) if width else None)
+    return lax.concatenate([p for p in (parts[0], x, parts[1]) if p is not None], axis)
+
+
+def _as_pair(value: Any) -> Any:
+    return value if isinstance(value, (tuple, list)) else (value, value)
+
+
+def _pad_with_function(x: Any, widths: Any, function: Callable, options: dict) -> Any:
+    x = _pad_constant(x, widths, 0)
+    for axis, pair in enumerate(widths):
+        moved = moveaxis(x, axis, -1)
+        rows = _reshape(moved, (-1, moved.aval.shape[-1]))
+        done = [function(row, pair, axis, options) for row in unstack(rows)]
+        x = moveaxis(_reshape(stack(done), moved.aval.shape), -1, axis)
+    return x
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """`filt` without leading ('f') and trailing ('b') zeros; needs concrete values."""
+    x = one_array("trim_zeros", filt)
+    known = concrete_or_none(x)
+    if known is None:
+        x._need_concrete(ConcretizationTypeError, "trim_zeros: the result's size depends on the "
+                         "values", "Call it outside of transformations.")
+    value = np.asarray(known)
+    out = value
+    for i in canonical_axes(axis, value.ndim, "trim_zeros"):
+        others = tuple([k for k in range(value.ndim) if k != i])
+        used = np.flatnonzero((value != 0).any(axis=others))
+        lo = int(used[0]) if "f" in trim.lower() and used.size else 0
+        hi = int(used[-1]) + 1 if "b" in trim.lower() and used.size else value.shape[i]
+        if not used.size:
+            lo = hi = 0
+        out = np.take(out, np.arange(lo, hi), axis=i)
+    return ArrayImpl(out, ShapedArray(out.shape, x.aval.dtype))

@@ -1,0 +1,620 @@
+"""Sorting, searching, sets, histograms.
+
+Results whose size depends on values need concrete arrays, or the argument `size` under
+transformations.
+"""
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numjet.base.errors import ConcretizationTypeError
+from numjet.core import dtypes
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.core.trace import concrete_or_none
+from numjet.numpy import lax_names as lax
+from numjet.numpy.creation import array, linspace
+from numjet.numpy.elementwise import (
+    add,
+    as_bool,
+    bitwise_not,
+    divide,
+    equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    minimum,
+    multiply,
+    not_equal,
+    subtract,
+    where,
+)
+from numjet.numpy.indexing import getitem
+from numjet.numpy.promote import (
+    as_arrays,
+    broadcast,
+    canonical_axis,
+    canonical_dtype,
+    cast,
+    int_dtype,
+    one_array,
+    promote_dtypes,
+    promote_inexact,
+    refuse,
+)
+from numjet.numpy.reductions import any as any_
+from numjet.numpy.reductions import cumsum, isnan_of
+from numjet.numpy.reductions import max as max_
+from numjet.numpy.reductions import min as min_
+from numjet.numpy.reductions import sum as sum_
+from numjet.numpy.shape import concatenate, flip, moveaxis, ravel, reshape
+
+
+def need_concrete(name: str, x: Any) -> np.ndarray:
+    """The value of x, or ConcretizationTypeError naming `size` as the remedy."""
+    known = concrete_or_none(x)
+    if known is None:
+        x._need_concrete(ConcretizationTypeError, f"{name}: the result's size depends on the values",
+                         "Give the argument `size`, or call it outside of transformations.")
+    return known._value
+
+
+def _of(value: np.ndarray) -> ArrayImpl:
+    value = np.asarray(value)
+    return ArrayImpl(value, ShapedArray(value.shape, value.dtype))
+
+
+# ------------------------------------------------------------------ sorting
+def _checked(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any, int]:
+    if order is not None:
+        raise ValueError(f"{name}: the argument 'order' is not supported: there are no fields.")
+    x = one_array(name, a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    return x, canonical_axis(axis, x.aval.ndim, name)
+
+
+def sort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None,
+         stable: bool = True, descending: bool = False) -> Any:
+    """A sorted copy along `axis`; NaN comes last."""
+    x, axis = _checked("sort", a, axis, kind, order)
+    out = lax.sort(x, dimension=axis, is_stable=stable)
+    return flip(out, axis) if descending else out
+
+
+def argsort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None,
+            stable: bool = True, descending: bool = False, dtype: Any = None) -> Any:
+    """The positions that sort `a` along `axis`."""
+    x, axis = _checked("argsort", a, axis, kind, order)
+    dtype = int_dtype() if dtype is None else canonical_dtype(dtype, "argsort")
+    index = lax.broadcasted_iota(dtype, x.aval.shape, axis)
+    if descending:
+        # Reversed before and after, so that equal elements keep their order.
+        x, index = flip(x, axis), flip(index, axis)
+    _, out = lax.sort_key_val(x, index, dimension=axis, is_stable=stable)
+    return flip(out, axis) if descending else out
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The positions that sort by several keys, the last one first."""
+    arrays = list(keys)
+    if not arrays:
+        raise TypeError("lexsort: needs at least one key.")
+    arrays = as_arrays("lexsort", *arrays)
+    if len({x.aval.shape for x in arrays}) > 1:
+        raise ValueError("lexsort: all keys need to have the same shape, got "
+                         f"{[x.aval.shape for x in arrays]}.")
+    if not arrays[0].aval.ndim:
+        return lax.full((), 0, int_dtype())
+    axis = canonical_axis(axis, arrays[0].aval.ndim, "lexsort")
+    index = lax.broadcasted_iota(int_dtype(), arrays[0].aval.shape, axis)
+    return lax.sort((*arrays[::-1], index), dimension=axis, num_keys=len(arrays))[-1]
+
+
+def sort_complex(a: Any) -> Any:
+    """`a` as complex numbers, sorted by real, then imaginary part."""
+    x = one_array("sort_complex", a)
+    out = lax.sort(x, dimension=x.aval.ndim - 1)
+    if dtypes.is_complex(out.aval.dtype):
+        return out
+    return cast(out, dtypes.canonical(dtypes.complex_of(
+        out.aval.dtype if dtypes.is_floating(out.aval.dtype) else dtypes.float32)))
+
+
+def partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """`a` arranged so that element `kth` is at its sorted place (here: sorted)."""
+    x = one_array("partition", a)
+    axis = canonical_axis(axis, x.aval.ndim, "partition")
+    canonical_axis(operator.index(kth), x.aval.shape[axis], "partition: kth")
+    return sort(x, axis)
+
+
+def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The positions that `partition` would bring the elements from."""
+    x = one_array("argpartition", a)
+    axis = canonical_axis(axis, x.aval.ndim, "argpartition")
+    canonical_axis(operator.index(kth), x.aval.shape[axis], "argpartition: kth")
+    return argsort(x, axis)
+
+
+# ------------------------------------------------------------------ searching
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
+                 method: str = "scan") -> Any:
+    """Where to insert the values `v` into the sorted vector `a` to keep it sorted."""
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
+    if method not in ("scan", "scan_unrolled", "sort", "compare_all", "default"):
+        raise ValueError(f"searchsorted: unknown method {method!r}.")
+    a, v = as_arrays("searchsorted", a, v)
+    if a.aval.ndim != 1:
+        raise ValueError(f"searchsorted: a must have one dimension, got {a.aval.shape}.")
+    if sorter is not None:
+        a = getitem(a, one_array("searchsorted", sorter))
+    a, v = promote_dtypes(a, v)
+    n = a.aval.shape[0]
+    dtype = int_dtype()
+    if not n:
+        return lax.full(v.aval.shape, 0, dtype)
+    low = lax.full(v.aval.shape, 0, dtype)
+    high = lax.full(v.aval.shape, n, dtype)
+    # Bisection, unrolled: the interval's length halves until it is empty.
+    for _ in range(n.bit_length()):
+        middle = add(low, lax.shift_right_logical(subtract(high, low), _like(1, low)))
+        value = getitem(a, minimum(middle, n - 1))
+        goes_right = _precedes(value, v) if side == "left" else logical_not(_precedes(v, value))
+        open_ = less(low, high)
+        low = where(logical_and(open_, goes_right), add(middle, 1), low)
+        high = where(logical_and(open_, logical_not(goes_right)), middle, high)
+    return low
+
+
+def _like(value: int, x: Any) -> Any:
+    return broadcast(ArrayImpl(np.asarray(value, x.aval.dtype), ShapedArray((), x.aval.dtype)),
+                     x.aval.shape)
+
+
+def _precedes(x: Any, y: Any) -> Any:
+    """x < y in sorting order, where NaN is the largest value."""
+    if not dtypes.is_floating(x.aval.dtype):
+        return less(x, y)
+    return logical_or(less(x, y), logical_and(isnan_of(y), equal(x, x)))
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The number of the bin that each element of x falls into."""
+    x, bins = as_arrays("digitize", x, bins)
+    if bins.aval.ndim != 1:
+        raise ValueError(f"digitize: bins must have one dimension, got {bins.aval.shape}.")
+    if not bins.aval.shape[0]:
+        return lax.full(x.aval.shape, 0, int_dtype())
+    side = "right" if not right else "left"
+    rising = less_equal(getitem(bins, 0), getitem(bins, -1))
+    up = searchsorted(bins, x, side=side)
+    down = subtract(bins.aval.shape[0],
+                    searchsorted(flip(bins), x, side="left" if side == "right" else "right"))
+    return where(rising, up, cast(down, up.aval.dtype))
+
+
+# ------------------------------------------------------------------ counting
+def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None,
+             out_sharding: Any = None) -> Any:
+    """How often each non-negative integer occurs in x (or the sum of its weights).
+
+    Under transformations give `length`; larger values are then dropped.
+    """
+    x = one_array("bincount", x)
+    if not dtypes.is_integer(x.aval.dtype) and x.aval.dtype != dtypes.bool_:
+        raise TypeError(f"bincount: x must be integers, got {x.aval.dtype}.")
+    if x.aval.ndim != 1:
+        raise ValueError(f"bincount: x must have one dimension, got {x.aval.shape}.")
+    if length is None:
+        known = concrete_or_none(x)
+        if known is None:
+            x._need_concrete(ConcretizationTypeError,
+                             "bincount: the result's size depends on the values",
+                             "Give the argument `length`.")
+        values = known._value
+        length = max(operator.index(minlength), int(values.max()) + 1 if values.size else 0)
+    w = lax.full(x.aval.shape, 1, int_dtype()) if weights is None else one_array(
+        "bincount", weights)
+    if w.aval.shape != x.aval.shape:
+        raise ValueError(f"bincount: shape of weights must match shape of x, got {w.aval.shape} "
+                         f"and {x.aval.shape}.")
+    index = cast(x, int_dtype())
+    index = where(less(index, 0), 0, index)
+    return lax.full((length,), 0, w.aval.dtype).at[index].add(w, mode="drop")
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of the bins: `bins` equal ones over `range`, or `bins` itself."""
+    if isinstance(bins, str):
+        raise NotImplementedError(f"histogram_bin_edges: bins={bins!r} is not supported. Give a "
+                                  "number of bins or their edges.")
+    if isinstance(bins, (list, tuple)) or getattr(bins, "ndim", 0):
+        out, = promote_inexact(array(bins))
+        return out
+    count = operator.index(bins)
+    x, = promote_inexact(ravel(one_array("histogram_bin_edges", a)))
+    if range is None:
+        if not x.aval.size:
+            low, high = array(0.0), array(1.0)
+        else:
+            low, high = min_(x), max_(x)
+    else:
+        low, high = (array(v) for v in range)
+    low, high, _ = promote_dtypes(low, high, x)
+    flat = equal(low, high)
+    low, high = where(flat, subtract(low, 0.5), low), where(flat, add(high, 0.5), high)
+    return cast(linspace(low, high, count + 1), x.aval.dtype)
+
+
+def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+              density: bool | None = None) -> tuple[Any, Any]:
+    """How many elements (or which weight) fall into each bin, and the edges of the bins."""
+    x = ravel(one_array("histogram", a))
+    edges = histogram_bin_edges(x, bins, range)
+    x, edges = promote_inexact(x, edges)
+    if weights is None:
+        w = lax.full(x.aval.shape, 1, x.aval.dtype)
+    else:
+        w = ravel(one_array("histogram", weights))
+        if w.aval.size != x.aval.size:
+            raise ValueError("histogram: weights should have the same shape as a.")
+    n = edges.aval.shape[0] - 1
+    index = subtract(searchsorted(edges, x, side="right"), 1)
+    # The last bin includes its right edge.
+    index = where(equal(x, getitem(edges, -1)), n - 1, index)
+    inside = logical_and(less_equal(getitem(edges, 0), x), less_equal(x, getitem(edges, -1)))
+    index = where(inside, index, n)
+    counts = lax.full((n,), 0, w.aval.dtype).at[index].add(w, mode="drop")
+    if density:
+        widths = subtract(getitem(edges, slice(1, None)), getitem(edges, slice(None, -1)))
+        counts = divide(divide(counts, widths), sum_(counts))
+    return counts, edges
+
+
+def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+                density: bool | None = None) -> tuple[Any, Any, Any]:
+    """A histogram of points (x, y)."""
+    x, y = as_arrays("histogram2d", x, y)
+    several = isinstance(bins, (list, tuple)) or getattr(bins, "ndim", 0)
+    if several and len(bins) not in (1, 2):
+        bins = [bins, bins]
+    points = concatenate([reshape(x, (-1, 1)), reshape(y, (-1, 1))], 1)
+    counts, edges = histogramdd(points, bins, range, weights, density)
+    return counts, edges[0], edges[1]
+
+
+def histogramdd(sample: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+                density: bool | None = None) -> tuple[Any, list[Any]]:
+    """A histogram of points in the rows of `sample`."""
+    points, = promote_inexact(one_array("histogramdd", sample))
+    if points.aval.ndim == 1:
+        points = reshape(points, (-1, 1))
+    n, d = points.aval.shape
+    if isinstance(bins, (list, tuple)):
+        each = list(bins) * (d if len(bins) == 1 else 1)
+    elif getattr(bins, "ndim", 0):
+        each = [bins] * d if bins.ndim == 1 and bins.shape[0] != d else list(bins)
+    else:
+        each = [bins] * d
+    if len(each) != d:
+        raise ValueError(f"histogramdd: bins must give one entry for each of the {d} coordinates.")
+    edges, flat, shape = [], None, []
+    outside = lax.full((n,), False, dtypes.bool_)
+    for i in builtin_range(d):
+        x = getitem(points, (slice(None), i))
+        e = cast(histogram_bin_edges(x, each[i], None if range is None else range[i]),
+                 x.aval.dtype)
+        size = e.aval.shape[0] - 1
+        index = subtract(searchsorted(e, x, side="right"), 1)
+        index = where(equal(x, getitem(e, -1)), size - 1, index)
+        outside = logical_or(outside, logical_or(less(index, 0), less(size - 1, index)))
+        flat = index if flat is None else add(multiply(flat, size), index)
+        edges.append(e)
+        shape.append(size)
+    w = lax.full((n,), 1, points.aval.dtype) if weights is None else one_array(
+        "histogramdd", weights)
+    total = int(np.prod(shape))
+    counts = lax.full((total,), 0, w.aval.dtype).at[where(outside, total, flat)].add(
+        w, mode="drop")
+    counts = reshape(counts, tuple(shape))
+    if density:
+        counts = divide(counts, sum_(counts))
+        for i, e in enumerate(edges):
+            widths = subtract(getitem(e, slice(1, None)), getitem(e, slice(None, -1)))
+            lanes = [1] * d
+            lanes[i] = shape[i]
+            counts = divide(counts, reshape(widths, tuple(lanes)))
+    return counts, edges
+
+
+builtin_range = range
+
+
+# ------------------------------------------------------------------ sets
+class _UniqueAll(NamedTuple):
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class _UniqueCounts(NamedTuple):
+    values: Any
+    counts: Any
+
+
+class _UniqueInverse(NamedTuple):
+    values: Any
+    inverse_indices: Any
+
+
+def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
+           return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
+           size: int | None = None, fill_value: Any = None, sorted: bool = True) -> Any:
+    """The distinct elements (or slices along `axis`), sorted; optionally with positions and counts.
+
+    size: the size of the result, needed under transformations; missing ones are `fill_value` (the
+    smallest element by default).
+    """
+    x = one_array("unique", ar)
+    rank, shape = x.aval.ndim, x.aval.shape
+    if axis is None:
+        rows, axis_, flat = reshape(x, (-1, 1)) if x.aval.size else reshape(x, (0, 1)), 0, True
+    else:
+        axis_, flat = canonical_axis(axis, rank, "unique"), False
+        rows = moveaxis(x, axis_, 0)
+        lead = rows.aval.shape[0]
+        rows = reshape(rows, (lead, -1 if rows.aval.size else 0))
+    n = rows.aval.shape[0]
+    columns = [getitem(rows, (slice(None), i)) for i in builtin_range(rows.aval.shape[1])]
+    order = lexsort(columns[::-1]) if columns and n else lax.full((n,), 0, int_dtype())
+    ordered = getitem(rows, order) if n else rows
+    if n:
+        later, earlier = getitem(ordered, slice(1, None)), getitem(ordered, slice(None, -1))
+        differs = not_equal(later, earlier)
+        if equal_nan and dtypes.is_inexact(rows.aval.dtype):
+            differs = logical_and(differs, logical_not(logical_and(isnan_of(later),
+                                                                   isnan_of(earlier))))
+        first = concatenate([lax.full((1,), True, dtypes.bool_), any_(differs, 1)])
+    else:
+        first = lax.full((0,), False, dtypes.bool_)
+    if size is None:
+        starts = _of(np.flatnonzero(need_concrete("unique", first)).astype(int_dtype()))
+        found = starts.aval.shape[0]
+    else:
+        found = operator.index(size)
+        starts = _first_true(first, found)
+    total = sum_(cast(first, int_dtype()))
+    valid = less(lax.iota(int_dtype(), found), total) if size is not None else None
+    values = getitem(ordered, starts) if n else lax.full((found, *rows.aval.shape[1:]), 0,
+                                                         rows.aval.dtype)
+    if valid is not None:
+        if fill_value is None:
+            filler = getitem(values, 0) if found and n else values
+        else:
+            filler = cast(broadcast(one_array("unique", fill_value), rows.aval.shape[1:]),
+                          values.aval.dtype)
+        values = where(reshape(valid, (-1, 1)), values, filler)
+    out = [reshape(values, (found,)) if flat else moveaxis(
+        reshape(values, (found, *shape[:axis_], *shape[axis_ + 1:])), 0, axis_)]
+    if return_index:
+        index = getitem(order, starts)
+        out.append(where(valid, index, getitem(index, 0)) if valid is not None and n else index)
+    if return_inverse:
+        rank_of = subtract(cumsum(cast(first, int_dtype())), 1)
+        inverse = lax.full((n,), 0, int_dtype()).at[order].set(rank_of, unique_indices=True)
+        out.append(reshape(inverse, shape) if flat else inverse)
+    if return_counts:
+        ends = concatenate([getitem(starts, slice(1, None)), lax.full((1,), n, int_dtype())]) if (
+            found) else starts
+        if valid is not None:
+            ends = where(less(lax.iota(int_dtype(), found), subtract(total, 1)), ends, n)
+            out.append(where(valid, subtract(ends, starts), 0))
+        else:
+            out.append(subtract(ends, starts))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def _first_true(mask: Any, size: int) -> Any:
+    """The positions of the first `size` true elements, then the last position of the array."""
+    n = mask.aval.shape[0]
+    place = subtract(cumsum(cast(mask, int_dtype())), 1)
+    place = where(mask, place, size)
+    start = lax.full((size,), max(n - 1, 0), int_dtype())
+    return start.at[place].set(lax.iota(int_dtype(), n), mode="drop")
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAll:
+    """Values, first positions, inverse and counts."""
+    return _UniqueAll(*unique(x, True, True, True, equal_nan=False, size=size,
+                              fill_value=fill_value))
+
+
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueCounts:
+    """Values and counts."""
+    return _UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size,
+                                 fill_value=fill_value))
+
+
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None,
+                   ) -> _UniqueInverse:
+    """Values and the positions that rebuild x."""
+    return _UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size,
+                                  fill_value=fill_value))
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The distinct values."""
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
+         method: str = "auto") -> Any:
+    """Whether each element is among `test_elements`."""
+    x, y = as_arrays("isin", element, test_elements)
+    x, y = promote_dtypes(x, y)
+    y = ravel(y)
+    if not y.aval.size:
+        out = lax.full(x.aval.shape, False, dtypes.bool_)
+    else:
+        wide = (*x.aval.shape, y.aval.size)
+        out = any_(equal(lax.broadcast_in_dim(x, wide, tuple(builtin_range(x.aval.ndim))),
+                         lax.broadcast_in_dim(y, wide, (x.aval.ndim,))), -1)
+    return bitwise_not(out) if invert else out
+
+
+def _pair(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+    x, y = promote_dtypes(*as_arrays(name, a, b))
+    return ravel(x), ravel(y)
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The distinct elements of both arrays."""
+    return unique(concatenate(list(_pair("union1d", ar1, ar2))), size=size, fill_value=fill_value)
+
+
+def _chosen(name: str, values: Any, keep: Any, size: int | None, fill_value: Any) -> Any:
+    if size is None:
+        return getitem(values, _of(np.flatnonzero(need_concrete(name, keep)).astype(int_dtype())))
+    index = _first_true(keep, size)
+    fill = 0 if fill_value is None else fill_value
+    valid = less(lax.iota(int_dtype(), size), sum_(cast(keep, int_dtype())))
+    return where(valid, getitem(values, index), cast(one_array(name, fill), values.aval.dtype))
+
+
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
+              fill_value: Any = None) -> Any:
+    """The distinct elements of `ar1` that are not in `ar2`."""
+    x, y = _pair("setdiff1d", ar1, ar2)
+    if size is None and not assume_unique:
+        x = unique(x)
+        return _chosen("setdiff1d", x, isin(x, y, invert=True), None, None)
+    keep = isin(x, y, invert=True)
+    if not assume_unique:
+        x = sort(x)
+        fresh = concatenate([lax.full((1,), True, dtypes.bool_), not_equal(
+            getitem(x, slice(1, None)), getitem(x, slice(None, -1)))]) if x.aval.size else keep
+        keep = logical_and(isin(x, y, invert=True), fresh)
+    return _chosen("setdiff1d", x, keep, size, fill_value)
+
+
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
+                size: int | None = None, fill_value: Any = None) -> Any:
+    """The sorted distinct elements in both arrays."""
+    x, y = _pair("intersect1d", ar1, ar2)
+    if return_indices:
+        if size is not None:
+            raise NotImplementedError("intersect1d: return_indices together with size is not "
+                                      "supported. Call it outside of transformations.")
+        found = np.intersect1d(need_concrete("intersect1d", x), need_concrete("intersect1d", y),
+                               assume_unique, return_indices=True)
+        return tuple([_of(v if i == 0 else v.astype(int_dtype())) for i, v in enumerate(found)])
+    x = sort(x)
+    fresh = concatenate([lax.full((1,), True, dtypes.bool_), not_equal(
+        getitem(x, slice(1, None)), getitem(x, slice(None, -1)))]) if x.aval.size else lax.full(
+            (0,), False, dtypes.bool_)
+    return _chosen("intersect1d", x, logical_and(fresh, isin(x, y)), size, fill_value)
+
+
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
+             fill_value: Any = None) -> Any:
+    """The distinct elements in exactly one of the arrays."""
+    x, y = _pair("setxor1d", ar1, ar2)
+    both = sort(concatenate([x, y]))
+    alone = bitwise_not(logical_and(isin(both, x), isin(both, y)))
+    fresh = concatenate([lax.full((1,), True, dtypes.bool_), not_equal(
+        getitem(both, slice(1, None)), getitem(both, slice(None, -1)))]) if both.aval.size else (
+            alone)
+    return _chosen("setxor1d", both, logical_and(alone, fresh), size, fill_value)
+
+
+# ------------------------------------------------------------------ positions of non-zeros
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """The indices of the non-zero elements, one array for each axis.
+
+    size: how many to give, needed under transformations; missing ones are `fill_value` (0).
+    """
+    x = one_array("nonzero", a)
+    if not x.aval.ndim:
+        raise ValueError("nonzero: arrays without dimensions are not supported. Use "
+                         "jnp.atleast_1d(x).")
+    mask = as_bool(x)
+    if size is None:
+        found = np.nonzero(need_concrete("nonzero", mask))
+        return tuple([_of(v.astype(int_dtype())) for v in found])
+    size = operator.index(size)
+    flat = ravel(mask)
+    n = flat.aval.shape[0]
+    position = _first_true(flat, size) if n else lax.full((size,), 0, int_dtype())
+    valid = less(lax.iota(int_dtype(), size), sum_(cast(flat, int_dtype())))
+    fills: Sequence[Any] = fill_value if isinstance(fill_value, tuple) else (
+        (fill_value,) * x.aval.ndim)
+    out = []
+    stride = n
+    for n_axis, fill in zip(x.aval.shape, fills):
+        stride = stride // n_axis if n_axis else 1
+        index = lax.rem(lax.div(position, _like(max(stride, 1), position)),
+                        _like(max(n_axis, 1), position))
+        out.append(where(valid, index, cast(one_array("nonzero", 0 if fill is None else fill),
+                                            index.aval.dtype)))
+    return tuple(out)
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The indices of the non-zero elements of the flattened array."""
+    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The indices of the non-zero elements, one row for each."""
+    x = one_array("argwhere", a)
+    if not x.aval.ndim:
+        found = nonzero(reshape(x, (1,)), size=size)[0]
+        return lax.full((found.aval.shape[0], 0), 0, int_dtype())
+    found = nonzero(x, size=size, fill_value=fill_value)
+    return concatenate([reshape(v, (-1, 1)) for v in found], 1)
+
+
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+    """The elements of `arr` where `condition` holds."""
+    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
+
+
+def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | None = None,
+             fill_value: Any = 0, out: None = None) -> Any:
+    """The slices of `a` along `axis` where the vector `condition` holds."""
+    refuse("compress", out=out)
+    condition, x = as_arrays("compress", condition, a)
+    if condition.aval.ndim != 1:
+        raise ValueError(f"compress: condition must have one dimension, got {condition.aval}.")
+    if axis is None:
+        x, axis = ravel(x), 0
+    x = moveaxis(x, axis, 0)
+    n = condition.aval.shape[0]
+    condition = as_bool(condition)
+    if n > x.aval.shape[0]:
+        rest = getitem(condition, slice(x.aval.shape[0], None))
+        if need_concrete("compress", rest).any():
+            raise ValueError("compress: condition is longer than the axis.")
+        condition = getitem(condition, slice(None, x.aval.shape[0]))
+    else:
+        x = getitem(x, slice(None, n))
+    if size is None:
+        index = _of(np.flatnonzero(need_concrete("compress", condition)).astype(int_dtype()))
+        return moveaxis(getitem(x, index), 0, axis)
+    index = _first_true(condition, size)
+    valid = less(lax.iota(int_dtype(), size), sum_(cast(condition, int_dtype())))
+    rows = getitem(x, index)
+    valid = reshape(valid, (-1,) + (1,) * (rows.aval.ndim - 1))
+    return moveaxis(where(valid, rows, cast(one_array("compress", fill_value), rows.aval.dtype)),
+                    0, axis)
+
+

@@ -1,0 +1,363 @@
+"""Selecting by arrays of positions: take, take_along_axis, choose, select, piecewise and writes like
+put, place and fill_diagonal that return new arrays."""
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.trace import concrete_or_none
+from numjet.numpy import lax_names as lax
+from numjet.numpy.creation import array
+from numjet.numpy.elementwise import add, as_bool, equal, less, remainder, where
+from numjet.numpy.indexing import get, getitem, normalized
+from numjet.numpy.promote import (
+    as_arrays,
+    broadcast,
+    canonical_axis,
+    cast,
+    int_dtype,
+    join_shapes,
+    one_array,
+    promote_dtypes,
+    refuse,
+)
+from numjet.numpy.reductions import cumsum
+from numjet.numpy.shape import ravel, reshape
+from numjet.numpy.sorting import compress as compress
+
+_LIST = (list, tuple)
+
+
+def _positions(name: str, indices: Any) -> Any:
+    if isinstance(indices, _LIST):
+        indices = array(indices)
+    index = one_array(name, indices)
+    if not dtypes.is_integer(index.aval.dtype) and index.aval.dtype != dtypes.bool_:
+        raise TypeError(f"{name} requires integer indices, got {index.aval.dtype}. Convert them "
+                        "with .astype(int).")
+    return cast(index, dtypes.int32) if index.aval.dtype == dtypes.bool_ else index
+
+
+def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: Any = None,
+         unique_indices: bool = False, indices_are_sorted: bool = False,
+         fill_value: Any = None) -> Any:
+    """The slices of `a` at `indices` along `axis` (of the flattened array without one).
+
+    mode: 'fill' (the default: NaN, or `fill_value`, out of bounds), 'clip' or 'wrap'.
+    """
+    refuse("take", out=out)
+    x = one_array("take", a)
+    index = _positions("take", indices)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = canonical_axis(axis, x.aval.ndim, "take")
+    n = x.aval.shape[axis]
+    if mode == "raise":
+        raise NotImplementedError("take: mode='raise' is not supported: values are not known while "
+                                  "tracing. Use 'fill' or 'clip'.")
+    known = concrete_or_none(index) if mode is None and fill_value is None else None
+    inside = known is not None and (not known.aval.size or (
+        known._value.min() >= -n and known._value.max() < n))
+    if mode == "wrap":
+        index, mode = remainder(cast(index, int_dtype()), n), "clip"
+    elif mode == "clip":
+        index = where(less(index, 0), 0, index)
+    elif mode is None:
+        mode = None if inside else "fill"
+    where_ = (slice(None),) * axis + (index,)
+    return get(x, where_, mode=mode, fill_value=fill_value, unique_indices=unique_indices,
+               indices_are_sorted=indices_are_sorted)
+
+
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = None,
+                    fill_value: Any = None, *, wrap_negative_indices: bool | None = None) -> Any:
+    """Elements of `arr` at `indices` along `axis`; both broadcast on the other axes.
+
+    mode: 'fill' (the default) or 'clip'.
+    """
+    x, index = one_array("take_along_axis", arr), _positions("take_along_axis", indices)
+    if axis is None:
+        if index.aval.ndim != 1:
+            raise ValueError("take_along_axis: with axis=None the indices must have one dimension.")
+        x, axis = ravel(x), 0
+    rank = x.aval.ndim
+    if index.aval.ndim != rank:
+        raise ValueError("take_along_axis: indices and arr must have the same number of "
+                         f"dimensions: {index.aval.ndim} vs. {rank}.")
+    axis = canonical_axis(axis, rank, "take_along_axis")
+    n = x.aval.shape[axis]
+    lead_x = x.aval.shape[:axis] + (1,) + x.aval.shape[axis + 1:]
+    lead_i = index.aval.shape[:axis] + (1,) + index.aval.shape[axis + 1:]
+    lead = join_shapes("take_along_axis", [lead_x, lead_i], ValueError)
+    x = broadcast(x, lead[:axis] + (n,) + lead[axis + 1:])
+    index = broadcast(index, lead[:axis] + (index.aval.shape[axis],) + lead[axis + 1:])
+    wrap = True if wrap_negative_indices is None else wrap_negative_indices
+    if mode == "promise_in_bounds" and wrap_negative_indices is None:
+        wrap = False
+    if not n and index.aval.size:
+        raise IndexError(f"take_along_axis: axis {axis} is empty.")
+    if not index.aval.size:
+        return lax.full(index.aval.shape, 0, x.aval.dtype)
+    index = normalized(index, n, wrap)
+    # Each of the other axes is a batch axis that both share.
+    batch = tuple([i for i in range(rank) if i != axis])
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
+        operand_batching_dims=batch, start_indices_batching_dims=batch)
+    return lax.gather(x, reshape(index, (*index.aval.shape, 1)), numbers, (1,) * rank,
+                      mode="fill" if mode is None else mode, fill_value=fill_value)
+
+
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *,
+                   mode: Any = None) -> Any:
+    """`arr` with `values` at `indices` along `axis`; needs inplace=False, arrays are immutable."""
+    _not_in_place("put_along_axis", inplace)
+    x, index = one_array("put_along_axis", arr), _positions("put_along_axis", indices)
+    shape = x.aval.shape
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = canonical_axis(axis, x.aval.ndim, "put_along_axis")
+    lead = join_shapes("put_along_axis", [
+        x.aval.shape[:axis] + (1,) + x.aval.shape[axis + 1:],
+        index.aval.shape[:axis] + (1,) + index.aval.shape[axis + 1:]], ValueError)
+    index = broadcast(index, lead[:axis] + (index.aval.shape[axis],) + lead[axis + 1:])
+    where_ = [lax.broadcasted_iota(dtypes.int32, index.aval.shape, i) for i in range(x.aval.ndim)]
+    where_[axis] = index
+    return reshape(x.at[tuple(where_)].set(values, mode=mode), shape)
+
+
+def _not_in_place(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ValueError(f"{name}: arrays are immutable, so it cannot work in place. Pass "
+                         f"inplace=False and use the result.")
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+    """`a` with the values `v` (repeated) at flat positions `ind`; needs inplace=False."""
+    _not_in_place("put", inplace)
+    x = one_array("put", a)
+    index = ravel(_positions("put", ind))
+    values = ravel(array(v))
+    if not index.aval.size or not values.aval.size:
+        return x
+    n = index.aval.size
+    values = _resized(values, n)
+    if mode == "wrap":
+        index = remainder(index, x.aval.size)
+    elif mode == "clip":
+        index = where(less(index, 0), 0, index)
+    flat = ravel(x).at[index].set(values, mode="clip" if mode == "clip" else "drop")
+    return reshape(flat, x.aval.shape)
+
+
+def _resized(values: Any, n: int) -> Any:
+    size = values.aval.size
+    if size >= n:
+        return getitem(values, slice(None, n))
+    position = np.arange(n, dtype=np.int32) % size
+    return getitem(values, as_array(position))
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+    """`arr` with `vals` (repeated), in order, where `mask` holds; needs inplace=False."""
+    _not_in_place("place", inplace)
+    x, mask = as_arrays("place", arr, mask)
+    values = ravel(array(vals))
+    if x.aval.size != mask.aval.size:
+        raise ValueError(f"place: mask {mask.aval} must have the size of {x.aval}.")
+    if not values.aval.size:
+        return x
+    flag = ravel(as_bool(mask))
+    rank = remainder(add(cumsum(cast(flag, dtypes.int32)), -1), values.aval.size)
+    out = where(flag, cast(getitem(values, rank), x.aval.dtype), ravel(x))
+    return reshape(out, x.aval.shape)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """`a` with its diagonal set; needs inplace=False."""
+    _not_in_place("fill_diagonal", inplace)
+    x, value = as_arrays("fill_diagonal", a, val)
+    if wrap:
+        raise NotImplementedError("fill_diagonal: wrap=True is not supported. Set the diagonal with "
+                                  "x.at[rows, columns].set.")
+    if x.aval.ndim < 2:
+        raise ValueError("fill_diagonal: needs at least two dimensions.")
+    n = min(x.aval.shape) if x.aval.ndim == 2 else x.aval.shape[0]
+    index = as_array(np.arange(n, dtype=np.int32))
+    value = value if not value.aval.ndim else getitem(_resized(ravel(value), n), slice(None))
+    return x.at[(index,) * x.aval.ndim].set(value, unique_indices=True)
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    """For each element of `a` the element of that number among `choices`."""
+    refuse("choose", out=out)
+    index = one_array("choose", a)
+    if not dtypes.is_integer(index.aval.dtype):
+        raise ValueError("choose: a must be an array of integers.")
+    arrays = promote_dtypes(*as_arrays("choose", *list(choices)))
+    shape = join_shapes("choose", [index.aval.shape, *[c.aval.shape for c in arrays]], ValueError)
+    n = len(arrays)
+    if mode == "raise":
+        known = concrete_or_none(index)
+        if known is None:
+            index._need_concrete(TypeError, "choose: mode='raise' needs concrete indices",
+                                 "Use mode='clip' or 'wrap'.")
+        if known._value.size and (known._value.min() < 0 or known._value.max() >= n):
+            raise ValueError(f"choose: entries must be in [0, {n}).")
+    elif mode == "wrap":
+        index = remainder(index, n)
+    elif mode == "clip":
+        index = lax.clamp(lax.full((), 0, index.aval.dtype), index,
+                          lax.full((), n - 1, index.aval.dtype))
+    else:
+        raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
+    index = broadcast(index, shape)
+    arrays = [broadcast(c, shape) for c in arrays]
+    out_ = arrays[-1]
+    for i in range(n - 2, -1, -1):
+        out_ = where(equal(index, i), arrays[i], out_)
+    return out_
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """For each element the choice of the first condition that holds, else `default`."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("select: condlist must have length equal to choicelist, got "
+                         f"{len(condlist)} and {len(choicelist)}.")
+    if not len(condlist):
+        raise ValueError("select: condlist must be non-empty.")
+    out, *choices = promote_dtypes(*as_arrays("select", default, *choicelist))
+    conditions = as_arrays("select", *condlist)
+    for condition, choice in list(zip(conditions, choices))[::-1]:
+        out = where(condition, choice, out)
+    return out
+
+
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    """The function of the last condition that holds, element by element; one function more is for
+    elements where none does."""
+    x = one_array("piecewise", x)
+    if isinstance(condlist, (Array, np.ndarray)) and condlist.ndim == x.aval.ndim:
+        condlist = [condlist]
+    conditions = [as_bool(one_array("piecewise", c)) for c in condlist]
+    functions = list(funclist)
+    if len(functions) == len(conditions):
+        functions = [*functions, 0]
+    elif len(functions) == len(conditions) + 1:
+        functions = [*functions]
+    else:
+        raise ValueError(f"piecewise: with {len(conditions)} conditions, funclist must have "
+                         f"{len(conditions)} or {len(conditions) + 1} entries.")
+
+    def value(f: Any) -> Any:
+        out = f(x, *args, **kw) if callable(f) else f
+        return broadcast(cast(one_array("piecewise", out), x.aval.dtype), x.aval.shape)
+
+    out = value(functions[-1])
+    for condition, f in zip(conditions, functions):
+        out = where(condition, value(f), out)
+    return out
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """`arr` with values put before the positions `obj` (concrete)."""
+    x = one_array("insert", arr)
+    y = array(values)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = canonical_axis(axis, x.aval.ndim, "insert")
+    n = x.aval.shape[axis]
+    if isinstance(obj, slice):
+        at = np.arange(n)[obj]
+    else:
+        at = np.asarray(obj)
+        if at.dtype == bool:
+            at = np.flatnonzero(at)
+    scalar = at.ndim == 0
+    at = np.atleast_1d(at).astype(np.int64)
+    if at.ndim != 1:
+        raise ValueError("insert: obj must be an integer or have one dimension.")
+    at = np.where(at < 0, at + n, at)
+    at = np.clip(at, 0, n)
+    y = cast(y, x.aval.dtype)
+    rest = x.aval.shape[:axis] + x.aval.shape[axis + 1:]
+    if scalar:
+        y = reshape(y, (1,) * (x.aval.ndim - y.aval.ndim) + y.aval.shape)
+        # NumPy moves the first axis of the values to `axis` for a single position.
+        y = _front_to(y, axis)
+        count = y.aval.shape[axis]
+        y = broadcast(y, rest[:axis] + (count,) + rest[axis:])
+        at = np.repeat(at, count)
+    else:
+        y = broadcast(y, rest[:axis] + (len(at),) + rest[axis:])
+    order = np.argsort(at, kind="stable")
+    target = at.copy()
+    target[order] += np.arange(len(at))
+    total = n + len(at)
+    old = np.setdiff1d(np.arange(total), target)
+    out = lax.full(x.aval.shape[:axis] + (total,) + x.aval.shape[axis + 1:], 0, x.aval.dtype)
+    lead = (slice(None),) * axis
+    out = out.at[(*lead, as_array(old.astype(np.int32)))].set(x, unique_indices=True)
+    return out.at[(*lead, as_array(target.astype(np.int32)))].set(y, unique_indices=True)
+
+
+def _front_to(y: Any, axis: int) -> Any:
+    from_axis = 0
+    order = [i for i in range(y.aval.ndim) if i != from_axis]
+    order.insert(axis, from_axis)
+    return lax.transpose(y, tuple(order))
+
+
+def delete(arr: Any, obj: Any, axis: int | None = None, *,
+           assume_unique_indices: bool = False) -> Any:
+    """`arr` without the positions `obj` along `axis`."""
+    x = one_array("delete", arr)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = canonical_axis(axis, x.aval.ndim, "delete")
+    n = x.aval.shape[axis]
+    if isinstance(obj, slice):
+        gone = np.arange(n)[obj]
+    elif isinstance(obj, (Array, np.ndarray, list, tuple)):
+        known = concrete_or_none(obj) if not isinstance(obj, _LIST) else np.asarray(obj)
+        if known is None:
+            return _delete_traced(x, obj, axis, assume_unique_indices)
+        gone = np.asarray(known)
+        if gone.dtype == bool:
+            if gone.shape != (n,):
+                raise ValueError(f"delete: the mask must have shape ({n},), got {gone.shape}.")
+            gone = np.flatnonzero(gone)
+        if gone.size == 0:
+            gone = gone.astype(np.int64)
+    else:
+        gone = np.asarray([operator.index(obj)])
+    gone = np.atleast_1d(gone).ravel()
+    if gone.size and (gone.min() < -n or gone.max() >= n):
+        raise IndexError(f"delete: index out of bounds for axis {axis} with size {n}.")
+    kept = np.delete(np.arange(n, dtype=np.int32), gone.astype(np.int64))
+    index = ArrayImpl(kept, ShapedArray(kept.shape, dtypes.int32))
+    return getitem(x, (slice(None),) * axis + (index,))
+
+
+def _delete_traced(x: Any, obj: Any, axis: int, unique_given: bool) -> Any:
+    if obj.aval.dtype == dtypes.bool_:
+        obj._need_concrete(TypeError, "delete: the result's size depends on the mask",
+                           "Use jnp.where, or positions whose number is known.")
+    if obj.aval.ndim and not unique_given:
+        obj._need_concrete(TypeError, "delete: traced positions may repeat, so the result's size is "
+                           "unknown", "Pass assume_unique_indices=True if they do not.")
+    n = x.aval.shape[axis]
+    gone = normalized(ravel(obj), n)
+    count = n - gone.aval.size
+    mask = lax.full((n,), True, dtypes.bool_).at[gone].set(False, mode="drop")
+    place_ = where(mask, add(cumsum(cast(mask, dtypes.int32)), -1), count)
+    index = lax.full((count,), 0, dtypes.int32).at[place_].set(
+        lax.iota(dtypes.int32, n), mode="drop")
+    return getitem(x, (slice(None),) * axis + (index,))
+
+
