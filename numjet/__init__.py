@@ -1,1 +1,114 @@
-"""numjet: NumPy that differentiates, vectorizes, compiles and parallelizes."""
+"""numjet: NumPy that differentiates, vectorizes, compiles and parallelizes.
+
+The front door: the transformations, and the namespaces `numjet.numpy`, `lax`, `random`, `nn`, `tree`,
+`tree_util` and others, which load when they are first used.
+"""
+
+import importlib as _importlib
+
+import numjet.core.jaxpr_print  # noqa: F401 - installs how jaxprs print
+from numjet import core as core, numpy as numpy
+from numjet.api.autodiff import (
+    checkpoint as checkpoint,
+    checkpoint_policies as checkpoint_policies,
+    grad as grad,
+    hessian as hessian,
+    jacfwd as jacfwd,
+    jacobian as jacobian,
+    jacrev as jacrev,
+    jvp as jvp,
+    linear_transpose as linear_transpose,
+    linearize as linearize,
+    value_and_grad as value_and_grad,
+    vjp as vjp,
+)
+from numjet.api.custom import (
+    closure_convert as closure_convert,
+    custom_gradient as custom_gradient,
+    custom_jvp as custom_jvp,
+    custom_vjp as custom_vjp,
+)
+from numjet.api.devices import (
+    Device as Device,
+    block_until_ready as block_until_ready,
+    copy_to_host_async as copy_to_host_async,
+    default_backend as default_backend,
+    device_count as device_count,
+    device_get as device_get,
+    device_put as device_put,
+    device_put_replicated as device_put_replicated,
+    device_put_sharded as device_put_sharded,
+    devices as devices,
+    local_device_count as local_device_count,
+    local_devices as local_devices,
+    process_count as process_count,
+    process_index as process_index,
+)
+from numjet.api.jit import (
+    ShapeDtypeStruct as ShapeDtypeStruct,
+    clear_caches as clear_caches,
+    eval_shape as eval_shape,
+    jit as jit,
+    make_jaxpr as make_jaxpr,
+)
+from numjet.api.mapping import pmap as pmap, vmap as vmap
+from numjet.base.config import (
+    check_tracer_leaks as check_tracer_leaks,
+    config as config,
+    debug_infs as debug_infs,
+    debug_nans as debug_nans,
+    default_matmul_precision as default_matmul_precision,
+    disable_jit as disable_jit,
+    enable_x64 as enable_x64,
+    log_compiles as log_compiles,
+    numpy_dtype_promotion as numpy_dtype_promotion,
+    numpy_rank_promotion as numpy_rank_promotion,
+)
+from numjet.core.array import Array as Array
+from numjet.core.trace import EVAL as _EVAL, set_trace as _set_trace
+
+__version__ = "0.1.0"
+__version_info__ = (0, 1, 0)
+
+remat = checkpoint
+
+
+_NAMESPACES = frozenset(
+    {
+        "ad_checkpoint",
+        "custom_derivatives",
+        "debug",
+        "dtypes",
+        "errors",
+        "flatten_util",
+        "lax",
+        "nn",
+        "random",
+        "scipy",
+        "stages",
+        "tree",
+        "tree_util",
+        "typing",
+    }
+)
+
+
+def __getattr__(name: str) -> object:
+    if name in _NAMESPACES:
+        return _importlib.import_module(f"numjet.{name}")
+    raise AttributeError(f"module 'numjet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMESPACES})
+
+
+def ensure_compile_time_eval() -> _set_trace:
+    """A context in which operations on concrete values run at once, also while tracing."""
+    return _set_trace(_EVAL)
+
+
+def typeof(x: object) -> object:
+    """The abstract value (shape and dtype) of an array, tracer or scalar."""
+    from_trace = core.trace.aval_of
+    return from_trace(x)

@@ -10,6 +10,7 @@ from numjet.cpu import link
 from numjet.cpu.builder import Module
 from numjet.cpu.emit import emit_kernel
 from numjet.cpu.loop_ir import Kernel
+from numjet.cpu.loop_verify import verify
 
 # Runs the chunks one after the other, last first: parallel iterations must not depend on order.
 SERIAL_POOL = """
@@ -32,6 +33,7 @@ declare i64 @llvm.smax.i64(i64, i64)
 
 
 def text(kernel: Kernel, check: bool = False) -> str:
+    verify(kernel)
     module = Module()
     emit_kernel(module, kernel, check=check)
     out = module.text()

@@ -306,8 +306,8 @@ def _divide(b: Builder, name: str, signed: bool, bits: int, x: Value, y: Value) 
     Lanes of 32 bits and fewer divide in float64, which is exact for their quotients: vectors of
     integers have no divide instruction.
     """
-    if not y.ref.startswith("%"):
-        divisor = int(y.ref.rpartition(" ")[2].rstrip(")"))
+    divisor = _constant(y)
+    if divisor is not None:
         if divisor not in (0, -1):  # the code generator multiplies instead
             if name == "div":
                 return (b.div if signed else b.udiv)(x, y)
@@ -333,8 +333,17 @@ def _divide(b: Builder, name: str, signed: bool, bits: int, x: Value, y: Value) 
     return b.select(zero, x, (b.rem if signed else b.urem)(x, safe))
 
 
+def _constant(x: Value) -> int | None:
+    """The value of an integer constant, or of one in all lanes."""
+    word = x.ref.rpartition(" ")[2].rstrip(")")
+    return int(word) if word.lstrip("-").isdigit() and x.ref[0] != "<" else None
+
+
 def _shift(b: Builder, name: str, bits: int, x: Value, y: Value) -> Value:
     """A shift by the width or more gives 0, or the sign."""
+    known = _constant(y)
+    if known is not None and 0 <= known < bits:
+        return {"shl": b.shl, "shr_arith": b.ashr, "shr_logical": b.lshr}[name](x, y)
     inside = b.icmp("ult", y, bits)
     if name == "shr_arith":
         return b.ashr(x, b.select(inside, y, b.const(bits - 1, y.type)))

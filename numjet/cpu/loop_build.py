@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from numjet.core.dtypes import physical
-from numjet.cpu import loop_complex
-from numjet.cpu.index import Index, LoopVar, clamp, dynamic
+from numjet.cpu import loop_bits, loop_complex
+from numjet.cpu.index import Index, clamp, dynamic
 from numjet.cpu.loop_complex import ComplexPair
 from numjet.cpu.loop_ir import (
     COMPARISONS,
@@ -303,6 +303,19 @@ class ExprEmitter:
             return self._binary(name, *xs)
         return self._unary(name, xs[0])
 
+    def nextafter(self, x: Any, y: Any) -> Any:
+        """The neighbour of x in the direction of y."""
+        return loop_bits.nextafter(self, self._lift(x, y), self._lift(y, x))
+
+    def reduce_precision(self, x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+        """x rounded as if it had only so many bits of exponent and mantissa."""
+        if isinstance(x, ComplexPair):
+            return ComplexPair(
+                self.reduce_precision(x.re, exponent_bits, mantissa_bits),
+                self.reduce_precision(x.im, exponent_bits, mantissa_bits),
+            )
+        return loop_bits.reduce_precision(self, x, exponent_bits, mantissa_bits)
+
     # -- complex ----------------------------------------------------------------------------
 
     def real(self, x: Any) -> Any:
@@ -321,6 +334,10 @@ class ExprEmitter:
 
     def index(self, value: Any) -> Index:
         """An Index from an int, a LoopVar or an Index."""
+        return Index.of(value)
+
+    def index_const(self, value: int) -> Index:
+        """A constant index."""
         return Index.of(value)
 
     def index_value(self, i: Any, dtype: Any) -> Any:
@@ -371,6 +388,3 @@ class ExprEmitter:
         if i.hi >= hi:
             tests.append(self.lt(value, hi))
         return tests[0] if len(tests) == 1 else self.and_(*tests)
-
-
-__all__ = ["ComplexPair", "ExprEmitter", "LoopVar"]

@@ -100,7 +100,7 @@ def _reference(operand: np.ndarray, indices: np.ndarray, *, dimension_numbers: G
     out = out.transpose([*range(nb), *[nb + have.index(axis) for axis in sorted(have)]])
     gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     window = [n for axis, n in enumerate(slice_sizes) if axis not in gone]
-    out = out.reshape(*batch, *window)
+    out = out.reshape((*batch, *window))
     if valid is not None and mode is GatherScatterMode.FILL_OR_DROP:
         fill = np.asarray(default_fill(operand.dtype) if fill_value is None else fill_value).astype(operand.dtype)
         out = np.where(valid.reshape(batch + (1,) * len(window)), out, fill)

@@ -160,7 +160,7 @@ def _combined(bit_width: int) -> Callable:
 
 def _bits_reference(keys: np.ndarray, *, bit_width: int, shape: tuple) -> np.ndarray:
     out = _stream(keys, math.prod(shape), _combined(bit_width), _WIDTHS[bit_width])
-    return out.reshape(*keys.shape, *shape)
+    return out.reshape((*keys.shape, *shape))
 
 
 def _bits_loops(e: Any, index: list, keys: Any, *, bit_width: int, shape: tuple) -> Any:
@@ -183,7 +183,7 @@ def _split_abstract(keys: ShapedArray, *, shape: tuple) -> ShapedArray:
 
 
 def _split_reference(keys: np.ndarray, *, shape: tuple) -> np.ndarray:
-    return _stream(keys, math.prod(shape), _packed, dtypes.uint64).reshape(*keys.shape, *shape)
+    return _stream(keys, math.prod(shape), _packed, dtypes.uint64).reshape((*keys.shape, *shape))
 
 
 def _split_loops(e: Any, index: list, keys: Any, *, shape: tuple) -> Any:

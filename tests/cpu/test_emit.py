@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from loop_harness import run
+from loop_harness import run, text
 
 from numjet.cpu.index import Index, LoopVar
 from numjet.cpu.loop_build import ExprEmitter
@@ -34,7 +34,7 @@ def apply(kind, function, result, *arrays):
 def samples(dtype, n=N, seed=0):
     rng = np.random.default_rng(seed)
     dtype = np.dtype(dtype)
-    if dtype == bool:
+    if dtype.kind == "b":
         return rng.integers(0, 2, n).astype(bool)
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -126,8 +126,21 @@ def test_float_operations(kind, dtype):
             want = {"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y,
                     "ge": x >= y}[name]  # fmt: skip
             same(got, want)
+        same(apply(kind, lambda e, a, b: e.rem(a, b), dtype, x, y), np.fmod(x, y))
+        same(apply(kind, lambda e, a, b: e.nextafter(a, b), dtype, x, y), np.nextafter(x, y))
         finite = apply(kind, lambda e, a: e.call("is_finite", a), bool, x)
         same(finite, np.isfinite(x))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reduced_precision_matches_narrow_types(kind):
+    x = np.concatenate([samples("float32", 200), 2.0 ** np.arange(-30, 30)]).astype("float32")
+    got = apply(kind, lambda e, a: e.reduce_precision(a, 8, 7), "float32", x)
+    same(got, x.astype(ml_dtypes.bfloat16).astype("float32"))
+    got = apply(kind, lambda e, a: e.reduce_precision(a, 5, 10), "float32", x)
+    with np.errstate(over="ignore"):
+        want = x.astype("float16").astype("float32")
+    same(got, np.where(np.abs(want) < 2.0**-14, np.copysign(np.float32(0), want), want))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -170,7 +183,8 @@ def test_casts(kind, source):
 @pytest.mark.parametrize("kind", KINDS)
 def test_rounding_to_small_floats_rounds_once(kind):
     # Just above the midpoint of two float16 neighbours; through float32 it would be a tie.
-    x = np.array([1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-11 - 2.0**-40, 1 + 3 * 2.0**-11 - 2.0**-40] * 6)
+    near = [1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-11 - 2.0**-40, 1 + 3 * 2.0**-11 - 2.0**-40]
+    x = np.array(near * 6)
     x = np.concatenate([x, -x])
     got = apply(kind, lambda e, a: e.cast(a, "float16"), "float16", x)
     same(got, x.astype(np.float16))
@@ -298,7 +312,5 @@ def test_checked_mode_stops_at_a_bad_index():
     i = LoopVar("i", 8)
     at = e.value_index(e.cast(e.load(x, (i,)), "int32"))
     kernel = Kernel("f", (x, y), (For(i, 8, tuple(e.store(y, (i,), e.load(x, (at,)))), "vector"),))
-    from loop_harness import text
-
     assert "llvm.trap" in text(kernel, check=True)
     assert "llvm.trap" not in text(kernel)

@@ -1,0 +1,43 @@
+"""The linear algebra operations in one place, in the names of lax.linalg."""
+from __future__ import annotations
+
+from numjet.ops.linalg_core import (
+    cholesky,
+    cholesky_p,
+    solve,
+    solve_p,
+    triangular_solve,
+    triangular_solve_p,
+)
+from numjet.ops.linalg_eig import (
+    EighImplementation,
+    EigImplementation,
+    SvdAlgorithm,
+    eig,
+    eig_p,
+    eigh,
+    eigh_p,
+    hessenberg,
+    hessenberg_p,
+    schur,
+    schur_p,
+    svd,
+    svd_p,
+)
+from numjet.ops.linalg_lu import (
+    householder_product,
+    householder_product_p,
+    lu,
+    lu_p,
+    lu_pivots_to_permutation,
+    lu_pivots_to_permutation_p,
+    qr,
+    qr_p,
+)
+
+__all__ = [
+    "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p", "eig", "eig_p", "eigh",
+    "eigh_p", "hessenberg", "hessenberg_p", "householder_product", "householder_product_p", "lu", "lu_p",
+    "lu_pivots_to_permutation", "lu_pivots_to_permutation_p", "qr", "qr_p", "schur", "schur_p", "solve", "solve_p",
+    "svd", "svd_p", "triangular_solve", "triangular_solve_p",
+]

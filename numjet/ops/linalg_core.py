@@ -1,0 +1,321 @@
+"""Cholesky factors, triangular systems and general systems; helpers for the other decompositions.
+
+References are LAPACK through NumPy and SciPy. Matrices stand in the last two axes; the axes before are a batch.
+A matrix that cannot be factored gives NaN, not an exception, as compiled programs cannot raise.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import Host
+from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.structural import (
+    add_tangents,
+    broadcast_batch,
+    broadcast_in_dim,
+    moveaxis,
+    transpose,
+    zeros,
+)
+from numjet.ops.arithmetic import add, div, mul, neg, sub
+from numjet.ops.complex_ops import conj
+from numjet.ops.dot import batch_matmul
+from numjet.ops.gather import GatherDimensionNumbers, gather
+from numjet.ops.logic import eq, ge
+from numjet.ops.shape import broadcasted_iota, expand_dims, reshape, select_n
+
+
+# ------------------------------------------------------------------ helpers
+def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
+    """Raise unless `x` is a batch of (square) float32, float64 or complex matrices."""
+    if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
+        raise TypeError(f"{name}: expected a batch of {'square ' if square else ''}matrices, got {x.str_short()}.")
+    if not dtypes.is_inexact(x.dtype) or x.dtype.itemsize < 4:
+        raise TypeError(f"{name}: takes float32, float64, complex64 and complex128, got {x.str_short()}. Convert "
+                        "with .astype().")
+
+
+def transposed(x: Any) -> Any:
+    """The last two axes swapped."""
+    n = x.aval.ndim
+    return transpose(x, (*range(n - 2), n - 1, n - 2))
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transpose."""
+    return transposed(conjugate(x))
+
+
+def conjugate(x: Any) -> Any:
+    return conj(x) if dtypes.is_complex(x.aval.dtype) else x
+
+
+def _band(x: Any, keep: Callable[[Any, Any], Any]) -> Any:
+    shape = x.aval.shape[-2:]
+    rows = broadcasted_iota(dtypes.int32, shape, 0)
+    columns = broadcasted_iota(dtypes.int32, shape, 1)
+    mask = broadcast_in_dim(keep(rows, columns), x.aval.shape, (x.aval.ndim - 2, x.aval.ndim - 1))
+    return select_n(mask, zeros(x.aval), x)
+
+
+def lower_part(x: Any, k: int = 0) -> Any:
+    """The elements on and below diagonal `k`."""
+    return _band(x, lambda i, j: ge(add(i, np.int32(k)), j))
+
+
+def upper_part(x: Any, k: int = 0) -> Any:
+    """The elements on and above diagonal `k`."""
+    return _band(x, lambda i, j: ge(j, add(i, np.int32(k))))
+
+
+def diagonal_part(x: Any) -> Any:
+    """`x` with zeros off the diagonal."""
+    return _band(x, eq)
+
+
+def identity(n: int, dtype: Any) -> Any:
+    value = np.eye(n, dtype=dtype)
+    return as_array(value)
+
+
+def batch_identity(x: Any, n: int) -> Any:
+    """n by n identities for the batch of `x`, of its dtype."""
+    ndim = x.aval.ndim
+    return broadcast_in_dim(identity(n, x.aval.dtype), (*x.aval.shape[:-2], n, n), (ndim - 2, ndim - 1))
+
+
+def symmetrized(x: Any) -> Any:
+    """(x + xᴴ) / 2."""
+    return mul(add(x, adjoint(x)), np.asarray(0.5, x.aval.dtype))
+
+
+def permute_rows(x: Any, order: Any) -> Any:
+    """Row order[..., i] of each matrix as row i."""
+    batch = tuple(range(x.aval.ndim - 2))
+    row = len(batch)
+    numbers = GatherDimensionNumbers((row + 1,), (row,), (row,), batch, batch)
+    return gather(x, expand_dims(order, (order.aval.ndim,)), numbers, [1] * (row + 1) + [x.aval.shape[-1]],
+                  mode="promise_in_bounds")
+
+
+def batch_front(axis: Any, args: tuple, dims: tuple) -> list:
+    """Every operand with the batch axis first."""
+    return [broadcast_batch(x, axis.size) if d is None else moveaxis(x, d, 0)
+            for x, d in zip(args, dims, strict=True)]
+
+
+def batch_matrices(primitive_of: Callable[[], Primitive], several: bool) -> Callable:
+    """The batch rule of an operation whose leading axes are a batch already."""
+
+    def batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tuple:
+        outs = primitive_of().bind(*batch_front(axis, args, dims), **params)
+        return (outs, [0] * len(outs)) if several else (outs, 0)
+
+    return batch
+
+
+def each_matrix(function: Callable, *operands: np.ndarray) -> list[np.ndarray]:
+    """`function` of the matrices (or vectors) of each batch element, results stacked."""
+    batch = operands[0].shape[:-2]
+    flat = [x.reshape(-1, *x.shape[len(batch):]) for x in operands]
+    results = [function(*xs) for xs in zip(*flat, strict=True)]
+    return [np.stack(parts).reshape(*batch, *parts[0].shape) for parts in zip(*results, strict=True)]
+
+
+# ------------------------------------------------------------------ cholesky
+def _cholesky_abstract(x: ShapedArray) -> ShapedArray:
+    check_matrix("cholesky", x, square=True)
+    return x.strong()
+
+
+def _cholesky_reference(x: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.cholesky(x)
+    except np.linalg.LinAlgError:
+        if x.ndim == 2:
+            return np.full_like(x, np.nan)
+        return np.stack([_cholesky_reference(m) for m in x])
+
+
+def _cholesky_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """dL = L Φ(L⁻¹ dA L⁻ᴴ), Φ taking the lower triangle and half the diagonal (Murray 2016)."""
+    factor = cholesky_p.bind(*primals)
+    if type(tangents[0]) is Zero:
+        return factor, Zero(factor.aval.tangent())
+    inner = triangular_solve_p.bind(factor, tangents[0], left_side=False, lower=True, transpose_a=True,
+                                    conjugate_a=dtypes.is_complex(factor.aval.dtype), unit_diagonal=False)
+    inner = triangular_solve_p.bind(factor, inner, left_side=True, lower=True, transpose_a=False,
+                                    conjugate_a=False, unit_diagonal=False)
+    halved = sub(lower_part(inner), mul(diagonal_part(inner), np.asarray(0.5, inner.aval.dtype)))
+    return factor, batch_matmul(factor, halved)
+
+
+cholesky_p = Primitive(
+    "cholesky", abstract=_cholesky_abstract, reference=_cholesky_reference, jvp=_cholesky_jvp,
+    batch=batch_matrices(lambda: cholesky_p, several=False), loops=Host())
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+    """The lower triangular L with L Lᴴ = x, NaN where x is not positive definite.
+
+    symmetrize_input: use (x + xᴴ)/2; else only the lower triangle is read.
+    """
+    x = as_array(x)
+    check_matrix("cholesky", x.aval, square=True)
+    return cholesky_p.bind(symmetrized(x) if symmetrize_input else x)
+
+
+# ------------------------------------------------------------------ triangular_solve
+def _triangular_abstract(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> ShapedArray:
+    check_matrix("triangular_solve", a, square=True)
+    if a.dtype != b.dtype:
+        raise TypeError(f"triangular_solve: a {a.str_short()} and b {b.str_short()} must have one dtype.")
+    if b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2] or b.shape[-2 if left_side else -1] != a.shape[-1]:
+        raise TypeError(f"triangular_solve: b {b.str_short()} does not fit a {a.str_short()} on the "
+                        f"{'left' if left_side else 'right'}: the batch axes must be equal and b needs "
+                        f"{a.shape[-1]} {'rows' if left_side else 'columns'}.")
+    return b.strong()
+
+
+def _triangular_reference(a: np.ndarray, b: np.ndarray, *, left_side: bool, lower: bool, transpose_a: bool,
+                          conjugate_a: bool, unit_diagonal: bool) -> np.ndarray:
+    from scipy.linalg.blas import get_blas_funcs
+
+    if not b.size:
+        return b.copy()
+    trsm, = get_blas_funcs(("trsm",), (a, b))
+    how = 0
+    if transpose_a:
+        how = 2 if conjugate_a and dtypes.is_complex(a.dtype) else 1
+    elif conjugate_a:
+        a = a.conj()
+
+    def solve(a: np.ndarray, b: np.ndarray) -> tuple:
+        return np.ascontiguousarray(trsm(1, a, b, side=not left_side, lower=lower, trans_a=how, diag=unit_diagonal)),
+
+    return each_matrix(solve, a, b)[0]
+
+
+def _triangular_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
+    a, b = primals
+    x = triangular_solve_p.bind(a, b, **params)
+    da, right = tangents
+    if type(da) is not Zero:
+        # op(a) x = b differentiates to op(a) dx = db - op(da) x.
+        k = 1 if params["unit_diagonal"] else 0
+        da = lower_part(da, -k) if params["lower"] else upper_part(da, k)
+        if params["conjugate_a"]:
+            da = conjugate(da)
+        if params["transpose_a"]:
+            da = transposed(da)
+        right = add_tangents(right, neg(batch_matmul(da, x) if params["left_side"] else batch_matmul(x, da)))
+    if type(right) is Zero:
+        return x, Zero(x.aval.tangent())
+    return x, triangular_solve_p.bind(a, right, **params)
+
+
+def _triangular_transpose(ct: Any, a: Any, b: Any, **params: Any) -> list:
+    if type(b) is not Linear:
+        raise NotImplementedError("triangular_solve: only the right-hand side is linear.")
+    return [None, triangular_solve_p.bind(a, ct, **{**params, "transpose_a": not params["transpose_a"]})]
+
+
+def _triangular_batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tuple:
+    (a, b), (da, db) = args, dims
+    if da is None and a.aval.ndim == 2 and axis.size:
+        # One matrix for all: the batch becomes columns (rows on the right side).
+        if params["left_side"]:
+            b = moveaxis(b, db, 1)
+            n, size, k = b.aval.shape
+            x = triangular_solve_p.bind(a, reshape(b, (n, size * k)), **params)
+            return reshape(x, (n, size, k)), 1
+        b = moveaxis(b, db, 0)
+        size, k, n = b.aval.shape
+        return reshape(triangular_solve_p.bind(a, reshape(b, (size * k, n)), **params), (size, k, n)), 0
+    return triangular_solve_p.bind(*batch_front(axis, args, dims), **params), 0
+
+
+triangular_solve_p = Primitive(
+    "triangular_solve", linear=True, abstract=_triangular_abstract, reference=_triangular_reference,
+    jvp=_triangular_jvp, transpose=_triangular_transpose, batch=_triangular_batch, loops=Host())
+
+
+def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
+                     conjugate_a: bool = False, unit_diagonal: bool = False) -> Any:
+    """x with op(a) x = b (left_side) or x op(a) = b, for triangular `a`; op transposes and conjugates as told.
+
+    Only the triangle named by `lower` is read. b may be a vector (one axis less than a).
+    """
+    a, b = as_array(a), as_array(b)
+    vector = b.ndim == a.ndim - 1
+    if vector:
+        b = expand_dims(b, (b.ndim,) if left_side else (b.ndim - 1,))
+    x = triangular_solve_p.bind(
+        a, b, left_side=bool(left_side), lower=bool(lower), transpose_a=bool(transpose_a),
+        conjugate_a=bool(conjugate_a) and dtypes.is_complex(a.dtype), unit_diagonal=bool(unit_diagonal))
+    if vector:
+        x = reshape(x, (*x.shape[:-2], x.shape[-2] if left_side else x.shape[-1]))
+    return x
+
+
+# ------------------------------------------------------------------ solve
+def _solve_abstract(a: ShapedArray, b: ShapedArray) -> ShapedArray:
+    check_matrix("solve", a, square=True)
+    if a.dtype != b.dtype or a.ndim != b.ndim or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
+        raise TypeError(f"solve: b {b.str_short()} does not fit a {a.str_short()}: dtypes and batch axes must be "
+                        f"equal, and b needs {a.shape[-1]} rows.")
+    return b.strong()
+
+
+def _solve_reference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        if a.ndim == 2:
+            return np.full_like(b, np.nan)
+        return np.stack([_solve_reference(m, v) for m, v in zip(a, b, strict=True)])
+
+
+def _solve_jvp(primals: tuple, tangents: tuple) -> tuple:
+    a, _ = primals
+    x = solve_p.bind(*primals)
+    da, right = tangents
+    if type(da) is not Zero:
+        right = add_tangents(right, neg(batch_matmul(da, x)))
+    return x, Zero(x.aval.tangent()) if type(right) is Zero else solve_p.bind(a, right)
+
+
+def _solve_transpose(ct: Any, a: Any, b: Any) -> list:
+    if type(b) is not Linear:
+        raise NotImplementedError("solve: only the right-hand side is linear.")
+    return [None, solve_p.bind(transposed(a), ct)]
+
+
+def _solve_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
+    (a, b), (da, db) = args, dims
+    if da is None and a.aval.ndim == 2 and axis.size:
+        b = moveaxis(b, db, 1)
+        n, size, k = b.aval.shape
+        return reshape(solve_p.bind(a, reshape(b, (n, size * k))), (n, size, k)), 1
+    return solve_p.bind(*batch_front(axis, args, dims)), 0
+
+
+solve_p = Primitive(
+    "solve", linear=True, abstract=_solve_abstract, reference=_solve_reference, jvp=_solve_jvp,
+    transpose=_solve_transpose, batch=_solve_batch, loops=Host())
+
+
+def solve(a: Any, b: Any) -> Any:
+    """x with a x = b for batches of square matrices a[..., n, n] and right sides b[..., n, k]."""
+    return solve_p.bind(as_array(a), as_array(b))
+
+
+__all__ = ["adjoint", "batch_front", "batch_identity", "batch_matrices", "cholesky", "cholesky_p", "conjugate",
+           "diagonal_part", "div", "each_matrix", "identity", "lower_part", "permute_rows", "solve", "solve_p",
+           "symmetrized", "transposed", "triangular_solve", "triangular_solve_p", "upper_part"]

@@ -1,0 +1,325 @@
+"""Eigenvalues and singular values: eigh, eig, svd, schur, hessenberg.
+
+Derivatives of vectors exist where the values are distinct; equal ones give infinities.
+"""
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import Host
+from numjet.core.primitive import Primitive, Zero
+from numjet.core.structural import broadcast_in_dim, convert, reduce_sum
+from numjet.ops.arithmetic import add, div, mul, sub
+from numjet.ops.complex_ops import real
+from numjet.ops.dot import batch_matmul
+from numjet.ops.linalg_core import (
+    adjoint,
+    batch_identity,
+    batch_matrices,
+    check_matrix,
+    diagonal_part,
+    each_matrix,
+    solve,
+    symmetrized,
+)
+
+
+class SvdAlgorithm(enum.Enum):
+    """How singular values are computed; one algorithm (divide and conquer) serves all here."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+
+
+class EighImplementation(enum.Enum):
+    """How symmetric eigenvalues are computed; one implementation (LAPACK) serves all here."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class EigImplementation(enum.Enum):
+    """How eigenvalues are computed; one implementation (LAPACK) serves all here."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+def _or_nan(function: Callable) -> Callable:
+    """`function` of one matrix, with NaN results where LAPACK does not converge."""
+
+    def call(x: np.ndarray) -> tuple:
+        try:
+            if not np.isfinite(x).all():
+                raise np.linalg.LinAlgError("not finite")
+            return function(x)
+        except np.linalg.LinAlgError:
+            return tuple([np.full_like(y, np.nan) for y in function(np.eye(*x.shape, dtype=x.dtype))])
+
+    return call
+
+
+def _rows(x: Any, n: int) -> Any:
+    """v[..., j] as [..., i, j]: constant along n rows."""
+    shape = x.aval.shape
+    return broadcast_in_dim(x, (*shape[:-1], n, shape[-1]), (*range(len(shape) - 1), len(shape)))
+
+
+def _columns(x: Any, n: int) -> Any:
+    """v[..., i] as [..., i, j]: constant along n columns."""
+    shape = x.aval.shape
+    return broadcast_in_dim(x, (*shape, n), tuple(range(len(shape))))
+
+
+def _diagonal(x: Any) -> Any:
+    return reduce_sum(diagonal_part(x), (x.aval.ndim - 1,))
+
+
+def _inverse_differences(values: Any) -> Any:
+    """1 / (v_j - v_i) off the diagonal, 0 on it."""
+    n = values.aval.shape[-1]
+    eye = batch_identity(_rows(values, n), n)
+    return sub(div(np.ones((), values.aval.dtype), add(sub(_rows(values, n), _columns(values, n)), eye)), eye)
+
+
+# ------------------------------------------------------------------ eigh
+def _eigh_abstract(x: ShapedArray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any) -> list[ShapedArray]:
+    check_matrix("eigh", x, square=True)
+    *batch, n, _ = x.shape
+    k = n if subset_by_index is None else subset_by_index[1] - subset_by_index[0]
+    return [ShapedArray((*batch, n, k), x.dtype), ShapedArray((*batch, k), dtypes.real_of(x.dtype))]
+
+
+def _eigh_reference(x: np.ndarray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any) -> list[np.ndarray]:
+    def one(x: np.ndarray) -> tuple:
+        w, v = np.linalg.eigh(x, UPLO="L" if lower else "U")
+        return v, w
+
+    if x.ndim == 2 and np.isfinite(x).all():
+        outs = list(one(x))
+    else:
+        outs = each_matrix(_or_nan(one), x)
+    if subset_by_index is not None:
+        start, stop = subset_by_index
+        outs = [y[..., start:stop] for y in outs]
+    return outs
+
+
+def _eigh_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
+    """dw = diag(Vᴴ dA V), dV = V (F ∘ Vᴴ dA V) with F_ij = 1/(w_j - w_i) (Giles 2008)."""
+    v, w = eigh_p.bind(*primals, **params)
+    if type(tangents[0]) is Zero:
+        return [v, w], [Zero(v.aval.tangent()), Zero(w.aval.tangent())]
+    if v.aval.shape[-1] != v.aval.shape[-2]:
+        raise NotImplementedError("eigh: no derivative with subset_by_index. Compute all eigenvalues and slice.")
+    inner = batch_matmul(batch_matmul(adjoint(v), tangents[0]), v)
+    factor = convert(_inverse_differences(w), v.aval.dtype)
+    return [v, w], [batch_matmul(v, mul(factor, inner)), _real_diagonal(inner)]
+
+
+def _real_diagonal(x: Any) -> Any:
+    x = _diagonal(x)
+    return real(x) if dtypes.is_complex(x.aval.dtype) else x
+
+
+eigh_p = Primitive(
+    "eigh", multiple_results=True, abstract=_eigh_abstract, reference=_eigh_reference, jvp=_eigh_jvp,
+    batch=batch_matrices(lambda: eigh_p, several=True), loops=Host())
+
+
+def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
+         subset_by_index: tuple[int, int] | None = None, implementation: Any = None) -> tuple[Any, Any]:
+    """(vectors, values) of hermitian matrices: x v = v w, values ascending."""
+    x = as_array(x)
+    check_matrix("eigh", x.aval, square=True)
+    if symmetrize_input:
+        x = symmetrized(x)
+    v, w = eigh_p.bind(x, lower=bool(lower), sort_eigenvalues=bool(sort_eigenvalues),
+                       subset_by_index=None if subset_by_index is None else tuple(subset_by_index))
+    return v, w
+
+
+# ------------------------------------------------------------------ eig
+def _eig_abstract(x: ShapedArray, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
+                  enable_eigvec_derivs: bool) -> list[ShapedArray]:
+    check_matrix("eig", x, square=True)
+    dtype = dtypes.complex_of(x.dtype)
+    vectors = ShapedArray(x.shape, dtype)
+    return [ShapedArray(x.shape[:-1], dtype), *[vectors] * (compute_left_eigenvectors + compute_right_eigenvectors)]
+
+
+def _eig_reference(x: np.ndarray, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
+                   enable_eigvec_derivs: bool) -> list[np.ndarray]:
+    from scipy.linalg import eig as scipy_eig
+
+    dtype = dtypes.complex_of(x.dtype)
+
+    def one(x: np.ndarray) -> tuple:
+        out = scipy_eig(x, left=compute_left_eigenvectors, right=compute_right_eigenvectors, check_finite=False)
+        return tuple([y.astype(dtype) for y in (out if isinstance(out, tuple) else (out,))])
+
+    return each_matrix(_or_nan(one), x)
+
+
+def _eig_jvp(primals: tuple, tangents: tuple, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
+             enable_eigvec_derivs: bool) -> tuple:
+    """dw = diag(V⁻¹ dA V); the right vectors keep unit length and their phase where they are largest."""
+    x, = primals
+    outs = eig_p.bind(x, compute_left_eigenvectors=compute_left_eigenvectors,
+                      compute_right_eigenvectors=compute_right_eigenvectors,
+                      enable_eigvec_derivs=enable_eigvec_derivs)
+    if type(tangents[0]) is Zero:
+        return outs, [Zero(y.aval.tangent()) for y in outs]
+    if compute_left_eigenvectors or compute_right_eigenvectors:
+        raise NotImplementedError("eig: only the eigenvalues have derivatives. Use eigvals (or eigh for hermitian "
+                                  "matrices).")
+    v = eig_p.bind(x, compute_left_eigenvectors=False, compute_right_eigenvectors=True,
+                   enable_eigvec_derivs=enable_eigvec_derivs)[1]
+    da = convert(tangents[0], v.aval.dtype)
+    return outs, [_diagonal(solve(v, batch_matmul(da, v)))]
+
+
+eig_p = Primitive(
+    "eig", multiple_results=True, abstract=_eig_abstract, reference=_eig_reference, jvp=_eig_jvp,
+    batch=batch_matrices(lambda: eig_p, several=True), loops=Host())
+
+
+def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
+        enable_eigvec_derivs: bool = False, implementation: Any = None, use_magma: bool | None = None) -> list[Any]:
+    """[values, left vectors, right vectors] of general matrices, complex; vectors as asked for."""
+    return list(eig_p.bind(as_array(x), compute_left_eigenvectors=bool(compute_left_eigenvectors),
+                           compute_right_eigenvectors=bool(compute_right_eigenvectors),
+                           enable_eigvec_derivs=bool(enable_eigvec_derivs)))
+
+
+# ------------------------------------------------------------------ svd
+def _svd_abstract(x: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> list[ShapedArray]:
+    check_matrix("svd", x)
+    *batch, m, n = x.shape
+    k = min(m, n)
+    values = ShapedArray((*batch, k), dtypes.real_of(x.dtype))
+    if not compute_uv:
+        return [values]
+    return [values, ShapedArray((*batch, m, m if full_matrices else k), x.dtype),
+            ShapedArray((*batch, n if full_matrices else k, n), x.dtype)]
+
+
+def _svd_reference(x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> list[np.ndarray]:
+    def one(x: np.ndarray) -> tuple:
+        if not compute_uv:
+            return np.linalg.svd(x, compute_uv=False),
+        u, s, vh = np.linalg.svd(x, full_matrices=full_matrices)
+        return s, u, vh
+
+    return list(one(x)) if x.ndim == 2 and np.isfinite(x).all() else each_matrix(_or_nan(one), x)
+
+
+def _svd_jvp(primals: tuple, tangents: tuple, *, full_matrices: bool, compute_uv: bool) -> tuple:
+    """Townsend, "Differentiating the singular value decomposition", 2016; complex: the phase is shared evenly."""
+    x, = primals
+    if type(tangents[0]) is Zero:
+        outs = svd_p.bind(x, full_matrices=full_matrices, compute_uv=compute_uv)
+        return outs, [Zero(y.aval.tangent()) for y in outs]
+    m, n = x.aval.shape[-2:]
+    if compute_uv and full_matrices and m != n:
+        raise NotImplementedError("svd: the derivative of the full matrices is not defined. Pass full_matrices=False.")
+    s, u, vh = svd_p.bind(x, full_matrices=False, compute_uv=True)
+    da, v = tangents[0], adjoint(vh)
+    k, dtype = min(m, n), x.aval.dtype
+    inner = batch_matmul(batch_matmul(adjoint(u), da), v)
+    ds = _real_diagonal(inner)
+    if not compute_uv:
+        return [s], [ds]
+    factor = convert(_inverse_differences(mul(s, s)), dtype)
+    by_row, by_column = convert(_rows(s, k), dtype), convert(_columns(s, k), dtype)
+    right, left = mul(inner, by_row), mul(by_column, inner)
+    du = batch_matmul(u, mul(factor, add(right, adjoint(right))))
+    dv = batch_matmul(v, mul(factor, add(left, adjoint(left))))
+    if dtypes.is_complex(dtype):
+        # The antihermitian diagonal of Uᴴ dA V is a rotation of the phases; half of it goes to each side.
+        phase = diagonal_part(div(sub(inner, adjoint(inner)), mul(by_row, np.asarray(4, dtype))))
+        du, dv = add(du, batch_matmul(u, phase)), sub(dv, batch_matmul(v, phase))
+    if m > n:
+        outside = sub(batch_matmul(da, v), batch_matmul(u, inner))
+        du = add(du, div(outside, convert(_rows(s, m), dtype)))
+    if n > m:
+        outside = sub(batch_matmul(adjoint(da), u), batch_matmul(v, adjoint(inner)))
+        dv = add(dv, div(outside, convert(_rows(s, n), dtype)))
+    return [s, u, vh], [ds, du, adjoint(dv)]
+
+
+svd_p = Primitive(
+    "svd", multiple_results=True, abstract=_svd_abstract, reference=_svd_reference, jvp=_svd_jvp,
+    batch=batch_matrices(lambda: svd_p, several=True), loops=Host())
+
+
+def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
+        subset_by_index: tuple[int, int] | None = None, algorithm: Any = None) -> Any:
+    """(u, s, vᴴ) with x = u diag(s) vᴴ, values descending; only s when `compute_uv` is False."""
+    if subset_by_index is not None:
+        raise NotImplementedError("svd: subset_by_index is not supported. Compute all values and slice.")
+    outs = svd_p.bind(as_array(x), full_matrices=bool(full_matrices), compute_uv=bool(compute_uv))
+    if not compute_uv:
+        return outs[0]
+    s, u, vh = outs
+    return u, s, vh
+
+
+# ------------------------------------------------------------------ schur and hessenberg
+def _schur_abstract(x: ShapedArray, *, compute_schur_vectors: bool) -> list[ShapedArray]:
+    check_matrix("schur", x, square=True)
+    return [x.strong()] * (1 + compute_schur_vectors)
+
+
+def _schur_reference(x: np.ndarray, *, compute_schur_vectors: bool) -> list[np.ndarray]:
+    from scipy.linalg import schur as scipy_schur
+
+    return each_matrix(_or_nan(lambda x: scipy_schur(x, output="real" if x.dtype.kind == "f" else "complex")), x)[
+        :1 + compute_schur_vectors]
+
+
+schur_p = Primitive(
+    "schur", multiple_results=True, differentiable=False, abstract=_schur_abstract, reference=_schur_reference,
+    batch=batch_matrices(lambda: schur_p, several=True), loops=Host())
+
+
+def schur(x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
+          select_callable: Any = None) -> tuple:
+    """(t, z) with x = z t zᴴ, t (quasi) upper triangular and z unitary."""
+    if sort_eig_vals or select_callable is not None:
+        raise NotImplementedError("schur: sorting of the eigenvalues is not supported; leave sort_eig_vals False.")
+    return tuple(schur_p.bind(as_array(x), compute_schur_vectors=bool(compute_schur_vectors)))
+
+
+def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
+    check_matrix("hessenberg", a, square=True)
+    return [a.strong(), ShapedArray((*a.shape[:-2], a.shape[-1] - 1), a.dtype)]
+
+
+def _hessenberg_reference(a: np.ndarray) -> list[np.ndarray]:
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    gehrd, = get_lapack_funcs(("gehrd",), (a,))
+    return each_matrix(lambda x: tuple([np.ascontiguousarray(y) for y in gehrd(x)[:2]]), a)
+
+
+hessenberg_p = Primitive(
+    "hessenberg", multiple_results=True, differentiable=False, abstract=_hessenberg_abstract,
+    reference=_hessenberg_reference, batch=batch_matrices(lambda: hessenberg_p, several=True), loops=Host())
+
+
+def hessenberg(a: Any) -> tuple[Any, Any]:
+    """(h, taus): the Hessenberg form with the reflectors below its subdiagonal, and their factors."""
+    h, taus = hessenberg_p.bind(as_array(a))
+    return h, taus

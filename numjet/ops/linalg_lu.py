@@ -1,0 +1,216 @@
+"""LU factors with row pivoting, QR factors, and the products of Householder reflectors."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import Host
+from numjet.core.primitive import Primitive, Zero
+from numjet.core.structural import convert, zeros
+from numjet.ops.arithmetic import add, sub
+from numjet.ops.complex_ops import real
+from numjet.ops.dot import batch_matmul
+from numjet.ops.linalg_core import (
+    adjoint,
+    batch_identity,
+    batch_matrices,
+    check_matrix,
+    diagonal_part,
+    each_matrix,
+    lower_part,
+    permute_rows,
+    transposed,
+    triangular_solve,
+    upper_part,
+)
+from numjet.ops.shape import pad
+from numjet.ops.slicing import slice_in_dim
+
+
+# ------------------------------------------------------------------ lu
+def _lu_abstract(x: ShapedArray) -> list[ShapedArray]:
+    check_matrix("lu", x)
+    *batch, m, n = x.shape
+    return [x.strong(), ShapedArray((*batch, min(m, n)), dtypes.int32), ShapedArray((*batch, m), dtypes.int32)]
+
+
+def _lu_one(x: np.ndarray) -> tuple:
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    m, n = x.shape
+    if not x.size:
+        return x.copy(), np.zeros(0, np.int32), np.arange(m, dtype=np.int32)
+    getrf, = get_lapack_funcs(("getrf",), (x,))
+    factors, pivots, _ = getrf(x)
+    return np.ascontiguousarray(factors), pivots.astype(np.int32), _permutation(pivots, m)
+
+
+def _permutation(pivots: np.ndarray, size: int) -> np.ndarray:
+    order = np.arange(size, dtype=np.int32)
+    for i, j in enumerate(pivots):
+        order[i], order[j] = order[j], order[i]
+    return order
+
+
+def _lu_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """With P A = L U: d(L U) split by F = L⁻¹ P dA U⁻¹ into L tril(F, -1) and triu(F) U."""
+    factors, pivots, order = lu_p.bind(*primals)
+    rest = [Zero(pivots.aval.tangent()), Zero(order.aval.tangent())]
+    if type(tangents[0]) is Zero:
+        return [factors, pivots, order], [Zero(factors.aval.tangent()), *rest]
+    m, n = factors.aval.shape[-2:]
+    k = min(m, n)
+    # Both factors made square with identities, so that rectangular matrices need no other formula.
+    lower = add(lower_part(_square(slice_in_dim(factors, 0, k, axis=-1), m), -1), batch_identity(factors, m))
+    upper = upper_part(_square(slice_in_dim(factors, 0, k, axis=-2), n))
+    if n > k:
+        tail = np.diag(np.arange(n) >= k).astype(factors.aval.dtype)
+        upper = add(upper, _like_batch(tail, factors))
+    inner = triangular_solve(lower, permute_rows(tangents[0], order), left_side=True, lower=True, unit_diagonal=True)
+    inner = triangular_solve(upper, inner)
+    tangent = add(batch_matmul(lower, lower_part(inner, -1)), batch_matmul(upper_part(inner), upper))
+    return [factors, pivots, order], [tangent, *rest]
+
+
+def _square(x: Any, n: int) -> Any:
+    """`x` padded with zeros to n by n."""
+    rows, columns = x.aval.shape[-2:]
+    if rows == columns == n:
+        return x
+    zero = zeros(ShapedArray((), x.aval.dtype))
+    return pad(x, zero, [(0, 0, 0)] * (x.aval.ndim - 2) + [(0, n - rows, 0), (0, n - columns, 0)])
+
+
+def _like_batch(matrix: np.ndarray, x: Any) -> Any:
+    return as_array(np.broadcast_to(matrix, (*x.aval.shape[:-2], *matrix.shape)))
+
+
+lu_p = Primitive(
+    "lu", multiple_results=True, abstract=_lu_abstract, reference=lambda x: each_matrix(_lu_one, x), jvp=_lu_jvp,
+    batch=batch_matrices(lambda: lu_p, several=True), loops=Host())
+
+
+def lu(x: Any) -> tuple[Any, Any, Any]:
+    """(factors, pivots, permutation): x[permutation] = L U, both in `factors`, L with a diagonal of ones."""
+    factors, pivots, order = lu_p.bind(as_array(x))
+    return factors, pivots, order
+
+
+def _pivots_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
+    if pivots.dtype != dtypes.int32 or not pivots.ndim or pivots.shape[-1] > permutation_size:
+        raise TypeError(f"lu_pivots_to_permutation: expected int32 pivots, at most {permutation_size} of them, got "
+                        f"{pivots.str_short()}.")
+    return ShapedArray((*pivots.shape[:-1], permutation_size), dtypes.int32)
+
+
+def _pivots_reference(pivots: np.ndarray, *, permutation_size: int) -> np.ndarray:
+    flat = [_permutation(p, permutation_size) for p in pivots.reshape(-1, pivots.shape[-1])]
+    return np.reshape(flat, (*pivots.shape[:-1], permutation_size)).astype(np.int32)
+
+
+lu_pivots_to_permutation_p = Primitive(
+    "lu_pivots_to_permutation", differentiable=False, abstract=_pivots_abstract, reference=_pivots_reference,
+    batch=batch_matrices(lambda: lu_pivots_to_permutation_p, several=False), loops=Host())
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+    """The permutation that a sequence of row exchanges amounts to."""
+    return lu_pivots_to_permutation_p.bind(as_array(pivots), permutation_size=int(permutation_size))
+
+
+# ------------------------------------------------------------------ qr
+def _qr_abstract(x: ShapedArray, *, pivoting: bool, full_matrices: bool) -> list[ShapedArray]:
+    check_matrix("qr", x)
+    *batch, m, n = x.shape
+    k = m if full_matrices else min(m, n)
+    outs = [ShapedArray((*batch, m, k), x.dtype), ShapedArray((*batch, k, n), x.dtype)]
+    return [*outs, ShapedArray((*batch, n), dtypes.int32)] if pivoting else outs
+
+
+def _qr_reference(x: np.ndarray, *, pivoting: bool, full_matrices: bool) -> list[np.ndarray]:
+    if not pivoting:
+        return list(np.linalg.qr(x, mode="complete" if full_matrices else "reduced"))
+    from scipy.linalg import qr as scipy_qr
+
+    def one(x: np.ndarray) -> tuple:
+        q, r, order = scipy_qr(x, pivoting=True, mode="full" if full_matrices else "economic")
+        return q, r, order.astype(np.int32)
+
+    return each_matrix(one, x)
+
+
+def _qr_jvp(primals: tuple, tangents: tuple, *, pivoting: bool, full_matrices: bool) -> tuple:
+    """dQ = Q (Ω - F) + dA R⁻¹ with F = Qᴴ dA R⁻¹ and Ω antihermitian from the lower triangle of F."""
+    x, = primals
+    outs = qr_p.bind(x, pivoting=pivoting, full_matrices=full_matrices)
+    if type(tangents[0]) is Zero:
+        return outs, [Zero(y.aval.tangent()) for y in outs]
+    m, n = x.aval.shape[-2:]
+    if m < n or (full_matrices and m != n):
+        raise NotImplementedError(
+            f"qr: the derivative is only defined for m >= n and full_matrices=False, got {x.aval.str_short()} and "
+            f"full_matrices={full_matrices}.")
+    q, r = outs[:2]
+    da = tangents[0]
+    if pivoting:
+        da = columns_in(da, outs[2])
+    scaled = triangular_solve(r, da)
+    inner = batch_matmul(adjoint(q), scaled)
+    below = lower_part(inner, -1)
+    omega = sub(below, adjoint(below))
+    if dtypes.is_complex(x.aval.dtype):
+        # R's diagonal stays real: the imaginary part of F's diagonal belongs to Q.
+        diagonal = diagonal_part(inner)
+        omega = add(omega, sub(diagonal, convert(real(diagonal), x.aval.dtype)))
+    dq = add(batch_matmul(q, sub(omega, inner)), scaled)
+    dr = batch_matmul(sub(inner, omega), r)
+    return outs, [dq, dr, *[Zero(y.aval.tangent()) for y in outs[2:]]]
+
+
+def columns_in(x: Any, order: Any) -> Any:
+    """Columns of `x` in `order`."""
+    return transposed(permute_rows(transposed(x), order))
+
+
+qr_p = Primitive(
+    "qr", multiple_results=True, abstract=_qr_abstract, reference=_qr_reference, jvp=_qr_jvp,
+    batch=batch_matrices(lambda: qr_p, several=True), loops=Host())
+
+
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> tuple:
+    """(q, r) with x = q r, q unitary and r upper triangular; with `pivoting` (q, r, order): x[:, order] = q r."""
+    return tuple(qr_p.bind(as_array(x), pivoting=bool(pivoting), full_matrices=bool(full_matrices)))
+
+
+# ------------------------------------------------------------------ householder_product
+def _householder_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
+    check_matrix("householder_product", a)
+    if a.dtype != taus.dtype or taus.shape[:-1] != a.shape[:-2] or taus.shape[-1] > min(a.shape[-2:]):
+        raise TypeError(f"householder_product: taus {taus.str_short()} do not fit a {a.str_short()}.")
+    return a.strong()
+
+
+def _householder_reference(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    name = "ungqr" if dtypes.is_complex(a.dtype) else "orgqr"
+    function, = get_lapack_funcs((name,), (a,))
+
+    def one(a: np.ndarray, taus: np.ndarray) -> tuple:
+        return np.ascontiguousarray(function(a, taus)[0]),
+
+    return each_matrix(one, a, taus)[0]
+
+
+householder_product_p = Primitive(
+    "householder_product", differentiable=False, abstract=_householder_abstract, reference=_householder_reference,
+    batch=batch_matrices(lambda: householder_product_p, several=False), loops=Host())
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The first columns of the product of the reflectors stored below the diagonal of `a` with factors `taus`."""
+    return householder_product_p.bind(as_array(a), as_array(taus))

@@ -1,0 +1,381 @@
+"""The distributions everything else is made of: uniform, integers, normal, coin flips, permutations, choices.
+
+`uniform`, `randint` and `permutation` give JAX's bits exactly, so their arithmetic is fixed: do not reorder it.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.structural import broadcast_in_dim, convert, moveaxis
+from numjet.ops import arithmetic as ar
+from numjet.ops.complex_ops import complex as make_complex
+from numjet.ops.cumulative import cumsum
+from numjet.ops.gather import GatherDimensionNumbers, gather
+from numjet.ops.logic import (
+    bitwise_and,
+    bitwise_or,
+    ge,
+    gt,
+    le,
+    lt,
+    shift_right_logical,
+)
+from numjet.ops.random_bits import random_bits
+from numjet.ops.reduce import argmax
+from numjet.ops.shape import bitcast_convert_type, expand_dims, iota, reshape, select_n
+from numjet.ops.slicing import index_in_dim, slice_in_dim
+from numjet.ops.sort import sort, take_along, top_k
+from numjet.ops.special import erf, erf_inv
+from numjet.ops.transcendental import log, log1p
+from numjet.random.keys import shape_of, single_key, split_many, split_two
+
+
+# ------------------------------------------------------------------ helpers shared with the other files
+def scalar(value: Any, dtype: Any) -> Any:
+    """A constant of `dtype` without dimensions."""
+    return ArrayImpl(np.asarray(value).astype(dtype), ShapedArray((), dtype))
+
+
+def float_dtype(name: str, dtype: Any, complex_too: bool = False) -> Any:
+    """The canonical floating dtype asked for (float32, or float64 with 64 bits)."""
+    dtype = dtypes.canonical(float if dtype is None else dtype)
+    if not (dtypes.is_inexact(dtype) if complex_too else dtypes.is_floating(dtype)):
+        raise ValueError(f"random.{name}: dtype must be a floating dtype, got {dtype}.")
+    return dtype
+
+
+def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` at `shape`, by NumPy's rules."""
+    if x.shape == shape:
+        return x
+    axes = tuple(range(len(shape) - x.ndim, len(shape)))
+    return broadcast_in_dim(x, shape, axes)
+
+
+def result_shape(name: str, shape: Any, *operands: Any) -> tuple[int, ...]:
+    """`shape`, which the operands must broadcast to; by default what they broadcast to."""
+    common = np.broadcast_shapes(*[x.shape for x in operands])
+    if shape is None:
+        return common
+    shape = shape_of(shape)
+    try:
+        fits = np.broadcast_shapes(common, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"random.{name}: parameters of shapes {[x.shape for x in operands]} do not broadcast to "
+                         f"the shape {shape} asked for.")
+    return shape
+
+
+def as_float(x: Any, dtype: Any) -> Any:
+    return convert(as_array(x), dtype)
+
+
+# ------------------------------------------------------------------ uniform
+def _finfo(dtype: Any) -> Any:
+    return ml_dtypes.finfo(dtype) if dtype.itemsize <= 2 and dtype != dtypes.float16 else np.finfo(dtype)
+
+
+def uniform_of(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -> Any:
+    """Floats in [low, high): random mantissas under the exponent of 1, minus 1, scaled."""
+    info = _finfo(dtype)
+    width, mantissa = dtype.itemsize * 8, info.nmant
+    if dtype.itemsize < 2:
+        raise NotImplementedError(f"random.uniform: dtype {dtype} is not supported. Draw float32 and convert.")
+    drawn = 8 if mantissa < 8 else width
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    words = random_bits(key, bit_width=drawn, shape=shape)
+    if drawn != width:
+        words = convert(words, unsigned)
+    one = np.ones((), dtype).view(unsigned)
+    words = bitwise_or(shift_right_logical(words, scalar(drawn - mantissa, unsigned)), scalar(one, unsigned))
+    floats = ar.sub(bitcast_convert_type(words, dtype), scalar(1, dtype))
+    low, high = broadcast_to(low, shape), broadcast_to(high, shape)
+    return ar.max(low, ar.add(ar.mul(floats, ar.sub(high, low)), low))
+
+
+def unit(key: Any, shape: tuple[int, ...], dtype: Any, low: Any = 0.0, high: Any = 1.0) -> Any:
+    """`uniform_of` between Python numbers."""
+    return uniform_of(key, shape, dtype, scalar(low, dtype), scalar(high, dtype))
+
+
+def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *,
+            out_sharding: Any = None) -> Any:
+    """Floats uniformly distributed in [minval, maxval)."""
+    dtype, shape = float_dtype("uniform", dtype), shape_of(shape)
+    low, high = as_float(minval, dtype), as_float(maxval, dtype)
+    result_shape("uniform", shape, low, high)
+    return uniform_of(single_key(key, "uniform"), shape, dtype, low, high)
+
+
+# ------------------------------------------------------------------ randint
+def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any = None, *,
+            out_sharding: Any = None) -> Any:
+    """Integers uniformly distributed in [minval, maxval); minval where that is empty."""
+    dtype = dtypes.canonical(int if dtype is None else dtype)
+    if not dtypes.is_integer(dtype):
+        raise TypeError(f"random.randint: dtype must be an integer dtype, got {dtype}.")
+    low, high = _integer(minval, "minval"), _integer(maxval, "maxval")
+    shape, key = shape_of(shape), single_key(key, "randint")
+    result_shape("randint", shape, low, high)
+    info = np.iinfo(dtype)
+    if info.bits < 32:
+        # Small types are drawn as int32, whose range holds one past their largest value.
+        low, high = convert(low, dtypes.int32), convert(high, dtypes.int32)
+        low = ar.min(scalar(info.max, dtypes.int32), ar.max(low, scalar(info.min, dtypes.int32)))
+        high = ar.min(scalar(info.max + 1, dtypes.int32), ar.max(high, scalar(info.min, dtypes.int32)))
+        return convert(_randint(key, shape, low, high, dtypes.int32, None), dtype)
+    own = np.iinfo(high.dtype)
+    beyond = gt(high, scalar(info.max, high.dtype)) if own.max > info.max else None
+    return _randint(key, shape, _clipped(low, dtype), _clipped(high, dtype), dtype, beyond)
+
+
+def _integer(x: Any, what: str) -> Any:
+    if isinstance(x, int) and not isinstance(x, bool) and x > np.iinfo(dtypes.canonical(int)).max:
+        x = np.asarray(x, np.uint32 if x < 1 << 32 else np.uint64)
+    x = as_array(x)
+    if not dtypes.is_integer(x.dtype):
+        raise TypeError(f"random.randint: {what} must be an integer, got {x.aval.str_short()}.")
+    return x
+
+
+def _clipped(x: Any, dtype: Any) -> Any:
+    own, info = np.iinfo(x.dtype), np.iinfo(dtype)
+    if own.min < info.min:
+        x = ar.max(x, scalar(info.min, x.dtype))
+    if own.max > info.max:
+        x = ar.min(x, scalar(info.max, x.dtype))
+    return convert(x, dtype)
+
+
+def _randint(key: Any, shape: tuple, low: Any, high: Any, dtype: Any, beyond: Any) -> Any:
+    width = dtype.itemsize * 8
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    first, second = split_two(key)
+    upper = random_bits(first, bit_width=width, shape=shape)
+    lower = random_bits(second, bit_width=width, shape=shape)
+    common = np.broadcast_shapes(low.shape, high.shape)
+    low, high = broadcast_to(low, common), broadcast_to(high, common)
+    one = broadcast_to(scalar(1, unsigned), common)
+    span = select_n(le(high, low), convert(ar.sub(high, low), unsigned), one)
+    if beyond is not None:
+        # The whole range up to and with the largest value: one more, which may wrap to 0, meaning "all".
+        span = select_n(bitwise_and(broadcast_to(beyond, common), gt(high, low)), span, ar.add(span, one))
+    # 2**width modulo span without wider integers.
+    half = broadcast_to(scalar(1 << (width // 2), unsigned), common)
+    multiplier = ar.rem(half, span)
+    multiplier = ar.rem(ar.mul(multiplier, multiplier), span)
+    span, multiplier = broadcast_to(span, shape), broadcast_to(multiplier, shape)
+    offset = ar.add(ar.mul(ar.rem(upper, span), multiplier), ar.rem(lower, span))
+    return ar.add(broadcast_to(low, shape), convert(ar.rem(offset, span), dtype))
+
+
+# ------------------------------------------------------------------ normal
+def normal_of(key: Any, shape: tuple, dtype: Any) -> Any:
+    """Standard normal floats: the inverse distribution function of a uniform value in (-1, 1)."""
+    if dtypes.is_complex(dtype):
+        real = dtypes.real_of(dtype)
+        first, second = split_two(key)
+        x, y = normal_of(first, shape, real), normal_of(second, shape, real)
+        root = scalar(np.sqrt(2), real)
+        return make_complex(ar.div(x, root), ar.div(y, root))
+    low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
+    return ar.mul(scalar(np.sqrt(2), dtype), erf_inv(unit(key, shape, dtype, low, 1)))
+
+
+def normal(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Standard normal values; complex ones have variance 1/2 in each part."""
+    return normal_of(single_key(key, "normal"), shape_of(shape), float_dtype("normal", dtype, complex_too=True))
+
+
+def truncated_normal(key: Any, lower: Any, upper: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
+                     out_sharding: Any = None) -> Any:
+    """Standard normal values conditioned on lying between `lower` and `upper`."""
+    dtype, key = float_dtype("truncated_normal", dtype), single_key(key, "truncated_normal")
+    lower, upper = as_float(lower, dtype), as_float(upper, dtype)
+    shape = result_shape("truncated_normal", shape, lower, upper)
+    root = scalar(np.sqrt(2), dtype)
+    low, high = erf(ar.div(lower, root)), erf(ar.div(upper, root))
+    out = ar.mul(root, erf_inv(uniform_of(key, shape, dtype, low, high)))
+    # Rounding must not put a value on the bounds.
+    floor = ar.nextafter(lower, broadcast_to(scalar(np.inf, dtype), lower.shape))
+    ceiling = ar.nextafter(upper, broadcast_to(scalar(-np.inf, dtype), upper.shape))
+    return ar.min(broadcast_to(ceiling, shape), ar.max(broadcast_to(floor, shape), out))
+
+
+# ------------------------------------------------------------------ bernoulli and rademacher
+def bernoulli(key: Any, p: Any = 0.5, shape: Sequence[int] | None = None, mode: str = "low", *,
+              out_sharding: Any = None) -> Any:
+    """True with probability `p`. mode 'high' takes twice the random bits, exact for tiny p."""
+    if mode not in ("low", "high"):
+        raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}.")
+    key, p = single_key(key, "bernoulli"), as_array(p)
+    dtype = p.dtype if dtypes.is_floating(p.dtype) else dtypes.canonical(float)
+    p = convert(p, dtype)
+    shape = result_shape("bernoulli", shape, p)
+    p = broadcast_to(p, shape)
+    if mode == "low":
+        return lt(unit(key, shape, dtype), p)
+    both = unit(key, (2, *shape), dtype)
+    first, second = (index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
+    return lt(ar.mul(second, scalar(_finfo(dtype).eps, dtype)), ar.sub(p, first))
+
+
+def rademacher(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """-1 or 1 with equal probability."""
+    dtype = dtypes.canonical(int if dtype is None else dtype)
+    flips = bernoulli(key, np.float32(0.5) if dtypes.canonical(float) == dtypes.float32 else 0.5, shape_of(shape))
+    return ar.sub(ar.mul(scalar(2, dtype), convert(flips, dtype)), scalar(1, dtype))
+
+
+# ------------------------------------------------------------------ permutation and choice
+def _shuffled(key: Any, x: Any, axis: int) -> Any:
+    """`x` sorted by random 32-bit words along `axis`, often enough that equal words hardly matter."""
+    # Each round leaves a chance of about n**2 / 2**32 that two words are equal; rounds make it below 1/n.
+    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
+    for _ in range(rounds):
+        key, now = split_two(key)
+        x = sort((random_bits(now, bit_width=32, shape=x.shape), x), axis)[1]
+    return x
+
+
+def take_rows(x: Any, order: Any, axis: int) -> Any:
+    """The slices of `x` at int positions `order` along `axis` (in bounds)."""
+    offsets = tuple(range(axis)) + tuple(range(axis + order.ndim, axis + order.ndim + x.ndim - axis - 1))
+    numbers = GatherDimensionNumbers(offsets, (axis,), (axis,))
+    sizes = [1 if i == axis else n for i, n in enumerate(x.shape)]
+    return gather(x, expand_dims(order, (order.ndim,)), numbers, sizes, mode="promise_in_bounds")
+
+
+def _axis(name: str, axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"random.{name}: axis {axis} is out of range for an array with {ndim} axes.")
+    return axis % ndim
+
+
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
+    """A random order of `x` along `axis` (of range(x) for an integer); `independent`: its own order for every row."""
+    key, x = single_key(key, "permutation"), as_array(x)
+    if not x.ndim:
+        if not dtypes.is_integer(x.dtype):
+            raise TypeError("random.permutation: x must be an integer or at least 1-dimensional.")
+        return _shuffled(key, iota(x.dtype, int(x)), 0)
+    axis = _axis("permutation", axis, x.ndim)
+    if independent or x.ndim == 1:
+        return _shuffled(key, x, axis)
+    return take_rows(x, _shuffled(key, iota(dtypes.int32, x.shape[axis]), 0), axis)
+
+
+def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p: Any = None, axis: int = 0,
+           mode: str | None = None) -> Any:
+    """Samples from `a` (or range(a)) along `axis`, with probabilities `p`."""
+    key, a, shape = single_key(key, "choice"), as_array(a), shape_of(shape)
+    count = math.prod(shape)
+    if a.ndim:
+        axis = _axis("choice", axis, a.ndim)
+        n = a.shape[axis]
+    else:
+        n = int(a)
+    if n <= 0 and count:
+        raise ValueError("random.choice: a must be greater than 0 unless no samples are taken.")
+    if not replace and count > n:
+        raise ValueError(f"random.choice: cannot take {count} samples without replacement from {n}.")
+    if p is None:
+        if not replace:
+            whole = permutation(key, a if a.ndim else n, axis)
+            taken = slice_in_dim(whole, 0, count, axis=axis if a.ndim else 0)
+            return reshape(taken, (*a.shape[:axis], *shape, *a.shape[axis + 1:]) if a.ndim else shape)
+        order = randint(key, shape, 0, n)
+    else:
+        p = as_array(p)
+        p = convert(p, p.dtype if dtypes.is_floating(p.dtype) else dtypes.canonical(float))
+        if p.shape != (n,):
+            raise ValueError(f"random.choice: p has shape {p.shape}, but must have one probability for each of the "
+                             f"{n} entries.")
+        if replace:
+            total = cumsum(p)
+            last = index_in_dim(total, n - 1, 0, keepdims=False)
+            r = ar.mul(broadcast_to(last, shape), ar.sub(scalar(1, p.dtype), unit(key, shape, p.dtype)))
+            order = _positions(total, r)
+        else:
+            order = top_k(ar.add(gumbel_of(key, (n,), p.dtype, mode), log(p)), count)[1]
+            order = reshape(order, shape)
+    return take_rows(a, order, axis) if a.ndim else convert(order, a.dtype)
+
+
+def _positions(rising: Any, values: Any) -> Any:
+    """How many entries of the sorted vector `rising` are below each value, by bisection."""
+    n = rising.shape[0]
+    shape = values.shape
+    low = broadcast_to(scalar(0, dtypes.int32), shape)
+    high = broadcast_to(scalar(n, dtypes.int32), shape)
+    two = scalar(2, dtypes.int32)
+    for _ in range(max(1, math.ceil(math.log2(n + 1)))):
+        middle = ar.add(low, ar.div(ar.sub(high, low), two))
+        below = lt(take_rows(rising, middle, 0), values)
+        open_ = lt(low, high)
+        low = select_n(bitwise_and(below, open_), low, ar.add(middle, scalar(1, dtypes.int32)))
+        high = select_n(below, middle, high)
+    return low
+
+
+# ------------------------------------------------------------------ gumbel and categorical
+def gumbel_of(key: Any, shape: tuple, dtype: Any, mode: str | None) -> Any:
+    mode = mode or "low"
+    if mode not in ("low", "high"):
+        raise ValueError(f"random.gumbel: mode must be 'low' or 'high', got {mode!r}.")
+    tiny = _finfo(dtype).tiny
+    if mode == "low":
+        return ar.neg(log(ar.neg(log(unit(key, shape, dtype, tiny, 1)))))
+    both = unit(key, (2, *shape), dtype)
+    high, low = (index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
+    fine = ar.add(ar.add(high, ar.mul(scalar(_finfo(dtype).eps, dtype), low)), scalar(tiny, dtype))
+    x = select_n(ge(high, scalar(0.5, dtype)), fine, high)
+    return ar.neg(log(ar.neg(log1p(ar.neg(x)))))
+
+
+def gumbel(key: Any, shape: Sequence[int] = (), dtype: Any = None, mode: str | None = None, *,
+           out_sharding: Any = None) -> Any:
+    """Gumbel values: -log(-log(u))."""
+    return gumbel_of(single_key(key, "gumbel"), shape_of(shape), float_dtype("gumbel", dtype), mode)
+
+
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Sequence[int] | None = None, replace: bool = True,
+                mode: str | None = None, *, out_sharding: Any = None) -> Any:
+    """Indices along `axis` with probabilities softmax(logits)."""
+    key, logits = single_key(key, "categorical"), as_array(logits)
+    if not dtypes.is_floating(logits.dtype):
+        logits = convert(logits, dtypes.canonical(float))
+    axis = _axis("categorical", axis, logits.ndim)
+    batch = (*logits.shape[:axis], *logits.shape[axis + 1:])
+    shape = batch if shape is None else shape_of(shape)
+    if np.broadcast_shapes(shape, batch) != shape:
+        raise ValueError(f"random.categorical: shape {shape} must end with the batch shape {batch} of the logits.")
+    prefix = shape[:len(shape) - len(batch)]
+    dtype = logits.dtype
+    if replace:
+        own = list(shape[len(prefix):])
+        own.insert(axis, logits.shape[axis])
+        full = (*prefix, *own)
+        noisy = ar.add(gumbel_of(key, full, dtype, mode), broadcast_to(logits, full))
+        return argmax(noisy, axis + len(prefix), dtypes.canonical(int))
+    noisy = ar.add(logits, gumbel_of(key, logits.shape, dtype, mode))
+    k = math.prod(prefix)
+    if k > logits.shape[axis]:
+        raise ValueError(f"random.categorical: cannot take {k} samples without replacement from "
+                         f"{logits.shape[axis]} classes.")
+    order = moveaxis(top_k(noisy, k, axis=axis)[1], axis, 0)
+    return convert(reshape(order, shape), dtypes.canonical(int))
+
+
+__all__ = ["Array", "bernoulli", "categorical", "choice", "gumbel", "normal", "permutation", "rademacher",
+           "randint", "split_many", "take_along", "truncated_normal", "uniform"]

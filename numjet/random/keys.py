@@ -1,0 +1,184 @@
+"""PRNG keys: making, splitting, folding, looking inside.
+
+Functions take typed keys (`random.key`) and raw uint32[2] keys (`random.PRNGKey`) alike; what they return is
+of the kind they were given. The other files of this package call `single_key`.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import Array, as_array
+from numjet.core.structural import convert
+from numjet.ops.random_bits import (
+    random_bits,
+    random_fold_in,
+    random_seed,
+    random_split,
+    random_unwrap,
+    random_wrap,
+)
+from numjet.ops.shape import copy
+from numjet.ops.slicing import index_in_dim
+
+THREEFRY = "threefry2x32"
+_NAMES = (None, "threefry2x32", "fry")
+
+
+def _check_impl(impl: Any) -> None:
+    if isinstance(impl, dtypes.KeyDType):
+        impl = impl.impl
+    if impl not in _NAMES:
+        raise NotImplementedError(f"PRNG implementation {impl!r} is not available. Use 'threefry2x32' (the default).")
+
+
+def _seed(seed: Any, name: str) -> Any:
+    if isinstance(seed, Array) and dtypes.is_key(seed.dtype):
+        raise TypeError(f"{name}: the seed must be an integer, got a PRNG key. Use random.split or random.fold_in to "
+                        "make a key from a key.")
+    if isinstance(seed, int) and not isinstance(seed, bool):
+        # As an int64 would be narrowed: low bits stay.
+        width = dtypes.canonical(dtypes.int64).itemsize * 8
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise OverflowError(f"{name}: the seed {seed} does not fit 64 bits.")
+        seed = (seed + (1 << (width - 1))) % (1 << width) - (1 << (width - 1))
+    seed = as_array(seed)
+    if seed.ndim:
+        raise TypeError(f"{name}: takes one seed, got an array of shape {seed.shape}. Use vmap for several keys.")
+    if not dtypes.is_integer(seed.dtype):
+        raise TypeError(f"{name}: the seed must be an integer, got {seed.aval.str_short()}.")
+    return seed
+
+
+def key(seed: int | Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """A typed PRNG key made from an integer seed."""
+    _check_impl(impl if impl is not None else dtype)
+    return random_seed(_seed(seed, "random.key"))
+
+
+def PRNGKey(seed: int | Any, *, impl: Any = None) -> Any:  # noqa: N802 - a public name
+    """A raw key, uint32[2], made from an integer seed. New code takes `key`."""
+    _check_impl(impl)
+    return random_unwrap(random_seed(_seed(seed, "random.PRNGKey")))
+
+
+def as_keys(keys: Any, name: str) -> tuple[Any, bool]:
+    """Typed keys, and whether they came raw."""
+    keys = keys if isinstance(keys, Array) else as_array(keys)
+    if dtypes.is_key(keys.dtype):
+        return keys, False
+    if keys.dtype != dtypes.uint32 or not keys.ndim or keys.shape[-1] != 2:
+        raise TypeError(f"random.{name}: expected a PRNG key (random.key) or raw words uint32[..., 2], got "
+                        f"{keys.aval.str_short()}.")
+    return random_wrap(keys), True
+
+
+def single_key(given: Any, name: str) -> Any:
+    """One typed key. Raises ValueError for an array of keys."""
+    keys, _ = as_keys(given, name)
+    if keys.ndim:
+        raise ValueError(f"random.{name} accepts a single key, but was given a key array of shape {keys.shape}. "
+                         "Use vmap for batching.")
+    return keys
+
+
+def _like_given(keys: Any, raw: bool) -> Any:
+    return random_unwrap(keys) if raw else keys
+
+
+def split(key: Any, num: int | Sequence[int] = 2) -> Any:
+    """`num` new keys (or an array of them, when `num` is a shape)."""
+    typed, raw = as_keys(key, "split")
+    if typed.ndim:
+        raise ValueError(f"random.split accepts a single key, but was given a key array of shape {typed.shape}. "
+                         "Use vmap for batching.")
+    shape = tuple([int(n) for n in num]) if isinstance(num, tuple | list) else (_index(num),)
+    return _like_given(random_split(typed, shape=shape), raw)
+
+
+def _index(num: Any) -> int:
+    return num.__index__()
+
+
+def split_two(typed: Any) -> tuple[Any, Any]:
+    """The two keys of `split(key)` of one typed key."""
+    return tuple(split_many(typed, 2))  # type: ignore[return-value]
+
+
+def split_many(typed: Any, num: int) -> list[Any]:
+    """The keys of `split(key, num)`, one by one."""
+    keys = random_split(typed, shape=(num,))
+    return [index_in_dim(keys, i, 0, keepdims=False) for i in range(num)]
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """A new key from a key and an integer."""
+    typed, raw = as_keys(key, "fold_in")
+    if typed.ndim:
+        raise ValueError(f"random.fold_in accepts a single key, but was given a key array of shape {typed.shape}. "
+                         "Use vmap for batching.")
+    if isinstance(data, int):
+        if not 0 <= data < 1 << 32:
+            raise OverflowError(f"random.fold_in: the integer {data} does not fit uint32. Take it modulo 2**32.")
+        data = np.uint32(data)
+    data = as_array(data)
+    if data.ndim:
+        raise TypeError(f"random.fold_in accepts a scalar, but was given an array of shape {data.shape}. Use vmap "
+                        "for batching.")
+    if not dtypes.is_integer(data.dtype):
+        raise TypeError(f"random.fold_in: data must be an integer, got {data.aval.str_short()}.")
+    return _like_given(random_fold_in(typed, convert(data, dtypes.uint32)), raw)
+
+
+def key_data(keys: Any) -> Any:
+    """The words of keys: uint32[..., 2]. Raw keys come back as they are."""
+    keys = keys if isinstance(keys, Array) else as_array(keys)
+    return random_unwrap(keys) if dtypes.is_key(keys.dtype) else keys
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """Typed keys from uint32[..., 2]."""
+    _check_impl(impl if impl is not None else dtype)
+    return random_wrap(as_array(key_bits_array))
+
+
+def key_impl(keys: Any) -> str:
+    """The name of the keys' implementation."""
+    as_keys(keys, "key_impl")
+    return THREEFRY
+
+
+def key_dtype(impl_spec: Any = None) -> Any:
+    """The dtype of typed keys."""
+    _check_impl(impl_spec)
+    return dtypes.key_dtype
+
+
+def clone(key: Any) -> Any:
+    """A copy of a key, for use where reuse is meant."""
+    return copy(key)
+
+
+_UNSIGNED = {dtypes.uint8: 8, dtypes.uint16: 16, dtypes.uint32: 32, dtypes.uint64: 64}
+
+
+def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Uniformly distributed unsigned integers of `shape`; dtype uint32 (uint64 with 64 bits) unless given."""
+    dtype = dtypes.canonical(dtypes.uint64 if dtype is None else dtype)
+    if dtype not in _UNSIGNED:
+        raise ValueError(f"random.bits: dtype must be an unsigned integer dtype, got {dtype}.")
+    return random_bits(single_key(key, "bits"), bit_width=_UNSIGNED[dtype], shape=shape_of(shape))
+
+
+def shape_of(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple of ints; a bare integer is one axis."""
+    if isinstance(shape, int):
+        return (shape,)
+    out = tuple([_index(n) for n in shape])
+    if any(n < 0 for n in out) or math.prod(out) < 0:
+        raise ValueError(f"random: shapes have no negative sizes, got {out}.")
+    return out

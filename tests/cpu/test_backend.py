@@ -1,0 +1,128 @@
+"""The backend's entry: arguments of any layout, threads, and programs kept on disk."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+from jaxpr_interpreter import compiled, spec
+
+from numjet.core.array import as_array
+from numjet.core.structural import full, reduce_sum
+from numjet.cpu import backend, link, program_cache
+from numjet.ops import transcendental as fn
+from numjet.ops.arithmetic import add, mul
+from numjet.ops.scan import scan
+from numjet.transforms.stage import stage_closed
+
+F32 = np.dtype(np.float32)
+
+
+def chain(x):
+    return fn.tanh(add(fn.exp(mul(x, x)), fn.sin(x)))
+
+
+def test_arguments_of_any_layout():
+    run = compiled(lambda x: [chain(x)], spec(6, 8))
+    x = np.random.default_rng(0).random((6, 8), np.float32)
+    (want,) = run([x])
+    wide = np.zeros((6, 16), np.float32)
+    wide[:, ::2] = x
+    raw = np.zeros(6 * 8 * 4 + 1, np.uint8)[1:].view(np.float32).reshape(6, 8)
+    raw[...] = x
+    for other in (np.asfortranarray(x), wide[:, ::2], x[::-1][::-1], raw):
+        np.testing.assert_array_equal(run([other])[0], want)
+
+
+def test_results_are_fresh():
+    run = compiled(lambda x: [add(x, x)], spec(100))
+    x = np.ones(100, np.float32)
+    first, second = run([x])[0], run([x + 1])[0]
+    assert (first == 2).all() and (second == 4).all()
+
+
+def test_threads_share_an_executable():
+    run = compiled(lambda x: [reduce_sum(fn.exp(add(x, transposed(x))), (0,))], spec(200, 200), tolerance=1e-3)
+    inputs = [np.full((200, 200), k / 10, np.float32) for k in range(8)]
+    want = [run([x])[0] for x in inputs]
+    wrong = []
+
+    def work(k):
+        for _ in range(30):
+            if not np.array_equal(run([inputs[k]])[0], want[k]):
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def transposed(x):
+    from numjet.core.structural import transpose
+
+    return transpose(x, (1, 0))
+
+
+def test_keys_of_programs():
+    def key(fun, *avals):
+        return program_cache.key(stage_closed(lambda *xs: [fun(*xs)], avals), ())
+
+    one = key(chain, spec(10))
+    assert one == key(chain, spec(10)) and one != key(chain, spec(11))
+    assert key(lambda x: mul(x, full((), 2, F32)), spec(3)) != key(lambda x: mul(x, full((), 3, F32)), spec(3))
+
+
+def test_constants_are_found_again():
+    def with_table(scale):
+        table = as_array(np.arange(8, dtype=np.float32) * scale)
+        return stage_closed(lambda x: [scan(lambda c, _: (add(mul(c, table), table), None), x, None, length=3)[0]],
+                            [spec(8)])
+
+    first, second = with_table(0.5), with_table(0.25)
+    assert program_cache.key(first, ()) == program_cache.key(second, ())
+    x = np.ones(8, np.float32)
+    outs = [backend.compile(c)([x])[0] for c in (first, second)]
+    for out, scale in zip(outs, (0.5, 0.25), strict=True):
+        want, table = x, np.arange(8, dtype=np.float32) * np.float32(scale)
+        for _ in range(3):
+            want = want * table + table
+        np.testing.assert_allclose(out, want, rtol=1e-6)
+
+
+SCRIPT = """
+import sys, time
+import numpy as np
+from numjet.core.avals import ShapedArray
+from numjet.cpu import backend, link, pipeline
+from numjet.ops import transcendental as fn
+from numjet.ops.arithmetic import add
+from numjet.transforms.stage import stage_closed
+if sys.argv[1] == "again":
+    def refuse(*_): raise AssertionError("compiled again")
+    pipeline.run = refuse
+    link.compile_module = refuse
+closed = stage_closed(lambda x: [fn.tanh(add(fn.exp(x), x))], [ShapedArray((33,), np.dtype(np.float32))])
+run = backend.compile(closed)
+x = np.linspace(-1, 1, 33, dtype=np.float32)
+np.testing.assert_allclose(run([x])[0], np.tanh(np.exp(x) + x), rtol=1e-5)
+assert run.num_kernels == 1
+"""
+
+
+def test_second_process_compiles_nothing(tmp_path):
+    env = {**os.environ, "NUMJET_CACHE_DIR": str(tmp_path / "cache"),
+           "PYTHONPATH": os.pathsep.join([str(p) for p in sys.path if p])}
+    for word in ("first", "again"):
+        subprocess.run([sys.executable, "-c", SCRIPT, word], env=env, check=True, timeout=120)
+
+
+def test_texts_of_a_loaded_program_are_rebuilt():
+    closed = stage_closed(lambda x: [chain(x)], [spec(21)])
+    backend.compile(closed)
+    again = backend.compile(stage_closed(lambda x: [chain(x)], [spec(21)]))
+    assert "exp(" in again.kernels_text() and link.target().triple
