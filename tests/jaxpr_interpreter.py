@@ -1,4 +1,5 @@
 """Jaxprs run by the primitives' references alone: what compiled programs are compared with."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -17,7 +18,9 @@ def spec(*shape: int, dtype: Any = np.float32) -> ShapedArray:
 
 def interpret(closed: ClosedJaxpr | Jaxpr, *args: Any) -> list[np.ndarray]:
     """The results of a jaxpr, control flow in Python."""
-    jaxpr, consts = (closed.jaxpr, closed.consts) if isinstance(closed, ClosedJaxpr) else (closed, [])
+    jaxpr, consts = (
+        (closed.jaxpr, closed.consts) if isinstance(closed, ClosedJaxpr) else (closed, [])
+    )
     env: dict[Any, np.ndarray] = {}
     for var, value in zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True):
         env[var] = np.asarray(getattr(value, "_value", value))
@@ -52,8 +55,8 @@ def _equation(primitive: Any, params: dict, args: list, outvars: Any) -> list:
 
 
 def _scan(params: dict, args: list, outvars: Any) -> list:
-    consts, n = args[:params["num_consts"]], params["num_carry"]
-    carry, xs = args[len(consts):len(consts) + n], args[len(consts) + n:]
+    consts, n = args[: params["num_consts"]], params["num_carry"]
+    carry, xs = args[len(consts) : len(consts) + n], args[len(consts) + n :]
     rows: list[list] = []
     steps = range(params["length"])
     for i in reversed(steps) if params["reverse"] else steps:
@@ -62,8 +65,10 @@ def _scan(params: dict, args: list, outvars: Any) -> list:
         rows.append(outs[n:])
     if params["reverse"]:
         rows.reverse()
-    ys = [np.stack([row[k] for row in rows]) if rows else np.zeros(v.aval.shape, v.aval.dtype)
-          for k, v in enumerate(outvars[n:])]
+    ys = [
+        np.stack([row[k] for row in rows]) if rows else np.zeros(v.aval.shape, v.aval.dtype)
+        for k, v in enumerate(outvars[n:])
+    ]
     return [*carry, *ys]
 
 
@@ -77,14 +82,19 @@ def samples(avals: Any, seed: int = 0) -> list[np.ndarray]:
         elif aval.dtype.kind in "iu":
             out.append(rng.integers(0, 10, aval.shape).astype(aval.dtype))
         elif aval.dtype.kind == "c":
-            out.append((rng.standard_normal(aval.shape) + 1j * rng.standard_normal(aval.shape)).astype(aval.dtype))
+            out.append(
+                (rng.standard_normal(aval.shape) + 1j * rng.standard_normal(aval.shape)).astype(
+                    aval.dtype
+                )
+            )
         else:
             out.append(np.asarray(rng.standard_normal(aval.shape)).astype(aval.dtype))
     return out
 
 
-def compiled(fun: Any, *avals: ShapedArray, tolerance: float = 2e-5, args: Any = None,
-             options: Any = None) -> Any:
+def compiled(
+    fun: Any, *avals: ShapedArray, tolerance: float = 2e-5, args: Any = None, options: Any = None
+) -> Any:
     """Compile `fun(*tracers) -> list`, compare one run with the references, return the executable."""
     closed = stage_closed(lambda *xs: _as_list(fun(*xs)), avals)
     executable = backend.compile(closed, options)
@@ -96,7 +106,9 @@ def compiled(fun: Any, *avals: ShapedArray, tolerance: float = 2e-5, args: Any =
         assert mine.shape == theirs.shape and mine.dtype == theirs.dtype
         if mine.dtype.kind in "fcV":
             wide = np.complex128 if mine.dtype.kind == "c" else np.float64
-            np.testing.assert_allclose(mine.astype(wide), theirs.astype(wide), rtol=tolerance, atol=tolerance)
+            np.testing.assert_allclose(
+                mine.astype(wide), theirs.astype(wide), rtol=tolerance, atol=tolerance
+            )
         else:
             np.testing.assert_array_equal(mine, theirs)
     return executable

@@ -30,7 +30,9 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
     data = None if key is None else link.cache_get(key)
     if data is not None:
         facts, consts, hosts, aliases, image = program_cache.unpack(data, closed_jaxpr)
-        return _executable(closed_jaxpr, image, consts, hosts, facts, aliases, lambda: _texts(build()))
+        return _executable(
+            closed_jaxpr, image, consts, hosts, facts, aliases, lambda: _texts(build())
+        )
     built = build()
     image = link.compile_module(built.llvm)
     program, facts = built.program, pipeline.facts(built)
@@ -39,17 +41,41 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
         data = program_cache.pack(built, facts, image)
         if data is not None:
             link.cache_put(key, data)
-    return _executable(closed_jaxpr, image, program.consts, program.hosts, facts, program.aliases,
-                       lambda: _texts(built))
+    return _executable(
+        closed_jaxpr,
+        image,
+        program.consts,
+        program.hosts,
+        facts,
+        program.aliases,
+        lambda: _texts(built),
+    )
 
 
-def _executable(closed: ClosedJaxpr, image: bytes, consts: list, hosts: dict, facts: dict, aliases: dict,
-                texts: Any) -> Executable:
+def _executable(
+    closed: ClosedJaxpr,
+    image: bytes,
+    consts: list,
+    hosts: dict,
+    facts: dict,
+    aliases: dict,
+    texts: Any,
+) -> Executable:
     return Executable(
-        image, consts=consts, hosts=hosts, facts=facts, texts=texts, aliases=aliases,
+        image,
+        consts=consts,
+        hosts=hosts,
+        facts=facts,
+        texts=texts,
+        aliases=aliases,
         args=[(a.shape, physical(a.dtype)) for a in closed.in_avals],
-        outs=[(a.shape, physical(a.dtype)) for a in closed.out_avals])
+        outs=[(a.shape, physical(a.dtype)) for a in closed.out_avals],
+    )
 
 
 def _texts(build: pipeline.Build) -> dict[str, str]:
-    return {"program": build.program.text(), "llvm": build.llvm, "kernels": "\n\n".join(build.kernel_texts())}
+    return {
+        "program": build.program.text(),
+        "llvm": build.llvm,
+        "kernels": "\n\n".join(build.kernel_texts()),
+    }

@@ -101,7 +101,6 @@ def _share(program: Program, life: _Life) -> None:
                 source.donor = target
                 taken.add(source)
 
-
     for source in [v.place.slot for v in program.args]:
         for target in [v.place.slot for v in program.outs]:
             if last.get(source, 0) < first.get(target, 0) and _donate(program, source, target):
@@ -113,7 +112,11 @@ def _donate(program: Program, source: Slot, target: Slot) -> bool:
     if target.kind != "output" or target.donor is not None or source.index not in program.donated:
         return False
     arg, out = program.args[source.index], program.outs[target.index]
-    if arg.dtype != out.dtype or arg.nbytes != out.nbytes or source.index in program.aliases.values():
+    if (
+        arg.dtype != out.dtype
+        or arg.nbytes != out.nbytes
+        or source.index in program.aliases.values()
+    ):
         return False
     target.donor = source
     program.aliases[target.index] = source.index
@@ -183,5 +186,8 @@ def plan(program: Program) -> None:
 def same_place(a: Val, b: Val) -> bool:
     """Whether two values lie at the same address (after planning)."""
     one, two = place_of(a), place_of(b)
-    return (one.slot.owner() is two.slot.owner() and one.offset == two.offset
-            and sorted((id(c), s) for c, s in one.terms) == sorted((id(c), s) for c, s in two.terms))
+    return (
+        one.slot.owner() is two.slot.owner()
+        and one.offset == two.offset
+        and sorted((id(c), s) for c, s in one.terms) == sorted((id(c), s) for c, s in two.terms)
+    )

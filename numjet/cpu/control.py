@@ -14,7 +14,7 @@ from typing import Any
 
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
 from numjet.cpu.graph import Node, Val
-from numjet.cpu.program import CondStep, CopyStep, Counter, LoopStep, Step, WhileStep, walk
+from numjet.cpu.program import CondStep, CopyStep, LoopStep, Step, WhileStep, walk
 
 
 def region(build: Any, node: Node) -> list[Step]:
@@ -23,7 +23,8 @@ def region(build: Any, node: Node) -> list[Step]:
     if rule is None:
         raise NotImplementedError(
             f"{node.primitive.name}: the native compiler has no control region named {node.rule.name!r}. "
-            "Give the primitive an Expand or Host lowering.")
+            "Give the primitive an Expand or Host lowering."
+        )
     return rule(build, node)
 
 
@@ -31,7 +32,9 @@ def _open(jaxpr: ClosedJaxpr | Jaxpr) -> tuple[Jaxpr, list]:
     return (jaxpr.jaxpr, jaxpr.consts) if isinstance(jaxpr, ClosedJaxpr) else (jaxpr, [])
 
 
-def _body(build: Any, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Val]) -> tuple[list[Step], list[Val]]:
+def _body(
+    build: Any, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Val]
+) -> tuple[list[Step], list[Val]]:
     """Steps and results of a jaxpr run on `args`."""
     inner, consts = _open(jaxpr)
     return build.block(inner, [build.constant(c) for c in consts], list(args))
@@ -41,8 +44,13 @@ def _memory(val: Val) -> Val:
     return val.root()[0]
 
 
-def deliver(steps: list[Step], outs: Sequence[Val], targets: Sequence[Val], build: Any,
-            old: Sequence[Val] = ()) -> None:
+def deliver(
+    steps: list[Step],
+    outs: Sequence[Val],
+    targets: Sequence[Val],
+    build: Any,
+    old: Sequence[Val] = (),
+) -> None:
     """Make `outs`, computed by `steps`, end in the memory of `targets`.
 
     A result is written there directly where that is safe; else a copy is appended. `old` are the
@@ -84,13 +92,21 @@ def deliver(steps: list[Step], outs: Sequence[Val], targets: Sequence[Val], buil
         goal = _memory(target)
         if memory is goal and out.nbytes == target.nbytes and id(goal) in carried:
             continue
-        free = (id(memory) in position and memory.place is None and id(memory) not in carried
-                and not start and not terms and memory.nbytes == target.nbytes)
+        free = (
+            id(memory) in position
+            and memory.place is None
+            and id(memory) not in carried
+            and not start
+            and not terms
+            and memory.nbytes == target.nbytes
+        )
         if free and id(goal) in carried:
             at, read = position[id(memory)], last_read.get(id(goal), -1)
             step = producer[id(memory)]
-            free = read < at or (read == at and any(
-                _memory(w) is memory and _memory(r) is goal for w, r in step.inplace))
+            free = read < at or (
+                read == at
+                and any(_memory(w) is memory and _memory(r) is goal for w, r in step.inplace)
+            )
         if free:
             memory.base = target
         else:
@@ -109,14 +125,16 @@ def deliver(steps: list[Step], outs: Sequence[Val], targets: Sequence[Val], buil
 
 def _start(build: Any, inits: Sequence[Val], carries: Sequence[Val]) -> list[Step]:
     """Copies of the first values into the carries (dropped where the memory is shared)."""
-    return [CopyStep(build.materialize(init), carry) for init, carry in zip(inits, carries, strict=True)]
+    return [
+        CopyStep(build.materialize(init), carry) for init, carry in zip(inits, carries, strict=True)
+    ]
 
 
 def _while(build: Any, node: Node) -> list[Step]:
     params, ins, carries = node.params, node.ins, node.outs
     n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
-    cond_consts, body_consts = ins[:n_cond], ins[n_cond:n_cond + n_body]
-    steps = _start(build, ins[n_cond + n_body:], carries)
+    cond_consts, body_consts = ins[:n_cond], ins[n_cond : n_cond + n_body]
+    steps = _start(build, ins[n_cond + n_body :], carries)
     cond, (test,) = _body(build, params["cond_jaxpr"], [*cond_consts, *carries])
     if test.literal is not None:
         test = build.constant(test.literal)
@@ -145,7 +163,7 @@ def _scan(build: Any, node: Node) -> list[Step]:
     params, ins = node.params, node.ins
     length, reverse = params["length"], params["reverse"]
     n_consts, n_carry = params["num_consts"], params["num_carry"]
-    consts, inits = ins[:n_consts], ins[n_consts:n_consts + n_carry]
+    consts, inits = ins[:n_consts], ins[n_consts : n_consts + n_carry]
     carries, stacked = node.outs[:n_carry], node.outs[n_carry:]
     counter = build.counter()
 
@@ -159,11 +177,15 @@ def _scan(build: Any, node: Node) -> list[Step]:
     steps = _start(build, inits, carries)
     if length == 0:
         return steps
-    rows = [row(build.materialize(x)) for x in ins[n_consts + n_carry:]]
+    rows = [row(build.materialize(x)) for x in ins[n_consts + n_carry :]]
     body, outs = _body(build, params["jaxpr"], [*consts, *carries, *rows])
     deliver(body, outs, [*carries, *[row(y) for y in stacked]], build, old=carries)
     steps.append(LoopStep(length, counter, body))
     return steps
 
 
-_REGIONS: dict[str, Callable[[Any, Node], list[Step]]] = {"while": _while, "cond": _cond, "scan": _scan}
+_REGIONS: dict[str, Callable[[Any, Node], list[Step]]] = {
+    "while": _while,
+    "cond": _cond,
+    "scan": _scan,
+}

@@ -21,8 +21,8 @@ from numjet.core.dtypes import physical
 from numjet.core.evaluate import evaluate
 from numjet.core.primitive import Primitive
 from numjet.cpu import link
-from numjet.cpu.runtime import memory as runtime
 from numjet.cpu.program_emit import CONTIGUOUS_ALIGNED, DATA_OFFSET, FLAGS_OFFSET, MAIN, OBJECTS
+from numjet.cpu.runtime import memory as runtime
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 # A call that is expected to take longer than this (seconds) lets other Python threads run.
@@ -35,18 +35,32 @@ class HostCall:
 
     __slots__ = ("primitive", "params", "ins", "outs", "failure", "function")
 
-    def __init__(self, primitive: Primitive, params: dict, ins: list[tuple[tuple, Any, ShapedArray]],
-                 outs: list[tuple[tuple, Any]]) -> None:
+    def __init__(
+        self,
+        primitive: Primitive,
+        params: dict,
+        ins: list[tuple[tuple, Any, ShapedArray]],
+        outs: list[tuple[tuple, Any]],
+    ) -> None:
         self.primitive, self.params, self.ins, self.outs = primitive, params, ins, outs
         self.failure: list[BaseException] = []
         self.function: Any = None
 
     @classmethod
-    def of(cls, primitive: Primitive, params: dict, ins: Sequence[ShapedArray],
-           outs: Sequence[ShapedArray]) -> HostCall:
+    def of(
+        cls,
+        primitive: Primitive,
+        params: dict,
+        ins: Sequence[ShapedArray],
+        outs: Sequence[ShapedArray],
+    ) -> HostCall:
         """The call of `primitive` on values of these avals."""
-        return cls(primitive, params, [(a.shape, physical(a.dtype), a) for a in ins],
-                   [(a.shape, physical(a.dtype)) for a in outs])
+        return cls(
+            primitive,
+            params,
+            [(a.shape, physical(a.dtype), a) for a in ins],
+            [(a.shape, physical(a.dtype)) for a in outs],
+        )
 
     def bind(self, failure: list[BaseException]) -> int:
         """The native address to call; exceptions are appended to `failure`."""
@@ -57,8 +71,12 @@ class HostCall:
     def _run(self, table: int) -> int:
         try:
             pointers = (ctypes.c_void_p * (len(self.ins) + len(self.outs))).from_address(table)
-            args = tuple([ArrayImpl(_view(pointers[k], shape, dtype).copy(), aval)
-                          for k, (shape, dtype, aval) in enumerate(self.ins)])
+            args = tuple(
+                [
+                    ArrayImpl(_view(pointers[k], shape, dtype).copy(), aval)
+                    for k, (shape, dtype, aval) in enumerate(self.ins)
+                ]
+            )
             results = evaluate(self.primitive, args, self.params)
             if not self.primitive.multiple_results:
                 results = [results]
@@ -82,10 +100,18 @@ def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
 class Executable:
     """Call it with arrays in order; returns fresh arrays in order."""
 
-    def __init__(self, image: bytes, *, consts: Sequence[Any], hosts: dict[int, HostCall],
-                 args: Sequence[tuple[tuple, np.dtype]], outs: Sequence[tuple[tuple, np.dtype]],
-                 facts: dict[str, Any], texts: Callable[[], dict[str, str]],
-                 aliases: dict[int, int]) -> None:
+    def __init__(
+        self,
+        image: bytes,
+        *,
+        consts: Sequence[Any],
+        hosts: dict[int, HostCall],
+        args: Sequence[tuple[tuple, np.dtype]],
+        outs: Sequence[tuple[tuple, np.dtype]],
+        facts: dict[str, Any],
+        texts: Callable[[], dict[str, str]],
+        aliases: dict[int, int],
+    ) -> None:
         self._library = link.load([image], (MAIN, OBJECTS))
         self.facts, self._texts = facts, texts
         self._args, self._outs, self._aliases = list(args), list(outs), aliases
@@ -114,13 +140,21 @@ class Executable:
             arrays = self._donated(arrays, results)
         status = 2
         if _LAYOUT_KNOWN:
-            status = self._native(self._call_objects, self._in_type(*map(id, arrays)),
-                                  self._out_type(*map(id, results)))
+            status = self._native(
+                self._call_objects,
+                self._in_type(*map(id, arrays)),
+                self._out_type(*map(id, results)),
+            )
         if status == 2:
-            arrays = [a if a.flags.c_contiguous and a.flags.aligned else np.array(a, order="C", copy=True)
-                      for a in arrays]
-            status = self._native(self._call_pointers, self._in_type(*map(_address, arrays)),
-                                  self._out_type(*map(_address, results)))
+            arrays = [
+                a if a.flags.c_contiguous and a.flags.aligned else np.array(a, order="C", copy=True)
+                for a in arrays
+            ]
+            status = self._native(
+                self._call_pointers,
+                self._in_type(*map(_address, arrays)),
+                self._out_type(*map(_address, results)),
+            )
         if status:
             self._raise()
         return results
@@ -191,10 +225,13 @@ class Executable:
     def memory_analysis(self) -> dict[str, int]:
         """Bytes of arguments, outputs, temporaries (peak), shared outputs and code."""
         facts = self.facts
-        return {"argument_size_in_bytes": facts["argument_bytes"],
-                "output_size_in_bytes": facts["output_bytes"],
-                "temp_size_in_bytes": facts["arena_bytes"], "alias_size_in_bytes": facts["alias_bytes"],
-                "generated_code_size_in_bytes": facts["code_bytes"]}
+        return {
+            "argument_size_in_bytes": facts["argument_bytes"],
+            "output_size_in_bytes": facts["output_bytes"],
+            "temp_size_in_bytes": facts["arena_bytes"],
+            "alias_size_in_bytes": facts["alias_bytes"],
+            "generated_code_size_in_bytes": facts["code_bytes"],
+        }
 
 
 _BYTE = np.dtype(np.uint8)

@@ -170,10 +170,17 @@ class _Fusion:
                 # It was thought to be only read by loops: a kernel of its own moves the elements.
                 mover = self.inline[id(val)]
                 twin = Val.of(val.aval) if val.aval is not None else Val(val.shape, val.dtype)
-                copy = Node(mover.primitive, mover.params, mover.ins, [twin], mover.rule, mover.effects,
-                            mover.source)
+                copy = Node(
+                    mover.primitive,
+                    mover.params,
+                    mover.ins,
+                    [twin],
+                    mover.rule,
+                    mover.effects,
+                    mover.source,
+                )
                 twin.node = copy
-                node.ins = [*node.ins[:k], twin, *node.ins[k + 1:]]
+                node.ins = [*node.ins[:k], twin, *node.ins[k + 1 :]]
                 self.wanted.add(id(twin))
                 self.accesses[id(copy)] = self.accesses[id(mover)]
                 self.costs[id(twin)] = self.costs[id(val)]
@@ -262,8 +269,12 @@ class _Fusion:
         except Exception as error:
             if config.check_ir.value:
                 raise
-            warnings.warn(f"numjet: the loop rule of {node.primitive.name} failed ({type(error).__name__}: "
-                          f"{error}); it runs through NumPy. Please report this.", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"numjet: the loop rule of {node.primitive.name} failed ({type(error).__name__}: "
+                f"{error}); it runs through NumPy. Please report this.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
             return None
 
     def place_reduction(self, node: Node) -> bool:
@@ -275,7 +286,11 @@ class _Fusion:
             return False
         if not is_real(source.dtype) and op not in ("add", "mul"):
             return False
-        axes = tuple(sorted(a % len(source.shape) for a in node.params["axes"])) if source.shape else ()
+        axes = (
+            tuple(sorted(a % len(source.shape) for a in node.params["axes"]))
+            if source.shape
+            else ()
+        )
         if not axes:
             return False
         self.accesses[id(node)] = Access([tuple(range(len(source.shape)))], [1], 1, False)
@@ -286,8 +301,11 @@ class _Fusion:
     def join(self, node: Node, shape: tuple, reduced: tuple | None, found: Access) -> None:
         level = max([self.level_of(v) for v in node.ins], default=-1)
         member = None
-        for group in (self.groups[level] if level >= 0 else None, self.by_shape.get((shape, reduced)),
-                      self.by_shape.get((shape, None))):
+        for group in (
+            self.groups[level] if level >= 0 else None,
+            self.by_shape.get((shape, reduced)),
+            self.by_shape.get((shape, None)),
+        ):
             if group is not None and group.make is None and group.number >= level:
                 member = self.fits(group, node, shape, reduced, found)
                 if member is not None:
@@ -324,8 +342,9 @@ class _Fusion:
             elif id(val) in self.member:
                 self.users.setdefault(id(val), set()).add(number)
 
-    def fits(self, group: Group, node: Node, shape: tuple, reduced: tuple | None,
-             found: Access) -> Member | None:
+    def fits(
+        self, group: Group, node: Node, shape: tuple, reduced: tuple | None, found: Access
+    ) -> Member | None:
         """The member that `node` would be in `group`, or None where loops do not agree."""
         if len(group.members) >= MAX_MEMBERS:
             return None
@@ -353,13 +372,16 @@ class _Fusion:
             if shape == tuple(group.shape[a] for a in kept):
                 out.append((kept, True))
             elif len(shape) == len(group.shape) and all(
-                    n == (group.shape[a] if a in kept else 1) for a, n in enumerate(shape)):
+                n == (group.shape[a] if a in kept else 1) for a, n in enumerate(shape)
+            ):
                 out.append((tuple(a if a in kept else None for a in range(len(shape))), True))
             elif all(n == 1 for n in shape) and all(group.shape[a] == 1 for a in kept):
                 out.append(((None,) * len(shape), True))
         return out
 
-    def phase_of(self, group: Group, node: Node, found: Access, axes: tuple, row: bool) -> int | None:
+    def phase_of(
+        self, group: Group, node: Node, found: Access, axes: tuple, row: bool
+    ) -> int | None:
         """The first phase in which `node` can run at `axes` of the domain; None if it cannot."""
         phase = -1 if row else 0
         for val, reading in zip(node.ins, found.maps, strict=True):
@@ -459,8 +481,12 @@ class _Fusion:
         except Exception as error:
             if config.check_ir.value:
                 raise
-            warnings.warn(f"numjet: lowering a kernel failed ({type(error).__name__}: {error}); it runs through "
-                          "NumPy. Please report this.", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"numjet: lowering a kernel failed ({type(error).__name__}: {error}); it runs through "
+                "NumPy. Please report this.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
             return self.fall_back(group)
 
     def fall_back(self, group: Group) -> list[Step]:
@@ -500,7 +526,9 @@ def native(dtype: Any) -> bool:
     """Whether the loop IR holds values of this dtype."""
     found = _native.get(dtype)
     if found is None:
-        found = _native[dtype] = dtype.kind in "fiubc" and dtype.name not in _FOREIGN or dtype.name == "bfloat16"
+        found = _native[dtype] = (
+            dtype.kind in "fiubc" and dtype.name not in _FOREIGN or dtype.name == "bfloat16"
+        )
     return found
 
 
@@ -511,7 +539,11 @@ _FOREIGN = frozenset(["longdouble", "float128", "clongdouble", "complex256"])
 def is_reshape(node: Node) -> bool:
     """Whether the node's result has the bytes of its operand in the same order."""
     name = node.primitive.name
-    if len(node.ins) != 1 or node.ins[0].size != node.outs[0].size or node.ins[0].dtype != node.outs[0].dtype:
+    if (
+        len(node.ins) != 1
+        or node.ins[0].size != node.outs[0].size
+        or node.ins[0].dtype != node.outs[0].dtype
+    ):
         return False
     if name == "reshape":
         return node.params.get("dimensions") is None

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core import dtypes
-from numjet.core import lowering as low
+from numjet.core import dtypes, lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.core.primitive import Primitive
 
@@ -28,8 +27,20 @@ class Val:
     memory this one is a view of, `start` bytes in, plus stride * counter for each of `terms`.
     """
 
-    __slots__ = ("shape", "dtype", "size", "nbytes", "node", "literal", "place", "base", "start", "terms",
-                 "number", "aval")
+    __slots__ = (
+        "shape",
+        "dtype",
+        "size",
+        "nbytes",
+        "node",
+        "literal",
+        "place",
+        "base",
+        "start",
+        "terms",
+        "number",
+        "aval",
+    )
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, node: Node | None = None) -> None:
         self.aval: Any = None
@@ -82,8 +93,16 @@ class Node:
 
     __slots__ = ("primitive", "params", "ins", "outs", "rule", "effects", "source", "group", "note")
 
-    def __init__(self, primitive: Primitive, params: dict, ins: list[Val], outs: list[Val], rule: Any,
-                 effects: frozenset, source: Any) -> None:
+    def __init__(
+        self,
+        primitive: Primitive,
+        params: dict,
+        ins: list[Val],
+        outs: list[Val],
+        rule: Any,
+        effects: frozenset,
+        source: Any,
+    ) -> None:
         self.primitive, self.params, self.ins, self.outs = primitive, params, ins, outs
         self.rule, self.effects, self.source = rule, effects, source
         self.group: Any = None
@@ -122,8 +141,13 @@ def called(params: dict) -> ClosedJaxpr | Jaxpr | None:
     return None
 
 
-def flatten(jaxpr: Jaxpr, consts: Sequence[Val], args: Sequence[Val], constant: Callable[[Any], Val],
-            expand: Callable[[Node], ClosedJaxpr]) -> Graph:
+def flatten(
+    jaxpr: Jaxpr,
+    consts: Sequence[Val],
+    args: Sequence[Val],
+    constant: Callable[[Any], Val],
+    expand: Callable[[Node], ClosedJaxpr],
+) -> Graph:
     """The graph of `jaxpr` with calls inlined and dead nodes dropped.
 
     `constant(array)` gives the Val of an array known at compile time (consts of inlined jaxprs);
@@ -135,8 +159,14 @@ def flatten(jaxpr: Jaxpr, consts: Sequence[Val], args: Sequence[Val], constant: 
     return graph
 
 
-def _inline(graph: Graph, jaxpr: Jaxpr, consts: Sequence[Val], args: Sequence[Val], constant: Callable,
-            expand: Callable) -> list[Val]:
+def _inline(
+    graph: Graph,
+    jaxpr: Jaxpr,
+    consts: Sequence[Val],
+    args: Sequence[Val],
+    constant: Callable,
+    expand: Callable,
+) -> list[Val]:
     env: dict[Any, Val] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
@@ -158,8 +188,9 @@ def _inline(graph: Graph, jaxpr: Jaxpr, consts: Sequence[Val], args: Sequence[Va
             if len(body.invars) <= len(ins):
                 # Calls whose rules carry extra operands in front (residuals) keep them last.
                 inner_consts = [constant(c) for c in inner.consts] if closed else []
-                outs = _inline(graph, body, inner_consts, ins[len(ins) - len(body.invars):], constant,
-                               expand)
+                outs = _inline(
+                    graph, body, inner_consts, ins[len(ins) - len(body.invars) :], constant, expand
+                )
                 env.update(zip(eqn.outvars, outs, strict=True))
                 continue
         for var in eqn.outvars:

@@ -19,7 +19,11 @@ def lower(build: Any, fusion: Any, group: Any) -> list[Step]:
     lowering = Lowering(build, fusion, group)
     if group.reduced is None or not any(m.row for m in lowering.members):
         return lower_flat.lower(lowering)
-    last = max(a for a, n in enumerate(group.shape) if n > 1) if any(n > 1 for n in group.shape) else -1
+    last = (
+        max(a for a, n in enumerate(group.shape) if n > 1)
+        if any(n > 1 for n in group.shape)
+        else -1
+    )
     if last < 0 or last in group.reduced:
         return lower_rows.lower(lowering)
     return lower_columns.lower(lowering)

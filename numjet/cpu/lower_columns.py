@@ -47,7 +47,9 @@ class _Columns:
         self.sweeps = Sweeps(k)
         self.columns = product([shape[a] for a in self.trailing])
         self.rows = product([shape[a] for a in self.reduced])
-        self.arrays: dict[int, tuple[Buffer, Any]] = {}  # id(Val) -> its array over the block, final cast
+        self.arrays: dict[
+            int, tuple[Buffer, Any]
+        ] = {}  # id(Val) -> its array over the block, final cast
         self.scratch: dict[int, Buffer] = {}
         self.allocs: list[Stmt] = []
         k.own = self.own  # type: ignore[method-assign]
@@ -86,7 +88,10 @@ class _Columns:
         block = min(self.columns, BLOCK)
         if self.sweeps.count > 1:
             block = min(block, max(64, BLOCK_ELEMENTS // self.rows // 16 * 16))
-        if outer < BLOCKS and self.rows * self.columns * outer * self.k.weight() >= 2 * PARALLEL_WORK:
+        if (
+            outer < BLOCKS
+            and self.rows * self.columns * outer * self.k.weight() >= 2 * PARALLEL_WORK
+        ):
             block = min(block, max(64, -(-self.columns * outer // BLOCKS // 64) * 64))
         return block
 
@@ -129,7 +134,9 @@ class _Columns:
     def scratch_at(self, buffer: Buffer) -> tuple:
         if len(buffer.shape) > 1:
             return tuple(self.k.domain)
-        return (position(self.reduced, self.k.domain, self.k.group.shape) * self.block + self.column,)
+        return (
+            position(self.reduced, self.k.domain, self.k.group.shape) * self.block + self.column,
+        )
 
     def own(self, val: Any, member: Any, at: tuple) -> Any:
         k = self.k
@@ -154,8 +161,14 @@ class _Columns:
             for r in running:
                 r.begin(column, start)
             body.append(For(var, self.extent, tuple(start), "vector"))
-        together = (ROWS_AT_ONCE if running and k.weight() <= LIGHT and not any(r.a.arg for r in running)
-                    and not self.writes_rows(full) else 1)
+        together = (
+            ROWS_AT_ONCE
+            if running
+            and k.weight() <= LIGHT
+            and not any(r.a.arg for r in running)
+            and not self.writes_rows(full)
+            else 1
+        )
         outer = [(LoopVar(f"r{phase}_{a}", shape[a]), a) for a in self.reduced[:-1]]
         final = self.reduced[-1] if self.reduced else None
         rows = shape[final] if final is not None else 1
@@ -165,7 +178,11 @@ class _Columns:
         if main:
             inner.append(self.rows_loop(phase, outer, final, main, together, 0, full, running))
         if rows % together:
-            inner.append(self.rows_loop(phase, outer, final, rows % together, 1, main * together, full, running))
+            inner.append(
+                self.rows_loop(
+                    phase, outer, final, rows % together, 1, main * together, full, running
+                )
+            )
         for var, _ in reversed(outer):
             inner = [For(var, var.extent, tuple(inner), "serial")]
         body.extend(inner)
@@ -173,10 +190,21 @@ class _Columns:
             self.arrays[id(r.a.out)] = (r.places if r.a.arg else r.values, r.a.out.dtype)
 
     def writes_rows(self, full: list) -> bool:
-        return any(id(v) in self.k.group.stored or id(v) in self.scratch for m in full for v in m.node.outs)
+        return any(
+            id(v) in self.k.group.stored or id(v) in self.scratch for m in full for v in m.node.outs
+        )
 
-    def rows_loop(self, phase: int, outer: list, final: int | None, count: int, together: int, first: int,
-                  full: list, running: list[_Running]) -> Stmt:
+    def rows_loop(
+        self,
+        phase: int,
+        outer: list,
+        final: int | None,
+        count: int,
+        together: int,
+        first: int,
+        full: list,
+        running: list[_Running],
+    ) -> Stmt:
         """`count` rounds of `together` rows from row `first` on."""
         k = self.k
         row = LoopVar(f"r{phase}" + ("t" if first else ""), count)
@@ -201,7 +229,9 @@ class _Columns:
                     for v in m.node.outs:
                         if id(v) in self.scratch:
                             buffer = self.scratch[id(v)]
-                            inner.extend(k.e.store(buffer, self.scratch_at(buffer), k.values[id(v)]))
+                            inner.extend(
+                                k.e.store(buffer, self.scratch_at(buffer), k.values[id(v)])
+                            )
         at = position(self.reduced, k.domain, k.group.shape)
         for total, r in zip(totals, running, strict=True):
             r.take(column, total, at, inner)
@@ -262,7 +292,9 @@ class _Running:
             better = (e.gt if op == "argmax" else e.lt)(value, held)
             if np.issubdtype(self.a.dtype, np.inexact) or self.a.dtype.name == "bfloat16":
                 better = e.or_(better, e.and_(e.ne(value, value), e.eq(held, held)))
-            place = e.select(better, e.index_value(row, self.a.out.dtype), e.load(self.places, (at,)))
+            place = e.select(
+                better, e.index_value(row, self.a.out.dtype), e.load(self.places, (at,))
+            )
             value = self.columns.k.name(e.select(better, value, held), body)
             body.extend(e.store(self.places, (at,), place))
             body.extend(e.store(self.values, (at,), value))
@@ -270,5 +302,5 @@ class _Running:
         combine = getattr(e, _METHODS.get(op, op))
         while len(values) > 1:
             pairs = [combine(x, y) for x, y in zip(values[::2], values[1::2], strict=False)]
-            values = pairs + values[len(pairs) * 2:]
+            values = pairs + values[len(pairs) * 2 :]
         body.extend(e.store(self.values, (at,), combine(held, values[0])))

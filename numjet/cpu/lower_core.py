@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-
 from numjet.base.errors import InternalError
 from numjet.core import lowering as low
 from numjet.cpu.graph import Node, Val
@@ -66,7 +65,7 @@ class Lowering:
         self.stray: set[int] = set()  # inputs read elsewhere than where the loops stand
         self.names = 0
         for val in group.stored.values():
-            if not val.root()[0] is val and val.base is not None:
+            if val.root()[0] is not val and val.base is not None:
                 raise InternalError(f"{val!r} is a view and cannot be a kernel's result")
             self.output(val)
 
@@ -156,7 +155,9 @@ class Lowering:
         """Evaluate a member's results at `at` into `values`; deep ones get a name in `body`."""
         node = member.node
         result = node.rule.fn(self.e, list(at), *[Reader(self, v) for v in node.ins], **node.params)
-        results = list(result) if len(node.outs) > 1 or isinstance(result, tuple | list) else [result]
+        results = (
+            list(result) if len(node.outs) > 1 or isinstance(result, tuple | list) else [result]
+        )
         depth = 1 + max([self.depth.get(id(v), 0) for v in node.ins], default=0)
         for val, value in zip(node.outs, results, strict=True):
             if depth >= NAMED_DEPTH:
@@ -203,22 +204,39 @@ class Lowering:
 
     # ---- the end
 
-    def finish(self, name: str, body: Sequence[Stmt], inplace: Sequence[tuple[Val, Val]] = (),
-               annotated: bool = False) -> list[Step]:
+    def finish(
+        self,
+        name: str,
+        body: Sequence[Stmt],
+        inplace: Sequence[tuple[Val, Val]] = (),
+        annotated: bool = False,
+    ) -> list[Step]:
         """The kernel and its step."""
         operands = list(self.operands.values())
         buffers = [self.buffers[id(v)] for v in operands]
-        reads = operands[len(self.writes):]
+        reads = operands[len(self.writes) :]
         work_buffers = [b for b, _ in self.works]
         work_vals = [v for _, v in self.works]
-        kernel = Kernel(self.build.kernel_name(name), (*buffers, *work_buffers), tuple(body),
-                        {"annotated": annotated})
+        kernel = Kernel(
+            self.build.kernel_name(name),
+            (*buffers, *work_buffers),
+            tuple(body),
+            {"annotated": annotated},
+        )
         size = 1
         for n in self.group.shape:
             size *= n
         flops = size * sum(self.fusion.accesses[id(m.node)].cost for m in self.members)
-        return [KernelStep(kernel, [*operands, *work_vals], reads, [*self.writes, *work_vals],
-                           list(inplace), flops)]
+        return [
+            KernelStep(
+                kernel,
+                [*operands, *work_vals],
+                reads,
+                [*self.writes, *work_vals],
+                list(inplace),
+                flops,
+            )
+        ]
 
     def same_place_pairs(self, late: set[int] | None = None) -> list[tuple[Val, Val]]:
         """(result, operand) pairs that may share memory: both are touched only where the loops stand.
@@ -232,9 +250,12 @@ class Lowering:
         for write in self.writes:
             if late is not None and id(write) not in late:
                 continue
-            for read in list(self.operands.values())[len(self.writes):]:
-                if (write.nbytes == read.nbytes and write.size == read.size == domain
-                        and id(read) not in self.stray):
+            for read in list(self.operands.values())[len(self.writes) :]:
+                if (
+                    write.nbytes == read.nbytes
+                    and write.size == read.size == domain
+                    and id(read) not in self.stray
+                ):
                     pairs.append((write, read))
         return pairs
 
@@ -251,7 +272,7 @@ def unflatten(i: Index, shape: Sequence[int]) -> list[Index]:
     first = next((k for k, n in enumerate(shape) if n > 1), None)
     if first is not None:
         step = 1
-        for n in shape[first + 1:]:
+        for n in shape[first + 1 :]:
             step *= n
         out[first] = i // step
     return out

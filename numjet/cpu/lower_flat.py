@@ -61,8 +61,11 @@ def reads_flat(k: Lowering, node: Any) -> bool:
 
 def _constant(k: Lowering, node: Any) -> bool:
     """A broadcast of a single element."""
-    return (node.primitive.name == "broadcast_in_dim" and node.ins[0].size == 1
-            and in_step(k, node.ins[0], 0))
+    return (
+        node.primitive.name == "broadcast_in_dim"
+        and node.ins[0].size == 1
+        and in_step(k, node.ins[0], 0)
+    )
 
 
 def in_step(k: Lowering, val: Val, depth: int) -> bool:
@@ -75,7 +78,11 @@ def in_step(k: Lowering, val: Val, depth: int) -> bool:
     if node is not None:
         return _constant(k, node)
     member = fusion.member.get(id(val))
-    if member is not None and id(val) not in fusion.wanted and fusion.level[id(val)] != group.number:
+    if (
+        member is not None
+        and id(val) not in fusion.wanted
+        and fusion.level[id(val)] != group.number
+    ):
         node = member.node
         if type(node.rule) is not low.Pointwise or val.shape != group.shape:
             return False

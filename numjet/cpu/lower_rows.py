@@ -15,6 +15,7 @@ from numjet.cpu.lower_flat import in_step, reads_flat
 from numjet.cpu.lower_sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction, position
 from numjet.cpu.program import Step
 
+
 def lower(k: Lowering) -> list[Step]:
     """The kernel of a group whose reductions run over the last axes."""
     group = k.group
@@ -34,9 +35,12 @@ class _Rows:
         self.phase = -1
         self.outer: Index | None = None
         k.own = self.own  # type: ignore[method-assign]
-        if self.reduced and not any(group.shape[a] > 1 for a in self.kept_axes) and all(
-                reads_flat(k, m.node) for m in self.sweeps.full) and all(
-                _reduces_flat(k, m) for m in self.sweeps.rows if is_reduction(m)):
+        if (
+            self.reduced
+            and not any(group.shape[a] > 1 for a in self.kept_axes)
+            and all(reads_flat(k, m.node) for m in self.sweeps.full)
+            and all(_reduces_flat(k, m) for m in self.sweeps.rows if is_reduction(m))
+        ):
             k.flat = True
             k.flatten_outputs()
 
@@ -92,7 +96,9 @@ class _Rows:
         """One pass over the row."""
         k, sweeps = self.k, self.sweeps
         full = [m for m in sweeps.full if sweeps.home[id(m)] == phase]
-        accumulators = [Accumulator(k, m) for m in sweeps.rows if is_reduction(m) and m.phase == phase]
+        accumulators = [
+            Accumulator(k, m) for m in sweeps.rows if is_reduction(m) and m.phase == phase
+        ]
         if not full and not accumulators:
             return
         for accumulator in accumulators:
@@ -139,7 +145,9 @@ class _Rows:
             for val in member.node.outs:
                 if id(val) in self.scratch:
                     buffer, own_rows = self.scratch[id(val)]
-                    inner.extend(k.e.store(buffer, self.scratch_at(buffer, own_rows), k.values[id(val)]))
+                    inner.extend(
+                        k.e.store(buffer, self.scratch_at(buffer, own_rows), k.values[id(val)])
+                    )
 
     def leave(self, accumulators: list[Accumulator]) -> None:
         self.k.forget()

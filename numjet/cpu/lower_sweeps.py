@@ -83,8 +83,11 @@ class Sweeps:
         out = []
         for member in self.full:
             for val in member.node.outs:
-                if id(val) in self.later and id(val) not in k.group.stored \
-                        and k.fusion.costs[id(val)] > AGAIN_COST:
+                if (
+                    id(val) in self.later
+                    and id(val) not in k.group.stored
+                    and k.fusion.costs[id(val)] > AGAIN_COST
+                ):
                     out.append(val)
         return out
 
@@ -129,8 +132,11 @@ class Accumulator:
         e = self.k.e
         value = e.cast(value, self.dtype)
         if self.arg:
-            body.append(UpdateArg(self.local, self.position, self.op[3:], value,
-                                  e.index_value(at, self.out.dtype)))
+            body.append(
+                UpdateArg(
+                    self.local, self.position, self.op[3:], value, e.index_value(at, self.out.dtype)
+                )
+            )
         elif self.dtype in COMPLEX_PARTS:
             body.extend(e.update(self.local, self.op, value))
         else:

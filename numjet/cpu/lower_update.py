@@ -16,8 +16,13 @@ from numjet.cpu.loop_ir import For, If, Kernel, Stmt
 from numjet.cpu.lower_core import Lowering
 from numjet.cpu.program import Step, UpdateStep
 
-_METHODS = {"scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul", "scatter-min": "min",
-            "scatter-max": "max"}
+_METHODS = {
+    "scatter-add": "add",
+    "scatter-sub": "sub",
+    "scatter-mul": "mul",
+    "scatter-min": "min",
+    "scatter-max": "max",
+}
 # Windows with rows of at least this many elements are written as vectors.
 VECTOR_WINDOW = 4
 
@@ -56,7 +61,14 @@ def lower(build: Any, fusion: Any, group: Any, node: Node) -> list[Step]:
     vectors = bool(window) and updates.shape[window[-1]] >= VECTOR_WINDOW
     for n, a in enumerate(reversed(window)):
         if axes[a].extent > 1:
-            body = [For(axes[a], axes[a].extent, tuple(body), "vector" if vectors and not n else "serial")]
+            body = [
+                For(
+                    axes[a],
+                    axes[a].extent,
+                    tuple(body),
+                    "vector" if vectors and not n else "serial",
+                )
+            ]
     if condition is not None:
         body = [If(condition, tuple(body))]
     for a in reversed(order):
@@ -68,8 +80,12 @@ def lower(build: Any, fusion: Any, group: Any, node: Node) -> list[Step]:
 def _step(k: Lowering, body: list[Stmt], operand: Val, out: Val, updates: Val) -> Step:
     vals = list(k.operands.values())
     reads = vals[1:]
-    kernel = Kernel(k.build.kernel_name("update"), tuple(k.buffers[id(v)] for v in vals), tuple(body),
-                    {"annotated": True})
+    kernel = Kernel(
+        k.build.kernel_name("update"),
+        tuple(k.buffers[id(v)] for v in vals),
+        tuple(body),
+        {"annotated": True},
+    )
     shared = any(v.root()[0] is operand.root()[0] for v in reads)
     inplace = [(out, operand)] if updates.size == 1 or not shared else []
     return UpdateStep(kernel, vals, [operand, *reads], [out], inplace, updates.size, operand, out)
@@ -77,7 +93,9 @@ def _step(k: Lowering, body: list[Stmt], operand: Val, out: Val, updates: Val) -
 
 def _slice_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int], Any]:
     e, place = k.e, []
-    for i, start, n, size in zip(k.domain, node.ins[2:], operand.shape, node.ins[1].shape, strict=True):
+    for i, start, n, size in zip(
+        k.domain, node.ins[2:], operand.shape, node.ins[1].shape, strict=True
+    ):
         at = e.value_index(k.element(start, ()))
         place.append(i if n == size else e.index_clamp(at, 0, n - size) + i)
     return tuple(place), [], None
@@ -96,7 +114,9 @@ def _scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[i
     for component, axis in enumerate(numbers.scatter_dims_to_operand_dims):
         at = (*[k.domain[a] for a in order], Index.of(component))
         starts[axis] = e.value_index(k.element(indices, at))
-    for axis, batch in zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True):
+    for axis, batch in zip(
+        numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True
+    ):
         starts[axis] = k.domain[order[batch]]
     clip = mode.name == "CLIP"
     place, condition = [], None

@@ -18,10 +18,19 @@ from numjet.cpu.emit import emit_kernel
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import Node, Val, flatten
 from numjet.cpu.loop_ir import Kernel
-from numjet.cpu.loop_print import canonical
-from numjet.cpu.loop_print import text as kernel_text
-from numjet.cpu.program import Counter, HostStep, KernelStep, Place, Program, Slot, SpecialStep, Step, arena
+from numjet.cpu.loop_print import canonical, text as kernel_text
 from numjet.cpu.parallelize import parallelize
+from numjet.cpu.program import (
+    Counter,
+    HostStep,
+    KernelStep,
+    Place,
+    Program,
+    Slot,
+    SpecialStep,
+    Step,
+    arena,
+)
 from numjet.cpu.program_emit import Emitter
 from numjet.cpu.tile import tile
 from numjet.cpu.vectorize import vectorize
@@ -94,7 +103,9 @@ class Build:
 
     # ---- steps
 
-    def block(self, jaxpr: Jaxpr, consts: Sequence[Val], args: Sequence[Val]) -> tuple[list[Step], list[Val]]:
+    def block(
+        self, jaxpr: Jaxpr, consts: Sequence[Val], args: Sequence[Val]
+    ) -> tuple[list[Step], list[Val]]:
         """Steps that compute `jaxpr` on `args`, and its results (literals, arguments or memory)."""
         graph = flatten(jaxpr, consts, args, self.constant, expand.trace)
         return fuse.fuse(self, graph), graph.outs
@@ -199,9 +210,11 @@ def facts(build: Build) -> dict[str, Any]:
         bytes_accessed += sum(v.nbytes for v in step.reads) + sum(v.nbytes for v in step.writes)
     kernels = sum(1 for s in steps if isinstance(s, KernelStep | SpecialStep))
     return {
-        "arena_bytes": program.arena_bytes, "num_kernels": kernels,
+        "arena_bytes": program.arena_bytes,
+        "num_kernels": kernels,
         "host_calls": [s.name for s in steps if isinstance(s, HostStep)],
-        "flops": flops, "bytes": bytes_accessed,
+        "flops": flops,
+        "bytes": bytes_accessed,
         "argument_bytes": sum(v.nbytes for v in program.args),
         "output_bytes": sum(v.nbytes for v in program.outs),
         "alias_bytes": sum(program.outs[k].nbytes for k in program.aliases),
@@ -215,6 +228,6 @@ _FLOPS_PER_SECOND, _BYTES_PER_SECOND = 2e10, 2e10
 
 def _seconds(program: Program, flops: float, bytes_accessed: float) -> float:
     looping = any(step.blocks() for step in program.steps)
-    return flops / _FLOPS_PER_SECOND + bytes_accessed / _BYTES_PER_SECOND + (1e-3 if looping else 0.0)
-
-
+    return (
+        flops / _FLOPS_PER_SECOND + bytes_accessed / _BYTES_PER_SECOND + (1e-3 if looping else 0.0)
+    )

@@ -42,8 +42,12 @@ def expand(node: Node) -> list[Node]:
     rf = [a for a in range(len(rhs.shape)) if a not in rc and a not in rb]
     batch, left, depth, right = len(lb), len(lf), len(lc), len(rf)
     # Axes of the product: batch, free ones of lhs, contracted ones, free ones of rhs.
-    shape = (*[lhs.shape[a] for a in lb], *[lhs.shape[a] for a in lf], *[lhs.shape[a] for a in lc],
-             *[rhs.shape[a] for a in rf])
+    shape = (
+        *[lhs.shape[a] for a in lb],
+        *[lhs.shape[a] for a in lf],
+        *[lhs.shape[a] for a in lc],
+        *[rhs.shape[a] for a in rf],
+    )
     at_lhs = [0] * len(lhs.shape)
     at_rhs = [0] * len(rhs.shape)
     for k, (i, j) in enumerate(zip(lb, rb, strict=True)):
@@ -63,7 +67,9 @@ def expand(node: Node) -> list[Node]:
         return e.and_(one, two) if boolean else e.mul(one, two)
 
     whole = Val.of(ShapedArray(shape, work))
-    first = Node(node.primitive, {}, [lhs, rhs], [whole], Pointwise(product), node.effects, node.source)
+    first = Node(
+        node.primitive, {}, [lhs, rhs], [whole], Pointwise(product), node.effects, node.source
+    )
     whole.node = first
     axes = tuple(range(batch + left, batch + left + depth))
     nodes = [first]
@@ -71,14 +77,28 @@ def expand(node: Node) -> list[Node]:
         summed = whole
     else:
         summed = out if work == out.dtype else Val.of(ShapedArray(out.shape, work))
-        total = Node(reduce_sum_p, {"axes": axes}, [whole], [summed], _ANY if boolean else _SUM,
-                     node.effects, node.source)
+        total = Node(
+            reduce_sum_p,
+            {"axes": axes},
+            [whole],
+            [summed],
+            _ANY if boolean else _SUM,
+            node.effects,
+            node.source,
+        )
         summed.node = total
         nodes.append(total)
     if summed is not out:
         rule = elementwise_loops(lambda e, x, **_: e.cast(x, out.dtype))
-        last = Node(convert_element_type_p, {"new_dtype": out.dtype, "weak_type": False}, [summed], [out],
-                    rule, node.effects, node.source)
+        last = Node(
+            convert_element_type_p,
+            {"new_dtype": out.dtype, "weak_type": False},
+            [summed],
+            [out],
+            rule,
+            node.effects,
+            node.source,
+        )
         out.node = last
         nodes.append(last)
     return nodes

@@ -134,8 +134,10 @@ class UpdateStep(KernelStep):
     target: Any = None
 
     def __repr__(self) -> str:
-        return (f"copy {self.target!r}@{place_of(self.target)!r} <- "
-                f"{self.source!r}@{place_of(self.source)!r}; " + KernelStep.__repr__(self))
+        return (
+            f"copy {self.target!r}@{place_of(self.target)!r} <- "
+            f"{self.source!r}@{place_of(self.source)!r}; " + KernelStep.__repr__(self)
+        )
 
 
 @dataclass(eq=False)
@@ -191,8 +193,10 @@ class CopyStep(Step):
         return [(self.target, self.source)]
 
     def __repr__(self) -> str:
-        return (f"copy {self.target!r}@{place_of(self.target)!r} <- "
-                f"{self.source!r}@{place_of(self.source)!r}")
+        return (
+            f"copy {self.target!r}@{place_of(self.target)!r} <- "
+            f"{self.source!r}@{place_of(self.source)!r}"
+        )
 
 
 @dataclass(eq=False)
@@ -246,7 +250,9 @@ class Program:
     arena_bytes: int = 0
     naive_bytes: int = 0
     donated: frozenset[int] = frozenset()  # arguments whose memory may be overwritten
-    aliases: dict[int, int] = field(default_factory=dict)  # output -> the donated argument it lies in
+    aliases: dict[int, int] = field(
+        default_factory=dict
+    )  # output -> the donated argument it lies in
 
     def walk(self) -> Iterator[Step]:
         """Every step, those in blocks too, in order."""
@@ -254,8 +260,10 @@ class Program:
 
     def text(self) -> str:
         """The program, a step a line."""
-        lines = [f"program({', '.join(map(repr, self.args))}) -> ({', '.join(map(repr, self.outs))})"
-                 f"  arena {self.arena_bytes} bytes"]
+        lines = [
+            f"program({', '.join(map(repr, self.args))}) -> ({', '.join(map(repr, self.outs))})"
+            f"  arena {self.arena_bytes} bytes"
+        ]
         _print(self.steps, lines, 1)
         return "\n".join(lines)
 

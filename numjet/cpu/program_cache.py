@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config
-from numjet.core import dtypes
-from numjet.core import lowering as low
+from numjet.core import dtypes, lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
 from numjet.cpu import link
 from numjet.cpu.executable import HostCall
@@ -105,12 +104,17 @@ def _value(value: Any, parts: list[str], host: bool) -> None:
         parts.append(f"({len(value)}")
         for item in value:
             _value(item, parts, host)
-    elif value is None or isinstance(value, bool | int | float | complex | str | np.dtype | dtypes.KeyDType):
+    elif value is None or isinstance(
+        value, bool | int | float | complex | str | np.dtype | dtypes.KeyDType
+    ):
         parts.append(repr(value))
     elif isinstance(value, np.generic):
         parts.append(f"{value.dtype}{value.tobytes().hex()}")
-    elif type(value).__module__.startswith("numjet") and not callable(value) \
-            and type(value).__repr__ is not object.__repr__:
+    elif (
+        type(value).__module__.startswith("numjet")
+        and not callable(value)
+        and type(value).__repr__ is not object.__repr__
+    ):
         parts.append(repr(value))
     elif host:
         parts.append(type(value).__name__)  # called from Python, found again in the jaxpr
@@ -157,15 +161,18 @@ def pack(build: Any, facts: dict[str, Any], image: bytes) -> bytes | None:
             table.append(["const", consts[id(origin[k])]])
         else:
             return None
-    head = json.dumps({"facts": facts, "table": table,
-                       "aliases": [list(x) for x in program.aliases.items()]}).encode()
+    head = json.dumps(
+        {"facts": facts, "table": table, "aliases": [list(x) for x in program.aliases.items()]}
+    ).encode()
     return struct.pack("<Q", len(head)) + head + image
 
 
-def unpack(data: bytes, closed: ClosedJaxpr) -> tuple[dict, list, dict[int, HostCall], dict[int, int], bytes]:
+def unpack(
+    data: bytes, closed: ClosedJaxpr
+) -> tuple[dict, list, dict[int, HostCall], dict[int, int], bytes]:
     """(facts, consts, hosts, aliases, image) of a packed program for `closed`."""
     size = struct.unpack_from("<Q", data)[0]
-    head = json.loads(data[8:8 + size])
+    head = json.loads(data[8 : 8 + size])
     consts: list[Any] = []
     hosts: dict[int, HostCall] = {}
     find_const: Callable = functools.cache(lambda: _all_consts(closed))
@@ -173,8 +180,12 @@ def unpack(data: bytes, closed: ClosedJaxpr) -> tuple[dict, list, dict[int, Host
     for k, entry in enumerate(head["table"]):
         if entry[0] == "host":
             eqn = find_eqns()[entry[1]]
-            hosts[k] = HostCall.of(eqn.primitive, eqn.params, [v.aval for v in eqn.invars],
-                                   [v.aval for v in eqn.outvars])
+            hosts[k] = HostCall.of(
+                eqn.primitive,
+                eqn.params,
+                [v.aval for v in eqn.invars],
+                [v.aval for v in eqn.outvars],
+            )
             consts.append(None)
         elif entry[0] == "value":
             _, name, shape, text = entry
@@ -183,4 +194,4 @@ def unpack(data: bytes, closed: ClosedJaxpr) -> tuple[dict, list, dict[int, Host
             const = find_const()[entry[1]]
             consts.append(np.asarray(getattr(const, "_value", const)))
     aliases = {k: v for k, v in head["aliases"]}
-    return head["facts"], consts, hosts, aliases, data[8 + size:]
+    return head["facts"], consts, hosts, aliases, data[8 + size :]

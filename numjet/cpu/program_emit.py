@@ -136,7 +136,9 @@ class Emitter:
         self.kernel(step)
 
     def special(self, step: SpecialStep) -> None:
-        step.emit(self.b, [self.pointer(v) for v in step.reads], [self.pointer(v) for v in step.writes])
+        step.emit(
+            self.b, [self.pointer(v) for v in step.reads], [self.pointer(v) for v in step.writes]
+        )
 
     def copy(self, step: CopyStep) -> None:
         if step.source.nbytes == 0 or same_place(step.source, step.target):
@@ -144,8 +146,10 @@ class Emitter:
         b = self.b
         to, source = self.pointer(step.target), self.pointer(step.source)
         self.module.declare("llvm.memcpy.p0.p0.i64", "void", (PTR, PTR, I64, "i1"))
-        b.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {to.ref}, ptr {source.ref}, "
-               f"i64 {step.source.nbytes}, i1 false)")
+        b.line(
+            f"call void @llvm.memcpy.p0.p0.i64(ptr {to.ref}, ptr {source.ref}, "
+            f"i64 {step.source.nbytes}, i1 false)"
+        )
 
     def host(self, step: HostStep) -> None:
         b = self.b
@@ -198,7 +202,12 @@ class Emitter:
 
 
 _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
-    KernelStep: Emitter.kernel, SpecialStep: Emitter.special, CopyStep: Emitter.copy,
-    HostStep: Emitter.host, WhileStep: Emitter.while_, LoopStep: Emitter.loop, CondStep: Emitter.cond,
+    KernelStep: Emitter.kernel,
+    SpecialStep: Emitter.special,
+    CopyStep: Emitter.copy,
+    HostStep: Emitter.host,
+    WhileStep: Emitter.while_,
+    LoopStep: Emitter.loop,
+    CondStep: Emitter.cond,
     UpdateStep: Emitter.update,
 }

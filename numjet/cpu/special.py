@@ -12,7 +12,11 @@ from numjet.cpu.program import Step
 
 def expand(node: Node) -> list[Node] | None:
     """Nodes that compute the same and are better compiled, or None to run `node` as it is."""
-    if node.rule.name != "dot_general" or not node.outs[0].size or not all(v.size for v in node.ins):
+    if (
+        node.rule.name != "dot_general"
+        or not node.outs[0].size
+        or not all(v.size for v in node.ins)
+    ):
         return None
     node = _without_transposes(node)
     return [node] if kernels.claims(node) else products.expand(node)
@@ -24,9 +28,15 @@ def _without_transposes(node: Node) -> Node:
     contract, batch = [list(x) for x in node.params["dimension_numbers"]]
     for side in (0, 1):
         maker = ins[side].node
-        while maker is not None and maker.primitive.name == "transpose" and ins[side].literal is None:
+        while (
+            maker is not None and maker.primitive.name == "transpose" and ins[side].literal is None
+        ):
             order = maker.params["permutation"]
-            free = [order[a] for a in range(len(order)) if a not in contract[side] and a not in batch[side]]
+            free = [
+                order[a]
+                for a in range(len(order))
+                if a not in contract[side] and a not in batch[side]
+            ]
             if free != sorted(free):
                 break
             contract[side] = tuple([order[a] for a in contract[side]])
@@ -50,5 +60,3 @@ def steps(build: Any, node: Node) -> list[Step]:
         if found is not None:
             return found
     return [build.host(node)]
-
-

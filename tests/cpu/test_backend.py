@@ -1,4 +1,5 @@
 """The backend's entry: arguments of any layout, threads, and programs kept on disk."""
+
 from __future__ import annotations
 
 import os
@@ -44,7 +45,9 @@ def test_results_are_fresh():
 
 
 def test_threads_share_an_executable():
-    run = compiled(lambda x: [reduce_sum(fn.exp(add(x, transposed(x))), (0,))], spec(200, 200), tolerance=1e-3)
+    run = compiled(
+        lambda x: [reduce_sum(fn.exp(add(x, transposed(x))), (0,))], spec(200, 200), tolerance=1e-3
+    )
     inputs = [np.full((200, 200), k / 10, np.float32) for k in range(8)]
     want = [run([x])[0] for x in inputs]
     wrong = []
@@ -74,14 +77,18 @@ def test_keys_of_programs():
 
     one = key(chain, spec(10))
     assert one == key(chain, spec(10)) and one != key(chain, spec(11))
-    assert key(lambda x: mul(x, full((), 2, F32)), spec(3)) != key(lambda x: mul(x, full((), 3, F32)), spec(3))
+    assert key(lambda x: mul(x, full((), 2, F32)), spec(3)) != key(
+        lambda x: mul(x, full((), 3, F32)), spec(3)
+    )
 
 
 def test_constants_are_found_again():
     def with_table(scale):
         table = as_array(np.arange(8, dtype=np.float32) * scale)
-        return stage_closed(lambda x: [scan(lambda c, _: (add(mul(c, table), table), None), x, None, length=3)[0]],
-                            [spec(8)])
+        return stage_closed(
+            lambda x: [scan(lambda c, _: (add(mul(c, table), table), None), x, None, length=3)[0]],
+            [spec(8)],
+        )
 
     first, second = with_table(0.5), with_table(0.25)
     assert program_cache.key(first, ()) == program_cache.key(second, ())
@@ -115,8 +122,11 @@ assert run.num_kernels == 1
 
 
 def test_second_process_compiles_nothing(tmp_path):
-    env = {**os.environ, "NUMJET_CACHE_DIR": str(tmp_path / "cache"),
-           "PYTHONPATH": os.pathsep.join([str(p) for p in sys.path if p])}
+    env = {
+        **os.environ,
+        "NUMJET_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(p) for p in sys.path if p]),
+    }
     for word in ("first", "again"):
         subprocess.run([sys.executable, "-c", SCRIPT, word], env=env, check=True, timeout=120)
 

@@ -1,4 +1,5 @@
 """Control regions: native loops and branches, carries in place, slices as views."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -44,7 +45,12 @@ def test_while_rotates_its_carries():
         return list(while_loop(lambda s: lt(s[0], n), body, (number(0), x, fn.exp(x), fn.sin(x))))
 
     for steps in (0, 1, 2, 7):
-        compiled(rotate, spec(dtype=np.int32), spec(5), args=[np.asarray(steps, np.int32), np.ones(5, np.float32)])
+        compiled(
+            rotate,
+            spec(dtype=np.int32),
+            spec(5),
+            args=[np.asarray(steps, np.int32), np.ones(5, np.float32)],
+        )
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -65,8 +71,12 @@ def test_scan_carry_is_updated_in_place():
     def run(init, xs):
         return scan(lambda c, x: (add(mul(c, c), x), None), init, xs)[0]
 
-    text = compiled(run, spec(1000), spec(5, 1000), args=[np.zeros(1000, np.float32), np.ones((5, 1000), np.float32) / 8]
-                    ).program_text()
+    text = compiled(
+        run,
+        spec(1000),
+        spec(5, 1000),
+        args=[np.zeros(1000, np.float32), np.ones((5, 1000), np.float32) / 8],
+    ).program_text()
     assert text.count("copy") == 1
 
 
@@ -93,7 +103,7 @@ def test_update_of_a_row_in_a_loop_copies_nothing():
         return scan(body, x, positions)[0]
 
     text = compiled(run, spec(10, 8), spec(3, dtype=np.int32)).program_text()
-    inside = text[text.index("for i1"):]
+    inside = text[text.index("for i1") :]
     assert inside.count("copy") == 1 and "copy %" in inside  # of the array to itself: no code
 
 
@@ -112,21 +122,41 @@ def test_recurrent_network():
 @pytest.mark.parametrize("index", [-1, 0, 1, 2, 5])
 def test_switch(index):
     def run(i, x, y):
-        return switch(i, [lambda a, b: (add(a, b), a), lambda a, b: (b, b), lambda a, b: (fn.exp(a), mul(a, b))], x, y)
+        return switch(
+            i,
+            [lambda a, b: (add(a, b), a), lambda a, b: (b, b), lambda a, b: (fn.exp(a), mul(a, b))],
+            x,
+            y,
+        )
 
-    compiled(run, spec(dtype=np.int32), spec(6), spec(6),
-             args=[np.asarray(index, np.int32), np.ones(6, np.float32), np.arange(6, dtype=np.float32)])
+    compiled(
+        run,
+        spec(dtype=np.int32),
+        spec(6),
+        spec(6),
+        args=[np.asarray(index, np.int32), np.ones(6, np.float32), np.arange(6, dtype=np.float32)],
+    )
 
 
 def test_cond_inside_a_loop():
     def run(x, n):
         def body(i, c):
-            return cond(lt(reduce_sum(c, (0,)), number(10, F32)), lambda c: add(c, c), lambda c: sub(c, number(1, F32)), c)
+            return cond(
+                lt(reduce_sum(c, (0,)), number(10, F32)),
+                lambda c: add(c, c),
+                lambda c: sub(c, number(1, F32)),
+                c,
+            )
 
         return fori_loop(number(0), n, body, x)
 
     for n in (0, 1, 9):
-        compiled(run, spec(4), spec(dtype=np.int32), args=[np.ones(4, np.float32), np.asarray(n, np.int32)])
+        compiled(
+            run,
+            spec(4),
+            spec(dtype=np.int32),
+            args=[np.ones(4, np.float32), np.asarray(n, np.int32)],
+        )
 
 
 def test_loop_invariants_are_read_where_they_lie():
@@ -146,5 +176,3 @@ def test_while_of_arrays_over_outer_values():
         return list(while_loop(lambda s: lt(s[0], number(4)), body, (number(0), x)))
 
     compiled(run, spec(5), spec(5), tolerance=1e-3)
-
-

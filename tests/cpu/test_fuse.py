@@ -1,4 +1,5 @@
 """Fusion and lowering: how many kernels a program becomes, and that they compute the references."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -6,13 +7,11 @@ import pytest
 from jaxpr_interpreter import compiled, spec
 
 from numjet.core.structural import broadcast_in_dim, convert, full, reduce_sum, transpose
-from numjet.ops import reduce as red
-from numjet.ops import transcendental as fn
+from numjet.ops import reduce as red, transcendental as fn
 from numjet.ops.arithmetic import add, div, mul, sub
 from numjet.ops.dot import dot_general
 from numjet.ops.shape import broadcasted_iota, concatenate, pad, reshape, rev, select
-from numjet.ops.slicing import dynamic_slice, dynamic_update_slice
-from numjet.ops.slicing import slice as slice_
+from numjet.ops.slicing import dynamic_slice, dynamic_update_slice, slice as slice_
 
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
 
@@ -36,8 +35,13 @@ def layer_norm(x):
 
 
 def test_sum_of_a_chain_is_one_kernel():
-    run = compiled(lambda x, y, z: reduce_sum(add(mul(mul(x, full((), 2, F32)), y), z), (0,)),
-                   spec(1000), spec(1000), spec(1000), tolerance=1e-4)
+    run = compiled(
+        lambda x, y, z: reduce_sum(add(mul(mul(x, full((), 2, F32)), y), z), (0,)),
+        spec(1000),
+        spec(1000),
+        spec(1000),
+        tolerance=1e-4,
+    )
     assert run.num_kernels == 1 and not run.host_calls
 
 
@@ -79,7 +83,9 @@ def test_sums_over_any_axes(shape, axes):
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint8, np.float16])
 def test_other_reductions(name, axis, dtype):
-    run = compiled(lambda x: getattr(red, name)(x, (axis,)), spec(5, 37, dtype=dtype), tolerance=1e-2)
+    run = compiled(
+        lambda x: getattr(red, name)(x, (axis,)), spec(5, 37, dtype=dtype), tolerance=1e-2
+    )
     assert not run.host_calls
 
 
@@ -93,12 +99,17 @@ def test_argmax(axis, dtype):
 def test_argmax_of_nan_and_ties():
     x = np.array([[1, np.nan, 3, np.nan], [2, 2, 1, 2], [-np.inf] * 4], np.float32)
     for axis in (0, 1):
-        compiled(lambda x, axis=axis: [red.argmax(x, axis), red.argmin(x, axis)], spec(3, 4), args=[x])
+        compiled(
+            lambda x, axis=axis: [red.argmax(x, axis), red.argmin(x, axis)], spec(3, 4), args=[x]
+        )
 
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_boolean_reductions(axis):
-    compiled(lambda x: [red.reduce_and(x, (axis,)), red.reduce_or(x, (axis,))], spec(9, 33, dtype=np.bool_))
+    compiled(
+        lambda x: [red.reduce_and(x, (axis,)), red.reduce_or(x, (axis,))],
+        spec(9, 33, dtype=np.bool_),
+    )
 
 
 def test_several_results_share_a_loop():
@@ -174,16 +185,27 @@ def test_large_row_is_cut():
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, np.complex64, np.int8, np.uint64])
 def test_dtypes(dtype):
-    run = compiled(lambda x, y: [add(x, y), mul(x, y), reduce_sum(mul(x, y), (1,))], spec(5, 33, dtype=dtype),
-                   spec(5, 33, dtype=dtype), tolerance=5e-2 if dtype == np.float16 else 1e-5)
+    run = compiled(
+        lambda x, y: [add(x, y), mul(x, y), reduce_sum(mul(x, y), (1,))],
+        spec(5, 33, dtype=dtype),
+        spec(5, 33, dtype=dtype),
+        tolerance=5e-2 if dtype == np.float16 else 1e-5,
+    )
     assert not run.host_calls
 
 
 def test_empty_and_scalar_arrays():
-    compiled(lambda x, y: [add(x, x), reduce_sum(x, (0,)), concatenate([x, y], 0)], spec(0, 3), spec(2, 3))
+    compiled(
+        lambda x, y: [add(x, x), reduce_sum(x, (0,)), concatenate([x, y], 0)],
+        spec(0, 3),
+        spec(2, 3),
+    )
     compiled(lambda x: [add(x, x), fn.exp(x)], spec())
     compiled(lambda x: [reduce_sum(x, (0, 1)), reshape(x, ())], spec(1, 1))
-    compiled(lambda x: [reduce_sum(x, (0,)), red.reduce_max(x, (1,))], spec(3, 0, 2) if False else spec(3, 1))
+    compiled(
+        lambda x: [reduce_sum(x, (0,)), red.reduce_max(x, (1,))],
+        spec(3, 0, 2) if False else spec(3, 1),
+    )
 
 
 def test_products_fuse_when_small():
@@ -195,17 +217,34 @@ def test_products_fuse_when_small():
     assert run.num_kernels == 1 and not run.host_calls
 
 
-@pytest.mark.parametrize("numbers", [
-    (((1,), (0,)), ((), ())), (((0,), (1,)), ((), ())), (((1,), (1,)), ((), ())), (((0,), (0,)), ((), ())),
-    (((), ()), ((), ())), (((1,), (0,)), ((0,), (1,))), (((0, 1), (1, 0)), ((), ()))])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (((1,), (0,)), ((), ())),
+        (((0,), (1,)), ((), ())),
+        (((1,), (1,)), ((), ())),
+        (((0,), (0,)), ((), ())),
+        (((), ()), ((), ())),
+        (((1,), (0,)), ((0,), (1,))),
+        (((0, 1), (1, 0)), ((), ())),
+    ],
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_products(numbers, dtype):
-    compiled(lambda x, y: dot_general(x, y, numbers), spec(6, 6, dtype=dtype), spec(6, 6, dtype=dtype))
+    compiled(
+        lambda x, y: dot_general(x, y, numbers), spec(6, 6, dtype=dtype), spec(6, 6, dtype=dtype)
+    )
 
 
 def test_transposed_operands_of_products_are_not_copied():
-    run = compiled(lambda x, y: dot_general(transpose(x, (1, 0)), transpose(y, (1, 0)), (((1,), (0,)), ((), ()))),
-                   spec(40, 30), spec(50, 40), tolerance=1e-4)
+    run = compiled(
+        lambda x, y: dot_general(
+            transpose(x, (1, 0)), transpose(y, (1, 0)), (((1,), (0,)), ((), ()))
+        ),
+        spec(40, 30),
+        spec(50, 40),
+        tolerance=1e-4,
+    )
     assert run.num_kernels == 1
 
 
@@ -215,8 +254,12 @@ def test_windows():
         return dynamic_update_slice(x, add(piece, piece), (i, i))
 
     for value in (-3, 0, 2, 99):
-        run = compiled(window, spec(6, 7), spec(dtype=np.int32),
-                       args=[np.arange(42, dtype=np.float32).reshape(6, 7), np.int32(value).reshape(())])
+        run = compiled(
+            window,
+            spec(6, 7),
+            spec(dtype=np.int32),
+            args=[np.arange(42, dtype=np.float32).reshape(6, 7), np.int32(value).reshape(())],
+        )
         assert not run.host_calls
 
 
@@ -227,14 +270,18 @@ def test_long_programs_compile_in_linear_time():
             x = sub(x, full((), 0.25, F32))
         return x
 
-    assert compiled(chain, spec(16), tolerance=1e-2, args=[np.zeros(16, np.float32)]).num_kernels < 60
+    assert (
+        compiled(chain, spec(16), tolerance=1e-2, args=[np.zeros(16, np.float32)]).num_kernels < 60
+    )
 
 
 def test_doubling_does_not_blow_up():
     def doubling(x):
         for _ in range(60):
             x = mul(add(x, x), full((), 0.5, F32))
-            x = select(broadcast_in_dim(full((), True, np.dtype(bool)), x.shape, ()), x, rev(x, (0,)))
+            x = select(
+                broadcast_in_dim(full((), True, np.dtype(bool)), x.shape, ()), x, rev(x, (0,))
+            )
         return x
 
     assert not compiled(doubling, spec(40)).host_calls

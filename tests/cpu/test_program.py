@@ -1,4 +1,5 @@
 """The Program: buffer planning, donation, printing, and the calls back into Python."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -91,9 +92,16 @@ def test_equal_kernels_are_written_once():
             x = mul(x, broadcast_in_dim(full((), 1e-3, F32), x.shape, ()))
         return x
 
-    run = compiled(layers, spec(32, 32), spec(32, 32), tolerance=1.0,
-                   args=[np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)])
-    kernels = [line for line in run.llvm_text().splitlines() if line.startswith("define void @rows")]
+    run = compiled(
+        layers,
+        spec(32, 32),
+        spec(32, 32),
+        tolerance=1.0,
+        args=[np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)],
+    )
+    kernels = [
+        line for line in run.llvm_text().splitlines() if line.startswith("define void @rows")
+    ]
     assert len(kernels) == 1
 
 
@@ -105,8 +113,14 @@ def test_texts():
 
 
 def _host(name, reference):
-    return Primitive(name, abstract=lambda x: x, reference=reference, batch=lambda *a, **k: None, loops=Host(),
-                     differentiable=False)
+    return Primitive(
+        name,
+        abstract=lambda x: x,
+        reference=reference,
+        batch=lambda *a, **k: None,
+        loops=Host(),
+        differentiable=False,
+    )
 
 
 @pytest.fixture
@@ -138,7 +152,11 @@ def test_host_calls(host_primitive):
 
 def test_host_call_in_a_loop(host_primitive):
     primitive = host_primitive("test_host_flip", lambda x: x[::-1])
-    run = compiled(lambda c, xs: scan(lambda c, x: (primitive.bind(add(c, x)), None), c, xs)[0], spec(5), spec(4, 5))
+    run = compiled(
+        lambda c, xs: scan(lambda c, x: (primitive.bind(add(c, x)), None), c, xs)[0],
+        spec(5),
+        spec(4, 5),
+    )
     assert run.host_calls == ["test_host_flip"]
 
 
