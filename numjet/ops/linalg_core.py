@@ -124,6 +124,9 @@ def each_matrix(function: Callable, *operands: np.ndarray) -> list[np.ndarray]:
     """`function` of the matrices (or vectors) of each batch element, results stacked."""
     batch = operands[0].shape[:-2]
     flat = [x.reshape(-1, *x.shape[len(batch):]) for x in operands]
+    if not len(flat[0]):
+        shapes = function(*[np.ones(x.shape[1:], x.dtype) for x in flat])
+        return [np.empty((*batch, *y.shape), y.dtype) for y in shapes]
     results = [function(*xs) for xs in zip(*flat, strict=True)]
     return [np.stack(parts).reshape(*batch, *parts[0].shape) for parts in zip(*results, strict=True)]
 

@@ -89,6 +89,8 @@ def _jvp(primals: tuple, tangents: tuple, *, dimension: int, is_stable: bool, nu
 
 def take_along(x: Any, order: Any, axis: int) -> Any:
     """x[..., order[..., i, ...], ...] along `axis`; the other axes of both are the same."""
+    if not x.aval.size:
+        return x
     rest = tuple([i for i in range(x.aval.ndim) if i != axis])
     numbers = GatherDimensionNumbers((), (axis,), (axis,), rest, rest)
     return gather(x, expand_dims(order, (order.aval.ndim,)), numbers, [1] * x.aval.ndim, mode="promise_in_bounds")

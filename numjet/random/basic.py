@@ -250,6 +250,8 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
 
 def take_rows(x: Any, order: Any, axis: int) -> Any:
     """The slices of `x` at int positions `order` along `axis` (in bounds)."""
+    if not x.shape[axis]:
+        return reshape(x, (*x.shape[:axis], *order.shape, *x.shape[axis + 1:]))
     offsets = tuple(range(axis)) + tuple(range(axis + order.ndim, axis + order.ndim + x.ndim - axis - 1))
     numbers = GatherDimensionNumbers(offsets, (axis,), (axis,))
     sizes = [1 if i == axis else n for i, n in enumerate(x.shape)]
