@@ -95,7 +95,7 @@ def samples(avals: Any, seed: int = 0) -> list[np.ndarray]:
 def compiled(
     fun: Any, *avals: ShapedArray, tolerance: float = 2e-5, args: Any = None, options: Any = None
 ) -> Any:
-    """Compile `fun(*tracers) -> list`, compare one run with the references, return the executable."""
+    """Compile `fun(*tracers) -> list`, compare a run with the references; the executable."""
     closed = stage_closed(lambda *xs: _as_list(fun(*xs)), avals)
     executable = backend.compile(closed, options)
     args = samples(avals) if args is None else args

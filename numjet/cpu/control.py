@@ -22,8 +22,8 @@ def region(build: Any, node: Node) -> list[Step]:
     rule = _REGIONS.get(node.rule.name)
     if rule is None:
         raise NotImplementedError(
-            f"{node.primitive.name}: the native compiler has no control region named {node.rule.name!r}. "
-            "Give the primitive an Expand or Host lowering."
+            f"{node.primitive.name}: the native compiler has no control region named "
+            f"{node.rule.name!r}. Give the primitive an Expand or Host lowering."
         )
     return rule(build, node)
 

@@ -160,7 +160,7 @@ class Executable:
         return results
 
     def _donated(self, arrays: Sequence[np.ndarray], results: list[np.ndarray]) -> list[np.ndarray]:
-        """Put results into the memory of donated arguments (of copies where that is not ours to write)."""
+        """Put results into the memory of donated arguments (copies of those we may not write)."""
         arrays = list(arrays)
         for k, arg in self._aliases.items():
             flags = arrays[arg].flags

@@ -199,7 +199,7 @@ class _Fusion:
         return lower_update.is_update(node) and all(native(v.dtype) for v in node.ins)
 
     def place_update(self, node: Node) -> bool:
-        """A scatter or dynamic_update_slice: a step with a small loop that may read through movers."""
+        """A scatter or dynamic_update_slice: a step with a loop that may read through movers."""
         group = Group(len(self.groups), lower_update.updates_of(node).shape)
         group.reads = list(node.ins)
 
@@ -482,8 +482,8 @@ class _Fusion:
             if config.check_ir.value:
                 raise
             warnings.warn(
-                f"numjet: lowering a kernel failed ({type(error).__name__}: {error}); it runs through "
-                "NumPy. Please report this.",
+                f"numjet: lowering a kernel failed ({type(error).__name__}: {error}); it runs "
+                "through NumPy. Please report this.",
                 RuntimeWarning,
                 stacklevel=2,
             )

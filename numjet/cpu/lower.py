@@ -1,7 +1,7 @@
 """Lowering: one fused group to one loop-IR kernel and the step that runs it.
 
-`lower(build, fusion, group)` chooses the loops: flat or nested for elementwise groups (`lower_flat`),
-a row at a time for reductions over the last axes (`lower_rows`), blocks of columns for the others
+`lower(build, fusion, group)` chooses the loops: flat or nested for elementwise groups
+(`lower_flat`), a row at a time for reductions over the last axes (`lower_rows`), blocks of columns for the others
 (`lower_columns`).
 """
 

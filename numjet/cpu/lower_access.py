@@ -1,4 +1,4 @@
-"""How a pointwise node reads its operands, and what an element costs: found by running its rule once.
+"""How a pointwise node reads its operands and what an element costs: its rule, run once, tells.
 
 `access(node)` runs the rule on fresh loop variables with readers that record the indices asked for.
 Used by `fuse` (which node can run in whose loop) and `lower`. What would break it: a rule whose
@@ -70,7 +70,7 @@ class KernelEmitter(ExprEmitter):
 
 @dataclass(slots=True)
 class Access:
-    """maps[k]: how operand k is read; reads[k]: how many distinct places of it; cost of the rest."""
+    """maps[k]: how operand k is read; reads[k]: at how many places; cost of the rest."""
 
     maps: list[Any]
     reads: list[int]

@@ -22,7 +22,7 @@ BLOCK = 4096
 # Rows added up before they go into the accumulators: each pass over those costs a load and a store.
 ROWS_AT_ONCE = 8
 LIGHT = 24
-# Elements of a block over all its rows, when it is swept several times: what a second-level cache holds.
+# Elements of a block over all its rows, when swept several times: what a second-level cache holds.
 BLOCK_ELEMENTS = 1 << 16
 # Blocks to aim for when several threads run.
 BLOCKS = 8

@@ -1,7 +1,7 @@
 """Lowering: one fused group to one loop-IR kernel and the step that runs it.
 
-`lower(build, fusion, group)` chooses the loops: flat or nested for elementwise groups (`lower_flat`),
-a row at a time for reductions over the last axes (`lower_rows`), blocks of columns for the others
+`lower(build, fusion, group)` chooses the loops: flat or nested for elementwise groups
+(`lower_flat`), a row at a time for reductions over the last axes (`lower_rows`), blocks of columns for the others
 (`lower_columns`). `Lowering` holds what they share: how an element of a value is obtained, where it
 is read in the kernel. What would break it: a member read at another place than the loops' own
 (`fuse` decides that it is not).
@@ -239,9 +239,9 @@ class Lowering:
         ]
 
     def same_place_pairs(self, late: set[int] | None = None) -> list[tuple[Val, Val]]:
-        """(result, operand) pairs that may share memory: both are touched only where the loops stand.
+        """(result, operand) pairs that may share memory: touched only where the loops stand.
 
-        late: the results (ids) that are written when no sweep reads operands any more (default: all).
+        late: the results (ids) written when no later sweep reads operands (default: all).
         """
         pairs = []
         domain = 1

@@ -24,7 +24,7 @@ STACK_SCRATCH = 1 << 16
 
 
 class Sweeps:
-    """Members of a group by sweep; `home` is the sweep that computes a member of the whole domain."""
+    """Members of a group by sweep; `home`: the sweep that computes a member of the whole domain."""
 
     def __init__(self, k: Lowering) -> None:
         self.k = k

@@ -19,9 +19,9 @@ from numjet.cpu.program import Step, UpdateStep
 _METHODS = {
     "scatter-add": "add",
     "scatter-sub": "sub",
-    "scatter-mul": "mul",
-    "scatter-min": "min",
-    "scatter-max": "max",
+    "scatter_mul": "mul",
+    "scatter_min": "min",
+    "scatter_max": "max",
 }
 # Windows with rows of at least this many elements are written as vectors.
 VECTOR_WINDOW = 4

@@ -40,7 +40,7 @@ def expand(node: Node) -> list[Node]:
     (lc, rc), (lb, rb) = node.params["dimension_numbers"]
     lf = [a for a in range(len(lhs.shape)) if a not in lc and a not in lb]
     rf = [a for a in range(len(rhs.shape)) if a not in rc and a not in rb]
-    batch, left, depth, right = len(lb), len(lf), len(lc), len(rf)
+    batch, left, depth = len(lb), len(lf), len(lc)
     # Axes of the product: batch, free ones of lhs, contracted ones, free ones of rhs.
     shape = (
         *[lhs.shape[a] for a in lb],

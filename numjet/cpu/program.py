@@ -128,7 +128,7 @@ class KernelStep(Step):
 
 @dataclass(eq=False)
 class UpdateStep(KernelStep):
-    """Copy `source` to `target` unless they share memory, then run the kernel, which writes parts."""
+    """Copy `source` to `target` unless they share memory, then let the kernel write parts."""
 
     source: Any = None
     target: Any = None
@@ -142,7 +142,7 @@ class UpdateStep(KernelStep):
 
 @dataclass(eq=False)
 class SpecialStep(Step):
-    """Run a generated special kernel: `emit(builder, read_pointers, write_pointers)` writes the call."""
+    """Run a special kernel: `emit(builder, read_pointers, write_pointers)` writes the call."""
 
     name: str
     reads: list[Val]

@@ -3,9 +3,10 @@
     i32 main(ptr inputs, ptr outputs, ptr arena, ptr consts)
 
 The first two and the last are tables of pointers. It returns 0, or 1 when a callback into Python
-failed. `numjet_objects` does the same on tables of NumPy array objects: it reads their data pointers
-itself, and returns 2, having done nothing, when one is not contiguous and aligned. Kernels with equal loops are written once. Called by `backend` after `buffers.plan`. What
-would break it: a kernel generator that writes anything but one void function of pointers.
+failed. `numjet_objects` does the same on tables of NumPy array objects: it reads their data
+pointers itself, and returns 2, having done nothing, when one is not contiguous and aligned.
+Kernels with equal loops are written once. Called by `backend` after `buffers.plan`. What would
+break it: a kernel generator that writes anything but one void function of pointers.
 """
 
 from __future__ import annotations

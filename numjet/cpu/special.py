@@ -23,7 +23,7 @@ def expand(node: Node) -> list[Node] | None:
 
 
 def _without_transposes(node: Node) -> Node:
-    """A product that reads what its transposed operands were made from, by other dimension numbers."""
+    """A product that reads what its transposed operands were made from (other dimensions)."""
     ins = list(node.ins)
     contract, batch = [list(x) for x in node.params["dimension_numbers"]]
     for side in (0, 1):

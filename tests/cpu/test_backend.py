@@ -113,7 +113,8 @@ if sys.argv[1] == "again":
     def refuse(*_): raise AssertionError("compiled again")
     pipeline.run = refuse
     link.compile_module = refuse
-closed = stage_closed(lambda x: [fn.tanh(add(fn.exp(x), x))], [ShapedArray((33,), np.dtype(np.float32))])
+avals = [ShapedArray((33,), np.dtype(np.float32))]
+closed = stage_closed(lambda x: [fn.tanh(add(fn.exp(x), x))], avals)
 run = backend.compile(closed)
 x = np.linspace(-1, 1, 33, dtype=np.float32)
 np.testing.assert_allclose(run([x])[0], np.tanh(np.exp(x) + x), rtol=1e-5)
