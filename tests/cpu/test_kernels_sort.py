@@ -1,0 +1,95 @@
+"""sort: the compiled program against the reference, signs of zeros and stability included."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from numjet import cpu
+from numjet.base import config
+from numjet.core.avals import ShapedArray
+from numjet.ops.sort import sort_p
+from numjet.transforms.stage import stage_closed
+
+
+def run(operands: list[np.ndarray], axis: int) -> list[np.ndarray]:
+    params = {"dimension": axis, "is_stable": True, "num_keys": 1}
+    with config.enable_x64(True):
+        closed = stage_closed(
+            lambda *xs: sort_p.bind(*xs, **params),
+            tuple(ShapedArray(x.shape, x.dtype) for x in operands),
+        )
+        compiled = cpu.compile(closed, {})
+        assert "host" not in compiled.as_text(), "runs as a call to Python"
+        return compiled(operands)
+
+
+def check(operands: list[np.ndarray], axis: int) -> None:
+    got = run(operands, axis)
+    want = sort_p.reference(*operands, dimension=axis, is_stable=True, num_keys=1)
+    for one, two in zip(got, want, strict=True):
+        assert one.dtype == two.dtype
+        np.testing.assert_array_equal(one, two)
+        if one.dtype.kind == "f":
+            number = ~np.isnan(two)
+            np.testing.assert_array_equal(np.signbit(one)[number], np.signbit(two)[number])
+
+
+def values(rng: np.random.Generator, shape: tuple, dtype: np.dtype) -> np.ndarray:
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+    x = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, shape)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0])
+    chosen = rng.random(shape) < 0.3
+    return np.where(chosen, special[rng.integers(0, 7, shape)], x).astype(dtype)
+
+
+DTYPES = [
+    "float32",
+    "float64",
+    "float16",
+    "int32",
+    "int64",
+    "uint32",
+    "uint64",
+    "int8",
+    "uint8",
+    "int16",
+    "bool",
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_keys_and_payloads(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape, axis in (((1,), 0), ((3,), 0), ((40,), 0), ((41,), 0), ((1000,), 0), ((20, 33), 1),
+                        ((20, 33), 0), ((3, 50, 4), 1), ((300, 100), 1)):  # fmt: skip
+        key = values(rng, shape, np.dtype(dtype))
+        place = np.broadcast_to(np.arange(key.size, dtype=np.int32).reshape(shape), shape).copy()
+        check([key], axis)
+        check([key, place], axis)
+    check([key, values(rng, shape, np.dtype("float64"))], axis)
+    check([key, place, values(rng, shape, np.dtype("int8")), place.astype(np.int64)], axis)
+
+
+def test_bfloat16() -> None:
+    x = values(np.random.default_rng(1), (500,), np.dtype(np.float32)).astype(ml_dtypes.bfloat16)
+    got = run([x], 0)[0].astype(np.float32)
+    np.testing.assert_array_equal(got, np.sort(x.astype(np.float32)))
+
+
+def test_equal_keys_keep_their_order() -> None:
+    key = np.random.default_rng(2).integers(0, 3, 5000).astype(np.float32)
+    key[key == 0] *= np.random.default_rng(3).choice([-1, 1], int((key == 0).sum()))
+    check([key, np.arange(5000, dtype=np.int32)], 0)
+    check([key, np.arange(5000, dtype=np.int64)], 0)
+
+
+def test_large() -> None:
+    x = np.random.default_rng(4).standard_normal(200_000).astype(np.float32)
+    check([x], 0)
+    check([x, np.arange(x.size, dtype=np.int32)], 0)
