@@ -15,8 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from numjet.base.errors import InternalError
-from numjet.cpu import emit_values as ev
-from numjet.cpu import link
+from numjet.cpu import emit_values as ev, link
 from numjet.cpu.builder import TYPES, Builder, Value, vector
 from numjet.cpu.emit_scope import Dependence, Dependences, Scopes
 from numjet.cpu.emit_tile import Tile
@@ -225,7 +224,7 @@ class ExprWriter:
         """The values of an index in the lanes, i32 if that holds them (or as asked)."""
         b = self.b
         if element is None:
-            element = "i32" if _fits32(i) else "i64"
+            element = "i32" if fits32(i) else "i64"
         key = ("indices", i, element)
         found = self.scopes.get(key)
         if found is not None:
@@ -255,7 +254,7 @@ class ExprWriter:
             value = self.widen(self.eval(atom.expr))
             return self._widen_int(value, atom.expr.dtype, element)
         # The parts may need more bits than the form they make.
-        inner = element if all(_fits32(p) for p in atom.parts()) else "i64"
+        inner = element if all(fits32(p) for p in atom.parts()) else "i64"
         inputs = [self.index_vector(p, inner) for p in atom.parts()]
         result = self._form(atom, inputs)
         return result if inner == element else self.b.trunc(result, element)
@@ -263,7 +262,7 @@ class ExprWriter:
     def index_value(self, i: Index, element: str) -> Value:
         """An index as an integer value of LLVM type `element`."""
         if self.varies(i):
-            wide = "i64" if element == "i64" or not _fits32(i) else "i32"
+            wide = "i64" if element == "i64" or not fits32(i) else "i32"
             x = self.index_vector(i, wide)
         else:
             x = self.index_scalar(i)
@@ -482,11 +481,11 @@ class ExprWriter:
                 b.line("call void @llvm.trap()")
 
 
-def _fits32(i: Index) -> bool:
+def fits32(i: Index) -> bool:
     """Whether the value and every partial sum fit in 32 bits."""
     return (
         i.lo in _INT32
         and i.hi in _INT32
         and all(k * e in _INT32 for a, k in i.terms for e in (a.lo, a.hi))
-        and all(_fits32(p) or type(a) in (Clamp, Div, Mod) for a, _ in i.terms for p in a.parts())
+        and all(fits32(p) or type(a) in (Clamp, Div, Mod) for a, _ in i.terms for p in a.parts())
     )
