@@ -18,6 +18,7 @@ from numjet.core.structural import broadcast_in_dim, convert, moveaxis
 from numjet.ops import arithmetic as ar
 from numjet.ops.complex_ops import complex as make_complex
 from numjet.ops.cumulative import cumsum
+from numjet.ops.fma import fma
 from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.logic import (
     bitwise_and,
@@ -85,8 +86,20 @@ def _finfo(dtype: Any) -> Any:
     return ml_dtypes.finfo(dtype) if dtype.itemsize <= 2 and dtype != dtypes.float16 else np.finfo(dtype)
 
 
+def _rounds_once(low: Any, high: Any, dtype: Any) -> bool:
+    """Whether u * (high - low) + low may depend on the product's rounding (unknown bounds: yes)."""
+    if dtype.itemsize < 4:
+        return False
+    if not all(isinstance(x, ArrayImpl) and not x.ndim for x in (low, high)):
+        return True
+    low, high = low._value, high._value
+    span = float(high - low)
+    return float(low) != 0 and (not math.isfinite(span) or math.frexp(span)[0] != 0.5)
+
+
 def uniform_of(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -> Any:
     """Floats in [low, high): random mantissas under the exponent of 1, minus 1, scaled."""
+    fused = _rounds_once(low, high, dtype)
     info = _finfo(dtype)
     width, mantissa = dtype.itemsize * 8, info.nmant
     if dtype.itemsize < 2:
@@ -99,8 +112,10 @@ def uniform_of(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any
     one = np.ones((), dtype).view(unsigned)
     words = bitwise_or(shift_right_logical(words, scalar(drawn - mantissa, unsigned)), scalar(one, unsigned))
     floats = ar.sub(bitcast_convert_type(words, dtype), scalar(1, dtype))
-    low, high = broadcast_to(low, shape), broadcast_to(high, shape)
-    return ar.max(low, ar.add(ar.mul(floats, ar.sub(high, low)), low))
+    if low.ndim or high.ndim:
+        low, high = broadcast_to(low, shape), broadcast_to(high, shape)
+    span = ar.sub(high, low)
+    return ar.max(low, fma(floats, span, low) if fused else ar.add(ar.mul(floats, span), low))
 
 
 def unit(key: Any, shape: tuple[int, ...], dtype: Any, low: Any = 0.0, high: Any = 1.0) -> Any:
@@ -376,7 +391,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Sequence[int] | No
         raise ValueError(f"random.categorical: cannot take {k} samples without replacement from "
                          f"{logits.shape[axis]} classes.")
     order = moveaxis(top_k(noisy, k, axis=axis)[1], axis, 0)
-    return convert(reshape(order, shape), dtypes.canonical(int))
+    return reshape(order, shape)
 
 
 __all__ = ["Array", "bernoulli", "categorical", "choice", "gumbel", "normal", "permutation", "rademacher",

@@ -1,0 +1,66 @@
+"""fma: x * y + z rounded once.
+
+numjet.random.uniform scales with it, because the bits it promises were defined by a fused multiply-add.
+float32 goes through float64, where the product is exact; float64 carries the rounding errors of product and
+sum along (Dekker 1971).
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.ops.arithmetic import mul
+from numjet.ops.families import REAL_FLOATING, elementwise
+
+# Splits a 53-bit significand into two halves of 26 bits.
+_SPLITTER = float(2**27 + 1)
+
+
+def _reference(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    if x.dtype != np.float64:
+        return np.asarray(x.astype(np.float64) * y + z).astype(x.dtype)
+    with np.errstate(all="ignore"):
+        xh = _SPLITTER * x - (_SPLITTER * x - x)
+        yh = _SPLITTER * y - (_SPLITTER * y - y)
+        xl, yl = x - xh, y - yh
+        product = x * y
+        low = ((xh * yh - product) + xh * yl + xl * yh) + xl * yl
+        total = product + z
+        back = total - product
+        error = (product - (total - back)) + (z - back)
+        fine = total + (error + low)
+    return np.where(np.isfinite(fine), fine, total)
+
+
+def _loops(e: Any, x: Any, y: Any, z: Any) -> Any:
+    if x.dtype != dtypes.float64:
+        wide = [e.cast(v, dtypes.float64) for v in (x, y, z)]
+        return e.cast(e.add(e.mul(wide[0], wide[1]), wide[2]), x.dtype)
+
+    def high(v: Any) -> Any:
+        scaled = e.mul(v, _SPLITTER)
+        return e.sub(scaled, e.sub(scaled, v))
+
+    xh, yh = high(x), high(y)
+    xl, yl = e.sub(x, xh), e.sub(y, yh)
+    product = e.mul(x, y)
+    low = e.sub(e.mul(xh, yh), product)
+    low = e.add(e.add(e.add(low, e.mul(xh, yl)), e.mul(xl, yh)), e.mul(xl, yl))
+    total = e.add(product, z)
+    back = e.sub(total, product)
+    error = e.add(e.sub(product, e.sub(total, back)), e.sub(z, back))
+    fine = e.add(total, e.add(error, low))
+    return e.select(e.eq(e.sub(fine, fine), 0), fine, total)
+
+
+fma_p = elementwise(
+    "fma", accepts=REAL_FLOATING, reference=_reference,
+    jvp=(lambda t, out, x, y, z: mul(t, y), lambda t, out, x, y, z: mul(x, t), lambda t, out, x, y, z: t),
+    loops=_loops, hlo=None)
+
+
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """x * y + z, rounded once; one dtype, one shape (or none)."""
+    return fma_p.bind(x, y, z)
