@@ -1,8 +1,8 @@
 """Lowering: one fused group to one loop-IR kernel and the step that runs it.
 
 `lower(build, fusion, group)` chooses the loops: flat or nested for elementwise groups
-(`lower_flat`), a row at a time for reductions over the last axes (`lower_rows`), blocks of columns for the others
-(`lower_columns`).
+(`lower_flat`), a row at a time for reductions over the last axes (`lower_rows`), blocks of columns
+for the others (`lower_columns`).
 """
 
 from __future__ import annotations

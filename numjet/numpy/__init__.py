@@ -100,7 +100,6 @@ from numjet.numpy.elementwise import (
     subtract,
     true_divide,
     trunc,
-    where,
 )
 from numjet.numpy.index_tricks import (
     c_,
@@ -126,6 +125,7 @@ from numjet.numpy.index_tricks import (
     triu_indices_from,
     unravel_index,
 )
+from numjet.numpy.padding import pad
 from numjet.numpy.products import (
     cross,
     dot,
@@ -138,6 +138,14 @@ from numjet.numpy.products import (
     vdot,
     vecdot,
     vecmat,
+)
+from numjet.numpy.quantiles import (
+    median,
+    nanmedian,
+    nanpercentile,
+    nanquantile,
+    percentile,
+    quantile,
 )
 from numjet.numpy.reductions import (
     all,
@@ -156,7 +164,6 @@ from numjet.numpy.reductions import (
     cumulative_sum,
     max,
     mean,
-    median,
     min,
     nanargmax,
     nanargmin,
@@ -164,18 +171,13 @@ from numjet.numpy.reductions import (
     nancumsum,
     nanmax,
     nanmean,
-    nanmedian,
     nanmin,
-    nanpercentile,
     nanprod,
-    nanquantile,
     nanstd,
     nansum,
     nanvar,
-    percentile,
     prod,
     ptp,
-    quantile,
     std,
     sum,
     var,
@@ -263,7 +265,6 @@ from numjet.numpy.shape import (
     matrix_transpose,
     moveaxis,
     ndim,
-    pad,
     permute_dims,
     ravel,
     repeat,
@@ -314,6 +315,7 @@ from numjet.numpy.sorting import (
     unique_counts,
     unique_inverse,
     unique_values,
+    where_or_nonzero as where,
 )
 from numjet.numpy.take import (
     choose,
@@ -361,9 +363,9 @@ from numjet.numpy.unary import (
     hypot,
     i0,
     imag,
+    isclose,
     iscomplex,
     iscomplexobj,
-    isclose,
     isfinite,
     isinf,
     isnan,
@@ -392,7 +394,6 @@ from numjet.numpy.unary import (
     sqrt,
     tan,
     tanh,
-    unwrap,
 )
 
 _operators.install()

@@ -15,10 +15,17 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax
-from numjet.numpy.creation import array as make_array
-from numjet.numpy.creation import ones_like
-from numjet.numpy.elementwise import add as add_
-from numjet.numpy.elementwise import divide, maximum, minimum, multiply, power, subtract, where
+from numjet.numpy.creation import array as make_array, ones_like
+from numjet.numpy.elementwise import (
+    add as add_,
+    divide,
+    maximum,
+    minimum,
+    multiply,
+    power,
+    subtract,
+    where,
+)
 from numjet.numpy.fast import QUIET, eager, quiet_enter, quiet_leave
 from numjet.numpy.indexing import (
     INT32,

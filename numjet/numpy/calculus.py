@@ -1,6 +1,7 @@
 """Differences, integrals, interpolation, convolution and polynomials."""
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -10,15 +11,18 @@ from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import concrete_or_none
-from numjet.numpy import lax_names as lax
-from numjet.numpy import linalg
+from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import array, vander
 from numjet.numpy.elementwise import (
+    absolute,
     add,
     clip,
     divide,
     equal,
+    greater_equal,
     less,
+    logical_and,
+    maximum,
     multiply,
     negative,
     not_equal,
@@ -38,7 +42,7 @@ from numjet.numpy.promote import (
     promote_dtypes,
     promote_inexact,
 )
-from numjet.numpy.reductions import sum as sum_
+from numjet.numpy.reductions import cumsum, sum as sum_
 from numjet.numpy.shape import concatenate, moveaxis, ravel, reshape
 from numjet.numpy.sorting import argsort, searchsorted
 
@@ -172,6 +176,27 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
         if not (isinstance(right, str) and right == extrapolate):
             out = where(less(getitem(xp, -1), x), getitem(fp, -1) if right is None else right, out)
     return out
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
+    """`p` with jumps of more than half a period taken out along `axis`."""
+    x = one_array("unwrap", p)
+    if not dtypes.is_integer(x.aval.dtype):
+        x, = promote_inexact(x)
+    half = divide(period, 2)
+    limit = half if discont is None else maximum(half, discont)
+    steps = diff(x, axis=axis)
+    wrapped = subtract(remainder(add(steps, half), period), half)
+    wrapped = where(logical_and(equal(wrapped, negative(half)),
+                                greater_equal(steps, 0)), half, wrapped)
+    correction = subtract(wrapped, steps)
+    correction = where(greater_equal(absolute(steps), limit), correction, 0)
+    rest = cumsum(correction, axis)
+    k = axis % x.aval.ndim
+    head = lax.slice_in_dim(x, 0, 1, axis=k)
+    tail = lax.slice_in_dim(x, 1, x.aval.shape[k], axis=k)
+    return lax.concatenate([cast(head, rest.aval.dtype), cast(add(tail, rest),
+                                                               rest.aval.dtype)], k)
 
 
 # ------------------------------------------------------------------ convolution

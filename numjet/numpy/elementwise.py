@@ -15,7 +15,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.structural import full
-from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.core.trace import EVAL, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.fast import (
     QUIET,
@@ -467,16 +467,8 @@ _where_known: dict[tuple, tuple[ShapedArray, Any]] = {}
 _SCALARS = (int, float, bool)
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
-          fill_value: Any = None) -> Any:
-    """x where `condition` is true, else y. With one argument: the indices of non-zero elements."""
-    if x is None and y is None:
-        from_nonzero = _late["nonzero"]
-        return from_nonzero(condition, size=size, fill_value=fill_value)
-    if x is None or y is None:
-        raise ValueError("where takes either condition alone, or condition, x and y.")
-    if size is not None or fill_value is not None:
-        raise ValueError("where: size and fill_value belong to the form where(condition) only.")
+def where(condition: Any, x: Any, y: Any, /) -> Any:
+    """x where `condition` is true, else y."""
     if type(condition) is ArrayImpl:
         key = (condition.aval, x.aval if type(x) is ArrayImpl else type(x),
                y.aval if type(y) is ArrayImpl else type(y))
@@ -523,12 +515,3 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     x, y = promote_dtypes(x, y)
     condition, x, y = promote_shapes("where", as_bool(condition), x, y)
     return _select(condition, x, y)
-
-
-# Functions of later files that these need: `index_tricks` fills it.
-_late: dict[str, Callable] = {}
-
-
-def is_tracer(x: Any) -> bool:
-    """Whether x is a value inside a transformation."""
-    return isinstance(x, Tracer)

@@ -16,9 +16,7 @@ from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.evaluate import _QUIET as QUIET
-from numjet.core.evaluate import _enter as quiet_enter
-from numjet.core.evaluate import _leave as quiet_leave
+from numjet.core.evaluate import _QUIET as QUIET, _enter as quiet_enter, _leave as quiet_leave
 from numjet.core.primitive import REGISTRY
 from numjet.core.trace import EVAL, current_trace
 

@@ -14,10 +14,16 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, install_methods, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import Tracer
-from numjet.numpy import elementwise as el
-from numjet.numpy import index_tricks, products, reductions, sorting, unary
-from numjet.numpy import lax_names as lax
-from numjet.numpy import shape as sh
+from numjet.numpy import (
+    elementwise as el,
+    index_tricks,
+    lax_names as lax,
+    products,
+    reductions,
+    shape as sh,
+    sorting,
+    unary,
+)
 from numjet.numpy.at import IndexUpdateHelper
 from numjet.numpy.creation import copy as copy_
 from numjet.numpy.fast import fast_binary

@@ -48,11 +48,14 @@ from numjet.numpy.promote import (
     promote_inexact,
     refuse,
 )
-from numjet.numpy.reductions import any as any_
-from numjet.numpy.reductions import cumsum, isnan_of
-from numjet.numpy.reductions import max as max_
-from numjet.numpy.reductions import min as min_
-from numjet.numpy.reductions import sum as sum_
+from numjet.numpy.reductions import (
+    any as any_,
+    cumsum,
+    isnan_of,
+    max as max_,
+    min as min_,
+    sum as sum_,
+)
 from numjet.numpy.shape import concatenate, flip, moveaxis, ravel, reshape
 
 
@@ -618,3 +621,16 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
                     0, axis)
 
 
+def where_or_nonzero(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
+                     fill_value: Any = None) -> Any:
+    """x where `condition` is true, else y. With one argument: the indices of non-zero elements."""
+    if x is not None and y is not None:
+        if size is not None or fill_value is not None:
+            raise ValueError("where: size and fill_value belong to where(condition) only.")
+        return where(condition, x, y)
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    raise ValueError("where takes either condition alone, or condition, x and y.")
+
+
+where_or_nonzero.__name__ = where_or_nonzero.__qualname__ = "where"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from numjet.core import dtypes
@@ -19,10 +20,8 @@ from numjet.numpy.elementwise import (
     as_bool,
     broadcast_like,
     constant,
-    divide,
     floor,
     full_scalar,
-    greater_equal,
     logical_and,
     logical_not,
     maximum,
@@ -31,7 +30,6 @@ from numjet.numpy.elementwise import (
     not_equal,
     power,
     prepared,
-    remainder,
     subtract,
     trunc,
     unary,
@@ -203,19 +201,12 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
     if dtypes.is_complex(dtype):
         return lax.complex(nan_to_num(lax.real(x), copy, nan, posinf, neginf),
                            nan_to_num(lax.imag(x), copy, nan, posinf, neginf))
-    info = lax_finfo(dtype)
+    info = ml_dtypes.finfo(dtype)
     posinf = info.max if posinf is None else posinf
     neginf = info.min if neginf is None else neginf
     out = where(isnan(x), cast(one_array("nan_to_num", nan), dtype), x)
     out = where(isposinf(out), cast(one_array("nan_to_num", posinf), dtype), out)
     return where(isneginf(out), cast(one_array("nan_to_num", neginf), dtype), out)
-
-
-def lax_finfo(dtype: Any) -> Any:
-    """Limits of a floating dtype, bfloat16 and 8-bit floats included."""
-    from ml_dtypes import finfo
-
-    return finfo(dtype)
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
@@ -460,36 +451,3 @@ def _integers(name: str, x1: Any, x2: Any) -> list[Any]:
     shape = np.broadcast_shapes(x.aval.shape, y.aval.shape)
     x, y = promote_shapes(name, x, y)
     return [v if v.aval.shape == shape else full_scalar(v, shape) for v in (x, y)]
-
-
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
-    """`p` with jumps of more than half a period taken out along `axis`."""
-    x = one_array("unwrap", p)
-    diff, cumsum = _late["diff"], _late["cumsum"]
-    if not dtypes.is_integer(x.aval.dtype):
-        x, = promote_inexact(x)
-    half = divide(period, 2)
-    limit = half if discont is None else maximum(half, discont)
-    steps = diff(x, axis=axis)
-    wrapped = subtract(remainder(_sum(steps, half), period), half)
-    wrapped = where(logical_and(lax.eq(wrapped, _matching(-1, half, wrapped)),
-                                greater_equal(steps, 0)), half, wrapped)
-    correction = subtract(wrapped, steps)
-    correction = where(greater_equal(absolute(steps), limit), correction, 0)
-    rest = cumsum(correction, axis)
-    k = axis % x.aval.ndim
-    head = lax.slice_in_dim(x, 0, 1, axis=k)
-    tail = lax.slice_in_dim(x, 1, x.aval.shape[k], axis=k)
-    return lax.concatenate([cast(head, rest.aval.dtype), cast(_sum(tail, rest),
-                                                               rest.aval.dtype)], k)
-
-
-def _matching(sign: int, value: Any, like: Any) -> Any:
-    return cast(multiply(sign, one_array("unwrap", value)), like.aval.dtype)
-
-
-def _sum(x: Any, y: Any) -> Any:
-    return subtract(x, multiply(-1, y))
-
-
-_late: dict[str, Callable] = {}

@@ -59,6 +59,11 @@ sub_p = elementwise(
 
 
 def _mul_transpose(ct: Any, x: Any, y: Any) -> list:
+    if is_linear(x) and is_linear(y):
+        raise NotImplementedError(
+            "mul: both operands depend on the input, so the function is not linear in it. "
+            "Differentiate with vjp or grad instead of linear_transpose."
+        )
     if is_linear(x):
         return [unbroadcast(mul(ct, y), x), None]
     return [None, unbroadcast(mul(x, ct), y)]

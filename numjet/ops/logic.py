@@ -96,13 +96,25 @@ def _shl(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(_too_far(x, y), x.dtype.type(0), np.left_shift(x, _safe_shift(x, y)))
 
 
+def _signed(dtype: np.dtype) -> np.dtype:
+    return np.dtype(f"i{dtype.itemsize}")
+
+
 def _shr_arith(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    last = (
-        np.right_shift(x, x.dtype.type(x.dtype.itemsize * 8 - 1))
-        if x.dtype.kind == "i"
-        else np.zeros_like(x)
-    )
-    return np.where(_too_far(x, y), last, np.right_shift(x, _safe_shift(x, y)))
+    """The highest bit is the sign, in unsigned dtypes too."""
+    dtype = x.dtype
+    x = np.asarray(x).view(_signed(dtype))
+    last = np.right_shift(x, x.dtype.type(dtype.itemsize * 8 - 1))
+    safe = np.asarray(_safe_shift(x, y)).astype(x.dtype)
+    return np.where(_too_far(x, y), last, np.right_shift(x, safe)).astype(dtype)
+
+
+def _shr_arith_loops(e: Any, x: Any, y: Any) -> Any:
+    dtype = np.dtype(x.dtype)
+    if dtype.kind == "i":
+        return e.shr_arith(x, y)
+    # Amounts beyond the width would be negative as signed numbers: that is far as well.
+    return e.bitcast(e.shr_arith(e.bitcast(x, _signed(dtype)), e.bitcast(y, _signed(dtype))), dtype)
 
 
 def _shr_logical(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -264,11 +264,9 @@ def _transpose(
     **params: Any,
 ) -> list:
     consts, carry, xs = split(args, num_consts, num_carry)
-    if not all(type(c) is Linear for c in carry):
-        raise NotImplementedError(
-            "Transposing a scan with a carry that the function is not linear in. Use "
-            "linear_transpose only on functions linear in their whole carry."
-        )
+    # A carry that starts from a known value (the zeros of a tangent) evolves linearly all the same;
+    # its own cotangent goes nowhere.
+    lin_carry = [type(c) is Linear for c in carry]
     lin_consts = [type(x) is Linear for x in consts]
     lin_xs = [type(x) is Linear for x in xs]
     ct_carry = [instantiate(ct) for ct in cts[:num_carry]]
@@ -296,7 +294,7 @@ def _transpose(
     given_consts, given_xs = iter(ct_consts), iter(ct_xs)
     return [
         *[next(given_consts) if lin else None for lin in lin_consts],
-        *ct_carry_out,
+        *[ct if lin else None for ct, lin in zip(ct_carry_out, lin_carry, strict=True)],
         *[next(given_xs) if lin else None for lin in lin_xs],
     ]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compositions import build, programs, run
+from api.compositions import build, programs, run
 from oracle import run_in_oracle
 
 import numjet as nj

@@ -272,7 +272,7 @@ add(
 )
 add(
     "scatter_mul",
-    lambda x, u: jnp.asarray(x).at[np.array([3, 0])].multiply(u),
+    lambda x, u: jnp.asarray(x).at[np.array([3, 0])].multiply(u, unique_indices=True),
     normal(5, 2),
     normal(2, 2),
     diff=(0, 1),
@@ -455,3 +455,16 @@ add("random_wrap", lambda k: random.key_data(random.wrap_key_data(k)), np.array(
 add(
     "random_unwrap", lambda k: random.key_data(random.wrap_key_data(k)), np.array([1, 2], np.uint32)
 )
+
+# ------------------------------------------------------------------ special functions, barriers
+for _name in ("bessel_i0e", "bessel_i1e"):
+    add(_name, getattr(lax, _name), normal(5), diff=0)
+add("igamma", lambda x: lax.igamma(1.5, x), positive(4), diff=0)
+add("igammac", lambda x: lax.igammac(1.5, x), positive(4), diff=0)
+add("polygamma", lambda x: lax.polygamma(1.0, x), positive(4), diff=0)
+add("zeta", lambda x: lax.zeta(x, 1.3), positive(4) + 1.5)
+add("fma", lax.fma, normal(4), normal(4), normal(4), diff=(0, 1, 2))
+add("regularized_incomplete_beta", lambda x: lax.betainc(1.5, 2.0, x), RNG.uniform(0.1, 0.9, 4), diff=0)
+add("igamma_grad_a", lambda x: lax.igamma_grad_a(1.5, x), positive(4))
+add("optimization_barrier", lambda x: lax.optimization_barrier(x) * 2.0, normal(4), diff=0)
+add("stop_gradient", lambda x: lax.stop_gradient(x) * 2.0, normal(4))

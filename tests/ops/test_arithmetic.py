@@ -14,7 +14,7 @@ C, D = sample(3, dtype=np.complex64), sample(3, seed=1, dtype=np.complex64)
 I, J = sample(6, dtype=np.int32, low=-20, high=20), np.array([3, -4, 0, 7, -1, 5], np.int32)
 U, V = sample(5, dtype=np.uint8, low=0, high=255), np.array([0, 1, 7, 255, 16], np.uint8)
 H = sample(4).astype(ml_dtypes.bfloat16)
-EDGES = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38, -1.5], np.float32)
+EDGES = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, 3e38, -1.5], np.float32)
 S = np.float32(1.5)
 
 CASES = {

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet.cpu.graph import Node
-from numjet.cpu.kernels import cumulative, dot, sort
+from numjet.cpu.kernels import cumulative, dot, scatter, sort
 from numjet.cpu.program import Step
 
 Generator = Callable[[Any, Node], list[Step] | None]
 
 GENERATORS: dict[str, Generator] = {
     "dot_general": dot.generate,
+    "scatter": scatter.generate,
     "sort": sort.generate,
     **{
         name: cumulative.generate
