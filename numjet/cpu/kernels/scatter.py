@@ -1,0 +1,286 @@
+"""scatter, scatter_add, _sub, _mul, _min and _max: updates of windows at computed positions.
+
+Positions are visited in order, so of equal ones the last wins; the operand's memory is taken over
+when it dies. Many additions into few places run on all threads, each into a copy of its own.
+For: `kernels.GENERATORS`. What would break it: an operand in the memory of the updates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from numjet.cpu import platform
+from numjet.cpu.builder import Builder, Value, const, vector
+from numjet.cpu.graph import Node, Val
+from numjet.cpu.kernels.common import ELEMENTS, lanes_of, parallel_call, prefix_mask, size_of
+from numjet.cpu.program import Place, Slot, SpecialStep, Step
+
+_OPS = {
+    "scatter": "set", "scatter-add": "add", "scatter-sub": "sub", "scatter_mul": "mul",
+    "scatter_min": "min", "scatter_max": "max",
+}  # fmt: skip
+# Copies of the places, one a thread, from this many updates and up to this many bytes.
+COPIES_FROM, COPIES_BYTES = 1 << 15, 1 << 16
+CLIP = "CLIP"
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """How an update meets what is there."""
+
+    op: str
+    element: str
+    unsigned: bool
+    boolean: bool
+
+    def apply(self, b: Builder, old: Callable[[], Value], new: Value) -> Value:
+        """The new content; `old` reads the present one."""
+        if self.op == "set":
+            return new
+        if self.boolean:
+            return b.and_(old(), new) if self.op in ("mul", "min") else b.or_(old(), new)
+        name = f"u{self.op}" if self.unsigned and self.op in ("min", "max") else self.op
+        return getattr(b, name)(old(), new)
+
+
+@dataclass(slots=True)
+class _Layout:
+    """Sizes and byte strides of a scatter."""
+
+    batch: list[tuple[int, int, int, int]]  # size, strides of indices, updates and operand
+    components: list[tuple[int, int]]  # operand stride and last start, by index component
+    window: list[tuple[int, int, int]]  # size, strides of operand and updates; outer first
+
+
+def _strides(shape: tuple[int, ...], size: int) -> list[int]:
+    strides, step = [], size
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return strides[::-1]
+
+
+def _layout(operand: tuple, indices: tuple, updates: tuple, numbers: Any, size: int,
+            index_size: int) -> _Layout:  # fmt: skip
+    ostrides, ustrides = _strides(operand, size), _strides(updates, size)
+    istrides = _strides(indices, index_size)
+    window_dims = sorted(numbers.update_window_dims)
+    gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    axes = [axis for axis in range(len(operand)) if axis not in gone]
+    sizes = [1] * len(operand)
+    window = []
+    for axis, dim in zip(axes, window_dims, strict=True):
+        sizes[axis] = updates[dim]
+        if updates[dim] > 1:
+            window.append((updates[dim], ostrides[axis], ustrides[dim]))
+    batch_dims = [d for d in range(len(updates)) if d not in numbers.update_window_dims]
+    batching = dict(
+        zip(numbers.scatter_indices_batching_dims, numbers.operand_batching_dims, strict=True)
+    )
+    batch = []
+    for k, dim in enumerate(batch_dims):
+        if updates[dim] > 1:
+            along = ostrides[batching[k]] if k in batching else 0
+            batch.append((updates[dim], istrides[k], ustrides[dim], along))
+    components = [
+        (ostrides[axis], operand[axis] - sizes[axis])
+        for axis in numbers.scatter_dims_to_operand_dims
+    ]
+    return _Layout(_merge(batch), components, _merge(window))
+
+
+def _merge(axes: list[tuple[int, ...]]) -> list:
+    merged: list[tuple[int, ...]] = []
+    for axis in axes:
+        if merged and all(s == t * axis[0] for s, t in zip(merged[-1][1:], axis[1:], strict=True)):
+            axis = (merged.pop()[0] * axis[0], *axis[1:])
+        merged.append(axis)
+    return merged
+
+
+def generate(build: Any, node: Node) -> list[Step] | None:
+    """The step of a scatter, or None for an operation or dtype it does not know."""
+    operand, indices, updates = node.ins
+    op = _OPS.get(node.primitive.name)
+    dtype = operand.dtype
+    mode = getattr(node.params.get("mode"), "name", "")
+    if op is None or not mode or indices.dtype.kind not in "iu":
+        return None
+    shapes = [operand.shape, updates.shape]
+    numbers = node.params["dimension_numbers"]
+    if dtype.kind == "c":
+        if op not in ("set", "add", "sub"):
+            return None
+        # A complex number is a window of two real ones.
+        shapes = [(*shape, 2) for shape in shapes]
+        dtype = np.dtype(f"f{dtype.itemsize // 2}")
+        numbers = numbers._replace(
+            update_window_dims=(*numbers.update_window_dims, len(updates.shape))
+        )
+    element = ELEMENTS.get(dtype.name)
+    if element is None:
+        return None
+    combine = Combine(op, element, dtype.kind == "u", dtype.kind == "b")
+    reads = [build.materialize(v) for v in node.ins]
+    layout = None
+    if updates.size:
+        layout = _layout(shapes[0], indices.shape, shapes[1], numbers, dtype.itemsize,
+                         indices.dtype.itemsize)  # fmt: skip
+    copies = 0
+    positions = math.prod(indices.shape[:-1])
+    if op == "add" and positions >= COPIES_FROM and operand.nbytes <= COPIES_BYTES:
+        copies = max(2, min(platform.cpu_count(), 16))
+    scatter = _Scatter(combine, layout, indices.dtype, mode == CLIP, operand.nbytes, copies)
+    writes = list(node.outs)
+    if copies:
+        scratch = Val((copies * scatter.copy_bytes,), np.dtype(np.uint8))
+        scratch.place = Place(Slot("arena", scratch.nbytes))
+        writes.append(scratch)
+
+    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
+        b.call(scatter.function(b, len(b.module.functions)), "void", *reads, *writes)
+
+    return [
+        SpecialStep(node.primitive.name, reads, writes, emit,
+                    inplace=[(node.outs[0], reads[0])], flops=updates.size)
+    ]  # fmt: skip
+
+
+class _Scatter:
+    def __init__(self, combine: Combine, layout: _Layout | None, index: np.dtype, clip: bool,
+                 nbytes: int, copies: int) -> None:  # fmt: skip
+        self.combine, self.layout, self.index, self.clip = combine, layout, index, clip
+        self.nbytes, self.copies = nbytes, copies
+        self.copy_bytes = -(-nbytes // 64) * 64
+
+    def function(self, caller: Builder, number: int) -> str:
+        """Define (operand, indices, updates, out[, scratch]); its name."""
+        module = caller.module
+        name = f"scatter{number}"
+        names = ["operand", "indices", "updates", "out", *["scratch"] * bool(self.copies)]
+        b = Builder(module, name, [(n, "ptr") for n in names], linkage="internal")
+        operand, indices, updates, out = b.args[:4]
+        with b.if_(b.icmp("ne", operand, out)):
+            module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
+            b.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {out.ref}, ptr {operand.ref}, "
+                   f"i64 {self.nbytes}, i1 false)")  # fmt: skip
+        if self.layout is not None:
+            if self.copies and self.layout.batch:
+                self.in_copies(b, out, indices, updates, b.args[4])
+            else:
+                self.positions(b, self.layout.batch, indices, updates, out)
+        b.ret()
+        return name
+
+    def in_copies(self, b: Builder, out: Value, indices: Value, updates: Value,
+                  scratch: Value) -> None:  # fmt: skip
+        """Every thread adds its share of the positions into zeros; these are added to `out`."""
+        assert self.layout is not None
+        (count, *steps), *inner = self.layout.batch
+        copies = min(self.copies, count)
+        module = b.module
+        module.declare("llvm.memset.p0.i64", "void", ("ptr", "i8", "i64", "i1"))
+
+        def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
+            indices, updates, scratch = pointers
+            with b.loop(begin, end) as tasks:
+                mine = b.gep(scratch, b.mul(tasks.index, self.copy_bytes))
+                b.line(f"call void @llvm.memset.p0.i64(ptr {mine.ref}, i8 0, "
+                       f"i64 {self.copy_bytes}, i1 false)")  # fmt: skip
+                start = b.div(b.mul(tasks.index, count), copies)
+                stop = b.div(b.mul(b.add(tasks.index, 1), count), copies)
+                with b.loop(start, stop) as share:
+                    bases = zip((indices, updates, mine), steps, strict=True)
+                    at = [b.gep(p, b.mul(share.index, s)) if s else p for p, s in bases]
+                    self.positions(b, inner, *at)
+
+        parallel_call(b, task, [indices, updates, scratch], copies, 1)
+        element = self.combine.element
+        size, lanes = size_of(element), lanes_of(element)
+        kind = vector(element, lanes)
+        zero = const(0, kind)
+        with b.loop(0, self.nbytes // size, lanes) as chunks:
+            mask = prefix_mask(b, b.sub(b.const(self.nbytes // size, "i64"), chunks.index), lanes)
+            offset = b.mul(chunks.index, size)
+            total = b.masked_load(b.gep(out, offset), mask, zero, size)
+            for k in range(copies):
+                place = b.gep(scratch, b.add(offset, k * self.copy_bytes))
+                part = b.masked_load(place, mask, zero, size)
+                total = self.combine.apply(b, lambda total=total: total, part)
+            b.masked_store(total, b.gep(out, offset), mask, size)
+
+    def positions(self, b: Builder, batch: list, indices: Value, updates: Value,
+                  out: Value) -> None:  # fmt: skip
+        """Loops over the positions, then the update of one."""
+        if batch:
+            (count, *steps), *inner = batch
+            with b.loop(0, count) as loop:
+                at = [b.gep(p, b.mul(loop.index, s)) if s else p
+                      for p, s in zip((indices, updates, out), steps, strict=True)]  # fmt: skip
+                self.positions(b, inner, *at)
+            return
+        assert self.layout is not None
+        size = self.index.itemsize
+        inside = None
+        for k, (stride, last) in enumerate(self.layout.components):
+            start = b.load(b.gep(indices, k * size), f"i{8 * size}")
+            if self.index.kind == "i":
+                start = b.sext(start, "i64")
+            elif size == 8:
+                start = b.umin(start, (1 << 63) - 1)
+            else:
+                start = b.zext(start, "i64")
+            if self.clip:
+                start = b.min(b.max(start, 0), last)
+            else:
+                good = b.icmp("ule", start, last)
+                inside = good if inside is None else b.and_(inside, good)
+            out = b.gep(out, b.mul(start, stride))
+        if inside is None:
+            self.window(b, self.layout.window, updates, out)
+            return
+        with b.if_(inside):
+            self.window(b, self.layout.window, updates, out)
+
+    def window(self, b: Builder, axes: list, updates: Value, out: Value) -> None:
+        """Combine one window."""
+        element = self.combine.element
+        size, lanes = size_of(element), lanes_of(element)
+        if not axes:
+            new = b.load(updates, element, size)
+            b.store(self.combine.apply(b, lambda: b.load(out, element, size), new), out, size)
+            return
+        (count, ostride, ustride), *inner = axes
+        if inner or ostride != size or ustride != size or count < 4:
+            with b.loop(0, count) as loop:
+                self.window(b, inner, b.gep(updates, b.mul(loop.index, ustride)),
+                            b.gep(out, b.mul(loop.index, ostride)))  # fmt: skip
+            return
+        kind = vector(element, lanes)
+
+        def chunk(offset: Value | int, mask: Value | None) -> None:
+            source, target = b.gep(updates, offset), b.gep(out, offset)
+            if mask is None:
+                new = b.load(source, kind, size)
+                old = lambda: b.load(target, kind, size)  # noqa: E731
+                b.store(self.combine.apply(b, old, new), target, size)
+            else:
+                zero = const(0, kind)
+                new = b.masked_load(source, mask, zero, size)
+                old = lambda: b.masked_load(target, mask, zero, size)  # noqa: E731
+                b.masked_store(self.combine.apply(b, old, new), target, mask, size)
+
+        whole = count // lanes * lanes
+        if whole > 4 * lanes:
+            with b.loop(0, whole, lanes) as chunks:
+                chunk(b.mul(chunks.index, size), None)
+        else:
+            for k in range(0, whole, lanes):
+                chunk(k * size, None)
+        if whole < count:
+            chunk(whole * size, prefix_mask(b, count - whole, lanes))

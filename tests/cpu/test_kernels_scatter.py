@@ -1,0 +1,107 @@
+"""scatter: the compiled program against the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from numjet import cpu
+from numjet.base import config
+from numjet.core.avals import ShapedArray
+from numjet.ops import scatter as ops
+from numjet.ops.indexing import GatherScatterMode, ScatterDimensionNumbers
+from numjet.transforms.stage import stage_closed
+
+PRIMITIVES = [ops.scatter_p, ops.scatter_add_p, ops.scatter_sub_p, ops.scatter_mul_p,
+              ops.scatter_min_p, ops.scatter_max_p]  # fmt: skip
+ROWS = ScatterDimensionNumbers((1,), (0,), (0,))
+CASES = [
+    # operand, indices, updates, numbers
+    ((10,), (4, 1), (4,), ScatterDimensionNumbers((), (0,), (0,))),
+    ((10,), (1,), (3,), ScatterDimensionNumbers((0,), (), (0,))),
+    ((10, 33), (6, 1), (6, 33), ROWS),
+    ((10, 33), (6, 1), (6, 5), ROWS),
+    ((8, 9), (5, 2), (5,), ScatterDimensionNumbers((), (0, 1), (0, 1))),
+    ((8, 9, 4), (5, 2), (5, 2, 3, 4), ScatterDimensionNumbers((1, 2, 3), (), (1, 0))),
+    ((8, 9), (2, 3, 1), (2, 9, 3), ScatterDimensionNumbers((1,), (0,), (0,))),
+    ((5, 8, 3), (5, 4, 1), (5, 4, 3), ScatterDimensionNumbers((2,), (1,), (1,), (0,), (0,))),
+    ((4, 200), (70, 1), (70, 200), ROWS),
+    ((100,), (40000, 1), (40000,), ScatterDimensionNumbers((), (0,), (0,))),
+]
+
+
+def check(primitive: Any, operand: np.ndarray, indices: np.ndarray, updates: np.ndarray,
+          numbers: Any, mode: GatherScatterMode) -> None:  # fmt: skip
+    params = {"dimension_numbers": numbers, "indices_are_sorted": False, "unique_indices": False,
+              "mode": mode}  # fmt: skip
+    args = [operand, indices, updates]
+    with config.enable_x64(True):
+        closed = stage_closed(
+            lambda *xs: [primitive.bind(*xs, **params)],
+            tuple(ShapedArray(x.shape, x.dtype) for x in args),
+        )
+        compiled = cpu.compile(closed, {})
+        assert "host" not in compiled.as_text(), "runs as a call to Python"
+        kept = operand.copy()
+        got = compiled(args)[0]
+    np.testing.assert_array_equal(operand, kept)
+    want = primitive.reference(operand, indices, updates, **params)
+    assert got.dtype == want.dtype
+    if operand.dtype.kind in "fc":
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-3)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("mode", [GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP])
+@pytest.mark.parametrize("primitive", PRIMITIVES, ids=lambda p: p.name)
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_cases(primitive: Any, case: int, mode: GatherScatterMode) -> None:
+    rng = np.random.default_rng(case)
+    shape, positions, windows, numbers = CASES[case]
+    if case == len(CASES) - 1 and primitive not in (ops.scatter_p, ops.scatter_add_p):
+        return
+    indices = rng.integers(-3, 12, positions).astype(np.int32)
+    operand = rng.standard_normal(shape).astype(np.float32)
+    check(
+        primitive, operand, indices, rng.standard_normal(windows).astype(np.float32), numbers, mode
+    )
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["int32", "uint32", "int64", "uint8", "bool", "float64", "float16", "complex64", "complex128"],
+)
+def test_dtypes(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    operand, updates = (rng.integers(0, 9, s).astype(dtype) for s in ((10, 33), (6, 33)))
+    for index in ("int8", "int64", "uint16", "uint64"):
+        indices = rng.integers(0, 12, (6, 1)).astype(index)
+        for primitive in PRIMITIVES:
+            if np.dtype(dtype).kind == "c" and primitive not in PRIMITIVES[:3]:
+                continue
+            if dtype == "bool" and primitive is ops.scatter_sub_p:
+                continue
+            check(primitive, operand, indices, updates, ROWS, GatherScatterMode.CLIP)
+
+
+def test_an_operand_that_dies_is_updated_in_place() -> None:
+    numbers = ScatterDimensionNumbers((), (0,), (0,))
+    params = {"dimension_numbers": numbers, "indices_are_sorted": False, "unique_indices": False,
+              "mode": GatherScatterMode.FILL_OR_DROP}  # fmt: skip
+
+    def function(x: Any, i: Any, u: Any) -> list:
+        for _ in range(3):
+            x = ops.scatter_add_p.bind(x, i, u, **params)
+        return [x]
+
+    avals = tuple(
+        ShapedArray(s, np.dtype(d)) for s, d in (((50,), "f4"), ((9, 1), "i4"), ((9,), "f4"))
+    )
+    x, u = np.zeros(50, np.float32), np.ones(9, np.float32)
+    got = cpu.compile(stage_closed(function, avals), {})(
+        [x, np.arange(9, dtype=np.int32)[:, None], u]
+    )[0]
+    np.testing.assert_array_equal(got, np.where(np.arange(50) < 9, 3, 0))
