@@ -300,17 +300,17 @@ class _Fusion:
 
     def join(self, node: Node, shape: tuple, reduced: tuple | None, found: Access) -> None:
         level = max([self.level_of(v) for v in node.ins], default=-1)
-        member = None
-        for group in (
+        member = group = None
+        for candidate in (
             self.groups[level] if level >= 0 else None,
             self.by_shape.get((shape, reduced)),
             self.by_shape.get((shape, None)),
         ):
-            if group is not None and group.make is None and group.number >= level:
-                member = self.fits(group, node, shape, reduced, found)
+            if candidate is not None and candidate.make is None and candidate.number >= level:
+                member, group = self.fits(candidate, node, shape, reduced, found), candidate
                 if member is not None:
                     break
-        if member is None:
+        if member is None or group is None:
             group = Group(len(self.groups), shape)
             self.add(group)
             member = self.fits(group, node, shape, reduced, found)

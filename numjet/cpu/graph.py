@@ -183,11 +183,12 @@ def _inline(
             node.outs = [Val.of(v.aval) for v in eqn.outvars]
             inner = expand(node)
         if inner is not None:
-            closed = isinstance(inner, ClosedJaxpr)
-            body = inner.jaxpr if closed else inner
+            body, held = (
+                (inner.jaxpr, inner.consts) if isinstance(inner, ClosedJaxpr) else (inner, [])
+            )
             if len(body.invars) <= len(ins):
                 # Calls whose rules carry extra operands in front (residuals) keep them last.
-                inner_consts = [constant(c) for c in inner.consts] if closed else []
+                inner_consts = [constant(c) for c in held]
                 outs = _inline(
                     graph, body, inner_consts, ins[len(ins) - len(body.invars) :], constant, expand
                 )

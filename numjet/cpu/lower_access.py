@@ -147,7 +147,8 @@ def access(node: Node) -> Access:
     index = loop_vars(shape)
     recorders, cost = _run(node, index)
     axis_of = {i.terms[0][0]: k for k, i in enumerate(index) if i.terms}
-    maps, reads = [], []
+    maps: list[Any] = []
+    reads: list[int] = []
     for recorder in recorders:
         seen = list(recorder.seen)
         reads.append(len(seen))

@@ -112,8 +112,8 @@ def _scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[i
     axis_of = {a: next(along) for a in range(len(operand.shape)) if a not in gone}
     starts: dict[int, Index] = {}
     for component, axis in enumerate(numbers.scatter_dims_to_operand_dims):
-        at = (*[k.domain[a] for a in order], Index.of(component))
-        starts[axis] = e.value_index(k.element(indices, at))
+        position = (*[k.domain[a] for a in order], Index.of(component))
+        starts[axis] = e.value_index(k.element(indices, position))
     for axis, batch in zip(
         numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True
     ):

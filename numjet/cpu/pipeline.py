@@ -134,8 +134,8 @@ def build_steps(build: Build) -> None:
         program.args.append(arg)
     consts = [build.constant(c) for c in build.closed.consts]
     steps, outs = build.block(jaxpr, consts, program.args)
-    for k, var in enumerate(jaxpr.outvars):
-        out = Val.of(var.aval)
+    for k, atom in enumerate(jaxpr.outvars):
+        out = Val.of(atom.aval)
         out.place = Place(Slot("output", out.nbytes, k))
         out.number = k
         program.outs.append(out)
