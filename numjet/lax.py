@@ -1,8 +1,8 @@
-"""numjet.lax: the primitives as functions, with explicit shapes and dtypes, under JAX's names.
+"""numjet.lax: the primitives as functions of explicit shapes and dtypes, in JAX's names.
 
-For users, and for the namespaces above. A binary function takes a Python scalar beside an array; two arrays
-must agree in dtype and shape (numjet.numpy promotes and broadcasts). Names come from the layers below; nothing
-is defined here.
+For users, and for the namespaces above. A binary function takes a Python scalar beside an array;
+two arrays must agree in dtype and shape (numjet.numpy promotes and broadcasts). Names come from the
+layers below; nothing is defined here.
 """
 # ruff: noqa: A004
 from __future__ import annotations
@@ -108,6 +108,20 @@ from numjet.ops.cond import (
     cond_p,
     switch,
 )
+from numjet.ops.conv import (
+    ConvDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_p,
+    conv_general_dilated_patches,
+    conv_general_permutations,
+    conv_general_shape_tuple,
+    conv_shape_tuple,
+    conv_transpose,
+    conv_with_general_padding,
+    padtype_to_pads,
+)
 from numjet.ops.cumulative import (
     cumlogsumexp,
     cumlogsumexp_p,
@@ -167,6 +181,7 @@ from numjet.ops.logic import (
     population_count,
     population_count_p,
     round,
+    round_away_p as round_p,
     shift_left,
     shift_left_p,
     shift_right_arithmetic,
@@ -175,8 +190,9 @@ from numjet.ops.logic import (
     shift_right_logical_p,
     xor_p,
 )
-from numjet.ops.logic import (
-    round_away_p as round_p,
+from numjet.ops.precision import (
+    reduce_precision,
+    reduce_precision_p,
 )
 from numjet.ops.reduce import (
     argmax,
@@ -192,14 +208,10 @@ from numjet.ops.reduce import (
     reduce_min_p,
     reduce_or,
     reduce_or_p,
-    reduce_precision,
-    reduce_precision_p,
     reduce_prod,
     reduce_prod_p,
     reduce_xor,
     reduce_xor_p,
-)
-from numjet.ops.reduce import (
     sum_over as reduce_sum,
 )
 from numjet.ops.scan import (
@@ -348,41 +360,50 @@ from numjet.ops.while_loop import (
 )
 
 __all__ = [
-    "GatherDimensionNumbers", "GatherScatterMode", "Precision", "RoundingMethod", "ScatterDimensionNumbers",
-    "abs", "abs_p", "acos", "acos_p", "acosh", "acosh_p", "add", "add_p", "all_gather", "all_gather_p",
-    "all_to_all", "all_to_all_p", "and_p", "argmax", "argmax_p", "argmin", "argmin_p", "asin", "asin_p",
-    "asinh", "asinh_p", "atan", "atan2", "atan2_p", "atan_p", "atanh", "atanh_p", "axis_index",
-    "axis_index_p", "axis_size", "batch_matmul", "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p",
-    "betainc", "bitcast_convert_type", "bitcast_convert_type_p", "bitwise_and", "bitwise_not", "bitwise_or",
+    "ConvDimensionNumbers", "GatherDimensionNumbers", "GatherScatterMode", "Precision",
+    "RoundingMethod", "ScatterDimensionNumbers", "abs", "abs_p", "acos", "acos_p", "acosh",
+    "acosh_p", "add", "add_p", "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "and_p",
+    "argmax", "argmax_p", "argmin", "argmin_p", "asin", "asin_p", "asinh", "asinh_p", "atan",
+    "atan2", "atan2_p", "atan_p", "atanh", "atanh_p", "axis_index", "axis_index_p", "axis_size",
+    "batch_matmul", "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p", "betainc",
+    "bitcast_convert_type", "bitcast_convert_type_p", "bitwise_and", "bitwise_not", "bitwise_or",
     "bitwise_xor", "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_like",
-    "broadcast_shapes", "broadcast_to_rank", "broadcasted_iota", "cbrt", "cbrt_p", "ceil", "ceil_p", "clamp",
-    "clamp_p", "clz", "clz_p", "collapse", "complex", "complex_p", "concatenate", "concatenate_p", "cond",
-    "cond_p", "conj", "conj_p", "convert_element_type", "convert_element_type_p", "copy_p", "cos", "cos_p",
-    "cosh", "cosh_p", "cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod",
-    "cumprod_p", "cumsum", "cumsum_p", "custom_linear_solve", "custom_root", "digamma", "digamma_p", "div",
-    "div_p", "dot", "dot_general", "dot_general_p", "dtype", "dynamic_index_in_dim", "dynamic_slice",
-    "dynamic_slice_in_dim", "dynamic_slice_p", "dynamic_update_index_in_dim", "dynamic_update_slice",
-    "dynamic_update_slice_in_dim", "dynamic_update_slice_p", "empty", "eq", "eq_p", "erf", "erf_inv",
-    "erf_inv_p", "erf_p", "erfc", "erfc_p", "exp", "exp2", "exp2_p", "exp_p", "expand_dims", "expm1",
-    "expm1_p", "floor", "floor_p", "fori_loop", "full", "full_like", "gather", "gather_p", "ge", "ge_p", "gt",
-    "gt_p", "igamma", "igamma_grad_a", "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "imag",
-    "imag_p", "index_in_dim", "integer_pow", "integer_pow_p", "iota", "iota_p", "is_finite", "is_finite_p",
-    "le", "le_p", "lgamma", "lgamma_p", "linear_solve_p", "log", "log1p", "log1p_p", "log_p", "logistic",
-    "logistic_p", "lt", "lt_p", "max", "max_p", "min", "min_p", "mul", "mul_p", "ne", "ne_p", "neg", "neg_p",
-    "nextafter", "nextafter_p", "not_p", "optimization_barrier", "optimization_barrier_p", "or_p", "pad",
-    "pad_p", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "polygamma", "polygamma_p", "population_count",
-    "population_count_p", "pow", "pow_p", "ppermute", "ppermute_p", "pshuffle", "psum", "psum_p",
-    "psum_scatter", "random_gamma_grad", "real", "real_p", "reciprocal", "reduce", "reduce_and",
-    "reduce_and_p", "reduce_max", "reduce_max_p", "reduce_min", "reduce_min_p", "reduce_or", "reduce_or_p",
-    "reduce_precision", "reduce_precision_p", "reduce_prod", "reduce_prod_p", "reduce_sum", "reduce_sum_p",
-    "reduce_xor", "reduce_xor_p", "regularized_incomplete_beta_p", "rem", "rem_p", "reshape", "reshape_p",
-    "rev", "rev_p", "round", "round_p", "rsqrt", "rsqrt_p", "scan", "scan_p", "scatter", "scatter_add",
-    "scatter_add_p", "scatter_apply", "scatter_max", "scatter_max_p", "scatter_min", "scatter_min_p",
-    "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub", "scatter_sub_p", "select", "select_n",
-    "select_n_p", "shape_as_value", "shift_left", "shift_left_p", "shift_right_arithmetic",
-    "shift_right_arithmetic_p", "shift_right_logical", "shift_right_logical_p", "sign", "sign_p", "sin",
-    "sin_p", "sinh", "sinh_p", "slice", "slice_in_dim", "slice_p", "sort", "sort_key_val", "sort_p", "split",
+    "broadcast_shapes", "broadcast_to_rank", "broadcasted_iota", "cbrt", "cbrt_p", "ceil",
+    "ceil_p", "clamp", "clamp_p", "clz", "clz_p", "collapse", "complex", "complex_p",
+    "concatenate", "concatenate_p", "cond", "cond_p", "conj", "conj_p", "conv",
+    "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_p",
+    "conv_general_dilated_patches", "conv_general_permutations", "conv_general_shape_tuple",
+    "conv_shape_tuple", "conv_transpose", "conv_with_general_padding", "convert_element_type",
+    "convert_element_type_p", "copy_p", "cos", "cos_p", "cosh", "cosh_p", "cumlogsumexp",
+    "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod", "cumprod_p", "cumsum",
+    "cumsum_p", "custom_linear_solve", "custom_root", "digamma", "digamma_p", "div", "div_p",
+    "dot", "dot_general", "dot_general_p", "dtype", "dynamic_index_in_dim", "dynamic_slice",
+    "dynamic_slice_in_dim", "dynamic_slice_p", "dynamic_update_index_in_dim",
+    "dynamic_update_slice", "dynamic_update_slice_in_dim", "dynamic_update_slice_p", "empty", "eq",
+    "eq_p", "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "exp", "exp2", "exp2_p",
+    "exp_p", "expand_dims", "expm1", "expm1_p", "floor", "floor_p", "fori_loop", "full",
+    "full_like", "gather", "gather_p", "ge", "ge_p", "gt", "gt_p", "igamma", "igamma_grad_a",
+    "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "imag", "imag_p", "index_in_dim",
+    "integer_pow", "integer_pow_p", "iota", "iota_p", "is_finite", "is_finite_p", "le", "le_p",
+    "lgamma", "lgamma_p", "linear_solve_p", "log", "log1p", "log1p_p", "log_p", "logistic",
+    "logistic_p", "lt", "lt_p", "max", "max_p", "min", "min_p", "mul", "mul_p", "ne", "ne_p",
+    "neg", "neg_p", "nextafter", "nextafter_p", "not_p", "optimization_barrier",
+    "optimization_barrier_p", "or_p", "pad", "pad_p", "padtype_to_pads", "pmax", "pmax_p", "pmean",
+    "pmin", "pmin_p", "polygamma", "polygamma_p", "population_count", "population_count_p", "pow",
+    "pow_p", "ppermute", "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter",
+    "random_gamma_grad", "real", "real_p", "reciprocal", "reduce", "reduce_and", "reduce_and_p",
+    "reduce_max", "reduce_max_p", "reduce_min", "reduce_min_p", "reduce_or", "reduce_or_p",
+    "reduce_precision", "reduce_precision_p", "reduce_prod", "reduce_prod_p", "reduce_sum",
+    "reduce_sum_p", "reduce_xor", "reduce_xor_p", "regularized_incomplete_beta_p", "rem", "rem_p",
+    "reshape", "reshape_p", "rev", "rev_p", "round", "round_p", "rsqrt", "rsqrt_p", "scan",
+    "scan_p", "scatter", "scatter_add", "scatter_add_p", "scatter_apply", "scatter_max",
+    "scatter_max_p", "scatter_min", "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p",
+    "scatter_sub", "scatter_sub_p", "select", "select_n", "select_n_p", "shape_as_value",
+    "shift_left", "shift_left_p", "shift_right_arithmetic", "shift_right_arithmetic_p",
+    "shift_right_logical", "shift_right_logical_p", "sign", "sign_p", "sin", "sin_p", "sinh",
+    "sinh_p", "slice", "slice_in_dim", "slice_p", "sort", "sort_key_val", "sort_p", "split",
     "sqrt", "sqrt_p", "square", "square_p", "squeeze", "squeeze_p", "stack", "stop_gradient",
-    "stop_gradient_p", "sub", "sub_p", "switch", "tan", "tan_p", "tanh", "tanh_p", "tile", "top_k", "top_k_p",
-    "transpose", "transpose_p", "unstack", "while_loop", "while_p", "xor_p", "zeta", "zeta_p",
+    "stop_gradient_p", "sub", "sub_p", "switch", "tan", "tan_p", "tanh", "tanh_p", "tile", "top_k",
+    "top_k_p", "transpose", "transpose_p", "unstack", "while_loop", "while_p", "xor_p", "zeta",
+    "zeta_p",
 ]

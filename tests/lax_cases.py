@@ -4,6 +4,7 @@ A test file under tests/ops lists CASES: a name to (expression, arguments). The 
 string of `lax`, `np`, x, y, z that both libraries evaluate. `against_oracle` compares value, forward
 and reverse derivative with JAX; `check_laws` compares eager with jit, and vmap with a loop.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -68,17 +69,28 @@ def collect(cases, out):
 
 
 def _arguments(cases: Cases) -> dict[str, np.ndarray]:
-    return {f"arg_{i}_{k}": np.asarray(a) for i, (_, *args) in enumerate(cases.values())
-            for k, a in enumerate(args)}
+    return {
+        f"arg_{i}_{k}": np.asarray(a)
+        for i, (_, *args) in enumerate(cases.values())
+        for k, a in enumerate(args)
+    }
 
 
 def _plain(cases: Cases, only_values: frozenset) -> dict:
-    return {name: (source, name not in only_values, [np.asarray(a) for a in args])
-            for name, (source, *args) in cases.items()}
+    return {
+        name: (source, name not in only_values, [np.asarray(a) for a in args])
+        for name, (source, *args) in cases.items()
+    }
 
 
-def against_oracle(cases: Cases, *, rtol: float = 2e-5, atol: float = 2e-6, x64: bool = False,
-                   only_values: Any = ()) -> None:
+def against_oracle(
+    cases: Cases,
+    *,
+    rtol: float = 2e-5,
+    atol: float = 2e-6,
+    x64: bool = False,
+    only_values: Any = (),
+) -> None:
     """Compare every case with JAX; all mismatches are reported together.
 
     only_values: names whose derivatives are not compared.
@@ -87,9 +99,15 @@ def against_oracle(cases: Cases, *, rtol: float = 2e-5, atol: float = 2e-6, x64:
     listing = "\n".join(
         f"cases[{name!r}] = ({source!r}, {name not in only_values}, "
         f"[{', '.join(f'arg_{i}_{k}' for k in range(len(args)))}])"
-        for i, (name, (source, *args)) in enumerate(cases.items()))
-    script = ("from jax import lax, grad, jvp\n" + _COMMON + "cases = {}\n" + listing
-              + "\nwith np.errstate(all='ignore'):\n    collect(cases, out)\n")
+        for i, (name, (source, *args)) in enumerate(cases.items())
+    )
+    script = (
+        "from jax import lax, grad, jvp\n"
+        + _COMMON
+        + "cases = {}\n"
+        + listing
+        + "\nwith np.errstate(all='ignore'):\n    collect(cases, out)\n"
+    )
     want = run_in_oracle(script, x64=x64, **_arguments(cases))
     got: dict[str, np.ndarray] = {}
     scope: dict[str, Any] = {"np": np, "lax": lax, "grad": grad, "jvp": jvp}
@@ -98,15 +116,19 @@ def against_oracle(cases: Cases, *, rtol: float = 2e-5, atol: float = 2e-6, x64:
         scope["collect"](_plain(cases, only_values), got)
     # Where JAX has no derivative, ours is not compared.
     refused = [k.removesuffix("refused") for k in want if k.endswith(".refused")]
-    want, got = ({k: v for k, v in side.items() if not k.startswith(tuple(refused))} if refused else side
-                 for side in (want, got))
+    want, got = (
+        {k: v for k, v in side.items() if not k.startswith(tuple(refused))} if refused else side
+        for side in (want, got)
+    )
     problems = [f"{k}: only one side has it" for k in want.keys() ^ got.keys()]
     for key in want.keys() & got.keys():
         problems.extend(_differences(key, got[key], want[key], rtol, atol))
     assert not problems, "\n".join(sorted(problems))
 
 
-def _differences(key: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> list[str]:
+def _differences(
+    key: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float
+) -> list[str]:
     if got.dtype != want.dtype or got.shape != want.shape:
         return [f"{key}: {got.dtype}{got.shape} instead of {want.dtype}{want.shape}"]
     if want.dtype.kind in "biu":
@@ -143,19 +165,25 @@ def _check_vmap(f: Any, args: list, axes: tuple, rtol: float, atol: float) -> li
             return np.roll(a, i) if a.ndim else (a + a.dtype.type(i)).astype(a.dtype)
         return (a * a.dtype.type(1 - 0.25 * i)).astype(a.dtype)
 
-    copies = [[vary(a, i) if axis is not None else a for i in range(3)]
-              for a, axis in zip(args, axes, strict=True)]
-    stacked = [np.stack(c, axis) if axis is not None else c[0]
-               for c, axis in zip(copies, axes, strict=True)]
+    copies = [
+        [vary(a, i) if axis is not None else a for i in range(3)]
+        for a, axis in zip(args, axes, strict=True)
+    ]
+    stacked = [
+        np.stack(c, axis) if axis is not None else c[0]
+        for c, axis in zip(copies, axes, strict=True)
+    ]
     # vmap counts axes from the front of the stacked argument.
-    places = tuple(None if axis is None else axis % s.ndim
-                   for axis, s in zip(axes, stacked, strict=True))
+    places = tuple(
+        None if axis is None else axis % s.ndim for axis, s in zip(axes, stacked, strict=True)
+    )
     want = np.stack([np.asarray(f(*row)) for row in zip(*copies, strict=True)])
     return _differences(f"vmap {axes}", np.asarray(vmap(f, places)(*stacked)), want, rtol, atol)
 
 
-def sample(*shape: int, seed: int = 0, dtype: Any = np.float32, low: float = -2.0,
-           high: float = 2.0) -> np.ndarray:
+def sample(
+    *shape: int, seed: int = 0, dtype: Any = np.float32, low: float = -2.0, high: float = 2.0
+) -> np.ndarray:
     """Reproducible uniform numbers; whole ones for integer dtypes."""
     rng = np.random.default_rng(seed)
     dtype = np.dtype(dtype)

@@ -151,10 +151,15 @@ rem_p = elementwise(
 
 
 # ------------------------------------------------------------------ sign and magnitude
+def _sign_reference(x: np.ndarray) -> np.ndarray:
+    # NumPy's sign loses the sign of zero.
+    return np.copysign(np.sign(x), x) if dtypes.is_floating(x.dtype) else np.sign(x)
+
+
 sign_p = elementwise(
     "sign",
     accepts=NUMERIC,
-    reference=np.sign,
+    reference=_sign_reference,
     jvp=None,
     loops=lambda e, x: e.sign(x),
     hlo="stablehlo.sign",

@@ -3,6 +3,7 @@ optimization_barrier.
 
 Used by `lax` and above. Nothing here computes; a new primitive belongs into `shape` or `slicing`.
 """
+
 from __future__ import annotations
 
 import enum
@@ -31,9 +32,14 @@ class RoundingMethod(enum.IntEnum):
 
 # ------------------------------------------------------------------ stop_gradient
 stop_gradient_p = Primitive(
-    "stop_gradient", elementwise=True, abstract=lambda x: x, reference=lambda x: x,
+    "stop_gradient",
+    elementwise=True,
+    abstract=lambda x: x,
+    reference=lambda x: x,
     jvp=lambda primals, tangents: (stop_gradient_p.bind(*primals), Zero(tangents[0].aval)),
-    batch=lambda axis, args, dims: (stop_gradient_p.bind(*args), dims[0]), loops=elementwise_loops(lambda e, x: x))
+    batch=lambda axis, args, dims: (stop_gradient_p.bind(*args), dims[0]),
+    loops=elementwise_loops(lambda e, x: x),
+)
 
 
 def _stop(x: Any) -> Any:
@@ -57,20 +63,31 @@ def _barrier_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 def _barrier_transpose(cts: Sequence[Any], *args: Any) -> list:
-    return [None if type(ct) is Zero or type(x) is not Linear else ct for ct, x in zip(cts, args, strict=True)]
+    return [
+        None if type(ct) is Zero or type(x) is not Linear else ct
+        for ct, x in zip(cts, args, strict=True)
+    ]
 
 
 optimization_barrier_p = Primitive(
-    "optimization_barrier", multiple_results=True, linear=True, abstract=lambda *avals: list(avals),
-    reference=lambda *xs: list(xs), jvp=_barrier_jvp, transpose=_barrier_transpose,
+    "optimization_barrier",
+    multiple_results=True,
+    linear=True,
+    abstract=lambda *avals: list(avals),
+    reference=lambda *xs: list(xs),
+    jvp=_barrier_jvp,
+    transpose=_barrier_transpose,
     batch=lambda axis, args, dims: (optimization_barrier_p.bind(*args), list(dims)),
-    loops=Expand(lambda *xs: list(xs)))
+    loops=Expand(lambda *xs: list(xs)),
+)
 
 
 def optimization_barrier(operand: Any, /) -> Any:
     """`operand` (a pytree) unchanged; the compiler moves no computation across."""
     leaves, treedef = tree.tree_flatten(operand)
-    return tree.tree_unflatten(treedef, optimization_barrier_p.bind(*map(as_array, leaves)) if leaves else [])
+    return tree.tree_unflatten(
+        treedef, optimization_barrier_p.bind(*map(as_array, leaves)) if leaves else []
+    )
 
 
 # ------------------------------------------------------------------ dtypes and constants
@@ -78,9 +95,15 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """`operand` as another dtype; floats become integers by truncation, values out of range saturate."""
     x = as_array(operand)
     dtype = dtypes.canonical(new_dtype)
-    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(dtype) and not dtypes.is_bool(dtype):
-        raise TypeError(f"convert_element_type: {x.aval.str_short()} has imaginary parts, which {dtype.name} cannot "
-                        "hold. Take lax.real(x) first.")
+    if (
+        dtypes.is_complex(x.aval.dtype)
+        and not dtypes.is_complex(dtype)
+        and not dtypes.is_bool(dtype)
+    ):
+        raise TypeError(
+            f"convert_element_type: {x.aval.str_short()} has imaginary parts, which {dtype.name} cannot "
+            "hold. Take lax.real(x) first."
+        )
     weak = isinstance(new_dtype, type) and new_dtype in (int, float, complex)
     return structural.convert(x, dtype, weak)
 
@@ -95,17 +118,25 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     shape = canonical_shape(shape)
     value = as_array(fill_value)
     if value.aval.shape:
-        raise TypeError(f"full: fill_value must have no dimensions, got {value.aval.str_short()}. jnp.full broadcasts.")
+        raise TypeError(
+            f"full: fill_value must have no dimensions, got {value.aval.str_short()}. jnp.full broadcasts."
+        )
     weak = dtype is None and value.aval.weak_type
-    value = structural.convert(value, value.aval.dtype if dtype is None else dtypes.canonical(dtype), weak)
+    value = structural.convert(
+        value, value.aval.dtype if dtype is None else dtypes.canonical(dtype), weak
+    )
     return structural.broadcast_in_dim(value, shape, ()) if shape else value
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
+) -> Any:
     """`full` with the shape and dtype of `x` (an array or anything with both) where they are not given."""
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else as_array(x).aval
     weak = dtype is None and getattr(aval, "weak_type", False)
-    out = full(aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype)
+    out = full(
+        aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype
+    )
     return structural.convert(out, out.aval.dtype, weak)
 
 
@@ -114,20 +145,29 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
     return full(shape, 0, dtype)
 
 
-
 # ------------------------------------------------------------------ broadcasting
-def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *,
-                     out_sharding: Any = None) -> Any:
+def broadcast_in_dim(
+    operand: Any,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """`operand` with axis i becoming axis broadcast_dimensions[i] of an array of `shape`; the rest repeats."""
-    return structural.broadcast_in_dim(as_array(operand), canonical_shape(shape),
-                                       tuple(map(operator.index, broadcast_dimensions)))
+    return structural.broadcast_in_dim(
+        as_array(operand), canonical_shape(shape), tuple(map(operator.index, broadcast_dimensions))
+    )
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """New leading axes of `sizes`."""
     x, sizes = as_array(operand), canonical_shape(sizes)
     n = len(sizes)
-    return structural.broadcast_in_dim(x, (*sizes, *x.aval.shape), tuple(range(n, n + x.aval.ndim))) if n else x
+    return (
+        structural.broadcast_in_dim(x, (*sizes, *x.aval.shape), tuple(range(n, n + x.aval.ndim)))
+        if n
+        else x
+    )
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -135,8 +175,10 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     try:
         return tuple([int(n) for n in np.broadcast_shapes(*[tuple(s) for s in shapes])])
     except ValueError:
-        raise ValueError(f"Shapes {', '.join(str(tuple(s)) for s in shapes)} do not broadcast together: counted from "
-                         "the last axis, sizes must be equal or 1.") from None
+        raise ValueError(
+            f"Shapes {', '.join(str(tuple(s)) for s in shapes)} do not broadcast together: counted from "
+            "the last axis, sizes must be equal or 1."
+        ) from None
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
@@ -152,7 +194,9 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
     """`arr` broadcast, by NumPy's rules, to the shape of `like_arr`."""
     x, shape = as_array(arr), as_array(like_arr).aval.shape
     if broadcast_shapes(x.aval.shape, shape) != shape:
-        raise ValueError(f"broadcast_like: {x.aval.str_short()} does not broadcast to shape {shape}.")
+        raise ValueError(
+            f"broadcast_like: {x.aval.str_short()} does not broadcast to shape {shape}."
+        )
     offset = len(shape) - x.aval.ndim
     return structural.broadcast_in_dim(x, shape, tuple(range(offset, len(shape))))
 
@@ -169,7 +213,9 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     shape = x.aval.shape
     lo, hi, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if hi < lo:
-        raise ValueError(f"collapse: stop_dimension {stop_dimension} comes before start_dimension {start_dimension}.")
+        raise ValueError(
+            f"collapse: stop_dimension {stop_dimension} comes before start_dimension {start_dimension}."
+        )
     return reshape(x, (*shape[:lo], math.prod(shape[lo:hi]), *shape[hi:]))
 
 
@@ -178,8 +224,10 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     x, sizes = as_array(operand), canonical_shape(sizes)
     axis = canonical_axis(axis, x.aval.ndim)
     if sum(sizes) != x.aval.shape[axis] or any(n < 0 for n in sizes):
-        raise ValueError(f"split: sizes {sizes} add up to {sum(sizes)}, but axis {axis} of {x.aval.str_short()} has size "
-                         f"{x.aval.shape[axis]}.")
+        raise ValueError(
+            f"split: sizes {sizes} add up to {sum(sizes)}, but axis {axis} of {x.aval.str_short()} has size "
+            f"{x.aval.shape[axis]}."
+        )
     ends = np.cumsum(sizes).tolist()
     return [slice_in_dim(x, end - n, end, 1, axis) for n, end in zip(sizes, ends, strict=True)]
 
@@ -192,8 +240,10 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     shape = xs[0].aval.shape
     for x in xs:
         if x.aval.shape != shape:
-            raise TypeError(f"stack: operands must have one shape, got {xs[0].aval.str_short()} and "
-                            f"{x.aval.str_short()}.")
+            raise TypeError(
+                f"stack: operands must have one shape, got {xs[0].aval.str_short()} and "
+                f"{x.aval.str_short()}."
+            )
     axis = canonical_axis(axis, len(shape) + 1)
     return concatenate([reshape(x, (*shape[:axis], 1, *shape[axis:])) for x in xs], axis)
 
@@ -210,7 +260,9 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     x, reps = as_array(operand), canonical_shape(reps)
     shape = x.aval.shape
     if len(reps) != len(shape):
-        raise ValueError(f"tile: reps {reps} needs one entry for each axis of {x.aval.str_short()}. jnp.tile adds axes.")
+        raise ValueError(
+            f"tile: reps {reps} needs one entry for each axis of {x.aval.str_short()}. jnp.tile adds axes."
+        )
     wide = [n for pair in zip(reps, shape, strict=True) for n in pair]
     out = structural.broadcast_in_dim(x, tuple(wide), tuple(range(1, 2 * len(shape), 2)))
     return reshape(out, tuple([r * n for r, n in zip(reps, shape, strict=True)]))

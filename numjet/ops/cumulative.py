@@ -13,13 +13,12 @@ from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert
-from numjet.ops.arithmetic import add, div, mul, sub
+from numjet.ops.arithmetic import add, div, max, mul, sub
 from numjet.ops.families import constant_like
 from numjet.ops.logic import eq
-from numjet.ops.reduce import reduce_max
-from numjet.ops.shape import broadcasted_iota, canonical_axis, pad
+from numjet.ops.shape import broadcasted_iota, canonical_axis, pad, select_n
 from numjet.ops.sort import take_along
-from numjet.ops.transcendental import exp
+from numjet.ops.transcendental import exp, log
 
 
 def _accumulate(function: Any) -> Callable:
@@ -95,7 +94,7 @@ def associative_pairs(x: Any, t: Any, axis: int, reverse: bool) -> Any:
     return d
 
 
-def _shift(x: Any, step: int, axis: int, reverse: bool, fill: int) -> Any:
+def _shift(x: Any, step: int, axis: int, reverse: bool, fill: float) -> Any:
     config = [(0, 0, 0)] * x.aval.ndim
     config[axis] = (-step, step, 0) if reverse else (step, -step, 0)
     return pad(x, constant_like(x, fill), config)
@@ -123,15 +122,28 @@ cummin_p = _cumulative("cummin", np.minimum, _extreme_jvp)
 
 
 def _logsumexp_jvp(t: Any, out: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-    # d out_n = sum_i exp(x_i - out_n) t_i; rows are scaled by the maximum so that nothing
-    # overflows.
-    shape = x.aval.shape
-    top = broadcast_in_dim(
-        reduce_max(x, (axis,)), shape, tuple([i for i in range(len(shape)) if i != axis])
-    )
-    weight = exp(sub(x, top))
-    total = cumsum(weight, axis, reverse)
-    return div(cumsum(mul(weight, t), axis, reverse), total)
+    """By doubling: windows (l, d) and (m, e) combine to l' = log(exp l + exp m) and the mean of d
+    and e with weights exp(l - l') and exp(m - l'). Every weight is at most 1, so none overflows."""
+    n, log_sum, d = x.aval.shape[axis], x, t
+    step = 1
+    while step < n:
+        before = _shift(log_sum, step, axis, reverse, -np.inf)
+        d_before = _shift(d, step, axis, reverse, 0)
+        top = max(log_sum, before)
+        # Where both are -inf the weights are even: any would do.
+        top = select_n(eq(top, constant_like(top, -np.inf)), top, _filled(top, 0))
+        a, b = exp(sub(log_sum, top)), exp(sub(before, top))
+        total = add(a, b)
+        empty = eq(total, constant_like(total, 0))
+        safe = select_n(empty, total, _filled(total, 1))
+        d = div(add(mul(a, d), mul(b, d_before)), safe)
+        log_sum = add(top, log(total))
+        step *= 2
+    return d
+
+
+def _filled(x: Any, value: float) -> Any:
+    return broadcast_in_dim(constant_like(x, value), x.aval.shape, ())
 
 
 cumlogsumexp_p = _cumulative("cumlogsumexp", np.logaddexp, _logsumexp_jvp)

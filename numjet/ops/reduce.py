@@ -12,7 +12,7 @@ from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.lowering import Reduce, elementwise_loops
+from numjet.core.lowering import Reduce
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import (
     batch_reduction,
@@ -27,6 +27,7 @@ from numjet.core.trace import concrete_or_none
 from numjet.ops import arithmetic, logic
 from numjet.ops.arithmetic import add, div, mul
 from numjet.ops.families import _ACCEPTS, ANY, INTEGRAL_OR_BOOL, NUMERIC, constant_like
+from numjet.ops.fold import fold
 from numjet.ops.logic import eq
 from numjet.ops.shape import canonical_axis, cut, pad, reshape
 from numjet.transforms.stage import stage
@@ -182,51 +183,13 @@ argmax_p = _arg_reduction("argmax", np.argmax)
 argmin_p = _arg_reduction("argmin", np.argmin)
 
 
-# ------------------------------------------------------------------ reduce_precision
-def _round_mantissa(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
-    if x.dtype != np.float32:
-        return _round_mantissa(
-            x.astype(np.float32), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
-        ).astype(x.dtype)
-    if mantissa_bits < 23:
-        bits = np.ascontiguousarray(x).view(np.uint32).astype(np.uint64)
-        drop = 23 - mantissa_bits
-        odd = (bits >> np.uint64(drop)) & np.uint64(1)
-        rounded = (
-            (bits + np.uint64((1 << (drop - 1)) - 1) + odd) >> np.uint64(drop) << np.uint64(drop)
-        )
-        x = np.where(np.isfinite(x), rounded.astype(np.uint32).view(np.float32).reshape(x.shape), x)
-    if exponent_bits < 8:
-        bias = (1 << (exponent_bits - 1)) - 1
-        top = np.float32(2.0**bias * (2 - 2.0**-mantissa_bits))
-        x = np.where(np.abs(x) > top, np.copysign(np.float32(np.inf), x), x)
-        x = np.where(np.abs(x) < np.float32(2.0 ** (1 - bias)), np.copysign(np.float32(0), x), x)
-    return x.astype(np.float32)
-
-
-reduce_precision_p = Primitive(
-    "reduce_precision",
-    elementwise=True,
-    abstract=lambda x, *, exponent_bits, mantissa_bits: x,
-    reference=_round_mantissa,
-    jvp=lambda primals, tangents, **p: (
-        reduce_precision_p.bind(*primals, **p),
-        tangents[0] if type(tangents[0]) is Zero else reduce_precision_p.bind(tangents[0], **p),
-    ),
-    batch=lambda axis, args, dims, **p: (reduce_precision_p.bind(*args, **p), dims[0]),
-    loops=elementwise_loops(
-        lambda e, x, *, exponent_bits, mantissa_bits: e.reduce_precision(
-            x, exponent_bits, mantissa_bits
-        )
-    ),
-)
-
-
 # ------------------------------------------------------------------ functions
 def _axes(x: Any, axes: Axes | None) -> tuple[int, ...]:
     if axes is None:
         return tuple(range(x.ndim))
-    return tuple([int(a) % x.ndim if x.ndim else int(a) for a in axes])
+    if isinstance(axes, int | np.integer):
+        axes = (axes,)
+    return tuple([canonical_axis(a, x.ndim) for a in axes])
 
 
 def sum_over(operand: Any, axes: Axes | None = None, *, out_sharding: Any = None) -> Any:
@@ -293,13 +256,6 @@ def argmin(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
     )
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Values rounded to a float format with fewer bits, in the same dtype."""
-    return reduce_precision_p.bind(
-        as_array(operand), exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits)
-    )
-
-
 _MONOIDS = {
     "add": (reduce_sum_p, add),
     "max": (reduce_max_p, arithmetic.max),
@@ -333,26 +289,39 @@ def reduce(
     dimensions: Axes,
     out_sharding: Any = None,
 ) -> Any:
-    """Reduce with `computation`, which must be one of add, mul, max, min, and, or, xor."""
+    """Combine elements over `dimensions` with an associative `computation(x, y)`.
+
+    operands: a pytree of arrays of one shape; init_values: scalars of the same structure. One of
+    add, mul, max, min, and, or, xor becomes that reduction; any other computation is applied to
+    halves, log₂ n times.
+    """
     leaves, treedef = tree.tree_flatten(operands)
-    inits = tree.tree_leaves(init_values)
-    if len(leaves) != 1 or len(inits) != 1:
-        raise NotImplementedError(
-            "reduce of several operands at once. Reduce each, or use lax.scan."
+    starts, start_tree = tree.tree_flatten(init_values)
+    if treedef != start_tree:
+        raise ValueError(
+            "reduce: operands and init_values differ in structure: "
+            f"{treedef} and {start_tree}."
         )
-    x, init = as_array(leaves[0]), as_array(inits[0])
-    name = monoid_of(computation, x.dtype)
+    xs = [as_array(x) for x in leaves]
+    if not xs or any(x.aval.shape != xs[0].aval.shape for x in xs):
+        raise ValueError(
+            "reduce: operands must be arrays of one shape, got "
+            f"{', '.join(x.aval.str_short() for x in xs) or 'none'}."
+        )
+    inits = [convert(as_array(v), x.aval.dtype) for v, x in zip(starts, xs, strict=True)]
+    axes = _axes(xs[0], dimensions)
+    name = monoid_of(computation, xs[0].aval.dtype) if treedef == _LEAF else None
     if name is None:
-        raise NotImplementedError(
-            "reduce with this computation: only add, mul, max, min, and, or, xor are known. Use "
-            "lax.scan or lax.associative_scan."
-        )
+        return tree.tree_unflatten(treedef, fold(computation, treedef, xs, inits, axes))
     primitive, combine = _MONOIDS[name]
-    out = primitive.bind(x, axes=_axes(x, dimensions))
-    known = concrete_or_none(init)
+    out = primitive.bind(xs[0], axes=axes) if axes else xs[0]
+    known = concrete_or_none(inits[0])
     neutral = {"add": 0, "mul": 1, "or": 0, "xor": 0}.get(name)
     if name in ("max", "min"):
-        neutral = extreme_of(x.dtype, name == "max")
+        neutral = extreme_of(out.aval.dtype, name == "max")
     if known is None or neutral is None or known._value != neutral:
-        out = combine(out, convert(init, x.dtype))
+        out = combine(out, inits[0])
     return tree.tree_unflatten(treedef, [out])
+
+
+_LEAF = tree.tree_structure(0)

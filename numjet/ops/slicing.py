@@ -3,6 +3,7 @@
 Used by `lax`, indexing and the loops (scan reads and writes its rows with them). Start indices of the dynamic
 forms are moved inside, never refused: whoever changes that changes what gradients of loops mean.
 """
+
 from __future__ import annotations
 
 import operator
@@ -27,21 +28,31 @@ from numjet.transforms.batch import to_front
 
 
 # ------------------------------------------------------------------ slice
-def _slice_abstract(x: ShapedArray, *, start_indices: tuple, limit_indices: tuple, strides: tuple | None) -> ShapedArray:
-    if not len(start_indices) == len(limit_indices) == x.ndim or (strides and len(strides) != x.ndim):
-        raise TypeError(f"slice: start_indices {start_indices}, limit_indices {limit_indices} and strides {strides} "
-                        f"need one entry for each of the {x.ndim} axes of {x.str_short()}.")
+def _slice_abstract(
+    x: ShapedArray, *, start_indices: tuple, limit_indices: tuple, strides: tuple | None
+) -> ShapedArray:
+    if not len(start_indices) == len(limit_indices) == x.ndim or (
+        strides and len(strides) != x.ndim
+    ):
+        raise TypeError(
+            f"slice: start_indices {start_indices}, limit_indices {limit_indices} and strides {strides} "
+            f"need one entry for each of the {x.ndim} axes of {x.str_short()}."
+        )
     shape = []
     for axis, (start, limit) in enumerate(zip(start_indices, limit_indices, strict=True)):
         stride = strides[axis] if strides else 1
         if not 0 <= start <= limit <= x.shape[axis] or stride < 1:
-            raise TypeError(f"slice: axis {axis} of {x.str_short()} needs 0 <= start <= limit <= {x.shape[axis]} and "
-                            f"stride >= 1, got start {start}, limit {limit}, stride {stride}.")
+            raise TypeError(
+                f"slice: axis {axis} of {x.str_short()} needs 0 <= start <= limit <= {x.shape[axis]} and "
+                f"stride >= 1, got start {start}, limit {limit}, stride {stride}."
+            )
         shape.append(-(-(limit - start) // stride))
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
-def _slice_reference(x: np.ndarray, *, start_indices: tuple, limit_indices: tuple, strides: tuple | None) -> np.ndarray:
+def _slice_reference(
+    x: np.ndarray, *, start_indices: tuple, limit_indices: tuple, strides: tuple | None
+) -> np.ndarray:
     spans = zip(start_indices, limit_indices, strides or (1,) * x.ndim, strict=True)
     return x[tuple([_span(*span) for span in spans])]
 
@@ -49,13 +60,24 @@ def _slice_reference(x: np.ndarray, *, start_indices: tuple, limit_indices: tupl
 _span = slice  # the builtin, before this file's function takes the name
 
 
-def _slice_loops(e: Any, index: list, x: Any, *, start_indices: tuple, limit_indices: tuple,
-                 strides: tuple | None) -> Any:
+def _slice_loops(
+    e: Any,
+    index: list,
+    x: Any,
+    *,
+    start_indices: tuple,
+    limit_indices: tuple,
+    strides: tuple | None,
+) -> Any:
     steps = strides or (1,) * len(index)
-    return x(*[i * step + start for i, step, start in zip(index, steps, start_indices, strict=True)])
+    return x(
+        *[i * step + start for i, step, start in zip(index, steps, start_indices, strict=True)]
+    )
 
 
-def _slice_transpose(ct: Any, x: Any, *, start_indices: tuple, limit_indices: tuple, strides: tuple | None) -> list:
+def _slice_transpose(
+    ct: Any, x: Any, *, start_indices: tuple, limit_indices: tuple, strides: tuple | None
+) -> list:
     config = []
     for axis, start in enumerate(start_indices):
         stride, n = strides[axis] if strides else 1, ct.aval.shape[axis]
@@ -65,28 +87,56 @@ def _slice_transpose(ct: Any, x: Any, *, start_indices: tuple, limit_indices: tu
     return [pad(ct, zeros(ShapedArray((), ct.aval.dtype)), config)]
 
 
-def _slice_batch(axis: Any, args: tuple, dims: tuple, *, start_indices: tuple, limit_indices: tuple,
-                 strides: tuple | None) -> tuple:
+def _slice_batch(
+    axis: Any,
+    args: tuple,
+    dims: tuple,
+    *,
+    start_indices: tuple,
+    limit_indices: tuple,
+    strides: tuple | None,
+) -> tuple:
     (x,), (dim,) = args, dims
 
     def insert(values: tuple, own: int) -> tuple:
         return (*values[:dim], own, *values[dim:])
 
-    return slice_p.bind(x, start_indices=insert(start_indices, 0), limit_indices=insert(limit_indices, x.shape[dim]),
-                        strides=None if strides is None else insert(strides, 1)), dim
+    return slice_p.bind(
+        x,
+        start_indices=insert(start_indices, 0),
+        limit_indices=insert(limit_indices, x.shape[dim]),
+        strides=None if strides is None else insert(strides, 1),
+    ), dim
 
 
 slice_p = Primitive(
-    "slice", linear=True, abstract=_slice_abstract, reference=_slice_reference,
-    jvp=lambda primals, tangents, **p: (slice_p.bind(*primals, **p), linear_tangent(slice_p, tangents[0], p)),
-    transpose=_slice_transpose, batch=_slice_batch, loops=Pointwise(_slice_loops), hlo="stablehlo.slice")
+    "slice",
+    linear=True,
+    abstract=_slice_abstract,
+    reference=_slice_reference,
+    jvp=lambda primals, tangents, **p: (
+        slice_p.bind(*primals, **p),
+        linear_tangent(slice_p, tangents[0], p),
+    ),
+    transpose=_slice_transpose,
+    batch=_slice_batch,
+    loops=Pointwise(_slice_loops),
+    hlo="stablehlo.slice",
+)
 
 
-def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int],  # noqa: A001 - lax's name
-          strides: Sequence[int] | None = None) -> Any:
+def slice(
+    operand: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],  # noqa: A001 - lax's name
+    strides: Sequence[int] | None = None,
+) -> Any:
     """operand[start:limit:stride] along every axis. Raises TypeError where the box does not fit."""
     x = as_array(operand)
-    start, limit = tuple(map(operator.index, start_indices)), tuple(map(operator.index, limit_indices))
+    start, limit = (
+        tuple(map(operator.index, start_indices)),
+        tuple(map(operator.index, limit_indices)),
+    )
     step = None if strides is None else tuple(map(operator.index, strides))
     if step is not None and set(step) <= {1}:
         step = None
@@ -95,8 +145,9 @@ def slice(operand: Any, start_indices: Sequence[int], limit_indices: Sequence[in
     return slice_p.bind(x, start_indices=start, limit_indices=limit, strides=step)
 
 
-def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1,
-                 axis: int = 0) -> Any:
+def slice_in_dim(
+    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Any:
     """operand[start:limit:stride] along one axis; None and negative positions count as in Python."""
     x = as_array(operand)
     shape, axis = x.aval.shape, canonical_axis(axis, x.aval.ndim)
@@ -116,7 +167,9 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     axis = canonical_axis(axis, x.aval.ndim)
     size, index = x.aval.shape[axis], operator.index(index)
     if not -size <= index < size:
-        raise IndexError(f"index_in_dim: index {index} is out of range for axis {axis} of {x.aval.str_short()}.")
+        raise IndexError(
+            f"index_in_dim: index {index} is out of range for axis {axis} of {x.aval.str_short()}."
+        )
     index %= size
     row = slice_in_dim(x, index, index + 1, 1, axis)
     return row if keepdims else _drop(row, axis)
@@ -124,17 +177,21 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 def _drop(x: Any, axis: int) -> Any:
     shape = x.aval.shape
-    return reshape(x, shape[:axis] + shape[axis + 1:])
+    return reshape(x, shape[:axis] + shape[axis + 1 :])
 
 
 # ------------------------------------------------------------------ start indices
 def _check_starts(name: str, x: ShapedArray, starts: tuple) -> None:
     if len(starts) != x.ndim:
-        raise TypeError(f"{name}: {x.str_short()} has {x.ndim} axes, but {len(starts)} start indices were given. Give "
-                        "one for each axis.")
+        raise TypeError(
+            f"{name}: {x.str_short()} has {x.ndim} axes, but {len(starts)} start indices were given. Give "
+            "one for each axis."
+        )
     for start in starts:
         if start.shape or not dtypes.is_integer(start.dtype):
-            raise TypeError(f"{name}: start indices must be integers without dimensions, got {start.str_short()}.")
+            raise TypeError(
+                f"{name}: start indices must be integers without dimensions, got {start.str_short()}."
+            )
 
 
 def _start_list(name: str, x: Any, start_indices: Any, negative: Any) -> list[Any]:
@@ -142,14 +199,20 @@ def _start_list(name: str, x: Any, start_indices: Any, negative: Any) -> list[An
     if isinstance(start_indices, Array | np.ndarray):
         whole = as_array(start_indices)
         if whole.aval.ndim != 1:
-            raise TypeError(f"{name}: start_indices must be a sequence of scalars or a one-dimensional array, got "
-                            f"{whole.aval.str_short()}.")
+            raise TypeError(
+                f"{name}: start_indices must be a sequence of scalars or a one-dimensional array, got "
+                f"{whole.aval.str_short()}."
+            )
         start_indices = [index_in_dim(whole, k, 0, False) for k in range(whole.aval.shape[0])]
     if len(start_indices) != x.aval.ndim:
-        raise TypeError(f"{name}: {x.aval.str_short()} has {x.aval.ndim} axes, but {len(start_indices)} start indices "
-                        "were given. Give one for each axis.")
+        raise TypeError(
+            f"{name}: {x.aval.str_short()} has {x.aval.ndim} axes, but {len(start_indices)} start indices "
+            "were given. Give one for each axis."
+        )
     flags = [bool(negative)] * x.aval.ndim if isinstance(negative, bool) else list(negative)
-    return [_start(i, n, flag) for i, n, flag in zip(start_indices, x.aval.shape, flags, strict=True)]
+    return [
+        _start(i, n, flag) for i, n, flag in zip(start_indices, x.aval.shape, flags, strict=True)
+    ]
 
 
 def _start(index: Any, size: int, negative: bool) -> Any:
@@ -162,7 +225,11 @@ def _start(index: Any, size: int, negative: bool) -> Any:
     dtype = index.aval.dtype
     if dtypes.is_integer(dtype) and negative and dtype.kind == "i":
         end = ArrayImpl(np.asarray(min(size, np.iinfo(dtype).max), dtype), ShapedArray((), dtype))
-        index = select_n(lt(index, ArrayImpl(np.zeros((), dtype), ShapedArray((), dtype))), index, add(index, end))
+        index = select_n(
+            lt(index, ArrayImpl(np.zeros((), dtype), ShapedArray((), dtype))),
+            index,
+            add(index, end),
+        )
     return index if not index.aval.weak_type else convert(index, dtype)
 
 
@@ -171,20 +238,37 @@ def _moved(starts: Sequence[np.ndarray], shape: tuple, sizes: tuple) -> list[int
 
 
 # ------------------------------------------------------------------ dynamic_slice
-def _dynamic_slice_abstract(x: ShapedArray, *starts: ShapedArray, slice_sizes: tuple) -> ShapedArray:
+def _dynamic_slice_abstract(
+    x: ShapedArray, *starts: ShapedArray, slice_sizes: tuple
+) -> ShapedArray:
     _check_starts("dynamic_slice", x, starts)
-    if len(slice_sizes) != x.ndim or any(not 0 <= k <= n for k, n in zip(slice_sizes, x.shape, strict=True)):
-        raise TypeError(f"dynamic_slice: slice_sizes {slice_sizes} must fit inside {x.str_short()}, axis by axis.")
+    if len(slice_sizes) != x.ndim or any(
+        not 0 <= k <= n for k, n in zip(slice_sizes, x.shape, strict=True)
+    ):
+        raise TypeError(
+            f"dynamic_slice: slice_sizes {slice_sizes} must fit inside {x.str_short()}, axis by axis."
+        )
     return ShapedArray(slice_sizes, x.dtype, x.weak_type)
 
 
 def _dynamic_slice_reference(x: np.ndarray, *starts: np.ndarray, slice_sizes: tuple) -> np.ndarray:
-    return x[tuple([_span(s, s + k) for s, k in zip(_moved(starts, x.shape, slice_sizes), slice_sizes, strict=True)])]
+    return x[
+        tuple(
+            [
+                _span(s, s + k)
+                for s, k in zip(_moved(starts, x.shape, slice_sizes), slice_sizes, strict=True)
+            ]
+        )
+    ]
 
 
 def _dynamic_slice_loops(e: Any, index: list, x: Any, *starts: Any, slice_sizes: tuple) -> Any:
-    return x(*[i if k == n else e.index_clamp(e.value_index(start()), 0, n - k) + i
-               for i, start, n, k in zip(index, starts, x.shape, slice_sizes, strict=True)])
+    return x(
+        *[
+            i if k == n else e.index_clamp(e.value_index(start()), 0, n - k) + i
+            for i, start, n, k in zip(index, starts, x.shape, slice_sizes, strict=True)
+        ]
+    )
 
 
 def _dynamic_slice_jvp(primals: tuple, tangents: tuple, *, slice_sizes: tuple) -> tuple:
@@ -204,7 +288,9 @@ def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: tuple) 
 
 def _stacked(starts: Sequence[Any], dims: Sequence[int | None], size: int) -> Any:
     """Start indices as int[batch, axes], for the gather or scatter that a mapped start needs."""
-    columns = [convert(to_front(s, d, size), dtypes.int32) for s, d in zip(starts, dims, strict=True)]
+    columns = [
+        convert(to_front(s, d, size), dtypes.int32) for s, d in zip(starts, dims, strict=True)
+    ]
     return concatenate([reshape(c, (size, 1)) for c in columns], 1)
 
 
@@ -222,17 +308,31 @@ def _dynamic_slice_batch(axis: Any, args: tuple, dims: tuple, *, slice_sizes: tu
         numbers = GatherDimensionNumbers(window, (), every)
         return gather(x, indices, numbers, slice_sizes, mode="clip"), 0
     numbers = GatherDimensionNumbers(window, (), window, (0,), (0,))
-    return gather(moveaxis(x, dims[0], 0), indices, numbers, (min(1, axis.size), *slice_sizes), mode="clip"), 0
+    return gather(
+        moveaxis(x, dims[0], 0), indices, numbers, (min(1, axis.size), *slice_sizes), mode="clip"
+    ), 0
 
 
 dynamic_slice_p = Primitive(
-    "dynamic_slice", linear=True, abstract=_dynamic_slice_abstract, reference=_dynamic_slice_reference,
-    jvp=_dynamic_slice_jvp, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch,
-    loops=Pointwise(_dynamic_slice_loops), hlo="stablehlo.dynamic_slice")
+    "dynamic_slice",
+    linear=True,
+    abstract=_dynamic_slice_abstract,
+    reference=_dynamic_slice_reference,
+    jvp=_dynamic_slice_jvp,
+    transpose=_dynamic_slice_transpose,
+    batch=_dynamic_slice_batch,
+    loops=Pointwise(_dynamic_slice_loops),
+    hlo="stablehlo.dynamic_slice",
+)
 
 
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], *,
-                  allow_negative_indices: bool | Sequence[bool] = True) -> Any:
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
     """A box of `slice_sizes` at start indices that may be traced; moved inside where it would reach out.
 
     start_indices: one integer scalar per axis, or an array of them; negative ones count from the end.
@@ -242,19 +342,33 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], 
     return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(map(operator.index, slice_sizes)))
 
 
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0, *,
-                         allow_negative_indices: bool = True) -> Any:
+def dynamic_slice_in_dim(
+    operand: Any,
+    start_index: Any,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
     """`slice_size` rows from `start_index` along one axis."""
     x = as_array(operand)
     axis = canonical_axis(axis, x.aval.ndim)
     starts: list[Any] = [0] * x.aval.ndim
     sizes = list(x.aval.shape)
     starts[axis], sizes[axis] = start_index, slice_size
-    return dynamic_slice(x, _alike(starts, axis), sizes, allow_negative_indices=allow_negative_indices)
+    return dynamic_slice(
+        x, _alike(starts, axis), sizes, allow_negative_indices=allow_negative_indices
+    )
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
-                         allow_negative_indices: bool = True) -> Any:
+def dynamic_index_in_dim(
+    operand: Any,
+    index: Any,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
     """operand[index] along one axis, where `index` may be traced; the axis stays unless keepdims is False."""
     x = as_array(operand)
     axis = canonical_axis(axis, x.aval.ndim)
@@ -278,11 +392,15 @@ def _alike(starts: list[Any], axis: int) -> list[Any]:
 def _update_abstract(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
     _check_starts("dynamic_update_slice", x, starts)
     if update.dtype != x.dtype:
-        raise TypeError(f"dynamic_update_slice: the update must have the operand's dtype, got {update.str_short()} for "
-                        f"{x.str_short()}. Convert one with lax.convert_element_type.")
+        raise TypeError(
+            f"dynamic_update_slice: the update must have the operand's dtype, got {update.str_short()} for "
+            f"{x.str_short()}. Convert one with lax.convert_element_type."
+        )
     if update.ndim != x.ndim or any(k > n for k, n in zip(update.shape, x.shape, strict=True)):
-        raise TypeError(f"dynamic_update_slice: the update {update.str_short()} must fit inside the operand "
-                        f"{x.str_short()}, axis by axis.")
+        raise TypeError(
+            f"dynamic_update_slice: the update {update.str_short()} must fit inside the operand "
+            f"{x.str_short()}, axis by axis."
+        )
     return ShapedArray(x.shape, x.dtype, x.weak_type and update.weak_type)
 
 
@@ -321,7 +439,9 @@ def _update_jvp(primals: tuple, tangents: tuple) -> tuple:
 def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list:
     ct_x = ct_update = None
     if type(x) is Linear:
-        ct_x = dynamic_update_slice_p.bind(ct, zeros(ShapedArray(update.aval.shape, ct.aval.dtype)), *starts)
+        ct_x = dynamic_update_slice_p.bind(
+            ct, zeros(ShapedArray(update.aval.shape, ct.aval.dtype)), *starts
+        )
     if type(update) is Linear:
         ct_update = dynamic_slice_p.bind(ct, *starts, slice_sizes=update.aval.shape)
     return [ct_x, ct_update, *[None] * len(starts)]
@@ -336,45 +456,74 @@ def _update_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
     ndim = len(starts)
     window = tuple(range(1, ndim + 1))
     limits = [n - k for n, k in zip(x.aval.shape[1:], update.aval.shape[1:], strict=True)]
-    inside = [clamp(0, convert(s, dtypes.int32), limit) for s, limit in zip(starts, limits, strict=True)]
+    inside = [
+        clamp(0, convert(s, dtypes.int32), limit) for s, limit in zip(starts, limits, strict=True)
+    ]
     indices = _stacked(inside, dims[2:], axis.size)
     numbers = ScatterDimensionNumbers(window, (), window, (0,), (0,))
-    return REGISTRY["scatter"].bind(x, indices, update, dimension_numbers=numbers, indices_are_sorted=False,
-                                    unique_indices=True, mode=GatherScatterMode.CLIP), 0
+    return REGISTRY["scatter"].bind(
+        x,
+        indices,
+        update,
+        dimension_numbers=numbers,
+        indices_are_sorted=False,
+        unique_indices=True,
+        mode=GatherScatterMode.CLIP,
+    ), 0
 
 
 dynamic_update_slice_p = Primitive(
-    "dynamic_update_slice", linear=True, abstract=_update_abstract, reference=_update_reference, jvp=_update_jvp,
-    transpose=_update_transpose, batch=_update_batch, loops=Pointwise(_update_loops),
-    hlo="stablehlo.dynamic_update_slice")
+    "dynamic_update_slice",
+    linear=True,
+    abstract=_update_abstract,
+    reference=_update_reference,
+    jvp=_update_jvp,
+    transpose=_update_transpose,
+    batch=_update_batch,
+    loops=Pointwise(_update_loops),
+    hlo="stablehlo.dynamic_update_slice",
+)
 
 
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
-                         allow_negative_indices: bool | Sequence[bool] = True) -> Any:
+def dynamic_update_slice(
+    operand: Any,
+    update: Any,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
     """`operand` with the box at `start_indices` replaced by `update`; moved inside where it would reach out."""
     x, new = pair(operand, update)
     starts = _start_list("dynamic_update_slice", x, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind(x, new, *starts)
 
 
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int, *,
-                                allow_negative_indices: bool = True) -> Any:
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """`operand` with rows from `start_index` along one axis replaced by `update`."""
     x = as_array(operand)
     axis = canonical_axis(axis, x.aval.ndim)
     starts: list[Any] = [0] * x.aval.ndim
     starts[axis] = start_index
-    return dynamic_update_slice(x, update, _alike(starts, axis), allow_negative_indices=allow_negative_indices)
+    return dynamic_update_slice(
+        x, update, _alike(starts, axis), allow_negative_indices=allow_negative_indices
+    )
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int, *,
-                                allow_negative_indices: bool = True) -> Any:
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """`operand` with its row `index` along one axis replaced by `update` (with or without that axis)."""
     x, new = pair(operand, update)
     axis = canonical_axis(axis, x.aval.ndim)
     if new.aval.ndim != x.aval.ndim:
         if new.aval.ndim + 1 != x.aval.ndim:
-            raise TypeError(f"dynamic_update_index_in_dim: the update {new.aval.str_short()} must have the axes of "
-                            f"{x.aval.str_short()}, with or without axis {axis}.")
+            raise TypeError(
+                f"dynamic_update_index_in_dim: the update {new.aval.str_short()} must have the axes of "
+                f"{x.aval.str_short()}, with or without axis {axis}."
+            )
         new = reshape(new, (*new.aval.shape[:axis], 1, *new.aval.shape[axis:]))
-    return dynamic_update_slice_in_dim(x, new, index, axis, allow_negative_indices=allow_negative_indices)
+    return dynamic_update_slice_in_dim(
+        x, new, index, axis, allow_negative_indices=allow_negative_indices
+    )

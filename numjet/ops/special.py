@@ -3,6 +3,7 @@
 Used by `lax`, `scipy.special` and the distributions. erf, erfc, erf_inv, lgamma and digamma have native code; the
 others are SciPy's, which a compiled program calls back for (listed in docs/limits.md).
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -44,21 +45,44 @@ def _scipy(name: str) -> Callable:
 
 
 def _native(name: str, reference: str, jvp: Callable, hlo: str) -> Primitive:
-    return elementwise(name, accepts=REAL_FLOATING, reference=_scipy(reference), jvp=jvp,
-                       loops=lambda e, x: e.call(name, x), hlo=hlo)
+    return elementwise(
+        name,
+        accepts=REAL_FLOATING,
+        reference=_scipy(reference),
+        jvp=jvp,
+        loops=lambda e, x: e.call(name, x),
+        hlo=hlo,
+    )
 
 
 # ------------------------------------------------------------------ the error function
-erf_p = _native("erf", "erf", lambda t, out, x: mul(t, mul(constant_like(x, 2 / _SQRT_PI), exp(neg(square(x))))),
-                "chlo.erf")
-erfc_p = _native("erfc", "erfc", lambda t, out, x: mul(t, mul(constant_like(x, -2 / _SQRT_PI), exp(neg(square(x))))),
-                 "chlo.erfc")
+erf_p = _native(
+    "erf",
+    "erf",
+    lambda t, out, x: mul(t, mul(constant_like(x, 2 / _SQRT_PI), exp(neg(square(x))))),
+    "chlo.erf",
+)
+erfc_p = _native(
+    "erfc",
+    "erfc",
+    lambda t, out, x: mul(t, mul(constant_like(x, -2 / _SQRT_PI), exp(neg(square(x))))),
+    "chlo.erfc",
+)
 erf_inv_p = _native(
-    "erf_inv", "erfinv", lambda t, out, x: mul(t, mul(constant_like(x, _SQRT_PI / 2), exp(square(out)))), "chlo.erf_inv")
+    "erf_inv",
+    "erfinv",
+    lambda t, out, x: mul(t, mul(constant_like(x, _SQRT_PI / 2), exp(square(out)))),
+    "chlo.erf_inv",
+)
 
 # ------------------------------------------------------------------ gamma
 lgamma_p = _native("lgamma", "gammaln", lambda t, out, x: mul(t, digamma(x)), "chlo.lgamma")
-digamma_p = _native("digamma", "digamma", lambda t, out, x: mul(t, polygamma(constant_like(x, 1), x)), "chlo.digamma")
+digamma_p = _native(
+    "digamma",
+    "digamma",
+    lambda t, out, x: mul(t, polygamma(constant_like(x, 1), x)),
+    "chlo.digamma",
+)
 
 
 # ------------------------------------------------------------------ functions that SciPy computes
@@ -66,15 +90,22 @@ def _hosted(name: str, reference: Callable, rules: tuple) -> Primitive:
     """An elementwise primitive evaluated by SciPy; `rules` as in `elementwise_jvp`."""
     primitive: Primitive
     primitive = Primitive(
-        name, abstract=elementwise_abstract(name, REAL_FLOATING), reference=reference,
-        jvp=elementwise_jvp(lambda: primitive, rules), batch=elementwise_batch(lambda: primitive), loops=Host())
+        name,
+        abstract=elementwise_abstract(name, REAL_FLOATING),
+        reference=reference,
+        jvp=elementwise_jvp(lambda: primitive, rules),
+        batch=elementwise_batch(lambda: primitive),
+        loops=Host(),
+    )
     return primitive
 
 
 def _refuse(name: str, argument: str) -> Callable:
     def rule(t: Any, out: Any, *primals: Any) -> Any:
-        raise NotImplementedError(f"The derivative of {name} with respect to {argument} is not implemented. Stop it "
-                                  f"with lax.stop_gradient({argument}), or give a custom_jvp.")
+        raise NotImplementedError(
+            f"The derivative of {name} with respect to {argument} is not implemented. Stop it "
+            f"with lax.stop_gradient({argument}), or give a custom_jvp."
+        )
 
     return rule
 
@@ -84,7 +115,9 @@ def _polygamma(m: np.ndarray, x: np.ndarray) -> np.ndarray:
 
     order = np.asarray(m, np.float64)
     # ψ⁽ᵐ⁾(x) = (-1)^(m+1) m! ζ(m + 1, x)
-    scaled = np.where(order % 2 == 1, 1.0, -1.0) * special.gamma(order + 1) * special.zeta(order + 1, x)
+    scaled = (
+        np.where(order % 2 == 1, 1.0, -1.0) * special.gamma(order + 1) * special.zeta(order + 1, x)
+    )
     return np.where(order == 0, special.digamma(x), scaled).astype(x.dtype)
 
 
@@ -94,8 +127,13 @@ def _zeta_second(t: Any, out: Any, x: Any, q: Any) -> Any:
 
 zeta_p = _hosted("zeta", _scipy("zeta"), (_refuse("zeta", "x"), _zeta_second))
 polygamma_p = _hosted(
-    "polygamma", quiet(_polygamma),
-    (_refuse("polygamma", "m"), lambda t, out, m, x: mul(t, polygamma(add(m, constant_like(m, 1)), x))))
+    "polygamma",
+    quiet(_polygamma),
+    (
+        _refuse("polygamma", "m"),
+        lambda t, out, m, x: mul(t, polygamma(add(m, constant_like(m, 1)), x)),
+    ),
+)
 
 
 # ------------------------------------------------------------------ incomplete gamma
@@ -139,11 +177,25 @@ def _grad_a_second(t: Any, out: Any, a: Any, x: Any) -> Any:
     return mul(t, mul(_gamma_density(a, x), sub(log(x), digamma(a))))
 
 
-igamma_grad_a_p = _hosted("igamma_grad_a", quiet(_grad_a_reference), (_refuse("igamma_grad_a", "a"), _grad_a_second))
-igamma_p = _hosted("igamma", _scipy("gammainc"), (
-    lambda t, out, a, x: mul(t, igamma_grad_a(a, x)), lambda t, out, a, x: mul(t, _gamma_density(a, x))))
-igammac_p = _hosted("igammac", _scipy("gammaincc"), (
-    lambda t, out, a, x: neg(mul(t, igamma_grad_a(a, x))), lambda t, out, a, x: neg(mul(t, _gamma_density(a, x)))))
+igamma_grad_a_p = _hosted(
+    "igamma_grad_a", quiet(_grad_a_reference), (_refuse("igamma_grad_a", "a"), _grad_a_second)
+)
+igamma_p = _hosted(
+    "igamma",
+    _scipy("gammainc"),
+    (
+        lambda t, out, a, x: mul(t, igamma_grad_a(a, x)),
+        lambda t, out, a, x: mul(t, _gamma_density(a, x)),
+    ),
+)
+igammac_p = _hosted(
+    "igammac",
+    _scipy("gammaincc"),
+    (
+        lambda t, out, a, x: neg(mul(t, igamma_grad_a(a, x))),
+        lambda t, out, a, x: neg(mul(t, _gamma_density(a, x))),
+    ),
+)
 
 
 # ------------------------------------------------------------------ incomplete beta
@@ -155,8 +207,14 @@ def _beta_density(a: Any, b: Any, x: Any) -> Any:
 
 
 regularized_incomplete_beta_p = _hosted(
-    "regularized_incomplete_beta", _scipy("betainc"),
-    (_refuse("betainc", "a"), _refuse("betainc", "b"), lambda t, out, a, b, x: mul(t, _beta_density(a, b, x))))
+    "regularized_incomplete_beta",
+    _scipy("betainc"),
+    (
+        _refuse("betainc", "a"),
+        _refuse("betainc", "b"),
+        lambda t, out, a, b, x: mul(t, _beta_density(a, b, x)),
+    ),
+)
 
 
 # ------------------------------------------------------------------ Bessel
@@ -169,8 +227,9 @@ def _i1e_rule(t: Any, out: Any, x: Any) -> Any:
     return mul(t, select_n(at_zero, slope, half))
 
 
-bessel_i0e_p = _hosted("bessel_i0e", _scipy("i0e"), (
-    lambda t, out, x: mul(t, sub(bessel_i1e(x), mul(sign(x), out))),))
+bessel_i0e_p = _hosted(
+    "bessel_i0e", _scipy("i0e"), (lambda t, out, x: mul(t, sub(bessel_i1e(x), mul(sign(x), out))),)
+)
 bessel_i1e_p = _hosted("bessel_i1e", _scipy("i1e"), (_i1e_rule,))
 
 
@@ -235,7 +294,9 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularized incomplete beta function."""
     values = [as_array(v) for v in (a, b, x)]
-    like = next((v for v in values if not v.aval.weak_type and dtypes.is_floating(v.aval.dtype)), values[-1])
+    like = next(
+        (v for v in values if not v.aval.weak_type and dtypes.is_floating(v.aval.dtype)), values[-1]
+    )
     return regularized_incomplete_beta_p.bind(*[pair(v, like)[0] for v in values])
 
 

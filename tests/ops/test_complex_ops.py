@@ -1,0 +1,38 @@
+"""Real and imaginary parts, conjugation and construction against JAX, and laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lax_cases import against_oracle, check_laws, sample
+
+from numjet import lax
+
+C = sample(3, 2, dtype=np.complex64)
+X, Y = sample(3, 2), sample(3, 2, seed=1)
+CASES = {
+    "real": ("lax.real(x)", C),
+    "imag": ("lax.imag(x)", C),
+    "conj": ("lax.conj(x)", C),
+    "complex": ("lax.complex(x, y)", X, Y),
+    "conj real": ("lax.conj(x)", X),
+    "magnitude": ("lax.add(lax.square(lax.real(x)), lax.square(lax.imag(x)))", C),
+    "product": ("lax.real(lax.mul(x, lax.conj(x)))", C),
+}
+
+
+@pytest.mark.oracle
+def test_against_jax() -> None:
+    against_oracle(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_laws(name: str) -> None:
+    check_laws(CASES[name])
+
+
+def test_messages() -> None:
+    with pytest.raises(TypeError, match=r"real takes complex operands, got f32\[3,2\]"):
+        lax.real(X)
+    with pytest.raises(TypeError, match="complex takes two float32 or two float64"):
+        lax.complex(np.arange(3), np.arange(3))

@@ -1,0 +1,53 @@
+"""Running sums, products, extremes and log-sum-exps against JAX; zeros, ties; laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lax_cases import against_oracle, check_laws, sample
+
+from numjet import lax
+from numjet.api.autodiff import grad
+
+X = sample(3, 7)
+ZEROS = np.array([2, 0, 3, 0, 4, 5], np.float32)
+I = sample(3, 5, dtype=np.int32, low=-3, high=3)
+OPS = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
+CASES = {
+    **{
+        f"{op} {axis} {reverse}": (f"lax.{op}(x, {axis}, {reverse})", X)
+        for op in OPS
+        for axis in (0, 1)
+        for reverse in (False, True)
+    },
+    **{f"int {op}": (f"lax.{op}(x, 1)", I) for op in OPS[:-1]},
+    "cumprod zeros": ("lax.cumprod(x)", ZEROS),
+    "cumlogsumexp wide": ("lax.cumlogsumexp(x)", np.array([-200, 3, 100, -80, 300], np.float32)),
+    "cumlogsumexp infinite": (
+        "lax.cumlogsumexp(x)",
+        np.array([-np.inf, -np.inf, 1, 2], np.float32),
+    ),
+    "one": ("lax.cumsum(x)", sample(1)),
+    "empty": ("lax.cumsum(x)", np.zeros(0, np.float32)),
+}
+
+
+@pytest.mark.oracle
+def test_against_jax() -> None:
+    against_oracle(CASES, only_values=["cumlogsumexp infinite"])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_laws(name: str) -> None:
+    check_laws(CASES[name], rtol=1e-4)
+
+
+def test_logsumexp_gradient_of_a_late_maximum_is_finite() -> None:
+    x = np.array([-200.0, 3.0, 300.0], np.float32)
+    first = grad(lambda x: lax.index_in_dim(lax.cumlogsumexp(x), 0, 0, False))(x)
+    assert first.tolist() == [1, 0, 0]
+
+
+def test_messages() -> None:
+    with pytest.raises(ValueError, match="axis 2 is out of range"):
+        lax.cumsum(X, 2)

@@ -1,0 +1,121 @@
+"""Primitives that move elements, and the functions made of them, against JAX; laws; messages."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from lax_cases import against_oracle, check_laws, sample
+
+from numjet import lax
+
+X = sample(3, 4)
+ONE = sample(3, 1, 4, 1)
+A, B = sample(2, 4, seed=1), sample(1, 4, seed=2)
+W = sample(3, 4, dtype=np.bool_)
+K = sample(3, 4, dtype=np.int32, low=0, high=2)
+I = sample(4, dtype=np.int32, low=-100, high=100)
+
+CASES = {
+    "reshape": ("lax.reshape(x, (2, 6))", X),
+    "reshape flat": ("lax.reshape(x, (12,))", X),
+    "reshape more": ("lax.reshape(x, (2, 1, 3, 2))", X),
+    "reshape permuted": ("lax.reshape(x, (12,), (1, 0))", X),
+    "squeeze": ("lax.squeeze(x, (1, 3))", ONE),
+    "squeeze negative": ("lax.squeeze(x, (-1,))", ONE),
+    "expand_dims": ("lax.expand_dims(x, (0, 2))", X),
+    "rev": ("lax.rev(x, (1,))", X),
+    "rev both": ("lax.rev(x, (0, 1))", X),
+    "concatenate": ("lax.concatenate([x, y, z], 0)", X, A, B),
+    "concatenate columns": ("lax.concatenate([x, x], 1)", X),
+    "concatenate empty": ("lax.concatenate([x, y], 0)", X, np.zeros((0, 4), np.float32)),
+    "pad": ("lax.pad(x, y, ((1, 2, 0), (0, 1, 0)))", X, np.float32(7)),
+    "pad interior": ("lax.pad(x, y, ((1, 0, 2), (2, 1, 1)))", X, np.float32(7)),
+    "pad negative": ("lax.pad(x, y, ((-1, 0, 0), (1, -2, 0)))", X, np.float32(7)),
+    "pad negative interior": ("lax.pad(x, y, ((-2, -1, 1), (-1, 3, 2)))", X, np.float32(7)),
+    "pad more than there is": ("lax.pad(x, y, ((-2, -1, 0), (0, 0, 0)))", X, np.float32(7)),
+    "pad empty": ("lax.pad(x, y, ((2, 1, 1),))", np.zeros(0, np.float32), np.float32(7)),
+    "select_n": ("lax.select_n(x, y, z)", W, X, -X),
+    "select": ("lax.select(x, y, z)", W, X, -X),
+    "select scalar": ("lax.select_n(x, y, z)", np.bool_(True), X, -X),
+    "select_n integers": ("lax.select_n(x, y, z, lax.neg(y))", K, X, 2 * X),
+    "iota": ("lax.iota(np.float32, 5)",),
+    "broadcasted_iota": ("lax.broadcasted_iota(np.int32, (2, 3), 1)",),
+    "bitcast": ("lax.bitcast_convert_type(x, np.int32)", X),
+    "bitcast narrow": ("lax.bitcast_convert_type(x, np.uint8)", I),
+    "bitcast wide": (
+        "lax.bitcast_convert_type(x, np.uint32)",
+        sample(3, 2, dtype=np.uint16, low=0, high=65535),
+    ),
+    "transpose": ("lax.transpose(x, (1, 0))", X),
+    "broadcast": ("lax.broadcast(x, (2,))", X),
+    "broadcast_in_dim": ("lax.broadcast_in_dim(x, (2, 4, 3), (1,))", sample(4)),
+    "broadcast_in_dim one": ("lax.broadcast_in_dim(x, (3, 5, 4), (0, 1, 2))", sample(3, 1, 4)),
+    "broadcast_to_rank": ("lax.broadcast_to_rank(x, 4)", X),
+    "collapse": ("lax.collapse(x, 1, 3)", ONE),
+    "tile": ("lax.tile(x, (2, 3))", X),
+    "split": ("lax.split(x, (1, 3), 1)[1]", X),
+    "stack": ("lax.stack([x, y], 1)", X, 2 * X),
+    "unstack": ("lax.unstack(x, 1)[2]", X),
+    "convert to int": ("lax.convert_element_type(x, np.int32)", 10 * X),
+    "convert edges": (
+        "lax.convert_element_type(x, np.int8)",
+        np.array([300, -300, np.nan, np.inf, -1.7], np.float32),
+    ),
+    "convert to bfloat16": ("lax.convert_element_type(x, 'bfloat16')", X),
+    "convert from bfloat16": (
+        "lax.convert_element_type(x, np.float32)",
+        X.astype(ml_dtypes.bfloat16),
+    ),
+    "convert to complex": ("lax.convert_element_type(x, np.complex64)", X),
+    "full": ("lax.full((2, 3), 4, np.float32)",),
+    "full_like": ("lax.full_like(x, 2)", X),
+    "barrier": ("lax.optimization_barrier(lax.mul(x, x))", X),
+    "stop_gradient": ("lax.mul(lax.stop_gradient(x), x)", X),
+}
+
+
+@pytest.mark.oracle
+def test_against_jax() -> None:
+    against_oracle(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_laws(name: str) -> None:
+    check_laws(CASES[name])
+
+
+def test_stop_gradient_takes_pytrees() -> None:
+    out = lax.stop_gradient({"a": 1.0, "b": [np.arange(2)]})
+    assert float(out["a"]) == 1.0 and out["b"][0].tolist() == [0, 1]
+
+
+def test_broadcast_shapes() -> None:
+    assert lax.broadcast_shapes((3, 1), (2,)) == (3, 2)
+    with pytest.raises(ValueError, match="do not broadcast together"):
+        lax.broadcast_shapes((3,), (2,))
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: lax.reshape(X, (5,)), r"reshape: f32\[3,4\] has 12 elements"),
+        (
+            lambda: lax.concatenate([X, A[:, :2]], 0),
+            "concatenate: shapes must agree except on axis 0",
+        ),
+        (lambda: lax.pad(X, np.int32(0), ((0, 1, 0),) * 2), "pad: the padding value must have"),
+        (lambda: lax.pad(X, np.float32(0), ((0, 1, 0),)), "pad: padding_config has 1 entries"),
+        (lambda: lax.select_n(W, X, A), "select_n: cases must have one shape and dtype"),
+        (lambda: lax.select_n(X, X, X), "select_n: the selector must be boolean or int32"),
+        (lambda: lax.squeeze(X, (0,)), "squeeze: axis 0 .* has size 3"),
+        (lambda: lax.rev(X, (2,)), "axis 2 is out of range"),
+        (lambda: lax.split(X, (1, 1)), r"split: sizes \(1, 1\) add up to 2"),
+        (lambda: lax.full((2,), X), "full: fill_value must have no dimensions"),
+        (lambda: lax.stack([X, A]), "stack: operands must have one shape"),
+        (lambda: lax.tile(X, (2,)), "tile: reps"),
+    ],
+)
+def test_messages(call, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        call()

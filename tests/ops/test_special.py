@@ -1,0 +1,81 @@
+"""Special functions against JAX and mpmath; derivatives that are refused."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from lax_cases import against_oracle, check_laws, sample
+
+from numjet import lax
+from numjet.api.autodiff import grad
+from numjet.base import config
+
+X = sample(3, 4)
+P, Q = sample(6, low=0.3, high=6.0), sample(6, seed=1, low=0.3, high=6.0)
+UNIT = sample(6, low=-0.95, high=0.95)
+PART = sample(6, low=0.05, high=0.95)
+CASES = {
+    "erf": ("lax.erf(x)", X),
+    "erfc": ("lax.erfc(x)", X),
+    "erf_inv": ("lax.erf_inv(x)", UNIT),
+    "lgamma": ("lax.lgamma(x)", P),
+    "digamma": ("lax.digamma(x)", P),
+    "igamma": ("lax.igamma(x, y)", P, Q),
+    "igammac": ("lax.igammac(x, y)", P, Q),
+    "betainc": ("lax.betainc(x, y, z)", P, Q, PART),
+    "bessel_i0e": ("lax.bessel_i0e(x)", X),
+    "bessel_i1e": ("lax.bessel_i1e(x)", X),
+    "polygamma": ("lax.polygamma(x, y)", np.float32([1, 2, 3, 0, 1, 2]), P),
+    "zeta": ("lax.zeta(x, y)", P + 1.2, Q),
+    "igamma_grad_a": ("lax.igamma_grad_a(x, y)", P, Q),
+    "random_gamma_grad": ("lax.random_gamma_grad(x, y)", P, Q),
+    "edges erf": ("lax.erf(x)", np.float32([0, -0.0, np.inf, -np.inf, np.nan])),
+    "edges lgamma": ("lax.lgamma(x)", np.float32([0, -1, np.inf, -0.5, 1, 2])),
+    "edges erf_inv": ("lax.erf_inv(x)", np.float32([1, -1, 0, 2, np.nan])),
+}
+ONLY_VALUES = [name for name in CASES if name.startswith("edges")] + [
+    "betainc",
+    "polygamma",
+    "zeta",
+    "igamma_grad_a",
+    "random_gamma_grad",
+]
+
+
+@pytest.mark.oracle
+def test_against_jax() -> None:
+    against_oracle(CASES, only_values=ONLY_VALUES, rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_laws(name: str) -> None:
+    check_laws(CASES[name], rtol=1e-4)
+
+
+@pytest.mark.parametrize("a, x", [(0.5, 1.0), (2.0, 3.0), (30.0, 28.0), (5.0, 40.0), (0.1, 1e-3)])
+def test_gamma_derivative_in_its_parameter(a: float, x: float) -> None:
+    with mpmath.workdps(30):
+        want = float(mpmath.diff(lambda s: mpmath.gammainc(s, 0, x, regularized=True), a))
+    with config.enable_x64(True):
+        got = float(lax.igamma_grad_a(np.float64(a), np.float64(x)))
+    assert got == pytest.approx(want, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_higher_derivatives(order: int) -> None:
+    f = lax.lgamma
+    for _ in range(order):
+        f = grad(f)
+    assert float(f(3.3)) == pytest.approx(float(mpmath.psi(order - 1, 3.3)), rel=1e-5)
+
+
+def test_bessel_derivative_at_zero() -> None:
+    assert float(grad(lax.bessel_i1e)(0.0)) == 0.5
+
+
+def test_derivatives_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(
+        NotImplementedError, match="derivative of betainc with respect to a.*stop_gradient"
+    ):
+        grad(lambda a: lax.betainc(a, 2.0, 0.3))(1.5)

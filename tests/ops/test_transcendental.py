@@ -1,0 +1,97 @@
+"""Transcendental primitives: values and derivatives against JAX, laws, gradients' conventions."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from lax_cases import against_oracle, check_laws, sample
+
+from numjet import lax
+from numjet.api.autodiff import grad
+
+X = sample(3, 4)
+P = sample(3, 4, low=0.1, high=4.0)
+Q = sample(3, 4, seed=1)
+UNIT = sample(3, 4, low=-0.95, high=0.95)
+C = sample(5, dtype=np.complex64)
+H = sample(4, low=0.2, high=1.0).astype(ml_dtypes.bfloat16)
+HALF = sample(4, low=0.2, high=1.0).astype(np.float16)
+EDGES = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 90.0, -110.0], np.float32)
+
+EVERYWHERE = [
+    "exp",
+    "exp2",
+    "expm1",
+    "sin",
+    "cos",
+    "tan",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "cbrt",
+    "logistic",
+]
+POSITIVE = ["log", "sqrt", "rsqrt", "log1p"]
+UNIT_ONES = ["asin", "acos", "atanh"]
+COMPLEX = ["exp", "log", "sin", "cos", "tanh", "sqrt", "sinh", "cosh", "expm1", "log1p"]
+
+CASES = {
+    **{name: (f"lax.{name}(x)", X) for name in EVERYWHERE},
+    **{name: (f"lax.{name}(x)", P) for name in POSITIVE},
+    **{name: (f"lax.{name}(x)", UNIT) for name in UNIT_ONES},
+    "acosh": ("lax.acosh(x)", P + 1),
+    "atan2": ("lax.atan2(x, y)", X, Q),
+    "pow": ("lax.pow(x, y)", P, Q),
+    "pow scalar": ("lax.pow(x, 2.5)", P),
+    "pow of scalar": ("lax.pow(y, x)", X, np.float32(2.5)),
+    "pow int": ("lax.pow(x, 3)", X),
+    "pow int array": ("lax.pow(x, y)", X, np.arange(12, dtype=np.int32).reshape(3, 4) - 5),
+    **{
+        f"bfloat16 {name}": (f"lax.{name}(x)", H)
+        for name in ("exp", "log", "tanh", "sqrt", "rsqrt", "logistic")
+    },
+    **{f"float16 {name}": (f"lax.{name}(x)", HALF) for name in ("exp", "log", "sin", "sqrt")},
+    **{f"complex {name}": (f"lax.{name}(x)", C) for name in COMPLEX},
+    **{
+        f"edges {name}": (f"lax.{name}(x)", EDGES)
+        for name in EVERYWHERE + POSITIVE + UNIT_ONES + ["acosh"]
+    },
+    "edges pow": ("lax.pow(x, y)", EDGES, np.roll(EDGES, 2)),
+    "edges atan2": ("lax.atan2(x, y)", EDGES, np.roll(EDGES, 2)),
+    "empty": ("lax.exp(x)", np.zeros((0, 3), np.float32)),
+}
+SPECIAL_VALUES = [name for name in CASES if name.startswith("edges")]
+
+
+@pytest.mark.oracle
+def test_against_jax() -> None:
+    against_oracle(CASES, only_values=SPECIAL_VALUES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_laws(name: str) -> None:
+    check_laws(CASES[name])
+
+
+def test_conventions_of_gradients() -> None:
+    assert float(grad(lax.sqrt)(0.0)) == np.inf
+    assert float(grad(lambda x: lax.pow(x, 2.0))(0.0)) == 0.0
+    assert float(grad(lambda y: lax.pow(0.0, y))(2.0)) == 0.0
+    assert float(grad(lambda x: lax.pow(x, 0.0))(0.0)) == 0.0
+
+
+@pytest.mark.parametrize("name", ["tanh", "sin", "log", "sqrt", "logistic", "atan"])
+def test_third_derivative(name: str) -> None:
+    f = getattr(lax, name)
+    third = grad(grad(grad(f)))
+    second, h = grad(grad(f)), 1e-2
+    slope = (float(second(0.7 + h)) - float(second(0.7 - h))) / (2 * h)
+    assert float(third(0.7)) == pytest.approx(slope, rel=2e-2, abs=1e-3)
+
+
+def test_messages() -> None:
+    with pytest.raises(TypeError, match="exp does not accept dtype i32.*floating"):
+        lax.exp(np.arange(3, dtype=np.int32))
