@@ -121,6 +121,7 @@ class _Fusion:
     def expand(self) -> None:
         """Replace nodes that are better run as loops by nodes that are loops."""
         nodes: list[Node] = []
+        special.join_transposes(self.graph)
         for node in self.graph.nodes:
             found = special.expand(node) if type(node.rule) is low.Kernel else None
             nodes.extend([node] if found is None else found)
@@ -462,7 +463,7 @@ class _Fusion:
         """Whether a later `group` computes `val` anew instead of reading it from memory."""
         if type(member.node.rule) is low.Reduce:
             return False
-        cost, size = self.costs[id(val)], 1
+        cost, size = self.anew(member.node), 1
         for n in group.shape:
             size *= n
         if size > val.size:
@@ -470,6 +471,15 @@ class _Fusion:
         if self.users.get(id(val), _NOTHING) <= {group.number}:
             return cost <= MOVE_COST
         return cost <= RECOMPUTE_COST
+
+    def anew(self, node: Node) -> int:
+        """The cost of an element of a pointwise node, from what lies in memory anyway."""
+        found = self.accesses[id(node)]
+        cost = found.cost
+        for val, reads in zip(node.ins, found.reads, strict=True):
+            if val.literal is None:
+                cost += reads * (1 if self.in_memory(val) else self.cost_of(val))
+        return cost
 
     # ---- 4: kernels
 

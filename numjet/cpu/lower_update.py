@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numjet.cpu import kernels
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.index import Index, LoopVar
 from numjet.cpu.loop_ir import For, If, Kernel, Stmt
@@ -31,7 +32,7 @@ def is_update(node: Node) -> bool:
     """Whether `node` is better run as an update than as a loop over its whole result."""
     name = node.primitive.name
     if name == "scatter" or name in _METHODS:
-        return bool(node.ins[2].size)
+        return bool(node.ins[2].size) and not kernels.claims(node)
     return name == "dynamic_update_slice" and 0 < 2 * node.ins[1].size <= node.ins[0].size
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from numjet.core import lowering as low
 from numjet.cpu import kernels, products
-from numjet.cpu.graph import Node
+from numjet.cpu.graph import Graph, Node
 from numjet.cpu.program import Step
 
 
@@ -20,6 +20,29 @@ def expand(node: Node) -> list[Node] | None:
         return None
     node = _without_transposes(node)
     return [node] if kernels.claims(node) else products.expand(node)
+
+
+def join_transposes(graph: Graph) -> None:
+    """Turn `transpose(dot_general(a, b))` that swaps rows and columns into `dot_general(b, a)`."""
+    uses: dict[int, int] = {}
+    for val in (*graph.outs, *[v for node in graph.nodes for v in node.ins]):
+        uses[id(val)] = uses.get(id(val), 0) + 1
+    for node in graph.nodes:
+        if node.primitive.name != "transpose":
+            continue
+        maker = node.ins[0].node
+        if maker is None or maker.primitive.name != "dot_general" or uses[id(node.ins[0])] > 1:
+            continue
+        (lc, rc), (lb, rb) = maker.params["dimension_numbers"]
+        batch, lhs, rhs = len(lb), len(maker.ins[0].shape), len(maker.ins[1].shape)
+        left, right = lhs - batch - len(lc), rhs - batch - len(rc)
+        swapped = [*range(batch + left, batch + left + right), *range(batch, batch + left)]
+        if tuple(node.params["permutation"]) != (*range(batch), *swapped):
+            continue
+        # The transpose becomes the product, in its place; the old product is dead.
+        node.primitive, node.rule = maker.primitive, maker.rule
+        node.params = {**maker.params, "dimension_numbers": ((rc, lc), (rb, lb))}
+        node.ins = [maker.ins[1], maker.ins[0]]
 
 
 def _without_transposes(node: Node) -> Node:
