@@ -28,5 +28,7 @@ GENERATORS: dict[str, Generator] = {
 
 
 def claims(node: Node) -> bool:
-    """Whether a product is better as a special kernel than as loops."""
-    return dot.claims(node)
+    """Whether a product or a scatter is better as a special kernel than as loops."""
+    if node.primitive.name == "dot_general":
+        return dot.claims(node)
+    return scatter.claims(node)

@@ -103,6 +103,14 @@ def _merge(axes: list[tuple[int, ...]]) -> list:
     return merged
 
 
+def claims(node: Node) -> bool:
+    """Whether threads with copies of their own pay: many additions into few places."""
+    if node.primitive.name != "scatter-add":
+        return False
+    operand, indices, _ = node.ins
+    return operand.nbytes <= COPIES_BYTES and math.prod(indices.shape[:-1]) >= COPIES_FROM
+
+
 def generate(build: Any, node: Node) -> list[Step] | None:
     """The step of a scatter, or None for an operation or dtype it does not know."""
     operand, indices, updates = node.ins
@@ -131,10 +139,7 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     if updates.size:
         layout = _layout(shapes[0], indices.shape, shapes[1], numbers, dtype.itemsize,
                          indices.dtype.itemsize)  # fmt: skip
-    copies = 0
-    positions = math.prod(indices.shape[:-1])
-    if op == "add" and positions >= COPIES_FROM and operand.nbytes <= COPIES_BYTES:
-        copies = max(2, min(platform.cpu_count(), 16))
+    copies = max(2, min(platform.cpu_count(), 16)) if claims(node) else 0
     scatter = _Scatter(combine, layout, indices.dtype, mode == CLIP, operand.nbytes, copies)
     writes = list(node.outs)
     if copies:
