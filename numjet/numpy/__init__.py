@@ -8,7 +8,27 @@ from __future__ import annotations
 import numpy as _np
 
 from numjet.core.array import Array as ndarray
-from numjet.numpy import operators as _operators
+from numjet.numpy import linalg, operators as _operators
+from numjet.numpy.calculus import (
+    convolve,
+    correlate,
+    diff,
+    ediff1d,
+    gradient,
+    interp,
+    poly,
+    polyadd,
+    polyder,
+    polydiv,
+    polyfit,
+    polyint,
+    polymul,
+    polysub,
+    polyval,
+    roots,
+    trapezoid,
+    unwrap,
+)
 from numjet.numpy.creation import (
     arange,
     array,
@@ -46,6 +66,7 @@ from numjet.numpy.creation import (
     zeros,
     zeros_like,
 )
+from numjet.numpy.einsum import einsum, einsum_path
 from numjet.numpy.elementwise import (
     abs,
     absolute,
@@ -100,6 +121,20 @@ from numjet.numpy.elementwise import (
     subtract,
     true_divide,
     trunc,
+)
+from numjet.numpy.functional import (
+    allclose,
+    apply_along_axis,
+    apply_over_axes,
+    array_equal,
+    array_equiv,
+    array_repr,
+    array_str,
+    isscalar,
+    iterable,
+    packbits,
+    unpackbits,
+    vectorize,
 )
 from numjet.numpy.index_tricks import (
     c_,

@@ -1,0 +1,232 @@
+"""einsum: sums of products by subscripts. Two operands at a time become one dot_general; more are
+ordered by opt_einsum."""
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import Any
+
+from numjet.core import structural
+from numjet.numpy import lax_names as lax
+from numjet.numpy.elementwise import multiply, where
+from numjet.numpy.products import contract
+from numjet.numpy.promote import as_arrays, cast, promote_dtypes, refuse
+from numjet.numpy.reductions import sum as sum_
+from numjet.numpy.shape import reshape
+
+
+def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto",
+           precision: Any = None, preferred_element_type: Any = None,
+           _dot_general: Any = None, out_sharding: Any = None) -> Any:
+    """The sum of products that `subscripts` ("ij,jk->ik") describes.
+
+    The operands may also come with lists of axis numbers: einsum(x, [0, 1], y, [1, 2], [0, 2]).
+    """
+    refuse("einsum", out=out)
+    subscripts, arrays = _explicit(subscripts, operands)
+    inputs, output, arrays = _parse(subscripts, arrays)
+    arrays = promote_dtypes(*arrays)
+    if len(arrays) <= 2:
+        result = _contract(inputs, output, arrays, precision, preferred_element_type)
+    else:
+        for left, right, labels, step_in in _path(inputs, output, arrays, optimize):
+            pair = [arrays[i] for i in (left, right)] if right is not None else [arrays[left]]
+            names = [inputs[i] for i in step_in]
+            made = _contract(names, labels, pair, precision, preferred_element_type)
+            for i in sorted(step_in, reverse=True):
+                del arrays[i], inputs[i]
+            arrays.append(made)
+            inputs.append(labels)
+        result = _contract(inputs, output, arrays, precision, preferred_element_type)
+    return result if preferred_element_type is None else cast(result, result.aval.dtype)
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[Any, Any]:
+    """The order of contractions that `einsum` would take, and opt_einsum's report."""
+    import opt_einsum
+
+    subscripts, arrays = _explicit(subscripts, operands)
+    if isinstance(optimize, bool):
+        optimize = "optimal" if optimize else [tuple(range(len(arrays)))]
+    return opt_einsum.contract_path(subscripts, *[a.aval.shape for a in arrays], shapes=True,
+                                    optimize=optimize)
+
+
+# ------------------------------------------------------------------ parsing
+def _explicit(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Subscripts as a string, and the operands as arrays."""
+    if isinstance(subscripts, str):
+        if not operands:
+            raise TypeError("einsum: needs at least one operand beside the subscripts.")
+        return subscripts.replace(" ", ""), as_arrays("einsum", *operands)
+    every = [subscripts, *operands]
+    pairs, rest = every[: len(every) // 2 * 2], every[len(every) // 2 * 2:]
+    letters: dict[Any, str] = {}
+
+    def text(labels: Any) -> str:
+        out = []
+        for label in labels:
+            if label is Ellipsis:
+                out.append("...")
+            else:
+                out.append(letters.setdefault(label, string.ascii_letters[len(letters)]))
+        return "".join(out)
+
+    labels = [text(p) for p in pairs[1::2]]
+    written = ",".join(labels)
+    if rest:
+        written += "->" + text(rest[0])
+    return written, as_arrays("einsum", *pairs[0::2])
+
+
+def _parse(subscripts: str, arrays: list[Any]) -> tuple[list[str], str, list[Any]]:
+    """Letters for every axis of every operand (ellipses written out) and of the result."""
+    left, arrow, output = subscripts.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(arrays):
+        raise ValueError(f"einsum: {subscripts!r} describes {len(inputs)} operands, got "
+                         f"{len(arrays)}.")
+    for c in left + output:
+        if c not in string.ascii_letters + ".,":
+            raise ValueError(f"einsum: character {c!r} in {subscripts!r} is not a letter.")
+    used = set(left + output)
+    spare = [c for c in string.ascii_uppercase + string.ascii_lowercase if c not in used]
+    widest = 0
+    for i, (labels, x) in enumerate(zip(inputs, arrays)):
+        if "..." in labels:
+            widest = max(widest, x.aval.ndim - len(labels) + 3)
+        elif len(labels) != x.aval.ndim:
+            raise ValueError(f"einsum: {labels!r} of {subscripts!r} names {len(labels)} axes, but "
+                             f"operand {i} is {x.aval}.")
+    dots = "".join(spare[:widest])
+    for i, (labels, x) in enumerate(zip(inputs, arrays)):
+        if "..." in labels:
+            n = x.aval.ndim - len(labels) + 3
+            if n < 0:
+                raise ValueError(f"einsum: {labels!r} names more axes than operand {i} ({x.aval}) "
+                                 "has.")
+            inputs[i] = labels.replace("...", dots[len(dots) - n:])
+    if not arrow:
+        once = [c for c in sorted(set("".join(inputs))) if "".join(inputs).count(c) == 1
+                and c not in dots]
+        output = dots + "".join(once)
+    else:
+        output = output.replace("...", dots)
+    for c in output:
+        if c not in "".join(inputs) or output.count(c) > 1:
+            raise ValueError(f"einsum: output subscript {c!r} of {subscripts!r} must appear in an "
+                             "input, and once in the output.")
+    return _drop_units(inputs, output, arrays, subscripts)
+
+
+def _drop_units(inputs: list[str], output: str, arrays: list[Any], subscripts: str,
+                ) -> tuple[list[str], str, list[Any]]:
+    """Axes of size 1 that another operand has larger are broadcast: their letters go."""
+    sizes: dict[str, int] = {}
+    for labels, x in zip(inputs, arrays):
+        for c, n in zip(labels, x.aval.shape):
+            if sizes.get(c, 1) == 1:
+                sizes[c] = n
+            elif n not in (1, sizes[c]):
+                raise ValueError(f"einsum: size of label {c!r} of {subscripts!r} is {n} for one "
+                                 f"operand and {sizes[c]} for another: "
+                                 f"{[a.aval for a in arrays]}.")
+    for i, (labels, x) in enumerate(zip(inputs, arrays)):
+        units = [k for k, (c, n) in enumerate(zip(labels, x.aval.shape)) if n != sizes[c]]
+        if units:
+            arrays[i] = lax.squeeze(x, tuple(units))
+            inputs[i] = "".join([c for k, c in enumerate(labels) if k not in units])
+    return inputs, output, arrays
+
+
+def _path(inputs: list[str], output: str, arrays: list[Any], optimize: Any) -> Any:
+    """Steps (left, right, labels of the product, operands to join) until two operands are left."""
+    import opt_einsum
+
+    if optimize is False:
+        path: Any = [(0, 1)] * (len(arrays) - 1)
+    else:
+        kind = "optimal" if optimize is True else optimize
+        path, _ = opt_einsum.contract_path(",".join(inputs) + "->" + output,
+                                           *[a.aval.shape for a in arrays], shapes=True,
+                                           optimize=kind)
+    names = list(inputs)
+    steps = []
+    for step in path:
+        step = tuple(sorted(step))
+        if len(names) <= 2:
+            break
+        if len(step) > 2:
+            # More than two at once: pair the first two again and again.
+            step = step[:2]
+        joined = "".join([names[i] for i in step])
+        rest = output + "".join([n for i, n in enumerate(names) if i not in step])
+        labels = "".join(dict.fromkeys([c for c in joined if c in rest]))
+        steps.append((step[0], step[1] if len(step) > 1 else None, labels, step))
+        for i in sorted(step, reverse=True):
+            del names[i]
+        names.append(labels)
+    return steps
+
+
+# ------------------------------------------------------------------ contraction
+def _diagonals(labels: str, x: Any) -> tuple[str, Any]:
+    """Letters that come twice: the diagonal of their axes."""
+    for c in dict.fromkeys(labels):
+        while labels.count(c) > 1:
+            i = labels.index(c)
+            j = labels.index(c, i + 1)
+            shape = x.aval.shape
+            on = lax.eq(lax.broadcasted_iota(structural.dtypes.int32, shape, i),
+                        lax.broadcasted_iota(structural.dtypes.int32, shape, j))
+            x = sum_(where(on, x, lax.full((), 0, x.aval.dtype)), j, dtype=x.aval.dtype)
+            labels = labels[:j] + labels[j + 1:]
+    return labels, x
+
+
+def _sum_out(labels: str, x: Any, kept: str) -> tuple[str, Any]:
+    """Letters that occur nowhere else are summed."""
+    gone = tuple([i for i, c in enumerate(labels) if c not in kept])
+    if not gone:
+        return labels, x
+    return "".join([c for c in labels if c in kept]), sum_(x, gone, dtype=x.aval.dtype)
+
+
+def _contract(inputs: Sequence[str], output: str, arrays: Sequence[Any], precision: Any,
+              preferred: Any) -> Any:
+    """One or two operands to the axes of `output`."""
+    if len(arrays) == 1:
+        labels, x = _sum_out(*_diagonals(inputs[0], arrays[0]), output)
+        return _ordered(labels, x, output)
+    (first, x), (second, y) = (_diagonals(n, a) for n, a in zip(inputs, arrays))
+    first, x = _sum_out(first, x, second + output)
+    second, y = _sum_out(second, y, first + output)
+    shared = [c for c in first if c in second]
+    batch = [c for c in shared if c in output]
+    summed = [c for c in shared if c not in output]
+    if not summed and len(batch) + len(first) + len(second) == 0:
+        return multiply(x, y)
+    numbers = ((tuple([first.index(c) for c in summed]), tuple([second.index(c) for c in summed])),
+               (tuple([first.index(c) for c in batch]), tuple([second.index(c) for c in batch])))
+    if not summed:
+        return _product(first, x, second, y, output)
+    made = contract(x, y, numbers, precision, preferred)
+    labels = "".join([*batch, *[c for c in first if c not in shared],
+                      *[c for c in second if c not in shared]])
+    return _ordered(labels, made, output)
+
+
+def _product(first: str, x: Any, second: str, y: Any, output: str) -> Any:
+    """No letter is summed: an elementwise product of aligned axes."""
+    aligned = []
+    for labels, v in ((first, x), (second, y)):
+        order = "".join([c for c in output if c in labels])
+        v = _ordered(labels, v, order)
+        sizes = dict(zip(order, v.aval.shape))
+        aligned.append(reshape(v, tuple([sizes.get(c, 1) for c in output])))
+    return multiply(*aligned)
+
+
+def _ordered(labels: str, x: Any, output: str) -> Any:
+    order = tuple([labels.index(c) for c in output])
+    return structural.transpose(x, order)

@@ -1,0 +1,222 @@
+"""numjet.numpy.fft: discrete Fourier transforms."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.numpy import lax_names as lax
+from numjet.numpy.creation import array
+from numjet.numpy.elementwise import multiply
+from numjet.numpy.indexing import getitem
+from numjet.numpy.promote import (
+    canonical_axes,
+    canonical_axis,
+    canonical_dtype,
+    cast,
+    one_array,
+    promote_inexact,
+)
+from numjet.numpy.shape import moveaxis, roll
+from numjet.ops.fft import fft as _fft_op
+
+_NORMS = (None, "backward", "ortho", "forward")
+
+
+def _sized(x: Any, axis: int, n: int) -> Any:
+    """x cut or padded with zeros to size n along `axis`."""
+    own = x.aval.shape[axis]
+    if n < own:
+        return getitem(x, (slice(None),) * axis + (slice(0, n),))
+    if n > own:
+        config = [(0, 0, 0)] * x.aval.ndim
+        config[axis] = (0, n - own, 0)
+        return lax.pad(x, lax.full((), 0, x.aval.dtype), config)
+    return x
+
+
+def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
+    x, = promote_inexact(one_array(name, a))
+    if norm not in _NORMS:
+        raise ValueError(f"{name}: norm must be one of {_NORMS}, got {norm!r}.")
+    rank = x.aval.ndim
+    if axes is None:
+        count = rank if s is None else len(s)
+        axes = tuple(range(rank - count, rank))
+    axes = canonical_axes(tuple(axes), rank, name)
+    if not axes:
+        return cast(x, dtypes.complex_of(x.aval.dtype)) if kind in ("FFT", "IFFT") else x
+    if x.aval.dtype.itemsize < 4:
+        x = cast(x, dtypes.float32)
+    if kind in ("FFT", "IFFT", "IRFFT") and not dtypes.is_complex(x.aval.dtype):
+        x = cast(x, dtypes.complex_of(x.aval.dtype))
+    if kind == "RFFT" and dtypes.is_complex(x.aval.dtype):
+        raise TypeError(f"{name} requires real input, got {x.aval.dtype}. Take .real or use fft.")
+    own = [x.aval.shape[i] for i in axes]
+    if s is None:
+        sizes = list(own)
+        if kind == "IRFFT":
+            sizes[-1] = max(2 * (own[-1] - 1), 0)
+    else:
+        if len(s) != len(axes):
+            raise ValueError(f"{name}: s {tuple(s)} must give one size for each of the axes {axes}.")
+        sizes = [own[i] if n in (None, -1) else operator.index(n) for i, n in enumerate(s)]
+    if any(n <= 0 for n in sizes):
+        raise ValueError(f"{name}: sizes must be positive, got {tuple(sizes)}.")
+    for i, (axis, n) in enumerate(zip(axes, sizes)):
+        last = i == len(axes) - 1
+        x = _sized(x, axis, n // 2 + 1 if kind == "IRFFT" and last else n)
+    x = moveaxis(x, axes, tuple(range(rank - len(axes), rank)))
+    # At most three axes go into one transform; the rest are done one by one before (or after).
+    out = _in_parts(x, kind, sizes)
+    total = float(np.prod([float(n) for n in sizes]))
+    forward = kind in ("FFT", "RFFT")
+    scale = {None: 1.0, "backward": 1.0, "ortho": total ** -0.5 if forward else total ** 0.5,
+             "forward": 1 / total if forward else total}[norm]
+    out = out if scale == 1.0 else multiply(out, scale)
+    return moveaxis(out, tuple(range(rank - len(axes), rank)), axes)
+
+
+def _in_parts(x: Any, kind: str, sizes: Sequence[int]) -> Any:
+    if len(sizes) <= 3:
+        return _fft_op(x, kind, tuple(sizes))
+    outer = {"RFFT": "FFT", "IRFFT": "IFFT"}.get(kind, kind)
+    rank, count = x.aval.ndim, len(sizes)
+
+    def rest(y: Any) -> Any:
+        for k in range(count - 1):
+            axis = rank - count + k
+            y = moveaxis(_fft_op(moveaxis(y, axis, -1), outer, (sizes[k],)), -1, axis)
+        return y
+
+    if kind == "IRFFT":
+        return _fft_op(rest(x), kind, (sizes[-1],))
+    return rest(_fft_op(x, kind, (sizes[-1],)))
+
+
+def _one(name: str, kind: str, a: Any, n: int | None, axis: int, norm: str | None) -> Any:
+    return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
+
+
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The discrete Fourier transform along `axis`, cut or padded to n."""
+    return _one("fft", "FFT", a, n, axis, norm)
+
+
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `fft`."""
+    return _one("ifft", "IFFT", a, n, axis, norm)
+
+
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """`fft` of real input: the non-negative frequencies."""
+    return _one("rfft", "RFFT", a, n, axis, norm)
+
+
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `rfft`; n is the size of the real result."""
+    return _one("irfft", "IRFFT", a, n, axis, norm)
+
+
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The transform of a signal with hermitian symmetry: real."""
+    x = one_array("hfft", a)
+    size = 2 * (x.aval.shape[axis] - 1) if n is None else n
+    x = lax.conj(x) if dtypes.is_complex(x.aval.dtype) else x
+    return irfft(x, size, axis, _swapped(norm))
+
+
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `hfft`."""
+    return lax.conj(rfft(a, n, axis, _swapped(norm)))
+
+
+def _swapped(norm: str | None) -> str | None:
+    return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
+
+
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The transform over several axes (all by default)."""
+    return _transform("fftn", "FFT", a, s, axes, norm)
+
+
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The inverse of `fftn`."""
+    return _transform("ifftn", "IFFT", a, s, axes, norm)
+
+
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """`fftn` of real input; the last axis holds the non-negative frequencies."""
+    return _transform("rfftn", "RFFT", a, s, axes, norm)
+
+
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+    """The inverse of `rfftn`."""
+    return _transform("irfftn", "IRFFT", a, s, axes, norm)
+
+
+def fft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    """`fftn` over two axes."""
+    return _transform("fft2", "FFT", a, s, axes, norm)
+
+
+def ifft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    """The inverse of `fft2`."""
+    return _transform("ifft2", "IFFT", a, s, axes, norm)
+
+
+def rfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    """`rfftn` over two axes."""
+    return _transform("rfft2", "RFFT", a, s, axes, norm)
+
+
+def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    """The inverse of `rfft2`."""
+    return _transform("irfft2", "IRFFT", a, s, axes, norm)
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequencies of `fft`'s result, for samples `d` apart."""
+    return _frequencies("fftfreq", np.fft.fftfreq(operator.index(n)), d, dtype)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequencies of `rfft`'s result, for samples `d` apart."""
+    return _frequencies("rfftfreq", np.fft.rfftfreq(operator.index(n)), d, dtype)
+
+
+def _frequencies(name: str, values: np.ndarray, d: Any, dtype: Any) -> Any:
+    wanted = canonical_dtype(dtype, name, dtypes.float64)
+    if isinstance(d, (int, float)):
+        return array(values / d, wanted)
+    step = one_array(name, d)
+    if step.aval.ndim:
+        raise ValueError(f"{name}: d must be a scalar, got {step.aval}.")
+    return cast(lax.div(array(values, wanted), cast(step, wanted)), wanted)
+
+
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """The zero frequency moved to the middle."""
+    return _shifted("fftshift", x, axes, 1)
+
+
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """The inverse of `fftshift`."""
+    return _shifted("ifftshift", x, axes, -1)
+
+
+def _shifted(name: str, x: Any, axes: Any, direction: int) -> Any:
+    x = one_array(name, x)
+    if axes is None:
+        axes = tuple(range(x.aval.ndim))
+    elif isinstance(axes, int):
+        axes = (axes,)
+    axes = tuple([canonical_axis(i, x.aval.ndim, name) for i in axes])
+    return roll(x, [direction * (x.aval.shape[i] // 2) for i in axes], axes)
+
+
+__all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn",
+           "ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]

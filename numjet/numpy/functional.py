@@ -1,0 +1,289 @@
+"""Functions on functions (vectorize, apply_along_axis, ufunc), comparisons of whole arrays, bits,
+and printing."""
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.api.mapping import vmap
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.numpy import lax_names as lax
+from numjet.numpy.creation import array
+from numjet.numpy.elementwise import equal, logical_and, logical_or, multiply, not_equal
+from numjet.numpy.indexing import getitem
+from numjet.numpy.promote import (
+    as_arrays,
+    broadcast,
+    canonical_axis,
+    cast,
+    join_shapes,
+    one_array,
+)
+from numjet.numpy.reductions import all as all_, sum as sum_
+from numjet.numpy.shape import expand_dims, moveaxis, ravel, reshape
+from numjet.numpy.unary import isclose, isnan
+
+
+# ------------------------------------------------------------------ whole arrays
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether all elements are close: |a - b| <= atol + rtol * |b|."""
+    return all_(isclose(a, b, rtol, atol, equal_nan))
+
+
+def _sequence_too(name: str, x: Any) -> Any:
+    return array(x) if isinstance(x, (list, tuple)) else one_array(name, x)
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether shapes and all elements are equal."""
+    x, y = (_sequence_too("array_equal", a) for a in (a1, a2))
+    if x.aval.shape != y.aval.shape:
+        return ArrayImpl(np.asarray(False), ShapedArray((), dtypes.bool_))
+    same = equal(x, y)
+    if equal_nan:
+        same = logical_or(same, logical_and(isnan(x), isnan(y)))
+    return all_(same)
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether the arrays are equal after broadcasting."""
+    x, y = (_sequence_too("array_equiv", a) for a in (a1, a2))
+    try:
+        join_shapes("array_equiv", [x.aval.shape, y.aval.shape])
+    except TypeError:
+        return ArrayImpl(np.asarray(False), ShapedArray((), dtypes.bool_))
+    return all_(equal(x, y))
+
+
+def isscalar(element: Any) -> bool:
+    """Whether `element` is a number or an array without dimensions."""
+    if isinstance(element, (Array, np.ndarray)):
+        return element.ndim == 0
+    return bool(np.isscalar(element)) or hasattr(element, "__jax_array__") and (
+        element.__jax_array__().ndim == 0)
+
+
+def iterable(y: Any) -> bool:
+    """Whether `iter(y)` works."""
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True
+
+
+def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None,
+               suppress_small: Any = None) -> str:
+    """`repr` of an array."""
+    return repr(arr) if isinstance(arr, Array) else np.array_repr(
+        arr, max_line_width, precision, suppress_small)
+
+
+def array_str(a: Any, max_line_width: Any = None, precision: Any = None,
+              suppress_small: Any = None) -> str:
+    """`str` of an array."""
+    return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+
+
+# ------------------------------------------------------------------ applying functions
+def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """`func1d` of each vector along `axis`; its result takes the axis's place."""
+    x = one_array("apply_along_axis", arr)
+    axis = canonical_axis(axis, x.aval.ndim, "apply_along_axis")
+    f = lambda v: func1d(v, *args, **kwargs)
+    for i in range(1, x.aval.ndim - axis):
+        f = vmap(f, in_axes=i, out_axes=-1)
+    for _ in range(axis):
+        f = vmap(f, in_axes=0, out_axes=0)
+    return f(x)
+
+
+def apply_over_axes(func: Callable, a: Any, axes: Sequence[int]) -> Any:
+    """`func(a, axis)` for one axis after another; axes that it removes are kept with size 1."""
+    x = one_array("apply_over_axes", a)
+    for axis in axes:
+        out = func(x, axis=axis)
+        if out.ndim == x.aval.ndim - 1:
+            out = expand_dims(out, axis)
+        if out.ndim != x.aval.ndim:
+            raise ValueError("apply_over_axes: the function must keep or remove the axis.")
+        x = out
+    return x
+
+
+_NAME = r"(?:\w+|\d+)"
+_CORE = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"
+_SIGNATURE = re.compile(rf"^{_CORE}(?:,{_CORE})*->{_CORE}(?:,{_CORE})*$")
+
+
+def _signature(text: str) -> tuple[list[tuple], list[tuple]]:
+    text = text.replace(" ", "")
+    if not _SIGNATURE.match(text):
+        raise ValueError(f"vectorize: not a valid signature: {text!r}. Write it like "
+                         "'(n,m),(m)->(n)'.")
+    return tuple([  # type: ignore[return-value]
+        [tuple([d for d in core.split(",") if d]) for core in re.findall(r"\(([^)]*)\)", side)]
+        for side in text.split("->")])
+
+
+def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset(),
+              signature: str | None = None) -> Callable:
+    """`pyfunc` mapped over all leading axes of its arguments, broadcast like NumPy's.
+
+    signature: the core dimensions that one call takes and gives, such as '(n),(n)->()'. excluded:
+    positions and names of arguments that are passed on as they are.
+    """
+    if any(not isinstance(e, (str, int)) for e in excluded):
+        raise TypeError("vectorize: excluded must be a set of positions and names, got "
+                        f"{excluded!r}.")
+    if any(isinstance(e, int) and e < 0 for e in excluded):
+        raise ValueError(f"vectorize: positions in excluded must not be negative: {excluded!r}.")
+
+    @functools.wraps(pyfunc)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        named = {k: v for k, v in kwargs.items() if k in excluded}
+        mapped_names = [k for k in kwargs if k not in excluded]
+        positions = [i for i in range(len(args)) if i not in excluded]
+        fixed = dict(enumerate(args))
+
+        def call(*values: Any) -> Any:
+            full = {**fixed, **dict(zip(positions, values))}
+            rest = dict(zip(mapped_names, values[len(positions):]))
+            return pyfunc(*[full[i] for i in range(len(args))], **named, **rest)
+
+        return _broadcast_map(call, [args[i] for i in positions] + [kwargs[k]
+                                                                    for k in mapped_names],
+                              signature)
+
+    return wrapped
+
+
+def _broadcast_map(call: Callable, values: list[Any], signature: str | None) -> Any:
+    values = [array(v) if isinstance(v, (list, tuple)) else v for v in values]
+    values = as_arrays("vectorize", *values)
+    if signature is None:
+        cores: list[tuple] = [()] * len(values)
+        outs = None
+    else:
+        cores, outs = _signature(signature)
+    if len(cores) != len(values):
+        raise TypeError(f"vectorize: wrong number of positional arguments: expected {len(cores)}, "
+                        f"got {len(values)}.")
+    sizes: dict[str, int] = {}
+    leads = []
+    for x, core in zip(values, cores):
+        if x.aval.ndim < len(core):
+            raise ValueError(f"vectorize: an argument of core dimensions {core} has only "
+                             f"{x.aval.ndim}: {x.aval}.")
+        split = x.aval.ndim - len(core)
+        for name, n in zip(core, x.aval.shape[split:]):
+            if sizes.setdefault(name, int(name) if name.isdigit() else n) != n:
+                raise ValueError(f"vectorize: inconsistent size for core dimension {name!r}: {n} "
+                                 f"and {sizes[name]}.")
+        leads.append(x.aval.shape[:split])
+    lead = join_shapes("vectorize", leads, ValueError)
+    squeezed = []
+    maps: list[list[Any]] = []
+    for x, own in zip(values, leads):
+        wide = (1,) * (len(lead) - len(own)) + own
+        mapped = [n != 1 for n in wide]
+        kept = tuple([n for n, keep in zip(wide, mapped) if keep])
+        squeezed.append(reshape(x, kept + x.aval.shape[len(own):]))
+        maps.append(mapped)
+    checked = _checked(call, outs, sizes)
+    f = checked
+    ones = []
+    for i in range(len(lead) - 1, -1, -1):
+        flags = [m[i] for m in maps]
+        if not any(flags):
+            ones.append(i)
+            continue
+        f = vmap(f, in_axes=tuple([0 if flag else None for flag in flags]))
+    out = f(*squeezed)
+    if not ones:
+        return out
+    widen = lambda y: expand_dims(y, tuple(sorted(ones)))
+    return tuple([widen(y) for y in out]) if isinstance(out, (tuple, list)) else widen(out)
+
+
+def _checked(call: Callable, outs: list[tuple] | None, sizes: dict[str, int]) -> Callable:
+    if outs is None:
+        return call
+
+    def f(*args: Any) -> Any:
+        made = call(*args)
+        several = made if isinstance(made, (tuple, list)) else (made,)
+        if len(several) != len(outs):
+            raise TypeError(f"vectorize: the function returned {len(several)} results, the signature "
+                            f"names {len(outs)}.")
+        known = dict(sizes)
+        for y, core in zip(several, outs):
+            shape = np.shape(y) if not isinstance(y, Array) else y.aval.shape
+            if len(shape) != len(core):
+                raise TypeError(f"vectorize: a result has shape {shape}, the signature names "
+                                f"dimensions {core}.")
+            for name, n in zip(core, shape):
+                if known.setdefault(name, n) != n:
+                    raise ValueError(f"vectorize: inconsistent size for core dimension {name!r}: "
+                                     f"{n} and {known[name]}.")
+        return made
+
+    return f
+
+
+# ------------------------------------------------------------------ bits
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+    """Non-zero elements as bits, eight to a uint8."""
+    x = one_array("packbits", a)
+    if not (dtypes.is_integer(x.aval.dtype) or x.aval.dtype == dtypes.bool_):
+        raise TypeError("packbits: expected an input of integer or boolean data type, got "
+                        f"{x.aval.dtype}.")
+    _check_order(bitorder)
+    if axis is None:
+        x, axis = ravel(x), 0
+    x = moveaxis(not_equal(x, 0), axis, -1)
+    n = x.aval.shape[-1]
+    widths = [(0, 0, 0)] * (x.aval.ndim - 1) + [(0, -n % 8, 0)]
+    x = lax.pad(cast(x, dtypes.uint8), lax.full((), 0, dtypes.uint8), widths)
+    x = reshape(x, (*x.aval.shape[:-1], -1, 8))
+    weights = np.array([1 << i for i in range(8)], np.uint8)
+    weights = weights[::-1].copy() if bitorder == "big" else weights
+    out = sum_(multiply(x, array(weights)), -1, dtype=np.uint8)
+    return moveaxis(out, -1, axis)
+
+
+def unpackbits(a: Any, axis: int | None = None, count: int | None = None,
+               bitorder: str = "big") -> Any:
+    """The bits of uint8 elements as zeros and ones."""
+    x = one_array("unpackbits", a)
+    if x.aval.dtype != dtypes.uint8:
+        raise TypeError(f"unpackbits: expected an input of unsigned byte type, got {x.aval.dtype}.")
+    _check_order(bitorder)
+    if axis is None:
+        x, axis = ravel(x), 0
+    x = moveaxis(x, axis, -1)
+    shifts = np.arange(8, dtype=np.uint8)
+    shifts = array(shifts[::-1].copy() if bitorder == "big" else shifts)
+    wide = (*x.aval.shape, 8)
+    bits = lax.shift_right_logical(broadcast(expand_dims(x, -1), wide), broadcast(shifts, wide))
+    bits = lax.bitwise_and(bits, lax.full(wide, 1, dtypes.uint8))
+    bits = reshape(bits, (*x.aval.shape[:-1], -1))
+    if count is not None:
+        n = bits.aval.shape[-1]
+        if count > n:
+            bits = lax.pad(bits, lax.full((), 0, dtypes.uint8),
+                           [(0, 0, 0)] * (bits.aval.ndim - 1) + [(0, count - n, 0)])
+        else:
+            bits = getitem(bits, (..., slice(None, count)))
+    return moveaxis(bits, -1, axis)
+
+
+def _check_order(bitorder: str) -> None:
+    if bitorder not in ("big", "little"):
+        raise ValueError(f"bitorder must be 'big' or 'little', got {bitorder!r}.")

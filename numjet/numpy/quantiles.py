@@ -1,0 +1,154 @@
+"""Quantiles, percentiles and medians, with and without NaN."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.numpy import lax_names as lax
+from numjet.numpy.elementwise import (
+    add,
+    divide,
+    equal,
+    less,
+    logical_and,
+    maximum,
+    minimum,
+    multiply,
+    subtract,
+    where,
+)
+from numjet.numpy.promote import (
+    as_arrays,
+    broadcast,
+    canonical_axes,
+    cast,
+    one_array,
+    promote_inexact,
+    refuse,
+)
+from numjet.numpy.reductions import any as any_, isnan_of, sum as sum_
+from numjet.numpy.shape import expand_dims, moveaxis, reshape
+from numjet.numpy.take import take_along_axis
+
+
+def _scalar(value: Any, dtype: Any) -> ArrayImpl:
+    return ArrayImpl(np.asarray(value).astype(dtype), ShapedArray((), dtype))
+
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
+              skip_nans: bool) -> Any:
+    x, q = as_arrays(name, a, q)
+    if method not in _METHODS:
+        raise ValueError(f"{name}: method must be one of {_METHODS}, got {method!r}.")
+    if dtypes.is_complex(x.aval.dtype):
+        raise ValueError(f"{name} does not support complex numbers: they have no order.")
+    x, q = promote_inexact(x, q)
+    if x.aval.dtype.itemsize < 4:
+        result = x.aval.dtype
+        x, q = cast(x, dtypes.float32), cast(q, dtypes.float32)
+    else:
+        result = x.aval.dtype
+    if q.aval.ndim > 1:
+        raise ValueError(f"{name}: q must have at most one dimension, got {q.aval}.")
+    axes = canonical_axes(axis, x.aval.ndim, name)
+    kept = [i for i in range(x.aval.ndim) if i not in axes]
+    rows = moveaxis(x, tuple(kept), tuple(range(len(kept)))) if kept else x
+    rows = reshape(rows, tuple([x.aval.shape[i] for i in kept])
+                   + (math.prod([x.aval.shape[i] for i in axes]),))
+    n = rows.aval.shape[-1]
+    lead = rows.aval.shape[:-1]
+    if not n:
+        out = lax.full(q.aval.shape + lead, np.nan, rows.aval.dtype)
+        return cast(out, result)
+    nans = isnan_of(rows)
+    rows = lax.sort(rows, dimension=rows.aval.ndim - 1)
+    if skip_nans:
+        count = subtract(cast(_scalar(n, rows.aval.dtype), rows.aval.dtype),
+                         sum_(cast(nans, rows.aval.dtype), -1))
+        last = subtract(count, 1)
+    else:
+        last = lax.full(lead, n - 1, rows.aval.dtype)
+    wide = q.aval.shape + lead
+    at = multiply(lax.broadcast_in_dim(q, wide, tuple(range(q.aval.ndim))),
+                  broadcast(last, wide))
+    low, high = lax.floor(at), lax.ceil(at)
+    weight = subtract(at, low)
+    top = broadcast(maximum(last, 0), wide)
+
+    def pick(position: Any) -> Any:
+        index = cast(minimum(maximum(position, 0), top), dtypes.int32)
+        flat = moveaxis(index, 0, -1) if q.aval.ndim else expand_dims(index, -1)
+        found = take_along_axis(rows, flat, -1)
+        return moveaxis(found, -1, 0) if q.aval.ndim else reshape(found, lead)
+
+    below, above = pick(low), pick(high)
+    if method == "linear":
+        out = add(multiply(below, subtract(1, weight)), multiply(above, weight))
+    elif method == "lower":
+        out = below
+    elif method == "higher":
+        out = above
+    elif method == "midpoint":
+        out = multiply(add(below, above), 0.5)
+    else:
+        out = where(less(weight, 0.5), below, where(
+            logical_and(equal(weight, 0.5), equal(lax.rem(low, _scalar(2, low.aval.dtype)), 0)),
+            below, above))
+    bad = less(count, 1) if skip_nans else any_(nans, -1)
+    out = where(broadcast(bad, wide), _scalar(np.nan, out.aval.dtype), out)
+    if keepdims:
+        shape = tuple([1 if i in axes else s for i, s in enumerate(x.aval.shape)])
+        out = reshape(out, q.aval.shape + shape)
+    return cast(out, result)
+
+
+def quantile(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+             method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
+    """The q-quantiles (q in [0, 1]) over `axis`."""
+    refuse("quantile", out=out, overwrite_input=overwrite_input, weights=weights)
+    return _quantile("quantile", a, q, axis, method, keepdims, False)
+
+
+def nanquantile(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+                method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
+    """The q-quantiles of what is not NaN."""
+    refuse("nanquantile", out=out, overwrite_input=overwrite_input, weights=weights)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, True)
+
+
+def percentile(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+               method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+               out_sharding: Any = None) -> Any:
+    """The q-th percentiles (q in [0, 100])."""
+    q, = promote_inexact(one_array("percentile", q))
+    return quantile(a, divide(q, 100), axis, out, overwrite_input, method, keepdims,
+                    weights=weights)
+
+
+def nanpercentile(a: Any, q: Any, axis: Any = None, out: None = None,
+                  overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
+                  *, weights: Any = None) -> Any:
+    """The q-th percentiles of what is not NaN."""
+    q, = promote_inexact(one_array("nanpercentile", q))
+    return nanquantile(a, divide(q, 100), axis, out, overwrite_input, method, keepdims,
+                       weights=weights)
+
+
+def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+           keepdims: bool = False) -> Any:
+    """The middle of the sorted elements over `axis`."""
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+              keepdims: bool = False) -> Any:
+    """The median of what is not NaN."""
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
