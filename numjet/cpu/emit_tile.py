@@ -82,3 +82,37 @@ def _zip(b: Builder, x: Value, y: Value, order: list[int]) -> Value:
     if x.ref == "poison" and y.ref == "poison":
         return x
     return b.shuffle(x, y, order)
+
+
+def deinterleave(b: Builder, vectors: Sequence[Value], lanes: int) -> list[Value]:
+    """Consecutive vectors of records to one vector a field; as many fields as vectors."""
+    fields = len(vectors)
+    columns = []
+    for c in range(fields):
+        places = [c + fields * k for k in range(lanes)]
+        made = vectors[0]
+        for v in range(1, fields):
+            made = b.shuffle(made, vectors[v], [
+                lanes + p % lanes if p // lanes == v
+                else -1 if p // lanes > v else (p if v == 1 else k)
+                for k, p in enumerate(places)
+            ])  # fmt: skip
+        columns.append(made)
+    return columns
+
+
+def interleave(b: Builder, columns: Sequence[Value], lanes: int) -> list[Value]:
+    """One vector a field to consecutive vectors of records."""
+    fields = len(columns)
+    vectors = []
+    for v in range(fields):
+        places = [divmod(v * lanes + k, fields) for k in range(lanes)]  # (record, field)
+        made = columns[0]
+        for c in range(1, fields):
+            made = b.shuffle(made, columns[c], [
+                lanes + record if field == c
+                else -1 if field > c else (record if c == 1 else k)
+                for k, (record, field) in enumerate(places)
+            ])  # fmt: skip
+        vectors.append(made)
+    return vectors

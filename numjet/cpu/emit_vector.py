@@ -16,7 +16,7 @@ from numjet.cpu.builder import TYPES, Value, vector
 from numjet.cpu.emit_exprs import fits32
 from numjet.cpu.emit_scope import Dependence, Dependences
 from numjet.cpu.emit_statements import StatementWriter, beats
-from numjet.cpu.emit_tile import Tile, transpose
+from numjet.cpu.emit_tile import Tile, deinterleave, interleave, transpose
 from numjet.cpu.index import Index, stride
 from numjet.cpu.loop_cost import cost, default_lanes, reductions
 from numjet.cpu.loop_ir import (
@@ -44,6 +44,8 @@ from numjet.cpu.loop_ir import (
 # A vector body this costly is written once, always masked, when there is a tail: the mask costs
 # a few percent and saves compiling the body twice.
 _HEAVY = 60
+# Rows so short are moved as whole vectors; longer ones need fewer shuffles row by row.
+_FIELDS = 6
 
 
 class VectorWriter(StatementWriter):
@@ -294,11 +296,7 @@ class VectorWriter(StatementWriter):
             if self._crosses(s, lin) and self.scopes.get(key) is None:
                 element = ev.memory_type(e.buffer.dtype)
                 tile = Tile(self.b, s.var, element, self.lanes, s.unroll > 1)
-                rows = [
-                    self._read_row(e.buffer, lin, r, tile.width, tile.type)
-                    for r in range(self.lanes)
-                ]
-                tile.fill(self.b, transpose(self.b, rows, self.lanes)[: tile.width])
+                tile.fill(self.b, self._read_tile(e.buffer, lin, tile))
                 self.scopes.put(key, tile, self.deps.index(lin))
 
     def _tile_stores(self, s: For) -> None:
@@ -315,6 +313,36 @@ class VectorWriter(StatementWriter):
             if len(linears) == 1 and buffer not in inner and self._crosses(s, lin):
                 element = ev.memory_type(buffer.dtype)
                 self.sinks[buffer, lin] = Tile(self.b, s.var, element, self.lanes, s.unroll > 1)
+
+    def _read_tile(self, buffer: Buffer, lin: Index, tile: Tile) -> list[Value]:
+        b, lanes = self.b, self.lanes
+        if self._records(lin, tile):
+            vectors = []
+            for k in range(tile.width):
+                address = self.pointer(buffer, lin + k * lanes)
+                mask = self._record_mask(tile.width, k)
+                if mask is None:
+                    vectors.append(b.load(address, tile.type))
+                else:
+                    vectors.append(b.masked_load(address, mask, b.const(0, tile.type)))
+            return deinterleave(b, vectors, lanes)
+        rows = [self._read_row(buffer, lin, r, tile.width, tile.type) for r in range(lanes)]
+        return transpose(b, rows, lanes)[: tile.width]
+
+    def _records(self, lin: Index, tile: Tile) -> bool:
+        """Whether the lanes' rows are short and follow each other without gaps."""
+        return self.lane_stride(lin) == tile.width <= _FIELDS
+
+    def _record_mask(self, width: int, k: int) -> Value | None:
+        """Which elements of the k-th vector belong to active lanes."""
+        b, lanes = self.b, self.lanes
+        if self.mask is None:
+            return None
+        if isinstance(self.active, int):
+            return b.lanes([k * lanes + q < self.active * width for q in range(lanes)], "i1")
+        left = b.sub(b.mul(self.active, width), k * lanes)
+        left = b.trunc(left, "i32")
+        return b.icmp("slt", b.iota("i32", lanes), b.splat(left, lanes))
 
     def _row(self, buffer: Buffer, lin: Index, row: int) -> Value:
         """The address of what lane `row` has at lin."""
@@ -342,6 +370,11 @@ class VectorWriter(StatementWriter):
 
     def _write_tile(self, buffer: Buffer, lin: Index, tile: Tile) -> None:
         b, lanes = self.b, self.lanes
+        if self._records(lin, tile):
+            for k, x in enumerate(interleave(b, tile.all(b), lanes)):
+                mask = self._record_mask(tile.width, k)
+                self._store_vector(x, self.pointer(buffer, lin + k * lanes), mask)
+            return
         rows = transpose(b, tile.all(b), lanes)
         some = b.lanes([k < tile.width for k in range(lanes)], "i1")
         active = lanes if self.mask is None else self.active

@@ -53,6 +53,9 @@ _LOOP = 4
 _TILE_LANES = 16
 # So many instructions at most are written out for the columns of a tile.
 _UNROLLED = 160
+# Rows run side by side when this fraction of the cost remains, and the nest costs this much.
+_SURE = 0.6
+_WORTH_ROWS = 20_000
 # Scratch for all lanes must stay in the second-level cache.
 _SCRATCH_BYTES = 1 << 17
 
@@ -174,6 +177,10 @@ class _Chooser:
         total += sum(_COMBINE * (2 if isinstance(r, UpdateArg) else 1) for r in found)
         if total >= serial.cost:
             return serial
+        if any(isinstance(x, For) for x in s.body):
+            # Rows side by side: more code, so the gain must be sure and the work worth it.
+            if total > _SURE * serial.cost or serial.cost < _WORTH_ROWS:
+                return serial
         light = cost(s.body)
         unroll = 1
         if not any(isinstance(x, For | While) for x in walk(s.body)):
@@ -277,7 +284,10 @@ class _Chooser:
         if part is None and step is not None and self.along is not None:
             if stride(lin, self.along) == 1 and lanes <= _TILE_LANES:
                 # A load or store a row, and the shuffles of a transpose.
-                each = lanes * lanes.bit_length() / min(self.along.extent, lanes) + 1
+                width = min(self.along.extent, lanes)
+                each = lanes * lanes.bit_length() / width + 1
+                if step == width:
+                    each = min(each, width)
                 return min(each, _GATHERED_LANE * lanes)
         return _GATHERED_LANE * lanes
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from loop_harness import run
 from loop_interpreter import interpret
 
-from numjet.cpu import parallelize as parallel
-from numjet.cpu import tile as tiles
+from numjet.cpu import parallelize as parallel, tile as tiles, vectorize as lanewise
 from numjet.cpu.index import Index, LoopVar
 from numjet.cpu.loop_build import ExprEmitter
 from numjet.cpu.loop_ir import (
@@ -75,7 +73,7 @@ def test_transposes(dtype, shape, heavy):
         value = e.sub(e.add(value, 1), 1)
     k = Kernel("f", (x, b, y), (For(i, m, (For(j, n, tuple(e.store(y, (i, j), value))),)),))
     k = verify(vectorize(verify(tiles.tile(k))))
-    assert "tile" in [kind for _, kind in loops(k)]
+    assert m * n < tiles._SMALL or "tile" in [kind for _, kind in loops(k)]
     rng = np.random.default_rng(0)
     u, v = rng.integers(0, 50, (n, m)).astype(dtype), rng.integers(0, 9, (m, n)).astype(dtype)
     got = np.zeros((m, n), dtype)
@@ -282,15 +280,17 @@ def test_random_kernels_keep_their_meaning(data, passes):
     arrays = arrays_for(kernel, 5)
     want = [a.copy() for a in arrays]
     interpret(kernel, *want)
-    old = parallel._WORTH, parallel._CHUNK, tiles._SMALL
-    parallel._WORTH, parallel._CHUNK, tiles._SMALL = 1, 20, 1
-    try:
+    limits = {
+        (parallel, "_WORTH"): 1, (parallel, "_CHUNK"): 20, (tiles, "_SMALL"): 1,
+        (lanewise, "_WORTH_ROWS"): 1, (lanewise, "_SURE"): 1.0,
+    }  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        for (module, name), value in limits.items():
+            patch.setattr(module, name, value)
         made = kernel
         for step in PASSES[passes]:
             made = step(made)
             verify(made)
-    finally:
-        parallel._WORTH, parallel._CHUNK, tiles._SMALL = old
     got = [a.copy() for a in arrays]
     run(made, *got, check=True)
     for g, w, b in zip(got, want, made.buffers, strict=True):
