@@ -34,9 +34,11 @@ from numjet.cpu.program import Step
 # about what storing and reloading an element costs.
 RECOMPUTE_COST = 10
 # One that is read by a single other kernel moves there whole, up to this cost.
-MOVE_COST = 300
+MOVE_COST = 64
 # A broadcast value is computed again for each element it goes to: only when nearly free.
 BROADCAST_COST = 3
+# Movers in a row that are looked through; a longer chain is stored in between.
+MAX_HOPS = 24
 # Kernels beyond this many nodes gain nothing and compile slowly.
 MAX_MEMBERS = 200
 # Rows kept in cache between phases need either many rows (to run on all cores) or little work.
@@ -101,6 +103,7 @@ class _Fusion:
         self.costs: dict[int, int] = {}  # id(Val) -> cost of computing an element from memory
         self.users: dict[int, set[int]] = {}  # id(Val) -> groups that read it
         self.wanted: set[int] = set()
+        self.hops: dict[int, int] = {}  # id(Val) -> how many movers stand between it and a member
         self.computed: set[tuple[int, int]] = set()
 
     def run(self) -> list[Step]:
@@ -247,7 +250,10 @@ class _Fusion:
             cost += reads * self.cost_of(val)
         for val in node.outs:
             self.costs[id(val)] = min(cost, UNREACHABLE)
-        if found.moves and not any(id(v) in self.wanted for v in node.outs):
+        hops = 1 + max([self.hops.get(id(v), 0) for v in node.ins], default=0)
+        wanted = any(id(v) in self.wanted for v in node.outs)
+        if found.moves and not wanted and hops <= MAX_HOPS:
+            self.hops[id(out)] = hops
             level = max([self.level_of(v) for v in node.ins], default=-1)
             for val in node.outs:
                 self.level[id(val)] = level

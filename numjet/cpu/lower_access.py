@@ -141,9 +141,8 @@ def access(node: Node) -> Access:
         cost = _elementwise_costs.get(key)
         if cost is None:
             cost = _elementwise_costs[key] = max(_run(node, [])[1], 1)
-        rank = len(shape)
-        maps = [tuple(range(rank)) if v.shape else () for v in node.ins]
-        return Access(maps, [1] * len(maps), cost, False)
+        same = tuple(range(len(shape)))
+        return Access([same if v.shape else () for v in node.ins], [1] * len(node.ins), cost, False)
     index = loop_vars(shape)
     recorders, cost = _run(node, index)
     axis_of = {i.terms[0][0]: k for k, i in enumerate(index) if i.terms}

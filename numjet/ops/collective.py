@@ -28,8 +28,7 @@ from numjet.ops.logic import eq
 from numjet.ops.reduce import reduce_max, reduce_min
 from numjet.ops.shape import concatenate, iota, reshape
 from numjet.ops.slicing import dynamic_index_in_dim, dynamic_slice_in_dim, index_in_dim
-from numjet.transforms.batch import Axis, AxisEffect
-from numjet.transforms.batch import axis_size as _axis_size
+from numjet.transforms.batch import Axis, AxisEffect, axis_size as _axis_size
 
 AxisName = Any
 

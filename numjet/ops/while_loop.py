@@ -328,8 +328,8 @@ def fori_loop(
             init_val = body_fun(as_array(np.asarray(i, lower.dtype)), init_val)
         return init_val
     dtype, _ = dtypes.promote((lower.dtype, lower.weak_type), (upper.dtype, upper.weak_type))
-    lower, upper = convert(lower, dtype), convert(upper, dtype)
     low, high = _known(lower), _known(upper)
+    lower, upper = convert(lower, dtype), convert(upper, dtype)
     if low is not None and high is not None:
         (_, out), _ = scan(
             lambda carry, _: (

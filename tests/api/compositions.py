@@ -55,8 +55,10 @@ def build(jx, jnp, lax):
         "jacrev": lambda f: lambda x: v @ jx.jacrev(f)(x),
         "checkpoint": jx.checkpoint,
         "custom_jvp": with_rule,
-        "scan": lambda f: lambda x: lax.scan(lambda c, a: (0.3 * f(c) + a, None), x, jnp.outer(w, v))[0],
-        "fori_loop": lambda f: lambda x: lax.fori_loop(0, 3, lambda i, c: 0.4 * f(c) + i, x),
+        "scan": lambda f: lambda x: lax.scan(
+            lambda c, a: (0.3 * jnp.tanh(f(c)) + a, None), x, jnp.outer(w, v))[0],
+        "fori_loop": lambda f: lambda x: lax.fori_loop(
+            0, 3, lambda i, c: 0.4 * jnp.tanh(f(c)) + i, x),
         "cond": lambda f: lambda x: lax.cond(jnp.sum(x) > 0.2, f, lambda y: jnp.cos(y) * w, x),
         "switch": lambda f: lambda x: lax.switch(1, [jnp.sin, f, jnp.cos], x),
         "closure": lambda f: lambda x: jx.grad(lambda s: jnp.sum(f(x * s)))(1.5) * f(x),

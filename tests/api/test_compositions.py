@@ -13,7 +13,7 @@ import numjet.numpy as jnp
 from numjet import lax
 
 HERE = Path(__file__).parent
-COUNT = 120
+COUNT = 72
 
 
 def chosen() -> list[tuple[str, ...]]:
