@@ -1,0 +1,119 @@
+"""Discrete Fourier transforms over the last one to three axes."""
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import Host
+from numjet.core.primitive import Primitive
+from numjet.core.structural import broadcast_in_dim, convert, linear_tangent, moveaxis, zeros
+from numjet.ops.arithmetic import mul
+from numjet.ops.complex_ops import conj, real
+from numjet.ops.shape import pad
+
+
+class FftType(enum.IntEnum):
+    """Forward and inverse transforms of complex values, and of real ones to half a spectrum and back."""
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple) -> ShapedArray:
+    name, count = fft_type.name, len(fft_lengths)
+    if not 1 <= count <= 3 or count > x.ndim:
+        raise ValueError(f"fft: {name} takes one to three lengths, at most one for each axis of {x.str_short()}, "
+                         f"got {fft_lengths}.")
+    if fft_type is FftType.RFFT:
+        if x.dtype not in (dtypes.float32, dtypes.float64):
+            raise TypeError(f"fft: RFFT takes float32 or float64, got {x.str_short()}.")
+    elif not dtypes.is_complex(x.dtype):
+        raise TypeError(f"fft: {name} takes complex values, got {x.str_short()}. Convert with .astype().")
+    last = fft_lengths[-1] // 2 + 1 if fft_type is FftType.IRFFT else fft_lengths[-1]
+    want = (*fft_lengths[:-1], last)
+    if x.shape[-count:] != want:
+        raise ValueError(f"fft: {name} with lengths {fft_lengths} takes an operand whose last axes are {want}, got "
+                         f"{x.str_short()}. Pad or slice it first.")
+    if fft_type is FftType.RFFT:
+        return ShapedArray((*x.shape[:-1], fft_lengths[-1] // 2 + 1), dtypes.complex_of(x.dtype))
+    if fft_type is FftType.IRFFT:
+        return ShapedArray((*x.shape[:-1], fft_lengths[-1]), dtypes.real_of(x.dtype))
+    return x.strong()
+
+
+def _reference(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple) -> np.ndarray:
+    import scipy.fft
+
+    axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
+    function = {FftType.FFT: scipy.fft.fftn, FftType.IFFT: scipy.fft.ifftn, FftType.RFFT: scipy.fft.rfftn,
+                FftType.IRFFT: scipy.fft.irfftn}[fft_type]
+    if not x.size or 0 in fft_lengths:
+        out = _abstract(ShapedArray(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
+        return np.zeros(out.shape, out.dtype)
+    return function(x, s=fft_lengths, axes=axes)
+
+
+def _transpose(ct: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple) -> list:
+    if fft_type in (FftType.FFT, FftType.IFFT):
+        return [fft_p.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths)]  # the matrix is symmetric
+    n = fft_lengths[-1]
+    if fft_type is FftType.RFFT:
+        # The missing half of the spectrum has no cotangent; the operand is real.
+        missing = n - ct.aval.shape[-1]
+        full = pad(ct, zeros(ShapedArray((), ct.aval.dtype)), [(0, 0, 0)] * (ct.aval.ndim - 1) + [(0, missing, 0)])
+        return [real(fft_p.bind(full, fft_type=FftType.FFT, fft_lengths=fft_lengths))]
+    # Every coefficient counts twice, except those that are their own mirror image.
+    half = n // 2 + 1
+    weight = np.full(half, 2.0)
+    weight[0] = 1
+    if n % 2 == 0:
+        weight[-1] = 1
+    weight = (weight / math.prod(fft_lengths)).astype(ct.aval.dtype)
+    spectrum = conj(fft_p.bind(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths))
+    factor = convert(as_array(weight), spectrum.aval.dtype)
+    return [mul(spectrum, broadcast_in_dim(factor, spectrum.aval.shape, (spectrum.aval.ndim - 1,)))]
+
+
+def _batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tuple:
+    return fft_p.bind(moveaxis(args[0], dims[0], 0), **params), 0
+
+
+fft_p = Primitive(
+    "fft", linear=True, abstract=_abstract, reference=_reference,
+    jvp=lambda primals, tangents, **p: (fft_p.bind(*primals, **p), _tangent(tangents[0], p)),
+    transpose=_transpose, batch=_batch, loops=Host())
+
+
+def _tangent(tangent: Any, params: dict) -> Any:
+    return linear_tangent(fft_p, tangent, params)
+
+
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+    """The transform of the last len(fft_lengths) axes; inverse ones divide by their number of elements.
+
+    fft_type: 'FFT', 'IFFT', 'RFFT' or 'IRFFT'. The operand's axes must have the lengths (IRFFT: n // 2 + 1 last).
+    """
+    x = as_array(x)
+    if isinstance(fft_type, str):
+        name = fft_type.upper()
+        if name not in FftType.__members__:
+            raise ValueError(f"fft: unknown fft_type {fft_type!r}: use 'FFT', 'IFFT', 'RFFT' or 'IRFFT'.")
+        fft_type = FftType[name]
+    fft_type = FftType(int(fft_type))
+    if fft_type is FftType.RFFT:
+        if dtypes.is_complex(x.dtype):
+            raise ValueError(f"fft: RFFT takes real values, got {x.aval.str_short()}. Use 'FFT'.")
+        if x.dtype not in (dtypes.float32, dtypes.float64):
+            x = convert(x, dtypes.float32)
+    elif not dtypes.is_complex(x.dtype):
+        x = convert(x, dtypes.complex128 if x.dtype == dtypes.float64 else dtypes.complex64)
+    return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple([int(n) for n in fft_lengths]))
