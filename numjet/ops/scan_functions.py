@@ -1,0 +1,171 @@
+"""Loops made of other primitives: `map`, `associative_scan`, `platform_dependent`.
+
+Used by `lax` and above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numjet.base import tree
+from numjet.core.array import as_array
+from numjet.ops.control import name_of
+from numjet.ops.scan import scan
+from numjet.ops.shape import canonical_axis, concatenate, reshape, rev
+from numjet.ops.slicing import slice_in_dim
+from numjet.transforms.batch import Axis, batch_call, to_front
+
+
+# ------------------------------------------------------------------ map
+def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:  # noqa: A001 - lax's name
+    """f of each row of `xs` (a pytree of arrays of one leading size), the results stacked.
+
+    The rows are taken one after the other; with `batch_size`, that many at once, vectorized.
+
+    >>> import numpy as np
+    >>> from numjet import lax
+    >>> print(lax.map(lambda x: x * x, np.arange(4)))
+    [0 1 4 9]
+    """
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    leaves, treedef = tree.tree_flatten(xs)
+    rows = [as_array(x) for x in leaves]
+    if not rows or any(x.aval.shape[:1] != rows[0].aval.shape[:1] for x in rows):
+        raise ValueError(
+            f"map of {name_of(f)}: xs must be arrays of one leading size, got "
+            f"{', '.join(x.aval.str_short() for x in rows) or 'none'}."
+        )
+    if batch_size < 1:
+        raise ValueError(f"map: batch_size must be at least 1, got {batch_size}.")
+    n = rows[0].aval.shape[0]
+    whole = n // batch_size * batch_size
+
+    def batched(block: Any) -> Any:
+        return _vectorized(f, block)
+
+    def part(x: Any, start: int, stop: int) -> Any:
+        return slice_in_dim(x, start, stop)
+
+    parts = []
+    if whole:
+        blocks = [
+            reshape(part(x, 0, whole), (whole // batch_size, batch_size, *x.aval.shape[1:]))
+            for x in rows
+        ]
+        out = map(batched, tree.tree_unflatten(treedef, blocks))
+        parts.append(tree.tree_map(lambda x: reshape(x, (whole, *x.aval.shape[2:])), out))
+    if whole < n or not n:
+        parts.append(batched(tree.tree_unflatten(treedef, [part(x, whole, n) for x in rows])))
+    if len(parts) == 1:
+        return parts[0]
+    return tree.tree_map(lambda a, b: concatenate([a, b], 0), *parts)
+
+
+def _vectorized(f: Callable, block: Any) -> Any:
+    """`f` over the leading axis of all leaves, by batching."""
+    leaves, treedef = tree.tree_flatten(block)
+    size = leaves[0].aval.shape[0]
+    out_trees = []
+
+    def flat(*args: Any) -> list[Any]:
+        outs, out_tree = tree.tree_flatten(f(tree.tree_unflatten(treedef, args)))
+        out_trees.append(out_tree)
+        return [as_array(x) for x in outs]
+
+    outs, dims = batch_call(flat, Axis(size), leaves, [0] * len(leaves))
+    front = [to_front(x, d, size) for x, d in zip(outs, dims, strict=True)]
+    return tree.tree_unflatten(out_trees[0], front)
+
+
+# ------------------------------------------------------------------ associative_scan
+def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """Running combinations with an associative `fn(a, b)`, in log₂ n steps.
+
+    elems: a pytree of arrays of one size along `axis`; `fn` takes and returns such pytrees and
+    works elementwise along that axis. Element i of the result combines elements 0 to i (from the
+    end with `reverse`). Source: Blelloch 1990.
+
+    >>> import numpy as np
+    >>> from numjet import lax
+    >>> print(lax.associative_scan(lax.mul, np.arange(1, 6)))
+    [  1   2   6  24 120]
+    """
+    leaves, treedef = tree.tree_flatten(elems)
+    if not callable(fn):
+        raise TypeError(f"associative_scan: fn must be callable, got {fn!r}.")
+    xs = [as_array(x) for x in leaves]
+    if not xs:
+        return elems
+    places = [canonical_axis(axis, x.aval.ndim) for x in xs]
+    sizes = [x.aval.shape[a] for x, a in zip(xs, places, strict=True)]
+    if len(set(sizes)) != 1:
+        raise ValueError(
+            "associative_scan: all arrays must have one size along "
+            f"axis {axis}, got {', '.join(x.aval.str_short() for x in xs)}."
+        )
+    place = places[0]
+
+    def combine(a: list[Any], b: list[Any]) -> list[Any]:
+        out = fn(tree.tree_unflatten(treedef, a), tree.tree_unflatten(treedef, b))
+        outs, out_tree = tree.tree_flatten(out)
+        if out_tree != treedef:
+            raise TypeError(
+                f"associative_scan: fn must return the structure it takes, {treedef}, got "
+                f"{out_tree}."
+            )
+        return [as_array(x) for x in outs]
+
+    if reverse:
+        xs = [rev(x, (place,)) for x in xs]
+    xs = _running(combine, xs, place)
+    if reverse:
+        xs = [rev(x, (place,)) for x in xs]
+    return tree.tree_unflatten(treedef, xs)
+
+
+def _running(combine: Callable, xs: list[Any], axis: int) -> list[Any]:
+    n = xs[0].aval.shape[axis]
+    if n < 2:
+        return xs
+
+    def take(values: list[Any], start: int, stop: int | None, step: int = 1) -> list[Any]:
+        return [slice_in_dim(x, start, stop, step, axis) for x in values]
+
+    # Pairs are combined and scanned, which gives the odd places; one more combination the even.
+    pairs = combine(take(xs, 0, n - n % 2, 2), take(xs, 1, n, 2))
+    odd = _running(combine, pairs, axis)
+    first = take(xs, 0, 1)
+    if n == 2:
+        return [concatenate(pair, axis) for pair in zip(first, odd, strict=True)]
+    before = odd if n % 2 else take(odd, 0, n // 2 - 1)
+    later = combine(before, take(xs, 2, n, 2))
+    even = [concatenate(pair, axis) for pair in zip(first, later, strict=True)]
+    return [_interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+
+
+def _interleaved(a: Any, b: Any, axis: int) -> Any:
+    """a[0], b[0], a[1], b[1], …; `a` may have one more."""
+    shape, m = a.aval.shape, b.aval.shape[axis]
+    wide = (*shape[:axis], m, 1, *shape[axis + 1 :])
+    head = slice_in_dim(a, 0, m, 1, axis)
+    both = concatenate([reshape(head, wide), reshape(b, wide)], axis + 1)
+    out = reshape(both, (*shape[:axis], 2 * m, *shape[axis + 1 :]))
+    if shape[axis] == m:
+        return out
+    return concatenate([out, slice_in_dim(a, m, m + 1, 1, axis)], axis)
+
+
+# ------------------------------------------------------------------ platforms
+def platform_dependent(
+    *args: Any, default: Callable | None = None, **per_platform: Callable
+) -> Any:
+    """The function for the platform that runs this, 'cpu', else `default`, applied to `args`."""
+    chosen = per_platform.get("cpu", default)
+    if chosen is None:
+        raise NotImplementedError(
+            "platform_dependent: no function for the platform 'cpu' and no default, only "
+            f"{', '.join(per_platform) or 'none'}."
+        )
+    return chosen(*args)
