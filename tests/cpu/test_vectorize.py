@@ -331,3 +331,30 @@ def test_reductions_of_every_length(n, unroll):
         run(Kernel("f", (x, y, z), body), a, got, places)
         np.testing.assert_array_equal(got, [a.sum(), a.max()])
         np.testing.assert_array_equal(places, [a.argmax(), a.argmin()])
+
+
+@pytest.mark.parametrize("width", [2, 3, 4, 5, 6, 7, 16, 19, 40])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
+def test_rows_side_by_side(width, dtype):
+    """Lanes over rows: blocks turned in registers, with every kind of tail."""
+    lanes = 16
+    for n, grain, light in [(1, 0, 1), (16, 0, 1), (37, 0, 45), (100, 16, 1), (101, 16, 45)]:
+        e = ExprEmitter()
+        x, y = (Buffer(s, np.dtype(dtype), (n, width), r) for s, r in (("x", "in"), ("y", "out")))
+        z = Buffer("z", np.dtype(dtype), (n,), "out")
+        i, j, top = LoopVar("i", n), LoopVar("j", width), Local("top", np.dtype(dtype))
+        value = e.load(x, (i, j))
+        for _ in range(light):
+            value = e.sub(e.add(value, 2), 1)
+        body = (
+            Define(top, e.const(-100, dtype)),
+            For(j, width, (*e.store(y, (i, j), value), Update(top, "max", value))),
+            *e.store(z, (i,), e.read(top)),
+        )
+        inner = lanewise._tile_inner(body, i, lanes)
+        k = verify(Kernel("f", (x, y, z), (For(i, n, inner, "vector", 1, lanes, grain),)))
+        a = np.random.default_rng(n).integers(-50, 50, (n, width)).astype(dtype)
+        got, most = np.zeros((n, width), dtype), np.zeros(n, dtype)
+        run(k, a, got, most, check=True)
+        np.testing.assert_array_equal(got, a + light)
+        np.testing.assert_array_equal(most, (a + light).max(axis=1))
