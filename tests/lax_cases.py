@@ -1,8 +1,8 @@
 """Checks of `lax` expressions against JAX and against the transformations' laws.
 
 A test file under tests/ops lists CASES: a name to (expression, arguments). The expression is a
-string of `lax`, `np`, x, y, z that both libraries evaluate. `against_oracle` compares value, forward
-and reverse derivative with JAX; `check_laws` compares eager with jit, and vmap with a loop.
+string of `lax`, `np`, x, y, z that both libraries evaluate. `against_oracle` compares value,
+forward and reverse derivative with JAX; `check_laws` compares eager with jit, vmap with a loop.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def loss_of(f):
     def loss(*args):
         out = f(*args)
         if np.dtype(out.dtype).kind == "c":
-            out = lax.add(lax.real(out), lax.mul(lax.imag(out), np.asarray(0.5, real_dtype(out.dtype))))
+            half = np.asarray(0.5, real_dtype(out.dtype))
+            out = lax.add(lax.real(out), lax.mul(lax.imag(out), half))
         axes = tuple(range(len(out.shape)))
         return lax.reduce_sum(lax.mul(out, weights(out.shape, out.dtype)), axes)
     return loss
@@ -142,7 +143,8 @@ def _differences(
 
 
 def check_laws(case: tuple, *, rtol: float = 2e-5, atol: float = 2e-6) -> None:
-    """jit = eager; vmap over the first and the last axis, of all and of single arguments = a loop."""
+    """jit = eager; vmap over the first and the last axis, of all and of single arguments = a
+    loop."""
     source, *args = case
     args = [np.asarray(a) for a in args]
     f = eval("lambda x=None, y=None, z=None: " + source, {"lax": lax, "np": np})

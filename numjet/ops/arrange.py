@@ -1,5 +1,5 @@
-"""Functions of `lax` that arrange arrays by means of other primitives, and the two markers stop_gradient and
-optimization_barrier.
+"""Functions of `lax` that arrange arrays by means of other primitives, and the two markers
+stop_gradient and optimization_barrier.
 
 Used by `lax` and above. Nothing here computes; a new primitive belongs into `shape` or `slicing`.
 """
@@ -92,7 +92,8 @@ def optimization_barrier(operand: Any, /) -> Any:
 
 # ------------------------------------------------------------------ dtypes and constants
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """`operand` as another dtype; floats become integers by truncation, values out of range saturate."""
+    """`operand` as another dtype; floats become integers by truncation, values out of range
+    saturate."""
     x = as_array(operand)
     dtype = dtypes.canonical(new_dtype)
     if (
@@ -101,7 +102,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
         and not dtypes.is_bool(dtype)
     ):
         raise TypeError(
-            f"convert_element_type: {x.aval.str_short()} has imaginary parts, which {dtype.name} cannot "
+            f"convert_element_type: {x.aval.str_short()} has imaginary parts, which {dtype.name} "
+            "cannot "
             "hold. Take lax.real(x) first."
         )
     weak = isinstance(new_dtype, type) and new_dtype in (int, float, complex)
@@ -119,7 +121,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     value = as_array(fill_value)
     if value.aval.shape:
         raise TypeError(
-            f"full: fill_value must have no dimensions, got {value.aval.str_short()}. jnp.full broadcasts."
+            f"full: fill_value must have no dimensions, got {value.aval.str_short()}. jnp.full "
+            "broadcasts."
         )
     weak = dtype is None and value.aval.weak_type
     value = structural.convert(
@@ -131,7 +134,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
 ) -> Any:
-    """`full` with the shape and dtype of `x` (an array or anything with both) where they are not given."""
+    """`full` with the shape and dtype of `x` (an array or anything with both) where they are not
+    given."""
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else as_array(x).aval
     weak = dtype is None and getattr(aval, "weak_type", False)
     out = full(
@@ -153,7 +157,8 @@ def broadcast_in_dim(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """`operand` with axis i becoming axis broadcast_dimensions[i] of an array of `shape`; the rest repeats."""
+    """`operand` with axis i becoming axis broadcast_dimensions[i] of an array of `shape`; the
+    rest repeats."""
     return structural.broadcast_in_dim(
         as_array(operand), canonical_shape(shape), tuple(map(operator.index, broadcast_dimensions))
     )
@@ -171,12 +176,14 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that NumPy's broadcasting gives. Raises ValueError where sizes differ and none is 1."""
+    """The shape that NumPy's broadcasting gives. Raises ValueError where sizes differ and none is
+    1."""
     try:
         return tuple([int(n) for n in np.broadcast_shapes(*[tuple(s) for s in shapes])])
     except ValueError:
         raise ValueError(
-            f"Shapes {', '.join(str(tuple(s)) for s in shapes)} do not broadcast together: counted from "
+            f"Shapes {', '.join(str(tuple(s)) for s in shapes)} do not broadcast together: "
+            "counted from "
             "the last axis, sizes must be equal or 1."
         ) from None
 
@@ -214,7 +221,8 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     lo, hi, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if hi < lo:
         raise ValueError(
-            f"collapse: stop_dimension {stop_dimension} comes before start_dimension {start_dimension}."
+            f"collapse: stop_dimension {stop_dimension} comes before start_dimension "
+            f"{start_dimension}."
         )
     return reshape(x, (*shape[:lo], math.prod(shape[lo:hi]), *shape[hi:]))
 
@@ -225,7 +233,8 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     axis = canonical_axis(axis, x.aval.ndim)
     if sum(sizes) != x.aval.shape[axis] or any(n < 0 for n in sizes):
         raise ValueError(
-            f"split: sizes {sizes} add up to {sum(sizes)}, but axis {axis} of {x.aval.str_short()} has size "
+            f"split: sizes {sizes} add up to {sum(sizes)}, but axis {axis} of "
+            f"{x.aval.str_short()} has size "
             f"{x.aval.shape[axis]}."
         )
     ends = np.cumsum(sizes).tolist()
@@ -261,7 +270,8 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     shape = x.aval.shape
     if len(reps) != len(shape):
         raise ValueError(
-            f"tile: reps {reps} needs one entry for each axis of {x.aval.str_short()}. jnp.tile adds axes."
+            f"tile: reps {reps} needs one entry for each axis of {x.aval.str_short()}. jnp.tile "
+            "adds axes."
         )
     wide = [n for pair in zip(reps, shape, strict=True) for n in pair]
     out = structural.broadcast_in_dim(x, tuple(wide), tuple(range(1, 2 * len(shape), 2)))

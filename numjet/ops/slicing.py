@@ -1,7 +1,8 @@
 """slice, dynamic_slice, dynamic_update_slice, and their forms along one axis.
 
-Used by `lax`, indexing and the loops (scan reads and writes its rows with them). Start indices of the dynamic
-forms are moved inside, never refused: whoever changes that changes what gradients of loops mean.
+Used by `lax`, indexing and the loops (scan reads and writes its rows with them). Start indices of
+the dynamic forms are moved inside, never refused: whoever changes that changes what gradients of
+loops mean.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def _slice_abstract(
         strides and len(strides) != x.ndim
     ):
         raise TypeError(
-            f"slice: start_indices {start_indices}, limit_indices {limit_indices} and strides {strides} "
+            f"slice: start_indices {start_indices}, limit_indices {limit_indices} and strides "
+            f"{strides} "
             f"need one entry for each of the {x.ndim} axes of {x.str_short()}."
         )
     shape = []
@@ -43,7 +45,8 @@ def _slice_abstract(
         stride = strides[axis] if strides else 1
         if not 0 <= start <= limit <= x.shape[axis] or stride < 1:
             raise TypeError(
-                f"slice: axis {axis} of {x.str_short()} needs 0 <= start <= limit <= {x.shape[axis]} and "
+                f"slice: axis {axis} of {x.str_short()} needs 0 <= start <= limit <= "
+                f"{x.shape[axis]} and "
                 f"stride >= 1, got start {start}, limit {limit}, stride {stride}."
             )
         shape.append(-(-(limit - start) // stride))
@@ -148,7 +151,8 @@ def slice(
 def slice_in_dim(
     operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Any:
-    """operand[start:limit:stride] along one axis; None and negative positions count as in Python."""
+    """operand[start:limit:stride] along one axis; None and negative positions count as in
+    Python."""
     x = as_array(operand)
     shape, axis = x.aval.shape, canonical_axis(axis, x.aval.ndim)
     size = shape[axis]
@@ -184,13 +188,15 @@ def _drop(x: Any, axis: int) -> Any:
 def _check_starts(name: str, x: ShapedArray, starts: tuple) -> None:
     if len(starts) != x.ndim:
         raise TypeError(
-            f"{name}: {x.str_short()} has {x.ndim} axes, but {len(starts)} start indices were given. Give "
+            f"{name}: {x.str_short()} has {x.ndim} axes, but {len(starts)} start indices were "
+            "given. Give "
             "one for each axis."
         )
     for start in starts:
         if start.shape or not dtypes.is_integer(start.dtype):
             raise TypeError(
-                f"{name}: start indices must be integers without dimensions, got {start.str_short()}."
+                f"{name}: start indices must be integers without dimensions, got "
+                f"{start.str_short()}."
             )
 
 
@@ -200,13 +206,15 @@ def _start_list(name: str, x: Any, start_indices: Any, negative: Any) -> list[An
         whole = as_array(start_indices)
         if whole.aval.ndim != 1:
             raise TypeError(
-                f"{name}: start_indices must be a sequence of scalars or a one-dimensional array, got "
+                f"{name}: start_indices must be a sequence of scalars or a one-dimensional array, "
+                "got "
                 f"{whole.aval.str_short()}."
             )
         start_indices = [index_in_dim(whole, k, 0, False) for k in range(whole.aval.shape[0])]
     if len(start_indices) != x.aval.ndim:
         raise TypeError(
-            f"{name}: {x.aval.str_short()} has {x.aval.ndim} axes, but {len(start_indices)} start indices "
+            f"{name}: {x.aval.str_short()} has {x.aval.ndim} axes, but {len(start_indices)} start "
+            "indices "
             "were given. Give one for each axis."
         )
     flags = [bool(negative)] * x.aval.ndim if isinstance(negative, bool) else list(negative)
@@ -246,7 +254,8 @@ def _dynamic_slice_abstract(
         not 0 <= k <= n for k, n in zip(slice_sizes, x.shape, strict=True)
     ):
         raise TypeError(
-            f"dynamic_slice: slice_sizes {slice_sizes} must fit inside {x.str_short()}, axis by axis."
+            f"dynamic_slice: slice_sizes {slice_sizes} must fit inside {x.str_short()}, axis by "
+            "axis."
         )
     return ShapedArray(slice_sizes, x.dtype, x.weak_type)
 
@@ -333,9 +342,11 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
-    """A box of `slice_sizes` at start indices that may be traced; moved inside where it would reach out.
+    """A box of `slice_sizes` at start indices that may be traced; moved inside where it would
+    reach out.
 
-    start_indices: one integer scalar per axis, or an array of them; negative ones count from the end.
+    start_indices: one integer scalar per axis, or an array of them; negative ones count from the
+    end.
     """
     x = as_array(operand)
     starts = _start_list("dynamic_slice", x, start_indices, allow_negative_indices)
@@ -369,7 +380,8 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Any:
-    """operand[index] along one axis, where `index` may be traced; the axis stays unless keepdims is False."""
+    """operand[index] along one axis, where `index` may be traced; the axis stays unless keepdims
+    is False."""
     x = as_array(operand)
     axis = canonical_axis(axis, x.aval.ndim)
     row = dynamic_slice_in_dim(x, index, 1, axis, allow_negative_indices=allow_negative_indices)
@@ -393,7 +405,8 @@ def _update_abstract(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) 
     _check_starts("dynamic_update_slice", x, starts)
     if update.dtype != x.dtype:
         raise TypeError(
-            f"dynamic_update_slice: the update must have the operand's dtype, got {update.str_short()} for "
+            "dynamic_update_slice: the update must have the operand's dtype, got "
+            f"{update.str_short()} for "
             f"{x.str_short()}. Convert one with lax.convert_element_type."
         )
     if update.ndim != x.ndim or any(k > n for k, n in zip(update.shape, x.shape, strict=True)):
@@ -492,7 +505,8 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
-    """`operand` with the box at `start_indices` replaced by `update`; moved inside where it would reach out."""
+    """`operand` with the box at `start_indices` replaced by `update`; moved inside where it would
+    reach out."""
     x, new = pair(operand, update)
     starts = _start_list("dynamic_update_slice", x, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind(x, new, *starts)
@@ -514,13 +528,15 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`operand` with its row `index` along one axis replaced by `update` (with or without that axis)."""
+    """`operand` with its row `index` along one axis replaced by `update` (with or without that
+    axis)."""
     x, new = pair(operand, update)
     axis = canonical_axis(axis, x.aval.ndim)
     if new.aval.ndim != x.aval.ndim:
         if new.aval.ndim + 1 != x.aval.ndim:
             raise TypeError(
-                f"dynamic_update_index_in_dim: the update {new.aval.str_short()} must have the axes of "
+                f"dynamic_update_index_in_dim: the update {new.aval.str_short()} must have the "
+                "axes of "
                 f"{x.aval.str_short()}, with or without axis {axis}."
             )
         new = reshape(new, (*new.aval.shape[:axis], 1, *new.aval.shape[axis:]))

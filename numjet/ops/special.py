@@ -1,7 +1,8 @@
-"""Special functions: erf and its kin, gamma functions, incomplete gamma and beta, Bessel functions, zeta.
+"""Special functions: erf and its kin, gamma functions, incomplete gamma and beta, Bessel
+functions, zeta.
 
-Used by `lax`, `scipy.special` and the distributions. erf, erfc, erf_inv, lgamma and digamma have native code; the
-others are SciPy's, which a compiled program calls back for (listed in docs/limits.md).
+Used by `lax`, `scipy.special` and the distributions. erf, erfc, erf_inv, lgamma and digamma have
+native code; the others are SciPy's, which a compiled program calls back for (see docs/limits.md).
 """
 
 from __future__ import annotations
@@ -142,12 +143,14 @@ def _gamma_density(a: Any, x: Any) -> Any:
     return exp(sub(sub(mul(sub(a, constant_like(a, 1)), log(x)), x), lgamma(a)))
 
 
-# The series of P starts at exp(-x), which is gone from 745 on; beyond this bound differences take over.
+# The series of P starts at exp(-x), which is gone from 745 on; beyond this bound differences take
+# over.
 _SERIES_LIMIT = 500.0
 
 
 def _grad_a_reference(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """∂P/∂a: the series P = Σ t_k, t_k = x^(a+k) e^-x / Γ(a+k+1), gives Σ t_k (log x - ψ(a+k+1))."""
+    """∂P/∂a: the series P = Σ t_k, t_k = x^(a+k) e^-x / Γ(a+k+1), gives Σ t_k (log x -
+    ψ(a+k+1))."""
     from scipy import special
 
     dtype = x.dtype

@@ -57,7 +57,8 @@ CASES = {
     "reduce or": ("lax.reduce(x, np.bool_(False), lax.bitwise_or, (0,))", T),
     "reduce lambda": ("lax.reduce(x, np.float32(1), lambda a, b: lax.mul(a, b), (1,))", X),
     "reduce other": (
-        "lax.reduce(x, np.float32(0), lambda a, b: lax.sqrt(lax.add(lax.square(a), lax.square(b))), "
+        "lax.reduce(x, np.float32(0), lambda a, b: lax.sqrt(lax.add(lax.square(a), "
+        "lax.square(b))), "
         "(1,))",
         X,
     ),
