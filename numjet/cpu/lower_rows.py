@@ -15,6 +15,12 @@ from numjet.cpu.lower_flat import in_step, reads_flat
 from numjet.cpu.lower_sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction, position
 from numjet.cpu.program import Step
 
+# Dear results of short rows (an activation behind a small product) are finished in a loop of their
+# own over the rows, which then are lanes: from this cost, and up to these numbers of rows and
+# elements of a row.
+DEAR = 8
+FEW_ROWS, MANY_ROWS, LONG_ROW = 4, 4096, 512
+
 
 def lower(k: Lowering) -> list[Step]:
     """The kernel of a group whose reductions run over the last axes."""
@@ -39,7 +45,10 @@ class _Rows:
             self.reduced
             and not any(group.shape[a] > 1 for a in self.kept_axes)
             and all(reads_flat(k, m.node) for m in self.sweeps.full)
-            and all(_reduces_flat(k, m) for m in self.sweeps.rows if is_reduction(m))
+            and all(
+                _reduces_flat(k, m) if is_reduction(m) else reads_flat(k, m.node)
+                for m in self.sweeps.rows
+            )
         ):
             k.flat = True
             k.flatten_outputs()
@@ -47,22 +56,63 @@ class _Rows:
     # ---- several sweeps over each row
 
     def rows(self, kept: int, total: int) -> list[Step]:
-        k, shape = self.k, self.k.group.shape
+        k, last = self.k, self.sweeps.count - 1
         body: list[Stmt] = []
-        base: list[Index] = [Index.of(0)] * len(shape)
-        loops = [LoopVar(f"i{a}", shape[a]) for a in self.kept_axes if shape[a] > 1]
-        self.outer = Index.of(0)
-        for a, var in zip([a for a in self.kept_axes if shape[a] > 1], loops, strict=True):
-            base[a] = Index.of(var)
-            self.outer = self.outer * shape[a] + base[a]
+        base, loops = self.row_loops("i")
         self.make_scratch(body, total // kept, kept)
+        apart = self.finishes_apart(kept, total // kept)
         self.row_level(-1, base, body)
         for phase in range(self.sweeps.count):
             self.sweep(phase, base, body)
-            self.row_level(phase, base, body)
-        for var in reversed(loops):
-            body = [For(var, var.extent, tuple(body))]
+            if phase < last or not apart:
+                self.row_level(phase, base, body)
+        allocs = self.keep_rows(loops, body) if apart else []
+        body = _wrap(loops, body)
+        if apart:
+            tail: list[Stmt] = []
+            base, loops = self.row_loops("k")
+            at = [Index.of(var) for var in loops]
+            for key, buffer in self.per_row.items():
+                self.row_values[key] = k.e.load(buffer, at)
+            self.row_level(last, base, tail)
+            body = [*allocs, *body, *_wrap(loops, tail)]
         return k.finish("rows", body, k.same_place_pairs(self.sweeps.late()))
+
+    def row_loops(self, stem: str) -> tuple[list[Index], list[LoopVar]]:
+        """Loops over the kept axes; sets the number of the row."""
+        shape = self.k.group.shape
+        base: list[Index] = [Index.of(0)] * len(shape)
+        loops = []
+        self.outer = Index.of(0)
+        for a in self.kept_axes:
+            if shape[a] > 1:
+                loops.append(LoopVar(f"{stem}{a}", shape[a]))
+                base[a] = Index.of(loops[-1])
+                self.outer = self.outer * shape[a] + base[a]
+        return base, loops
+
+    def finishes_apart(self, kept: int, length: int) -> bool:
+        """Whether what follows from a row's results is dear enough for lanes over the rows."""
+        last = self.sweeps.count - 1
+        cost = sum(
+            self.k.fusion.accesses[id(m.node)].cost
+            for m in self.sweeps.rows
+            if m.phase == last and not is_reduction(m)
+        )
+        return cost >= DEAR and FEW_ROWS <= kept <= MANY_ROWS and FEW_ROWS <= length <= LONG_ROW
+
+    def keep_rows(self, loops: list[LoopVar], body: list[Stmt]) -> list[Stmt]:
+        """Store every value of the row for the loop that follows."""
+        k = self.k
+        vals = {id(v): v for m in self.sweeps.rows for v in m.node.outs}
+        sizes = tuple(var.extent for var in loops)
+        at = [Index.of(var) for var in loops]
+        self.per_row: dict[int, Buffer] = {}
+        for key, value in self.row_values.items():
+            buffer = Buffer(f"rows{len(self.per_row)}", vals[key].dtype, sizes, "scratch")
+            self.per_row[key] = buffer
+            body.extend(k.e.store(buffer, at, value))
+        return [Alloc(buffer) for buffer in self.per_row.values()]
 
     def make_scratch(self, body: list[Stmt], length: int, kept: int) -> None:
         k = self.k
@@ -178,3 +228,9 @@ class _Rows:
 
 def _reduces_flat(k: Lowering, member: Any) -> bool:
     return in_step(k, member.node.ins[0], 0)
+
+
+def _wrap(loops: list[LoopVar], body: list[Stmt]) -> list[Stmt]:
+    for var in reversed(loops):
+        body = [For(var, var.extent, tuple(body))]
+    return body
