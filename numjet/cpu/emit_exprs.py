@@ -293,7 +293,8 @@ class ExprWriter:
         b = self.b
         base = self.pointers[buffer]
         element = ev.memory_type(COMPLEX_PARTS.get(buffer.dtype, buffer.dtype))
-        stable, volatile = [], []
+        stable: list[tuple[Atom, int]] = []
+        volatile: list[tuple[Atom, int]] = []
         for term in lin.terms:
             deps = self.deps.index(Index((term,), 0))
             fixed = all(type(d) is LoopVar for d in deps)

@@ -237,7 +237,7 @@ class StatementWriter(ExprWriter):
                 self.copies(s, loop.index, unroll)
                 loop.yield_(*[self.locals[x] for x in carried])
             self.locals.update(zip(carried, loop.results, strict=True))
-        if main is not stop:
+        if isinstance(main, int) and isinstance(stop, int):
             for k in range(main, stop):
                 self.vars[s.var] = (None, k)
                 self.block(s.body)
@@ -313,7 +313,7 @@ class StatementWriter(ExprWriter):
 
     def hoist_addresses(self, stmts: Sequence[Stmt]) -> None:
         """The addresses that unrolled copies share, but for constants: affine terms only."""
-        changing = {s.var for s in walk(stmts) if isinstance(s, For)}
+        changing: set[Dependence] = {s.var for s in walk(stmts) if isinstance(s, For)}
         changing |= set(assigned(stmts)) | stored(stmts) | defined(stmts)
         accesses = [(s.buffer, s.index, s.part) for s in walk(stmts) if isinstance(s, Store)]
         accesses += [(e.buffer, e.index, e.part) for e in exprs(stmts) if isinstance(e, Load)]

@@ -74,14 +74,15 @@ class VectorWriter(StatementWriter):
     ) -> None:
         """A loop in steps of lanes; `found`: the statements that reduce into outer locals."""
         lanes = s.lanes or default_lanes(s, link.vector_bytes())
-        static = isinstance(start, int) and isinstance(stop, int)
-        if static:
-            while lanes > 1 and lanes // 2 >= stop - start:
+        count = None  # how many rounds, when that is known
+        if isinstance(start, int) and isinstance(stop, int):
+            count = stop - start
+            while lanes > 1 and lanes // 2 >= count:
                 lanes //= 2
         if lanes == 1:
             self.serial(s, start, stop)
             return
-        unroll = max(1, min(s.unroll, (stop - start) // lanes) if static else s.unroll)
+        unroll = s.unroll if count is None else max(1, min(s.unroll, count // lanes))
         changed: list[Dependence] = [s.var, *self.carried(s.body), *stored(s.body)]
         self.scopes.kill(changed)
         self.hoist(s.body, set(changed) | defined(s.body))
@@ -147,10 +148,12 @@ class VectorWriter(StatementWriter):
             self._rounds(s, start, stop, 1, partial, True)
             return
         first, last = b.value(start, "i64"), b.value(stop, "i64")
-        count = last if start == 0 else b.sub(last, first)
-        whole_count = b.and_(count, -step) if step & (step - 1) == 0 else b.mul(
-            b.udiv(count, step), step)
-        middle = whole_count if start == 0 else b.add(first, whole_count)
+        length = last if start == 0 else b.sub(last, first)
+        if step & (step - 1) == 0:
+            whole_length = b.and_(length, -step)
+        else:
+            whole_length = b.mul(b.udiv(length, step), step)
+        middle = whole_length if start == 0 else b.add(first, whole_length)
         self._rounds(s, first, middle, unroll, partial, False)
         self._rounds(s, middle, last, 1, partial, True)
 
@@ -160,8 +163,9 @@ class VectorWriter(StatementWriter):
     ) -> None:  # fmt: skip
         """Steps of lanes × unroll from start to stop, the lanes past stop masked off."""
         b, lanes = self.b, self.lanes
-        static = isinstance(start, int) and isinstance(stop, int)
-        if static and stop - start <= lanes * unroll:
+        known = isinstance(start, int) and isinstance(stop, int)
+        if known and stop - start <= lanes * unroll:  # type: ignore[operator]
+            assert isinstance(start, int) and isinstance(stop, int)
             if masked:
                 self.mask = b.lanes([k < stop - start for k in range(lanes)], "i1")
                 self.active = stop - start

@@ -99,7 +99,7 @@ def reductions(s: For) -> list[Update | UpdateArg] | None:
             if before is not None and (type(before) is not type(x) or before.op != x.op):
                 return None
             if isinstance(x, UpdateArg):
-                if before is not None and before.position is not x.position:
+                if isinstance(before, UpdateArg) and before.position is not x.position:
                     return None
             found[x.local] = x
     positions = {x.position for x in found.values() if isinstance(x, UpdateArg)}

@@ -40,8 +40,10 @@ import numpy as np
 from numjet.core.dtypes import physical
 from numjet.cpu.index import Atom, Dyn, Index, LoopVar, atoms, rewrite
 
-COMPLEX_PARTS = {np.dtype(np.complex64): np.dtype(np.float32),
-                 np.dtype(np.complex128): np.dtype(np.float64)}  # fmt: skip
+COMPLEX_PARTS: dict[np.dtype, np.dtype] = {
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64),
+}
 COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 REDUCTIONS = frozenset(["add", "mul", "max", "min", "and", "or", "xor"])
 

@@ -102,8 +102,8 @@ def _choose(nest: list[For], body: Sequence[Stmt]) -> tuple[For, For] | None:
         for i in reversed(nest):
             if i is j or i.var.extent < 4:
                 continue
-            for x in loads:
-                if stride(x, i.var) == 1 and stride(x, j.var) not in (None, 0, 1, -1):
+            for at in loads:
+                if stride(at, i.var) == 1 and stride(at, j.var) not in (None, 0, 1, -1):
                     return j, i
     return None
 

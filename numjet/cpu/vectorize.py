@@ -144,7 +144,8 @@ class _Chooser:
         return self.block(stmts).stmts
 
     def block(self, stmts: Sequence[Stmt]) -> _Choice:
-        out, total = [], 0.0
+        out: list[Stmt] = []
+        total = 0.0
         plain = [s for s in stmts if not isinstance(s, For | While | If)]
         total += self.count(plain, None, 0)
         for s in stmts:
