@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from array import array
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -18,6 +19,19 @@ FLAGS: dict[str, Flag] = {}
 # How many switches ask for checks of results (debug_nans, debug_infs). Each operation reads this
 # one number instead of two flags.
 numeric_checks = [0]
+# One number that compiled calls compare with the one they were prepared under: it grows with every
+# change of a flag, and is negative while a block of code anywhere has a value of its own.
+state = array("q", [0])
+_blocks = [0, 0]  # such blocks now, and changes so far
+
+
+def changed(blocks: int = 0) -> None:
+    """Note a change of the flags, or of anything else that prepared calls rely on."""
+    _blocks[0] += blocks
+    _blocks[1] += 1
+    state[0] = -1 if _blocks[0] else _blocks[1]
+
+
 _NUMERIC = ("debug_nans", "debug_infs")
 
 
@@ -81,6 +95,7 @@ class Flag:
         if self.name in _NUMERIC:
             numeric_checks[0] += bool(self._global) - bool(before)
         _refresh_key()
+        changed()
         for hook in self._hooks:
             hook(self._global)
 
@@ -95,9 +110,11 @@ class Flag:
         numeric_checks[0] += checks
         key = _key.set(_compute_key()) if self.traced else None
         self.uses += 1
+        changed(1)
         try:
             yield
         finally:
+            changed(-1)
             self.uses -= 1
             self._local.reset(token)
             numeric_checks[0] -= checks

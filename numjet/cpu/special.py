@@ -17,7 +17,7 @@ def expand(node: Node) -> list[Node] | None:
         or not node.outs[0].size
         or not all(v.size for v in node.ins)
     ):
-        return None
+        return kernels.expand(node)
     node = _without_transposes(node)
     return [node] if kernels.claims(node) else products.expand(node)
 

@@ -137,3 +137,15 @@ def test_texts_of_a_loaded_program_are_rebuilt():
     backend.compile(closed)
     again = backend.compile(stage_closed(lambda x: [chain(x)], [spec(21)]))
     assert "exp(" in again.kernels_text() and link.target().triple
+
+
+def test_a_single_element_beside_a_reduction_is_read_at_its_place() -> None:
+    import numjet as nj
+    import numjet.numpy as jnp
+
+    def f(x):  # type: ignore[no-untyped-def]
+        product = x[:2] * x[2:]
+        return -jnp.sum(x).reshape(1) * nj.lax.pad(product, 0.0, [(-1, 0, 0)])
+
+    x = np.arange(1.0, 5.0, dtype=np.float32)
+    np.testing.assert_array_equal(nj.jit(f)(x), [-80.0])

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet.cpu.graph import Node
-from numjet.cpu.kernels import cumulative, dot, scatter, sort
+from numjet.cpu.kernels import conv, cumulative, dot, scatter, sort
 from numjet.cpu.program import Step
 
 Generator = Callable[[Any, Node], list[Step] | None]
 
 GENERATORS: dict[str, Generator] = {
+    "conv": conv.generate,
     "dot_general": dot.generate,
     "scatter": scatter.generate,
     "sort": sort.generate,
@@ -32,3 +33,8 @@ def claims(node: Node) -> bool:
     if node.primitive.name == "dot_general":
         return dot.claims(node)
     return scatter.claims(node)
+
+
+def expand(node: Node) -> list[Node] | None:
+    """Nodes that prepare a special kernel's operands and run it, or None: run it as it is."""
+    return conv.expand(node) if node.rule.name == "conv" else None

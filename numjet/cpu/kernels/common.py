@@ -145,6 +145,27 @@ out:
 """)
 
 
+def strides(shape: Sequence[int], size: int) -> list[int]:
+    """Byte strides of a C-contiguous array."""
+    found, step = [], size
+    for n in reversed(shape):
+        found.append(step)
+        step *= n
+    return found[::-1]
+
+
+def merge(axes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Join neighbours (size, strides...) that one stride covers in every array."""
+    merged: list[tuple[int, ...]] = []
+    for axis in axes:
+        if axis[0] == 1:
+            continue
+        if merged and all(s == t * axis[0] for s, t in zip(merged[-1][1:], axis[1:], strict=True)):
+            axis = (merged.pop()[0] * axis[0], *axis[1:])
+        merged.append(axis)
+    return merged
+
+
 class Fields:
     """The 64-bit integers of a table by name, each loaded where it is first read."""
 
@@ -203,10 +224,12 @@ __all__ = [
     "element",
     "fused",
     "lanes_of",
+    "merge",
     "parallel_call",
     "prefix_mask",
     "scratch_functions",
     "size_of",
+    "strides",
     "table",
     "transpose_block",
     "vector",

@@ -14,7 +14,7 @@ from typing import Any
 from numjet.cpu.builder import Builder, Value
 from numjet.cpu.graph import Node
 from numjet.cpu.kernels import gemm, vecmat
-from numjet.cpu.kernels.common import table
+from numjet.cpu.kernels.common import merge, strides, table
 from numjet.cpu.program import SpecialStep, Step
 
 ELEMENTS = {"float32": "float", "float64": "double"}
@@ -39,26 +39,6 @@ class Product:
     swapped: bool = False  # b is the left operand
 
 
-def _strides(shape: tuple[int, ...], size: int) -> list[int]:
-    strides, step = [], size
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n
-    return strides[::-1]
-
-
-def _merge(axes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Join neighbours (size, strides...) that one stride covers in every array."""
-    merged: list[tuple[int, ...]] = []
-    for axis in axes:
-        if axis[0] == 1:
-            continue
-        if merged and all(s == t * axis[0] for s, t in zip(merged[-1][1:], axis[1:], strict=True)):
-            axis = (merged.pop()[0] * axis[0], *axis[1:])
-        merged.append(axis)
-    return merged
-
-
 def analyse(node: Node) -> Product | None:
     """The product of a node, or None where it has no row or no column."""
     lhs, rhs = node.ins
@@ -68,15 +48,15 @@ def analyse(node: Node) -> Product | None:
         return None
     (lc, rc), (lb, rb) = node.params["dimension_numbers"]
     size = out.dtype.itemsize
-    ls, rs, os = (_strides(v.shape, size) for v in (lhs, rhs, out))
+    ls, rs, os = (strides(v.shape, size) for v in (lhs, rhs, out))
     lf = [a for a in range(len(lhs.shape)) if a not in lc and a not in lb]
     rf = [a for a in range(len(rhs.shape)) if a not in rc and a not in rb]
-    batch = _merge(
+    batch = merge(
         [(lhs.shape[i], ls[i], rs[j], os[k]) for k, (i, j) in enumerate(zip(lb, rb, strict=True))]
     )
-    rows = _merge([(lhs.shape[i], ls[i], os[len(lb) + k]) for k, i in enumerate(lf)])
-    columns = _merge([(rhs.shape[j], rs[j], os[len(lb) + len(lf) + k]) for k, j in enumerate(rf)])
-    depth = _merge(
+    rows = merge([(lhs.shape[i], ls[i], os[len(lb) + k]) for k, i in enumerate(lf)])
+    columns = merge([(rhs.shape[j], rs[j], os[len(lb) + len(lf) + k]) for k, j in enumerate(rf)])
+    depth = merge(
         sorted(
             ((lhs.shape[i], ls[i], rs[j]) for i, j in zip(lc, rc, strict=True)),
             key=lambda axis: -axis[1],
@@ -150,38 +130,18 @@ def generate(build: Any, node: Node) -> list[Step] | None:
         return [SpecialStep(name, reads, list(node.outs), _vecmat_emit(product), flops=flops)]
     loops = sorted(product.loops, key=lambda axis: axis[0])
     around, batches = loops[:-2], loops[-2:]
-    offsets = [(0, 0, 0)]
-    for count, x, y, z in around:
-        offsets = [(i + x * t, j + y * t, k + z * t) for i, j, k in offsets for t in range(count)]
     depths = [(0, 0)]
     for count, x, y in product.depths:
         depths = [(i + x * t, j + y * t) for i, j in depths for t in range(count)]
 
     def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        tables = [
-            table(
-                b.module,
-                gemm.plan(
-                    product.element,
-                    product.m,
-                    product.n,
-                    product.k,
-                    product.a,
-                    product.b,
-                    product.crs,
-                    batches,
-                    accumulate=more,
-                ),
-            )
-            for more in ((False, True) if len(depths) > 1 else (False,))
-        ]
-        for x, y, z in offsets:
-            for number, (dx, dy) in enumerate(depths):
-                arguments = [
-                    b.gep(p, d) if d else p
-                    for p, d in ((reads[0], x + dx), (reads[1], y + dy), (writes[0], z))
-                ]
-                b.call(gemm.PREFIX + product.element, "void", tables[number > 0], *arguments)
+        for more in (False, True):
+            some = depths[1:] if more else depths[:1]
+            values = gemm.plan(
+                product.element, product.m, product.n, product.k, product.a, product.b,
+                product.crs, batches, more,
+            )  # fmt: skip
+            gemm.calls(b, product.element, values, around, some, [*reads, *writes])
 
     return [SpecialStep(name, reads, list(node.outs), emit, flops=flops)]
 

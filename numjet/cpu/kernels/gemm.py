@@ -28,6 +28,7 @@ from numjet.cpu.kernels.common import (
     prefix_mask,
     scratch_functions,
     size_of,
+    table,
     transpose_block,
 )
 
@@ -56,6 +57,8 @@ FIELDS = (
     "b2",
     "c2",
     "grain",
+    "segments",
+    "segment_step",
 )
 IN_PLACE, ROWS, COLUMNS, ELEMENTWISE = range(4)  # how B is brought in
 PREFIX = "nj_gemm_"
@@ -89,15 +92,17 @@ def plan(
     crs: int,
     batches: Sequence[tuple[int, int, int, int]] = (),
     accumulate: bool = False,
+    segments: tuple[int, int] = (1, 0),
 ) -> list[int]:
     """The table of a product. a, b: (row, column) strides in bytes; batches: up to two of
-    (count, stride of a, of b, of c), the outer one first."""
+    (count, stride of a, of b, of c), the outer one first. segments: (count, stride of a): the
+    depth is `count` times k, A jumps by the stride after each k; together at most `k_block`."""
     size, lanes = size_of(element), lanes_of(element)
     width = tile_vectors() * lanes
     strips = max(-(-n // width), 1)
     outer = [*[(1, 0, 0, 0)] * (2 - len(batches)), *batches]
     repeats = outer[0][0] * outer[1][0]
-    flops = 2 * m * n * k * repeats
+    flops = 2 * m * n * k * repeats * segments[0]
     wanted = 4 * platform.cpu_count()
     blocks = 1
     if flops >= PARALLEL_FLOPS and strips * repeats < wanted:
@@ -107,7 +112,7 @@ def plan(
     tasks = strips * blocks * repeats
     brs, bcs = b
     if bcs == size or n == 1:
-        small = k * brs <= 1 << 15 or brs == width * size
+        small = k * segments[0] * brs <= 1 << 15 or brs == width * size
         pack = ROWS
         if (
             n % lanes == 0
@@ -138,6 +143,8 @@ def plan(
         "pack": pack,
         "accumulate": int(accumulate),
         "grain": max(grain, 1),
+        "segments": segments[0],
+        "segment_step": segments[1],
         "batch1": outer[0][0],
         "a1": outer[0][1],
         "b1": outer[0][2],
@@ -148,6 +155,30 @@ def plan(
         "c2": outer[1][3],
     }
     return [values[name] for name in FIELDS]
+
+
+def calls(
+    b: Builder,
+    element: str,
+    values: Sequence[int],
+    around: Sequence[tuple[int, int, int, int]],
+    depths: Sequence[tuple[int, int]],
+    pointers: Sequence[Value],
+) -> None:
+    """Write the calls with the table `values`: for all loops `around` (count, strides of a, b and
+    c) and all offsets `depths` of a and b. pointers: a, b, c."""
+    if not depths:
+        return
+    offsets = [(0, 0, 0)]
+    for count, x, y, z in around:
+        offsets = [(i + x * t, j + y * t, k + z * t) for i, j, k in offsets for t in range(count)]
+    address = table(b.module, values)
+    for x, y, z in offsets:
+        for dx, dy in depths:
+            moved = [
+                b.gep(p, d) if d else p for p, d in zip(pointers, (x + dx, y + dy, z), strict=True)
+            ]
+            b.call(PREFIX + element, "void", address, *moved)
 
 
 def module_text(element: str) -> str:
@@ -191,6 +222,7 @@ def _tiles(module: Module, element: str, vectors: int) -> None:
     kind = vector(element, lanes)
     field = Fields(b, t, FIELDS)
     ars, acs, crs = field.ars, field.acs, field.crs
+    segments, segment_step = field.segments, field.segment_step
     mask = prefix_mask(b, b.sub(columns, (vectors - 1) * lanes), lanes)
     full = b.icmp("sge", columns, vectors * lanes)
     keep = b.splat(b.icmp("ne", old, 0), lanes)
@@ -211,19 +243,22 @@ def _tiles(module: Module, element: str, vectors: int) -> None:
                     b.masked_load(at, keep_last if v == vectors - 1 else keep, zero, size)
                 )
         start = (b.const(0, "i64"), source, *initial)
-        with b.loop(0, k, carried=start) as steps:
-            offset, here, *sums = steps.values
-            columns_now = [
-                b.load(b.gep(here, v * lanes * size) if v else here, kind, size)
-                for v in range(vectors)
-            ]
-            for r in range(TILE_ROWS):
-                x = b.splat(b.load(b.gep(a_rows[r], offset), element, size), lanes)
-                for v in range(vectors):
-                    place = r * vectors + v
-                    sums[place] = fused(b, x, columns_now[v], sums[place])
-            steps.yield_(b.add(offset, acs), b.gep(here, brs), *sums)
-        sums = steps.results[2:]
+        with b.loop(0, segments, carried=start, at_least_once=True) as part:
+            with b.loop(0, k, carried=part.values) as steps:
+                offset, here, *sums = steps.values
+                columns_now = [
+                    b.load(b.gep(here, v * lanes * size) if v else here, kind, size)
+                    for v in range(vectors)
+                ]
+                for r in range(TILE_ROWS):
+                    x = b.splat(b.load(b.gep(a_rows[r], offset), element, size), lanes)
+                    for v in range(vectors):
+                        place = r * vectors + v
+                        sums[place] = fused(b, x, columns_now[v], sums[place])
+                steps.yield_(b.add(offset, acs), b.gep(here, brs), *sums)
+            following = b.add(part.values[0], segment_step)
+            part.yield_(following, *steps.results[1:])
+        sums = part.results[2:]
         for r in range(TILE_ROWS):
             for v in range(vectors - 1):
                 b.store(
@@ -343,6 +378,7 @@ def _task(module: Module, element: str) -> None:
         f.accumulate,
     )
     batch2, a1, b1, c1, a2, b2, c2 = f.batch2, f.a1, f.b1, f.c1, f.a2, f.b2, f.c2
+    segments = f.segments
     packs = b.icmp("ne", pack, IN_PLACE)
     with b.if_(packs, otherwise=[b.const(0, "ptr")]) as needed:
         needed.yield_(b.call(Value("@take_scratch", "ptr"), "ptr"))
@@ -367,6 +403,7 @@ def _task(module: Module, element: str) -> None:
         c = b.gep(c, b.mul(column, size))
         with b.loop(0, b.max(k, 1), block_k) as parts:  # once even for K = 0: it writes zeros
             depth = b.min(b.sub(k, parts.index), block_k)
+            whole = b.mul(depth, segments)
             part_a = b.gep(a, b.mul(parts.index, acs))
             part_b = b.gep(bb, b.mul(parts.index, brs))
             old = b.or_(accumulate, b.zext(b.icmp("sgt", parts.index, 0), "i64"))
@@ -386,7 +423,7 @@ def _task(module: Module, element: str) -> None:
                 b.line(f"switch i64 {pack.ref}, label %{labels[0]} [ {cases} ]")
                 for (_, name), label in zip(names, labels, strict=True):
                     b.block(label)
-                    b.call(name, "void", t, part_b, scratch, depth, columns, width)
+                    b.call(name, "void", t, part_b, scratch, whole, columns, width)
                     b.br(done)
                 b.block(done)
                 packed.yield_(scratch, width)

@@ -17,7 +17,15 @@ import numpy as np
 from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Value, const, vector
 from numjet.cpu.graph import Node, Val
-from numjet.cpu.kernels.common import ELEMENTS, lanes_of, parallel_call, prefix_mask, size_of
+from numjet.cpu.kernels.common import (
+    ELEMENTS,
+    lanes_of,
+    merge,
+    parallel_call,
+    prefix_mask,
+    size_of,
+    strides,
+)
 from numjet.cpu.program import Place, Slot, SpecialStep, Step
 
 _OPS = {
@@ -57,18 +65,10 @@ class _Layout:
     window: list[tuple[int, int, int]]  # size, strides of operand and updates; outer first
 
 
-def _strides(shape: tuple[int, ...], size: int) -> list[int]:
-    strides, step = [], size
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n
-    return strides[::-1]
-
-
 def _layout(operand: tuple, indices: tuple, updates: tuple, numbers: Any, size: int,
             index_size: int) -> _Layout:  # fmt: skip
-    ostrides, ustrides = _strides(operand, size), _strides(updates, size)
-    istrides = _strides(indices, index_size)
+    ostrides, ustrides = strides(operand, size), strides(updates, size)
+    istrides = strides(indices, index_size)
     window_dims = sorted(numbers.update_window_dims)
     gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     axes = [axis for axis in range(len(operand)) if axis not in gone]
@@ -91,16 +91,7 @@ def _layout(operand: tuple, indices: tuple, updates: tuple, numbers: Any, size: 
         (ostrides[axis], operand[axis] - sizes[axis])
         for axis in numbers.scatter_dims_to_operand_dims
     ]
-    return _Layout(_merge(batch), components, _merge(window))
-
-
-def _merge(axes: list[tuple[int, ...]]) -> list:
-    merged: list[tuple[int, ...]] = []
-    for axis in axes:
-        if merged and all(s == t * axis[0] for s, t in zip(merged[-1][1:], axis[1:], strict=True)):
-            axis = (merged.pop()[0] * axis[0], *axis[1:])
-        merged.append(axis)
-    return merged
+    return _Layout(merge(batch), components, merge(window))
 
 
 def claims(node: Node) -> bool:
