@@ -1,0 +1,32 @@
+"""numjet.dtypes: dtypes beyond NumPy's, and questions about dtypes."""
+from __future__ import annotations
+
+from typing import Any
+
+from numjet.core.dtypes import float0, prng_key
+from numjet.numpy.scalar_types import (
+    bfloat16,
+    canonicalize_dtype,
+    finfo,
+    iinfo,
+    issubdtype,
+    result_type,
+    scalar_type_of,
+)
+
+TypePromotionError = TypeError
+extended = prng_key
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """The size of an element in bits (4 for int4)."""
+    name = getattr(dtype, "name", None) or canonicalize_dtype(dtype).name
+    if name in ("int2", "uint2"):
+        return 2
+    if name in ("int4", "uint4", "float4_e2m1fn"):
+        return 4
+    return canonicalize_dtype(dtype).itemsize * 8
+
+
+__all__ = ["TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0",
+           "iinfo", "issubdtype", "itemsize_bits", "prng_key", "result_type", "scalar_type_of"]

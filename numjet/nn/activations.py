@@ -1,0 +1,185 @@
+"""Activation functions. Where a function has a kink, its derivative there is the one users of JAX
+know (relu: 0 at 0)."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numjet.numpy import lax_names as lax
+from numjet.numpy.elementwise import (
+    add,
+    clip,
+    divide,
+    greater,
+    less,
+    less_equal,
+    multiply,
+    negative,
+    power,
+    where,
+)
+from numjet.numpy.promote import one_array, promote_inexact
+from numjet.numpy.shape import split
+from numjet.numpy.unary import exp, expm1, log, log1p, logaddexp, sqrt, tanh
+
+
+def _float(name: str, x: Any) -> Any:
+    x, = promote_inexact(one_array(name, x))
+    return x
+
+
+def identity(x: Any) -> Any:
+    """x."""
+    return one_array("identity", x)
+
+
+def relu(x: Any) -> Any:
+    """max(x, 0), with derivative 0 at 0."""
+    x = one_array("relu", x)
+    return where(less_equal(x, 0), 0, x)
+
+
+def relu6(x: Any) -> Any:
+    """min(max(x, 0), 6), with derivative 0 at 0 and at 6."""
+    x = one_array("relu6", x)
+    return where(less_equal(x, 0), 0, where(greater(x, 6), 6, where(less(x, 6), x, 6)))
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    return lax.logistic(_float("sigmoid", x))
+
+
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)), without overflow."""
+    return logaddexp(x, 0.0)
+
+
+def sparse_plus(x: Any) -> Any:
+    """0 below -1, (x + 1)**2 / 4 up to 1, x above."""
+    x = _float("sparse_plus", x)
+    return where(less_equal(x, -1.0), 0.0, where(greater(x, 1.0), x, divide(
+        power(add(x, 1.0), 2), 4)))
+
+
+def soft_sign(x: Any) -> Any:
+    """x / (|x| + 1)."""
+    x = _float("soft_sign", x)
+    return divide(x, add(lax.abs(x), 1))
+
+
+def silu(x: Any) -> Any:
+    """x * sigmoid(x)."""
+    x = _float("silu", x)
+    return multiply(x, lax.logistic(x))
+
+
+swish = silu
+
+
+def mish(x: Any) -> Any:
+    """x * tanh(softplus(x))."""
+    x = _float("mish", x)
+    return multiply(x, tanh(softplus(x)))
+
+
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x))."""
+    return negative(softplus(negative(_float("log_sigmoid", x))))
+
+
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """x above 0, alpha * (exp(x) - 1) below."""
+    x = _float("elu", x)
+    above = greater(x, 0)
+    return where(above, x, multiply(alpha, expm1(where(above, 0.0, x))))
+
+
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+    """x above 0, negative_slope * x below."""
+    x = _float("leaky_relu", x)
+    return where(lax.ge(x, _zero(x)), x, multiply(negative_slope, x))
+
+
+def _zero(x: Any) -> Any:
+    return lax.full(x.aval.shape, 0, x.aval.dtype)
+
+
+def hard_tanh(x: Any) -> Any:
+    """x limited to [-1, 1]."""
+    x = one_array("hard_tanh", x)
+    return where(greater(x, 1), 1, where(less(x, -1), -1, x))
+
+
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))."""
+    x = _float("celu", x)
+    above = greater(x, 0)
+    return where(above, x, multiply(alpha, expm1(divide(where(above, 0.0, x), alpha))))
+
+
+# The fixed point of mean 0 and variance 1 (Klambauer et al. 2017).
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def selu(x: Any) -> Any:
+    """The self-normalizing scaled elu."""
+    return multiply(_SELU_SCALE, elu(x, _SELU_ALPHA))
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """x times the normal distribution function at x; by default its tanh approximation."""
+    x = _float("gelu", x)
+    if approximate:
+        inner = multiply(math.sqrt(2 / math.pi), add(x, multiply(0.044715, power(x, 3))))
+        return multiply(x, multiply(0.5, add(1.0, tanh(inner))))
+    return multiply(multiply(0.5, x), lax.erfc(multiply(x, -math.sqrt(0.5))))
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half along `axis` times the sigmoid of the second."""
+    x = _float("glu", x)
+    if x.aval.shape[axis] % 2:
+        raise ValueError(f"glu: axis {axis} of {x.aval} must have an even size.")
+    first, second = split(x, 2, axis)
+    return multiply(first, sigmoid(second))
+
+
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """(x + sqrt(x**2 + b)) / 2."""
+    x = _float("squareplus", x)
+    return divide(add(x, sqrt(add(lax.square(x), b))), 2)
+
+
+def hard_sigmoid(x: Any) -> Any:
+    """relu6(x + 3) / 6."""
+    return divide(relu6(add(_float("hard_sigmoid", x), 3.0)), 6.0)
+
+
+def hard_silu(x: Any) -> Any:
+    """x * hard_sigmoid(x)."""
+    x = _float("hard_silu", x)
+    return multiply(x, hard_sigmoid(x))
+
+
+hard_swish = hard_silu
+
+
+def sparse_sigmoid(x: Any) -> Any:
+    """(x + 1) / 2 limited to [0, 1]."""
+    return multiply(0.5, clip(add(_float("sparse_sigmoid", x), 1.0), 0.0, 2.0))
+
+
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(-x)), exact for small and large x (Mächler 2012)."""
+    x = _float("log1mexp", x)
+    small = less(x, math.log(2))
+    near = log(negative(expm1(negative(where(small, x, 1.0)))))
+    far = log1p(negative(exp(negative(where(small, 1.0, x)))))
+    return where(small, near, far)
+
+
+__all__ = ["celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
+           "identity", "leaky_relu", "log1mexp", "log_sigmoid", "mish", "relu", "relu6", "selu",
+           "sigmoid", "silu", "soft_sign", "softplus", "sparse_plus", "sparse_sigmoid",
+           "squareplus", "swish", "tanh"]

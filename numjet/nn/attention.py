@@ -1,0 +1,155 @@
+"""Scaled dot-product attention, and products of block-scaled operands."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.nn.normalization import logsumexp, softmax
+from numjet.numpy import lax_names as lax
+from numjet.numpy.einsum import einsum
+from numjet.numpy.elementwise import (
+    add,
+    bitwise_and,
+    greater_equal,
+    less,
+    less_equal,
+    multiply,
+    subtract,
+    where,
+)
+from numjet.numpy.promote import as_arrays, broadcast, canonical_dtype, cast, one_array
+from numjet.numpy.shape import expand_dims, repeat, reshape
+
+
+def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *,
+                          scale: float | None = None, is_causal: bool = False,
+                          query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
+                          local_window_size: Any = None, implementation: Any = None,
+                          return_residual: bool = False) -> Any:
+    """softmax(query @ key * scale + bias) @ value, with masked positions left out.
+
+    query: (batch, T, N, H) or (T, N, H); key and value: (batch, S, K, H), N a multiple of K.
+    bias and mask broadcast to (batch, N, T, S). Sequence lengths hide what lies beyond them.
+    local_window_size (left, right) limits how far a position looks.
+    """
+    if implementation not in (None, "xla"):
+        raise NotImplementedError(f"dot_product_attention: implementation={implementation!r} is not "
+                                  "available. Leave it out.")
+    query, key, value = as_arrays("dot_product_attention", query, key, value)
+    single = query.aval.ndim == 3
+    if single:
+        query, key, value = (expand_dims(x, 0) for x in (query, key, value))
+    if query.aval.ndim != 4 or key.aval.ndim != 4 or value.aval.ndim != 4:
+        raise ValueError("dot_product_attention: query, key and value must have 3 or 4 dimensions, "
+                         f"got {query.aval}, {key.aval}, {value.aval}.")
+    b, t, n, h = query.aval.shape
+    s, k = key.aval.shape[1:3]
+    if n % k or key.aval.shape != (b, s, k, h) or value.aval.shape[:3] != (b, s, k):
+        raise ValueError("dot_product_attention: shapes do not fit: query (batch, T, N, H), key and "
+                         "value (batch, S, K, H) with N a multiple of K; got "
+                         f"{query.aval}, {key.aval}, {value.aval}.")
+    if n != k:
+        key, value = (repeat(x, n // k, axis=2) for x in (key, value))
+    scale = 1 / math.sqrt(h) if scale is None else scale
+    # The logits and their softmax are kept in 32 bits.
+    logits = einsum("btnh,bsnh->bnts", query, key, preferred_element_type=np.float32)
+    logits = multiply(logits, scale)
+    if bias is not None:
+        logits = add(logits, _four("bias", bias))
+    seen = _visible(mask, is_causal, query_seq_lengths, key_value_seq_lengths, local_window_size,
+                    t, s)
+    if seen is not None:
+        seen = broadcast(seen, logits.aval.shape)
+        logits = where(seen, logits, 0.7 * float(np.finfo(np.float32).min))
+    weights = cast(softmax(logits, axis=-1), value.aval.dtype)
+    if query_seq_lengths is not None:
+        inside = _before(query_seq_lengths, t, (b, 1, t, 1), 2)
+        weights = where(inside, weights, 0)
+    out = einsum("bnts,bsnh->btnh", weights, value)
+    out = cast(out, query.aval.dtype)
+    residual = lax.transpose(logsumexp(logits, -1), (0, 2, 1)) if return_residual else None
+    if single:
+        out = lax.squeeze(out, (0,))
+        residual = lax.squeeze(residual, (0,)) if return_residual else None
+    return (out, residual) if return_residual else out
+
+
+def _four(name: str, x: Any) -> Any:
+    x = one_array(name, x)
+    return reshape(x, (1,) * (4 - x.aval.ndim) + x.aval.shape)
+
+
+def _before(lengths: Any, n: int, shape: tuple, axis: int) -> Any:
+    """position < length, for each batch element."""
+    position = lax.broadcasted_iota(dtypes.int32, shape, axis)
+    lengths = reshape(cast(one_array("lengths", lengths), dtypes.int32), (-1, 1, 1, 1))
+    return less(position, lengths)
+
+
+def _visible(mask: Any, causal: bool, query_lengths: Any, key_lengths: Any, window: Any, t: int,
+             s: int) -> Any:
+    parts = []
+    if mask is not None:
+        m = _four("mask", mask)
+        if m.aval.dtype != dtypes.bool_:
+            raise ValueError(f"dot_product_attention: mask must be boolean, got {m.aval.dtype}.")
+        parts.append(m)
+    rows = lax.broadcasted_iota(dtypes.int32, (1, 1, t, s), 2)
+    columns = lax.broadcasted_iota(dtypes.int32, (1, 1, t, s), 3)
+    if causal:
+        parts.append(greater_equal(rows, columns))
+    if window is not None:
+        left, right = (window, window) if isinstance(window, int) else window
+        parts.append(bitwise_and(less_equal(subtract(rows, left), columns),
+                                 less_equal(columns, add(rows, right))))
+    if query_lengths is not None:
+        parts.append(_before(query_lengths, t, (1, 1, t, 1), 2))
+    if key_lengths is not None:
+        parts.append(_before(key_lengths, s, (1, 1, 1, s), 3))
+    out = None
+    for part in parts:
+        out = part if out is None else bitwise_and(out, part)
+    return out
+
+
+def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any,
+                  preferred_element_type: Any = np.float32) -> Any:
+    """The batched product of operands (B, M, K) and (B, N, K) whose blocks along K have scales."""
+    lhs, rhs, lhs_scales, rhs_scales = as_arrays("scaled_matmul", lhs, rhs, lhs_scales, rhs_scales)
+    if lhs.aval.ndim != 3 or rhs.aval.ndim != 3 or lhs.aval.shape[2] != rhs.aval.shape[2]:
+        raise ValueError("scaled_matmul: operands must be (B, M, K) and (B, N, K), got "
+                         f"{lhs.aval} and {rhs.aval}.")
+    wanted = canonical_dtype(preferred_element_type, "scaled_matmul")
+
+    def whole(x: Any, scales: Any) -> Any:
+        block = x.aval.shape[2] // scales.aval.shape[2]
+        return multiply(cast(x, dtypes.float32), repeat(cast(scales, dtypes.float32), block, 2))
+
+    out = einsum("bmk,bnk->bmn", whole(lhs, lhs_scales), whole(rhs, rhs_scales))
+    return cast(out, wanted)
+
+
+def scaled_dot_general(lhs: Any, rhs: Any, dimension_numbers: Any,
+                       preferred_element_type: Any = np.float32, configs: Any = None,
+                       implementation: Any = None) -> Any:
+    """`lax.dot_general`; quantization to scaled blocks (`configs`) is not available."""
+    if configs is not None or implementation is not None:
+        raise NotImplementedError("scaled_dot_general: block-scaled quantization is not supported. "
+                                  "Leave out configs and implementation.")
+    return lax.dot_general(as_array(lhs), as_array(rhs), dimension_numbers,
+                           preferred_element_type=canonical_dtype(preferred_element_type,
+                                                                  "scaled_dot_general"))
+
+
+def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> Any:
+    """Not available: it describes quantization of a GPU library."""
+    raise NotImplementedError(f"get_scaled_dot_general_config({mode!r}): block-scaled quantization "
+                              "is not supported. Use lax.dot_general.")
+
+
+__all__ = ["dot_product_attention", "get_scaled_dot_general_config", "scaled_dot_general",
+           "scaled_matmul"]

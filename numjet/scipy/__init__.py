@@ -1,0 +1,1 @@
+"""numjet.scipy: parts of SciPy on numjet's arrays, in JAX's names."""

@@ -1,0 +1,478 @@
+"""numjet.scipy.linalg: factorizations and solvers with SciPy's arguments, and special matrices.
+
+Arguments that only save memory (overwrite_a, check_finite, ...) are accepted and ignored.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.numpy import lax_names as lax, linalg
+from numjet.numpy.creation import array, eye
+from numjet.numpy.elementwise import add, divide, multiply, negative, subtract, where
+from numjet.numpy.index_tricks import diag
+from numjet.numpy.indexing import getitem
+from numjet.numpy.linalg import adjoint
+from numjet.numpy.products import kron, matmul
+from numjet.numpy.promote import (
+    as_arrays,
+    broadcast,
+    canonical_dtype,
+    cast,
+    one_array,
+    promote_dtypes,
+    promote_inexact,
+    strong,
+)
+from numjet.numpy.reductions import max as max_, sum as sum_
+from numjet.numpy.shape import (
+    atleast_1d,
+    atleast_2d,
+    concatenate,
+    expand_dims,
+    matrix_transpose,
+    ravel,
+    reshape,
+)
+from numjet.ops import linalg as core
+
+
+def _matrix(name: str, a: Any, square: bool = False) -> Any:
+    x, = promote_inexact(one_array(name, a))
+    if x.aval.ndim < 2 or square and x.aval.shape[-1] != x.aval.shape[-2]:
+        raise ValueError(f"{name}: needs {'square ' if square else ''}matrices in the last two axes, "
+                         f"got {x.aval}.")
+    return strong(x)
+
+
+# ------------------------------------------------------------------ factorizations
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True,
+             ) -> Any:
+    """The upper (or lower) triangular factor of hermitian positive definite matrices."""
+    x = _matrix("cholesky", a, True)
+    # Only the named triangle is read, as in SciPy.
+    factor = core.cholesky(x if lower else adjoint(x), symmetrize_input=False)
+    return factor if lower else adjoint(factor)
+
+
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True,
+               ) -> tuple[Any, bool]:
+    """A factor and its kind for `cho_solve`."""
+    return cholesky(a, lower), lower
+
+
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False,
+              check_finite: bool = True) -> Any:
+    """x with a x = b, from `cho_factor(a)`."""
+    c, lower = c_and_lower
+    c, b = promote_inexact(*as_arrays("cho_solve", c, b))
+    first = solve_triangular(c, b, trans=0 if lower else "C", lower=lower)
+    return solve_triangular(c, first, trans="C" if lower else 0, lower=lower)
+
+
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """Both triangular factors in one matrix, and the row exchanges."""
+    factors, pivots, _ = core.lu(_matrix("lu_factor", a))
+    return factors, pivots
+
+
+def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False,
+             check_finite: bool = True) -> Any:
+    """x with a x = b (trans 0), a.T x = b (1) or a^H x = b (2), from `lu_factor(a)`."""
+    factors, pivots = lu_and_piv
+    factors, b = promote_inexact(*as_arrays("lu_solve", factors, b))
+    if trans not in (0, 1, 2):
+        raise ValueError(f"lu_solve: trans must be 0, 1 or 2, got {trans!r}.")
+    n = factors.aval.shape[-1]
+    vector = b.aval.ndim == 1 or b.aval.ndim == factors.aval.ndim - 1 and factors.aval.ndim > 2
+    x = expand_dims(b, -1) if vector else b
+    order = core.lu_pivots_to_permutation(one_array("lu_solve", pivots), n)
+    if trans == 0:
+        x = _rows(x, order)
+        x = solve_triangular(factors, x, lower=True, unit_diagonal=True)
+        x = solve_triangular(factors, x)
+    else:
+        kind = "T" if trans == 1 else "C"
+        x = solve_triangular(factors, x, trans=kind)
+        x = solve_triangular(factors, x, trans=kind, lower=True, unit_diagonal=True)
+        x = _rows(x, lax.sort_key_val(order, lax.broadcasted_iota(
+            order.aval.dtype, order.aval.shape, order.aval.ndim - 1))[1])
+    return lax.squeeze(x, (x.aval.ndim - 1,)) if vector else x
+
+
+def _rows(x: Any, order: Any) -> Any:
+    if order.aval.ndim == 1:
+        return getitem(x, (..., order, slice(None)))
+    lead = [lax.broadcasted_iota(dtypes.int32, order.aval.shape, i)
+            for i in range(order.aval.ndim - 1)]
+    return getitem(x, (*lead, order))
+
+
+def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True,
+       ) -> tuple[Any, ...]:
+    """(p, l, u) with a = p l u; with `permute_l` (p l, u)."""
+    x = _matrix("lu", a)
+    factors, _, order = core.lu(x)
+    m, n = x.aval.shape[-2:]
+    k = min(m, n)
+    rows = lax.broadcasted_iota(dtypes.int32, (m, k), 0)
+    columns = lax.broadcasted_iota(dtypes.int32, (m, k), 1)
+    left = getitem(factors, (..., slice(None), slice(0, k)))
+    zero, one = lax.full((), 0, x.aval.dtype), lax.full((), 1, x.aval.dtype)
+    low = where(lax.gt(rows, columns), left, where(lax.eq(rows, columns), one, zero))
+    top = getitem(factors, (..., slice(0, k), slice(None)))
+    up = where(lax.le(lax.broadcasted_iota(dtypes.int32, (k, n), 0),
+                      lax.broadcasted_iota(dtypes.int32, (k, n), 1)), top, zero)
+    index = lax.broadcasted_iota(order.aval.dtype, (*order.aval.shape, m), order.aval.ndim)
+    # Row order[i] of a is row i of l u.
+    p = cast(lax.eq(index, broadcast(expand_dims(order, -1), index.aval.shape)), x.aval.dtype)
+    p = matrix_transpose(p)
+    return (matmul(p, low), up) if permute_l else (p, low, up)
+
+
+def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
+       pivoting: bool = False, check_finite: bool = True) -> tuple[Any, ...]:
+    """(q, r), with `pivoting` (q, r, order). mode: full, economic, r."""
+    x = _matrix("qr", a)
+    if mode not in ("full", "economic", "r"):
+        raise ValueError(f"qr: unsupported mode {mode!r}. Use 'full', 'economic' or 'r'.")
+    parts = core.qr(x, full_matrices=mode != "economic", pivoting=pivoting)
+    return tuple(parts[1:]) if mode == "r" else tuple(parts)
+
+
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
+        check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
+    """U, singular values and the conjugate transpose of V."""
+    out = linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+    return tuple(out) if compute_uv else out
+
+
+def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False,
+         overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True,
+         eigvals: None = None, type: int = 1, check_finite: bool = True) -> Any:
+    """The eigenvalues (rising) and eigenvectors of hermitian matrices."""
+    if b is not None or eigvals is not None or type != 1:
+        raise NotImplementedError("eigh: generalized problems and subsets are not supported. Factor "
+                                  "b with cholesky and transform a, or slice the result.")
+    x = _matrix("eigh", a, True)
+    v, w = core.eigh(x, lower=lower, symmetrize_input=False)
+    return w if eigvals_only else (w, v)
+
+
+def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+    """(t, z) with a = z t z^H, t upper triangular (in blocks, for output='real')."""
+    if output not in ("real", "complex"):
+        raise ValueError(f"schur: output must be 'real' or 'complex', got {output!r}.")
+    x = _matrix("schur", a, True)
+    if output == "complex" and not dtypes.is_complex(x.aval.dtype):
+        x = cast(x, dtypes.complex_of(x.aval.dtype))
+    t, z = core.schur(x)
+    return t, z
+
+
+def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False,
+               check_finite: bool = True) -> Any:
+    """The Hessenberg form h (zero below the first subdiagonal), with `calc_q` also q: a = q h q^H."""
+    x = _matrix("hessenberg", a, True)
+    n = x.aval.shape[-1]
+    packed, taus = core.hessenberg(x)
+    rows = lax.broadcasted_iota(dtypes.int32, (n, n), 0)
+    columns = lax.broadcasted_iota(dtypes.int32, (n, n), 1)
+    h = where(lax.le(rows, add(columns, 1)), packed, lax.full((), 0, x.aval.dtype))
+    if not calc_q:
+        return h
+    inner = core.householder_product(getitem(packed, (..., slice(1, None), slice(0, n - 1))), taus)
+    q = broadcast(eye(n, dtype=x.aval.dtype), x.aval.shape)
+    return h, q.at[..., 1:, 1:].set(inner)
+
+
+# ------------------------------------------------------------------ systems
+def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False,
+                     unit_diagonal: bool = False, overwrite_b: bool = False, debug: Any = None,
+                     check_finite: bool = True) -> Any:
+    """x with a x = b for triangular a (trans 0), a.T x = b (1, 'T') or a^H x = b (2, 'C')."""
+    kinds = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
+    if trans not in kinds:
+        raise ValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}.")
+    a, b = promote_inexact(*as_arrays("solve_triangular", a, b))
+    a, b = _matrix("solve_triangular", a, True), strong(b)
+    vector = b.aval.ndim == 1
+    x = expand_dims(b, -1) if vector else b
+    if x.aval.ndim < 2 or x.aval.shape[-2] != a.aval.shape[-1]:
+        raise ValueError(f"solve_triangular: a {a.aval} and b {b.aval} do not fit: b must have "
+                         f"{a.aval.shape[-1]} rows.")
+    lead = np.broadcast_shapes(a.aval.shape[:-2], x.aval.shape[:-2])
+    a = broadcast(a, (*lead, *a.aval.shape[-2:]))
+    x = broadcast(x, (*lead, *x.aval.shape[-2:]))
+    kind = kinds[trans]
+    out = core.triangular_solve(a, x, left_side=True, lower=lower, transpose_a=kind > 0,
+                                conjugate_a=kind == 2, unit_diagonal=unit_diagonal)
+    return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out
+
+
+def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False,
+          overwrite_b: bool = False, debug: bool = False, check_finite: bool = True,
+          assume_a: str = "gen") -> Any:
+    """x with a x = b; assume_a='pos' uses a Cholesky factorization."""
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise ValueError(f"solve: assume_a must be 'gen', 'sym', 'her' or 'pos', got {assume_a!r}.")
+    if assume_a != "pos":
+        return linalg.solve(a, b)
+    return cho_solve(cho_factor(a, lower=lower), b)
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The inverse."""
+    return linalg.inv(a)
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The determinant."""
+    return linalg.det(a)
+
+
+# ------------------------------------------------------------------ functions of matrices
+# Coefficients of the (13, 13) Padé approximant and its bound on the norm (Higham 2005).
+_PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
+         10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)
+
+
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+    """The exponential of square matrices, by scaling and squaring of a Padé approximant.
+
+    NaN when the norm asks for more than `max_squarings` squarings.
+    """
+    x = _matrix("expm", A, True)
+    n = x.aval.shape[-1]
+    bound = 5.371920351148152 if x.aval.dtype in (dtypes.float64, dtypes.complex128) else 3.9257248
+    size = max_(sum_(lax.abs(x), -2), -1)
+    steps = lax.ceil(lax.max(lax.div(lax.log(divide(size, bound)), lax.full(
+        size.aval.shape, math.log(2), size.aval.dtype)), lax.full(size.aval.shape, 0,
+                                                                  size.aval.dtype)))
+    steps = where(lax.eq(size, lax.full(size.aval.shape, 0, size.aval.dtype)), 0, steps)
+    scale = lax.exp2(negative(steps))
+    x = multiply(x, cast(expand_dims(scale, (-2, -1)), x.aval.dtype))
+    one = broadcast(eye(n, dtype=x.aval.dtype), x.aval.shape)
+    x2 = matmul(x, x)
+    x4 = matmul(x2, x2)
+    x6 = matmul(x4, x2)
+    b = [float(v) / _PADE[0] for v in _PADE]
+
+    def poly(c6: float, c4: float, c2: float, c0: float) -> Any:
+        return add(add(multiply(c6, x6), multiply(c4, x4)), add(multiply(c2, x2),
+                                                               multiply(c0, one)))
+
+    def poly0(c6: float, c4: float, c2: float) -> Any:
+        return add(add(multiply(c6, x6), multiply(c4, x4)), multiply(c2, x2))
+
+    u = matmul(x, add(matmul(x6, poly0(b[13], b[11], b[9])), poly(b[7], b[5], b[3], b[1])))
+    v = add(matmul(x6, poly0(b[12], b[10], b[8])), poly(b[6], b[4], b[2], b[0]))
+    top, bottom = add(u, v), subtract(v, u)
+    out = (solve_triangular(bottom, top) if upper_triangular else linalg.solve(bottom, top))
+    wide = expand_dims(steps, (-2, -1))
+    for k in range(max_squarings):
+        out = where(lax.gt(broadcast(wide, out.aval.shape), lax.full(
+            out.aval.shape, k, wide.aval.dtype)), matmul(out, out), out)
+    return where(lax.gt(broadcast(wide, out.aval.shape), lax.full(
+        out.aval.shape, max_squarings, wide.aval.dtype)), np.nan, out)
+
+
+def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+    """The derivative of expm at A in the direction E: the corner of expm([[A, E], [0, A]])."""
+    a, e = promote_inexact(*as_arrays("expm_frechet", A, E))
+    a, e = _matrix("expm_frechet", a, True), strong(e)
+    if a.aval.shape != e.aval.shape:
+        raise ValueError(f"expm_frechet: A and E must have one shape, got {a.aval} and {e.aval}.")
+    n = a.aval.shape[-1]
+    zero = lax.full(a.aval.shape, 0, a.aval.dtype)
+    both = expm(concatenate([concatenate([a, e], -1), concatenate([zero, a], -1)], -2))
+    first = getitem(both, (..., slice(0, n), slice(0, n)))
+    corner = getitem(both, (..., slice(0, n), slice(n, None)))
+    return (first, corner) if compute_expm else corner
+
+
+def funm(A: Any, func: Callable, disp: bool = True) -> Any:
+    """`func` of a matrix, by its eigenvalues; the matrix must be diagonalizable."""
+    x = _matrix("funm", A, True)
+    w, v = linalg.eig(x)
+    out = matmul(multiply(v, expand_dims(func(w), -2)), linalg.inv(v))
+    if disp:
+        return out
+    return out, lax.full((), 0, dtypes.real_of(out.aval.dtype))
+
+
+def sqrtm(A: Any, blocksize: int = 1) -> Any:
+    """A square root of a (diagonalizable) matrix, complex."""
+    if blocksize != 1:
+        raise NotImplementedError("sqrtm: blocksize other than 1 is not supported. Leave it out.")
+    return funm(A, lax.sqrt)
+
+
+def polar(a: Any, side: str = "right", *, method: str = "qdwh", eps: Any = None,
+          max_iterations: Any = None) -> tuple[Any, Any]:
+    """(u, p) with a = u p (side 'right') or a = p u, u unitary and p positive semidefinite."""
+    if side not in ("right", "left"):
+        raise ValueError(f"polar: side must be 'right' or 'left', got {side!r}.")
+    u, s, vh = linalg.svd(a, full_matrices=False)
+    s = expand_dims(cast(s, u.aval.dtype), -2)
+    if side == "right":
+        return matmul(u, vh), matmul(multiply(adjoint(vh), s), vh)
+    return matmul(u, vh), matmul(multiply(u, s), adjoint(u))
+
+
+def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+    """X with A X + X B = C, as one linear system for the elements of X."""
+    a, b, c = promote_inexact(*as_arrays("solve_sylvester", A, B, C))
+    m, n = a.aval.shape[0], b.aval.shape[0]
+    system = add(kron(a, eye(n, dtype=a.aval.dtype)),
+                 kron(eye(m, dtype=a.aval.dtype), matrix_transpose(b)))
+    return reshape(linalg.solve(system, ravel(c)), (m, n))
+
+
+# ------------------------------------------------------------------ special matrices
+def block_diag(*arrs: Any) -> Any:
+    """The matrix with the given blocks on its diagonal."""
+    if not arrs:
+        return lax.full((1, 0), 0, dtypes.canonical(dtypes.float64))
+    parts = promote_dtypes(*[atleast_2d(x) for x in as_arrays("block_diag", *[
+        array(x) if isinstance(x, (list, tuple)) else x for x in arrs])])
+    if any(p.aval.ndim != 2 for p in parts):
+        raise ValueError("block_diag: arguments must have at most two dimensions, got "
+                         f"{[p.aval.shape for p in parts]}.")
+    width = sum(p.aval.shape[1] for p in parts)
+    zero = lax.full((), 0, parts[0].aval.dtype)
+    rows, before = [], 0
+    for p in parts:
+        own = p.aval.shape[1]
+        rows.append(lax.pad(p, zero, [(0, 0, 0), (before, width - before - own, 0)]))
+        before += own
+    return concatenate(rows, 0)
+
+
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """The matrix with first column c and first row r, constant along diagonals."""
+    c = ravel(array(c))
+    r = (lax.conj(c) if dtypes.is_complex(c.aval.dtype) else c) if r is None else ravel(array(r))
+    c, r = promote_dtypes(c, r)
+    m, n = c.aval.shape[0], r.aval.shape[0]
+    line = concatenate([lax.rev(c, (0,)), getitem(r, slice(1, None))])
+    index = (np.arange(m)[::-1, None] + np.arange(n)[None]).astype(np.int32)
+    return getitem(line, as_array(index))
+
+
+def hankel(c: Any, r: Any = None) -> Any:
+    """The matrix with first column c and last row r, constant along antidiagonals."""
+    c = ravel(array(c))
+    r = lax.full(c.aval.shape, 0, c.aval.dtype) if r is None else ravel(array(r))
+    c, r = promote_dtypes(c, r)
+    line = concatenate([c, getitem(r, slice(1, None))])
+    index = np.arange(c.aval.shape[0])[:, None] + np.arange(r.aval.shape[0])[None]
+    return getitem(line, as_array(index.astype(np.int32)))
+
+
+def circulant(c: Any) -> Any:
+    """The matrix whose columns are rotations of c."""
+    c = atleast_1d(array(c))
+    n = c.aval.shape[-1]
+    index = (np.arange(n)[:, None] - np.arange(n)[None]) % n
+    return getitem(c, (..., as_array(index.astype(np.int32))))
+
+
+def companion(a: Any) -> Any:
+    """The companion matrix of a polynomial."""
+    a, = promote_inexact(ravel(array(a)))
+    n = a.aval.shape[0] - 1
+    first = divide(negative(getitem(a, slice(1, None))), getitem(a, 0))
+    return concatenate([reshape(first, (1, n)), cast(array(np.eye(n - 1, n)), a.aval.dtype)], 0)
+
+
+def hilbert(n: int) -> Any:
+    """The matrix 1 / (i + j + 1)."""
+    i = np.arange(n)
+    return array(1 / (i[:, None] + i[None] + 1), dtypes.canonical(dtypes.float64))
+
+
+def helmert(n: int, full: bool = False) -> Any:
+    """The Helmert matrix; with `full` its constant first row, too."""
+    rows = np.tril(np.ones((n, n)), -1) - np.diag(np.arange(n))
+    rows[0] = 1
+    size = np.arange(n) * np.arange(1, n + 1)
+    size[0] = n
+    rows = rows / np.sqrt(size)[:, None]
+    return array(rows if full else rows[1:], dtypes.canonical(dtypes.float64))
+
+
+def hadamard(n: int, dtype: Any = int) -> Any:
+    """The Hadamard matrix of a power of two."""
+    if n < 1 or n & (n - 1):
+        raise ValueError(f"hadamard: n must be a power of 2, got {n}.")
+    out = np.ones((1, 1))
+    while out.shape[0] < n:
+        out = np.block([[out, out], [out, -out]])
+    return array(out, canonical_dtype(dtype, "hadamard"))
+
+
+def pascal(n: int, kind: str | None = None) -> Any:
+    """The Pascal matrix: 'symmetric' (default), 'lower' or 'upper'."""
+    if kind not in (None, "symmetric", "lower", "upper"):
+        raise ValueError(f"pascal: kind must be 'symmetric', 'lower' or 'upper', got {kind!r}.")
+    low = np.array([[math.comb(i, j) for j in range(n)] for i in range(n)], float).reshape(n, n)
+    values = low if kind == "lower" else low.T if kind == "upper" else low @ low.T
+    return array(values, dtypes.canonical(dtypes.float64))
+
+
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+    """The matrix of the discrete Fourier transform."""
+    if scale not in (None, "sqrtn", "n"):
+        raise ValueError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}.")
+    i = np.arange(n)
+    values = np.exp(-2j * np.pi * (np.outer(i, i) % max(n, 1)) / max(n, 1))
+    values = values / {None: 1, "sqrtn": math.sqrt(n), "n": n}[scale]
+    return array(values, dtypes.canonical(dtypes.complex128) if dtype is None
+                 else canonical_dtype(dtype, "dft"))
+
+
+def leslie(f: Any, s: Any) -> Any:
+    """The Leslie matrix of fertilities f and survivals s."""
+    f, s = promote_dtypes(ravel(array(f)), ravel(array(s)))
+    n = f.aval.shape[0]
+    if s.aval.shape[0] != n - 1 or n < 2:
+        raise ValueError(f"leslie: s must have one element less than f, got {f.aval} and {s.aval}.")
+    below = concatenate([diag(s), lax.full((n - 1, 1), 0, f.aval.dtype)], 1)
+    return concatenate([reshape(f, (1, n)), below], 0)
+
+
+def fiedler(a: Any) -> Any:
+    """The matrix |a_i - a_j|."""
+    a = ravel(array(a))
+    return lax.abs(subtract(expand_dims(a, 1), expand_dims(a, 0)))
+
+
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """The matrix whose product with v is convolve(a, v)."""
+    a = ravel(array(a))
+    m = a.aval.shape[0]
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"convolution_matrix: mode must be 'full', 'same' or 'valid', got {mode!r}.")
+    index = np.arange(m + n - 1)[:, None] - np.arange(n)[None]
+    inside = (index >= 0) & (index < m)
+    values = getitem(a, as_array(np.clip(index, 0, m - 1).astype(np.int32)))
+    full = where(as_array(inside), values, lax.full((), 0, a.aval.dtype))
+    if mode == "full":
+        return full
+    total = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1
+    start = (m + n - 1 - total) // 2
+    return getitem(full, slice(start, start + total))
+
+
+__all__ = [
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",
+    "convolution_matrix", "det", "dft", "eigh", "expm", "expm_frechet", "fiedler", "funm",
+    "hadamard", "hankel", "helmert", "hessenberg", "hilbert", "inv", "leslie", "lu", "lu_factor",
+    "lu_solve", "pascal", "polar", "qr", "schur", "solve", "solve_sylvester",
+    "solve_triangular", "sqrtm", "svd", "toeplitz"]
