@@ -23,10 +23,10 @@ from numjet.transforms.stage import stage
 class PartialTracer(Tracer):
     """An unknown value: a variable of the record."""
 
-    __slots__ = ("var", "aval")
+    __slots__ = ("jaxpr_var", "aval")
 
     def __init__(self, trace: PartialTrace, var: Var) -> None:
-        self.trace, self.var, self.aval = trace, var, var.aval
+        self.trace, self.jaxpr_var, self.aval = trace, var, var.aval
 
 
 class PartialTrace(Trace):
@@ -61,7 +61,7 @@ class PartialTrace(Trace):
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
         """Write the equation down; outputs are unknown."""
-        inputs = [x.var if type(x) is PartialTracer and x.trace is self else x for x in args]
+        inputs = [x.jaxpr_var if type(x) is PartialTracer and x.trace is self else x for x in args]
         out = primitive.out_avals(
             tuple([x.aval if hasattr(x, "aval") else as_array(x).aval for x in inputs]), params
         )
@@ -138,13 +138,13 @@ def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
     in_vars, ins = [], []
     for x in primals:
         tangent = partial.new_unknown(x.aval.tangent())
-        in_vars.append(tangent.var)
+        in_vars.append(tangent.jaxpr_var)
         ins.append(x if tangent.aval.dtype == dtypes.float0 else JVPTracer(trace, x, tangent))
     with set_trace(trace):
         outs = fun(*ins)
     primal_outs, tangents = split_outputs(trace, outs)
     out_tangents = [
-        t.var if type(t) is PartialTracer and t.trace is partial else t for t in tangents
+        t.jaxpr_var if type(t) is PartialTracer and t.trace is partial else t for t in tangents
     ]
     return Linearized(primal_outs, partial.tape, in_vars, out_tangents)
 
@@ -177,7 +177,7 @@ def partial_eval_jaxpr(
         for aval, unk in zip(closed.in_avals, unknown, strict=True):
             if unk:
                 tracer = trace.new_unknown(aval)
-                in_vars.append(tracer.var)
+                in_vars.append(tracer.jaxpr_var)
                 ins.append(tracer)
             else:
                 ins.append(next(given))
@@ -185,7 +185,7 @@ def partial_eval_jaxpr(
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *ins)
         is_unknown = [trace.is_unknown(x) or f for x, f in zip(outs, force, strict=True)]
         unknown_outs = [
-            x.var if trace.is_unknown(x) else x
+            x.jaxpr_var if trace.is_unknown(x) else x
             for x, unk in zip(outs, is_unknown, strict=True)
             if unk
         ]

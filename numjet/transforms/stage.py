@@ -22,10 +22,10 @@ from numjet.core.trace import Trace, Tracer, current_trace, leaked, set_trace, u
 class StageTracer(Tracer):
     """A variable of the jaxpr being built."""
 
-    __slots__ = ("var", "aval", "source")
+    __slots__ = ("jaxpr_var", "aval", "source")
 
     def __init__(self, trace: StageTrace, var: Var, source: Any = None) -> None:
-        self.trace, self.var, self.aval, self.source = trace, var, var.aval, source
+        self.trace, self.jaxpr_var, self.aval, self.source = trace, var, var.aval, source
 
     def origin(self) -> str:
         return self.trace.describe(self)
@@ -56,7 +56,7 @@ class StageTrace(Trace):
         """The variable or literal for a value met while this trace is current."""
         if type(x) is StageTracer:
             if x.trace is self:
-                return x.var
+                return x.jaxpr_var
             if x.trace.done:
                 raise leaked(x, f"While tracing {self.fun_name or 'a function'}")
         elif not isinstance(x, Tracer):
@@ -85,7 +85,7 @@ class StageTrace(Trace):
                 "generator outlived it. Return values instead of storing them."
             )
         atom = self.atom
-        invars = [x.var if type(x) is StageTracer and x.trace is self else atom(x) for x in args]
+        invars = [x.jaxpr_var if type(x) is StageTracer and x.trace is self else atom(x) for x in args]
         out = primitive.out_avals(tuple([v.aval for v in invars]), params)
         effects = primitive.effects_of(params)
         if effects:
@@ -111,7 +111,7 @@ class StageTrace(Trace):
     def describe(self, tracer: StageTracer) -> str:
         """Which arguments of the traced function `tracer` depends on, and the line that made it."""
         producer = {v: eqn for eqn in self.eqns for v in eqn.outvars}
-        seen, todo, args = set(), [tracer.var], set()
+        seen, todo, args = set(), [tracer.jaxpr_var], set()
         position = {v: i for i, v in enumerate(self.invars)}
         while todo:
             var = todo.pop()
