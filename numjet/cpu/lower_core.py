@@ -145,16 +145,24 @@ class Lowering:
         """Run a pointwise rule at the index `at` of its result."""
         if type(node.rule) is not low.Pointwise:
             raise InternalError(f"{node!r} is read inside a kernel that does not hold it")
-        result = node.rule.fn(self.e, list(at), *[Reader(self, v) for v in node.ins], **node.params)
+        result = self.run_rule(node, at)
         if len(node.outs) > 1 or isinstance(result, tuple | list):
             result = list(result)
             return result[next(k for k, v in enumerate(node.outs) if v is out)]
         return result
 
+    def run_rule(self, node: Node, at: Sequence[Any]) -> Any:
+        """What a pointwise rule gives for the index `at`."""
+        index = list(at)
+        if self.flat and not node.rule.elementwise:
+            # One element repeated: there is an index an axis, and none matters.
+            index = [Index.of(0)] * len(node.outs[0].shape)
+        return node.rule.fn(self.e, index, *[Reader(self, v) for v in node.ins], **node.params)
+
     def compute(self, member: Any, at: Sequence[Any], body: list[Stmt]) -> None:
         """Evaluate a member's results at `at` into `values`; deep ones get a name in `body`."""
         node = member.node
-        result = node.rule.fn(self.e, list(at), *[Reader(self, v) for v in node.ins], **node.params)
+        result = self.run_rule(node, at)
         results = (
             list(result) if len(node.outs) > 1 or isinstance(result, tuple | list) else [result]
         )

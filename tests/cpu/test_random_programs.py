@@ -7,17 +7,14 @@ import pytest
 from jaxpr_interpreter import compiled, spec
 
 from numjet.core.structural import broadcast_in_dim, convert, full, reduce_sum, transpose
-from numjet.ops import reduce as red
-from numjet.ops import transcendental as fn
-from numjet.ops.arithmetic import add, mul, sub
-from numjet.ops.arithmetic import max as maximum
+from numjet.ops import reduce as red, transcendental as fn
+from numjet.ops.arithmetic import add, max as maximum, mul, sub
 from numjet.ops.cond import cond
 from numjet.ops.dot import dot_general
 from numjet.ops.logic import lt
 from numjet.ops.scan import scan
 from numjet.ops.shape import concatenate, pad, reshape, rev, select
-from numjet.ops.slicing import dynamic_slice, dynamic_update_slice
-from numjet.ops.slicing import slice as slice_
+from numjet.ops.slicing import dynamic_slice, dynamic_update_slice, slice as slice_
 
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
 SIZES = (1, 2, 3, 5, 8, 17, 33)
@@ -144,7 +141,7 @@ class Drawer:
         if x is None:
             return None
         sizes = tuple(int(self.rng.integers(1, n + 1)) for n in x.shape)
-        at = [convert(mul(self.scalar(), full((), 10, F32)), I32) for _ in x.shape]
+        at = [convert(mul(self.scalar(), full((), 9.7, F32)), I32) for _ in x.shape]
         piece = squash(dynamic_slice(x, at, sizes))
         return piece if self.rng.integers(2) else dynamic_update_slice(x, piece, at)
 
@@ -193,7 +190,7 @@ def draw(seed):
     return program, [spec(*shape) for shape in shapes]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(60))
 def test_random_program(seed):
     program, avals = draw(seed)
     run = compiled(program, *avals, tolerance=2e-3)
