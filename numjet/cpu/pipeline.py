@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.config import check_ir
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
 from numjet.cpu import buffers, control, expand, fuse
@@ -19,6 +20,7 @@ from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import Node, Val, flatten
 from numjet.cpu.loop_ir import Kernel
 from numjet.cpu.loop_print import canonical, text as kernel_text
+from numjet.cpu.loop_verify import verify
 from numjet.cpu.parallelize import parallelize
 from numjet.cpu.program import (
     Counter,
@@ -155,6 +157,13 @@ def plan_buffers(build: Build) -> None:
     buffers.plan(build.program)
 
 
+LOOP_PASSES: tuple[Callable[[Kernel], Kernel], ...] = (
+    tile,  # before vectorize: it needs loops that nobody annotated
+    vectorize,  # before parallelize: lanes decide what a chunk costs
+    parallelize,
+)
+
+
 def annotate_loops(build: Build) -> None:
     """Make equal kernels one, then choose vector loops and loops for threads in each."""
     known: dict[str, Kernel] = {}
@@ -164,9 +173,14 @@ def annotate_loops(build: Build) -> None:
             kernel = known.get(key)
             if kernel is None:
                 kernel = step.kernel
-                if not kernel.notes.get("annotated"):
-                    kernel = vectorize(tile(kernel))
-                known[key] = kernel = parallelize(kernel)
+                passes = LOOP_PASSES[-1:] if kernel.notes.get("annotated") else LOOP_PASSES
+                if check_ir.value:
+                    verify(kernel)
+                for change in passes:
+                    kernel = change(kernel)
+                    if check_ir.value:
+                        verify(kernel)
+                known[key] = kernel
             step.kernel = kernel
 
 
