@@ -59,16 +59,17 @@ class Module:
     def array(self, values: Sequence[float | int], element: str) -> Value:
         """A constant table; equal tables are stored once. Returns its address (64-aligned)."""
         inner = ", ".join(f"{element} {const(v, element).ref}" for v in values)
-        return self._constant(f"[{len(values)} x {element}] [{inner}]")
+        return self.constant(f"[{len(values)} x {element}] [{inner}]")
 
     def string(self, text: str) -> Value:
         """A zero-terminated UTF-8 string; its address."""
         data = text.encode() + b"\0"
-        return self._constant(
+        return self.constant(
             f'[{len(data)} x i8] c"' + "".join(f"\\{byte:02X}" for byte in data) + '"'
         )
 
-    def _constant(self, initial: str) -> Value:
+    def constant(self, initial: str) -> Value:
+        """Constant data from its LLVM spelling (type and value); equal data is stored once."""
         name = self._arrays.get(initial)
         if name is None:
             name = self._arrays[initial] = f"table{len(self._arrays)}"

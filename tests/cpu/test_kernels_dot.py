@@ -72,7 +72,7 @@ def test_nothing_beyond_the_product_is_touched() -> None:
     """A strided plan writes its own columns only."""
     import ctypes
 
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(gemm.address("float"))
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(gemm.address("nj_gemm_float"))
     rng = np.random.default_rng(0)
     for m, n, k in ((1, 1, 1), (13, 5, 17), (6, 64, 3), (50, 130, 40), (5, 17, 0)):
         for x_turned in (False, True):
@@ -88,7 +88,8 @@ def test_nothing_beyond_the_product_is_touched() -> None:
                 y = y[:, ::3] if layout == "strided" else y
                 whole = np.full((m + 2, n + 40), 7, np.float32)
                 part = whole[1:-1, 20:-20]
-                table = np.array(gemm.plan("float", m, n, k, x.strides, y.strides, part.strides[0]))
+                words = gemm.plan("float", m, n, k, x.strides, y.strides, part.strides[0])
+                table = np.array([w if isinstance(w, int) else gemm.address(w) for w in words])
                 call(table.ctypes.data, x.ctypes.data, y.ctypes.data, part.ctypes.data)
                 np.testing.assert_allclose(part, x.astype(float) @ y, rtol=0, atol=1e-4)
                 whole[1:-1, 20:-20] = 7

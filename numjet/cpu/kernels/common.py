@@ -211,9 +211,16 @@ def parallel_call(
         b.call(name, "void", place, b.const(0, "i64"), b.const(count, "i64"))
 
 
-def table(module: Module, values: Sequence[int]) -> Value:
-    """A constant table of 64-bit integers; its address."""
-    return module.array([int(v) for v in values], "i64")
+def table(module: Module, values: Sequence[int | str]) -> Value:
+    """A constant table of 64-bit integers and addresses (of functions, by name); its address."""
+    words = []
+    for value in values:
+        if isinstance(value, str):
+            module.declare(value, "void", ())
+            words.append(f"i64 ptrtoint (ptr @{value} to i64)")
+        else:
+            words.append(f"i64 {int(value)}")
+    return module.constant(f"[{len(words)} x i64] [{', '.join(words)}]")
 
 
 __all__ = [

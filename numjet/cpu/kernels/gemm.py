@@ -60,7 +60,8 @@ FIELDS = (
     "segments",
     "segment_step",
 )
-IN_PLACE, ROWS, COLUMNS, ELEMENTWISE = range(4)  # how B is brought in
+PACK_PREFIX = "nj_pack_"
+IN_PLACE, ROWS = 0, 1  # how B is brought in; else the address of a function that packs it
 PREFIX = "nj_gemm_"
 # Below this many operations the pool costs more than it brings.
 PARALLEL_FLOPS = 1_500_000
@@ -93,7 +94,7 @@ def plan(
     batches: Sequence[tuple[int, int, int, int]] = (),
     accumulate: bool = False,
     segments: tuple[int, int] = (1, 0),
-) -> list[int]:
+) -> list[int | str]:
     """The table of a product. a, b: (row, column) strides in bytes; batches: up to two of
     (count, stride of a, of b, of c), the outer one first. segments: (count, stride of a): the
     depth is `count` times k, A jumps by the stride after each k; together at most `k_block`."""
@@ -113,7 +114,7 @@ def plan(
     brs, bcs = b
     if bcs == size or n == 1:
         small = k * segments[0] * brs <= 1 << 15 or brs == width * size
-        pack = ROWS
+        pack: int | str = ROWS
         if (
             n % lanes == 0
             and (block_rows <= 24 or small and block_rows <= 96)
@@ -121,9 +122,9 @@ def plan(
         ):
             pack = IN_PLACE
     elif brs == size or k == 1:
-        pack = COLUMNS
+        pack = f"{PACK_PREFIX}columns_{element}"
     else:
-        pack = ELEMENTWISE
+        pack = f"{PACK_PREFIX}elements_{element}"
     grain = 1 if flops >= PARALLEL_FLOPS else tasks
     if grain == 1 and flops // tasks < PARALLEL_FLOPS // 8:
         grain = max(1, min(tasks // wanted, PARALLEL_FLOPS // 8 // max(flops // tasks, 1)))
@@ -160,7 +161,7 @@ def plan(
 def calls(
     b: Builder,
     element: str,
-    values: Sequence[int],
+    values: Sequence[int | str],
     around: Sequence[tuple[int, int, int, int]],
     depths: Sequence[tuple[int, int]],
     pointers: Sequence[Value],
@@ -184,16 +185,18 @@ def calls(
 def module_text(element: str) -> str:
     """The library for `element` as LLVM IR."""
     module = Module()
-    vectors = tile_vectors()
-    for count in range(1, vectors + 1):
+    for count in _widths():
         _tiles(module, element, count)
     _pack_rows(module, element)
-    _pack_columns(module, element)
-    _pack_elements(module, element)
     scratch_functions(module)
     _task(module, element)
     _entry(module, element)
     return module.text()
+
+
+def _widths() -> tuple[int, ...]:
+    """The tiles' widths in vectors: any number up to the largest is a sum of them."""
+    return (4, 2, 1) if tile_vectors() == 4 else (2, 1)
 
 
 def _tiles(module: Module, element: str, vectors: int) -> None:
@@ -276,7 +279,7 @@ def _tiles(module: Module, element: str, vectors: int) -> None:
     b.ret()
 
 
-def _packer(module: Module, name: str) -> Builder:
+def _packer(module: Module, name: str, linkage: str = "") -> Builder:
     """A function (table, from, to, k, columns, width): B's strip into rows of `width` bytes."""
     return Builder(
         module,
@@ -289,13 +292,13 @@ def _packer(module: Module, name: str) -> Builder:
             ("columns", "i64"),
             ("width", "i64"),
         ],
-        linkage="internal",
+        linkage=linkage,
     )
 
 
 def _pack_rows(module: Module, element: str) -> None:
     """Columns of B next to each other: copy vectors, the last one masked."""
-    b = _packer(module, "pack_rows")
+    b = _packer(module, "pack_rows", "internal")
     t, source, to, k, columns, width = b.args
     lanes, size = lanes_of(element), size_of(element)
     kind = vector(element, lanes)
@@ -316,34 +319,36 @@ def _pack_rows(module: Module, element: str) -> None:
 
 
 def _pack_columns(module: Module, element: str) -> None:
-    """K next to each other: turn squares of lanes in registers. Writes K rounded up to lanes."""
-    b = _packer(module, "pack_columns")
+    """K next to each other: turn squares in registers. Writes K rounded up to a square."""
+    b = _packer(module, "pack")
     t, source, to, k, columns, width = b.args
-    lanes, size = lanes_of(element), size_of(element)
-    kind = vector(element, lanes)
+    size = size_of(element)
+    side = min(lanes_of(element), 8)  # larger squares are hardly faster and slow to compile
+    kind = vector(element, side)
     bcs = Fields(b, t, FIELDS).bcs
     count = b.div(width, size)
     last = b.sub(columns, 1)
-    with b.loop(0, count, lanes) as groups:
+    with b.loop(0, count, side) as groups:
         starts = []
-        for j in range(lanes):
+        for j in range(side):
             column = b.min(b.add(groups.index, j), last)
             starts.append(b.gep(source, b.mul(column, bcs)))
         place = b.gep(to, b.mul(groups.index, size))
-        with b.loop(0, k, lanes) as rows:
-            mask = prefix_mask(b, b.sub(k, rows.index), lanes)
+        with b.loop(0, k, side) as rows:
+            mask = prefix_mask(b, b.sub(k, rows.index), side)
             offset = b.mul(rows.index, size)
-            block = [b.masked_load(b.gep(s, offset), mask, const(0, kind), size) for s in starts]
+            zero = const(0, kind)
+            block = [b.masked_load(b.gep(s, offset), mask, zero, size) for s in starts]
             end = b.gep(place, b.mul(rows.index, width))
             for row in transpose_block(b, block):
-                b.store(row, end, lanes * size)
+                b.store(row, end, side * size)
                 end = b.gep(end, width)
     b.ret()
 
 
 def _pack_elements(module: Module, element: str) -> None:
     """Any strides: element by element."""
-    b = _packer(module, "pack_elements")
+    b = _packer(module, "pack")
     t, source, to, k, columns, width = b.args
     size = size_of(element)
     field = Fields(b, t, FIELDS)
@@ -409,36 +414,25 @@ def _task(module: Module, element: str) -> None:
             old = b.or_(accumulate, b.zext(b.icmp("sgt", parts.index, 0), "i64"))
             width = b.mul(count, lanes * size)
             with b.if_(packs, otherwise=[part_b, brs]) as packed:
-                done = b.new_label("packed")
-                names = (
-                    (ROWS, "pack_rows"),
-                    (COLUMNS, "pack_columns"),
-                    (ELEMENTWISE, "pack_elements"),
-                )
-                labels = [b.new_label("pack") for _ in names]
-                cases = " ".join(
-                    f"i64 {mode}, label %{label}"
-                    for (mode, _), label in zip(names[1:], labels[1:], strict=True)
-                )
-                b.line(f"switch i64 {pack.ref}, label %{labels[0]} [ {cases} ]")
-                for (_, name), label in zip(names, labels, strict=True):
-                    b.block(label)
-                    b.call(name, "void", t, part_b, scratch, whole, columns, width)
-                    b.br(done)
-                b.block(done)
+                with b.if_(b.icmp("eq", pack, ROWS)) as rowwise:
+                    b.call("pack_rows", "void", t, part_b, scratch, whole, columns, width)
+                with rowwise.else_():
+                    packer = b.emit(f"inttoptr i64 {pack.ref} to ptr", "ptr")
+                    b.call(packer, "void", t, part_b, scratch, whole, columns, width)
                 packed.yield_(scratch, width)
             here, stride = packed.results
-            done = b.new_label("tiled")
-            labels = [b.new_label("tile") for _ in range(vectors)]
-            cases = " ".join(f"i64 {v + 1}, label %{label}" for v, label in enumerate(labels[:-1]))
-            b.line(f"switch i64 {count.ref}, label %{labels[-1]} [ {cases} ]")
-            for v, label in enumerate(labels):
-                b.block(label)
-                b.call(
-                    f"tiles_{v + 1}", "void", t, part_a, here, stride, c, depth, rows, columns, old
-                )
-                b.br(done)
-            b.block(done)
+            done = b.const(0, "i64")
+            for v in _widths():
+                wanted = b.icmp("ne", b.and_(count, v), 0)
+                with b.if_(wanted, otherwise=[done]) as piece:
+                    offset = b.mul(done, lanes * size)
+                    rest = b.sub(columns, b.mul(done, lanes))
+                    b.call(
+                        f"tiles_{v}", "void", t, part_a, b.gep(here, offset), stride,
+                        b.gep(c, offset), depth, rows, rest, old,
+                    )  # fmt: skip
+                    piece.yield_(b.add(done, v))
+                done = piece.results[0]
     with b.if_(packs):
         b.call(Value("@give_scratch", "ptr"), "void", scratch)
     b.ret()
@@ -465,9 +459,20 @@ def _resolve(symbol: str) -> int:
     return library.address("product")
 
 
-def address(element: str) -> int:
-    """The address of the library's entry for `element`."""
-    return _resolve(PREFIX + element)
+@functools.cache
+def _resolve_pack(symbol: str) -> int:
+    layout, element = symbol.removeprefix(PACK_PREFIX).split("_")
+    module = Module()
+    (_pack_columns if layout == "columns" else _pack_elements)(module, element)
+    library = link.load([link.compile_module(module.text())])
+    library.leak()
+    return library.address("pack")
+
+
+def address(symbol: str) -> int:
+    """The address that code linked now would get for a symbol of this module."""
+    return _resolve(symbol) if symbol.startswith(PREFIX) else _resolve_pack(symbol)
 
 
 link.provide(PREFIX, _resolve)
+link.provide(PACK_PREFIX, _resolve_pack)
