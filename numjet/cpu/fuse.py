@@ -392,6 +392,8 @@ class _Fusion:
         """The first phase in which `node` can run at `axes` of the domain; None if it cannot."""
         phase = -1 if row else 0
         for val, reading in zip(node.ins, found.maps, strict=True):
+            if reading is None:
+                continue
             need = self.ready(group, val, compose(axes, reading), row)
             if need is None:
                 return None
@@ -414,6 +416,8 @@ class _Fusion:
             return None
         phase = -1
         for operand, reading in zip(node.ins, self.accesses[id(node)].maps, strict=True):
+            if reading is None:
+                continue
             need = self.ready(group, operand, compose(at, reading), row)
             if need is None:
                 return None

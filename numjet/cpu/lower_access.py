@@ -70,7 +70,7 @@ class KernelEmitter(ExprEmitter):
 
 @dataclass(slots=True)
 class Access:
-    """maps[k]: how operand k is read; reads[k]: at how many places; cost of the rest."""
+    """maps[k]: how operand k is read (None: not at all); reads[k]: at how many places; cost of the rest."""
 
     maps: list[Any]
     reads: list[int]
@@ -152,7 +152,7 @@ def access(node: Node) -> Access:
         seen = list(recorder.seen)
         reads.append(len(seen))
         if not seen:
-            maps.append(())
+            maps.append(None)
         elif len(seen) == 1:
             maps.append(_projection(seen[0], axis_of) if recorder.shape else ())
         else:
