@@ -93,7 +93,7 @@ class _CustomRule:
     def __init__(
         self, fun: Callable, nondiff_argnums: Sequence[int] | int = (), nondiff_argnames: Any = ()
     ) -> None:
-        functools.update_wrapper(self, fun)
+        functools.update_wrapper(self, fun)  # type: ignore[arg-type]
         self.fun = fun
         nums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         names = (
@@ -103,6 +103,9 @@ class _CustomRule:
             order = list(inspect.signature(fun).parameters)
             nums += tuple([order.index(n) for n in names])
         self.nondiff_argnums = tuple(sorted(set(nums)))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(type(self).__name__)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -277,7 +277,7 @@ def device_get(x: Any) -> Any:
 def block_until_ready(x: Any) -> Any:
     """Wait for every Array in a pytree; returns it."""
     for leaf in tree.tree_leaves(x):
-        if isinstance(leaf, Array):
+        if isinstance(leaf, ArrayImpl):
             leaf.block_until_ready()
     return x
 

@@ -50,7 +50,7 @@ class Flat:
         self.n_out = 0
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        out = self.fun(*tree.tree_unflatten(self.in_tree, leaves))
+        out: Any = self.fun(*tree.tree_unflatten(self.in_tree, leaves))
         if not self.has_aux:
             outs, self.out_tree = array_leaves(self.what, out, "output")
             self.n_out = len(outs)
@@ -63,10 +63,10 @@ class Flat:
             )
         outs, self.out_tree = array_leaves(self.what, out[0], "output")
         self.n_out = len(outs)
-        leaves, treedef = tree.tree_flatten(out[1])
-        arrays = [is_arraylike(x) for x in leaves]
-        self.aux = treedef, arrays, [x for x, a in zip(leaves, arrays, strict=True) if not a]
-        return outs + [as_array(x) for x, a in zip(leaves, arrays, strict=True) if a]
+        aux, treedef = tree.tree_flatten(out[1])
+        arrays = [is_arraylike(x) for x in aux]
+        self.aux = treedef, arrays, [x for x, a in zip(aux, arrays, strict=True) if not a]
+        return outs + [as_array(x) for x, a in zip(aux, arrays, strict=True) if a]
 
     def unflatten(self, outs: Sequence[Any]) -> Any:
         return tree.tree_unflatten(self.out_tree, outs)
@@ -80,7 +80,7 @@ class Flat:
 
 def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int, ...]:
     """`argnums` as non-negative positions. Raises ValueError when one is out of range."""
-    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    nums: tuple = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for i in nums:
         if not isinstance(i, int):
             raise TypeError(f"{what}: argnums must be an integer or integers, got {argnums!r}.")

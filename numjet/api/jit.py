@@ -161,7 +161,7 @@ class JitFunction:
     def _split(self, args: tuple, kwargs: dict) -> tuple[tuple, tuple, dict]:
         n = len(args)
         nums = {i % n if -n <= i < n else i for i in self._static_argnums} if n else set()
-        statics = []
+        statics: list[tuple[Any, Any]] = []
         for i in sorted(nums):
             if i < n:
                 statics.append((i, _hashable(args[i], f"argument number {i}", self._name)))

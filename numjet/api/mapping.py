@@ -11,8 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.devices import Device, PmapSharding
-from numjet.api.devices import devices as all_devices
+from numjet.api.devices import Device, PmapSharding, devices as all_devices
 from numjet.api.flat import Flat, array_leaves, check_callable, name_of
 from numjet.api.jit import JitFunction
 from numjet.base import tree

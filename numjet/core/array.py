@@ -77,6 +77,9 @@ class ArrayImpl(Array):
     makes it is pending the slot is empty and the first read waits for it."""
 
     __slots__ = ("aval", "_value", "_pending", "_sharding")
+    _value: Any
+    _pending: Any
+    _sharding: Any
 
     def __init__(self, value: np.ndarray, aval: ShapedArray) -> None:
         self._value = value
@@ -122,7 +125,7 @@ class ArrayImpl(Array):
         return value
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self.__array__())
+        return memoryview(self.__array__())  # type: ignore[arg-type]
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         value = self._value
@@ -347,7 +350,7 @@ def as_array(x: Any) -> Any:
             return as_array(getattr(x, method)())
     for kind in (bool, int, float, complex):
         if isinstance(x, kind):
-            return _CONVERTERS[kind](kind(x))
+            return _CONVERTERS[kind](kind(x))  # type: ignore[arg-type]
     raise TypeError(
         f"Expected an array or a scalar, got {x!r} of type {type(x).__name__}. Lists and tuples "
         "must be converted with numjet.numpy.array first; other containers are pytrees."

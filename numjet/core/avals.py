@@ -24,6 +24,7 @@ class ShapedArray:
     weak_type: bool
     ndim: int
     size: int
+    _tangent: Any
     _known: dict[tuple, ShapedArray] = {}
 
     def __new__(cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> ShapedArray:

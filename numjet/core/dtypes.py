@@ -37,6 +37,8 @@ class KeyDType:
     """
 
     __slots__ = ("name", "impl")
+    name: str
+    impl: str
     itemsize = 8
     kind = "K"
     char = "K"

@@ -21,7 +21,10 @@ from numjet.core.primitive import Primitive
 # tenth of entering np.errstate for each operation; where the private name is gone, np.errstate does
 # the same.
 try:
-    from numpy._core._ufunc_config import _extobj_contextvar, _make_extobj
+    from numpy._core._ufunc_config import (  # type: ignore[attr-defined]
+        _extobj_contextvar,
+        _make_extobj,
+    )
 
     _QUIET = _make_extobj(all="ignore")
     _enter = _extobj_contextvar.set

@@ -147,7 +147,7 @@ class Primitive:
 
     def effects_of(self, params: dict) -> frozenset:
         effects = self.effects
-        return effects if type(effects) is frozenset else effects(**params)
+        return effects(**params) if callable(effects) else effects
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Run this operation on `args` under the current trace."""

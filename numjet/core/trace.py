@@ -36,7 +36,7 @@ class Source:
 
 def user_source(depth: int = 2) -> Source | None:
     """Where in the user's code we are: the innermost frame outside this package."""
-    frame = sys._getframe(depth)
+    frame: Any = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
         internal = _internal_code.get(code)
@@ -108,10 +108,6 @@ class Tracer(Array):
 
     __slots__ = ("trace",)
     trace: Any
-
-    @property
-    def aval(self) -> ShapedArray:
-        raise NotImplementedError
 
     def concrete(self) -> Any:
         """The concrete Array this tracer stands for, or None when only its aval is known."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as _np
 
 from numjet.core.array import Array as ndarray
-from numjet.numpy import linalg, operators as _operators
+from numjet.numpy import fft, linalg, operators as _operators
 from numjet.numpy.calculus import (
     convolve,
     correlate,

@@ -38,7 +38,7 @@ from numjet.numpy.indexing import (
     stack_indices,
     take_plan,
 )
-from numjet.numpy.promote import broadcast, cast, join_shapes, promoted
+from numjet.numpy.promote import broadcast, cast, promoted
 
 
 class IndexUpdateHelper:
@@ -211,7 +211,7 @@ def write_plan(name: str, x: Any, plan: Plan, y: Any, is_sorted: bool = False,
     """x with `y` (which broadcasts to the plan's result) written or combined."""
     own = x.aval.shape
     result = plan.result_shape()
-    if join_shapes("at[].set", [result, y.aval.shape], ValueError) != result:
+    if not _fits(y.aval.shape, result):
         raise ValueError(f"Incompatible shapes for broadcasting: the value of shape {y.aval.shape} "
                          f"does not fit the indexed shape {result}.")
     clip = mode is not None and lax.GatherScatterMode.from_any(mode) is lax.GatherScatterMode.CLIP
@@ -231,6 +231,12 @@ def write_plan(name: str, x: Any, plan: Plan, y: Any, is_sorted: bool = False,
     else:
         out = _scatter(name, x, plan, slots, y, is_sorted, unique, mode, wrap)
     return lax.reshape(out, own) if out.aval.shape != own else out
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether `shape` broadcasts to `wanted`."""
+    return len(shape) <= len(wanted) and all([n in (1, m) for n, m in zip(shape[::-1],
+                                                                          wanted[::-1])])
 
 
 def _bound(plan: Plan, clip: bool) -> tuple[Plan, bool]:

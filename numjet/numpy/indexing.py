@@ -128,7 +128,7 @@ def parse(index: Any, shape: tuple[int, ...]) -> Plan:
         raise IndexError("an index can only have a single ellipsis ('...').")
     fill = [slice(None)] * (len(shape) - used)
     if dots:
-        items[dots[0]:dots[0] + 1] = fill
+        items[dots[0]:dots[0] + 1] = fill or [Ellipsis]
     else:
         items += fill
     return _assign(items, shape)
@@ -139,19 +139,24 @@ def _assign(items: list[Any], shape: tuple[int, ...]) -> Plan:
     slots: list[Any] = []
     ints: dict[int, int] = {}
     arrays: dict[int, Any] = {}
-    advanced: list[int] = []  # how many slots came before each advanced item
+    # How many slots, and empty ellipses, came before each advanced item.
+    advanced: list[tuple[int, int]] = []
+    gaps = 0
     any_array = any(type(item) is bool or isinstance(item, Array) and (
         item.aval.ndim or item.aval.dtype == dtypes.bool_) for item in items)
     for position, item in enumerate(items):
         if item is None:
             slots.append(None)
             continue
+        if item is Ellipsis:
+            gaps += 1  # as in NumPy, it separates index arrays even where it stands for no axis
+            continue
         if type(item) is bool or isinstance(item, Array) and not item.aval.ndim and (
                 item.aval.dtype == dtypes.bool_):
             flag = item if type(item) is bool else bool(_concrete_mask(item))
             wide.insert(axis, 1)
             arrays[axis] = as_array(np.zeros((1 if flag else 0,), INT32))
-            advanced.append(len(slots))
+            advanced.append((len(slots), gaps))
             axis += 1
             continue
         if isinstance(item, slice):
@@ -161,7 +166,7 @@ def _assign(items: list[Any], shape: tuple[int, ...]) -> Plan:
         if type(item) is int:
             ints[axis] = item
             if any_array:
-                advanced.append(len(slots))
+                advanced.append((len(slots), gaps))
             axis += 1
             continue
         if item.aval.dtype == dtypes.bool_:
@@ -173,10 +178,10 @@ def _assign(items: list[Any], shape: tuple[int, ...]) -> Plan:
             for found in np.nonzero(mask):
                 arrays[axis] = as_array(found.astype(INT32))
                 axis += 1
-            advanced.append(len(slots))
+            advanced.append((len(slots), gaps))
             continue
         arrays[axis] = item
-        advanced.append(len(slots))
+        advanced.append((len(slots), gaps))
         axis += 1
     if not arrays:
         return Plan(tuple(wide), slots, ints, arrays, ())
@@ -184,7 +189,7 @@ def _assign(items: list[Any], shape: tuple[int, ...]) -> Plan:
     if block or any_array:
         # Adjacent index arrays stay in place; separated ones put their axes in front.
         together = len(set(advanced)) == 1
-        slots.insert(advanced[0] if together else 0, "block")
+        slots.insert(advanced[0][0] if together else 0, "block")
     return Plan(tuple(wide), slots, ints, arrays, block)
 
 
@@ -322,13 +327,15 @@ def take_plan(x: Any, plan: Plan, mode: Any = None, fill_value: Any = None,
             return lax.full(sizes, 0, x.aval.dtype)
         raise IndexError(f"index is out of bounds for axis {axis} with size 0.")
     x = _slice_static(x, plan, ints)
+    narrow = dynamic and not filling and "block" not in plan.slots
     if arrays:
-        if dynamic and not filling and "block" not in plan.slots:
+        if narrow:
             x = _dynamic_ints(x, arrays, wrap)
         else:
             x = _gather(x, plan, arrays, "fill" if filling else mode, fill_value, is_sorted,
                         unique, wrap)
-    return _shape_result(x, plan, tuple(ints), arrays)
+    gone = tuple(ints) + (tuple(arrays) if narrow else ())
+    return _shape_result(x, plan, gone)
 
 
 def _slice_static(x: Any, plan: Plan, ints: dict[int, int]) -> Any:
@@ -341,7 +348,7 @@ def _slice_static(x: Any, plan: Plan, ints: dict[int, int]) -> Any:
             continue
         axis, start, count, step = slot
         if step < 0:
-            start, step = start + (count - 1) * step, -step
+            start, step = start + max(count - 1, 0) * step, -step
             if count > 1:
                 turned.append(axis)
         starts[axis], steps[axis] = (start, step) if count > 1 else (start, 1)
@@ -425,10 +432,9 @@ def _axes_before_block(plan: Plan, rest: list[int]) -> int:
     return len(rest)
 
 
-def _shape_result(x: Any, plan: Plan, gone: tuple, arrays: dict[int, Any]) -> Any:
+def _shape_result(x: Any, plan: Plan, gone: tuple) -> Any:
     """Drop the axes of static and traced positions, and add the new ones."""
-    if None in plan.slots or "block" in plan.slots:
+    if None in plan.slots or "block" in plan.slots or x.aval.ndim < len(plan.shape):
         shape = plan.result_shape()
         return x if x.aval.shape == shape else lax.reshape(x, shape)
-    gone = gone + tuple(arrays)
     return lax.squeeze(x, gone) if gone else x

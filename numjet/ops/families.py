@@ -119,8 +119,8 @@ def elementwise_batch(primitive_of: Callable[[], Primitive]) -> Callable:
     def batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tuple:
         if len(args) == 1:
             return primitive_of().bind(*args, **params), dims[0]
-        args, dim = align_batched(axis, args, dims)
-        return primitive_of().bind(*args, **params), dim
+        aligned, dim = align_batched(axis, args, dims)
+        return primitive_of().bind(*aligned, **params), dim
 
     return batch
 

@@ -184,7 +184,7 @@ argmin_p = _arg_reduction("argmin", np.argmin)
 
 
 # ------------------------------------------------------------------ functions
-def _axes(x: Any, axes: Axes | None) -> tuple[int, ...]:
+def _axes(x: Any, axes: Any) -> tuple[int, ...]:
     if axes is None:
         return tuple(range(x.ndim))
     if isinstance(axes, int | np.integer):

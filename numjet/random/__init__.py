@@ -16,6 +16,28 @@ from numjet.random.basic import (
     truncated_normal,
     uniform,
 )
+from numjet.random.continuous import (
+    ball,
+    cauchy,
+    chisquare,
+    double_sided_maxwell,
+    exponential,
+    f,
+    generalized_normal,
+    geometric,
+    laplace,
+    logistic,
+    lognormal,
+    maxwell,
+    multivariate_normal,
+    orthogonal,
+    pareto,
+    rayleigh,
+    t,
+    triangular,
+    wald,
+    weibull_min,
+)
 from numjet.random.keys import (
     PRNGKey,
     bits,
@@ -28,9 +50,21 @@ from numjet.random.keys import (
     split,
     wrap_key_data,
 )
+from numjet.random.rejection import (
+    beta,
+    dirichlet,
+    gamma,
+    loggamma,
+    poisson,
+    random_gamma_p,
+)
 
 __all__ = [
-    "PRNGKey", "bernoulli", "bits", "categorical", "choice", "clone", "fold_in", "gumbel", "key", "key_data",
-    "key_dtype", "key_impl", "normal", "permutation", "rademacher", "randint", "split", "truncated_normal", "uniform",
-    "wrap_key_data",
+    "PRNGKey", "ball", "bernoulli", "beta", "bits", "categorical", "cauchy", "chisquare",
+    "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential", "f", "fold_in",
+    "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data", "key_dtype",
+    "key_impl", "laplace", "loggamma", "logistic", "lognormal", "maxwell",
+    "multivariate_normal", "normal", "orthogonal", "pareto", "permutation", "poisson",
+    "rademacher", "randint", "random_gamma_p", "rayleigh", "split", "t", "triangular",
+    "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
 ]

@@ -31,6 +31,7 @@ class AxisEffect:
     name."""
 
     __slots__ = ("name",)
+    name: Any
     _known: dict[Any, AxisEffect] = {}
 
     def __new__(cls, name: Any) -> AxisEffect:

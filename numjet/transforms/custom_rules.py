@@ -13,7 +13,7 @@ from numjet.core import dtypes
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.lowering import Expand, Region
-from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import convert, instantiate, moveaxis, reduce_sum, zeros
 from numjet.core.trace import aval_of, set_trace
 from numjet.transforms.batch import Axis, batch_call, to_front
@@ -196,6 +196,45 @@ def _custom_vjp_jvp(
     ]
 
 
+def _batched_bwd(
+    bwd: Callable, axis: Axis, res_dims: Sequence[int | None] | None, in_dims: Sequence[int | None]
+) -> Callable:
+    """A backward function over the mapped axis: residuals have it at `res_dims` (None: leading),
+    output cotangents leading. Cotangents of inputs that are not mapped are summed."""
+
+    def batched(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        n = len(residuals)
+        present = [type(ct) is not Zero for ct in cts]
+        found: list[Any] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            given = iter(xs[n:])
+            inner = [
+                next(given) if p else Zero(_unbatched(ct.aval))
+                for p, ct in zip(present, cts, strict=True)
+            ]
+            found.extend(bwd(xs[:n], inner))
+            return [r for r in found if r is not None and type(r) is not Zero]
+
+        args = [*residuals, *[ct for ct, p in zip(cts, present, strict=True) if p]]
+        dims = [*([0] * n if res_dims is None else res_dims), *[0] * sum(present)]
+        outs, out_dims = batch_call(flat, axis, args, dims)
+        pairs = iter(zip(outs, out_dims, strict=True))
+        cotangents: list[Any] = []
+        for r, dim in zip(found, in_dims, strict=True):
+            if r is None or type(r) is Zero:
+                cotangents.append(None)
+                continue
+            ct, ct_dim = next(pairs)
+            if dim is None:
+                cotangents.append(ct if ct_dim is None else reduce_sum(ct, (ct_dim,)))
+            else:
+                cotangents.append(moveaxis(to_front(ct, ct_dim, axis.size), 0, dim))
+        return cotangents
+
+    return batched
+
+
 def _custom_vjp_batch(
     axis: Axis,
     args: tuple,
@@ -222,43 +261,11 @@ def _custom_vjp_batch(
         outs = [to_front(x, d, axis.size) for x, d in zip(outs, out_dims, strict=True)]
         return outs[: count[0]], outs[count[0] :]
 
-    def batched_bwd(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        n = len(residuals)
-        present = [type(ct) is not Zero for ct in cts]
-        zero_avals = [
-            None if p else _unbatched(ct.aval) for ct, p in zip(cts, present, strict=True)
-        ]
-        found: list[Any] = []
-
-        def flat(*xs: Any) -> list[Any]:
-            given = iter(xs[n:])
-            inner_cts = [
-                next(given) if p else Zero(a) for p, a in zip(present, zero_avals, strict=True)
-            ]
-            results = bwd(xs[:n], inner_cts)
-            found.extend(results)
-            return [r for r in results if r is not None and type(r) is not Zero]
-
-        args = [*residuals, *[ct for ct, p in zip(cts, present, strict=True) if p]]
-        outs, out_dims = batch_call(flat, axis, args, [0] * len(args))
-        pairs = iter(zip(outs, out_dims, strict=True))
-        cotangents = []
-        for r, dim in zip(found, inner, strict=True):
-            if r is None or type(r) is Zero:
-                cotangents.append(None)
-                continue
-            ct, ct_dim = next(pairs)
-            if dim is None:
-                cotangents.append(ct if ct_dim is None else reduce_sum(ct, (ct_dim,)))
-            else:
-                cotangents.append(moveaxis(to_front(ct, ct_dim, axis.size), 0, dim))
-        return cotangents
-
     outs = custom_vjp_p.bind(
         *args,
         call_jaxpr=_batched_call(call_jaxpr, axis, dims),
         fwd=batched_fwd,
-        bwd=batched_bwd,
+        bwd=_batched_bwd(bwd, axis, None, inner),
         name=name,
         num_consts=num_consts,
         symbolic_zeros=symbolic_zeros,
@@ -351,30 +358,6 @@ def _lin_batch(
     given = iter(dims[num_res:])
     in_dims = [next(given) if p else None for p in perturbed]
 
-    def batched(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        found: list[Any] = []
-
-        def flat(*xs: Any) -> list[Any]:
-            results = bwd(xs[:num_res], xs[num_res:])
-            found.extend(results)
-            return [r for r in results if r is not None and type(r) is not Zero]
-
-        outs, out_dims = batch_call(
-            flat, axis, [*residuals, *[instantiate(c) for c in cts]], [*res_dims, *[0] * len(cts)]
-        )
-        pairs = iter(zip(outs, out_dims, strict=True))
-        cotangents = []
-        for r, dim in zip(found, in_dims, strict=True):
-            if r is None or type(r) is Zero:
-                cotangents.append(None)
-                continue
-            ct, ct_dim = next(pairs)
-            if dim is None:
-                cotangents.append(ct if ct_dim is None else reduce_sum(ct, (ct_dim,)))
-            else:
-                cotangents.append(moveaxis(to_front(ct, ct_dim, axis.size), 0, dim))
-        return cotangents
-
     out_avals = tuple([a.update(shape=(axis.size, *a.shape)) for a in out_avals])
     in_avals = tuple(
         [
@@ -385,7 +368,7 @@ def _lin_batch(
     outs = custom_lin_p.bind(
         *args,
         num_res=num_res,
-        bwd=batched,
+        bwd=_batched_bwd(bwd, axis, res_dims, in_dims),
         out_avals=out_avals,
         perturbed=perturbed,
         in_avals=in_avals,
@@ -406,7 +389,3 @@ custom_lin_p = Primitive(
     batch=_lin_batch,
     loops=Expand(_lin_refuse),
 )
-
-
-def is_linear_operand(x: Any) -> bool:
-    return type(x) is Linear

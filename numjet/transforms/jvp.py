@@ -26,7 +26,7 @@ class JVPTracer(Tracer):
         self.trace, self.primal, self.tangent = trace, primal, tangent
 
     @property
-    def aval(self) -> ShapedArray:
+    def aval(self) -> ShapedArray:  # type: ignore[override]
         return self.primal.aval
 
     def concrete(self) -> Any:
@@ -56,7 +56,7 @@ class JVPTrace(Trace):
                 primals.append(x)
                 tangents.append(None)
         parent = self.parent
-        with set_trace(parent):
+        with set_trace(parent):  # type: ignore[arg-type]
             if not active:
                 return parent.process(primitive, tuple(primals), params)  # type: ignore[union-attr]
             if primitive.jvp is None:

@@ -89,7 +89,7 @@ def backward_pass(closed: ClosedJaxpr, args: Sequence[Any], cts: Sequence[Any]) 
             linear.update(eqn.outvars)
             linear_eqns.append(eqn)
             continue
-        values = [v.value if type(v) is Literal else env[v] for v in eqn.invars]
+        values = [v.value if type(v) is Literal else env[v] for v in eqn.invars]  # type: ignore[index]
         out = eqn.primitive.bind(*values, **eqn.params)
         env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
     cotangents: dict[Var, Any] = {}

@@ -15,6 +15,7 @@ import numpy as np
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax, random
+from numjet.ops.fma import fma
 
 
 @dataclass(frozen=True)
@@ -463,7 +464,7 @@ add("igamma", lambda x: lax.igamma(1.5, x), positive(4), diff=0)
 add("igammac", lambda x: lax.igammac(1.5, x), positive(4), diff=0)
 add("polygamma", lambda x: lax.polygamma(1.0, x), positive(4), diff=0)
 add("zeta", lambda x: lax.zeta(x, 1.3), positive(4) + 1.5)
-add("fma", lax.fma, normal(4), normal(4), normal(4), diff=(0, 1, 2))
+add("fma", fma, normal(4), normal(4), normal(4), diff=(0, 1, 2))
 add("regularized_incomplete_beta", lambda x: lax.betainc(1.5, 2.0, x), RNG.uniform(0.1, 0.9, 4), diff=0)
 add("igamma_grad_a", lambda x: lax.igamma_grad_a(1.5, x), positive(4))
 add("optimization_barrier", lambda x: lax.optimization_barrier(x) * 2.0, normal(4), diff=0)
