@@ -1,0 +1,268 @@
+"""Reading and writing by index: against NumPy, eagerly, compiled, mapped and differentiated."""
+from __future__ import annotations
+
+import warnings
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import numjet
+import numjet.numpy as jnp
+
+SHAPES = [(5,), (3, 4), (2, 3, 4), (1, 3), (2, 1, 3, 2)]
+
+
+@st.composite
+def slices(draw, n):
+    bound = st.one_of(st.none(), st.integers(-n - 2, n + 2))
+    step = draw(st.one_of(st.none(), st.integers(-3, 3).filter(bool)))
+    return slice(draw(bound), draw(bound), step)
+
+
+@st.composite
+def indices(draw, arrays=True):
+    """(shape, index) with every kind of index item, positions in bounds."""
+    shape = draw(st.sampled_from(SHAPES))
+    used = draw(st.integers(0, len(shape)))
+    block = draw(st.sampled_from([(), (2,), (3, 2), (1, 2), (0,)])) if arrays else ()
+    items, axis = [], 0
+    while axis < used:
+        n = shape[axis]
+        kind = draw(st.sampled_from(["int", "slice", "full"] + ["array", "mask"] * arrays))
+        if kind == "int":
+            items.append(draw(st.integers(-n, n - 1)))
+        elif kind == "slice":
+            items.append(draw(slices(n)))
+        elif kind == "full":
+            items.append(slice(None))
+        elif kind == "mask":
+            items.append(np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n))))
+        else:
+            size = int(np.prod(block))
+            values = draw(st.lists(st.integers(-n, n - 1), min_size=size, max_size=size))
+            items.append(np.array(values, np.int32).reshape(block))
+        axis += 1
+        if draw(st.integers(0, 5)) == 0:
+            items.append(None)
+    if draw(st.booleans()):
+        items.insert(draw(st.integers(0, len(items))), Ellipsis)
+        # Before an ellipsis the items count from the front, after it from the back.
+    return shape, tuple(items)
+
+
+def numpy_result(shape, index):
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    try:
+        return x, x[index]
+    except IndexError:
+        return x, None
+
+
+def as_numjet(index):
+    return tuple([jnp.asarray(i) if isinstance(i, np.ndarray) else i for i in index])
+
+
+@given(indices())
+def test_reading_agrees_with_numpy(case):
+    shape, index = case
+    x, want = numpy_result(shape, index)
+    if want is None:
+        return
+    array = jnp.asarray(x)
+    np.testing.assert_array_equal(array[as_numjet(index)], want)
+    np.testing.assert_array_equal(numjet.numpy.indexing._complete(array, as_numjet(index)), want)
+
+
+@settings(max_examples=25)
+@given(indices())
+def test_compiled_reading_agrees_with_numpy(case):
+    shape, index = case
+    x, want = numpy_result(shape, index)
+    if want is None:
+        return
+    got = numjet.jit(lambda x: x[as_numjet(index)])(x)
+    np.testing.assert_array_equal(got, want)
+
+
+@settings(max_examples=25)
+@given(indices())
+def test_traced_positions_agree_with_numpy(case):
+    shape, index = case
+    x, want = numpy_result(shape, index)
+    if want is None:
+        return
+    # Integers and integer arrays are traced; masks and slices stay static.
+    traced = [k for k, i in enumerate(index) if isinstance(i, int) and not isinstance(i, bool)
+              or isinstance(i, np.ndarray) and i.dtype != bool]
+
+    def f(x, values):
+        full = list(index)
+        for k, v in zip(traced, values):
+            full[k] = v
+        return x[tuple(full)]
+
+    got = numjet.jit(f)(x, [np.asarray(index[k], np.int32) for k in traced])
+    np.testing.assert_array_equal(got, want)
+
+
+WRITES = {"set": lambda x, i, y: x.__setitem__(i, y), "add": lambda x, i, y: np.add.at(x, i, y),
+          "multiply": lambda x, i, y: np.multiply.at(x, i, y),
+          "min": lambda x, i, y: np.minimum.at(x, i, y),
+          "max": lambda x, i, y: np.maximum.at(x, i, y)}
+
+
+def distinct(index, shape):
+    """Whether no position is written twice (the order of writes is then irrelevant)."""
+    flat = np.arange(np.prod(shape)).reshape(shape)[index].ravel()
+    return len(set(flat.tolist())) == flat.size
+
+
+@given(indices(), st.sampled_from(sorted(WRITES)), st.sampled_from(["value", "scalar", "row"]))
+def test_writing_agrees_with_numpy(case, name, kind):
+    shape, index = case
+    x, at = numpy_result(shape, index)
+    if at is None or name == "set" and not distinct(index, shape):
+        return
+    y = np.full(np.shape(at), 2, np.float32) + np.arange(at.size).reshape(at.shape) % 3
+    y = np.float32(3) if kind == "scalar" or not at.ndim or 0 in at.shape else (
+        y.astype(np.float32) if kind == "value" else y[..., :1].astype(np.float32))
+    want = x.copy()
+    WRITES[name](want, index, y)
+    array = jnp.asarray(x)
+    np.testing.assert_allclose(getattr(array.at[as_numjet(index)], name)(y), want)
+    whole = numjet.numpy.at.update(name, array, as_numjet(index), y)
+    np.testing.assert_allclose(whole, want)
+
+
+@settings(max_examples=20)
+@given(indices(), st.sampled_from(["set", "add"]))
+def test_compiled_writing_agrees_with_numpy(case, name):
+    shape, index = case
+    x, at = numpy_result(shape, index)
+    if at is None or name == "set" and not distinct(index, shape):
+        return
+    y = np.arange(at.size, dtype=np.float32).reshape(at.shape)
+    want = x.copy()
+    WRITES[name](want, index, y)
+    got = numjet.jit(lambda x, y: getattr(x.at[as_numjet(index)], name)(y))(x, y)
+    np.testing.assert_allclose(got, want)
+
+
+@settings(max_examples=20)
+@given(indices())
+def test_the_gradient_of_reading_counts_the_reads(case):
+    shape, index = case
+    x, at = numpy_result(shape, index)
+    if at is None:
+        return
+    weights = np.arange(1, at.size + 1, dtype=np.float32).reshape(at.shape)
+    want = np.zeros_like(x)
+    np.add.at(want, index, weights)
+    got = numjet.grad(lambda x: jnp.sum(x[as_numjet(index)] * weights))(jnp.asarray(x))
+    np.testing.assert_allclose(got, want)
+
+
+def test_static_indices_lower_to_slices():
+    names = [e.primitive.name for e in numjet.make_jaxpr(
+        lambda x: x[1, ::-1, None, 2:4])(np.zeros((3, 4, 5), np.float32)).jaxpr.eqns]
+    assert not {"gather", "dynamic_slice"} & set(names), names
+    names = [e.primitive.name for e in numjet.make_jaxpr(
+        lambda x, i: x[i])(np.zeros((3, 4), np.float32), 1).jaxpr.eqns]
+    assert "dynamic_slice" in names and "gather" not in names, names
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_out_of_bounds(compiled):
+    wrap = numjet.jit if compiled else (lambda f: f)
+    x = jnp.arange(5.0)
+    far = jnp.array([10, -10, -6, -5, 4])
+    np.testing.assert_array_equal(wrap(lambda x, i: x[i])(x, far), [4, 0, 0, 0, 4])
+    np.testing.assert_array_equal(wrap(lambda x: x[10])(x), 4)
+    np.testing.assert_array_equal(wrap(lambda x: x[-10])(x), 0)
+    np.testing.assert_array_equal(wrap(lambda x, i: x[i])(x, 10), 4)
+    np.testing.assert_array_equal(wrap(lambda x, i: x[i])(x, -10), 0)
+    np.testing.assert_array_equal(wrap(lambda x, i: x.at[i].set(9))(x, far), [9, 1, 2, 3, 9])
+    np.testing.assert_array_equal(wrap(lambda x: x.at[10].set(9))(x), x)
+    np.testing.assert_array_equal(wrap(lambda x: x.at[-7].set(9))(x), x)
+    np.testing.assert_array_equal(wrap(lambda x, i: x.at[i].set(9))(x, 7), x)
+    np.testing.assert_array_equal(wrap(lambda x, i: x.at[i].set(9, mode="clip"))(x, 7),
+                                  [0, 1, 2, 3, 9])
+    filled = wrap(lambda x, i: x.at[i].get(mode="fill", fill_value=7))(x, far)
+    np.testing.assert_array_equal(filled, [7, 7, 7, 0, 4])
+    nan = wrap(lambda x: x.at[10].get(mode="fill"))(x)
+    assert np.isnan(nan)
+
+
+def test_at_methods():
+    x = jnp.arange(1.0, 6.0)
+    np.testing.assert_allclose(x.at[1].divide(2), [1, 1, 3, 4, 5])
+    np.testing.assert_allclose(x.at[1:3].power(2), [1, 4, 9, 4, 5])
+    np.testing.assert_allclose(x.at[1:3].apply(jnp.negative), [1, -2, -3, 4, 5])
+    np.testing.assert_allclose(x.at[jnp.array([0, 2])].apply(jnp.square), [1, 2, 9, 4, 5])
+    np.testing.assert_allclose(x.at[0].subtract(3), [-2, 2, 3, 4, 5])
+    assert repr(x.at[0]).endswith(".at[0]")
+    ints = jnp.arange(3)
+    assert ints.at[0].set(5).dtype == jnp.int32
+    with pytest.warns(FutureWarning, match="incompatible types"):
+        ints.at[0].set(1.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ints.at[0].add(True).dtype == jnp.int32
+
+
+def test_boolean_masks():
+    x = jnp.arange(6.0).reshape(2, 3)
+    mask = x > 2
+    np.testing.assert_array_equal(x[mask], [3, 4, 5])
+    np.testing.assert_array_equal(x[True], np.arange(6.0).reshape(1, 2, 3))
+    assert x[False].shape == (0, 2, 3)
+    want = np.where(np.asarray(mask), 0, np.asarray(x))
+    np.testing.assert_array_equal(x.at[mask].set(0), want)
+    # A scalar needs no positions, so the mask may be traced.
+    np.testing.assert_array_equal(numjet.jit(lambda x, m: x.at[m].set(0.0))(x, mask), want)
+    with pytest.raises(numjet.errors.NonConcreteBooleanIndexError, match="jnp.where"):
+        numjet.jit(lambda x: x[x > 2])(x)
+
+
+@pytest.mark.parametrize(("index", "error", "match"), [
+    ([0, 1], TypeError, "non-tuple sequence"), (1.5, TypeError, "integer or boolean"),
+    ("a", TypeError, "string"), ((0, 0, 0), IndexError, "Too many indices"),
+    ((..., ...), IndexError, "ellipsis"), (np.array([1.5]), TypeError, "integer or boolean"),
+    (np.array([True, False, True]), IndexError, "boolean index did not match"),
+    (slice(0, 1, 0), ValueError, "step cannot be zero"), (slice(0.5), TypeError, "static integers"),
+    ((np.array([0, 1]), np.array([0, 1, 0])), IndexError, "incompatible shapes")])
+def test_wrong_indices_say_what_is_wrong(index, error, match):
+    x = jnp.zeros((2, 3))
+    with pytest.raises(error, match=match):
+        x[index]
+
+
+def test_traced_slice_bounds_name_the_remedy():
+    with pytest.raises(IndexError, match="dynamic_slice"):
+        numjet.jit(lambda x, n: x[:n])(jnp.arange(3), 2)
+
+
+def test_assignment_names_at():
+    x = jnp.arange(3)
+    with pytest.raises(TypeError, match=r"\.at\["):
+        x[0] = 1
+
+
+def test_writes_that_do_not_fit():
+    with pytest.raises(ValueError, match="Incompatible shapes"):
+        jnp.zeros((3, 4)).at[0].set(jnp.zeros(3))
+
+
+def test_iteration_and_length():
+    x = jnp.arange(6.0).reshape(3, 2)
+    assert len(x) == 3 and [r.shape for r in x] == [(2,)] * 3
+    np.testing.assert_array_equal(numjet.jit(lambda x: sum(r for r in x))(x), [6, 9])
+    with pytest.raises(TypeError):
+        iter(jnp.float32(1))
+
+
+def test_keys_are_indexed_like_arrays():
+    keys = numjet.random.split(numjet.random.key(0), 3)
+    assert keys[1].shape == () and keys[1:].shape == (2,) and keys[jnp.array([0, 2])].shape == (2,)
