@@ -54,7 +54,9 @@ def canonical_dtype(dtype: Any, name: str, default: Any = None) -> Any:
         return dtypes.canonical(dtype)
     if type(dtype) is dtypes.KeyDType:
         return dtype
-    wanted = dtype if type(dtype) is np.dtype else np.dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
+    wanted = dtype
+    if type(dtype) is not np.dtype:
+        wanted = np.dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
     found = dtypes.canonical(wanted)
     if found != wanted and found.itemsize < wanted.itemsize:
         warnings.warn(
