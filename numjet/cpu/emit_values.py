@@ -230,6 +230,7 @@ _FLOAT_METHODS: dict[str, Callable[..., Value]] = {
     "div": lambda b, x, y: b.div(x, y),
     "max": lambda b, x, y: b.max(x, y),
     "min": lambda b, x, y: b.min(x, y),
+    "fma": lambda b, x, y, z: b.fma(x, y, z),
     "neg": lambda b, x: b.neg(x),
     "abs": lambda b, x: b.abs(x),
     "sqrt": lambda b, x: b.sqrt(x),

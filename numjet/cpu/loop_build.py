@@ -299,6 +299,8 @@ class ExprEmitter:
 
     def call(self, name: str, *xs: Any) -> Any:
         """A mathematical function by name."""
+        if len(xs) > 2:
+            return self.op(name, *xs)
         if len(xs) > 1:
             return self._binary(name, *xs)
         return self._unary(name, xs[0])

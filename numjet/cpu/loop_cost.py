@@ -34,7 +34,7 @@ from numjet.cpu.loop_ir import (
 _CHEAP = frozenset(
     ["add", "sub", "mul", "neg", "abs", "max", "min", "and", "or", "xor", "not", "eq", "ne", "lt",
      "le", "gt", "ge", "shl", "shr_arith", "shr_logical", "sign", "square", "is_finite", "is_nan",
-     "floor", "ceil", "trunc", "round_even", "copysign"]
+     "floor", "ceil", "trunc", "round_even", "copysign", "fma"]
 )  # fmt: skip
 _MEDIUM = {"div": 6, "sqrt": 8, "rsqrt": 12, "rem": 12, "reciprocal": 6}
 _FUNCTION = 25

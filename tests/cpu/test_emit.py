@@ -144,6 +144,13 @@ def test_reduced_precision_matches_narrow_types(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_fma_rounds_once(kind):
+    x = np.full(20, 1 + 2.0**-12, "float32")
+    got = apply(kind, lambda e, a: e.call("fma", a, a, e.neg(e.mul(a, a))), "float32", x)
+    same(got, np.full(20, 2.0**-24, "float32"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_boolean_operations(kind):
     x, y = samples(bool), samples(bool, seed=1)
     for name, function in [("and_", np.logical_and), ("or_", np.logical_or),
