@@ -19,7 +19,7 @@ from numjet.cpu.program import SpecialStep, Step
 
 ELEMENTS = {"float32": "float", "float64": "double"}
 # Smaller products run as loops, fused with what follows.
-SMALLEST = 1500
+SMALLEST = 500
 _MOST_CALLS = 64
 
 
