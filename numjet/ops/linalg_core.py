@@ -13,7 +13,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.lowering import Host
+from numjet.core.lowering import Host, Kernel
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import (
     add_tangents,
@@ -161,7 +161,7 @@ def _cholesky_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 cholesky_p = Primitive(
     "cholesky", abstract=_cholesky_abstract, reference=_cholesky_reference, jvp=_cholesky_jvp,
-    batch=batch_matrices(lambda: cholesky_p, several=False), loops=Host())
+    batch=batch_matrices(lambda: cholesky_p, several=False), loops=Kernel("cholesky"))
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
@@ -246,7 +246,8 @@ def _triangular_batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tup
 
 triangular_solve_p = Primitive(
     "triangular_solve", linear=True, abstract=_triangular_abstract, reference=_triangular_reference,
-    jvp=_triangular_jvp, transpose=_triangular_transpose, batch=_triangular_batch, loops=Host())
+    jvp=_triangular_jvp, transpose=_triangular_transpose, batch=_triangular_batch,
+    loops=Kernel("triangular_solve"))
 
 
 def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,

@@ -11,16 +11,18 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet.cpu.graph import Node
-from numjet.cpu.kernels import conv, cumulative, dot, scatter, sort
+from numjet.cpu.kernels import conv, cumulative, dot, linalg, scatter, sort
 from numjet.cpu.program import Step
 
 Generator = Callable[[Any, Node], list[Step] | None]
 
 GENERATORS: dict[str, Generator] = {
+    "cholesky": linalg.cholesky,
     "conv": conv.generate,
     "dot_general": dot.generate,
     "scatter": scatter.generate,
     "sort": sort.generate,
+    "triangular_solve": linalg.triangular_solve,
     **{
         name: cumulative.generate
         for name in ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")

@@ -1,0 +1,71 @@
+"""Cholesky and triangular solves: the compiled program against the reference."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from numjet import cpu
+from numjet.base import config
+from numjet.core.avals import ShapedArray
+from numjet.ops.linalg_core import cholesky_p, triangular_solve_p
+from numjet.transforms.stage import stage_closed
+
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+
+
+def run(primitive: object, args: list[np.ndarray], params: dict, native: bool = True) -> np.ndarray:
+    with config.enable_x64(True):
+        closed = stage_closed(
+            lambda *xs: [primitive.bind(*xs, **params)],
+            tuple(ShapedArray(x.shape, x.dtype) for x in args),
+        )
+        compiled = cpu.compile(closed, {})
+        assert bool(compiled.host_calls) != native
+        kept = [x.copy() for x in args]
+        got = compiled(args)[0]
+    for x, y in zip(args, kept, strict=True):
+        np.testing.assert_array_equal(x, y)
+    return got
+
+
+def random(rng: np.random.Generator, shape: tuple, dtype: str) -> np.ndarray:
+    x = rng.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * rng.standard_normal(shape)
+    return x.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_cholesky(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((1, 1), (7, 7), (3, 20, 20), (100, 100)):
+        x = random(rng, shape, dtype)
+        x = x @ np.conj(np.swapaxes(x, -1, -2)) + shape[-1] * np.eye(shape[-1], dtype=dtype)
+        got = run(cholesky_p, [x], {})
+        tolerance = 100 * np.finfo(dtype).eps
+        np.testing.assert_allclose(got, np.linalg.cholesky(x), rtol=tolerance, atol=tolerance * 10)
+
+
+def test_cholesky_gives_nan_where_not_positive_definite() -> None:
+    x = np.stack([np.eye(4), -np.eye(4), 2 * np.eye(4)]).astype(np.float32)
+    got = run(cholesky_p, [x], {})
+    assert np.all(np.isnan(got[1])) and not np.any(np.isnan(got[[0, 2]]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_triangular_solve(dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    for left, lower, turned, conjugated, unit in itertools.product((False, True), repeat=5):
+        params = {"left_side": left, "lower": lower, "transpose_a": turned,
+                  "conjugate_a": conjugated, "unit_diagonal": unit}  # fmt: skip
+        for batch in ((), (3,)):
+            a = random(rng, (*batch, 9, 9), dtype) / 9 + np.eye(9, dtype=dtype)
+            b = random(rng, (*batch, 9, 4) if left else (*batch, 4, 9), dtype)
+            native = turned or not conjugated or np.dtype(dtype).kind == "f"
+            got = run(triangular_solve_p, [a.astype(dtype), b], params, native)
+            want = triangular_solve_p.reference(a.astype(dtype), b, **params)
+            tolerance = 1000 * np.finfo(dtype).eps
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
