@@ -37,6 +37,8 @@ RECOMPUTE_COST = 10
 MOVE_COST = 64
 # A broadcast value is computed again for each element it goes to: only when nearly free.
 BROADCAST_COST = 3
+# A single element is computed anew by each kernel that reads it, up to this cost.
+SCALAR_COST = 40
 # Movers in a row that are looked through; a longer chain is stored in between.
 MAX_HOPS = 24
 # Kernels beyond this many nodes gain nothing and compile slowly.
@@ -252,7 +254,8 @@ class _Fusion:
             self.costs[id(val)] = min(cost, UNREACHABLE)
         hops = 1 + max([self.hops.get(id(v), 0) for v in node.ins], default=0)
         wanted = any(id(v) in self.wanted for v in node.outs)
-        if found.moves and not wanted and hops <= MAX_HOPS:
+        passes = found.moves or self.is_cheap_scalar(node)
+        if passes and not wanted and hops <= MAX_HOPS:
             self.hops[id(out)] = hops
             level = max([self.level_of(v) for v in node.ins], default=-1)
             for val in node.outs:
@@ -261,6 +264,12 @@ class _Fusion:
             return True
         self.join(node, out.shape, None, found)
         return True
+
+    def is_cheap_scalar(self, node: Node) -> bool:
+        """A single element computed from memory: each reader does it anew, outside its loops."""
+        if node.outs[0].size != 1 or self.costs[id(node.outs[0])] > SCALAR_COST:
+            return False
+        return all(id(v) not in self.member for v in node.ins)
 
     def in_memory(self, val: Val) -> bool:
         """Whether `val` will lie in memory: an argument, a step's result, or wanted."""

@@ -116,12 +116,13 @@ class Node:
 class Graph:
     """Nodes in order; `args` are given from outside, `outs` are wanted."""
 
-    __slots__ = ("nodes", "args", "outs")
+    __slots__ = ("nodes", "args", "outs", "seen")
 
     def __init__(self, args: Sequence[Val]) -> None:
         self.nodes: list[Node] = []
         self.args = list(args)
         self.outs: list[Val] = []
+        self.seen: dict[Any, list[Val]] = {}  # what an equation computes -> its results
 
 
 def literal(value: Any, aval: Any) -> Val:
@@ -194,6 +195,17 @@ def _inline(
                 )
                 env.update(zip(eqn.outvars, outs, strict=True))
                 continue
+        known = _fold(eqn, ins)
+        if known is not None:
+            env[eqn.outvars[0]] = known
+            continue
+        key = _key(eqn, ins, rule)
+        if key is not None:
+            before = graph.seen.get(key)
+            if before is not None:
+                env.update(zip(eqn.outvars, before, strict=True))
+                continue
+            graph.seen[key] = node.outs
         for var in eqn.outvars:
             val = Val.of(var.aval, node)
             if type(rule) is not low.Expand:
@@ -203,6 +215,35 @@ def _inline(
             node.outs = [env[var] for var in eqn.outvars]
         nodes.append(node)
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def _key(eqn: Any, ins: Sequence[Val], rule: Any) -> Any:
+    """What equal equations share, so that they are computed once; None where that is not known."""
+    if type(rule) not in (low.Pointwise, low.Reduce, low.Kernel) or eqn.effects:
+        return None
+    atoms = [
+        id(v) if v.literal is None else (v.literal.dtype, v.literal.tobytes(), v.shape) for v in ins
+    ]
+    avals = tuple([v.aval for v in eqn.outvars])  # weak types matter to who calls back into Python
+    key = (eqn.primitive, tuple(atoms), tuple(eqn.params.items()), avals)
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _fold(eqn: Any, ins: Sequence[Val]) -> Val | None:
+    """The literal that an elementwise equation of literals gives."""
+    primitive = eqn.primitive
+    if not primitive.elementwise or not ins or any(v.literal is None for v in ins):
+        return None
+    aval = eqn.outvars[0].aval
+    if aval.shape or type(aval.dtype) is dtypes.KeyDType or primitive.reference is None:
+        return None
+    with np.errstate(all="ignore"):
+        value = primitive.reference(*[np.asarray(v.literal) for v in ins], **eqn.params)
+    return literal(np.asarray(value), aval)
 
 
 def drop_dead(graph: Graph) -> None:

@@ -81,15 +81,29 @@ class Sweeps:
         """Values that need scratch: used by later sweeps, dear, and not stored anyway."""
         k = self.k
         out = []
-        for member in self.full:
+        self._costs: dict[int, int] = {}
+        for member in self.full:  # in order: operands before what is computed from them
+            cost = self._again(member)
             for val in member.node.outs:
-                if (
-                    id(val) in self.later
-                    and id(val) not in k.group.stored
-                    and k.fusion.costs[id(val)] > AGAIN_COST
-                ):
+                self._costs[id(val)] = cost
+                if id(val) in self.later and id(val) not in k.group.stored and cost > AGAIN_COST:
                     out.append(val)
+                    self._costs[id(val)] = 1
         return out
+
+    def _again(self, member: Any) -> int:
+        """The cost of an element in a later sweep: rows' values are at hand there."""
+        fusion = self.k.fusion
+        cost = fusion.accesses[id(member.node)].cost
+        for val in member.node.ins:
+            while id(val) in fusion.inline and fusion.inline[id(val)].ins:
+                val = fusion.inline[id(val)].ins[0]
+            other = fusion.member.get(id(val))
+            if other is not None and fusion.level_of(val) == self.k.group.number:
+                cost += 0 if other.row else self._costs.get(id(val), 1)
+            else:
+                cost += fusion.cost_of(val)
+        return cost
 
 
 def is_reduction(member: Any) -> bool:
