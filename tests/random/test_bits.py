@@ -1,0 +1,97 @@
+"""Keys, bits and the distributions that promise JAX's bits exactly."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from same_script import compare
+
+import numjet
+from numjet import random
+
+KEYS = """
+for seed in (0, 1, 42, -1, 2**31 - 1, 123456789012):
+    key = random.key(seed)
+    out[f"key{seed}"] = random.key_data(key)
+    out[f"raw{seed}"] = random.PRNGKey(seed)
+    out[f"split{seed}"] = random.key_data(random.split(key, (2, 3)))
+    out[f"rawsplit{seed}"] = random.split(random.PRNGKey(seed), 5)
+    for data in (0, 7, 2**31 - 1, 2**32 - 1):
+        out[f"fold{seed},{data}"] = random.key_data(random.fold_in(key, data))
+"""
+EXACT = """
+x64 = jnp.zeros(0, int).dtype == np.int64
+floats = ["float16", "bfloat16", "float32"] + ["float64"] * x64
+for seed in (42,):
+    key = random.key(seed)
+    for shape in ((), (3, 5), (2, 0), (5000,)):
+        for dtype in ["uint8", "uint16", "uint32"] + ["uint64"] * x64:
+            out[f"bits{seed}{shape}{dtype}"] = random.bits(key, shape, dtype)
+        for dtype in floats:
+            out[f"uniform{seed}{shape}{dtype}"] = np.asarray(random.uniform(key, shape, dtype)).astype("float64")
+            out[f"scaled{seed}{shape}{dtype}"] = np.asarray(random.uniform(key, shape, dtype, -3, 5.3)).astype("float64")
+            out[f"~normal{seed}{shape}{dtype}"] = np.asarray(random.normal(key, shape, dtype)).astype("float64")
+        for dtype in ["int8", "int16", "int32", "uint8", "uint32"] + ["int64", "uint64"] * x64:
+            for low, high in ((0, 2**31 - 1), (5, 5), (-100, 7)):
+                out[f"randint{seed}{shape}{dtype}{low}"] = random.randint(key, shape, low, high, dtype)
+        out[f"bernoulli{seed}{shape}"] = random.bernoulli(key, 0.3, shape)
+        out[f"bernoulli_high{seed}{shape}"] = random.bernoulli(key, 0.3, shape, mode="high")
+        out[f"rademacher{seed}{shape}"] = random.rademacher(key, shape)
+        out[f"choice{seed}{shape}"] = random.choice(key, 13, shape)
+        p = np.array([.1, .2, .3, .2, .2], "float32")
+        out[f"choice_p{seed}{shape}"] = random.choice(key, np.arange(5, dtype="float32"), shape, p=p)
+    for n in (1, 5, 100, 3000, 70000):
+        out[f"permutation{seed}{n}"] = random.permutation(key, n)
+    x = np.arange(24, dtype="int32").reshape(4, 6)
+    out[f"permuted{seed}"] = random.permutation(key, x, axis=1)
+    out[f"shuffled{seed}"] = random.permutation(key, x, independent=True)
+    out[f"taken{seed}"] = random.choice(key, x, (3,), axis=1, replace=False)
+    out[f"weighted{seed}"] = random.choice(key, 5, (3,), replace=False, p=p)
+    logits = np.log(np.array([[.1, .2, .3, .4], [.4, .3, .2, .1]], "float32"))
+    out[f"categorical{seed}"] = random.categorical(key, logits, shape=(7, 2))
+    out[f"categorical0{seed}"] = random.categorical(key, logits, axis=0)
+    out[f"distinct{seed}"] = random.categorical(key, logits, shape=(3, 2), replace=False)
+"""
+
+
+@pytest.mark.oracle
+def test_keys_have_the_same_words() -> None:
+    compare(KEYS)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("x64", [False, True])
+def test_same_bits(x64: bool) -> None:
+    compare(EXACT, x64=x64, rtol=2e-2, atol=1e-2)
+
+
+def test_compiled_and_mapped_streams_are_the_eager_ones() -> None:
+    key = random.key(7)
+    for draw in (lambda k: random.bits(k, (2, 9), "uint8"), lambda k: random.uniform(k, (9,), minval=-3, maxval=5.3),
+                 lambda k: random.randint(k, (9,), 0, 100), lambda k: random.permutation(k, 9),
+                 lambda k: random.key_data(random.split(k, 3)), lambda k: random.key_data(random.fold_in(k, 3))):
+        np.testing.assert_array_equal(numjet.jit(draw)(key), draw(key))
+        keys = random.split(key, 3)
+        np.testing.assert_array_equal(numjet.vmap(draw)(keys), np.stack([draw(keys[i]) for i in range(3)]))
+
+
+def test_raw_and_typed_keys_draw_the_same() -> None:
+    np.testing.assert_array_equal(random.normal(random.PRNGKey(3), (4,)), random.normal(random.key(3), (4,)))
+    typed = random.wrap_key_data(random.PRNGKey(3))
+    assert random.key_impl(typed) == "threefry2x32"
+    np.testing.assert_array_equal(random.key_data(random.clone(typed)), random.PRNGKey(3))
+
+
+@pytest.mark.parametrize(("call", "error", "text"), [
+    (lambda: random.uniform(random.split(random.key(0))), ValueError, "single key"),
+    (lambda: random.uniform(3), TypeError, "expected a PRNG key"),
+    (lambda: random.key(1.5), TypeError, "must be an integer"),
+    (lambda: random.fold_in(random.key(0), -1), OverflowError, "uint32"),
+    (lambda: random.uniform(random.key(0), (2,), "int32"), ValueError, "floating"),
+    (lambda: random.randint(random.key(0), (2,), 0.0, 3), TypeError, "minval"),
+    (lambda: random.choice(random.key(0), 3, (4,), replace=False), ValueError, "without replacement"),
+    (lambda: random.bernoulli(random.key(0), np.ones((3, 2)), (3,)), ValueError, "broadcast"),
+    (lambda: random.key(0, impl="rbg"), NotImplementedError, "threefry2x32"),
+])
+def test_mistakes_are_explained(call, error, text) -> None:
+    with pytest.raises(error, match=text):
+        call()

@@ -1,0 +1,69 @@
+"""Derived distributions agree with JAX to rounding, and differentiate."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from same_script import compare
+
+import numjet
+from numjet import random
+
+CONTINUOUS = """
+for seed in (0, 5):
+    key, shape = random.key(seed), (40,)
+    for name in ("exponential", "laplace", "logistic", "cauchy", "maxwell", "gumbel"):
+        out[f"~{name}{seed}"] = getattr(random, name)(key, shape)
+    for name, parameters in (("pareto", (2.5,)), ("rayleigh", (2.5,)), ("weibull_min", (2., 1.5)), ("lognormal", (.5,)),
+                             ("double_sided_maxwell", (1., 2.)), ("triangular", (0., 1., 3.)), ("wald", (2.,)),
+                             ("chisquare", (3.,)), ("f", (3., 4.)), ("t", (3.,)), ("generalized_normal", (1.5,)),
+                             ("truncated_normal", (-1.5, .7))):
+        out[f"~{name}{seed}"] = getattr(random, name)(key, *parameters, shape)
+    out[f"~ball{seed}"] = random.ball(key, 3, 2, (5,))
+    out[f"~orthogonal{seed}"] = random.orthogonal(key, 4, (2,), m=2)
+    cov = np.array([[2, .3], [.3, 1]], "float32")
+    mean = np.array([1, 2], "float32")
+    out[f"~mvn{seed}"] = random.multivariate_normal(key, mean, cov, (5,))
+    out[f"~mvn_batch{seed}"] = random.multivariate_normal(key, mean, np.stack([cov, cov * 2]))
+    out[f"geometric{seed}"] = random.geometric(key, .3, shape)
+    out[f"~complex{seed}"] = random.normal(key, shape, "complex64")
+"""
+REJECTION = """
+for seed in (0, 5):
+    key = random.key(seed)
+    for a in (.3, 1., 2.5, 40.):
+        out[f"~gamma{seed},{a}"] = random.gamma(key, a, (50,))
+        out[f"~loggamma{seed},{a}"] = random.loggamma(key, a, (50,))
+        out[f"~beta{seed},{a}"] = random.beta(key, a, 1.5, (20,))
+    out[f"~dirichlet{seed}"] = random.dirichlet(key, np.array([.2, 1, 3], "float32"), (7,))
+    for rate in (0., .5, 9.9, 10., 200.):
+        out[f"poisson{seed},{rate}"] = random.poisson(key, rate, (40,))
+out["~dgamma"] = grad(lambda a: random.gamma(random.key(0), a))(2.5)
+out["~dloggamma"] = grad(lambda a: random.loggamma(random.key(0), a))(.4)
+"""
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("script", [CONTINUOUS, REJECTION], ids=["continuous", "rejection"])
+def test_same_values(script: str) -> None:
+    compare(script, rtol=2e-4, atol=1e-5)
+
+
+def test_moments() -> None:
+    x = np.asarray(random.normal(random.key(1), (100_000,)))
+    assert abs(x.mean()) < 0.02
+    assert abs(x.std() - 1) < 0.02
+    g = np.asarray(random.gamma(random.key(1), 3.0, (20_000,)))
+    assert abs(g.mean() - 3) < 0.1
+
+
+def test_large_arrays_are_the_beginning_of_the_same_stream() -> None:
+    few, many = random.uniform(random.key(2), (1000,)), random.uniform(random.key(2), (100_000,))
+    np.testing.assert_array_equal(few, np.asarray(many)[:1000])
+
+
+def test_gradient_with_respect_to_bounds() -> None:
+    def total(low: float) -> object:
+        return random.uniform(random.key(0), (10,), minval=low, maxval=2.0).sum()
+
+    assert float(numjet.grad(total)(0.5)) == pytest.approx(
+        10 - float(random.uniform(random.key(0), (10,)).sum()), rel=1e-4)
