@@ -57,7 +57,8 @@ def jvp(
     t_leaves, t_tree = array_leaves("jvp", tuple(tangents), "tangents")
     if in_tree != t_tree:
         raise TypeError(
-            f"jvp: primals and tangents must have the same structure: {in_tree} and {t_tree}."
+            f"jvp: primals and tangents must have the same structure: {in_tree} and {t_tree}. "
+            + tree.structure_difference("primals", in_tree, "tangents", t_tree)
         )
     checked = [
         _check_tangent(in_tree, i, x, t)
@@ -112,7 +113,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
         if t_tree != in_tree:
             raise TypeError(
                 f"linearize: the linear function takes tangents of structure {in_tree}, got "
-                f"{t_tree}."
+                f"{t_tree}. "
+                + tree.structure_difference("the point", in_tree, "the tangents", t_tree)
             )
         checked = [
             instantiate(_check_tangent(in_tree, i, x, t))
@@ -142,7 +144,8 @@ class VJP:
         if treedef != flat.out_tree:
             raise ValueError(
                 f"vjp: the cotangent must have the structure of the output, {flat.out_tree}, got "
-                f"{treedef}."
+                f"{treedef}. "
+                + tree.structure_difference("the output", flat.out_tree, "the cotangent", treedef)
             )
         cts = [
             _check_cotangent(flat.out_tree, i, x, ct)
@@ -324,8 +327,12 @@ def _check_output(name: str, aval: ShapedArray, holomorphic: bool) -> None:
         kind = "complex" if dtypes.is_complex(aval.dtype) else "integer or boolean"
         raise TypeError(
             f"grad needs a real floating output, but {name} returned {kind} {aval.str_short()}. "
-            "For a holomorphic "
-            "function pass holomorphic=True; otherwise return a real loss."
+            + (
+                "For a holomorphic function pass holomorphic=True; otherwise return a real loss, "
+                "such as jnp.abs(z)."
+                if kind == "complex"
+                else "Integers have no derivative: return the loss as a float, without .astype(int)."
+            )
         )
 
 
@@ -376,7 +383,8 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
         if treedef != out_tree:
             raise TypeError(
                 f"linear_transpose: the cotangent must have the structure {out_tree}, got "
-                f"{treedef}."
+                f"{treedef}. "
+                + tree.structure_difference("the output", out_tree, "the cotangent", treedef)
             )
         cts = []
         for i, (want, ct) in enumerate(zip(closed.out_avals, leaves, strict=True)):

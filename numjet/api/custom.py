@@ -221,8 +221,8 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
             if treedef != t_tree:
                 raise TypeError(
                     f"custom_jvp rule of {name}: primal and tangent outputs must have the same "
-                    "structure, got "
-                    f"{treedef} and {t_tree}."
+                    f"structure, got {treedef} and {t_tree}. "
+                    + tree.structure_difference("the primal", treedef, "the tangent", t_tree)
                 )
             out_tree.append(treedef)
             return outs, [
@@ -469,6 +469,7 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
         if treedef != in_tree:
             raise TypeError(
                 f"closure_convert: the converted function takes arguments {in_tree}, got {treedef}."
+                " Pass the values of the closure after them."
             )
         flat_args = [
             convert(x, a.aval.dtype, a.aval.weak_type)

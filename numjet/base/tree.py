@@ -22,6 +22,7 @@ from .tree_paths import (
     flatten_with_path,
     keystr,
     prefix_errors,
+    structure_difference,
 )
 from .tree_registry import (
     DictKey,
@@ -45,7 +46,7 @@ __all__ = [
     "flatten_axes", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr",
     "prefix_errors", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
     "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static",
-    "static_field", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path",
+    "static_field", "structure_difference", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path",
     "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_reduce",
     "tree_reduce_associative", "tree_structure", "tree_transpose", "tree_unflatten",
     "treedef_children", "treedef_is_leaf", "treedef_tuple",

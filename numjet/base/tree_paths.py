@@ -189,3 +189,9 @@ def difference_text(name1: str, tree1: Any, name2: str, tree2: Any) -> str:
     return " ".join([
         f"At {keystr(path) or 'the root'}, {name1} has {first} and {name2} has {second}: {why}."
         for path, first, second, why in equality_errors(tree1, tree2)])
+
+
+def structure_difference(name1: str, treedef1: PyTreeDef, name2: str, treedef2: PyTreeDef) -> str:
+    """`difference_text` of two structures, of whose leaves nothing is known."""
+    tree1, tree2 = (t.unflatten(range(t.num_leaves)) for t in (treedef1, treedef2))
+    return difference_text(name1, tree1, name2, tree2)

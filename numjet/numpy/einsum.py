@@ -130,7 +130,8 @@ def _drop_units(inputs: list[str], output: str, arrays: list[Any], subscripts: s
             elif n not in (1, sizes[c]):
                 raise ValueError(f"einsum: size of label {c!r} of {subscripts!r} is {n} for one "
                                  f"operand and {sizes[c]} for another: "
-                                 f"{[a.aval for a in arrays]}.")
+                                 f"{[a.aval.str_short() for a in arrays]}. Transpose an operand, "
+                                 "or give the axes different labels.")
     for i, (labels, x) in enumerate(zip(inputs, arrays)):
         units = [k for k, (c, n) in enumerate(zip(labels, x.aval.shape)) if n != sizes[c]]
         if units:

@@ -97,11 +97,12 @@ def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
         if not rest or aval.size % rest:
             raise TypeError(f"reshape: cannot reshape array of shape {aval.shape} (size "
                             f"{aval.size}) into shape {tuple(sizes)}: {aval.size} is not a "
-                            f"multiple of {rest}.")
+                            f"multiple of {rest}. The sizes must multiply to the array's size.")
         sizes[unknown[0]] = aval.size // rest
     if math.prod(sizes) != aval.size or any(n < 0 for n in sizes):
         raise TypeError(f"reshape: cannot reshape array of shape {aval.shape} (size {aval.size}) "
-                        f"into shape {tuple(sizes)} (size {math.prod(sizes)}).")
+                        f"into shape {tuple(sizes)} (size {math.prod(sizes)}). The sizes must "
+                        "multiply to the array's size; -1 stands for one that follows.")
     return tuple(sizes)
 
 
@@ -304,7 +305,8 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         if x.aval.ndim != rank or any(n != m for k, (n, m) in enumerate(
                 zip(x.aval.shape, parts[0].aval.shape)) if k != axis):
             raise TypeError("concatenate: shapes must be equal except along the joined axis "
-                            f"{axis}, got {parts[0].aval.shape} and {x.aval.shape} (argument {i}).")
+                            f"{axis}, got {parts[0].aval.shape} and {x.aval.shape} (argument {i}). "
+                            "Join along another axis, or reshape or pad first.")
     parts = promote_dtypes(*parts)
     if dtype is not None:
         wanted = canonical_dtype(dtype, "concatenate")

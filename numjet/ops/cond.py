@@ -16,7 +16,7 @@ from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import Tracer, aval_of, set_trace
 from numjet.ops.arithmetic import clamp
-from numjet.ops.control import flatten_values, name_of
+from numjet.ops.control import flatten_values, leaf_path, name_of
 from numjet.ops.logic import ne
 from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, batch_jaxpr, to_front
@@ -309,9 +309,10 @@ def _join_outputs(
     for i in range(1, len(trees)):
         if trees[i] != trees[0]:
             raise TypeError(
-                f"{what}: branches must return the same structure: {name_of(branches[0])} returns "
-                f"{trees[0]}, "
-                f"{name_of(branches[i])} returns {trees[i]}."
+                f"{what}: branches must return the same structure: branch 0 "
+                f"({name_of(branches[0])}) returns {trees[0]}, branch {i} "
+                f"({name_of(branches[i])}) returns {trees[i]}. "
+                + tree.structure_difference("branch 0", trees[0], f"branch {i}", trees[i])
             )
     joined = []
     for leaf, group in enumerate(zip(*avals, strict=True)):
@@ -319,11 +320,11 @@ def _join_outputs(
         first = strong[0] if strong else group[0]
         for i, a in enumerate(group):
             if a.shape != first.shape or (a.dtype != first.dtype and not (a.weak_type and strong)):
+                path = tree.keystr(leaf_path(trees[0], leaf))
                 raise TypeError(
-                    f"{what}: branches must return equal shapes and dtypes: output leaf {leaf} is "
-                    f"{first.str_short()} in one branch and {a.str_short()} in "
-                    f"{name_of(branches[i])}. "
-                    "Convert with .astype() or reshape."
+                    f"{what}: branches must return equal shapes and dtypes: output{path} is "
+                    f"{a.str_short()} in branch {i} ({name_of(branches[i])}) and "
+                    f"{first.str_short()} in another one. Convert with .astype() or reshape."
                 )
         joined.append(first)
     return joined

@@ -61,7 +61,8 @@ def check_carry(
     if want_tree != got_tree:
         raise TypeError(
             f"{what}: the carry returned has another structure than the one received: expected "
-            f"{want_tree}, got {got_tree}."
+            f"{want_tree}, got {got_tree}. "
+            + tree.structure_difference("the one received", want_tree, "the one returned", got_tree)
         )
     for i, (w, g) in enumerate(zip(want, got, strict=True)):
         if w.shape != g.shape or w.dtype != g.dtype:

@@ -13,7 +13,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_batch, moveaxis
-from numjet.core.trace import Trace, Tracer, current_trace, set_trace
+from numjet.core.trace import Trace, Tracer, current_trace, set_trace, user_source
 from numjet.transforms.stage import stage
 
 
@@ -89,13 +89,14 @@ class BatchTracer(Tracer):
     __slots__ = ("value", "dim", "aval")
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
-        self.trace, self.value, self.dim = trace, value, dim
+        self.owner, self.value, self.dim = trace, value, dim
         aval = value.aval
         shape = aval.shape
         self.aval = ShapedArray(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type)
 
     def origin(self) -> str:
-        return f"It is mapped by vmap over an axis of size {self.trace.axis.size}."
+        at = f" at {self.owner.source}" if self.owner.source else ""
+        return f"It is mapped by the vmap{at} over an axis of size {self.owner.axis.size}."
 
 
 class BatchTrace(Trace):
@@ -105,13 +106,14 @@ class BatchTrace(Trace):
 
     def __init__(self, parent: Trace, axis: Axis) -> None:
         self.parent, self.axis = parent, axis
+        self.source = user_source(3)
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         values: list[Any] = []
         dims: list[int | None] = []
         mapped = False
         for x in args:
-            if type(x) is BatchTracer and x.trace is self:
+            if type(x) is BatchTracer and x.owner is self:
                 values.append(x.value)
                 dims.append(x.dim)
                 mapped = True
@@ -158,7 +160,7 @@ def unwrap(trace: BatchTrace, outs: Sequence[Any]) -> tuple[list[Any], list[int 
     values: list[Any] = []
     dims: list[int | None] = []
     for x in outs:
-        if type(x) is BatchTracer and x.trace is trace:
+        if type(x) is BatchTracer and x.owner is trace:
             values.append(x.value)
             dims.append(x.dim)
         else:

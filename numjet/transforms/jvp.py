@@ -13,7 +13,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import instantiate
-from numjet.core.trace import Trace, Tracer, aval_of, current_trace, set_trace
+from numjet.core.trace import Trace, Tracer, aval_of, current_trace, set_trace, user_source
 from numjet.transforms.stage import stage
 
 
@@ -23,7 +23,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
-        self.trace, self.primal, self.tangent = trace, primal, tangent
+        self.owner, self.primal, self.tangent = trace, primal, tangent
 
     @property
     def aval(self) -> ShapedArray:  # type: ignore[override]
@@ -34,7 +34,7 @@ class JVPTracer(Tracer):
         return primal.concrete() if isinstance(primal, Tracer) else primal
 
     def origin(self) -> str:
-        return self.primal.origin() if isinstance(self.primal, Tracer) else ""
+        return self.primal.origin() if isinstance(self.primal, Tracer) else self.owner.origin()
 
 
 class JVPTrace(Trace):
@@ -44,11 +44,16 @@ class JVPTrace(Trace):
 
     def __init__(self, parent: Trace) -> None:
         self.parent = parent
+        self.source = user_source(3)
+
+    def origin(self) -> str:
+        """A sentence on where the values of this trace come from."""
+        return f"It was made by the differentiation at {self.source}." if self.source else ""
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         primals, tangents, active = [], [], False
         for x in args:
-            if type(x) is JVPTracer and x.trace is self:
+            if type(x) is JVPTracer and x.owner is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
                 active = active or type(x.tangent) is not Zero
@@ -96,7 +101,7 @@ def split_outputs(trace: JVPTrace, outs: Sequence[Any]) -> tuple[list[Any], list
     """Primals and tangents of a differentiated function's outputs."""
     primals, tangents = [], []
     for x in outs:
-        if type(x) is JVPTracer and x.trace is trace:
+        if type(x) is JVPTracer and x.owner is trace:
             primals.append(x.primal)
             tangents.append(x.tangent)
         else:

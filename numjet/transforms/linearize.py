@@ -26,7 +26,7 @@ class PartialTracer(Tracer):
     __slots__ = ("jaxpr_var", "aval")
 
     def __init__(self, trace: PartialTrace, var: Var) -> None:
-        self.trace, self.jaxpr_var, self.aval = trace, var, var.aval
+        self.owner, self.jaxpr_var, self.aval = trace, var, var.aval
 
 
 class PartialTrace(Trace):
@@ -45,11 +45,11 @@ class PartialTrace(Trace):
         return PartialTracer(self, Var(aval))
 
     def is_unknown(self, x: Any) -> bool:
-        return type(x) is PartialTracer and x.trace is self
+        return type(x) is PartialTracer and x.owner is self
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         for x in args:
-            if type(x) is PartialTracer and x.trace is self:
+            if type(x) is PartialTracer and x.owner is self:
                 break
         else:
             parent = self.parent
@@ -61,7 +61,7 @@ class PartialTrace(Trace):
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
         """Write the equation down; outputs are unknown."""
-        inputs = [x.jaxpr_var if type(x) is PartialTracer and x.trace is self else x for x in args]
+        inputs = [x.jaxpr_var if type(x) is PartialTracer and x.owner is self else x for x in args]
         out = primitive.out_avals(
             tuple([x.aval if hasattr(x, "aval") else as_array(x).aval for x in inputs]), params
         )
@@ -144,7 +144,7 @@ def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
         outs = fun(*ins)
     primal_outs, tangents = split_outputs(trace, outs)
     out_tangents = [
-        t.jaxpr_var if type(t) is PartialTracer and t.trace is partial else t for t in tangents
+        t.jaxpr_var if type(t) is PartialTracer and t.owner is partial else t for t in tangents
     ]
     return Linearized(primal_outs, partial.tape, in_vars, out_tangents)
 

@@ -25,10 +25,10 @@ class StageTracer(Tracer):
     __slots__ = ("jaxpr_var", "aval", "source")
 
     def __init__(self, trace: StageTrace, var: Var, source: Any = None) -> None:
-        self.trace, self.jaxpr_var, self.aval, self.source = trace, var, var.aval, source
+        self.owner, self.jaxpr_var, self.aval, self.source = trace, var, var.aval, source
 
     def origin(self) -> str:
-        return self.trace.describe(self)
+        return self.owner.describe(self)
 
 
 class StageTrace(Trace):
@@ -55,11 +55,13 @@ class StageTrace(Trace):
     def atom(self, x: Any) -> Any:
         """The variable or literal for a value met while this trace is current."""
         if type(x) is StageTracer:
-            if x.trace is self:
+            if x.owner is self:
                 return x.jaxpr_var
-            if x.trace.done:
+            if x.owner.done:
                 raise leaked(x, f"While tracing {self.fun_name or 'a function'}")
-        elif not isinstance(x, Tracer):
+        elif isinstance(x, Tracer):
+            self.check_encloses(x)
+        else:
             if type(x) is not ArrayImpl:
                 x = as_array(x)
             if not x.aval.shape:
@@ -70,6 +72,15 @@ class StageTrace(Trace):
             self.constvars.append(var)
             self.consts.append(x)  # keeps x alive, so its id stays its own
         return var
+
+    def check_encloses(self, x: Tracer) -> None:
+        """Raise UnexpectedTracerError unless `x` belongs to a trace around this one."""
+        trace = self.parent
+        while trace is not None:
+            if trace is x.owner:
+                return
+            trace = trace.parent
+        raise leaked(x, f"While tracing {self.fun_name or 'a function'}")
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         if primitive.stage is not None:
@@ -85,7 +96,7 @@ class StageTrace(Trace):
                 "generator outlived it. Return values instead of storing them."
             )
         atom = self.atom
-        invars = [x.jaxpr_var if type(x) is StageTracer and x.trace is self else atom(x) for x in args]
+        invars = [x.jaxpr_var if type(x) is StageTracer and x.owner is self else atom(x) for x in args]
         out = primitive.out_avals(tuple([v.aval for v in invars]), params)
         effects = primitive.effects_of(params)
         if effects:
