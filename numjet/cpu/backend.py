@@ -6,9 +6,13 @@ whose memory results may take over.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
+from numjet.base.config import check_ir
+from numjet.base.errors import InternalError
 from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.cpu import link, pipeline, program_cache
@@ -34,7 +38,7 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
             closed_jaxpr, image, consts, hosts, facts, aliases, lambda: _texts(build())
         )
     built = build()
-    image = link.compile_module(built.llvm)
+    image = _object(built)
     program, facts = built.program, pipeline.facts(built)
     facts["code_bytes"] = len(image)
     if key is not None:
@@ -50,6 +54,18 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
         program.aliases,
         lambda: _texts(built),
     )
+
+
+def _object(built: pipeline.Build) -> bytes:
+    """Machine code; a fault of the compiler names the file that holds the module."""
+    try:
+        return link.compile_module(built.llvm, verify=check_ir.value)
+    except InternalError as error:
+        handle, path = tempfile.mkstemp(prefix="numjet-", suffix=".ll")
+        with os.fdopen(handle, "w") as file:
+            file.writelines(f"; {line}\n" for line in built.program.text().splitlines())
+            file.write(built.llvm)
+        raise InternalError(f"{error} The module is in {path}; please report it.") from error
 
 
 def _executable(

@@ -70,7 +70,8 @@ class KernelEmitter(ExprEmitter):
 
 @dataclass(slots=True)
 class Access:
-    """maps[k]: how operand k is read (None: not at all); reads[k]: at how many places; cost of the rest."""
+    """maps[k]: how operand k is read (None: not at all); reads[k]: at how many places; cost: of
+    the rest."""
 
     maps: list[Any]
     reads: list[int]

@@ -1,7 +1,7 @@
 """Loops and branches over single elements as one kernel: carries are locals, kept in registers.
 
 `lower(build, node)` gives the step of a while, scan or cond whose values all have one element
-(arrays may be read at computed places, and a scan's inputs and outputs element by element), or None.
+(arrays may be read at computed places, a scan's inputs and outputs element by element), or None.
 Tried by `control` before a region becomes native control flow around kernels. What would break
 it: a rule that reads an operand which changes in the loop at another index than its only one.
 """

@@ -49,6 +49,7 @@ class Emitter:
         self.b: Any = None
         self.bases: dict[tuple[str, int], Value] = {}
         self.failed: str | None = None
+        self.known: dict[Any, Value] = {}  # addresses computed in this block or around it
         self.tables: dict[int, Value] = {}  # pointer tables passed to kernels, by length
 
     def text(self) -> str:
@@ -107,15 +108,27 @@ class Emitter:
         """The address of `val`."""
         b, place = self.b, place_of(val)
         slot = place.slot.owner()
+        key = (slot, place.offset)
+        if not place.terms and key in self.known:
+            return self.known[key]
         if slot.kind == "arena":
             base, offset = self.bases["arena", -1], slot.offset + place.offset
         else:
             base, offset = self.bases[slot.kind, slot.index], place.offset
         if offset:
             base = b.gep(base, offset)
+        if not place.terms:
+            self.known[key] = base
         for counter, stride in place.terms:
             base = b.gep(base, b.mul(counter.value, stride))
         return base
+
+    def inside(self, steps: Sequence[Step]) -> None:
+        """Steps of an inner block: addresses computed there are not known after it."""
+        outer = self.known
+        self.known = dict(outer)
+        self.steps(steps)
+        self.known = outer
 
     def steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
@@ -168,10 +181,12 @@ class Emitter:
     def while_(self, step: WhileStep) -> None:
         b = self.b
         with b.while_() as loop:
+            outer, self.known = self.known, dict(self.known)
             self.steps(step.cond)
             test = b.load(self.pointer(step.test), "i8", 1)
             loop.test(b.icmp("ne", test, 0))
             self.steps(step.body)
+            self.known = outer
 
     def loop(self, step: LoopStep) -> None:
         b = self.b
@@ -179,7 +194,7 @@ class Emitter:
             return
         with b.loop(0, step.length) as loop:
             step.counter.value = loop.index
-            self.steps(step.body)
+            self.inside(step.body)
 
     def cond(self, step: CondStep) -> None:
         b = self.b
@@ -197,7 +212,7 @@ class Emitter:
         b.line(f"switch {kind} {index.ref}, label %{labels[-1]} [ {cases} ]")
         for label, branch in zip(labels, step.branches, strict=True):
             b.block(label)
-            self.steps(branch)
+            self.inside(branch)
             b.br(end)
         b.block(end)
 

@@ -19,7 +19,10 @@ def expand(node: Node) -> list[Node] | None:
     ):
         return kernels.expand(node)
     node = _without_transposes(node)
-    return [node] if kernels.claims(node) else products.expand(node)
+    if kernels.claims(node):
+        return [node]
+    found = kernels.expand(node)
+    return products.expand(node) if found is None else found
 
 
 def join_transposes(graph: Graph) -> None:
