@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -52,20 +53,32 @@ def compiled(shapes: tuple, dtype: np.dtype, numbers: tuple) -> object:
     return cpu.compile(stage_closed(product, tuple(ShapedArray(s, dtype) for s in shapes)), {})
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "bfloat16", "complex64", "complex128"]
+)
 @pytest.mark.parametrize(("left", "right", "numbers"), CASES)
-def test_products(left: tuple, right: tuple, numbers: tuple, dtype: type) -> None:
+def test_products(left: tuple, right: tuple, numbers: tuple, dtype: str) -> None:
     rng = np.random.default_rng(len(left))
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    exact = np.complex128 if kind.kind == "c" else np.float64
     with config.enable_x64(True):
-        x, y = rng.standard_normal(left).astype(dtype), rng.standard_normal(right).astype(dtype)
-        (got,) = compiled((left, right), np.dtype(dtype), numbers)([x, y])
-        params = {"dimension_numbers": numbers, "precision": None, "preferred_element_type": None}
-        want = dot_general_p.reference(x.astype(np.float64), y.astype(np.float64), **params)
-        size = dot_general_p.reference(
-            np.abs(x).astype(np.float64), np.abs(y).astype(np.float64), **params
-        )
-    assert got.dtype == dtype and got.shape == want.shape
-    assert np.all(np.abs(got - want) <= 8 * np.finfo(dtype).eps * size)
+        x, y = (rng.standard_normal(s) for s in (left, right))
+        if kind.kind == "c":
+            x, y = x + 1j * rng.standard_normal(left), y + 1j * rng.standard_normal(right)
+        x, y = x.astype(kind), y.astype(kind)
+        program = compiled((left, right), kind, numbers)
+        assert not program.host_calls
+        (got,) = program([x, y])
+        params = {
+            "dimension_numbers": numbers,
+            "precision": None,
+            "preferred_element_type": None,
+        }
+        want = dot_general_p.reference(x.astype(exact), y.astype(exact), **params)
+        size = dot_general_p.reference(np.abs(x.astype(exact)), np.abs(y.astype(exact)), **params)
+    assert got.dtype == kind and got.shape == want.shape
+    eps = float(ml_dtypes.finfo(kind).eps)
+    assert np.all(np.abs(got.astype(exact) - want) <= 8 * eps * size)
 
 
 def test_nothing_beyond_the_product_is_touched() -> None:

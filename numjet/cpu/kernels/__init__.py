@@ -39,4 +39,8 @@ def claims(node: Node) -> bool:
 
 def expand(node: Node) -> list[Node] | None:
     """Nodes that prepare a special kernel's operands and run it, or None: run it as it is."""
-    return conv.expand(node) if node.rule.name == "conv" else None
+    if node.rule.name == "conv":
+        return conv.expand(node)
+    if node.rule.name == "dot_general" and all(v.size for v in (*node.ins, *node.outs)):
+        return dot.widened(node)
+    return None

@@ -11,15 +11,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from numjet.core.avals import ShapedArray
+from numjet.core.structural import convert_element_type_p
+from numjet.cpu import products
 from numjet.cpu.builder import Builder, Value
-from numjet.cpu.graph import Node
+from numjet.cpu.graph import Node, Val
 from numjet.cpu.kernels import gemm, vecmat
 from numjet.cpu.kernels.common import merge, strides, table
 from numjet.cpu.program import SpecialStep, Step
 
 ELEMENTS = {"float32": "float", "float64": "double"}
+# Complex products run in BLAS; the letter of its routines.
+LETTERS = {"complex64": "c", "complex128": "z"}
 # Smaller products run as loops, fused with what follows.
-SMALLEST = 500
+SMALLEST, SMALLEST_BATCHED, SMALLEST_COMPLEX = 500, 1500, 8000
 _MOST_CALLS = 64
 
 
@@ -43,7 +50,7 @@ def analyse(node: Node) -> Product | None:
     """The product of a node, or None where it has no row or no column."""
     lhs, rhs = node.ins
     out = node.outs[0]
-    element = ELEMENTS.get(out.dtype.name)
+    element = ELEMENTS.get(out.dtype.name) or LETTERS.get(out.dtype.name)
     if element is None or lhs.dtype != out.dtype or rhs.dtype != out.dtype:
         return None
     (lc, rc), (lb, rb) = node.params["dimension_numbers"]
@@ -102,7 +109,14 @@ def _vector_matrix(
 def claims(node: Node) -> bool:
     """Whether the library is the place for this product."""
     product = analyse(node)
-    if product is None or product.m * product.n * product.k < SMALLEST:
+    if product is None or product.k < 4:
+        return False
+    work = product.m * product.n * product.k
+    if product.element in LETTERS.values():
+        if work < SMALLEST_COMPLEX or (product.m == 1 and not product.crs):
+            return False
+        return len(product.loops) <= 2 and not product.depths and _blas(product) is not None
+    if work < (SMALLEST_BATCHED if product.loops else SMALLEST):
         return False
     if product.m == 1 and not product.crs:
         # Reading B is all the work: loops do as well while it is in the nearest cache.
@@ -128,6 +142,8 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     name = "dot_general"
     if product.m == 1 and not product.crs:
         return [SpecialStep(name, reads, list(node.outs), _vecmat_emit(product), flops=flops)]
+    if product.element in LETTERS.values():
+        return [SpecialStep(name, reads, list(node.outs), _blas_emit(product), flops=4 * flops)]
     loops = sorted(product.loops, key=lambda axis: axis[0])
     around, batches = loops[:-2], loops[-2:]
     depths = [(0, 0)]
@@ -144,6 +160,84 @@ def generate(build: Any, node: Node) -> list[Step] | None:
             gemm.calls(b, product.element, values, around, some, [*reads, *writes])
 
     return [SpecialStep(name, reads, list(node.outs), emit, flops=flops)]
+
+
+def widened(node: Node) -> list[Node] | None:
+    """The product of 16-bit (or mixed) floats in the dtype it is summed in; None where the library
+    would not run that either."""
+    out = node.outs[0]
+    work = products.work_dtype(
+        node.ins[0].dtype, node.ins[1].dtype, node.params["preferred_element_type"]
+    )
+    if work.name not in ELEMENTS or any(v.dtype.kind == "c" for v in node.ins):
+        return None
+    nodes: list[Node] = []
+
+    def cast(x: Val, dtype: Any, target: Val | None = None) -> Val:
+        if x.dtype == dtype:
+            return x
+        made = target or Val.of(ShapedArray(x.shape, np.dtype(dtype)))
+        made.node = Node(
+            convert_element_type_p, {"new_dtype": np.dtype(dtype), "weak_type": False}, [x], [made],
+            convert_element_type_p.loops, node.effects, node.source,
+        )  # fmt: skip
+        nodes.append(made.node)
+        return made
+
+    ins = [cast(x, work) for x in node.ins]
+    result = out if out.dtype == work else Val.of(ShapedArray(out.shape, work))
+    params = {**node.params, "preferred_element_type": None}
+    product = Node(node.primitive, params, ins, [result], node.rule, node.effects, node.source)
+    if not claims(product):
+        return None
+    result.node = product
+    nodes.append(product)
+    if result is not out:
+        cast(result, out.dtype, out)
+    return nodes
+
+
+def _blas(product: Product) -> tuple[tuple[str, int], tuple[str, int]] | None:
+    """How BLAS sees the operands, rows as columns: (turned or not, leading dimension) of a, b."""
+    size = 8 if product.element == "c" else 16
+    found = []
+    for long, short in (product.a, product.b):
+        if short == size:
+            found.append(("N", long // size))
+        elif long == size:
+            found.append(("T", short // size))
+        else:
+            return None
+    return found[0], found[1]
+
+
+def _blas_emit(product: Product) -> Any:
+    ways = _blas(product)
+    assert ways is not None
+    (turn_a, lda), (turn_b, ldb) = ways
+    real, size = ("float", 8) if product.element == "c" else ("double", 16)
+    loops = [(1, 0, 0, 0)] * (2 - len(product.loops)) + product.loops
+
+    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
+        numbers = (product.n, product.m, product.k, max(ldb, 1), max(lda, 1), product.crs // size)
+        base = b.module.array(numbers, "i32")
+        n, m, k, to_b, to_a, to_c = [b.gep(base, 4 * i) for i in range(6)]
+        letters = [b.module.string(x) for x in (turn_b, turn_a)]
+        one = b.module.array([1.0, 0.0, 0.0, 0.0], real)
+        zero = b.gep(one, size)
+        (many, *outer), (some, *inner) = loops
+        with b.loop(0, many) as first, b.loop(0, some) as second:
+            pointers = []
+            for base, x, y in zip([*reads, *writes], outer, inner, strict=True):
+                offset = b.add(b.mul(first.index, x), b.mul(second.index, y))
+                pointers.append(b.gep(base, offset))
+            left, right, result = pointers
+            b.call(
+                f"nj_blas_{product.element}gemm", "void", *letters, n, m, k, one, right, to_b,
+                left, to_a, zero, result, to_c,
+            )  # fmt: skip
+
+    return emit
 
 
 def _vecmat_emit(product: Product) -> Any:
