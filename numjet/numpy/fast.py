@@ -76,7 +76,7 @@ def _direct(reference: Callable, x: ArrayImpl, out: ArrayImpl) -> bool:
     try:
         with np.errstate(all="ignore"):
             return np.asarray(reference(probe)).dtype == out.aval.dtype
-    except TypeError:
+    except (TypeError, ValueError):
         return False
 
 
@@ -146,7 +146,7 @@ def _same_dtype(key: tuple, reference: Callable, out: ArrayImpl) -> bool:
         with np.errstate(all="ignore"):
             # Promotion to floats or from booleans shows as a dtype that the operands do not have.
             got = np.asarray(reference(probe, probe)).dtype
-    except TypeError:
+    except (TypeError, ValueError):
         return False
     return bool(got == out.aval.dtype)
 

@@ -416,22 +416,24 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
         inverse = lax.full((n,), 0, int_dtype()).at[order].set(rank_of, unique_indices=True)
         out.append(reshape(inverse, shape) if flat else inverse)
     if return_counts:
-        ends = concatenate([getitem(starts, slice(1, None)), lax.full((1,), n, int_dtype())]) if (
-            found) else starts
-        if valid is not None:
-            ends = where(less(lax.iota(int_dtype(), found), subtract(total, 1)), ends, n)
-            out.append(where(valid, subtract(ends, starts), 0))
-        else:
+        if valid is None:
+            ends = concatenate([getitem(starts, slice(1, None)),
+                                lax.full((1,), n, int_dtype())]) if found else starts
             out.append(subtract(ends, starts))
+        else:
+            # The run after the last one asked for ends it.
+            ends = getitem(_first_true(first, found + 1, n), slice(1, None))
+            out.append(where(valid, subtract(ends, starts), 0))
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def _first_true(mask: Any, size: int) -> Any:
-    """The positions of the first `size` true elements, then the last position of the array."""
+def _first_true(mask: Any, size: int, rest: int | None = None) -> Any:
+    """The positions of the first `size` true elements, then `rest` (the last position)."""
     n = mask.aval.shape[0]
+    rest = max(n - 1, 0) if rest is None else rest
     place = subtract(cumsum(cast(mask, int_dtype())), 1)
     place = where(mask, place, size)
-    start = lax.full((size,), max(n - 1, 0), int_dtype())
+    start = lax.full((size,), rest, int_dtype())
     return start.at[place].set(lax.iota(int_dtype(), n), mode="drop")
 
 

@@ -1,0 +1,229 @@
+"""Elementwise functions: values against NumPy, dtypes and weak types against JAX, special values."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy_differential import B, C, F, G, I, J, P, U, agree
+from oracle import run_in_oracle
+
+import numjet
+import numjet.numpy as jnp
+
+UNARY = """sin cos tan arctan sinh cosh tanh arcsinh exp exp2 expm1 cbrt absolute fabs negative sign
+square floor ceil trunc rint isnan isfinite isinf signbit deg2rad rad2deg sinc positive isneginf
+isposinf logical_not reciprocal spacing i0 real imag conj angle nan_to_num iscomplex isreal""".split()
+BINARY = """add subtract multiply divide maximum minimum arctan2 hypot logaddexp logaddexp2 fmax fmin
+mod fmod floor_divide remainder equal not_equal less less_equal greater greater_equal logical_and
+logical_or logical_xor heaviside isclose divmod copysign nextafter""".split()
+INTEGER = """add subtract multiply divide maximum minimum mod fmod floor_divide remainder equal less
+bitwise_and bitwise_or bitwise_xor right_shift gcd lcm power divmod""".split()
+COMPLEX = """sin cos tan sinh cosh tanh exp log sqrt absolute square real imag conj angle negative
+reciprocal isfinite sign""".split()
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name):
+    agree(name, F)
+    agree(name, F[0, 0])
+
+
+@pytest.mark.parametrize("name", ["log", "log2", "log10", "log1p", "sqrt", "arccosh"])
+def test_unary_of_positive(name):
+    agree(name, P + 1)
+
+
+@pytest.mark.parametrize("name", ["arcsin", "arccos", "arctanh"])
+def test_unary_of_small(name):
+    agree(name, F / 4)
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_unary_of_complex(name):
+    agree(name, C)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary(name):
+    agree(name, F, G)
+    agree(name, F, np.repeat(G[:1], 3, 0))
+    agree(name, F, G[0])
+    agree(name, F[:, :1], G[:1])
+
+
+@pytest.mark.parametrize("name", INTEGER)
+def test_binary_of_integers(name):
+    agree(name, I, J)
+    agree(name, U, U)
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "equal", "power"])
+def test_binary_of_complex(name):
+    agree(name, C, C[:1] + 1)
+
+
+def test_other_functions():
+    agree("power", P, G)
+    agree("power", F, 3)
+    agree("float_power", P, G)
+    agree("left_shift", J, J)
+    agree("invert", I)
+    agree("invert", B)
+    agree("bitwise_count", I)
+    agree("round", F, 2)
+    agree("clip", F, -0.5, 0.5)
+    agree("modf", F)
+    agree("frexp", F)
+    agree("ldexp", F, I)
+    agree("where", B, F, G)
+    agree("where", B, F, 0.0)
+    agree("allclose", F, F)
+
+
+@pytest.mark.parametrize("name", ["frexp", "spacing", "signbit", "nan_to_num", "sign", "modf"])
+def test_special_values(name):
+    agree(name, np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38], np.float32))
+
+
+@pytest.mark.parametrize("name", ["fmax", "fmin", "maximum", "minimum", "logaddexp", "hypot",
+                                  "heaviside", "copysign", "mod", "floor_divide"])
+def test_special_pairs(name):
+    v = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0], np.float32)
+    x, y = (m.ravel() for m in np.meshgrid(v, v))
+    if name == "floor_divide":
+        # NumPy and JAX differ for infinite operands; NumPy's other cases hold.
+        keep = np.isfinite(x) & np.isfinite(y) & (y != 0)
+        x, y = x[keep], y[keep]
+    if name == "mod":
+        keep = np.isfinite(y)
+        x, y = x[keep], y[keep]
+    agree(name, x, y)
+
+
+@pytest.mark.oracle
+def test_dtypes_of_operators_are_jax_s():
+    names = ["bool", "int8", "int32", "uint8", "uint32", "float16", "bfloat16", "float32",
+             "complex64", "int", "float", "complex"]
+    script = """
+import operator
+names = %r
+functions = dict(add=operator.add, truediv=operator.truediv, mul=operator.mul, maximum=jnp.maximum,
+                 arctan2=jnp.arctan2, equal=operator.eq, floordiv=operator.floordiv,
+                 where=lambda x, y: jnp.where(True, x, y), power=jnp.power)
+def value(n):
+    return {'int': 2, 'float': 2.0, 'complex': 2j}.get(n, None) if n in ('int', 'float', 'complex') else jnp.ones(2, n)
+rows = []
+for f in sorted(functions):
+    for a in names:
+        for b in names:
+            try:
+                # Tracing alone gives the types; compiling each case would take a minute.
+                r = jax.eval_shape(lambda: jnp.asarray(functions[f](value(a), value(b))))
+                rows.append(f'{f} {a} {b} {r.dtype.name} {int(r.weak_type)}')
+            except TypeError:
+                rows.append(f'{f} {a} {b} error')
+            except ValueError:
+                rows.append(f'{f} {a} {b} error')
+out['rows'] = np.array(rows)
+""" % names
+    want = [str(r) for r in run_in_oracle(script)["rows"]]
+    import operator
+    functions = dict(add=operator.add, truediv=operator.truediv, mul=operator.mul,
+                     maximum=jnp.maximum, arctan2=jnp.arctan2, equal=operator.eq,
+                     floordiv=operator.floordiv, where=lambda x, y: jnp.where(True, x, y),
+                     power=jnp.power)
+    scalars = {"int": 2, "float": 2.0, "complex": 2j}
+    wrong = []
+    for row in want:
+        f, a, b, *rest = row.split()
+        x, y = (scalars[n] if n in scalars else jnp.ones(2, n) for n in (a, b))
+        try:
+            r = functions[f](x, y)
+            if not isinstance(r, jnp.ndarray):
+                r = jnp.asarray(r)
+            got = [r.dtype.name, str(int(r.weak_type))]
+        except (TypeError, ValueError):
+            got = ["error"]
+        complex_angle = f == "arctan2" and rest[0] == "complex64"  # not supported here
+        if got[0] == "bool":
+            got[1] = rest[1]  # the weak type of a boolean has no consequence
+        if got != rest and not complex_angle:
+            wrong.append(f"{row} -> {got}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_shortcut_and_the_complete_way_agree():
+    x = jnp.arange(4.0)
+    for _ in range(3):  # the first call teaches the shortcut
+        for f in (lambda x: x + x, lambda x: x * 2, lambda x: 2 - x, lambda x: x > 1, jnp.sin,
+                  lambda x: jnp.where(x > 1, x, 0.0), lambda x: x.sum(), lambda x: x[1]):
+            got, want = f(x), numjet.jit(f)(x)
+            assert (got.dtype, got.shape, got.weak_type) == (want.dtype, want.shape, want.weak_type)
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_debug_nans_sees_the_shortcut():
+    x = jnp.zeros(3)
+    x / x
+    x / x
+    with numjet.debug_nans(True), pytest.raises(FloatingPointError):
+        x / x
+
+
+def test_warnings_of_numpy_stay_silent():
+    with np.errstate(all="raise"):
+        x = jnp.array([0.0, np.inf])
+        for _ in range(2):
+            x / 0.0
+            x - x
+            jnp.log(x - 1)
+        jnp.float32(1e300)
+
+
+def test_operators_defer_to_other_types():
+    class Other:
+        def __radd__(self, x):
+            return "mine"
+
+        def __rmatmul__(self, x):
+            return "mine"
+
+    x = jnp.arange(3)
+    assert x + Other() == "mine" and x @ Other() == "mine"
+    for y in ([1, 2, 3], None, "a"):
+        with pytest.raises(TypeError):
+            x + y
+    assert (x == None) is False  # noqa: E711 - the comparison itself is the case
+    assert (np.float32(2) * x).dtype == jnp.float32 and isinstance(np.ones(3) + x, jnp.ndarray)
+
+
+@pytest.mark.parametrize(("call", "error", "match"), [
+    (lambda: jnp.sin([1.0]), TypeError, "sin requires ndarray or scalar"),
+    (lambda: jnp.add([1], 2), TypeError, "add requires ndarray or scalar"),
+    (lambda: jnp.zeros((2, 3)) + jnp.zeros((2, 2)), TypeError, "incompatible shapes"),
+    (lambda: jnp.array(2) ** -1, TypeError, "negative powers"),
+    (lambda: -jnp.array(True), TypeError, "neg"),
+    (lambda: jnp.ones(2) & 1, TypeError, "and"),
+    (lambda: jnp.zeros(2, "float16") + numjet.random.key(0), TypeError, "keys"),
+    (lambda: jnp.floor(1j), TypeError, "complex")])
+def test_errors(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
+
+
+def test_rank_promotion_can_be_refused():
+    with numjet.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="ranks differ"):
+        jnp.ones((2, 3)) + jnp.ones(3)
+
+
+@pytest.mark.parametrize("name", ["logaddexp", "hypot", "power", "arctan2", "maximum", "xlogy"])
+def test_gradients_at_special_points_are_finite_or_documented(name):
+    if name == "xlogy":
+        from numjet.scipy.special import xlogy as f
+        assert numjet.grad(f)(0.0, 2.0) == pytest.approx(np.log(2.0))
+        return
+    f = getattr(jnp, name)
+    both = numjet.grad(lambda x, y: f(x, y), (0, 1))(2.0, 2.0)
+    assert np.isfinite(both).all()
+    if name == "logaddexp":
+        np.testing.assert_allclose(both, [0.5, 0.5])
+        np.testing.assert_allclose(numjet.grad(f)(-np.inf, 0.0), 0)

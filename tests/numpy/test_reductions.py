@@ -1,0 +1,127 @@
+"""Reductions, cumulative functions and quantiles against NumPy; dtypes and errors."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy_differential import B, C, F, I, N, P, V, agree
+
+import numjet
+import numjet.numpy as jnp
+
+REDUCTIONS = """sum prod max min mean var std all any argmax argmin ptp median count_nonzero amax
+amin""".split()
+NAN_REDUCTIONS = """nansum nanmax nanmin nanmean nanvar nanstd nanprod nanmedian nanargmax nanargmin
+nancumsum nancumprod""".split()
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("name", REDUCTIONS + ["cumsum", "cumprod"])
+def test_over_an_axis(name, axis):
+    agree(name, F, axis=axis)
+    agree(name, I, axis=axis)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("name", NAN_REDUCTIONS)
+def test_ignoring_nan(name, axis):
+    agree(name, N, axis=axis)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "var", "std", "all", "any",
+                                  "median"])
+@pytest.mark.parametrize("axis", [(0, 1), (-1,), 1])
+def test_keepdims(name, axis):
+    agree(name, F, axis=axis, keepdims=True)
+
+
+def test_masks_and_initial_values():
+    agree("sum", F, where=B)
+    agree("prod", F, axis=1, where=B)
+    agree("max", F, where=B, initial=-9.0)
+    agree("min", F, axis=0, where=B, initial=9.0)
+    agree("mean", F, where=B)
+    agree("var", F, where=B)
+    agree("all", F, where=B)
+    agree("sum", F, initial=3.0)
+    agree("sum", F, axis=0, where=np.array([True, False, True, True]))
+
+
+def test_other_statistics():
+    agree("var", F, ddof=1)
+    agree("average", F, weights=P)
+    agree("average", F, axis=1, weights=V[:4] * 0 + 2)
+    agree("average", F, axis=0, returned=True, weights=P)
+    agree("cov", F)
+    agree("cov", F, rowvar=False, bias=True)
+    agree("cov", C)
+    agree("cov", F, aweights=P[0], fweights=np.array([1, 2, 1, 3]))
+    agree("corrcoef", F)
+    agree("corrcoef", V, V[::-1].copy())
+    for name in ("sum", "prod", "mean", "cumsum", "var", "std"):
+        agree(name, C)
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest"])
+@pytest.mark.parametrize("q", [0.0, 0.3, 0.5, 1.0])
+def test_quantiles(method, q):
+    agree("quantile", F, q, axis=1, method=method)
+    agree("nanquantile", N, q, axis=0, method=method)
+
+
+def test_quantiles_of_several():
+    q = np.array([0.1, 0.5, 0.9], np.float32)
+    agree("quantile", F, q, axis=0)
+    agree("quantile", F, q, keepdims=True)
+    agree("percentile", F, 30.0)
+    agree("nanpercentile", N, 30.0, axis=1)
+    assert np.isnan(jnp.median(jnp.array([1.0, np.nan])))
+
+
+def test_dtypes():
+    assert jnp.sum(jnp.ones(3, "int8")).dtype == jnp.int32
+    assert jnp.sum(jnp.ones(3, "uint8")).dtype == jnp.uint32
+    assert jnp.sum(jnp.ones(3, bool)).dtype == jnp.int32
+    assert jnp.cumsum(jnp.ones(3, "int8")).dtype == jnp.int8
+    assert jnp.mean(jnp.arange(3)).dtype == jnp.float32
+    assert jnp.mean(jnp.ones(3, "bfloat16")).dtype == jnp.bfloat16
+    assert jnp.sum(jnp.ones(3), dtype=jnp.int32).dtype == jnp.int32
+    assert jnp.argmax(jnp.ones(3)).dtype == jnp.int32
+    assert float(jnp.mean(jnp.full(4096, 1.0, "float16"))) == 1.0  # adds up in 32 bits
+    assert jnp.max(jnp.array([1, 2], "int8")).dtype == jnp.int8
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_empty_arrays(shape):
+    x = np.zeros(shape, np.float32)
+    for name in ("sum", "prod", "all", "any"):
+        agree(name, x)
+        agree(name, x, axis=0)
+    with pytest.raises(ValueError, match="no identity"):
+        jnp.max(jnp.zeros((0,)))
+    with pytest.raises(ValueError, match="empty"):
+        jnp.argmax(jnp.zeros((0,)))
+
+
+@pytest.mark.parametrize(("call", "error", "match"), [
+    (lambda: jnp.sum([1, 2]), TypeError, "sum requires ndarray"),
+    (lambda: jnp.sum(jnp.ones(3), axis=1), ValueError, "out of bounds"),
+    (lambda: jnp.sum(jnp.ones((3, 2)), axis=(0, 0)), ValueError, "duplicate"),
+    (lambda: jnp.sum(jnp.ones(3), out=np.zeros(())), NotImplementedError, "out"),
+    (lambda: jnp.max(jnp.ones(3), where=jnp.array([True, False, True])), ValueError, "initial"),
+    (lambda: jnp.quantile(jnp.ones(3), 0.5, method="x"), ValueError, "method")])
+def test_errors(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std", "max", "prod", "median", "cumsum"])
+def test_compiled_and_differentiated(name):
+    f = lambda x: jnp.sum(getattr(jnp, name)(x, axis=0) ** 2)
+    x = jnp.asarray(P)
+    np.testing.assert_allclose(numjet.jit(f)(x), f(x), rtol=1e-5)
+    grad = numjet.grad(f)(x)
+    eps = np.float32(1e-2)
+    step = np.zeros_like(P)
+    step[1, 2] = eps
+    numeric = (f(x + step) - f(x - step)) / (2 * eps)
+    np.testing.assert_allclose(grad[1, 2], numeric, rtol=2e-2, atol=1e-3)

@@ -1,0 +1,252 @@
+"""Shapes, joins, splits, padding, creation, sorting, sets, index helpers: against NumPy."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy_differential import B, C, F, G, I, J, S, V, W, agree
+
+import numjet
+import numjet.numpy as jnp
+
+OF_ONE = [
+    ("reshape", (4, 3)), ("transpose",), ("swapaxes", 0, 1), ("moveaxis", 0, 1),
+    ("expand_dims", 1), ("expand_dims", (0, 3)), ("flip",), ("flip", 1), ("fliplr",), ("flipud",),
+    ("rot90",), ("rot90", 2), ("rot90", 3), ("roll", 2), ("roll", 1, 0), ("roll", (1, 2), (0, 1)),
+    ("repeat", 2), ("repeat", 2, 1), ("repeat", np.array([1, 0, 2]), 0), ("tile", (2, 3)),
+    ("tile", 2), ("tile", (2, 1, 2)), ("broadcast_to", (2, 3, 4)), ("atleast_3d",),
+    ("atleast_2d",), ("resize", (2, 7)), ("squeeze",), ("diagonal",), ("diagonal", 1),
+    ("diagonal", -1), ("trace",), ("trace", 1), ("tril",), ("triu", 1), ("sort",), ("sort", 0),
+    ("sort", None), ("argsort",), ("argsort", 0), ("split", 2, 1), ("split", [1, 3], 1),
+    ("array_split", 3, 1), ("hsplit", 2), ("vsplit", 3), ("rollaxis", 1), ("diff",), ("diff", 2),
+    ("ediff1d",), ("gradient",), ("nonzero",), ("argwhere",), ("flatnonzero",), ("unique",),
+    ("append", 1.0), ("delete", 1, 0), ("delete", np.array([0, 2]), 1), ("delete", slice(1, 3), 1),
+    ("insert", 1, 5.0), ("insert", 1, np.arange(4.0, dtype=np.float32), 0),
+    ("insert", np.array([1, 2]), np.array([[9], [8]], np.float32), 0), ("vander", 3), ("diag",),
+    ("diagflat",), ("diagflat", -1), ("take", np.array([1, 2])), ("take", np.array([1, -1]), 1),
+    ("trim_zeros",), ("ravel",), ("copy",), ("trapezoid",), ("unwrap",), ("cumsum", 1),
+    ("sort_complex",), ("interp", S, V)]
+
+
+@pytest.mark.parametrize("case", OF_ONE, ids=lambda c: "-".join(map(str, c))[:40])
+def test_functions_of_one_array(case):
+    name, *args = case
+    x = V if name in ("vander", "trim_zeros") else F.ravel() if name == "interp" else F
+    agree(name, x, *args, reference=_argsort if name == "argsort" else None)
+
+
+def _argsort(x, axis=-1):
+    return np.argsort(x, axis, kind="stable")
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap", "maximum", "minimum",
+                                  "mean", "linear_ramp", "median"])
+@pytest.mark.parametrize("width", [1, ((1, 2), (2, 1)), ((0, 5), (7, 0))])
+def test_padding(mode, width):
+    agree("pad", F, width, mode, tol=1e-4)
+
+
+def test_padding_with_options():
+    agree("pad", F, ((1, 2), (2, 1)), constant_values=((1, 2), (3, 4)))
+    agree("pad", F, 2, "reflect", reflect_type="odd")
+    agree("pad", F, 5, "symmetric", reflect_type="odd")
+    agree("pad", F, 2, "linear_ramp", end_values=((1, 2), (3, 4)))
+    agree("pad", F, 2, "mean", stat_length=2)
+    agree("pad", I, {0: 1, 1: (0, 2)})
+    with pytest.raises(ValueError, match="unsupported keyword"):
+        jnp.pad(F, 1, end_values=3)
+
+
+@pytest.mark.parametrize("name", ["concatenate", "stack", "vstack", "hstack", "dstack",
+                                  "column_stack"])
+def test_joining(name):
+    agree(name, [F, G])
+    agree(name, [F, I])
+    if name != "concatenate":
+        agree(name, [V, W])
+
+
+def test_joining_elsewhere():
+    agree("concatenate", [F, G], axis=1)
+    agree("concatenate", [F, G], axis=None)
+    agree("stack", [F, G], axis=-1)
+    got = jnp.block([[jnp.asarray(F), jnp.asarray(G)], [jnp.asarray(G), jnp.asarray(F)]])
+    np.testing.assert_array_equal(got, np.block([[F, G], [G, F]]))
+    np.testing.assert_array_equal(jnp.array([jnp.float32(1), 2.0, jnp.arange(2)[1]]), [1, 2, 1])
+    np.testing.assert_array_equal(numjet.jit(lambda x: jnp.array([x, [1.0, 2.0]]))(V[:2]),
+                                  [V[:2], [1, 2]])
+
+
+CREATED = [
+    ("eye", 3), ("eye", 3, 4, 1), ("eye", 3, 4, -1), ("tri", 3, 4, 1), ("identity", 3),
+    ("linspace", 0.0, 1.0, 7), ("linspace", 0.0, 1.0, 7, False), ("linspace", 2, 8, 1),
+    ("linspace", 0, 10, 5), ("logspace", 0.0, 2.0, 5), ("geomspace", 1.0, 100.0, 5),
+    ("arange", 5), ("arange", 3, 10, 2), ("arange", 0.0, 1.0, 0.3), ("arange", 5, 0, -1),
+    ("arange", 3, 0), ("full", (2, 3), 2.5), ("zeros", 3), ("ones", (2, 0)), ("meshgrid", V, W),
+    ("indices", (2, 3)), ("tril_indices", 4, 1), ("triu_indices", 4), ("diag_indices", 3),
+    ("unravel_index", np.array([1, 5, 7]), (3, 4)), ("bartlett", 5), ("hamming", 4),
+    ("hanning", 5), ("blackman", 5), ("kaiser", 5, 2.0),
+    ("ravel_multi_index", [np.array([0, 1]), np.array([2, 3])], (3, 4))]
+
+
+@pytest.mark.parametrize("case", CREATED, ids=lambda c: "-".join(map(str, c))[:40])
+def test_creation(case):
+    name, *args = case
+    agree(name, *args)
+
+
+@pytest.mark.parametrize("name", ["arange", "linspace", "eye", "tri", "zeros"])
+def test_creation_while_tracing(name):
+    args = {"arange": (2, 9, 3), "linspace": (0.0, 2.0, 5), "eye": (3, 4, 1), "tri": (3, 3, -1),
+            "zeros": ((2, 3),)}[name]
+    f = getattr(jnp, name)
+    np.testing.assert_allclose(numjet.jit(lambda x: f(*args) + x)(0.0), getattr(np, name)(*args),
+                               rtol=1e-6)
+
+
+def test_values_and_dtypes():
+    assert jnp.array([1, 2.5]).dtype == jnp.float32 and jnp.array([]).dtype == jnp.float32
+    assert jnp.array(1.0).weak_type and not jnp.array([1.0]).weak_type
+    assert jnp.asarray(np.arange(3)).dtype == jnp.int32 and jnp.array([True]).dtype == bool
+    assert jnp.full((2,), 1).weak_type and jnp.zeros_like(True).dtype == bool
+    assert jnp.float32(3).dtype == np.float32 and jnp.float32 == np.float32
+    assert np.dtype(jnp.bfloat16) == jnp.zeros(1, jnp.bfloat16).dtype
+    assert isinstance(jnp.int32(1), jnp.ndarray) and jnp.issubdtype(jnp.bfloat16, jnp.floating)
+    assert jnp.result_type(jnp.int32(1), 1.0) == jnp.float32
+    assert jnp.promote_types("int32", "float16") == jnp.float16
+    with pytest.warns(UserWarning, match="float64"):
+        assert jnp.zeros(3, jnp.float64).dtype == jnp.float32
+    with numjet.enable_x64(True):
+        assert jnp.zeros(3).dtype == np.float64 and jnp.arange(3).dtype == np.int64
+    for bad, error in (("a", TypeError), (None, ValueError), ([[1], [1, 2]], ValueError),
+                       (2**40, OverflowError), ({"a": 1}, TypeError)):
+        with pytest.raises(error):
+            jnp.array(bad)
+
+
+def test_sorting_and_sets():
+    agree("searchsorted", S, W)
+    agree("searchsorted", S, S, side="right")
+    agree("digitize", F, S)
+    agree("digitize", F, S[::-1].copy(), right=True)
+    agree("bincount", J.ravel())
+    agree("bincount", J.ravel(), weights=F.ravel(), minlength=9)
+    agree("histogram", F.ravel(), 5)
+    agree("histogram", F.ravel(), 5, density=True, weights=np.abs(G).ravel())
+    agree("histogram2d", V, W, 4)
+    agree("unique", I, return_index=True, return_inverse=True, return_counts=True)
+    agree("unique", I % 2, axis=0)
+    for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d", "isin"):
+        agree(name, I, J)
+    agree("lexsort", [I.ravel(), J.ravel()])
+    agree("take_along_axis", F, np.argsort(F, 1), axis=1)
+    agree("select", [B, ~B], [F, G])
+    agree("choose", J % 2, [F, G])
+    agree("compress", np.array([True, False, True]), F, axis=0)
+    agree("extract", B, F)
+    np.testing.assert_array_equal(jnp.sort(F, descending=True), -np.sort(-F))
+
+
+def test_sizes_under_transformations():
+    x = jnp.array([0, 3, 0, 4])
+    np.testing.assert_array_equal(numjet.jit(lambda x: jnp.nonzero(x, size=3)[0])(x), [1, 3, 0])
+    np.testing.assert_array_equal(
+        numjet.jit(lambda x: jnp.nonzero(x, size=3, fill_value=-1)[0])(x), [1, 3, -1])
+    np.testing.assert_array_equal(numjet.jit(lambda x: jnp.unique(x, size=4))(x), [0, 3, 4, 0])
+    np.testing.assert_array_equal(
+        numjet.jit(lambda x: jnp.unique(x, size=2, return_counts=True)[1])(x), [2, 1])
+    np.testing.assert_array_equal(numjet.jit(lambda x: jnp.bincount(x, length=5))(x),
+                                  [2, 0, 0, 1, 1])
+    np.testing.assert_array_equal(numjet.jit(
+        lambda x, n: jnp.repeat(x, n, total_repeat_length=4))(x, jnp.array([0, 1, 2, 1])),
+        [3, 0, 0, 4])
+    np.testing.assert_array_equal(numjet.jit(lambda x, n: jnp.roll(x, n))(x, 1), [4, 0, 3, 0])
+    for f in (jnp.nonzero, jnp.unique, jnp.argwhere):
+        with pytest.raises(numjet.errors.ConcretizationTypeError, match="size"):
+            numjet.jit(f)(x)
+
+
+def test_polynomials_and_convolution():
+    agree("polyval", V, W)
+    for mode in ("full", "same", "valid"):
+        agree("convolve", V, W[:3], mode=mode)
+        agree("correlate", V, W[:3], mode=mode)
+        agree("correlate", V[:3], W, mode=mode)
+    agree("polyadd", V, W[:3])
+    agree("polymul", V, W[:3])
+    agree("polyder", V)
+    agree("polyint", V)
+    np.testing.assert_allclose(jnp.polydiv(V, W[:3])[0], np.polydiv(V, W[:3])[0], rtol=1e-4)
+    np.testing.assert_allclose(jnp.polyfit(V, V**2, 2), [1, 0, 0], atol=1e-4)
+    np.testing.assert_allclose(np.sort_complex(jnp.roots(jnp.array([1.0, -3.0, 2.0]))), [1, 2],
+                               rtol=1e-5)
+
+
+def test_vectorize_and_apply():
+    f = jnp.vectorize(lambda a, b: jnp.dot(a, b), signature="(n),(n)->()")
+    np.testing.assert_allclose(f(F[:, None], G[None]), F @ G.T, rtol=1e-5)
+    g = jnp.vectorize(lambda a, b: a + 2 * b)
+    np.testing.assert_allclose(g(F, G[0]), F + 2 * G[0], rtol=1e-6)
+    h = jnp.vectorize(lambda a, k: a * k, excluded={1})
+    np.testing.assert_allclose(h(F, 3), F * 3)
+    with pytest.raises(ValueError, match="signature"):
+        jnp.vectorize(lambda x: x, signature="(n->n")(F)
+    np.testing.assert_allclose(jnp.apply_along_axis(jnp.cumsum, 0, F), np.cumsum(F, 0), rtol=1e-5)
+    np.testing.assert_allclose(jnp.apply_over_axes(jnp.sum, F, (0, 1)), F.sum(keepdims=True),
+                               rtol=1e-5)
+    agree("piecewise", F, [B, ~B], [1.0, 2.0])
+    np.testing.assert_array_equal(jnp.packbits(B), np.packbits(B))
+    np.testing.assert_array_equal(jnp.unpackbits(jnp.array([3, 200], "uint8")),
+                                  np.unpackbits(np.array([3, 200], np.uint8)))
+
+
+def test_index_helpers():
+    np.testing.assert_array_equal(jnp.mgrid[0:3, 1:3], np.mgrid[0:3, 1:3])
+    np.testing.assert_array_equal(jnp.r_[1:4, 0, 5], np.r_[1:4, 0, 5])
+    np.testing.assert_array_equal(jnp.c_[V, W], np.c_[V, W])
+    for got, want in zip(jnp.ogrid[0:3, 1:3], np.ogrid[0:3, 1:3]):
+        np.testing.assert_array_equal(got, want)
+    for got, want in zip(jnp.ix_(jnp.array([0, 2]), jnp.array([True, False, True])),
+                         np.ix_([0, 2], [True, False, True])):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_writes_that_return_new_arrays():
+    x = jnp.zeros((3, 3))
+    np.testing.assert_array_equal(jnp.fill_diagonal(x, 2, inplace=False), 2 * np.eye(3))
+    np.testing.assert_array_equal(jnp.put(jnp.arange(4), jnp.array([1, 3]), 9, inplace=False),
+                                  [0, 9, 2, 9])
+    np.testing.assert_array_equal(
+        jnp.put_along_axis(x, jnp.array([[1]] * 3), 5.0, 1, inplace=False)[:, 1], [5, 5, 5])
+    with pytest.raises(ValueError, match="inplace=False"):
+        jnp.put(x, 0, 1)
+
+
+def test_methods():
+    x = jnp.asarray(F)
+    assert x.T.shape == (4, 3) and x.mT.shape == (4, 3) and x.astype(int).dtype == jnp.int32
+    assert x.reshape(2, 6).shape == x.reshape((2, -1)).shape == (2, 6)
+    assert x.transpose(1, 0).shape == x.transpose((1, 0)).shape == (4, 3)
+    assert x.flatten().shape == x.ravel().shape == (12,) and x[0, 0].item() == float(F[0, 0])
+    np.testing.assert_array_equal(x.view(jnp.int32), F.view(np.int32))
+    np.testing.assert_allclose(x.clip(0, 1), F.clip(0, 1))
+    np.testing.assert_array_equal(jnp.asarray(C).real, C.real)
+    np.testing.assert_array_equal(x.imag, np.zeros_like(F))
+    with pytest.raises(ValueError, match="size 1"):
+        x.item()
+
+
+@pytest.mark.parametrize(("call", "error", "match"), [
+    (lambda: jnp.reshape(jnp.arange(5), (2, 3)), TypeError, "cannot reshape"),
+    (lambda: jnp.concatenate([[1], [2]]), TypeError, "concatenate requires"),
+    (lambda: jnp.stack([jnp.ones(2), jnp.ones(3)]), ValueError, "same shape"),
+    (lambda: jnp.squeeze(jnp.ones((1, 3)), 1), ValueError, "not equal to one"),
+    (lambda: jnp.zeros(2.5), TypeError, "concrete integers"),
+    (lambda: jnp.zeros(-1), ValueError, "negative"),
+    (lambda: jnp.arange(jnp.ones(2)), ValueError, "scalars"),
+    (lambda: jnp.broadcast_to(jnp.ones(3), (2,)), ValueError, "Incompatible shapes"),
+    (lambda: jnp.expand_dims(jnp.ones(3), 3), ValueError, "out of bounds"),
+    (lambda: numjet.jit(lambda n: jnp.zeros(n))(3), TypeError, "static"),
+    (lambda: jnp.split(jnp.ones(5), 2), ValueError, "equal division")])
+def test_errors(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
