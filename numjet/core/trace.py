@@ -106,8 +106,8 @@ Primitive.bind = _bind  # type: ignore[method-assign]
 class Tracer(Array):
     """A value inside a transformation. Has an aval; operators bind like those of an Array."""
 
-    __slots__ = ("trace",)
-    trace: Any
+    __slots__ = ("owner",)
+    owner: Any  # the trace it belongs to; named so because Array has a method `trace`
 
     def concrete(self) -> Any:
         """The concrete Array this tracer stands for, or None when only its aval is known."""
@@ -198,7 +198,7 @@ class Tracer(Array):
         """Nothing to copy yet."""
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval.str_short()}>with<{type(self.trace).__name__}>"
+        return f"Traced<{self.aval.str_short()}>with<{type(self.owner).__name__}>"
 
     def __format__(self, spec: str) -> str:
         value = self.concrete()

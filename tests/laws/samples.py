@@ -465,7 +465,94 @@ add("igammac", lambda x: lax.igammac(1.5, x), positive(4), diff=0)
 add("polygamma", lambda x: lax.polygamma(1.0, x), positive(4), diff=0)
 add("zeta", lambda x: lax.zeta(x, 1.3), positive(4) + 1.5)
 add("fma", fma, normal(4), normal(4), normal(4), diff=(0, 1, 2))
-add("regularized_incomplete_beta", lambda x: lax.betainc(1.5, 2.0, x), RNG.uniform(0.1, 0.9, 4), diff=0)
+add(
+    "regularized_incomplete_beta",
+    lambda x: lax.betainc(1.5, 2.0, x),
+    RNG.uniform(0.1, 0.9, 4),
+    diff=0,
+)
 add("igamma_grad_a", lambda x: lax.igamma_grad_a(1.5, x), positive(4))
 add("optimization_barrier", lambda x: lax.optimization_barrier(x) * 2.0, normal(4), diff=0)
 add("stop_gradient", lambda x: lax.stop_gradient(x) * 2.0, normal(4))
+
+
+# ------------------------------------------------------------------ linear algebra, windows, Fourier transforms
+def symmetric(x: Any) -> Any:
+    """A positive definite matrix from any one."""
+    return x @ jnp.swapaxes(x, -1, -2) + 3.0 * jnp.eye(x.shape[-1])
+
+
+add("cholesky", lambda x: jnp.linalg.cholesky(symmetric(x)), normal(3, 3), diff=0)
+add("eigh", lambda x: jnp.linalg.eigvalsh(symmetric(x)), normal(3, 3), diff=0)
+add(
+    "eig",
+    lambda x: jnp.sort(jnp.abs(jnp.linalg.eigvals(x))),
+    np.diag([1.0, 3.0, 6.0]) + 0.1 * normal(3, 3),
+    diff=0,
+    note="first-order",
+)
+add("svd", lambda x: jnp.linalg.svd(x, compute_uv=False), normal(4, 3), diff=0)
+add("qr", lambda x: jnp.linalg.qr(x)[1], normal(4, 3), diff=0)
+add("lu", lambda x: lax.linalg.lu(x)[0], normal(3, 3) + 3 * np.eye(3), diff=0)
+add(
+    "lu_pivots_to_permutation",
+    lambda p: lax.linalg.lu_pivots_to_permutation(p, 4),
+    np.array([2, 1, 3, 3], np.int32),
+)
+add(
+    "solve",
+    lambda a, b: jnp.linalg.solve(a, b),
+    normal(3, 3) + 3 * np.eye(3),
+    normal(3),
+    diff=(0, 1),
+)
+add(
+    "triangular_solve",
+    lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True),
+    np.tril(normal(3, 3)) + 3 * np.eye(3),
+    normal(3, 2),
+    diff=(0, 1),
+)
+add(
+    "householder_product",
+    lambda a, t: lax.linalg.householder_product(a, t),
+    normal(4, 3),
+    positive(3),
+)
+add("hessenberg", lambda x: lax.linalg.hessenberg(x)[0], normal(4, 4))
+add("schur", lambda x: lax.linalg.schur(symmetric(x))[0], normal(3, 3))
+add("fft", lambda x: jnp.fft.fft(x), complexes(3, 5), diff=0)
+add("fft", lambda x: jnp.fft.irfft(jnp.fft.rfft(x)), normal(8), diff=0, note="real")
+add(
+    "conv_general_dilated",
+    lambda x, w: lax.conv(x, w, (1, 1), "SAME"),
+    normal(2, 3, 5, 4),
+    normal(4, 3, 3, 3),
+    diff=(0, 1),
+)
+add(
+    "conv_general_dilated",
+    lambda x, w: lax.conv_general_dilated(
+        x, w, (2,), ((1, 2),), lhs_dilation=(2,), rhs_dilation=(2,), feature_group_count=2
+    ),
+    normal(2, 4, 7),
+    normal(6, 2, 3),
+    diff=(0, 1),
+    note="dilated-groups",
+)
+add(
+    "random_gamma",
+    lambda k: random.gamma(random.wrap_key_data(k), 2.5, (3,)),
+    np.array([1, 2], np.uint32),
+)
+for _name, _init, _fun in (
+    ("sum", 0.0, lax.add),
+    ("max", -np.inf, lax.max),
+    ("min", np.inf, lax.min),
+):
+    add(
+        f"reduce_window_{_name}",
+        lambda x, init=_init, fun=_fun: lax.reduce_window(x, init, fun, (2, 3), (1, 2), "VALID"),
+        distinct(4, 7),
+        diff=0,
+    )

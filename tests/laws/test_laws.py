@@ -152,7 +152,7 @@ def test_gradient_compiles_and_second_derivatives_agree(sample: Sample) -> None:
     eager = nj.grad(loss, nums)(*xs)
     same(nj.jit(nj.grad(loss, nums))(*xs), eager, rtol=1e-7, atol=1e-8)
     same(nj.grad(nj.jit(loss), nums)(*xs), eager, rtol=1e-7, atol=1e-8)
-    if sample.note == "reverse-only" or any(np.iscomplexobj(x) for x in xs):
+    if sample.note in ("reverse-only", "first-order") or any(np.iscomplexobj(x) for x in xs):
         return
     vs = direction(sample, 4)
     _, forward = nj.jvp(nj.grad(loss, nums), tuple(xs), tuple(vs))

@@ -18,6 +18,7 @@ from numjet.core.structural import (
     reduce_sum_p,
     transpose_p,
 )
+from numjet.lax import linalg as linalg
 from numjet.ops.arithmetic import (
     abs,
     abs_p,
@@ -141,6 +142,7 @@ from numjet.ops.dot import (
     dot_general,
     dot_general_p,
 )
+from numjet.ops.fft import fft as fft
 from numjet.ops.gather import (
     gather,
     gather_p,
@@ -363,8 +365,14 @@ from numjet.ops.while_loop import (
     while_loop,
     while_p,
 )
+from numjet.ops.window import (
+    reduce_window as reduce_window,
+    reduce_window_shape_tuple as reduce_window_shape_tuple,
+    select_and_scatter_add as select_and_scatter_add,
+)
 
 __all__ = [
+    "fft", "linalg", "reduce_window", "reduce_window_shape_tuple", "select_and_scatter_add",
     "ConvDimensionNumbers", "GatherDimensionNumbers", "GatherScatterMode", "Precision",
     "RoundingMethod", "ScatterDimensionNumbers", "abs", "abs_p", "acos", "acos_p", "acosh",
     "acosh_p", "add", "add_p", "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "and_p",
