@@ -13,7 +13,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.lowering import Host, Kernel
+from numjet.core.lowering import Kernel
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_batch, moveaxis
 from numjet.ops.gather import GatherDimensionNumbers, gather
@@ -141,7 +141,7 @@ def _top_k_batch(axis_data: Any, args: tuple, dims: tuple, *, k: int, axis: int)
 
 top_k_p = Primitive(
     "top_k", multiple_results=True, abstract=_top_k_abstract, reference=_top_k_reference, jvp=_top_k_jvp,
-    batch=_top_k_batch, loops=Host())
+    batch=_top_k_batch, loops=Kernel("top_k"))
 
 
 # ------------------------------------------------------------------ functions

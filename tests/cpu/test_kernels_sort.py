@@ -9,12 +9,12 @@ import pytest
 from numjet import cpu
 from numjet.base import config
 from numjet.core.avals import ShapedArray
-from numjet.ops.sort import sort_p
+from numjet.ops.sort import sort_p, top_k_p
 from numjet.transforms.stage import stage_closed
 
 
-def run(operands: list[np.ndarray], axis: int) -> list[np.ndarray]:
-    params = {"dimension": axis, "is_stable": True, "num_keys": 1}
+def run(operands: list[np.ndarray], axis: int, keys: int = 1) -> list[np.ndarray]:
+    params = {"dimension": axis, "is_stable": True, "num_keys": keys}
     with config.enable_x64(True):
         closed = stage_closed(
             lambda *xs: sort_p.bind(*xs, **params),
@@ -25,9 +25,9 @@ def run(operands: list[np.ndarray], axis: int) -> list[np.ndarray]:
         return compiled(operands)
 
 
-def check(operands: list[np.ndarray], axis: int) -> None:
-    got = run(operands, axis)
-    want = sort_p.reference(*operands, dimension=axis, is_stable=True, num_keys=1)
+def check(operands: list[np.ndarray], axis: int, keys: int = 1) -> None:
+    got = run(operands, axis, keys)
+    want = sort_p.reference(*operands, dimension=axis, is_stable=True, num_keys=keys)
     for one, two in zip(got, want, strict=True):
         assert one.dtype == two.dtype
         np.testing.assert_array_equal(one, two)
@@ -93,3 +93,30 @@ def test_large() -> None:
     x = np.random.default_rng(4).standard_normal(200_000).astype(np.float32)
     check([x], 0)
     check([x, np.arange(x.size, dtype=np.int32)], 0)
+
+
+def test_several_keys() -> None:
+    rng = np.random.default_rng(5)
+    for shape, axis in (((300,), 0), ((5, 60), 1), ((60, 5), 0)):
+        one = rng.integers(0, 4, shape).astype(np.float32)
+        two = rng.integers(0, 4, shape).astype(np.int64)
+        three = rng.standard_normal(shape)
+        check([one, two, three], axis, 2)
+        check([two, one, three, three], axis, 3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_top_k(dtype: str) -> None:
+    rng = np.random.default_rng(6)
+    for shape, axis, k in (((30,), 0, 4), ((1000,), 0, 1000), ((20, 70), 1, 5), ((70, 20), 0, 3)):
+        x = values(rng, shape, np.dtype(dtype))
+        with config.enable_x64(True):
+            closed = stage_closed(
+                lambda a, k=k, axis=axis: top_k_p.bind(a, k=k, axis=axis),
+                (ShapedArray(shape, x.dtype),),
+            )
+            compiled = cpu.compile(closed, {})
+        assert not compiled.host_calls
+        want = top_k_p.reference(x, k=k, axis=axis)
+        for one, two in zip(compiled([x]), want, strict=True):
+            np.testing.assert_array_equal(one, two)

@@ -22,6 +22,7 @@ GENERATORS: dict[str, Generator] = {
     "dot_general": dot.generate,
     "scatter": scatter.generate,
     "sort": sort.generate,
+    "top_k": sort.top_k,
     "triangular_solve": linalg.triangular_solve,
     **{
         name: cumulative.generate
@@ -41,6 +42,8 @@ def expand(node: Node) -> list[Node] | None:
     """Nodes that prepare a special kernel's operands and run it, or None: run it as it is."""
     if node.rule.name == "conv":
         return conv.expand(node)
+    if node.rule.name == "sort":
+        return sort.expand(node)
     if node.rule.name == "dot_general" and all(v.size for v in (*node.ins, *node.outs)):
         return dot.widened(node)
     return None

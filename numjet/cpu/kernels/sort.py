@@ -99,12 +99,32 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     return [SpecialStep("sort", reads, [*node.outs, scratch], emit, flops=flops)]
 
 
+def top_k(build: Any, node: Node) -> list[Step] | None:
+    """The step of top_k: sorted downwards with positions, and the first k of them kept."""
+    x = node.ins[0]
+    key = _key(x.dtype)
+    axis, keep = node.params["axis"], node.params["k"]
+    if key is None or not x.size or not keep or x.shape[axis] >= 1 << 32:
+        return None
+    plan = _TopK(key, [x.dtype.itemsize, 4], x.shape, axis)
+    plan.keep, plan.carried = keep, False
+    scratch = Val((plan.tasks * plan.task_bytes,), np.dtype(np.uint8))
+    scratch.place = Place(Slot("arena", scratch.nbytes))
+
+    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
+        b.call(plan.function(b.module), "void", *reads, *writes)
+
+    flops = x.size * max(x.shape[axis].bit_length(), 1)
+    reads = [build.materialize(x)]
+    return [SpecialStep("top_k", reads, [*node.outs, scratch], emit, flops=flops)]
+
+
 class _Plan:
     """One sort: sizes, word layout, how the rows are shared out."""
 
     def __init__(self, key: Key, sizes: list[int], shape: tuple[int, ...], axis: int) -> None:
         self.key, self.sizes = key, sizes
-        self.n = shape[axis]
+        self.n = self.keep = shape[axis]
         self.inner = math.prod(shape[axis + 1 :])
         self.rows = math.prod(shape[:axis]) * self.inner
         payloads = len(sizes) - 1
@@ -130,15 +150,16 @@ class _Plan:
     def function(self, module: Module) -> str:
         """Define the sort in `module`; its name."""
         sizes = "_".join(map(str, self.sizes))
-        name = f"sort_{self.key.kind}{self.key.bits}_{sizes}_{self.rows}_{self.n}_{self.inner}"
+        kind = f"{type(self).__name__.lower()}_{self.key.kind}{self.key.bits}_{self.key.exponent}"
+        name = f"sort{kind}_{sizes}_{self.rows}_{self.n}_{self.inner}_{self.keep}"
         if any(f.name == name for f in module.functions):
             return name
-        count = len(self.sizes)
-        names = [f"p{k}" for k in range(2 * count + 1)]
+        ins, outs = self.counts()
+        names = [f"p{k}" for k in range(ins + outs + 1)]
         b = Builder(module, name, [(p, "ptr") for p in names], linkage="internal")
 
         def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
-            ins, outs, scratch = pointers[:count], pointers[count:-1], pointers[-1]
+            scratch = pointers[-1]
             counts = None
             if self.n > SHORT:
                 counts = b.alloca("i64", _BUCKETS * self.key.bits // 8)
@@ -148,23 +169,30 @@ class _Plan:
                 one = b.gep(scratch, b.mul(tasks.index, self.task_bytes))
                 two = b.gep(one, self.n * self.word_bytes)
                 with b.loop(start, stop) as rows:
-                    r = rows.index
-                    if self.inner > 1:
-                        outer = b.mul(b.div(r, self.inner), self.n * self.inner)
-                        first = b.add(outer, b.rem(r, self.inner))
-                    else:
-                        first = b.mul(r, self.n)
-                    sources = [
-                        b.gep(p, b.mul(first, s)) for p, s in zip(ins, self.sizes, strict=True)
-                    ]
-                    targets = [
-                        b.gep(p, b.mul(first, s)) for p, s in zip(outs, self.sizes, strict=True)
-                    ]
+                    sources = self.bases(b, pointers[:ins], rows.index, self.n)
+                    targets = self.bases(b, pointers[ins:-1], rows.index, self.keep)
                     self.row(b, sources, targets, one, two, counts)
 
         parallel_call(b, task, list(b.args), self.tasks, 1)
         b.ret()
         return name
+
+    def counts(self) -> tuple[int, int]:
+        """How many operands and results."""
+        return len(self.sizes), len(self.sizes)
+
+    def bases(self, b: Builder, pointers: list[Value], row: Value, length: int) -> list[Value]:
+        """Where `row` begins in arrays of `length` along the axis."""
+        if self.inner > 1:
+            outer = b.mul(b.div(row, self.inner), length * self.inner)
+            first = b.add(outer, b.rem(row, self.inner))
+        else:
+            first = b.mul(row, length)
+        return [b.gep(p, b.mul(first, s)) for p, s in zip(pointers, self.sizes, strict=False)]
+
+    def order(self, b: Builder, x: Value) -> Value:
+        """The integer that is sorted."""
+        return self.key.to_order(b, x, same_zeros=True)
 
     def row(self, b: Builder, ins: list[Value], outs: list[Value], one: Value, two: Value,
             counts: Value | None) -> None:  # fmt: skip
@@ -182,7 +210,7 @@ class _Plan:
             zeros = load.values[0]
             if key.kind == "f":
                 zeros = b.add(zeros, b.zext(b.icmp("eq", x, key.top), "i64"))
-            ordered = key.to_order(b, x, same_zeros=True)
+            ordered = self.order(b, x)
             word = ordered
             if self.word == "<2 x i64>":
                 word = b.insert(b.const(0, "<2 x i64>"), ordered, 0)
@@ -212,7 +240,7 @@ class _Plan:
                 turns.yield_(b.select(moved, there, here), b.select(moved, here, there))
             source = turns.results[0]
         self.finish(b, ins, outs, source)
-        if key.kind == "f":
+        if key.kind == "f" and type(self) is _Plan:
             with b.if_(b.icmp("ne", negative_zeros, 0)):
                 self.restore_zeros(b, ins[0], outs[0])
 
@@ -328,3 +356,53 @@ class _Plan:
             move(rest.index)
         b.ret(b.const(True, "i1"))
         return name
+
+
+class _TopK(_Plan):
+    """Downwards, the first `keep` with their positions."""
+
+    def counts(self) -> tuple[int, int]:
+        return 1, 2
+
+    def order(self, b: Builder, x: Value) -> Value:
+        ordered = self.key.to_order(b, x, same_zeros=True)
+        return b.xor(ordered, -1 if self.key.bits == self.key.width else (1 << self.key.bits) - 1)
+
+    def finish(self, b: Builder, ins: list[Value], outs: list[Value], source: Value) -> None:
+        size, bits = self.sizes[0], f"i{self.key.bits}"
+        with b.loop(0, self.keep) as each:
+            place = b.mul(each.index, self.inner)
+            at = b.gep(source, b.mul(each.index, self.word_bytes))
+            word = b.load(at, self.word, self.word_bytes)
+            if self.word == "<2 x i64>":
+                position = b.extract(word, 1)
+            else:
+                position = b.and_(word, 0xFFFFFFFF)
+            x = b.load(b.gep(ins[0], b.mul(b.mul(position, self.inner), size)), bits, size)
+            b.store(x, b.gep(outs[0], b.mul(place, size)), size)
+            b.store(b.trunc(position, "i32"), b.gep(outs[1], b.mul(place, 4)), 4)
+
+
+def expand(node: Node) -> list[Node] | None:
+    """A sort by several keys as sorts by one, the last key first: each of them is stable."""
+    keys = node.params["num_keys"]
+    if keys == 1 or any(_key(v.dtype) is None for v in node.ins[:keys]) or not node.ins[0].size:
+        return None
+    nodes: list[Node] = []
+    values = list(node.ins)
+    for key in range(keys - 1, -1, -1):
+        order = [key, *[k for k in range(len(values)) if k != key]]
+        made = [Val.of(v.aval) for v in node.outs]
+        params = {**node.params, "num_keys": 1, "is_stable": True}
+        step = Node(
+            node.primitive, params, [values[k] for k in order], [made[k] for k in order],
+            node.rule, node.effects, node.source,
+        )  # fmt: skip
+        if key == 0:
+            made = list(node.outs)
+            step.outs = [made[k] for k in order]
+        for out in step.outs:
+            out.node = step
+        nodes.append(step)
+        values = made
+    return nodes
