@@ -1,0 +1,95 @@
+"""dot_general and convolutions: values, derivatives, batching, dtypes, against JAX."""
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from same_script import compare
+
+import numjet.numpy as jnp
+from numjet import lax
+
+DOT = """
+rng = np.random.default_rng(0)
+cases = [
+    ((3, 4), (4, 5), (((1,), (0,)), ((), ()))),
+    ((4,), (4,), (((0,), (0,)), ((), ()))),
+    ((2, 3, 4), (5, 4, 2), (((2,), (1,)), ((0,), (2,)))),
+    ((2, 3, 4, 6), (4, 5, 6, 2), (((3, 2), (2, 0)), ((0,), (3,)))),
+    ((2, 3), (4, 5), (((), ()), ((), ()))),
+    ((0, 3), (3, 2), (((1,), (0,)), ((), ()))),
+]
+for i, (a, b, numbers) in enumerate(cases):
+    x, y = rng.standard_normal(a).astype("float32"), rng.standard_normal(b).astype("float32")
+    f = lambda x, y: lax.dot_general(x, y, numbers)
+    z = f(x, y)
+    out[f"~{i}"], out[f"~jit{i}"] = z, jit(f)(x, y)
+    w = rng.standard_normal(z.shape).astype("float32")
+    loss = lambda x, y: (f(x, y) * w).sum()
+    out[f"~dx{i}"], out[f"~dy{i}"] = grad(loss, argnums=(0, 1))(x, y)
+    xs, ys = np.stack([x, x * 2, x + 1], -1), np.stack([y, y * 2, y + 1], 1 if y.ndim else 0)
+    for dims in ((-1, None), (None, 1), (-1, 1)):
+        args = xs if dims[0] else x, ys if dims[1] else y
+        out[f"~vmap{i}{dims}"] = vmap(f, dims)(*args)
+        out[f"~vgrad{i}{dims}"] = vmap(grad(loss), dims)(*args)
+    out[f"~preferred{i}"] = lax.dot_general(x.astype("bfloat16") if 0 else np.round(x).astype("int8"),
+                                            np.round(y).astype("int8"), numbers, preferred_element_type="int32")
+x = rng.standard_normal((3, 4)) + 1j
+out["~complex"] = grad(lambda x: lax.dot(x, x.T).sum(), holomorphic=True)(x.astype("complex64"))
+"""
+CONV = """
+rng = np.random.default_rng(0)
+def draw(*shape):
+    return rng.standard_normal(shape).astype("float32")
+cases = [
+    ((2, 4, 9, 8), (6, 4, 3, 2), (2, 3), "VALID", None, None, None, 1, 1),
+    ((2, 4, 9, 8), (6, 2, 3, 3), (2, 1), [(1, 2), (0, 3)], (1, 2), (2, 1), None, 2, 1),
+    ((2, 9, 8, 4), (3, 3, 4, 6), (2, 2), "SAME", None, (2, 2), ("NHWC", "HWIO", "NHWC"), 1, 1),
+    ((4, 6, 7), (8, 6, 3), (1,), [(-1, 2)], (3,), None, None, 1, 2),
+    ((3, 2, 5, 4, 6), (4, 2, 2, 2, 3), (1, 2, 1), "SAME_LOWER", None, None, None, 1, 1),
+    ((2, 6, 9), (12, 1, 4), (2,), "SAME", None, None, None, 6, 1),
+]
+for i, (a, b, *options) in enumerate(cases):
+    x, w = draw(*a), draw(*b)
+    f = lambda x, w: lax.conv_general_dilated(x, w, *options)
+    y = f(x, w)
+    out[f"~{i}"], out[f"~jit{i}"] = y, jit(f)(x, w)
+    c = draw(*y.shape)
+    loss = lambda x, w: (f(x, w) * c).sum()
+    out[f"~dx{i}"], out[f"~dw{i}"] = grad(loss, argnums=(0, 1))(x, w)
+    out[f"~jdw{i}"] = jit(grad(loss, argnums=1))(x, w)
+    xs, ws = draw(3, *a), draw(3, *b)
+    for dims in ((0, None), (None, 0), (0, 0)):
+        args = xs if dims[0] == 0 else x, ws if dims[1] == 0 else w
+        out[f"~vmap{i}{dims}"] = vmap(f, dims)(*args)
+    out[f"~vgrad{i}"] = vmap(grad(loss, argnums=1), (0, None))(xs, w)
+x, w = draw(2, 5, 6, 3), draw(3, 3, 3, 4)
+for strides in ((1, 1), (3, 2)):
+    for padding in ("SAME", "VALID", [(1, 2), (0, 1)]):
+        out[f"~transpose{strides}{padding}"] = lax.conv_transpose(x, w, strides, padding)
+out["~kernel"] = lax.conv_transpose(x, draw(3, 3, 4, 3), (2, 2), "SAME", transpose_kernel=True)
+out["~patches"] = lax.conv_general_dilated_patches(draw(2, 3, 6, 5), (2, 3), (1, 2), "SAME")
+"""
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("script", [DOT, CONV], ids=["dot", "conv"])
+def test_as_the_oracle(script: str) -> None:
+    compare(script, rtol=1e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_small_floats_accumulate_in_float32(dtype) -> None:
+    # 4096 ones: a 16-bit sum would stop growing at 256 (bfloat16) or 2048 (float16).
+    ones = jnp.ones(4096, dtype)
+    assert float(lax.dot(ones, ones)) == 4096
+
+
+@pytest.mark.parametrize(("call", "text"), [
+    (lambda: lax.dot(jnp.ones((3, 4)), jnp.ones((5, 6))), "axis 1 is 4.*axis 0 is 5"),
+    (lambda: lax.dot(jnp.ones((3, 4, 2)), jnp.ones((5, 6))), "vectors and matrices"),
+    (lambda: lax.conv(jnp.ones((1, 3, 8)), jnp.ones((2, 4, 3)), (1,), "SAME"), "3 features.*takes 4"),
+])
+def test_mistakes_are_explained(call, text) -> None:
+    with pytest.raises(TypeError, match=text):
+        call()
