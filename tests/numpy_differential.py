@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import numjet
 import numjet.numpy as jnp
 
 
@@ -43,3 +44,16 @@ W = rng.standard_normal(5).astype(np.float32)
 S = np.sort(V)
 C = (F + 1j * G).astype(np.complex64)
 N = np.where(np.abs(F) < 0.4, np.float32(np.nan), F)
+
+
+def check_derivative(f, x, tol=1e-3, eps=1e-6):
+    """jvp against a central difference, and vjp against jvp, in random directions (64 bits)."""
+    with numjet.enable_x64(True):
+        x = jnp.asarray(np.asarray(x, np.float64))
+        v = np.random.default_rng(3).standard_normal(x.shape)
+        out, tangent = numjet.jvp(f, (x,), (jnp.asarray(v),))
+        numeric = (np.asarray(f(x + eps * v)) - np.asarray(f(x - eps * v))) / (2 * eps)
+        np.testing.assert_allclose(tangent, numeric, rtol=tol, atol=tol)
+        u = np.random.default_rng(4).standard_normal(np.shape(out))
+        back, = numjet.vjp(f, x)[1](jnp.asarray(u))
+        np.testing.assert_allclose(np.vdot(u, tangent), np.vdot(back, v), rtol=tol, atol=tol)

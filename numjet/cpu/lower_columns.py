@@ -85,15 +85,17 @@ class _Columns:
         return k.finish("columns", body, k.same_place_pairs(self.sweeps.late()), annotated=True)
 
     def block_size(self, outer: int) -> int:
+        """Columns of a block; of several axes a divisor of their number, so that all are full."""
         block = min(self.columns, BLOCK)
         if self.sweeps.count > 1:
             block = min(block, max(64, BLOCK_ELEMENTS // self.rows // 16 * 16))
-        if (
-            outer < BLOCKS
-            and self.rows * self.columns * outer * self.k.weight() >= 2 * PARALLEL_WORK
-        ):
+        work = self.rows * self.columns * outer * self.k.weight()
+        if outer < BLOCKS and work >= 2 * PARALLEL_WORK:
             block = min(block, max(64, -(-self.columns * outer // BLOCKS // 64) * 64))
-        return block
+        if len([a for a in self.trailing if self.k.group.shape[a] > 1]) < 2:
+            return block
+        divisors = [n for n in range(1, 4 * block) if self.columns % n == 0]
+        return min(divisors, key=lambda n: abs(n - block) + (0 if n % 16 == 0 else block // 2))
 
     def make_scratch(self) -> None:
         k = self.k

@@ -21,9 +21,9 @@ from numjet.core.primitive import REGISTRY
 with config.enable_x64(True):
     from laws.samples import SAMPLES, Sample
 
-# Never bound by a user's function alone: sums of cotangents, and the linear part of a custom_vjp
-# function.
-INTERNAL = {"add_any", "custom_lin"}
+# Bound by rules only: sums of cotangents, the linear part of a custom_vjp function, and where a
+# window's extreme lies (the derivative of window maxima).
+INTERNAL = {"add_any", "custom_lin", "window_winner"}
 
 
 @pytest.fixture(autouse=True)
