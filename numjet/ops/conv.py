@@ -3,6 +3,7 @@
 Called through the functions below by numjet.lax and the neural-network layers. Batch groups are rewritten into
 feature groups before the primitive is bound, so that its rules know one kind of group.
 """
+
 from __future__ import annotations
 
 import math
@@ -30,7 +31,9 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 # ------------------------------------------------------------------ the primitive
-def _out_spatial(n: int, k: int, stride: int, pads: tuple[int, int], n_dilation: int, k_dilation: int) -> int:
+def _out_spatial(
+    n: int, k: int, stride: int, pads: tuple[int, int], n_dilation: int, k_dilation: int
+) -> int:
     size = dilated(n, n_dilation) + pads[0] + pads[1] - dilated(k, k_dilation)
     return max(0, size // stride + 1) if size >= 0 else 0
 
@@ -40,33 +43,61 @@ def dilated(n: int, by: int) -> int:
     return (n - 1) * by + 1 if n else 0
 
 
-def _abstract(lhs: ShapedArray, rhs: ShapedArray, *, window_strides: tuple, padding: tuple, lhs_dilation: tuple,
-              rhs_dilation: tuple, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
-              precision: Any, preferred_element_type: Any) -> ShapedArray:
+def _abstract(
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    *,
+    window_strides: tuple,
+    padding: tuple,
+    lhs_dilation: tuple,
+    rhs_dilation: tuple,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    precision: Any,
+    preferred_element_type: Any,
+) -> ShapedArray:
     ls, rs, out = dimension_numbers
     both = f"lhs {lhs.str_short()}, rhs {rhs.str_short()}"
     if lhs.ndim != rhs.ndim or lhs.ndim < 2:
-        raise TypeError(f"conv_general_dilated: lhs and rhs need equally many axes, at least two; got {both}.")
+        raise TypeError(
+            f"conv_general_dilated: lhs and rhs need equally many axes, at least two; got {both}."
+        )
     spatial = lhs.ndim - 2
-    for name, value in (("window_strides", window_strides), ("padding", padding), ("lhs_dilation", lhs_dilation),
-                        ("rhs_dilation", rhs_dilation)):
+    for name, value in (
+        ("window_strides", window_strides),
+        ("padding", padding),
+        ("lhs_dilation", lhs_dilation),
+        ("rhs_dilation", rhs_dilation),
+    ):
         if len(value) != spatial:
-            raise TypeError(f"conv_general_dilated: {name} {value} must have {spatial} entries, one for each spatial "
-                            f"axis; got {both}.")
+            raise TypeError(
+                f"conv_general_dilated: {name} {value} must have {spatial} entries, one for each spatial "
+                f"axis; got {both}."
+            )
     if lhs.shape[ls[1]] != rhs.shape[rs[1]] * feature_group_count:
-        raise TypeError(f"conv_general_dilated: lhs has {lhs.shape[ls[1]]} features (axis {ls[1]}), but rhs takes "
-                        f"{rhs.shape[rs[1]]} (axis {rs[1]}) in each of {feature_group_count} groups; got {both}. "
-                        "Check dimension_numbers.")
+        raise TypeError(
+            f"conv_general_dilated: lhs has {lhs.shape[ls[1]]} features (axis {ls[1]}), but rhs takes "
+            f"{rhs.shape[rs[1]]} (axis {rs[1]}) in each of {feature_group_count} groups; got {both}. "
+            "Check dimension_numbers."
+        )
     if rhs.shape[rs[0]] % feature_group_count:
-        raise TypeError(f"conv_general_dilated: feature_group_count {feature_group_count} must divide the "
-                        f"{rhs.shape[rs[0]]} output features of rhs {rhs.str_short()}.")
+        raise TypeError(
+            f"conv_general_dilated: feature_group_count {feature_group_count} must divide the "
+            f"{rhs.shape[rs[0]]} output features of rhs {rhs.str_short()}."
+        )
     if lhs.dtype != rhs.dtype and preferred_element_type is None:
         raise TypeError(f"conv_general_dilated: operands must have one dtype, got {both}.")
     shape = [0] * lhs.ndim
     shape[out[0]], shape[out[1]] = lhs.shape[ls[0]], rhs.shape[rs[0]]
     for i in range(spatial):
-        shape[out[i + 2]] = _out_spatial(lhs.shape[ls[i + 2]], rhs.shape[rs[i + 2]], window_strides[i], padding[i],
-                                         lhs_dilation[i], rhs_dilation[i])
+        shape[out[i + 2]] = _out_spatial(
+            lhs.shape[ls[i + 2]],
+            rhs.shape[rs[i + 2]],
+            window_strides[i],
+            padding[i],
+            lhs_dilation[i],
+            rhs_dilation[i],
+        )
     return ShapedArray(tuple(shape), preferred_element_type or lhs.dtype)
 
 
@@ -82,15 +113,29 @@ def _padded(x: np.ndarray, padding: tuple, dilation: tuple) -> np.ndarray:
         first = max(0, -(low // by)) if low < 0 else 0
         stop = min(n, (size - 1 - low) // by + 1) if size else 0
         source.append(slice(first, max(stop, first)))
-        into.append(slice(low + first * by, low + max(stop - 1, first) * by + 1, by) if stop > first else slice(0, 0))
+        into.append(
+            slice(low + first * by, low + max(stop - 1, first) * by + 1, by)
+            if stop > first
+            else slice(0, 0)
+        )
     out = np.zeros(shape, x.dtype)
     out[tuple(into)] = x[tuple(source)]
     return out
 
 
-def _reference(lhs: np.ndarray, rhs: np.ndarray, *, window_strides: tuple, padding: tuple, lhs_dilation: tuple,
-               rhs_dilation: tuple, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
-               precision: Any, preferred_element_type: Any) -> np.ndarray:
+def _reference(
+    lhs: np.ndarray,
+    rhs: np.ndarray,
+    *,
+    window_strides: tuple,
+    padding: tuple,
+    lhs_dilation: tuple,
+    rhs_dilation: tuple,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    precision: Any,
+    preferred_element_type: Any,
+) -> np.ndarray:
     ls, rs, out_spec = dimension_numbers
     dtype = preferred_element_type or lhs.dtype
     work = dtypes.float32 if dtypes.is_floating(dtype) and dtype.itemsize <= 2 else dtype
@@ -98,15 +143,22 @@ def _reference(lhs: np.ndarray, rhs: np.ndarray, *, window_strides: tuple, paddi
     groups, spatial = feature_group_count, x.ndim - 2
     kernel = w.shape[2:]
     x = _padded(x, padding, lhs_dilation)
-    out_shape = [max(0, (n - dilated(k, d)) // s + 1) if n >= dilated(k, d) else 0
-                 for n, k, d, s in zip(x.shape[2:], kernel, rhs_dilation, window_strides, strict=True)]
+    out_shape = [
+        max(0, (n - dilated(k, d)) // s + 1) if n >= dilated(k, d) else 0
+        for n, k, d, s in zip(x.shape[2:], kernel, rhs_dilation, window_strides, strict=True)
+    ]
     batch, features = x.shape[:2]
     if 0 in out_shape or 0 in kernel or not batch:
         result = np.zeros((batch, w.shape[0], *out_shape), work)
     else:
-        strides = (*x.strides[:2], *[a * s for a, s in zip(x.strides[2:], window_strides, strict=True)],
-                   *[a * d for a, d in zip(x.strides[2:], rhs_dilation, strict=True)])
-        windows = np.lib.stride_tricks.as_strided(x, (batch, features, *out_shape, *kernel), strides, writeable=False)
+        strides = (
+            *x.strides[:2],
+            *[a * s for a, s in zip(x.strides[2:], window_strides, strict=True)],
+            *[a * d for a, d in zip(x.strides[2:], rhs_dilation, strict=True)],
+        )
+        windows = np.lib.stride_tricks.as_strided(
+            x, (batch, features, *out_shape, *kernel), strides, writeable=False
+        )
         # [group, batch, out…, features of the group, kernel…] as matrices of one row an output position.
         windows = windows.reshape(batch, groups, features // groups, *out_shape, *kernel)
         order = [1, 0, *range(3, 3 + spatial), 2, *range(3 + spatial, 3 + 2 * spatial)]
@@ -114,7 +166,9 @@ def _reference(lhs: np.ndarray, rhs: np.ndarray, *, window_strides: tuple, paddi
         rows = windows.transpose(order).reshape(groups, batch * math.prod(out_shape), inner)
         columns = w.reshape(groups, w.shape[0] // groups, inner).transpose(0, 2, 1)
         result = np.matmul(rows, columns).reshape(groups, batch, *out_shape, w.shape[0] // groups)
-        result = np.moveaxis(np.moveaxis(result, -1, 1), 2, 0).reshape(batch, w.shape[0], *out_shape)
+        result = np.moveaxis(np.moveaxis(result, -1, 1), 2, 0).reshape(
+            batch, w.shape[0], *out_shape
+        )
     inverse = [out_spec.index(i) for i in range(result.ndim)]
     return result.transpose(inverse).astype(dtype, copy=False)
 
@@ -130,9 +184,19 @@ def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
     return out, total
 
 
-def _to_lhs(ct: Any, lhs: ShapedArray, rhs: Any, *, window_strides: tuple, padding: tuple, lhs_dilation: tuple,
-            rhs_dilation: tuple, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
-            **rest: Any) -> Any:
+def _to_lhs(
+    ct: Any,
+    lhs: ShapedArray,
+    rhs: Any,
+    *,
+    window_strides: tuple,
+    padding: tuple,
+    lhs_dilation: tuple,
+    rhs_dilation: tuple,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    **rest: Any,
+) -> Any:
     """The convolution of the cotangent with the reversed kernel, features exchanged."""
     ls, rs, out_spec = dimension_numbers
     rhs = rev(rhs, rs[2:])
@@ -142,13 +206,25 @@ def _to_lhs(ct: Any, lhs: ShapedArray, rhs: Any, *, window_strides: tuple, paddi
     for i in range(len(window_strides)):
         k = dilated(rhs.aval.shape[rs[i + 2]], rhs_dilation[i])
         low = k - 1 - padding[i][0]
-        high = (dilated(lhs.shape[ls[i + 2]], lhs_dilation[i]) + k - 1
-                - dilated(ct.aval.shape[out_spec[i + 2]], window_strides[i]) - low)
+        high = (
+            dilated(lhs.shape[ls[i + 2]], lhs_dilation[i])
+            + k
+            - 1
+            - dilated(ct.aval.shape[out_spec[i + 2]], window_strides[i])
+            - low
+        )
         pads.append((low, high))
     return conv_general_dilated_p.bind(
-        ct, rhs, window_strides=lhs_dilation, padding=tuple(pads), lhs_dilation=window_strides,
-        rhs_dilation=rhs_dilation, feature_group_count=feature_group_count, **rest,
-        dimension_numbers=ConvDimensionNumbers(out_spec, (rs[1], rs[0], *rs[2:]), ls))
+        ct,
+        rhs,
+        window_strides=lhs_dilation,
+        padding=tuple(pads),
+        lhs_dilation=window_strides,
+        rhs_dilation=rhs_dilation,
+        feature_group_count=feature_group_count,
+        **rest,
+        dimension_numbers=ConvDimensionNumbers(out_spec, (rs[1], rs[0], *rs[2:]), ls),
+    )
 
 
 def _regroup(rhs: Any, out_axis: int, in_axis: int, groups: int) -> Any:
@@ -159,7 +235,7 @@ def _regroup(rhs: Any, out_axis: int, in_axis: int, groups: int) -> Any:
 def split_axis(x: Any, axis: int, count: int) -> Any:
     """Axis of size count * n as two axes (count, n)."""
     shape = x.aval.shape
-    return reshape(x, (*shape[:axis], count, shape[axis] // count, *shape[axis + 1:]))
+    return reshape(x, (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :]))
 
 
 def merge(x: Any, axis: int, into: int) -> Any:
@@ -167,29 +243,53 @@ def merge(x: Any, axis: int, into: int) -> Any:
     into -= into > axis
     x = moveaxis(x, axis, into)
     shape = x.aval.shape
-    return reshape(x, (*shape[:into], shape[into] * shape[into + 1], *shape[into + 2:]))
+    return reshape(x, (*shape[:into], shape[into] * shape[into + 1], *shape[into + 2 :]))
 
 
-def _to_rhs(ct: Any, lhs: Any, rhs: ShapedArray, *, window_strides: tuple, padding: tuple, lhs_dilation: tuple,
-            rhs_dilation: tuple, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
-            **rest: Any) -> Any:
+def _to_rhs(
+    ct: Any,
+    lhs: Any,
+    rhs: ShapedArray,
+    *,
+    window_strides: tuple,
+    padding: tuple,
+    lhs_dilation: tuple,
+    rhs_dilation: tuple,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    **rest: Any,
+) -> Any:
     """The convolution of the input with the cotangent, batch and features exchanged."""
     ls, rs, out_spec = dimension_numbers
     pads = []
     for i in range(len(window_strides)):
         low = padding[i][0]
-        high = (dilated(ct.aval.shape[out_spec[i + 2]], window_strides[i])
-                + dilated(rhs.shape[rs[i + 2]], rhs_dilation[i])
-                - dilated(lhs.aval.shape[ls[i + 2]], lhs_dilation[i]) - 1 - low)
+        high = (
+            dilated(ct.aval.shape[out_spec[i + 2]], window_strides[i])
+            + dilated(rhs.shape[rs[i + 2]], rhs_dilation[i])
+            - dilated(lhs.aval.shape[ls[i + 2]], lhs_dilation[i])
+            - 1
+            - low
+        )
         pads.append((low, high))
     if feature_group_count > 1:
         # Groups of input features become groups of the exchanged features, which are the batch.
         lhs = merge(split_axis(lhs, ls[1], feature_group_count), ls[1], ls[0] + (ls[0] > ls[1]))
     return conv_general_dilated_p.bind(
-        lhs, ct, window_strides=rhs_dilation, padding=tuple(pads), lhs_dilation=lhs_dilation,
-        rhs_dilation=window_strides, feature_group_count=feature_group_count, **rest,
-        dimension_numbers=ConvDimensionNumbers((ls[1], ls[0], *ls[2:]), (out_spec[1], out_spec[0], *out_spec[2:]),
-                                               (rs[1], rs[0], *rs[2:])))
+        lhs,
+        ct,
+        window_strides=rhs_dilation,
+        padding=tuple(pads),
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=window_strides,
+        feature_group_count=feature_group_count,
+        **rest,
+        dimension_numbers=ConvDimensionNumbers(
+            (ls[1], ls[0], *ls[2:]),
+            (out_spec[1], out_spec[0], *out_spec[2:]),
+            (rs[1], rs[0], *rs[2:]),
+        ),
+    )
 
 
 def _transpose(ct: Any, lhs: Any, rhs: Any, *, preferred_element_type: Any, **params: Any) -> list:
@@ -202,8 +302,15 @@ def _transpose(ct: Any, lhs: Any, rhs: Any, *, preferred_element_type: Any, **pa
     return [None, convert(_to_rhs(ct, lhs, side.aval, **params), side.aval.dtype)]
 
 
-def _batch(axis: Any, args: tuple, dims: tuple, *, dimension_numbers: ConvDimensionNumbers,
-           feature_group_count: int, **params: Any) -> tuple:
+def _batch(
+    axis: Any,
+    args: tuple,
+    dims: tuple,
+    *,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    **params: Any,
+) -> tuple:
     (lhs, rhs), (ld, rd) = args, dims
     ls, rs, out_spec = dimension_numbers
     params["dimension_numbers"] = dimension_numbers
@@ -212,7 +319,9 @@ def _batch(axis: Any, args: tuple, dims: tuple, *, dimension_numbers: ConvDimens
         return merge(x, dim, into + (into >= dim))
 
     if rd is None:
-        out = conv_general_dilated_p.bind(fold(lhs, ld, ls[0]), rhs, feature_group_count=feature_group_count, **params)
+        out = conv_general_dilated_p.bind(
+            fold(lhs, ld, ls[0]), rhs, feature_group_count=feature_group_count, **params
+        )
         return split_axis(out, out_spec[0], axis.size), out_spec[0]
     if ld is None:
         # Output features ordered (group, batch element, feature of the group).
@@ -220,33 +329,55 @@ def _batch(axis: Any, args: tuple, dims: tuple, *, dimension_numbers: ConvDimens
         rhs = split_axis(moveaxis(rhs, rd, 0), rs[0] + 1, groups)
         rhs = moveaxis(rhs, 0, rs[0] + 1)
         shape, at = rhs.aval.shape, rs[0]
-        rhs = reshape(rhs, (*shape[:at], shape[at] * shape[at + 1] * shape[at + 2], *shape[at + 3:]))
+        rhs = reshape(
+            rhs, (*shape[:at], shape[at] * shape[at + 1] * shape[at + 2], *shape[at + 3 :])
+        )
         out = conv_general_dilated_p.bind(lhs, rhs, feature_group_count=groups, **params)
         at = out_spec[1]
         shape = out.aval.shape
-        out = reshape(out, (*shape[:at], groups, axis.size, shape[at] // (groups * axis.size), *shape[at + 1:]))
+        out = reshape(
+            out,
+            (*shape[:at], groups, axis.size, shape[at] // (groups * axis.size), *shape[at + 1 :]),
+        )
         out = moveaxis(out, at + 1, 0)
         shape = out.aval.shape
-        return reshape(out, (*shape[:at + 1], shape[at + 1] * shape[at + 2], *shape[at + 3:])), 0
-    out = conv_general_dilated_p.bind(fold(lhs, ld, ls[1]), fold(rhs, rd, rs[0]),
-                                      feature_group_count=feature_group_count * axis.size, **params)
+        return reshape(out, (*shape[: at + 1], shape[at + 1] * shape[at + 2], *shape[at + 3 :])), 0
+    out = conv_general_dilated_p.bind(
+        fold(lhs, ld, ls[1]),
+        fold(rhs, rd, rs[0]),
+        feature_group_count=feature_group_count * axis.size,
+        **params,
+    )
     return split_axis(out, out_spec[1], axis.size), out_spec[1]
 
 
 conv_general_dilated_p = Primitive(
-    "conv_general_dilated", linear=True, abstract=_abstract, reference=_reference, jvp=_jvp, transpose=_transpose,
-    batch=_batch, loops=Kernel("conv"))
+    "conv_general_dilated",
+    linear=True,
+    abstract=_abstract,
+    reference=_reference,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    loops=Kernel("conv"),
+)
 
 
 # ------------------------------------------------------------------ padding and dimension numbers
-def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int],
-                    padding: Any) -> list[tuple[int, int]]:
+def padtype_to_pads(
+    in_shape: Sequence[int],
+    window_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+) -> list[tuple[int, int]]:
     """The (low, high) pads that 'SAME', 'SAME_LOWER' or 'VALID' mean."""
     name = str(getattr(padding, "name", padding)).upper()
     if name == "VALID":
         return [(0, 0)] * len(window_shape)
     if name not in ("SAME", "SAME_LOWER"):
-        raise ValueError(f"Unknown padding {padding!r}: use 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers.")
+        raise ValueError(
+            f"Unknown padding {padding!r}: use 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers."
+        )
     pads = []
     for n, k, s in zip(in_shape, window_shape, window_strides, strict=True):
         total = max(0, (-(-int(n) // int(s)) - 1) * int(s) + int(k) - int(n))
@@ -255,21 +386,28 @@ def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int], window
     return pads
 
 
-def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any,
-                           ) -> ConvDimensionNumbers:
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    dimension_numbers: Any,
+) -> ConvDimensionNumbers:
     """Dimension numbers from None (NCHW, OIHW), three strings such as ('NHWC', 'HWIO', 'NHWC'), or themselves."""
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     ndim = len(lhs_shape)
     if len(rhs_shape) != ndim:
-        raise TypeError(f"convolution: lhs and rhs need equally many axes, got shapes {tuple(lhs_shape)} and "
-                        f"{tuple(rhs_shape)}.")
+        raise TypeError(
+            f"convolution: lhs and rhs need equally many axes, got shapes {tuple(lhs_shape)} and "
+            f"{tuple(rhs_shape)}."
+        )
     if dimension_numbers is None:
         return ConvDimensionNumbers(*[tuple(range(ndim))] * 3)
     specs = tuple(dimension_numbers)
     if len(specs) != 3 or any(len(s) != ndim for s in specs):
-        raise TypeError(f"convolution: dimension_numbers must be three strings of {ndim} letters, such as "
-                        f"('NHWC', 'HWIO', 'NHWC'), got {dimension_numbers}.")
+        raise TypeError(
+            f"convolution: dimension_numbers must be three strings of {ndim} letters, such as "
+            f"('NHWC', 'HWIO', 'NHWC'), got {dimension_numbers}."
+        )
     if not all(isinstance(s, str) for s in specs):
         return ConvDimensionNumbers(*[tuple(s) for s in specs])
     return ConvDimensionNumbers(*conv_general_permutations(specs))
@@ -282,8 +420,10 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     found = []
     for spec, (first, second) in zip(dimension_numbers, letters, strict=True):
         if sorted(spec) != sorted([first, second, *spatial]):
-            raise ValueError(f"convolution: {spec!r} must hold {first}, {second} and the spatial letters "
-                             f"{''.join(spatial)!r} of {dimension_numbers[1]!r} once each.")
+            raise ValueError(
+                f"convolution: {spec!r} must hold {first}, {second} and the spatial letters "
+                f"{''.join(spatial)!r} of {dimension_numbers[1]!r} once each."
+            )
         found.append((spec.index(first), spec.index(second), *[spec.index(c) for c in spatial]))
     return tuple(found)
 
@@ -293,10 +433,20 @@ def _ones(value: Sequence[int] | None, n: int) -> tuple[int, ...]:
     return (1,) * n if value is None else tuple([int(v) for v in value])
 
 
-def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
-                         lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
-                         dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
-                         precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """A convolution (without reversing the kernel) of lhs with rhs over their spatial axes.
 
     padding: 'SAME', 'VALID', 'SAME_LOWER' or (low, high) for each spatial axis; lhs_dilation: gaps between
@@ -305,49 +455,104 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
     lhs, rhs = as_array(lhs), as_array(rhs)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     spatial = lhs.ndim - 2
-    strides, lhs_dilation, rhs_dilation = (_ones(v, spatial) for v in (window_strides, lhs_dilation, rhs_dilation))
+    strides, lhs_dilation, rhs_dilation = (
+        _ones(v, spatial) for v in (window_strides, lhs_dilation, rhs_dilation)
+    )
     if any(v < 1 for v in (*strides, *lhs_dilation, *rhs_dilation)):
-        raise TypeError(f"conv_general_dilated: strides {strides} and dilations {lhs_dilation}, {rhs_dilation} must "
-                        "be positive.")
+        raise TypeError(
+            f"conv_general_dilated: strides {strides} and dilations {lhs_dilation}, {rhs_dilation} must "
+            "be positive."
+        )
     if isinstance(padding, str) or hasattr(padding, "name"):
-        window = [dilated(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], rhs_dilation, strict=True)]
-        size = [dilated(lhs.shape[a], d) for a, d in zip(numbers.lhs_spec[2:], lhs_dilation, strict=True)]
+        window = [
+            dilated(rhs.shape[a], d)
+            for a, d in zip(numbers.rhs_spec[2:], rhs_dilation, strict=True)
+        ]
+        size = [
+            dilated(lhs.shape[a], d)
+            for a, d in zip(numbers.lhs_spec[2:], lhs_dilation, strict=True)
+        ]
         padding = padtype_to_pads(size, window, strides, padding)
     if batch_group_count > 1:
         if feature_group_count > 1:
-            raise ValueError("conv_general_dilated: at most one of feature_group_count and batch_group_count may "
-                             "exceed 1.")
+            raise ValueError(
+                "conv_general_dilated: at most one of feature_group_count and batch_group_count may "
+                "exceed 1."
+            )
         batch, feature = numbers.lhs_spec[:2]
-        if lhs.shape[batch] % batch_group_count or rhs.shape[numbers.rhs_spec[0]] % batch_group_count:
-            raise ValueError(f"conv_general_dilated: batch_group_count {batch_group_count} must divide the batch "
-                             "size and the output features.")
+        if (
+            lhs.shape[batch] % batch_group_count
+            or rhs.shape[numbers.rhs_spec[0]] % batch_group_count
+        ):
+            raise ValueError(
+                f"conv_general_dilated: batch_group_count {batch_group_count} must divide the batch "
+                "size and the output features."
+            )
         lhs = merge(split_axis(lhs, batch, batch_group_count), batch, feature + (feature > batch))
         feature_group_count = batch_group_count
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonical(preferred_element_type)
     return conv_general_dilated_p.bind(
-        lhs, rhs, window_strides=strides, padding=tuple([(int(a), int(b)) for a, b in padding]),
-        lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation, dimension_numbers=numbers,
-        feature_group_count=int(feature_group_count), precision=canonical_precision(precision),
-        preferred_element_type=preferred_element_type)
+        lhs,
+        rhs,
+        window_strides=strides,
+        padding=tuple([(int(a), int(b)) for a, b in padding]),
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation,
+        dimension_numbers=numbers,
+        feature_group_count=int(feature_group_count),
+        precision=canonical_precision(precision),
+        preferred_element_type=preferred_element_type,
+    )
 
 
-def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, precision: Any = None,
-         preferred_element_type: Any = None) -> Any:
+def conv(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """`conv_general_dilated` of NCHW inputs with OIHW kernels."""
-    return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision,
-                                preferred_element_type=preferred_element_type)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
 
 
-def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
-                              lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None,
-                              precision: Any = None, preferred_element_type: Any = None) -> Any:
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """`conv_general_dilated` of NCHW inputs with OIHW kernels, with dilations."""
-    return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
-                                preferred_element_type=preferred_element_type)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
 
 
-_TRANSPOSE_SPECS = {3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"), 5: ("NHWDC", "HWDIO", "NHWDC")}
+_TRANSPOSE_SPECS = {
+    3: ("NHC", "HIO", "NHC"),
+    4: ("NHWC", "HWIO", "NHWC"),
+    5: ("NHWDC", "HWDIO", "NHWDC"),
+}
 
 
 def _transpose_pads(k: int, stride: int, padding: str) -> tuple[int, int]:
@@ -359,14 +564,24 @@ def _transpose_pads(k: int, stride: int, padding: str) -> tuple[int, int]:
         total = k + stride - 2 + max(k - stride, 0)
         low = k - 1
     else:
-        raise ValueError(f"conv_transpose: padding must be 'SAME', 'VALID' or pairs of integers, got {padding!r}.")
+        raise ValueError(
+            f"conv_transpose: padding must be 'SAME', 'VALID' or pairs of integers, got {padding!r}."
+        )
     return low, total - low
 
 
-def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
-                   rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
-                   transpose_kernel: bool = False, precision: Any = None, preferred_element_type: Any = None,
-                   use_consistent_padding: bool = False) -> Any:
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: Any,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:
     """The transposed (fractionally strided) convolution; axes NHWC and HWIO unless told.
 
     transpose_kernel: reverse the kernel and exchange its features, so that this is the gradient of the forward
@@ -375,55 +590,102 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
     lhs, rhs = as_array(lhs), as_array(rhs)
     if dimension_numbers is None:
         if lhs.ndim not in _TRANSPOSE_SPECS:
-            raise ValueError("conv_transpose: pass dimension_numbers for other than one to three spatial axes.")
+            raise ValueError(
+                "conv_transpose: pass dimension_numbers for other than one to three spatial axes."
+            )
         dimension_numbers = _TRANSPOSE_SPECS[lhs.ndim]
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     spatial = lhs.ndim - 2
     dilation = _ones(rhs_dilation, spatial)
     kernel = [dilated(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], dilation, strict=True)]
     if isinstance(padding, str):
-        padding = [_transpose_pads(k, s, padding.upper()) for k, s in zip(kernel, strides, strict=True)]
+        padding = [
+            _transpose_pads(k, s, padding.upper()) for k, s in zip(kernel, strides, strict=True)
+        ]
     elif use_consistent_padding:
-        padding = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(kernel, padding, strict=True)]
+        padding = [
+            (k - 1 - low, k - 1 - high) for k, (low, high) in zip(kernel, padding, strict=True)
+        ]
     if transpose_kernel:
         rhs = rev(rhs, numbers.rhs_spec[2:])
         spec = numbers.rhs_spec
         numbers = numbers._replace(rhs_spec=(spec[1], spec[0], *spec[2:]))
-    return conv_general_dilated(lhs, rhs, (1,) * spatial, padding, strides, dilation, numbers, precision=precision,
-                                preferred_element_type=preferred_element_type)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * spatial,
+        padding,
+        strides,
+        dilation,
+        numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
 
 
-def conv_general_dilated_patches(lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
-                                 lhs_dilation: Sequence[int] | None = None,
-                                 rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
-                                 precision: Any = None, preferred_element_type: Any = None) -> Any:
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """The windows a convolution would see, as features: feature-major, then the window's positions."""
     lhs = as_array(lhs)
     filter_shape = tuple([int(k) for k in filter_shape])
     numbers = conv_dimension_numbers(lhs.shape, (1, 1, *filter_shape), dimension_numbers)
     features, count = lhs.shape[numbers.lhs_spec[1]], math.prod(filter_shape)
     # One kernel for each window position, repeated for each feature, each a group of its own.
-    one_hot = np.tile(np.eye(count, dtype=lhs.dtype).reshape(count, 1, *filter_shape), (features, *[1] * (
-        1 + len(filter_shape))))
+    one_hot = np.tile(
+        np.eye(count, dtype=lhs.dtype).reshape(count, 1, *filter_shape),
+        (features, *[1] * (1 + len(filter_shape))),
+    )
     rhs = one_hot.transpose([numbers.rhs_spec.index(i) for i in range(one_hot.ndim)])
-    return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, numbers,
-                                feature_group_count=features, precision=precision,
-                                preferred_element_type=preferred_element_type)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        feature_group_count=features,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
 
 
-def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any,
-                     batch_group_count: int = 1) -> tuple[int, ...]:
+def conv_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    strides: Sequence[int],
+    pads: Any,
+    batch_group_count: int = 1,
+) -> tuple[int, ...]:
     """The output shape for NCHW inputs and OIHW kernels."""
     if isinstance(pads, str):
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
-    spatial = [_out_spatial(n, k, s, tuple(p), 1, 1)
-               for n, k, s, p in zip(lhs_shape[2:], rhs_shape[2:], strides, pads, strict=True)]
+    spatial = [
+        _out_spatial(n, k, s, tuple(p), 1, 1)
+        for n, k, s, p in zip(lhs_shape[2:], rhs_shape[2:], strides, pads, strict=True)
+    ]
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
 
 
-def conv_general_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
-                             padding: Any, dimension_numbers: Any) -> tuple[int, ...]:
+def conv_general_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Any,
+) -> tuple[int, ...]:
     """The output shape for the given dimension numbers."""
     ls, rs, out = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
-    plain = conv_shape_tuple([lhs_shape[i] for i in ls], [rhs_shape[i] for i in rs], window_strides, padding)
+    plain = conv_shape_tuple(
+        [lhs_shape[i] for i in ls], [rhs_shape[i] for i in rs], window_strides, padding
+    )
     return tuple([plain[out.index(i)] for i in range(len(plain))])

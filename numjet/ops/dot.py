@@ -2,6 +2,7 @@
 
 16-bit floats accumulate in float32 and are rounded once. Integer and boolean products are exact as in NumPy.
 """
+
 from __future__ import annotations
 
 import enum
@@ -33,23 +34,36 @@ class Precision(enum.Enum):
     __str__ = __repr__
 
 
-_PRECISIONS = {"default": Precision.DEFAULT, "fastest": Precision.DEFAULT, "bfloat16": Precision.DEFAULT,
-               "high": Precision.HIGH, "bfloat16_3x": Precision.HIGH, "tensorfloat32": Precision.HIGH,
-               "highest": Precision.HIGHEST, "float32": Precision.HIGHEST}
+_PRECISIONS = {
+    "default": Precision.DEFAULT,
+    "fastest": Precision.DEFAULT,
+    "bfloat16": Precision.DEFAULT,
+    "high": Precision.HIGH,
+    "bfloat16_3x": Precision.HIGH,
+    "tensorfloat32": Precision.HIGH,
+    "highest": Precision.HIGHEST,
+    "float32": Precision.HIGHEST,
+}
 
 
 def canonical_precision(precision: Any) -> Any:
     """None, or a pair of `Precision`, from None, a name, a Precision or a pair of them."""
-    if precision is None or (isinstance(precision, tuple | list) and all(p is None for p in precision)):
+    if precision is None or (
+        isinstance(precision, tuple | list) and all(p is None for p in precision)
+    ):
         return None
     if not isinstance(precision, tuple | list):
         precision = (precision, precision)
     if len(precision) == 2:
-        found = tuple([p if isinstance(p, Precision) else _PRECISIONS.get(p or "default") for p in precision])
+        found = tuple(
+            [p if isinstance(p, Precision) else _PRECISIONS.get(p or "default") for p in precision]
+        )
         if None not in found:
             return found
-    raise ValueError(f"Unknown precision {precision!r}: pass None, a lax.Precision, one of {sorted(_PRECISIONS)}, "
-                     "or a pair of those.")
+    raise ValueError(
+        f"Unknown precision {precision!r}: pass None, a lax.Precision, one of {sorted(_PRECISIONS)}, "
+        "or a pair of those."
+    )
 
 
 def _free(ndim: int, *used: tuple) -> list[int]:
@@ -57,39 +71,67 @@ def _free(ndim: int, *used: tuple) -> list[int]:
     return [axis for axis in range(ndim) if axis not in taken]
 
 
-def _abstract(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Dimensions, precision: Any,
-              preferred_element_type: Any) -> ShapedArray:
+def _abstract(
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    *,
+    dimension_numbers: Dimensions,
+    precision: Any,
+    preferred_element_type: Any,
+) -> ShapedArray:
     (lc, rc), (lb, rb) = dimension_numbers
     both = f"lhs {lhs.str_short()}, rhs {rhs.str_short()}"
     for side, aval, axes in (("lhs", lhs, lc + lb), ("rhs", rhs, rc + rb)):
         if any(not 0 <= a < aval.ndim for a in axes) or len(set(axes)) != len(axes):
-            raise TypeError(f"dot_general: the contracting and batch axes {axes} of {side} must be distinct and "
-                            f"within its {aval.ndim} axes; got {both}.")
+            raise TypeError(
+                f"dot_general: the contracting and batch axes {axes} of {side} must be distinct and "
+                f"within its {aval.ndim} axes; got {both}."
+            )
     if len(lc) != len(rc) or len(lb) != len(rb):
-        raise TypeError(f"dot_general: lhs and rhs must name equally many contracting and batch axes, got "
-                        f"{dimension_numbers}.")
+        raise TypeError(
+            f"dot_general: lhs and rhs must name equally many contracting and batch axes, got "
+            f"{dimension_numbers}."
+        )
     for what, left, right in (("contracting", lc, rc), ("batch", lb, rb)):
         for i, j in zip(left, right, strict=True):
             if lhs.shape[i] != rhs.shape[j]:
-                remedy = "Transpose one side, or contract other axes." if what == "contracting" else (
-                    "Broadcast one side first, or vmap over it.")
-                raise TypeError(f"dot_general: {what} sizes differ: lhs {lhs.str_short()} axis {i} is "
-                                f"{lhs.shape[i]}, rhs {rhs.str_short()} axis {j} is {rhs.shape[j]}. {remedy}")
+                remedy = (
+                    "Transpose one side, or contract other axes."
+                    if what == "contracting"
+                    else ("Broadcast one side first, or vmap over it.")
+                )
+                raise TypeError(
+                    f"dot_general: {what} sizes differ: lhs {lhs.str_short()} axis {i} is "
+                    f"{lhs.shape[i]}, rhs {rhs.str_short()} axis {j} is {rhs.shape[j]}. {remedy}"
+                )
     for aval in (lhs, rhs):
         if dtypes.is_key(aval.dtype):
             raise TypeError(f"dot_general: PRNG keys have no products; got {both}.")
     dtype, weak = dtypes.promote((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type))
-    shape = tuple([lhs.shape[a] for a in lb] + [lhs.shape[a] for a in _free(lhs.ndim, lc, lb)]
-                  + [rhs.shape[a] for a in _free(rhs.ndim, rc, rb)])
+    shape = tuple(
+        [lhs.shape[a] for a in lb]
+        + [lhs.shape[a] for a in _free(lhs.ndim, lc, lb)]
+        + [rhs.shape[a] for a in _free(rhs.ndim, rc, rb)]
+    )
     if preferred_element_type is None:
         return ShapedArray(shape, dtype, weak)
     return ShapedArray(shape, preferred_element_type)
 
 
-def _reference(lhs: np.ndarray, rhs: np.ndarray, *, dimension_numbers: Dimensions, precision: Any,
-               preferred_element_type: Any) -> np.ndarray:
+def _reference(
+    lhs: np.ndarray,
+    rhs: np.ndarray,
+    *,
+    dimension_numbers: Dimensions,
+    precision: Any,
+    preferred_element_type: Any,
+) -> np.ndarray:
     (lc, rc), (lb, rb) = dimension_numbers
-    dtype = lhs.dtype if lhs.dtype == rhs.dtype else dtypes.promote((lhs.dtype, False), (rhs.dtype, False))[0]
+    dtype = (
+        lhs.dtype
+        if lhs.dtype == rhs.dtype
+        else dtypes.promote((lhs.dtype, False), (rhs.dtype, False))[0]
+    )
     out_dtype = dtype if preferred_element_type is None else preferred_element_type
     work = out_dtype if preferred_element_type is not None else dtype
     if dtypes.is_complex(dtype) and not dtypes.is_complex(work):
@@ -109,10 +151,16 @@ def _reference(lhs: np.ndarray, rhs: np.ndarray, *, dimension_numbers: Dimension
     return out if out.dtype == out_dtype else out.astype(out_dtype)
 
 
-def _contract(lhs: np.ndarray, rhs: np.ndarray, lc: tuple, rc: tuple, lb: tuple, rb: tuple) -> np.ndarray:
+def _contract(
+    lhs: np.ndarray, rhs: np.ndarray, lc: tuple, rc: tuple, lb: tuple, rb: tuple
+) -> np.ndarray:
     lf, rf = _free(lhs.ndim, lc, lb), _free(rhs.ndim, rc, rb)
     batch = [lhs.shape[a] for a in lb]
-    left, right, depth = [lhs.shape[a] for a in lf], [rhs.shape[a] for a in rf], [lhs.shape[a] for a in lc]
+    left, right, depth = (
+        [lhs.shape[a] for a in lf],
+        [rhs.shape[a] for a in rf],
+        [lhs.shape[a] for a in lc],
+    )
     rows, cols, inner = (int(np.prod(n, dtype=np.int64)) for n in (left, right, depth))
     x = lhs.transpose(*lb, *lf, *lc).reshape(*batch, rows, inner)
     y = rhs.transpose(*rb, *rc, *rf).reshape(*batch, inner, cols)
@@ -133,37 +181,79 @@ def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
     return out, total
 
 
-def _to_operand(ct: Any, other: Any, aval: ShapedArray, mine: tuple, theirs: tuple, *, precision: Any,
-                ct_free: list[int]) -> Any:
+def _to_operand(
+    ct: Any,
+    other: Any,
+    aval: ShapedArray,
+    mine: tuple,
+    theirs: tuple,
+    *,
+    precision: Any,
+    ct_free: list[int],
+) -> Any:
     """The cotangent of one operand. `mine` and `theirs` are (contracting, batch) axes; `ct_free` are the axes of
     `ct` that came from the other operand."""
     (my_contract, my_batch), (other_contract, other_batch) = mine, theirs
     other_free = _free(other.aval.ndim, other_contract, other_batch)
     numbers = ((tuple(ct_free), tuple(other_free)), (tuple(range(len(my_batch))), other_batch))
-    out = dot_general_p.bind(ct, other, dimension_numbers=numbers, precision=precision, preferred_element_type=None)
+    out = dot_general_p.bind(
+        ct, other, dimension_numbers=numbers, precision=precision, preferred_element_type=None
+    )
     # Axes of `out`: batch, my free ones, then the other side's contracting axes in rising order.
-    order = [*my_batch, *_free(aval.ndim, my_contract, my_batch),
-             *[my_contract[other_contract.index(a)] for a in sorted(other_contract)]]
+    order = [
+        *my_batch,
+        *_free(aval.ndim, my_contract, my_batch),
+        *[my_contract[other_contract.index(a)] for a in sorted(other_contract)],
+    ]
     out = transpose(out, tuple([order.index(a) for a in range(aval.ndim)]))
     if dtypes.is_complex(out.aval.dtype) and not dtypes.is_complex(aval.dtype):
         out = convert(out, dtypes.real_of(out.aval.dtype))
     return convert(out, aval.dtype, aval.weak_type)
 
 
-def _transpose(ct: Any, lhs: Any, rhs: Any, *, dimension_numbers: Dimensions, precision: Any,
-               preferred_element_type: Any) -> list:
+def _transpose(
+    ct: Any,
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Dimensions,
+    precision: Any,
+    preferred_element_type: Any,
+) -> list:
     (lc, rc), (lb, rb) = dimension_numbers
     swapped = precision[::-1] if precision else None
     if type(lhs) is Linear:
         start = lhs.aval.ndim - len(lc)
-        return [_to_operand(ct, rhs, lhs.aval, (lc, lb), (rc, rb), precision=precision,
-                            ct_free=list(range(start, ct.aval.ndim))), None]
+        return [
+            _to_operand(
+                ct,
+                rhs,
+                lhs.aval,
+                (lc, lb),
+                (rc, rb),
+                precision=precision,
+                ct_free=list(range(start, ct.aval.ndim)),
+            ),
+            None,
+        ]
     stop = lhs.aval.ndim - len(lc)
-    return [None, _to_operand(ct, lhs, rhs.aval, (rc, rb), (lc, lb), precision=swapped,
-                              ct_free=list(range(len(lb), stop)))]
+    return [
+        None,
+        _to_operand(
+            ct,
+            lhs,
+            rhs.aval,
+            (rc, rb),
+            (lc, lb),
+            precision=swapped,
+            ct_free=list(range(len(lb), stop)),
+        ),
+    ]
 
 
-def _batch(axis: Any, args: tuple, dims: tuple, *, dimension_numbers: Dimensions, **params: Any) -> tuple:
+def _batch(
+    axis: Any, args: tuple, dims: tuple, *, dimension_numbers: Dimensions, **params: Any
+) -> tuple:
     (lhs, rhs), (ld, rd) = args, dims
     (lc, rc), (lb, rb) = dimension_numbers
 
@@ -183,12 +273,26 @@ def _batch(axis: Any, args: tuple, dims: tuple, *, dimension_numbers: Dimensions
 
 
 dot_general_p = Primitive(
-    "dot_general", linear=True, abstract=_abstract, reference=_reference, jvp=_jvp, transpose=_transpose,
-    batch=_batch, loops=Kernel("dot_general"))
+    "dot_general",
+    linear=True,
+    abstract=_abstract,
+    reference=_reference,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    loops=Kernel("dot_general"),
+)
 
 
-def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None,
-                preferred_element_type: Any = None, *, out_sharding: Any = None) -> Any:
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Σ lhs · rhs over the contracting axes, for each element of the batch axes.
 
     dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)). The result's axes are the
@@ -199,23 +303,36 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = Non
     numbers = ((_axes(lc), _axes(rc)), (_axes(lb), _axes(rb)))
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonical(preferred_element_type)
-    return dot_general_p.bind(as_array(lhs), as_array(rhs), dimension_numbers=numbers,
-                              precision=canonical_precision(precision),
-                              preferred_element_type=preferred_element_type)
+    return dot_general_p.bind(
+        as_array(lhs),
+        as_array(rhs),
+        dimension_numbers=numbers,
+        precision=canonical_precision(precision),
+        preferred_element_type=preferred_element_type,
+    )
 
 
 def _axes(axes: Sequence[int]) -> tuple[int, ...]:
     return tuple([int(a) for a in axes])
 
 
-def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None,
-        preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+def dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """The product of vectors and matrices: contracts the last axis of lhs with the first of rhs."""
     lhs, rhs = as_array(lhs), as_array(rhs)
     if dimension_numbers is None:
         if lhs.ndim not in (1, 2) or rhs.ndim not in (1, 2):
-            raise TypeError(f"dot: takes vectors and matrices, got {lhs.aval.str_short()} and "
-                            f"{rhs.aval.str_short()}. Pass dimension_numbers, or use numjet.numpy.matmul.")
+            raise TypeError(
+                f"dot: takes vectors and matrices, got {lhs.aval.str_short()} and "
+                f"{rhs.aval.str_short()}. Pass dimension_numbers, or use numjet.numpy.matmul."
+            )
         dimension_numbers = (((lhs.ndim - 1,), (0,)), ((), ()))
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
@@ -224,8 +341,10 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     """lhs[..., m, k] times rhs[..., k, n] for each of the equal leading axes."""
     lhs, rhs = as_array(lhs), as_array(rhs)
     if lhs.ndim != rhs.ndim or lhs.ndim < 2:
-        raise ValueError(f"batch_matmul: operands need equally many axes, at least two; got {lhs.aval.str_short()} "
-                         f"and {rhs.aval.str_short()}.")
+        raise ValueError(
+            f"batch_matmul: operands need equally many axes, at least two; got {lhs.aval.str_short()} "
+            f"and {rhs.aval.str_short()}."
+        )
     n = lhs.ndim
     batch = tuple(range(n - 2))
     return dot_general(lhs, rhs, (((n - 1,), (n - 2,)), (batch, batch)), precision)

@@ -1,4 +1,5 @@
 """Discrete Fourier transforms over the last one to three axes."""
+
 from __future__ import annotations
 
 import enum
@@ -31,18 +32,24 @@ class FftType(enum.IntEnum):
 def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple) -> ShapedArray:
     name, count = fft_type.name, len(fft_lengths)
     if not 1 <= count <= 3 or count > x.ndim:
-        raise ValueError(f"fft: {name} takes one to three lengths, at most one for each axis of {x.str_short()}, "
-                         f"got {fft_lengths}.")
+        raise ValueError(
+            f"fft: {name} takes one to three lengths, at most one for each axis of {x.str_short()}, "
+            f"got {fft_lengths}."
+        )
     if fft_type is FftType.RFFT:
         if x.dtype not in (dtypes.float32, dtypes.float64):
             raise TypeError(f"fft: RFFT takes float32 or float64, got {x.str_short()}.")
     elif not dtypes.is_complex(x.dtype):
-        raise TypeError(f"fft: {name} takes complex values, got {x.str_short()}. Convert with .astype().")
+        raise TypeError(
+            f"fft: {name} takes complex values, got {x.str_short()}. Convert with .astype()."
+        )
     last = fft_lengths[-1] // 2 + 1 if fft_type is FftType.IRFFT else fft_lengths[-1]
     want = (*fft_lengths[:-1], last)
     if x.shape[-count:] != want:
-        raise ValueError(f"fft: {name} with lengths {fft_lengths} takes an operand whose last axes are {want}, got "
-                         f"{x.str_short()}. Pad or slice it first.")
+        raise ValueError(
+            f"fft: {name} with lengths {fft_lengths} takes an operand whose last axes are {want}, got "
+            f"{x.str_short()}. Pad or slice it first."
+        )
     if fft_type is FftType.RFFT:
         return ShapedArray((*x.shape[:-1], fft_lengths[-1] // 2 + 1), dtypes.complex_of(x.dtype))
     if fft_type is FftType.IRFFT:
@@ -54,8 +61,12 @@ def _reference(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple) -> np.nd
     import scipy.fft
 
     axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
-    function = {FftType.FFT: scipy.fft.fftn, FftType.IFFT: scipy.fft.ifftn, FftType.RFFT: scipy.fft.rfftn,
-                FftType.IRFFT: scipy.fft.irfftn}[fft_type]
+    function = {
+        FftType.FFT: scipy.fft.fftn,
+        FftType.IFFT: scipy.fft.ifftn,
+        FftType.RFFT: scipy.fft.rfftn,
+        FftType.IRFFT: scipy.fft.irfftn,
+    }[fft_type]
     if not x.size or 0 in fft_lengths:
         out = _abstract(ShapedArray(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
         return np.zeros(out.shape, out.dtype)
@@ -64,12 +75,18 @@ def _reference(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple) -> np.nd
 
 def _transpose(ct: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple) -> list:
     if fft_type in (FftType.FFT, FftType.IFFT):
-        return [fft_p.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths)]  # the matrix is symmetric
+        return [
+            fft_p.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths)
+        ]  # the matrix is symmetric
     n = fft_lengths[-1]
     if fft_type is FftType.RFFT:
         # The missing half of the spectrum has no cotangent; the operand is real.
         missing = n - ct.aval.shape[-1]
-        full = pad(ct, zeros(ShapedArray((), ct.aval.dtype)), [(0, 0, 0)] * (ct.aval.ndim - 1) + [(0, missing, 0)])
+        full = pad(
+            ct,
+            zeros(ShapedArray((), ct.aval.dtype)),
+            [(0, 0, 0)] * (ct.aval.ndim - 1) + [(0, missing, 0)],
+        )
         return [real(fft_p.bind(full, fft_type=FftType.FFT, fft_lengths=fft_lengths))]
     # Every coefficient counts twice, except those that are their own mirror image.
     half = n // 2 + 1
@@ -88,9 +105,15 @@ def _batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tuple:
 
 
 fft_p = Primitive(
-    "fft", linear=True, abstract=_abstract, reference=_reference,
+    "fft",
+    linear=True,
+    abstract=_abstract,
+    reference=_reference,
     jvp=lambda primals, tangents, **p: (fft_p.bind(*primals, **p), _tangent(tangents[0], p)),
-    transpose=_transpose, batch=_batch, loops=Host())
+    transpose=_transpose,
+    batch=_batch,
+    loops=Host(),
+)
 
 
 def _tangent(tangent: Any, params: dict) -> Any:
@@ -106,7 +129,9 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     if isinstance(fft_type, str):
         name = fft_type.upper()
         if name not in FftType.__members__:
-            raise ValueError(f"fft: unknown fft_type {fft_type!r}: use 'FFT', 'IFFT', 'RFFT' or 'IRFFT'.")
+            raise ValueError(
+                f"fft: unknown fft_type {fft_type!r}: use 'FFT', 'IFFT', 'RFFT' or 'IRFFT'."
+            )
         fft_type = FftType[name]
     fft_type = FftType(int(fft_type))
     if fft_type is FftType.RFFT:

@@ -4,6 +4,7 @@ numjet.random.uniform scales with it, because the bits it promises were defined 
 float32 goes through float64, where the product is exact; float64 carries the rounding errors of product and
 sum along (Dekker 1971).
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -56,9 +57,17 @@ def _loops(e: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 fma_p = elementwise(
-    "fma", accepts=REAL_FLOATING, reference=_reference,
-    jvp=(lambda t, out, x, y, z: mul(t, y), lambda t, out, x, y, z: mul(x, t), lambda t, out, x, y, z: t),
-    loops=_loops, hlo=None)
+    "fma",
+    accepts=REAL_FLOATING,
+    reference=_reference,
+    jvp=(
+        lambda t, out, x, y, z: mul(t, y),
+        lambda t, out, x, y, z: mul(x, t),
+        lambda t, out, x, y, z: t,
+    ),
+    loops=_loops,
+    hlo=None,
+)
 
 
 def fma(x: Any, y: Any, z: Any) -> Any:

@@ -3,6 +3,7 @@
 numjet.numpy's indexing, `take` and batched slices call `gather`. The transpose is scatter-add, found by
 name in the registry because the scatters are built from gather.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -30,37 +31,61 @@ def _fail(text: str) -> TypeError:
     return TypeError(f"gather: {text}")
 
 
-def _abstract(operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: GatherDimensionNumbers,
-              slice_sizes: tuple, **_: Any) -> ShapedArray:
+def _abstract(
+    operand: ShapedArray,
+    indices: ShapedArray,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple,
+    **_: Any,
+) -> ShapedArray:
     numbers = dimension_numbers
     if not dtypes.is_integer(indices.dtype):
         raise _fail(f"start_indices must be integers, got {indices.str_short()}.")
     if not indices.ndim:
-        raise _fail("start_indices needs a last axis that holds the index components; add one with [..., None].")
+        raise _fail(
+            "start_indices needs a last axis that holds the index components; add one with [..., None]."
+        )
     if len(slice_sizes) != operand.ndim:
-        raise _fail(f"slice_sizes {slice_sizes} must give one size for each axis of {operand.str_short()}.")
+        raise _fail(
+            f"slice_sizes {slice_sizes} must give one size for each axis of {operand.str_short()}."
+        )
     if indices.shape[-1] != len(numbers.start_index_map):
-        raise _fail(f"the last axis of start_indices {indices.str_short()} must have one component for each of "
-                    f"start_index_map {numbers.start_index_map}.")
+        raise _fail(
+            f"the last axis of start_indices {indices.str_short()} must have one component for each of "
+            f"start_index_map {numbers.start_index_map}."
+        )
     for axis, size in enumerate(slice_sizes):
         if not 0 <= size <= operand.shape[axis]:
-            raise _fail(f"slice_sizes[{axis}] = {size} does not fit axis {axis} of {operand.str_short()}.")
+            raise _fail(
+                f"slice_sizes[{axis}] = {size} does not fit axis {axis} of {operand.str_short()}."
+            )
     for axis in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
         if slice_sizes[axis] > 1:
-            raise _fail(f"axis {axis} is collapsed or batching, so its slice size must be 1, "
-                        f"got {slice_sizes[axis]}.")
-    for axis, other in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
+            raise _fail(
+                f"axis {axis} is collapsed or batching, so its slice size must be 1, "
+                f"got {slice_sizes[axis]}."
+            )
+    for axis, other in zip(
+        numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
+    ):
         if operand.shape[axis] != indices.shape[other]:
-            raise _fail(f"batching axes differ in size: operand axis {axis} of {operand.str_short()} and indices "
-                        f"axis {other} of {indices.str_short()}.")
+            raise _fail(
+                f"batching axes differ in size: operand axis {axis} of {operand.str_short()} and indices "
+                f"axis {other} of {indices.str_short()}."
+            )
     gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     window = [n for axis, n in enumerate(slice_sizes) if axis not in gone]
     if len(window) != len(numbers.offset_dims):
-        raise _fail(f"offset_dims {numbers.offset_dims} must name {len(window)} output axes, one for each window "
-                    f"axis that is kept of slice_sizes {slice_sizes}.")
+        raise _fail(
+            f"offset_dims {numbers.offset_dims} must name {len(window)} output axes, one for each window "
+            f"axis that is kept of slice_sizes {slice_sizes}."
+        )
     ndim = len(window) + indices.ndim - 1
     if any(not 0 <= d < ndim for d in numbers.offset_dims):
-        raise _fail(f"offset_dims {numbers.offset_dims} must lie within the {ndim} axes of the output.")
+        raise _fail(
+            f"offset_dims {numbers.offset_dims} must lie within the {ndim} axes of the output."
+        )
     batch, windows = iter(indices.shape[:-1]), iter(window)
     shape = tuple([next(windows) if d in numbers.offset_dims else next(batch) for d in range(ndim)])
     return ShapedArray(shape, operand.dtype, operand.weak_type)
@@ -77,23 +102,45 @@ def default_fill(dtype: Any) -> Any:
     return int(info.max if info.min == 0 else info.min)
 
 
-def _reference(operand: np.ndarray, indices: np.ndarray, *, dimension_numbers: GatherDimensionNumbers,
-               slice_sizes: tuple, mode: GatherScatterMode, fill_value: Any, **_: Any) -> np.ndarray:
+def _reference(
+    operand: np.ndarray,
+    indices: np.ndarray,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple,
+    mode: GatherScatterMode,
+    fill_value: Any,
+    **_: Any,
+) -> np.ndarray:
     numbers, batch = dimension_numbers, indices.shape[:-1]
-    starts, valid = starts_of(indices, operand.shape, slice_sizes, numbers.start_index_map,
-                              numbers.operand_batching_dims, numbers.start_indices_batching_dims)
+    starts, valid = starts_of(
+        indices,
+        operand.shape,
+        slice_sizes,
+        numbers.start_index_map,
+        numbers.operand_batching_dims,
+        numbers.start_indices_batching_dims,
+    )
     indexed, arrays, wide = window_index(starts, slice_sizes, len(batch))
     rest = [axis for axis in range(operand.ndim) if axis not in starts]
     if any(slice_sizes[axis] != operand.shape[axis] for axis in rest):
-        operand = operand[tuple([slice(None) if axis in starts else slice(0, slice_sizes[axis])
-                                 for axis in range(operand.ndim)])]
+        operand = operand[
+            tuple(
+                [
+                    slice(None) if axis in starts else slice(0, slice_sizes[axis])
+                    for axis in range(operand.ndim)
+                ]
+            )
+        ]
     ordered = operand.transpose(indexed + rest)
     empty = any(operand.shape[axis] == 0 and slice_sizes[axis] == 0 for axis in indexed)
     if arrays and not empty:
         out = ordered[tuple(arrays)]
     else:
-        out = np.broadcast_to(ordered if not empty else np.zeros((), operand.dtype),
-                              batch + tuple([slice_sizes[axis] for axis in wide + rest]))
+        out = np.broadcast_to(
+            ordered if not empty else np.zeros((), operand.dtype),
+            batch + tuple([slice_sizes[axis] for axis in wide + rest]),
+        )
     # Window axes in the operand's order; axes of size 1 come and go by reshaping.
     have = wide + rest
     nb = len(batch)
@@ -102,7 +149,9 @@ def _reference(operand: np.ndarray, indices: np.ndarray, *, dimension_numbers: G
     window = [n for axis, n in enumerate(slice_sizes) if axis not in gone]
     out = out.reshape((*batch, *window))
     if valid is not None and mode is GatherScatterMode.FILL_OR_DROP:
-        fill = np.asarray(default_fill(operand.dtype) if fill_value is None else fill_value).astype(operand.dtype)
+        fill = np.asarray(default_fill(operand.dtype) if fill_value is None else fill_value).astype(
+            operand.dtype
+        )
         out = np.where(valid.reshape(batch + (1,) * len(window)), out, fill)
     order, of_batch, of_window = [], iter(range(nb)), iter(range(nb, out.ndim))
     for d in range(out.ndim):
@@ -110,14 +159,26 @@ def _reference(operand: np.ndarray, indices: np.ndarray, *, dimension_numbers: G
     return out.transpose(order)
 
 
-def _loops(e: Any, index: list, operand: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers,
-           slice_sizes: tuple, mode: GatherScatterMode, fill_value: Any, **_: Any) -> Any:
+def _loops(
+    e: Any,
+    index: list,
+    operand: Any,
+    indices: Any,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple,
+    mode: GatherScatterMode,
+    fill_value: Any,
+    **_: Any,
+) -> Any:
     numbers = dimension_numbers
     batch = [i for d, i in enumerate(index) if d not in numbers.offset_dims]
     offsets = iter([index[d] for d in numbers.offset_dims])
     gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     at = [e.index_const(0) if axis in gone else next(offsets) for axis in range(len(slice_sizes))]
-    for axis, position in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
+    for axis, position in zip(
+        numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
+    ):
         at[axis] = batch[position]
     inside = None
     for k, axis in enumerate(numbers.start_index_map):
@@ -131,7 +192,9 @@ def _loops(e: Any, index: list, operand: Any, indices: Any, *, dimension_numbers
     if inside is None:
         return value
     dtype = dtypes.physical(operand.dtype)
-    return e.select(inside, value, e.const(default_fill(dtype) if fill_value is None else fill_value, dtype))
+    return e.select(
+        inside, value, e.const(default_fill(dtype) if fill_value is None else fill_value, dtype)
+    )
 
 
 def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
@@ -142,24 +205,53 @@ def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
     return out, gather_p.bind(tangents[0], indices, **{**params, "fill_value": 0})
 
 
-def _transpose(ct: Any, operand: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers,
-               slice_sizes: tuple, mode: GatherScatterMode, fill_value: Any, indices_are_sorted: bool,
-               unique_indices: bool) -> list:
+def _transpose(
+    ct: Any,
+    operand: Any,
+    indices: Any,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple,
+    mode: GatherScatterMode,
+    fill_value: Any,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> list:
     if type(operand) is not Linear:
         return [None, None]
     numbers = dimension_numbers
     if mode is GatherScatterMode.PROMISE_IN_BOUNDS:
         mode = GatherScatterMode.CLIP  # what the gather does
     mirrored = ScatterDimensionNumbers(
-        numbers.offset_dims, numbers.collapsed_slice_dims, numbers.start_index_map, numbers.operand_batching_dims,
-        numbers.start_indices_batching_dims)
-    return [REGISTRY["scatter-add"].bind(
-        zeros(operand.aval), indices, ct, dimension_numbers=mirrored, mode=mode,
-        indices_are_sorted=indices_are_sorted, unique_indices=unique_indices), None]
+        numbers.offset_dims,
+        numbers.collapsed_slice_dims,
+        numbers.start_index_map,
+        numbers.operand_batching_dims,
+        numbers.start_indices_batching_dims,
+    )
+    return [
+        REGISTRY["scatter-add"].bind(
+            zeros(operand.aval),
+            indices,
+            ct,
+            dimension_numbers=mirrored,
+            mode=mode,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+        ),
+        None,
+    ]
 
 
-def _batch(axis: Any, args: tuple, dims: tuple, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: tuple,
-           **params: Any) -> tuple:
+def _batch(
+    axis: Any,
+    args: tuple,
+    dims: tuple,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple,
+    **params: Any,
+) -> tuple:
     (operand, indices), (operand_dim, indices_dim) = args, dims
     numbers = dimension_numbers
 
@@ -169,26 +261,45 @@ def _batch(axis: Any, args: tuple, dims: tuple, *, dimension_numbers: GatherDime
     if indices_dim is None:
         operand = moveaxis(operand, operand_dim, 0)
         numbers = GatherDimensionNumbers(
-            (0, *up(numbers.offset_dims)), up(numbers.collapsed_slice_dims), up(numbers.start_index_map),
-            up(numbers.operand_batching_dims), numbers.start_indices_batching_dims)
+            (0, *up(numbers.offset_dims)),
+            up(numbers.collapsed_slice_dims),
+            up(numbers.start_index_map),
+            up(numbers.operand_batching_dims),
+            numbers.start_indices_batching_dims,
+        )
         sizes = (axis.size, *slice_sizes)
     elif operand_dim is None:
         indices = moveaxis(indices, indices_dim, 0)
-        numbers = numbers._replace(offset_dims=up(numbers.offset_dims),
-                                   start_indices_batching_dims=up(numbers.start_indices_batching_dims))
+        numbers = numbers._replace(
+            offset_dims=up(numbers.offset_dims),
+            start_indices_batching_dims=up(numbers.start_indices_batching_dims),
+        )
         sizes = slice_sizes
     else:
         operand, indices = moveaxis(operand, operand_dim, 0), moveaxis(indices, indices_dim, 0)
         numbers = GatherDimensionNumbers(
-            up(numbers.offset_dims), up(numbers.collapsed_slice_dims), up(numbers.start_index_map),
-            (0, *up(numbers.operand_batching_dims)), (0, *up(numbers.start_indices_batching_dims)))
+            up(numbers.offset_dims),
+            up(numbers.collapsed_slice_dims),
+            up(numbers.start_index_map),
+            (0, *up(numbers.operand_batching_dims)),
+            (0, *up(numbers.start_indices_batching_dims)),
+        )
         sizes = (min(1, axis.size), *slice_sizes)
-    return gather_p.bind(operand, indices, dimension_numbers=numbers, slice_sizes=sizes, **params), 0
+    return gather_p.bind(
+        operand, indices, dimension_numbers=numbers, slice_sizes=sizes, **params
+    ), 0
 
 
 gather_p = Primitive(
-    "gather", linear=True, abstract=_abstract, reference=_reference, jvp=_jvp, transpose=_transpose, batch=_batch,
-    loops=Pointwise(_loops))
+    "gather",
+    linear=True,
+    abstract=_abstract,
+    reference=_reference,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    loops=Pointwise(_loops),
+)
 
 
 def plain_fill(fill_value: Any, dtype: Any) -> Any:
@@ -199,9 +310,17 @@ def plain_fill(fill_value: Any, dtype: Any) -> Any:
     return None if dtypes.is_inexact(dtype) and value != value else value
 
 
-def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers,
-           slice_sizes: Sequence[int], *, unique_indices: bool = False, indices_are_sorted: bool = False,
-           mode: str | GatherScatterMode | None = None, fill_value: Any = None) -> Any:
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+) -> Any:
     """Windows of `slice_sizes` of `operand` at `start_indices` (the last axis holds the index components).
 
     mode: 'clip', 'fill' or 'drop' (fill_value outside, by default NaN, the smallest signed, the largest
@@ -210,13 +329,21 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
     operand, start_indices = as_array(operand), as_array(start_indices)
     mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     if mode is GatherScatterMode.ONE_HOT:
-        raise NotImplementedError("gather: mode 'one_hot' is not supported. Use mode='fill', fill_value=0.")
+        raise NotImplementedError(
+            "gather: mode 'one_hot' is not supported. Use mode='fill', fill_value=0."
+        )
     if mode is not GatherScatterMode.FILL_OR_DROP:
         fill_value = None
     return gather_p.bind(
-        operand, start_indices, dimension_numbers=as_tuples(dimension_numbers),
-        slice_sizes=tuple([int(n) for n in slice_sizes]), indices_are_sorted=bool(indices_are_sorted),
-        unique_indices=bool(unique_indices), mode=mode, fill_value=plain_fill(fill_value, operand.aval.dtype))
+        operand,
+        start_indices,
+        dimension_numbers=as_tuples(dimension_numbers),
+        slice_sizes=tuple([int(n) for n in slice_sizes]),
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+        mode=mode,
+        fill_value=plain_fill(fill_value, operand.aval.dtype),
+    )
 
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "default_fill", "gather", "gather_p"]

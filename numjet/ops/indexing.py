@@ -3,6 +3,7 @@
 Used by `ops.gather` and `ops.scatter`. Out-of-bounds positions are decided here once, so that a gather
 and the scatter that is its transpose always agree.
 """
+
 from __future__ import annotations
 
 import enum
@@ -30,17 +31,24 @@ class GatherScatterMode(enum.Enum):
             return mode
         found = _MODES.get(mode)
         if found is None:
-            raise ValueError(f"Unknown gather/scatter mode {mode!r}: use 'clip', 'fill', 'drop' or "
-                             "'promise_in_bounds'.")
+            raise ValueError(
+                f"Unknown gather/scatter mode {mode!r}: use 'clip', 'fill', 'drop' or "
+                "'promise_in_bounds'."
+            )
         return found
 
     def __repr__(self) -> str:
         return f"GatherScatterMode.{self.name}"
 
 
-_MODES = {None: GatherScatterMode.FILL_OR_DROP, "fill": GatherScatterMode.FILL_OR_DROP,
-          "drop": GatherScatterMode.FILL_OR_DROP, "clip": GatherScatterMode.CLIP,
-          "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS, "one_hot": GatherScatterMode.ONE_HOT}
+_MODES = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
 
 
 class GatherDimensionNumbers(NamedTuple):
@@ -73,8 +81,14 @@ def as_tuples(numbers: Any) -> Any:
     return type(numbers)(*[tuple([int(i) for i in field]) for field in numbers])
 
 
-def starts_of(indices: np.ndarray, shape: tuple, sizes: tuple, index_map: tuple, operand_batching: tuple,
-              indices_batching: tuple) -> tuple[dict[int, np.ndarray], np.ndarray | None]:
+def starts_of(
+    indices: np.ndarray,
+    shape: tuple,
+    sizes: tuple,
+    index_map: tuple,
+    operand_batching: tuple,
+    indices_batching: tuple,
+) -> tuple[dict[int, np.ndarray], np.ndarray | None]:
     """Window starts by operand axis, moved inside; and which positions were inside (None: all).
 
     Starts have the batch shape `indices.shape[:-1]`.
@@ -93,12 +107,16 @@ def starts_of(indices: np.ndarray, shape: tuple, sizes: tuple, index_map: tuple,
             start = np.clip(start, 0, max(last, 0))
         starts[axis] = start
     for axis, position in zip(operand_batching, indices_batching, strict=True):
-        along = np.arange(batch[position]).reshape([-1 if i == position else 1 for i in range(len(batch))])
+        along = np.arange(batch[position]).reshape(
+            [-1 if i == position else 1 for i in range(len(batch))]
+        )
         starts[axis] = np.broadcast_to(along, batch)
     return starts, valid
 
 
-def window_index(starts: dict[int, np.ndarray], sizes: tuple, batch_ndim: int) -> tuple[list, list, list]:
+def window_index(
+    starts: dict[int, np.ndarray], sizes: tuple, batch_ndim: int
+) -> tuple[list, list, list]:
     """Index arrays for `x.transpose(indexed + rest)`: (indexed axes, their index arrays, wide axes).
 
     The indexed result has the batch axes first, then the axes in `wide` (window size not 1), then the rest.

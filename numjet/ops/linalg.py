@@ -1,4 +1,5 @@
 """The linear algebra operations in one place, in the names of lax.linalg."""
+
 from __future__ import annotations
 
 from numjet.ops.linalg_core import (
@@ -36,8 +37,31 @@ from numjet.ops.linalg_lu import (
 )
 
 __all__ = [
-    "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p", "eig", "eig_p", "eigh",
-    "eigh_p", "hessenberg", "hessenberg_p", "householder_product", "householder_product_p", "lu", "lu_p",
-    "lu_pivots_to_permutation", "lu_pivots_to_permutation_p", "qr", "qr_p", "schur", "schur_p", "solve", "solve_p",
-    "svd", "svd_p", "triangular_solve", "triangular_solve_p",
+    "EigImplementation",
+    "EighImplementation",
+    "SvdAlgorithm",
+    "cholesky",
+    "cholesky_p",
+    "eig",
+    "eig_p",
+    "eigh",
+    "eigh_p",
+    "hessenberg",
+    "hessenberg_p",
+    "householder_product",
+    "householder_product_p",
+    "lu",
+    "lu_p",
+    "lu_pivots_to_permutation",
+    "lu_pivots_to_permutation_p",
+    "qr",
+    "qr_p",
+    "schur",
+    "schur_p",
+    "solve",
+    "solve_p",
+    "svd",
+    "svd_p",
+    "triangular_solve",
+    "triangular_solve_p",
 ]

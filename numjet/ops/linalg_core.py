@@ -3,6 +3,7 @@
 References are LAPACK through NumPy and SciPy. Matrices stand in the last two axes; the axes before are a batch.
 A matrix that cannot be factored gives NaN, not an exception, as compiled programs cannot raise.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -35,10 +36,14 @@ from numjet.ops.shape import broadcasted_iota, expand_dims, reshape, select_n
 def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
     """Raise unless `x` is a batch of (square) float32, float64 or complex matrices."""
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
-        raise TypeError(f"{name}: expected a batch of {'square ' if square else ''}matrices, got {x.str_short()}.")
+        raise TypeError(
+            f"{name}: expected a batch of {'square ' if square else ''}matrices, got {x.str_short()}."
+        )
     if not dtypes.is_inexact(x.dtype) or x.dtype.itemsize < 4:
-        raise TypeError(f"{name}: takes float32, float64, complex64 and complex128, got {x.str_short()}. Convert "
-                        "with .astype().")
+        raise TypeError(
+            f"{name}: takes float32, float64, complex64 and complex128, got {x.str_short()}. Convert "
+            "with .astype()."
+        )
 
 
 def transposed(x: Any) -> Any:
@@ -87,7 +92,9 @@ def identity(n: int, dtype: Any) -> Any:
 def batch_identity(x: Any, n: int) -> Any:
     """n by n identities for the batch of `x`, of its dtype."""
     ndim = x.aval.ndim
-    return broadcast_in_dim(identity(n, x.aval.dtype), (*x.aval.shape[:-2], n, n), (ndim - 2, ndim - 1))
+    return broadcast_in_dim(
+        identity(n, x.aval.dtype), (*x.aval.shape[:-2], n, n), (ndim - 2, ndim - 1)
+    )
 
 
 def symmetrized(x: Any) -> Any:
@@ -100,14 +107,21 @@ def permute_rows(x: Any, order: Any) -> Any:
     batch = tuple(range(x.aval.ndim - 2))
     row = len(batch)
     numbers = GatherDimensionNumbers((row + 1,), (row,), (row,), batch, batch)
-    return gather(x, expand_dims(order, (order.aval.ndim,)), numbers, [1] * (row + 1) + [x.aval.shape[-1]],
-                  mode="promise_in_bounds")
+    return gather(
+        x,
+        expand_dims(order, (order.aval.ndim,)),
+        numbers,
+        [1] * (row + 1) + [x.aval.shape[-1]],
+        mode="promise_in_bounds",
+    )
 
 
 def batch_front(axis: Any, args: tuple, dims: tuple) -> list:
     """Every operand with the batch axis first."""
-    return [broadcast_batch(x, axis.size) if d is None else moveaxis(x, d, 0)
-            for x, d in zip(args, dims, strict=True)]
+    return [
+        broadcast_batch(x, axis.size) if d is None else moveaxis(x, d, 0)
+        for x, d in zip(args, dims, strict=True)
+    ]
 
 
 def batch_matrices(primitive_of: Callable[[], Primitive], several: bool) -> Callable:
@@ -123,12 +137,14 @@ def batch_matrices(primitive_of: Callable[[], Primitive], several: bool) -> Call
 def each_matrix(function: Callable, *operands: np.ndarray) -> list[np.ndarray]:
     """`function` of the matrices (or vectors) of each batch element, results stacked."""
     batch = operands[0].shape[:-2]
-    flat = [x.reshape(-1, *x.shape[len(batch):]) for x in operands]
+    flat = [x.reshape(-1, *x.shape[len(batch) :]) for x in operands]
     if not len(flat[0]):
         shapes = function(*[np.ones(x.shape[1:], x.dtype) for x in flat])
         return [np.empty((*batch, *y.shape), y.dtype) for y in shapes]
     results = [function(*xs) for xs in zip(*flat, strict=True)]
-    return [np.stack(parts).reshape(*batch, *parts[0].shape) for parts in zip(*results, strict=True)]
+    return [
+        np.stack(parts).reshape(*batch, *parts[0].shape) for parts in zip(*results, strict=True)
+    ]
 
 
 # ------------------------------------------------------------------ cholesky
@@ -151,17 +167,36 @@ def _cholesky_jvp(primals: tuple, tangents: tuple) -> tuple:
     factor = cholesky_p.bind(*primals)
     if type(tangents[0]) is Zero:
         return factor, Zero(factor.aval.tangent())
-    inner = triangular_solve_p.bind(factor, tangents[0], left_side=False, lower=True, transpose_a=True,
-                                    conjugate_a=dtypes.is_complex(factor.aval.dtype), unit_diagonal=False)
-    inner = triangular_solve_p.bind(factor, inner, left_side=True, lower=True, transpose_a=False,
-                                    conjugate_a=False, unit_diagonal=False)
+    inner = triangular_solve_p.bind(
+        factor,
+        tangents[0],
+        left_side=False,
+        lower=True,
+        transpose_a=True,
+        conjugate_a=dtypes.is_complex(factor.aval.dtype),
+        unit_diagonal=False,
+    )
+    inner = triangular_solve_p.bind(
+        factor,
+        inner,
+        left_side=True,
+        lower=True,
+        transpose_a=False,
+        conjugate_a=False,
+        unit_diagonal=False,
+    )
     halved = sub(lower_part(inner), mul(diagonal_part(inner), np.asarray(0.5, inner.aval.dtype)))
     return factor, batch_matmul(factor, halved)
 
 
 cholesky_p = Primitive(
-    "cholesky", abstract=_cholesky_abstract, reference=_cholesky_reference, jvp=_cholesky_jvp,
-    batch=batch_matrices(lambda: cholesky_p, several=False), loops=Kernel("cholesky"))
+    "cholesky",
+    abstract=_cholesky_abstract,
+    reference=_cholesky_reference,
+    jvp=_cholesky_jvp,
+    batch=batch_matrices(lambda: cholesky_p, several=False),
+    loops=Kernel("cholesky"),
+)
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
@@ -175,24 +210,42 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
 
 
 # ------------------------------------------------------------------ triangular_solve
-def _triangular_abstract(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> ShapedArray:
+def _triangular_abstract(
+    a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any
+) -> ShapedArray:
     check_matrix("triangular_solve", a, square=True)
     if a.dtype != b.dtype:
-        raise TypeError(f"triangular_solve: a {a.str_short()} and b {b.str_short()} must have one dtype.")
-    if b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2] or b.shape[-2 if left_side else -1] != a.shape[-1]:
-        raise TypeError(f"triangular_solve: b {b.str_short()} does not fit a {a.str_short()} on the "
-                        f"{'left' if left_side else 'right'}: the batch axes must be equal and b needs "
-                        f"{a.shape[-1]} {'rows' if left_side else 'columns'}.")
+        raise TypeError(
+            f"triangular_solve: a {a.str_short()} and b {b.str_short()} must have one dtype."
+        )
+    if (
+        b.ndim != a.ndim
+        or a.shape[:-2] != b.shape[:-2]
+        or b.shape[-2 if left_side else -1] != a.shape[-1]
+    ):
+        raise TypeError(
+            f"triangular_solve: b {b.str_short()} does not fit a {a.str_short()} on the "
+            f"{'left' if left_side else 'right'}: the batch axes must be equal and b needs "
+            f"{a.shape[-1]} {'rows' if left_side else 'columns'}."
+        )
     return b.strong()
 
 
-def _triangular_reference(a: np.ndarray, b: np.ndarray, *, left_side: bool, lower: bool, transpose_a: bool,
-                          conjugate_a: bool, unit_diagonal: bool) -> np.ndarray:
+def _triangular_reference(
+    a: np.ndarray,
+    b: np.ndarray,
+    *,
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool,
+    conjugate_a: bool,
+    unit_diagonal: bool,
+) -> np.ndarray:
     from scipy.linalg.blas import get_blas_funcs
 
     if not b.size:
         return b.copy()
-    trsm, = get_blas_funcs(("trsm",), (a, b))
+    (trsm,) = get_blas_funcs(("trsm",), (a, b))
     how = 0
     if transpose_a:
         how = 2 if conjugate_a and dtypes.is_complex(a.dtype) else 1
@@ -200,7 +253,11 @@ def _triangular_reference(a: np.ndarray, b: np.ndarray, *, left_side: bool, lowe
         a = a.conj()
 
     def solve(a: np.ndarray, b: np.ndarray) -> tuple:
-        return np.ascontiguousarray(trsm(1, a, b, side=not left_side, lower=lower, trans_a=how, diag=unit_diagonal)),
+        return (
+            np.ascontiguousarray(
+                trsm(1, a, b, side=not left_side, lower=lower, trans_a=how, diag=unit_diagonal)
+            ),
+        )
 
     return each_matrix(solve, a, b)[0]
 
@@ -217,7 +274,9 @@ def _triangular_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
             da = conjugate(da)
         if params["transpose_a"]:
             da = transposed(da)
-        right = add_tangents(right, neg(batch_matmul(da, x) if params["left_side"] else batch_matmul(x, da)))
+        right = add_tangents(
+            right, neg(batch_matmul(da, x) if params["left_side"] else batch_matmul(x, da))
+        )
     if type(right) is Zero:
         return x, Zero(x.aval.tangent())
     return x, triangular_solve_p.bind(a, right, **params)
@@ -226,7 +285,10 @@ def _triangular_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
 def _triangular_transpose(ct: Any, a: Any, b: Any, **params: Any) -> list:
     if type(b) is not Linear:
         raise NotImplementedError("triangular_solve: only the right-hand side is linear.")
-    return [None, triangular_solve_p.bind(a, ct, **{**params, "transpose_a": not params["transpose_a"]})]
+    return [
+        None,
+        triangular_solve_p.bind(a, ct, **{**params, "transpose_a": not params["transpose_a"]}),
+    ]
 
 
 def _triangular_batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tuple:
@@ -240,18 +302,34 @@ def _triangular_batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tup
             return reshape(x, (n, size, k)), 1
         b = moveaxis(b, db, 0)
         size, k, n = b.aval.shape
-        return reshape(triangular_solve_p.bind(a, reshape(b, (size * k, n)), **params), (size, k, n)), 0
+        return reshape(
+            triangular_solve_p.bind(a, reshape(b, (size * k, n)), **params), (size, k, n)
+        ), 0
     return triangular_solve_p.bind(*batch_front(axis, args, dims), **params), 0
 
 
 triangular_solve_p = Primitive(
-    "triangular_solve", linear=True, abstract=_triangular_abstract, reference=_triangular_reference,
-    jvp=_triangular_jvp, transpose=_triangular_transpose, batch=_triangular_batch,
-    loops=Kernel("triangular_solve"))
+    "triangular_solve",
+    linear=True,
+    abstract=_triangular_abstract,
+    reference=_triangular_reference,
+    jvp=_triangular_jvp,
+    transpose=_triangular_transpose,
+    batch=_triangular_batch,
+    loops=Kernel("triangular_solve"),
+)
 
 
-def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
-                     conjugate_a: bool = False, unit_diagonal: bool = False) -> Any:
+def triangular_solve(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:
     """x with op(a) x = b (left_side) or x op(a) = b, for triangular `a`; op transposes and conjugates as told.
 
     Only the triangle named by `lower` is read. b may be a vector (one axis less than a).
@@ -261,8 +339,14 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
     if vector:
         b = expand_dims(b, (b.ndim,) if left_side else (b.ndim - 1,))
     x = triangular_solve_p.bind(
-        a, b, left_side=bool(left_side), lower=bool(lower), transpose_a=bool(transpose_a),
-        conjugate_a=bool(conjugate_a) and dtypes.is_complex(a.dtype), unit_diagonal=bool(unit_diagonal))
+        a,
+        b,
+        left_side=bool(left_side),
+        lower=bool(lower),
+        transpose_a=bool(transpose_a),
+        conjugate_a=bool(conjugate_a) and dtypes.is_complex(a.dtype),
+        unit_diagonal=bool(unit_diagonal),
+    )
     if vector:
         x = reshape(x, (*x.shape[:-2], x.shape[-2] if left_side else x.shape[-1]))
     return x
@@ -271,9 +355,16 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
 # ------------------------------------------------------------------ solve
 def _solve_abstract(a: ShapedArray, b: ShapedArray) -> ShapedArray:
     check_matrix("solve", a, square=True)
-    if a.dtype != b.dtype or a.ndim != b.ndim or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
-        raise TypeError(f"solve: b {b.str_short()} does not fit a {a.str_short()}: dtypes and batch axes must be "
-                        f"equal, and b needs {a.shape[-1]} rows.")
+    if (
+        a.dtype != b.dtype
+        or a.ndim != b.ndim
+        or a.shape[:-2] != b.shape[:-2]
+        or a.shape[-1] != b.shape[-2]
+    ):
+        raise TypeError(
+            f"solve: b {b.str_short()} does not fit a {a.str_short()}: dtypes and batch axes must be "
+            f"equal, and b needs {a.shape[-1]} rows."
+        )
     return b.strong()
 
 
@@ -311,8 +402,15 @@ def _solve_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
 
 
 solve_p = Primitive(
-    "solve", linear=True, abstract=_solve_abstract, reference=_solve_reference, jvp=_solve_jvp,
-    transpose=_solve_transpose, batch=_solve_batch, loops=Host())
+    "solve",
+    linear=True,
+    abstract=_solve_abstract,
+    reference=_solve_reference,
+    jvp=_solve_jvp,
+    transpose=_solve_transpose,
+    batch=_solve_batch,
+    loops=Host(),
+)
 
 
 def solve(a: Any, b: Any) -> Any:
@@ -320,6 +418,25 @@ def solve(a: Any, b: Any) -> Any:
     return solve_p.bind(as_array(a), as_array(b))
 
 
-__all__ = ["adjoint", "batch_front", "batch_identity", "batch_matrices", "cholesky", "cholesky_p", "conjugate",
-           "diagonal_part", "div", "each_matrix", "identity", "lower_part", "permute_rows", "solve", "solve_p",
-           "symmetrized", "transposed", "triangular_solve", "triangular_solve_p", "upper_part"]
+__all__ = [
+    "adjoint",
+    "batch_front",
+    "batch_identity",
+    "batch_matrices",
+    "cholesky",
+    "cholesky_p",
+    "conjugate",
+    "diagonal_part",
+    "div",
+    "each_matrix",
+    "identity",
+    "lower_part",
+    "permute_rows",
+    "solve",
+    "solve_p",
+    "symmetrized",
+    "transposed",
+    "triangular_solve",
+    "triangular_solve_p",
+    "upper_part",
+]

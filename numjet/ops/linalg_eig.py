@@ -2,6 +2,7 @@
 
 Derivatives of vectors exist where the values are distinct; equal ones give infinities.
 """
+
 from __future__ import annotations
 
 import enum
@@ -65,7 +66,9 @@ def _or_nan(function: Callable) -> Callable:
                 raise np.linalg.LinAlgError("not finite")
             return function(x)
         except np.linalg.LinAlgError:
-            return tuple([np.full_like(y, np.nan) for y in function(np.eye(*x.shape, dtype=x.dtype))])
+            return tuple(
+                [np.full_like(y, np.nan) for y in function(np.eye(*x.shape, dtype=x.dtype))]
+            )
 
     return call
 
@@ -90,18 +93,25 @@ def _inverse_differences(values: Any) -> Any:
     """1 / (v_j - v_i) off the diagonal, 0 on it."""
     n = values.aval.shape[-1]
     eye = batch_identity(_rows(values, n), n)
-    return sub(div(np.ones((), values.aval.dtype), add(sub(_rows(values, n), _columns(values, n)), eye)), eye)
+    return sub(
+        div(np.ones((), values.aval.dtype), add(sub(_rows(values, n), _columns(values, n)), eye)),
+        eye,
+    )
 
 
 # ------------------------------------------------------------------ eigh
-def _eigh_abstract(x: ShapedArray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any) -> list[ShapedArray]:
+def _eigh_abstract(
+    x: ShapedArray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any
+) -> list[ShapedArray]:
     check_matrix("eigh", x, square=True)
     *batch, n, _ = x.shape
     k = n if subset_by_index is None else subset_by_index[1] - subset_by_index[0]
     return [ShapedArray((*batch, n, k), x.dtype), ShapedArray((*batch, k), dtypes.real_of(x.dtype))]
 
 
-def _eigh_reference(x: np.ndarray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any) -> list[np.ndarray]:
+def _eigh_reference(
+    x: np.ndarray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any
+) -> list[np.ndarray]:
     def one(x: np.ndarray) -> tuple:
         w, v = np.linalg.eigh(x, UPLO="L" if lower else "U")
         return v, w
@@ -122,7 +132,9 @@ def _eigh_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
     if type(tangents[0]) is Zero:
         return [v, w], [Zero(v.aval.tangent()), Zero(w.aval.tangent())]
     if v.aval.shape[-1] != v.aval.shape[-2]:
-        raise NotImplementedError("eigh: no derivative with subset_by_index. Compute all eigenvalues and slice.")
+        raise NotImplementedError(
+            "eigh: no derivative with subset_by_index. Compute all eigenvalues and slice."
+        )
     inner = batch_matmul(batch_matmul(adjoint(v), tangents[0]), v)
     factor = convert(_inverse_differences(w), v.aval.dtype)
     return [v, w], [batch_matmul(v, mul(factor, inner)), _real_diagonal(inner)]
@@ -134,73 +146,138 @@ def _real_diagonal(x: Any) -> Any:
 
 
 eigh_p = Primitive(
-    "eigh", multiple_results=True, abstract=_eigh_abstract, reference=_eigh_reference, jvp=_eigh_jvp,
-    batch=batch_matrices(lambda: eigh_p, several=True), loops=Host())
+    "eigh",
+    multiple_results=True,
+    abstract=_eigh_abstract,
+    reference=_eigh_reference,
+    jvp=_eigh_jvp,
+    batch=batch_matrices(lambda: eigh_p, several=True),
+    loops=Host(),
+)
 
 
-def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
-         subset_by_index: tuple[int, int] | None = None, implementation: Any = None) -> tuple[Any, Any]:
+def eigh(
+    x: Any,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    implementation: Any = None,
+) -> tuple[Any, Any]:
     """(vectors, values) of hermitian matrices: x v = v w, values ascending."""
     x = as_array(x)
     check_matrix("eigh", x.aval, square=True)
     if symmetrize_input:
         x = symmetrized(x)
-    v, w = eigh_p.bind(x, lower=bool(lower), sort_eigenvalues=bool(sort_eigenvalues),
-                       subset_by_index=None if subset_by_index is None else tuple(subset_by_index))
+    v, w = eigh_p.bind(
+        x,
+        lower=bool(lower),
+        sort_eigenvalues=bool(sort_eigenvalues),
+        subset_by_index=None if subset_by_index is None else tuple(subset_by_index),
+    )
     return v, w
 
 
 # ------------------------------------------------------------------ eig
-def _eig_abstract(x: ShapedArray, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
-                  enable_eigvec_derivs: bool) -> list[ShapedArray]:
+def _eig_abstract(
+    x: ShapedArray,
+    *,
+    compute_left_eigenvectors: bool,
+    compute_right_eigenvectors: bool,
+    enable_eigvec_derivs: bool,
+) -> list[ShapedArray]:
     check_matrix("eig", x, square=True)
     dtype = dtypes.complex_of(x.dtype)
     vectors = ShapedArray(x.shape, dtype)
-    return [ShapedArray(x.shape[:-1], dtype), *[vectors] * (compute_left_eigenvectors + compute_right_eigenvectors)]
+    return [
+        ShapedArray(x.shape[:-1], dtype),
+        *[vectors] * (compute_left_eigenvectors + compute_right_eigenvectors),
+    ]
 
 
-def _eig_reference(x: np.ndarray, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
-                   enable_eigvec_derivs: bool) -> list[np.ndarray]:
+def _eig_reference(
+    x: np.ndarray,
+    *,
+    compute_left_eigenvectors: bool,
+    compute_right_eigenvectors: bool,
+    enable_eigvec_derivs: bool,
+) -> list[np.ndarray]:
     from scipy.linalg import eig as scipy_eig
 
     dtype = dtypes.complex_of(x.dtype)
 
     def one(x: np.ndarray) -> tuple:
-        out = scipy_eig(x, left=compute_left_eigenvectors, right=compute_right_eigenvectors, check_finite=False)
+        out = scipy_eig(
+            x, left=compute_left_eigenvectors, right=compute_right_eigenvectors, check_finite=False
+        )
         return tuple([y.astype(dtype) for y in (out if isinstance(out, tuple) else (out,))])
 
     return each_matrix(_or_nan(one), x)
 
 
-def _eig_jvp(primals: tuple, tangents: tuple, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
-             enable_eigvec_derivs: bool) -> tuple:
+def _eig_jvp(
+    primals: tuple,
+    tangents: tuple,
+    *,
+    compute_left_eigenvectors: bool,
+    compute_right_eigenvectors: bool,
+    enable_eigvec_derivs: bool,
+) -> tuple:
     """dw = diag(V⁻¹ dA V); the right vectors keep unit length and their phase where they are largest."""
-    x, = primals
-    outs = eig_p.bind(x, compute_left_eigenvectors=compute_left_eigenvectors,
-                      compute_right_eigenvectors=compute_right_eigenvectors,
-                      enable_eigvec_derivs=enable_eigvec_derivs)
+    (x,) = primals
+    outs = eig_p.bind(
+        x,
+        compute_left_eigenvectors=compute_left_eigenvectors,
+        compute_right_eigenvectors=compute_right_eigenvectors,
+        enable_eigvec_derivs=enable_eigvec_derivs,
+    )
     if type(tangents[0]) is Zero:
         return outs, [Zero(y.aval.tangent()) for y in outs]
     if compute_left_eigenvectors or compute_right_eigenvectors:
-        raise NotImplementedError("eig: only the eigenvalues have derivatives. Use eigvals (or eigh for hermitian "
-                                  "matrices).")
-    v = eig_p.bind(x, compute_left_eigenvectors=False, compute_right_eigenvectors=True,
-                   enable_eigvec_derivs=enable_eigvec_derivs)[1]
+        raise NotImplementedError(
+            "eig: only the eigenvalues have derivatives. Use eigvals (or eigh for hermitian "
+            "matrices)."
+        )
+    v = eig_p.bind(
+        x,
+        compute_left_eigenvectors=False,
+        compute_right_eigenvectors=True,
+        enable_eigvec_derivs=enable_eigvec_derivs,
+    )[1]
     da = convert(tangents[0], v.aval.dtype)
     return outs, [_diagonal(solve(v, batch_matmul(da, v)))]
 
 
 eig_p = Primitive(
-    "eig", multiple_results=True, abstract=_eig_abstract, reference=_eig_reference, jvp=_eig_jvp,
-    batch=batch_matrices(lambda: eig_p, several=True), loops=Host())
+    "eig",
+    multiple_results=True,
+    abstract=_eig_abstract,
+    reference=_eig_reference,
+    jvp=_eig_jvp,
+    batch=batch_matrices(lambda: eig_p, several=True),
+    loops=Host(),
+)
 
 
-def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
-        enable_eigvec_derivs: bool = False, implementation: Any = None, use_magma: bool | None = None) -> list[Any]:
+def eig(
+    x: Any,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: Any = None,
+    use_magma: bool | None = None,
+) -> list[Any]:
     """[values, left vectors, right vectors] of general matrices, complex; vectors as asked for."""
-    return list(eig_p.bind(as_array(x), compute_left_eigenvectors=bool(compute_left_eigenvectors),
-                           compute_right_eigenvectors=bool(compute_right_eigenvectors),
-                           enable_eigvec_derivs=bool(enable_eigvec_derivs)))
+    return list(
+        eig_p.bind(
+            as_array(x),
+            compute_left_eigenvectors=bool(compute_left_eigenvectors),
+            compute_right_eigenvectors=bool(compute_right_eigenvectors),
+            enable_eigvec_derivs=bool(enable_eigvec_derivs),
+        )
+    )
 
 
 # ------------------------------------------------------------------ svd
@@ -211,14 +288,17 @@ def _svd_abstract(x: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> l
     values = ShapedArray((*batch, k), dtypes.real_of(x.dtype))
     if not compute_uv:
         return [values]
-    return [values, ShapedArray((*batch, m, m if full_matrices else k), x.dtype),
-            ShapedArray((*batch, n if full_matrices else k, n), x.dtype)]
+    return [
+        values,
+        ShapedArray((*batch, m, m if full_matrices else k), x.dtype),
+        ShapedArray((*batch, n if full_matrices else k, n), x.dtype),
+    ]
 
 
 def _svd_reference(x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> list[np.ndarray]:
     def one(x: np.ndarray) -> tuple:
         if not compute_uv:
-            return np.linalg.svd(x, compute_uv=False),
+            return (np.linalg.svd(x, compute_uv=False),)
         u, s, vh = np.linalg.svd(x, full_matrices=full_matrices)
         return s, u, vh
 
@@ -227,13 +307,15 @@ def _svd_reference(x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> l
 
 def _svd_jvp(primals: tuple, tangents: tuple, *, full_matrices: bool, compute_uv: bool) -> tuple:
     """Townsend, "Differentiating the singular value decomposition", 2016; complex: the phase is shared evenly."""
-    x, = primals
+    (x,) = primals
     if type(tangents[0]) is Zero:
         outs = svd_p.bind(x, full_matrices=full_matrices, compute_uv=compute_uv)
         return outs, [Zero(y.aval.tangent()) for y in outs]
     m, n = x.aval.shape[-2:]
     if compute_uv and full_matrices and m != n:
-        raise NotImplementedError("svd: the derivative of the full matrices is not defined. Pass full_matrices=False.")
+        raise NotImplementedError(
+            "svd: the derivative of the full matrices is not defined. Pass full_matrices=False."
+        )
     s, u, vh = svd_p.bind(x, full_matrices=False, compute_uv=True)
     da, v = tangents[0], adjoint(vh)
     k, dtype = min(m, n), x.aval.dtype
@@ -260,15 +342,29 @@ def _svd_jvp(primals: tuple, tangents: tuple, *, full_matrices: bool, compute_uv
 
 
 svd_p = Primitive(
-    "svd", multiple_results=True, abstract=_svd_abstract, reference=_svd_reference, jvp=_svd_jvp,
-    batch=batch_matrices(lambda: svd_p, several=True), loops=Host())
+    "svd",
+    multiple_results=True,
+    abstract=_svd_abstract,
+    reference=_svd_reference,
+    jvp=_svd_jvp,
+    batch=batch_matrices(lambda: svd_p, several=True),
+    loops=Host(),
+)
 
 
-def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
-        subset_by_index: tuple[int, int] | None = None, algorithm: Any = None) -> Any:
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: Any = None,
+) -> Any:
     """(u, s, vᴴ) with x = u diag(s) vᴴ, values descending; only s when `compute_uv` is False."""
     if subset_by_index is not None:
-        raise NotImplementedError("svd: subset_by_index is not supported. Compute all values and slice.")
+        raise NotImplementedError(
+            "svd: subset_by_index is not supported. Compute all values and slice."
+        )
     outs = svd_p.bind(as_array(x), full_matrices=bool(full_matrices), compute_uv=bool(compute_uv))
     if not compute_uv:
         return outs[0]
@@ -285,20 +381,34 @@ def _schur_abstract(x: ShapedArray, *, compute_schur_vectors: bool) -> list[Shap
 def _schur_reference(x: np.ndarray, *, compute_schur_vectors: bool) -> list[np.ndarray]:
     from scipy.linalg import schur as scipy_schur
 
-    return each_matrix(_or_nan(lambda x: scipy_schur(x, output="real" if x.dtype.kind == "f" else "complex")), x)[
-        :1 + compute_schur_vectors]
+    return each_matrix(
+        _or_nan(lambda x: scipy_schur(x, output="real" if x.dtype.kind == "f" else "complex")), x
+    )[: 1 + compute_schur_vectors]
 
 
 schur_p = Primitive(
-    "schur", multiple_results=True, differentiable=False, abstract=_schur_abstract, reference=_schur_reference,
-    batch=batch_matrices(lambda: schur_p, several=True), loops=Host())
+    "schur",
+    multiple_results=True,
+    differentiable=False,
+    abstract=_schur_abstract,
+    reference=_schur_reference,
+    batch=batch_matrices(lambda: schur_p, several=True),
+    loops=Host(),
+)
 
 
-def schur(x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
-          select_callable: Any = None) -> tuple:
+def schur(
+    x: Any,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: Any = None,
+) -> tuple:
     """(t, z) with x = z t zᴴ, t (quasi) upper triangular and z unitary."""
     if sort_eig_vals or select_callable is not None:
-        raise NotImplementedError("schur: sorting of the eigenvalues is not supported; leave sort_eig_vals False.")
+        raise NotImplementedError(
+            "schur: sorting of the eigenvalues is not supported; leave sort_eig_vals False."
+        )
     return tuple(schur_p.bind(as_array(x), compute_schur_vectors=bool(compute_schur_vectors)))
 
 
@@ -310,13 +420,19 @@ def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
 def _hessenberg_reference(a: np.ndarray) -> list[np.ndarray]:
     from scipy.linalg.lapack import get_lapack_funcs
 
-    gehrd, = get_lapack_funcs(("gehrd",), (a,))
+    (gehrd,) = get_lapack_funcs(("gehrd",), (a,))
     return each_matrix(lambda x: tuple([np.ascontiguousarray(y) for y in gehrd(x)[:2]]), a)
 
 
 hessenberg_p = Primitive(
-    "hessenberg", multiple_results=True, differentiable=False, abstract=_hessenberg_abstract,
-    reference=_hessenberg_reference, batch=batch_matrices(lambda: hessenberg_p, several=True), loops=Host())
+    "hessenberg",
+    multiple_results=True,
+    differentiable=False,
+    abstract=_hessenberg_abstract,
+    reference=_hessenberg_reference,
+    batch=batch_matrices(lambda: hessenberg_p, several=True),
+    loops=Host(),
+)
 
 
 def hessenberg(a: Any) -> tuple[Any, Any]:

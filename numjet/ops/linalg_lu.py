@@ -1,4 +1,5 @@
 """LU factors with row pivoting, QR factors, and the products of Householder reflectors."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -35,7 +36,11 @@ from numjet.ops.slicing import slice_in_dim
 def _lu_abstract(x: ShapedArray) -> list[ShapedArray]:
     check_matrix("lu", x)
     *batch, m, n = x.shape
-    return [x.strong(), ShapedArray((*batch, min(m, n)), dtypes.int32), ShapedArray((*batch, m), dtypes.int32)]
+    return [
+        x.strong(),
+        ShapedArray((*batch, min(m, n)), dtypes.int32),
+        ShapedArray((*batch, m), dtypes.int32),
+    ]
 
 
 def _lu_one(x: np.ndarray) -> tuple:
@@ -44,7 +49,7 @@ def _lu_one(x: np.ndarray) -> tuple:
     m, n = x.shape
     if not x.size:
         return x.copy(), np.zeros(0, np.int32), np.arange(m, dtype=np.int32)
-    getrf, = get_lapack_funcs(("getrf",), (x,))
+    (getrf,) = get_lapack_funcs(("getrf",), (x,))
     factors, pivots, _ = getrf(x)
     return np.ascontiguousarray(factors), pivots.astype(np.int32), _permutation(pivots, m)
 
@@ -65,14 +70,20 @@ def _lu_jvp(primals: tuple, tangents: tuple) -> tuple:
     m, n = factors.aval.shape[-2:]
     k = min(m, n)
     # Both factors made square with identities, so that rectangular matrices need no other formula.
-    lower = add(lower_part(_square(slice_in_dim(factors, 0, k, axis=-1), m), -1), batch_identity(factors, m))
+    lower = add(
+        lower_part(_square(slice_in_dim(factors, 0, k, axis=-1), m), -1), batch_identity(factors, m)
+    )
     upper = upper_part(_square(slice_in_dim(factors, 0, k, axis=-2), n))
     if n > k:
         tail = np.diag(np.arange(n) >= k).astype(factors.aval.dtype)
         upper = add(upper, _like_batch(tail, factors))
-    inner = triangular_solve(lower, permute_rows(tangents[0], order), left_side=True, lower=True, unit_diagonal=True)
+    inner = triangular_solve(
+        lower, permute_rows(tangents[0], order), left_side=True, lower=True, unit_diagonal=True
+    )
     inner = triangular_solve(upper, inner)
-    tangent = add(batch_matmul(lower, lower_part(inner, -1)), batch_matmul(upper_part(inner), upper))
+    tangent = add(
+        batch_matmul(lower, lower_part(inner, -1)), batch_matmul(upper_part(inner), upper)
+    )
     return [factors, pivots, order], [tangent, *rest]
 
 
@@ -90,8 +101,14 @@ def _like_batch(matrix: np.ndarray, x: Any) -> Any:
 
 
 lu_p = Primitive(
-    "lu", multiple_results=True, abstract=_lu_abstract, reference=lambda x: each_matrix(_lu_one, x), jvp=_lu_jvp,
-    batch=batch_matrices(lambda: lu_p, several=True), loops=Host())
+    "lu",
+    multiple_results=True,
+    abstract=_lu_abstract,
+    reference=lambda x: each_matrix(_lu_one, x),
+    jvp=_lu_jvp,
+    batch=batch_matrices(lambda: lu_p, several=True),
+    loops=Host(),
+)
 
 
 def lu(x: Any) -> tuple[Any, Any, Any]:
@@ -102,8 +119,10 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
 
 def _pivots_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
     if pivots.dtype != dtypes.int32 or not pivots.ndim or pivots.shape[-1] > permutation_size:
-        raise TypeError(f"lu_pivots_to_permutation: expected int32 pivots, at most {permutation_size} of them, got "
-                        f"{pivots.str_short()}.")
+        raise TypeError(
+            f"lu_pivots_to_permutation: expected int32 pivots, at most {permutation_size} of them, got "
+            f"{pivots.str_short()}."
+        )
     return ShapedArray((*pivots.shape[:-1], permutation_size), dtypes.int32)
 
 
@@ -113,8 +132,13 @@ def _pivots_reference(pivots: np.ndarray, *, permutation_size: int) -> np.ndarra
 
 
 lu_pivots_to_permutation_p = Primitive(
-    "lu_pivots_to_permutation", differentiable=False, abstract=_pivots_abstract, reference=_pivots_reference,
-    batch=batch_matrices(lambda: lu_pivots_to_permutation_p, several=False), loops=Host())
+    "lu_pivots_to_permutation",
+    differentiable=False,
+    abstract=_pivots_abstract,
+    reference=_pivots_reference,
+    batch=batch_matrices(lambda: lu_pivots_to_permutation_p, several=False),
+    loops=Host(),
+)
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
@@ -145,7 +169,7 @@ def _qr_reference(x: np.ndarray, *, pivoting: bool, full_matrices: bool) -> list
 
 def _qr_jvp(primals: tuple, tangents: tuple, *, pivoting: bool, full_matrices: bool) -> tuple:
     """dQ = Q (Ω - F) + dA R⁻¹ with F = Qᴴ dA R⁻¹ and Ω antihermitian from the lower triangle of F."""
-    x, = primals
+    (x,) = primals
     outs = qr_p.bind(x, pivoting=pivoting, full_matrices=full_matrices)
     if type(tangents[0]) is Zero:
         return outs, [Zero(y.aval.tangent()) for y in outs]
@@ -153,7 +177,8 @@ def _qr_jvp(primals: tuple, tangents: tuple, *, pivoting: bool, full_matrices: b
     if m < n or (full_matrices and m != n):
         raise NotImplementedError(
             f"qr: the derivative is only defined for m >= n and full_matrices=False, got {x.aval.str_short()} and "
-            f"full_matrices={full_matrices}.")
+            f"full_matrices={full_matrices}."
+        )
     q, r = outs[:2]
     da = tangents[0]
     if pivoting:
@@ -177,11 +202,19 @@ def columns_in(x: Any, order: Any) -> Any:
 
 
 qr_p = Primitive(
-    "qr", multiple_results=True, abstract=_qr_abstract, reference=_qr_reference, jvp=_qr_jvp,
-    batch=batch_matrices(lambda: qr_p, several=True), loops=Host())
+    "qr",
+    multiple_results=True,
+    abstract=_qr_abstract,
+    reference=_qr_reference,
+    jvp=_qr_jvp,
+    batch=batch_matrices(lambda: qr_p, several=True),
+    loops=Host(),
+)
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> tuple:
+def qr(
+    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple:
     """(q, r) with x = q r, q unitary and r upper triangular; with `pivoting` (q, r, order): x[:, order] = q r."""
     return tuple(qr_p.bind(as_array(x), pivoting=bool(pivoting), full_matrices=bool(full_matrices)))
 
@@ -189,8 +222,14 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma:
 # ------------------------------------------------------------------ householder_product
 def _householder_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
     check_matrix("householder_product", a)
-    if a.dtype != taus.dtype or taus.shape[:-1] != a.shape[:-2] or taus.shape[-1] > min(a.shape[-2:]):
-        raise TypeError(f"householder_product: taus {taus.str_short()} do not fit a {a.str_short()}.")
+    if (
+        a.dtype != taus.dtype
+        or taus.shape[:-1] != a.shape[:-2]
+        or taus.shape[-1] > min(a.shape[-2:])
+    ):
+        raise TypeError(
+            f"householder_product: taus {taus.str_short()} do not fit a {a.str_short()}."
+        )
     return a.strong()
 
 
@@ -198,17 +237,22 @@ def _householder_reference(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
     from scipy.linalg.lapack import get_lapack_funcs
 
     name = "ungqr" if dtypes.is_complex(a.dtype) else "orgqr"
-    function, = get_lapack_funcs((name,), (a,))
+    (function,) = get_lapack_funcs((name,), (a,))
 
     def one(a: np.ndarray, taus: np.ndarray) -> tuple:
-        return np.ascontiguousarray(function(a, taus)[0]),
+        return (np.ascontiguousarray(function(a, taus)[0]),)
 
     return each_matrix(one, a, taus)[0]
 
 
 householder_product_p = Primitive(
-    "householder_product", differentiable=False, abstract=_householder_abstract, reference=_householder_reference,
-    batch=batch_matrices(lambda: householder_product_p, several=False), loops=Host())
+    "householder_product",
+    differentiable=False,
+    abstract=_householder_abstract,
+    reference=_householder_reference,
+    batch=batch_matrices(lambda: householder_product_p, several=False),
+    loops=Host(),
+)
 
 
 def householder_product(a: Any, taus: Any) -> Any:

@@ -6,6 +6,7 @@ fuse with what consumes them. numjet.random is built on the functions at the end
 
 Source: Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (20 rounds).
 """
+
 from __future__ import annotations
 
 import math
@@ -46,7 +47,9 @@ def threefry2x32(k1: int, k2: int, x1: int, x2: int) -> tuple[int, int]:
     return x1, x2
 
 
-def threefry2x32_arrays(k1: Any, k2: Any, x1: np.ndarray, x2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def threefry2x32_arrays(
+    k1: Any, k2: Any, x1: np.ndarray, x2: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The block function on uint32 arrays; x1 and x2 are overwritten with the result."""
     keys = (k1, k2, k1 ^ k2 ^ np.uint32(PARITY))
     x1 += k1
@@ -82,7 +85,9 @@ def threefry2x32_loops(e: Any, key: tuple[Any, Any], counter: tuple[Any, Any]) -
 # ------------------------------------------------------------------ words of stored keys
 def _words(keys: np.ndarray) -> np.ndarray:
     """uint32[..., 2] of stored keys."""
-    return np.ascontiguousarray(keys).reshape(keys.shape).view(np.dtype("<u8"))[..., None].view("<u4")
+    return (
+        np.ascontiguousarray(keys).reshape(keys.shape).view(np.dtype("<u8"))[..., None].view("<u4")
+    )
 
 
 def _packed(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
@@ -103,8 +108,12 @@ def _stream(keys: np.ndarray, count: int, combine: Callable, dtype: Any) -> np.n
         for start in range(0, count, _CHUNK):
             stop = min(count, start + _CHUNK)
             counter = np.arange(start, stop, dtype=np.uint64)
-            pair = threefry2x32_arrays(np.uint32(k1), np.uint32(k2), (counter >> np.uint64(32)).astype(np.uint32),
-                                       counter.astype(np.uint32))
+            pair = threefry2x32_arrays(
+                np.uint32(k1),
+                np.uint32(k2),
+                (counter >> np.uint64(32)).astype(np.uint32),
+                counter.astype(np.uint32),
+            )
             row[start:stop] = combine(*pair)
     return out.reshape(*keys.shape, count)
 
@@ -130,8 +139,10 @@ def _counter_loops(e: Any, index: list, shape: tuple) -> tuple[Any, Any]:
 
 def _need_keys(name: str, keys: ShapedArray) -> None:
     if not dtypes.is_key(keys.dtype):
-        raise TypeError(f"{name}: expected PRNG keys, got {keys.str_short()}. Make one with random.key(seed), or "
-                        "wrap raw words with random.wrap_key_data.")
+        raise TypeError(
+            f"{name}: expected PRNG keys, got {keys.str_short()}. Make one with random.key(seed), or "
+            "wrap raw words with random.wrap_key_data."
+        )
 
 
 def _key_batch(primitive_of: Callable[[], Primitive]) -> Callable:
@@ -165,15 +176,22 @@ def _bits_reference(keys: np.ndarray, *, bit_width: int, shape: tuple) -> np.nda
 
 def _bits_loops(e: Any, index: list, keys: Any, *, bit_width: int, shape: tuple) -> Any:
     own = len(index) - len(shape)
-    x1, x2 = threefry2x32_loops(e, _key_loops(e, keys(*index[:own])), _counter_loops(e, index[own:], shape))
+    x1, x2 = threefry2x32_loops(
+        e, _key_loops(e, keys(*index[:own])), _counter_loops(e, index[own:], shape)
+    )
     if bit_width == 64:
         return e.or_(e.shl(e.cast(x1, dtypes.uint64), 32), e.cast(x2, dtypes.uint64))
     return e.cast(e.xor(x1, x2), _WIDTHS[bit_width])
 
 
 random_bits_p = Primitive(
-    "random_bits", differentiable=False, abstract=_bits_abstract, reference=_bits_reference,
-    batch=_key_batch(lambda: random_bits_p), loops=Pointwise(_bits_loops))
+    "random_bits",
+    differentiable=False,
+    abstract=_bits_abstract,
+    reference=_bits_reference,
+    batch=_key_batch(lambda: random_bits_p),
+    loops=Pointwise(_bits_loops),
+)
 
 
 # ------------------------------------------------------------------ random_split
@@ -188,37 +206,56 @@ def _split_reference(keys: np.ndarray, *, shape: tuple) -> np.ndarray:
 
 def _split_loops(e: Any, index: list, keys: Any, *, shape: tuple) -> Any:
     own = len(index) - len(shape)
-    pair = threefry2x32_loops(e, _key_loops(e, keys(*index[:own])), _counter_loops(e, index[own:], shape))
+    pair = threefry2x32_loops(
+        e, _key_loops(e, keys(*index[:own])), _counter_loops(e, index[own:], shape)
+    )
     return _pack_loops(e, *pair)
 
 
 random_split_p = Primitive(
-    "random_split", differentiable=False, abstract=_split_abstract, reference=_split_reference,
-    batch=_key_batch(lambda: random_split_p), loops=Pointwise(_split_loops))
+    "random_split",
+    differentiable=False,
+    abstract=_split_abstract,
+    reference=_split_reference,
+    batch=_key_batch(lambda: random_split_p),
+    loops=Pointwise(_split_loops),
+)
 
 
 # ------------------------------------------------------------------ random_fold_in
 def _fold_in_abstract(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
     _need_keys("random_fold_in", keys)
     if data.dtype != dtypes.uint32 or (data.shape and keys.shape and data.shape != keys.shape):
-        raise TypeError(f"random_fold_in: expected uint32 data of the keys' shape {keys.shape}, or without "
-                        f"dimensions, got {data.str_short()}.")
+        raise TypeError(
+            f"random_fold_in: expected uint32 data of the keys' shape {keys.shape}, or without "
+            f"dimensions, got {data.str_short()}."
+        )
     return ShapedArray(keys.shape or data.shape, keys.dtype)
 
 
 def _fold_in_reference(keys: np.ndarray, data: np.ndarray) -> np.ndarray:
     keys, data = np.broadcast_arrays(keys, data)
     if keys.size <= _FEW:
-        pairs = [threefry2x32(k & _MASK, k >> 32, 0, d)
-                 for k, d in zip(keys.ravel().tolist(), data.ravel().tolist(), strict=True)]
+        pairs = [
+            threefry2x32(k & _MASK, k >> 32, 0, d)
+            for k, d in zip(keys.ravel().tolist(), data.ravel().tolist(), strict=True)
+        ]
         return np.array([x1 | x2 << 32 for x1, x2 in pairs], np.uint64).reshape(keys.shape)
     words = _words(keys)
-    return _packed(*threefry2x32_arrays(words[..., 0].copy(), words[..., 1].copy(),
-                                        np.zeros(data.shape, np.uint32), np.array(data)))
+    return _packed(
+        *threefry2x32_arrays(
+            words[..., 0].copy(),
+            words[..., 1].copy(),
+            np.zeros(data.shape, np.uint32),
+            np.array(data),
+        )
+    )
 
 
 def _fold_in_loops(e: Any, key: Any, data: Any) -> Any:
-    return _pack_loops(e, *threefry2x32_loops(e, _key_loops(e, key), (e.const(0, dtypes.uint32), data)))
+    return _pack_loops(
+        e, *threefry2x32_loops(e, _key_loops(e, key), (e.const(0, dtypes.uint32), data))
+    )
 
 
 def _fold_in_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
@@ -227,8 +264,14 @@ def _fold_in_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
 
 
 random_fold_in_p = Primitive(
-    "random_fold_in", differentiable=False, elementwise=True, abstract=_fold_in_abstract,
-    reference=_fold_in_reference, batch=_fold_in_batch, loops=elementwise_loops(_fold_in_loops))
+    "random_fold_in",
+    differentiable=False,
+    elementwise=True,
+    abstract=_fold_in_abstract,
+    reference=_fold_in_reference,
+    batch=_fold_in_batch,
+    loops=elementwise_loops(_fold_in_loops),
+)
 
 
 # ------------------------------------------------------------------ random_seed
@@ -240,7 +283,9 @@ def _seed_abstract(seeds: ShapedArray) -> ShapedArray:
 
 def _seed_reference(seeds: np.ndarray) -> np.ndarray:
     """The seed's high word first, its low word second; sign bits beyond the seed's width are not copied."""
-    unsigned = seeds.astype(np.dtype(f"u{seeds.dtype.itemsize}") if seeds.dtype.itemsize == 8 else np.uint32)
+    unsigned = seeds.astype(
+        np.dtype(f"u{seeds.dtype.itemsize}") if seeds.dtype.itemsize == 8 else np.uint32
+    )
     wide = unsigned.astype(np.uint64)
     return wide >> np.uint64(32) | wide << np.uint64(32)
 
@@ -252,15 +297,23 @@ def _seed_loops(e: Any, seed: Any) -> Any:
 
 
 random_seed_p = Primitive(
-    "random_seed", differentiable=False, elementwise=True, abstract=_seed_abstract, reference=_seed_reference,
-    batch=lambda axis, args, dims: (random_seed_p.bind(*args), dims[0]), loops=elementwise_loops(_seed_loops))
+    "random_seed",
+    differentiable=False,
+    elementwise=True,
+    abstract=_seed_abstract,
+    reference=_seed_reference,
+    batch=lambda axis, args, dims: (random_seed_p.bind(*args), dims[0]),
+    loops=elementwise_loops(_seed_loops),
+)
 
 
 # ------------------------------------------------------------------ random_wrap and random_unwrap
 def _wrap_abstract(words: ShapedArray) -> ShapedArray:
     if words.dtype != dtypes.uint32 or not words.ndim or words.shape[-1] != 2:
-        raise TypeError(f"wrap_key_data: expected uint32[..., 2] for implementation threefry2x32, got "
-                        f"{words.str_short()}.")
+        raise TypeError(
+            f"wrap_key_data: expected uint32[..., 2] for implementation threefry2x32, got "
+            f"{words.str_short()}."
+        )
     return ShapedArray(words.shape[:-1], dtypes.key_dtype)
 
 
@@ -269,10 +322,17 @@ def _wrap_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
 
 
 random_wrap_p = Primitive(
-    "random_wrap", differentiable=False, abstract=_wrap_abstract,
-    reference=lambda words: _packed(words[..., 0], words[..., 1]), batch=_wrap_batch,
-    loops=Pointwise(lambda e, index, words: _pack_loops(
-        e, words(*index, e.index_const(0)), words(*index, e.index_const(1)))))
+    "random_wrap",
+    differentiable=False,
+    abstract=_wrap_abstract,
+    reference=lambda words: _packed(words[..., 0], words[..., 1]),
+    batch=_wrap_batch,
+    loops=Pointwise(
+        lambda e, index, words: _pack_loops(
+            e, words(*index, e.index_const(0)), words(*index, e.index_const(1))
+        )
+    ),
+)
 
 
 def _unwrap_abstract(keys: ShapedArray) -> ShapedArray:
@@ -286,8 +346,13 @@ def _unwrap_loops(e: Any, index: list, keys: Any) -> Any:
 
 
 random_unwrap_p = Primitive(
-    "random_unwrap", differentiable=False, abstract=_unwrap_abstract, reference=_words,
-    batch=_key_batch(lambda: random_unwrap_p), loops=Pointwise(_unwrap_loops))
+    "random_unwrap",
+    differentiable=False,
+    abstract=_unwrap_abstract,
+    reference=_words,
+    batch=_key_batch(lambda: random_unwrap_p),
+    loops=Pointwise(_unwrap_loops),
+)
 
 
 # ------------------------------------------------------------------ functions

@@ -299,8 +299,7 @@ def reduce(
     starts, start_tree = tree.tree_flatten(init_values)
     if treedef != start_tree:
         raise ValueError(
-            "reduce: operands and init_values differ in structure: "
-            f"{treedef} and {start_tree}."
+            f"reduce: operands and init_values differ in structure: {treedef} and {start_tree}."
         )
     xs = [as_array(x) for x in leaves]
     if not xs or any(x.aval.shape != xs[0].aval.shape for x in xs):

@@ -3,6 +3,7 @@
 set, add, sub, mul, min, max and apply. numjet.numpy's `.at` calls these. Duplicate positions: updates are
 applied in the order of the indices, so with set the last one wins; derivatives rely on that order.
 """
+
 from __future__ import annotations
 
 import math
@@ -31,7 +32,9 @@ from numjet.ops.shape import reshape, select_n
 from numjet.ops.while_loop import while_loop
 
 
-def window_sizes(operand: ShapedArray, updates_shape: tuple, numbers: ScatterDimensionNumbers) -> tuple:
+def window_sizes(
+    operand: ShapedArray, updates_shape: tuple, numbers: ScatterDimensionNumbers
+) -> tuple:
     """The window's size along each operand axis."""
     gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     window = iter([updates_shape[d] for d in sorted(numbers.update_window_dims)])
@@ -39,28 +42,46 @@ def window_sizes(operand: ShapedArray, updates_shape: tuple, numbers: ScatterDim
 
 
 def _abstract_of(name: str) -> Callable:
-    def abstract(operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
-                 dimension_numbers: ScatterDimensionNumbers, **_: Any) -> ShapedArray:
+    def abstract(
+        operand: ShapedArray,
+        indices: ShapedArray,
+        updates: ShapedArray,
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        **_: Any,
+    ) -> ShapedArray:
         numbers = dimension_numbers
         if not dtypes.is_integer(indices.dtype):
             raise TypeError(f"{name}: scatter_indices must be integers, got {indices.str_short()}.")
         if operand.dtype != updates.dtype:
-            raise TypeError(f"{name}: operand {operand.str_short()} and updates {updates.str_short()} must have one "
-                            "dtype. Convert the updates with .astype().")
+            raise TypeError(
+                f"{name}: operand {operand.str_short()} and updates {updates.str_short()} must have one "
+                "dtype. Convert the updates with .astype()."
+            )
         if not indices.ndim or indices.shape[-1] != len(numbers.scatter_dims_to_operand_dims):
-            raise TypeError(f"{name}: the last axis of scatter_indices {indices.str_short()} must have one component "
-                            f"for each of scatter_dims_to_operand_dims {numbers.scatter_dims_to_operand_dims}.")
+            raise TypeError(
+                f"{name}: the last axis of scatter_indices {indices.str_short()} must have one component "
+                f"for each of scatter_dims_to_operand_dims {numbers.scatter_dims_to_operand_dims}."
+            )
         kept = operand.ndim - len(numbers.inserted_window_dims) - len(numbers.operand_batching_dims)
         if len(numbers.update_window_dims) != kept:
-            raise TypeError(f"{name}: update_window_dims {numbers.update_window_dims} must name {kept} axes of "
-                            f"updates: those of operand {operand.str_short()} without inserted and batching ones.")
-        batch = tuple([n for d, n in enumerate(updates.shape) if d not in numbers.update_window_dims])
+            raise TypeError(
+                f"{name}: update_window_dims {numbers.update_window_dims} must name {kept} axes of "
+                f"updates: those of operand {operand.str_short()} without inserted and batching ones."
+            )
+        batch = tuple(
+            [n for d, n in enumerate(updates.shape) if d not in numbers.update_window_dims]
+        )
         if batch != indices.shape[:-1]:
-            raise TypeError(f"{name}: updates {updates.str_short()} without its window axes has shape {batch}, but "
-                            f"scatter_indices has {indices.shape[:-1]} positions.")
+            raise TypeError(
+                f"{name}: updates {updates.str_short()} without its window axes has shape {batch}, but "
+                f"scatter_indices has {indices.shape[:-1]} positions."
+            )
         for axis, size in enumerate(window_sizes(operand, updates.shape, numbers)):
             if size > operand.shape[axis] and updates.size:
-                raise TypeError(f"{name}: the window's size {size} exceeds axis {axis} of {operand.str_short()}.")
+                raise TypeError(
+                    f"{name}: the window's size {size} exceeds axis {axis} of {operand.str_short()}."
+                )
         return ShapedArray(operand.shape, operand.dtype, operand.weak_type and updates.weak_type)
 
     return abstract
@@ -69,25 +90,48 @@ def _abstract_of(name: str) -> Callable:
 def _reference_of(at: Callable[[np.ndarray, Any, np.ndarray], None]) -> Callable:
     """`at(out, index, updates)` changes `out` in place."""
 
-    def reference(operand: np.ndarray, indices: np.ndarray, updates: np.ndarray, *,
-                  dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode, **_: Any) -> np.ndarray:
+    def reference(
+        operand: np.ndarray,
+        indices: np.ndarray,
+        updates: np.ndarray,
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        mode: GatherScatterMode,
+        **_: Any,
+    ) -> np.ndarray:
         numbers, batch = dimension_numbers, indices.shape[:-1]
         out = np.array(operand, order="C")
         if not updates.size:
             return out
         sizes = window_sizes(operand, updates.shape, numbers)
-        starts, valid = starts_of(indices, operand.shape, sizes, numbers.scatter_dims_to_operand_dims,
-                                  numbers.operand_batching_dims, numbers.scatter_indices_batching_dims)
+        starts, valid = starts_of(
+            indices,
+            operand.shape,
+            sizes,
+            numbers.scatter_dims_to_operand_dims,
+            numbers.operand_batching_dims,
+            numbers.scatter_indices_batching_dims,
+        )
         order = [d for d in range(updates.ndim) if d not in numbers.update_window_dims]
         count = math.prod(batch)
-        updates = updates.transpose(order + sorted(numbers.update_window_dims)).reshape(count, *sizes)
+        updates = updates.transpose(order + sorted(numbers.update_window_dims)).reshape(
+            count, *sizes
+        )
         if mode is GatherScatterMode.CLIP:
             valid = None
         if count == 1:
             if valid is None or valid.all():
                 first = {axis: int(start.reshape(())) for axis, start in starts.items()}
-                at(out, tuple([slice(first.get(axis, 0), first.get(axis, 0) + n) for axis, n in enumerate(sizes)]),
-                   updates[0])
+                at(
+                    out,
+                    tuple(
+                        [
+                            slice(first.get(axis, 0), first.get(axis, 0) + n)
+                            for axis, n in enumerate(sizes)
+                        ]
+                    ),
+                    updates[0],
+                )
             return out
         flat = {axis: start.reshape(count) for axis, start in starts.items()}
         if valid is not None:
@@ -96,7 +140,9 @@ def _reference_of(at: Callable[[np.ndarray, Any, np.ndarray], None]) -> Callable
         place = np.zeros((len(updates), *[1] * operand.ndim), np.int64)
         stride = 1
         for axis in reversed(range(operand.ndim)):
-            along = np.arange(sizes[axis]).reshape([-1 if i == axis else 1 for i in range(operand.ndim)])
+            along = np.arange(sizes[axis]).reshape(
+                [-1 if i == axis else 1 for i in range(operand.ndim)]
+            )
             if axis in flat:
                 along = along + flat[axis].reshape(-1, *[1] * operand.ndim)
             place = place + along * stride
@@ -122,8 +168,14 @@ def _inplace(ufunc: np.ufunc) -> Callable:
 
 
 def _batch_of(primitive_of: Callable[[], Primitive]) -> Callable:
-    def batch(axis: Any, args: tuple, dims: tuple, *, dimension_numbers: ScatterDimensionNumbers,
-              **params: Any) -> tuple:
+    def batch(
+        axis: Any,
+        args: tuple,
+        dims: tuple,
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        **params: Any,
+    ) -> tuple:
         operand, indices, updates = args
         numbers = dimension_numbers
 
@@ -136,16 +188,24 @@ def _batch_of(primitive_of: Callable[[], Primitive]) -> Callable:
         operand, updates = front(operand, dims[0]), front(updates, dims[2])
         if dims[1] is None:
             numbers = ScatterDimensionNumbers(
-                (0, *up(numbers.update_window_dims)), up(numbers.inserted_window_dims),
-                up(numbers.scatter_dims_to_operand_dims), up(numbers.operand_batching_dims),
-                numbers.scatter_indices_batching_dims)
+                (0, *up(numbers.update_window_dims)),
+                up(numbers.inserted_window_dims),
+                up(numbers.scatter_dims_to_operand_dims),
+                up(numbers.operand_batching_dims),
+                numbers.scatter_indices_batching_dims,
+            )
         else:
             indices = moveaxis(indices, dims[1], 0)
             numbers = ScatterDimensionNumbers(
-                up(numbers.update_window_dims), up(numbers.inserted_window_dims),
-                up(numbers.scatter_dims_to_operand_dims), (0, *up(numbers.operand_batching_dims)),
-                (0, *up(numbers.scatter_indices_batching_dims)))
-        return primitive_of().bind(operand, indices, updates, dimension_numbers=numbers, **params), 0
+                up(numbers.update_window_dims),
+                up(numbers.inserted_window_dims),
+                up(numbers.scatter_dims_to_operand_dims),
+                (0, *up(numbers.operand_batching_dims)),
+                (0, *up(numbers.scatter_indices_batching_dims)),
+            )
+        return primitive_of().bind(
+            operand, indices, updates, dimension_numbers=numbers, **params
+        ), 0
 
     return batch
 
@@ -154,13 +214,29 @@ def _mirror(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:
     return GatherDimensionNumbers(*numbers)
 
 
-def _gather_like(x: Any, indices: Any, updates_shape: tuple, *, dimension_numbers: ScatterDimensionNumbers,
-                 mode: GatherScatterMode, indices_are_sorted: bool, unique_indices: bool) -> Any:
+def _gather_like(
+    x: Any,
+    indices: Any,
+    updates_shape: tuple,
+    *,
+    dimension_numbers: ScatterDimensionNumbers,
+    mode: GatherScatterMode,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> Any:
     """The elements of `x` at the places where updates of `updates_shape` went; 0 for dropped ones."""
     if mode is GatherScatterMode.PROMISE_IN_BOUNDS:
         mode = GatherScatterMode.FILL_OR_DROP  # what the scatter does
-    return gather(x, indices, _mirror(dimension_numbers), window_sizes(x.aval, updates_shape, dimension_numbers),
-                  indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode, fill_value=0)
+    return gather(
+        x,
+        indices,
+        _mirror(dimension_numbers),
+        window_sizes(x.aval, updates_shape, dimension_numbers),
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+        fill_value=0,
+    )
 
 
 def _is_unique(indices: ShapedArray, unique_indices: bool) -> bool:
@@ -181,7 +257,9 @@ def _linear_jvp(primitive_of: Callable[[], Primitive]) -> Callable:
             return out, Zero(out.aval.tangent())
         if type(tangents[2]) is Zero and primitive is not scatter_p:
             return out, tangents[0]
-        return out, primitive.bind(instantiate(tangents[0]), indices, instantiate(tangents[2]), **params)
+        return out, primitive.bind(
+            instantiate(tangents[0]), indices, instantiate(tangents[2]), **params
+        )
 
     return jvp
 
@@ -196,18 +274,35 @@ def _additive_transpose(sign: Callable[[Any], Any]) -> Callable:
     return transpose
 
 
-def _scatter(name: str, at: Callable, *, jvp: Callable, transpose: Callable | None = None) -> Primitive:
+def _scatter(
+    name: str, at: Callable, *, jvp: Callable, transpose: Callable | None = None
+) -> Primitive:
     primitive: Primitive
     primitive = Primitive(
-        name, abstract=_abstract_of(name), reference=_reference_of(at), jvp=jvp, linear=transpose is not None,
-        transpose=transpose, batch=_batch_of(lambda: primitive), loops=Kernel("scatter"))
+        name,
+        abstract=_abstract_of(name),
+        reference=_reference_of(at),
+        jvp=jvp,
+        linear=transpose is not None,
+        transpose=transpose,
+        batch=_batch_of(lambda: primitive),
+        loops=Kernel("scatter"),
+    )
     return primitive
 
 
-scatter_add_p = _scatter("scatter-add", _inplace(np.add), jvp=_linear_jvp(lambda: scatter_add_p),
-                         transpose=_additive_transpose(lambda x: x))
-scatter_sub_p = _scatter("scatter-sub", _inplace(np.subtract), jvp=_linear_jvp(lambda: scatter_sub_p),
-                         transpose=_additive_transpose(neg))
+scatter_add_p = _scatter(
+    "scatter-add",
+    _inplace(np.add),
+    jvp=_linear_jvp(lambda: scatter_add_p),
+    transpose=_additive_transpose(lambda x: x),
+)
+scatter_sub_p = _scatter(
+    "scatter-sub",
+    _inplace(np.subtract),
+    jvp=_linear_jvp(lambda: scatter_sub_p),
+    transpose=_additive_transpose(neg),
+)
 
 
 # ------------------------------------------------------------------ set
@@ -221,8 +316,10 @@ def _set_transpose(ct: Any, operand: Any, indices: Any, updates: Any, **params: 
     if type(updates) is Linear:
         to_updates = _gather_like(ct, indices, aval.shape, **params)
         if not _is_unique(indices.aval, params["unique_indices"]) and aval.size:
-            number = ArrayImpl(np.arange(aval.size, dtype=np.int32).reshape(aval.shape),
-                               ShapedArray(aval.shape, dtypes.int32))
+            number = ArrayImpl(
+                np.arange(aval.size, dtype=np.int32).reshape(aval.shape),
+                ShapedArray(aval.shape, dtypes.int32),
+            )
             last = scatter_p.bind(full(ct.aval.shape, -1, dtypes.int32), indices, number, **params)
             won = eq(_gather_like(last, indices, aval.shape, **params), number)
             to_updates = select_n(won, zeros(to_updates.aval), to_updates)
@@ -243,20 +340,30 @@ def _mul_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
         parts.append(scatter_mul_p.bind(tangents[0], indices, updates, **params))
     if type(tangents[2]) is not Zero:
         if not _is_unique(indices.aval, params["unique_indices"]):
-            raise NotImplementedError("scatter_mul: the derivative with respect to updates needs unique indices. "
-                                      "Pass unique_indices=True when they are.")
+            raise NotImplementedError(
+                "scatter_mul: the derivative with respect to updates needs unique indices. "
+                "Pass unique_indices=True when they are."
+            )
         factor = _gather_like(operand, indices, updates.aval.shape, **params)
-        parts.append(scatter_add_p.bind(zeros(out.aval.strong()), indices, mul(tangents[2], factor), **params))
+        parts.append(
+            scatter_add_p.bind(
+                zeros(out.aval.strong()), indices, mul(tangents[2], factor), **params
+            )
+        )
     return out, parts[0] if len(parts) == 1 else add(*parts)
 
 
 def _mul_transpose(ct: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> list:
     if type(updates) is Linear:
-        raise NotImplementedError("scatter_mul: transposition with respect to updates is not linear.")
+        raise NotImplementedError(
+            "scatter_mul: transposition with respect to updates is not linear."
+        )
     return [scatter_mul_p.bind(ct, indices, updates, **params), None, None]
 
 
-scatter_mul_p = _scatter("scatter_mul", _inplace(np.multiply), jvp=_mul_jvp, transpose=_mul_transpose)
+scatter_mul_p = _scatter(
+    "scatter_mul", _inplace(np.multiply), jvp=_mul_jvp, transpose=_mul_transpose
+)
 
 
 # ------------------------------------------------------------------ min and max
@@ -272,47 +379,91 @@ def _extreme_jvp(primitive_of: Callable[[], Primitive]) -> Callable:
         kept = convert(eq(operand, out), dtype)
         won = convert(eq(updates, _gather_like(out, indices, updates.aval.shape, **params)), dtype)
         winners = scatter_add_p.bind(kept, indices, won, **params)
-        tangent = scatter_add_p.bind(mul(instantiate(tangents[0]), kept), indices,
-                                     mul(instantiate(tangents[2]), won), **params)
+        tangent = scatter_add_p.bind(
+            mul(instantiate(tangents[0]), kept),
+            indices,
+            mul(instantiate(tangents[2]), won),
+            **params,
+        )
         one = full(out.aval.shape, 1, dtype)
         return out, div(tangent, select_n(eq(winners, zeros(winners.aval)), winners, one))
 
     return jvp
 
 
-scatter_min_p = _scatter("scatter_min", _inplace(np.minimum), jvp=_extreme_jvp(lambda: scatter_min_p))
-scatter_max_p = _scatter("scatter_max", _inplace(np.maximum), jvp=_extreme_jvp(lambda: scatter_max_p))
+scatter_min_p = _scatter(
+    "scatter_min", _inplace(np.minimum), jvp=_extreme_jvp(lambda: scatter_min_p)
+)
+scatter_max_p = _scatter(
+    "scatter_max", _inplace(np.maximum), jvp=_extreme_jvp(lambda: scatter_max_p)
+)
 
 
 # ------------------------------------------------------------------ public functions
-def _call(primitive: Primitive, operand: Any, indices: Any, updates: Any, numbers: Any, indices_are_sorted: bool,
-          unique_indices: bool, mode: Any) -> Any:
+def _call(
+    primitive: Primitive,
+    operand: Any,
+    indices: Any,
+    updates: Any,
+    numbers: Any,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: Any,
+) -> Any:
     operand, indices, updates = as_array(operand), as_array(indices), as_array(updates)
     mode = GatherScatterMode.from_any(mode)
     if mode is GatherScatterMode.ONE_HOT:
-        raise NotImplementedError(f"{primitive.name}: mode 'one_hot' is not supported. Use mode='drop'.")
+        raise NotImplementedError(
+            f"{primitive.name}: mode 'one_hot' is not supported. Use mode='drop'."
+        )
     return primitive.bind(
-        operand, indices, updates, dimension_numbers=as_tuples(dimension_numbers_of(numbers)),
-        indices_are_sorted=bool(indices_are_sorted), unique_indices=bool(unique_indices), mode=mode)
+        operand,
+        indices,
+        updates,
+        dimension_numbers=as_tuples(dimension_numbers_of(numbers)),
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+        mode=mode,
+    )
 
 
 def dimension_numbers_of(numbers: Any) -> ScatterDimensionNumbers:
     """Checks the type; a plain tuple of fields is taken too."""
-    return numbers if isinstance(numbers, ScatterDimensionNumbers) else ScatterDimensionNumbers(*numbers)
+    return (
+        numbers
+        if isinstance(numbers, ScatterDimensionNumbers)
+        else ScatterDimensionNumbers(*numbers)
+    )
 
 
 def _public(primitive: Primitive, what: str) -> Callable:
-    def scatter_function(operand: Any, scatter_indices: Any, updates: Any,
-                         dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-                         unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Any:
-        return _call(primitive, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
-                     unique_indices, mode)
+    def scatter_function(
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+    ) -> Any:
+        return _call(
+            primitive,
+            operand,
+            scatter_indices,
+            updates,
+            dimension_numbers,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+        )
 
     scatter_function.__name__ = scatter_function.__qualname__ = primitive.name.replace("-", "_")
     scatter_function.__doc__ = (
         f"`operand` with windows at `scatter_indices` {what} `updates`.\n\n"
         "The last axis of scatter_indices holds the index components. mode: 'drop' (default; windows that reach\n"
-        "outside change nothing), 'clip', 'promise_in_bounds'. Raises TypeError when shapes do not fit.")
+        "outside change nothing), 'clip', 'promise_in_bounds'. Raises TypeError when shapes do not fit."
+    )
     return scatter_function
 
 
@@ -324,10 +475,17 @@ scatter_min = _public(scatter_min_p, "lowered to")
 scatter_max = _public(scatter_max_p, "raised to")
 
 
-def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Any], Any],
-                  dimension_numbers: ScatterDimensionNumbers, *, update_shape: Sequence[int] = (),
-                  indices_are_sorted: bool = False, unique_indices: bool = False,
-                  mode: str | GatherScatterMode | None = None) -> Any:
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Any], Any],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
     """`operand` with the elementwise `func` applied at `scatter_indices`, once for each time a place occurs.
 
     update_shape: the shape updates would have (windows and positions), as in `scatter`.
@@ -335,13 +493,21 @@ def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Any], Any]
     operand, indices = as_array(operand), as_array(scatter_indices)
     mode = GatherScatterMode.from_any(mode)
     ones = full(tuple(update_shape), 1, dtypes.int32)
-    options = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode}
-    counts = scatter_add(full(operand.aval.shape, 0, dtypes.int32), indices, ones, dimension_numbers, **options)
+    options = {
+        "indices_are_sorted": indices_are_sorted,
+        "unique_indices": unique_indices,
+        "mode": mode,
+    }
+    counts = scatter_add(
+        full(operand.aval.shape, 0, dtypes.int32), indices, ones, dimension_numbers, **options
+    )
 
     def once(x: Any, i: Any) -> Any:
         new = as_array(func(x))
         if new.aval.shape != x.aval.shape:
-            raise TypeError(f"scatter_apply: func must keep the shape {x.aval.shape}, it gave {new.aval.shape}.")
+            raise TypeError(
+                f"scatter_apply: func must keep the shape {x.aval.shape}, it gave {new.aval.shape}."
+            )
         return select_n(lt(i, counts), x, convert(new, x.aval.dtype, x.aval.weak_type))
 
     zero = full(counts.aval.shape, 0, dtypes.int32)
@@ -350,9 +516,11 @@ def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Any], Any]
     axes = tuple(range(operand.aval.ndim))
     most = reshape(reduce_max(counts, axes) if axes else counts, ())
     one = full((), 1, dtypes.int32)
-    _, out = while_loop(lambda c: lt(c[0], most),
-                        lambda c: (add(c[0], one), once(c[1], broadcast_like(c[0], counts))),
-                        (full((), 0, dtypes.int32), operand))
+    _, out = while_loop(
+        lambda c: lt(c[0], most),
+        lambda c: (add(c[0], one), once(c[1], broadcast_like(c[0], counts))),
+        (full((), 0, dtypes.int32), operand),
+    )
     return out
 
 
@@ -361,6 +529,20 @@ def broadcast_like(scalar: Any, x: Any) -> Any:
     return add(full(x.aval.shape, 0, scalar.aval.dtype), scalar)
 
 
-__all__ = ["GatherScatterMode", "ScatterDimensionNumbers", "scatter", "scatter_add", "scatter_add_p",
-           "scatter_apply", "scatter_max", "scatter_max_p", "scatter_min", "scatter_min_p", "scatter_mul",
-           "scatter_mul_p", "scatter_p", "scatter_sub", "scatter_sub_p"]
+__all__ = [
+    "GatherScatterMode",
+    "ScatterDimensionNumbers",
+    "scatter",
+    "scatter_add",
+    "scatter_add_p",
+    "scatter_apply",
+    "scatter_max",
+    "scatter_max_p",
+    "scatter_min",
+    "scatter_min_p",
+    "scatter_mul",
+    "scatter_mul_p",
+    "scatter_p",
+    "scatter_sub",
+    "scatter_sub_p",
+]

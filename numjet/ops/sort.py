@@ -3,6 +3,7 @@
 Floats order as numbers with NaN last and -0 equal to 0; complex numbers by real part, then imaginary part.
 Sorting permutes, so derivatives are gathers by the permutation.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -44,27 +45,37 @@ def stable_order(bits: np.ndarray, axis: int) -> np.ndarray:
     if bits.dtype.itemsize > 4 or n < 64:
         return np.argsort(bits, axis=axis, kind="stable")
     # NumPy sorts integers several times faster than it argsorts: sort (value, position) in one word.
-    position = np.arange(n, dtype=np.uint64).reshape([n if i == axis else 1 for i in range(bits.ndim)])
+    position = np.arange(n, dtype=np.uint64).reshape(
+        [n if i == axis else 1 for i in range(bits.ndim)]
+    )
     packed = bits.astype(np.uint64) << np.uint64(32) | position
     packed.sort(axis=axis)
     return (packed & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
-def _abstract(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
+def _abstract(
+    *avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int
+) -> list[ShapedArray]:
     first = avals[0]
     if any(a.shape != first.shape for a in avals):
-        raise TypeError(f"sort: operands must have one shape, got {', '.join(a.str_short() for a in avals)}.")
+        raise TypeError(
+            f"sort: operands must have one shape, got {', '.join(a.str_short() for a in avals)}."
+        )
     if not 0 <= dimension < first.ndim:
         raise ValueError(f"sort: dimension {dimension} is not an axis of {first.str_short()}.")
     if not 1 <= num_keys <= len(avals):
-        raise ValueError(f"sort: num_keys {num_keys} must lie between 1 and the number of operands, {len(avals)}.")
+        raise ValueError(
+            f"sort: num_keys {num_keys} must lie between 1 and the number of operands, {len(avals)}."
+        )
     for a in avals[:num_keys]:
         if dtypes.is_key(a.dtype):
             raise TypeError("sort: PRNG keys have no order. Sort random.key_data(key).")
     return list(avals)
 
 
-def _reference(*operands: np.ndarray, dimension: int, is_stable: bool, num_keys: int) -> list[np.ndarray]:
+def _reference(
+    *operands: np.ndarray, dimension: int, is_stable: bool, num_keys: int
+) -> list[np.ndarray]:
     first = operands[0]
     if len(operands) == 1 and first.dtype.kind in "biuf" and first.dtype.isbuiltin == 1:
         stable = first.dtype.kind == "f" and bool((np.signbit(first) & (first == 0)).any())
@@ -77,14 +88,20 @@ def _reference(*operands: np.ndarray, dimension: int, is_stable: bool, num_keys:
     return [np.take_along_axis(x, order, dimension) for x in operands]
 
 
-def _jvp(primals: tuple, tangents: tuple, *, dimension: int, is_stable: bool, num_keys: int) -> tuple:
+def _jvp(
+    primals: tuple, tangents: tuple, *, dimension: int, is_stable: bool, num_keys: int
+) -> tuple:
     if all(type(t) is Zero for t in tangents):
         outs = sort_p.bind(*primals, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
         return outs, [Zero(x.aval.tangent()) for x in outs]
     place = broadcasted_iota(dtypes.int32, primals[0].aval.shape, dimension)
-    *outs, order = sort_p.bind(*primals, place, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
-    return outs, [Zero(x.aval.tangent()) if type(t) is Zero else take_along(t, order, dimension)
-                  for x, t in zip(outs, tangents, strict=True)]
+    *outs, order = sort_p.bind(
+        *primals, place, dimension=dimension, is_stable=is_stable, num_keys=num_keys
+    )
+    return outs, [
+        Zero(x.aval.tangent()) if type(t) is Zero else take_along(t, order, dimension)
+        for x, t in zip(outs, tangents, strict=True)
+    ]
 
 
 def take_along(x: Any, order: Any, axis: int) -> Any:
@@ -93,19 +110,33 @@ def take_along(x: Any, order: Any, axis: int) -> Any:
         return x
     rest = tuple([i for i in range(x.aval.ndim) if i != axis])
     numbers = GatherDimensionNumbers((), (axis,), (axis,), rest, rest)
-    return gather(x, expand_dims(order, (order.aval.ndim,)), numbers, [1] * x.aval.ndim, mode="promise_in_bounds")
+    return gather(
+        x,
+        expand_dims(order, (order.aval.ndim,)),
+        numbers,
+        [1] * x.aval.ndim,
+        mode="promise_in_bounds",
+    )
 
 
 def _batch(axis: Any, args: tuple, dims: tuple, *, dimension: int, **params: Any) -> tuple:
-    args = [broadcast_batch(x, axis.size) if d is None else moveaxis(x, d, 0)
-            for x, d in zip(args, dims, strict=True)]
+    args = [
+        broadcast_batch(x, axis.size) if d is None else moveaxis(x, d, 0)
+        for x, d in zip(args, dims, strict=True)
+    ]
     outs = sort_p.bind(*args, dimension=dimension + 1, **params)
     return outs, [0] * len(outs)
 
 
 sort_p = Primitive(
-    "sort", multiple_results=True, abstract=_abstract, reference=_reference, jvp=_jvp, batch=_batch,
-    loops=Kernel("sort"))
+    "sort",
+    multiple_results=True,
+    abstract=_abstract,
+    reference=_reference,
+    jvp=_jvp,
+    batch=_batch,
+    loops=Kernel("sort"),
+)
 
 
 # ------------------------------------------------------------------ top_k
@@ -113,11 +144,13 @@ def _top_k_abstract(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
     if not 0 <= axis < x.ndim:
         raise ValueError(f"top_k: axis {axis} is not an axis of {x.str_short()}.")
     if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"top_k: k = {k} must lie between 0 and the size {x.shape[axis]} of axis {axis} of "
-                         f"{x.str_short()}.")
+        raise ValueError(
+            f"top_k: k = {k} must lie between 0 and the size {x.shape[axis]} of axis {axis} of "
+            f"{x.str_short()}."
+        )
     if dtypes.is_complex(x.dtype) or dtypes.is_key(x.dtype):
         raise TypeError(f"top_k: takes real numbers, got {x.str_short()}.")
-    shape = (*x.shape[:axis], k, *x.shape[axis + 1:])
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return [ShapedArray(shape, x.dtype, x.weak_type), ShapedArray(shape, dtypes.int32)]
 
 
@@ -130,7 +163,9 @@ def _top_k_reference(x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:
 def _top_k_jvp(primals: tuple, tangents: tuple, *, k: int, axis: int) -> tuple:
     values, order = top_k_p.bind(*primals, k=k, axis=axis)
     tangent = tangents[0]
-    tangent = Zero(values.aval.tangent()) if type(tangent) is Zero else take_along(tangent, order, axis)
+    tangent = (
+        Zero(values.aval.tangent()) if type(tangent) is Zero else take_along(tangent, order, axis)
+    )
     return [values, order], [tangent, Zero(order.aval.tangent())]
 
 
@@ -140,8 +175,14 @@ def _top_k_batch(axis_data: Any, args: tuple, dims: tuple, *, k: int, axis: int)
 
 
 top_k_p = Primitive(
-    "top_k", multiple_results=True, abstract=_top_k_abstract, reference=_top_k_reference, jvp=_top_k_jvp,
-    batch=_top_k_batch, loops=Kernel("top_k"))
+    "top_k",
+    multiple_results=True,
+    abstract=_top_k_abstract,
+    reference=_top_k_reference,
+    jvp=_top_k_jvp,
+    batch=_top_k_batch,
+    loops=Kernel("top_k"),
+)
 
 
 # ------------------------------------------------------------------ functions
@@ -158,12 +199,18 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     operands = [as_array(x) for x in operand] if several else [as_array(operand)]
     if not operands:
         raise TypeError("sort: needs at least one operand.")
-    outs = sort_p.bind(*operands, dimension=_axis(dimension, operands[0].ndim, "sort"), is_stable=bool(is_stable),
-                       num_keys=int(num_keys))
+    outs = sort_p.bind(
+        *operands,
+        dimension=_axis(dimension, operands[0].ndim, "sort"),
+        is_stable=bool(is_stable),
+        num_keys=int(num_keys),
+    )
     return tuple(outs) if several else outs[0]
 
 
-def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def sort_key_val(
+    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+) -> tuple[Any, Any]:
     """`keys` sorted along `dimension`, and `values` in the same order."""
     keys, values = sort((keys, values), dimension, is_stable)
     return keys, values

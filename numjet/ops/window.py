@@ -4,6 +4,7 @@ The compiled form is a fold of strided slices of the padded operand, one for eac
 compiler fuses into one loop. The derivative of maxima and minima gathers at the winning positions, whose
 transpose is the scatter-add that backward pooling needs.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -29,27 +30,53 @@ from numjet.ops.scatter import ScatterDimensionNumbers, scatter_add
 from numjet.ops.shape import expand_dims, iota, pad, reshape, select_n
 from numjet.ops.slicing import slice as lax_slice
 
-_COMBINE = {"add": (np.add, arithmetic.add), "max": (np.maximum, arithmetic.max), "min": (np.minimum, arithmetic.min)}
+_COMBINE = {
+    "add": (np.add, arithmetic.add),
+    "max": (np.maximum, arithmetic.max),
+    "min": (np.minimum, arithmetic.min),
+}
 
 
 # ------------------------------------------------------------------ shapes and slices
-def _out_shape(shape: tuple, window: tuple, strides: tuple, padding: tuple, base: tuple, gaps: tuple) -> tuple:
-    sizes = [dilated(n, b) + low + high - dilated(w, g)
-             for n, w, (low, high), b, g in zip(shape, window, padding, base, gaps, strict=True)]
-    return tuple([size // s + 1 if size >= 0 else 0 for size, s in zip(sizes, strides, strict=True)])
+def _out_shape(
+    shape: tuple, window: tuple, strides: tuple, padding: tuple, base: tuple, gaps: tuple
+) -> tuple:
+    sizes = [
+        dilated(n, b) + low + high - dilated(w, g)
+        for n, w, (low, high), b, g in zip(shape, window, padding, base, gaps, strict=True)
+    ]
+    return tuple(
+        [size // s + 1 if size >= 0 else 0 for size, s in zip(sizes, strides, strict=True)]
+    )
 
 
 def _abstract_of(name: str) -> Callable:
-    def abstract(x: ShapedArray, *, window_dimensions: tuple, window_strides: tuple, padding: tuple,
-                 base_dilation: tuple, window_dilation: tuple) -> ShapedArray:
-        fields = {"window_dimensions": window_dimensions, "window_strides": window_strides, "padding": padding,
-                  "base_dilation": base_dilation, "window_dilation": window_dilation}
+    def abstract(
+        x: ShapedArray,
+        *,
+        window_dimensions: tuple,
+        window_strides: tuple,
+        padding: tuple,
+        base_dilation: tuple,
+        window_dilation: tuple,
+    ) -> ShapedArray:
+        fields = {
+            "window_dimensions": window_dimensions,
+            "window_strides": window_strides,
+            "padding": padding,
+            "base_dilation": base_dilation,
+            "window_dilation": window_dilation,
+        }
         for field, value in fields.items():
             if len(value) != x.ndim:
-                raise TypeError(f"{name}: {field} {value} must have one entry for each axis of {x.str_short()}.")
+                raise TypeError(
+                    f"{name}: {field} {value} must have one entry for each axis of {x.str_short()}."
+                )
             if field != "padding" and any(v < 1 for v in value):
                 raise TypeError(f"{name}: {field} {value} must be positive.")
-        shape = _out_shape(x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+        shape = _out_shape(
+            x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+        )
         return ShapedArray(shape, x.dtype, x.weak_type)
 
     return abstract
@@ -60,7 +87,12 @@ def _slices(out_shape: tuple, window: tuple, strides: tuple, gaps: tuple) -> lis
     found = []
     for position in itertools.product(*[range(w) for w in window]):
         starts = tuple([p * g for p, g in zip(position, gaps, strict=True)])
-        limits = tuple([a + (n - 1) * s + 1 if n else a for a, n, s in zip(starts, out_shape, strides, strict=True)])
+        limits = tuple(
+            [
+                a + (n - 1) * s + 1 if n else a
+                for a, n, s in zip(starts, out_shape, strides, strict=True)
+            ]
+        )
         found.append((starts, limits, strides))
     return found
 
@@ -73,7 +105,9 @@ def _pad_numpy(x: np.ndarray, value: Any, padding: tuple, base: tuple) -> np.nda
         stop = min(n, (size - 1 - low) // by + 1) if size else 0
         shape.append(size)
         source.append(slice(first, max(stop, first)))
-        into.append(slice(low + first * by, low + (stop - 1) * by + 1, by) if stop > first else slice(0, 0))
+        into.append(
+            slice(low + first * by, low + (stop - 1) * by + 1, by) if stop > first else slice(0, 0)
+        )
     out = np.full(shape, value, x.dtype)
     out[tuple(into)] = x[tuple(source)]
     return out
@@ -89,12 +123,25 @@ def _padded(x: Any, value: Any, padding: tuple, base: tuple) -> Any:
     return pad(x, value, [(low, high, b - 1) for (low, high), b in zip(padding, base, strict=True)])
 
 
-def _parts(x: Any, value: Any, *, window_dimensions: tuple, window_strides: tuple, padding: tuple,
-           base_dilation: tuple, window_dilation: tuple) -> list[Any]:
+def _parts(
+    x: Any,
+    value: Any,
+    *,
+    window_dimensions: tuple,
+    window_strides: tuple,
+    padding: tuple,
+    base_dilation: tuple,
+    window_dilation: tuple,
+) -> list[Any]:
     """The operand's elements at each window position, each of the output's shape."""
-    shape = _out_shape(x.aval.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    shape = _out_shape(
+        x.aval.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+    )
     whole = _padded(x, value, padding, base_dilation)
-    return [lax_slice(whole, *bounds) for bounds in _slices(shape, window_dimensions, window_strides, window_dilation)]
+    return [
+        lax_slice(whole, *bounds)
+        for bounds in _slices(shape, window_dimensions, window_strides, window_dilation)
+    ]
 
 
 def _neutral(op: str, dtype: Any) -> Any:
@@ -105,9 +152,18 @@ def _neutral(op: str, dtype: Any) -> Any:
 def _reference_of(op: str) -> Callable:
     ufunc = _COMBINE[op][0]
 
-    def reference(x: np.ndarray, *, window_dimensions: tuple, window_strides: tuple, padding: tuple,
-                  base_dilation: tuple, window_dilation: tuple) -> np.ndarray:
-        shape = _out_shape(x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    def reference(
+        x: np.ndarray,
+        *,
+        window_dimensions: tuple,
+        window_strides: tuple,
+        padding: tuple,
+        base_dilation: tuple,
+        window_dilation: tuple,
+    ) -> np.ndarray:
+        shape = _out_shape(
+            x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+        )
         dtype = x.dtype
         if op == "add" and dtype.itemsize <= 2 and dtypes.is_floating(dtype):
             x = x.astype(np.float32)
@@ -117,7 +173,9 @@ def _reference_of(op: str) -> Callable:
             start, step, gap = [slice(None)] * x.ndim, window_strides[axis], window_dilation[axis]
             out = None
             for k in range(window_dimensions[axis]):
-                start[axis] = slice(k * gap, k * gap + (size - 1) * step + 1, step) if size else slice(0, 0)
+                start[axis] = (
+                    slice(k * gap, k * gap + (size - 1) * step + 1, step) if size else slice(0, 0)
+                )
                 part = whole[tuple(start)]
                 out = part.copy() if out is None else ufunc(out, part, out=out)
             whole = out
@@ -129,25 +187,42 @@ def _reference_of(op: str) -> Callable:
 def _expand_of(op: str) -> Callable:
     combine = _COMBINE[op][1]
 
-    def expand(x: Any, *, window_dimensions: tuple, window_strides: tuple, padding: tuple, base_dilation: tuple,
-               window_dilation: tuple) -> Any:
+    def expand(
+        x: Any,
+        *,
+        window_dimensions: tuple,
+        window_strides: tuple,
+        padding: tuple,
+        base_dilation: tuple,
+        window_dilation: tuple,
+    ) -> Any:
         ndim = x.aval.ndim
-        whole = _padded(x, full((), _neutral(op, x.aval.dtype), x.aval.dtype), padding, base_dilation)
+        whole = _padded(
+            x, full((), _neutral(op, x.aval.dtype), x.aval.dtype), padding, base_dilation
+        )
         ones, none = (1,) * ndim, ((0, 0),) * ndim
         for axis in range(ndim):
             if window_dimensions[axis] == 1 and window_strides[axis] == 1:
                 continue
 
             def only(values: tuple, axis: int = axis) -> tuple:
-                return (*ones[:axis], values[axis], *ones[axis + 1:])
+                return (*ones[:axis], values[axis], *ones[axis + 1 :])
 
-            parts = _parts(whole, None, window_dimensions=only(window_dimensions),
-                           window_strides=only(window_strides), padding=none, base_dilation=ones,
-                           window_dilation=only(window_dilation))
+            parts = _parts(
+                whole,
+                None,
+                window_dimensions=only(window_dimensions),
+                window_strides=only(window_strides),
+                padding=none,
+                base_dilation=ones,
+                window_dilation=only(window_dilation),
+            )
             # In a tree, so that long windows make no deep chain.
             while len(parts) > 1:
-                parts = [combine(*parts[i:i + 2]) if i + 1 < len(parts) else parts[i]
-                         for i in range(0, len(parts), 2)]
+                parts = [
+                    combine(*parts[i : i + 2]) if i + 1 < len(parts) else parts[i]
+                    for i in range(0, len(parts), 2)
+                ]
             whole = parts[0]
         return whole
 
@@ -162,7 +237,13 @@ def _batch_of(primitive_of: Callable[[], Primitive]) -> Callable:
 
 
 def _batched(params: dict) -> dict:
-    front = {"window_dimensions": 1, "window_strides": 1, "padding": (0, 0), "base_dilation": 1, "window_dilation": 1}
+    front = {
+        "window_dimensions": 1,
+        "window_strides": 1,
+        "padding": (0, 0),
+        "base_dilation": 1,
+        "window_dilation": 1,
+    }
     return {k: (front[k], *v) if k in front else v for k, v in params.items()}
 
 
@@ -173,8 +254,16 @@ def _sum_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
     return out, reduce_window_sum_p.bind(tangents[0], **params)
 
 
-def _sum_transpose(ct: Any, x: Any, *, window_dimensions: tuple, window_strides: tuple, padding: tuple,
-                   base_dilation: tuple, window_dilation: tuple) -> list:
+def _sum_transpose(
+    ct: Any,
+    x: Any,
+    *,
+    window_dimensions: tuple,
+    window_strides: tuple,
+    padding: tuple,
+    base_dilation: tuple,
+    window_dilation: tuple,
+) -> list:
     """Element i gets every window that covers it: again sums over windows, of the cotangents."""
     pads = []
     for axis, n in enumerate(x.aval.shape):
@@ -182,14 +271,21 @@ def _sum_transpose(ct: Any, x: Any, *, window_dimensions: tuple, window_strides:
         low = extent - 1 - padding[axis][0]
         covered = dilated(ct.aval.shape[axis], window_strides[axis])
         pads.append((low, dilated(n, base_dilation[axis]) - 1 + extent - covered - low))
-    return [reduce_window_sum_p.bind(
-        ct, window_dimensions=window_dimensions, window_strides=base_dilation, padding=tuple(pads),
-        base_dilation=window_strides, window_dilation=window_dilation)]
+    return [
+        reduce_window_sum_p.bind(
+            ct,
+            window_dimensions=window_dimensions,
+            window_strides=base_dilation,
+            padding=tuple(pads),
+            base_dilation=window_strides,
+            window_dilation=window_dilation,
+        )
+    ]
 
 
 def _extreme_jvp_of(primitive_of: Callable[[], Primitive], largest: bool) -> Callable:
     def jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
-        x, = primals
+        (x,) = primals
         out = primitive_of().bind(x, **params)
         if type(tangents[0]) is Zero:
             return out, Zero(out.aval.tangent())
@@ -199,17 +295,31 @@ def _extreme_jvp_of(primitive_of: Callable[[], Primitive], largest: bool) -> Cal
 
 
 reduce_window_sum_p = Primitive(
-    "reduce_window_sum", linear=True, abstract=_abstract_of("reduce_window_sum"), reference=_reference_of("add"),
-    jvp=_sum_jvp, transpose=_sum_transpose, batch=_batch_of(lambda: reduce_window_sum_p),
-    loops=Expand(_expand_of("add")))
+    "reduce_window_sum",
+    linear=True,
+    abstract=_abstract_of("reduce_window_sum"),
+    reference=_reference_of("add"),
+    jvp=_sum_jvp,
+    transpose=_sum_transpose,
+    batch=_batch_of(lambda: reduce_window_sum_p),
+    loops=Expand(_expand_of("add")),
+)
 reduce_window_max_p = Primitive(
-    "reduce_window_max", abstract=_abstract_of("reduce_window_max"), reference=_reference_of("max"),
-    jvp=_extreme_jvp_of(lambda: reduce_window_max_p, True), batch=_batch_of(lambda: reduce_window_max_p),
-    loops=Expand(_expand_of("max")))
+    "reduce_window_max",
+    abstract=_abstract_of("reduce_window_max"),
+    reference=_reference_of("max"),
+    jvp=_extreme_jvp_of(lambda: reduce_window_max_p, True),
+    batch=_batch_of(lambda: reduce_window_max_p),
+    loops=Expand(_expand_of("max")),
+)
 reduce_window_min_p = Primitive(
-    "reduce_window_min", abstract=_abstract_of("reduce_window_min"), reference=_reference_of("min"),
-    jvp=_extreme_jvp_of(lambda: reduce_window_min_p, False), batch=_batch_of(lambda: reduce_window_min_p),
-    loops=Expand(_expand_of("min")))
+    "reduce_window_min",
+    abstract=_abstract_of("reduce_window_min"),
+    reference=_reference_of("min"),
+    jvp=_extreme_jvp_of(lambda: reduce_window_min_p, False),
+    batch=_batch_of(lambda: reduce_window_min_p),
+    loops=Expand(_expand_of("min")),
+)
 
 
 # ------------------------------------------------------------------ where the extreme is
@@ -218,11 +328,23 @@ def _winner_abstract(x: ShapedArray, *, largest: bool, **params: Any) -> ShapedA
     return ShapedArray(out.shape, dtypes.int32)
 
 
-def _winner_reference(x: np.ndarray, *, largest: bool, window_dimensions: tuple, window_strides: tuple,
-                      padding: tuple, base_dilation: tuple, window_dilation: tuple) -> np.ndarray:
-    shape = _out_shape(x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+def _winner_reference(
+    x: np.ndarray,
+    *,
+    largest: bool,
+    window_dimensions: tuple,
+    window_strides: tuple,
+    padding: tuple,
+    base_dilation: tuple,
+    window_dilation: tuple,
+) -> np.ndarray:
+    shape = _out_shape(
+        x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+    )
     whole = _pad_numpy(x, _neutral("max" if largest else "min", x.dtype), padding, base_dilation)
-    place = _pad_numpy(np.arange(x.size, dtype=np.int32).reshape(x.shape), -1, padding, base_dilation)
+    place = _pad_numpy(
+        np.arange(x.size, dtype=np.int32).reshape(x.shape), -1, padding, base_dilation
+    )
     best = winner = None
     for starts, limits, steps in _slices(shape, window_dimensions, window_strides, window_dilation):
         part = tuple([slice(*bounds) for bounds in zip(starts, limits, steps, strict=True)])
@@ -230,8 +352,11 @@ def _winner_reference(x: np.ndarray, *, largest: bool, window_dimensions: tuple,
         if best is None:
             best, winner = value.copy(), position.copy()
             continue
-        better = (value > best if largest else value < best) | (np.isnan(value) & ~np.isnan(best)) | (
-            (winner < 0) & (position >= 0))
+        better = (
+            (value > best if largest else value < best)
+            | (np.isnan(value) & ~np.isnan(best))
+            | ((winner < 0) & (position >= 0))
+        )
         best, winner = np.where(better, value, best), np.where(better, position, winner)
     return winner
 
@@ -239,8 +364,12 @@ def _winner_reference(x: np.ndarray, *, largest: bool, window_dimensions: tuple,
 def _winner_expand(x: Any, *, largest: bool, **params: Any) -> Any:
     aval = x.aval
     floating = dtypes.is_floating(aval.dtype)
-    values = _parts(x, full((), _neutral("max" if largest else "min", aval.dtype), aval.dtype), **params)
-    positions = _parts(reshape(iota(dtypes.int32, aval.size), aval.shape), full((), -1, dtypes.int32), **params)
+    values = _parts(
+        x, full((), _neutral("max" if largest else "min", aval.dtype), aval.dtype), **params
+    )
+    positions = _parts(
+        reshape(iota(dtypes.int32, aval.size), aval.shape), full((), -1, dtypes.int32), **params
+    )
     best, winner = values[0], positions[0]
     for value, position in zip(values[1:], positions[1:], strict=True):
         better = gt(value, best) if largest else lt(value, best)
@@ -256,59 +385,107 @@ def _winner_batch(axis: Any, args: tuple, dims: tuple, *, largest: bool, **param
     x = moveaxis(args[0], dims[0], 0)
     winner = window_winner_p.bind(x, largest=largest, **_batched(params))
     # Positions within each element of the batch; -1 stays below 0.
-    shift = arithmetic.mul(iota(dtypes.int32, axis.size), np.int32(x.aval.size // max(axis.size, 1)))
+    shift = arithmetic.mul(
+        iota(dtypes.int32, axis.size), np.int32(x.aval.size // max(axis.size, 1))
+    )
     shift = broadcast_in_dim(shift, winner.aval.shape, (0,))
     none = lt(winner, np.int32(0))
     return select_n(none, arithmetic.sub(winner, shift), winner), 0
 
 
 window_winner_p = Primitive(
-    "window_winner", differentiable=False, abstract=_winner_abstract, reference=_winner_reference,
-    batch=_winner_batch, loops=Expand(_winner_expand))
+    "window_winner",
+    differentiable=False,
+    abstract=_winner_abstract,
+    reference=_winner_reference,
+    batch=_winner_batch,
+    loops=Expand(_winner_expand),
+)
 
 
 def _at_flat(x: Any, position: Any) -> Any:
     """Elements of `x` at positions in its row-major order; 0 for negative ones."""
     flat = reshape(x, (x.aval.size,))
-    return gather(flat, expand_dims(position, (position.aval.ndim,)), GatherDimensionNumbers((), (0,), (0,)), (1,),
-                  mode="fill", fill_value=0)
+    return gather(
+        flat,
+        expand_dims(position, (position.aval.ndim,)),
+        GatherDimensionNumbers((), (0,), (0,)),
+        (1,),
+        mode="fill",
+        fill_value=0,
+    )
 
 
-def select_and_scatter_add(source: Any, operand: Any, largest: bool, window_dimensions: Sequence[int],
-                           window_strides: Sequence[int], padding: Sequence[tuple[int, int]]) -> Any:
+def select_and_scatter_add(
+    source: Any,
+    operand: Any,
+    largest: bool,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> Any:
     """For each window of `operand`, `source`'s element added where its largest (smallest) element is."""
     source, operand = as_array(source), as_array(operand)
     ones = (1,) * operand.ndim
     winner = window_winner_p.bind(
-        operand, largest=bool(largest), window_dimensions=tuple(window_dimensions),
-        window_strides=tuple(window_strides), padding=tuple([tuple(p) for p in padding]), base_dilation=ones,
-        window_dilation=ones)
+        operand,
+        largest=bool(largest),
+        window_dimensions=tuple(window_dimensions),
+        window_strides=tuple(window_strides),
+        padding=tuple([tuple(p) for p in padding]),
+        base_dilation=ones,
+        window_dilation=ones,
+    )
     flat = zeros(ShapedArray((operand.size,), source.dtype))
-    out = scatter_add(flat, expand_dims(winner, (winner.ndim,)), source, ScatterDimensionNumbers((), (0,), (0,)))
+    out = scatter_add(
+        flat, expand_dims(winner, (winner.ndim,)), source, ScatterDimensionNumbers((), (0,), (0,))
+    )
     return reshape(out, operand.shape)
 
 
 # ------------------------------------------------------------------ public functions
-def _options(x: Any, window: Sequence[int], strides: Any, padding: Any, base: Any, gaps: Any) -> dict:
+def _options(
+    x: Any, window: Sequence[int], strides: Any, padding: Any, base: Any, gaps: Any
+) -> dict:
     window = tuple([int(w) for w in window])
     ones = (1,) * x.ndim
-    strides, base, gaps = (ones if v is None else tuple([int(i) for i in v]) for v in (strides, base, gaps))
+    strides, base, gaps = (
+        ones if v is None else tuple([int(i) for i in v]) for v in (strides, base, gaps)
+    )
     if len(window) != x.ndim:
-        raise TypeError(f"reduce_window: window_dimensions {window} must have one entry for each axis of "
-                        f"{x.aval.str_short()}.")
+        raise TypeError(
+            f"reduce_window: window_dimensions {window} must have one entry for each axis of "
+            f"{x.aval.str_short()}."
+        )
     if isinstance(padding, str) or hasattr(padding, "name"):
-        padding = padtype_to_pads([dilated(n, b) for n, b in zip(x.shape, base, strict=True)],
-                                  [dilated(w, g) for w, g in zip(window, gaps, strict=True)], strides, padding)
-    return {"window_dimensions": window, "window_strides": strides, "base_dilation": base, "window_dilation": gaps,
-            "padding": tuple([(int(low), int(high)) for low, high in padding])}
+        padding = padtype_to_pads(
+            [dilated(n, b) for n, b in zip(x.shape, base, strict=True)],
+            [dilated(w, g) for w, g in zip(window, gaps, strict=True)],
+            strides,
+            padding,
+        )
+    return {
+        "window_dimensions": window,
+        "window_strides": strides,
+        "base_dilation": base,
+        "window_dilation": gaps,
+        "padding": tuple([(int(low), int(high)) for low, high in padding]),
+    }
 
 
 _PRIMITIVES = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
 
 
-def reduce_window(operand: Any, init_value: Any, computation: Callable, window_dimensions: Sequence[int],
-                  window_strides: Sequence[int] | None = None, padding: Any = "VALID",
-                  base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None) -> Any:
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
     """`computation` folded over windows of `operand`, starting from init_value; padding takes no part.
 
     operand: an array, or a pytree of arrays of one shape with init values of the same structure. add, max and min
@@ -317,38 +494,71 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable, window_d
     leaves, treedef = tree.tree_flatten(operand)
     starts, start_tree = tree.tree_flatten(init_value)
     if treedef != start_tree or not leaves:
-        raise ValueError(f"reduce_window: operand and init_value must have one structure, got {treedef} and "
-                         f"{start_tree}.")
+        raise ValueError(
+            f"reduce_window: operand and init_value must have one structure, got {treedef} and "
+            f"{start_tree}."
+        )
     xs = [as_array(x) for x in leaves]
     inits = [convert(as_array(v), x.dtype) for v, x in zip(starts, xs, strict=True)]
-    params = _options(xs[0], window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    params = _options(
+        xs[0], window_dimensions, window_strides, padding, base_dilation, window_dilation
+    )
     if len(xs) == 1 and treedef == tree.tree_structure(0):
         name = monoid_of(computation, xs[0].dtype)
         known = concrete_or_none(starts[0])
-        if name in _PRIMITIVES and known is not None and known._value == _neutral(name, xs[0].dtype):
+        if (
+            name in _PRIMITIVES
+            and known is not None
+            and known._value == _neutral(name, xs[0].dtype)
+        ):
             return _PRIMITIVES[name].bind(xs[0], **params)
     parts = [_parts(x, v, **params) for x, v in zip(xs, inits, strict=True)]
     shape = parts[0][0].aval.shape
     totals = [broadcast_in_dim(v, shape, ()) for v in inits]
     inside: Sequence[Any] = [None] * len(parts[0])
     if not _plain(params["padding"], params["base_dilation"]):
-        inside = _parts(full(xs[0].shape, True, dtypes.bool_), full((), False, dtypes.bool_), **params)
+        inside = _parts(
+            full(xs[0].shape, True, dtypes.bool_), full((), False, dtypes.bool_), **params
+        )
     for here, *several in zip(inside, *parts, strict=True):
-        new = computation(tree.tree_unflatten(treedef, totals), tree.tree_unflatten(treedef, several))
+        new = computation(
+            tree.tree_unflatten(treedef, totals), tree.tree_unflatten(treedef, several)
+        )
         news = [as_array(v) for v in tree.tree_leaves(new)]
-        totals = news if here is None else [select_n(here, old, v) for old, v in zip(totals, news, strict=True)]
+        totals = (
+            news
+            if here is None
+            else [select_n(here, old, v) for old, v in zip(totals, news, strict=True)]
+        )
     return tree.tree_unflatten(treedef, totals)
 
 
-def reduce_window_shape_tuple(operand_shape: Sequence[int], window_dimensions: Sequence[int],
-                              window_strides: Sequence[int], padding: Sequence[tuple[int, int]],
-                              base_dilation: Sequence[int] | None = None,
-                              window_dilation: Sequence[int] | None = None) -> tuple[int, ...]:
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:
     """The shape of `reduce_window`'s result."""
     ones = (1,) * len(tuple(operand_shape))
-    return _out_shape(tuple(operand_shape), tuple(window_dimensions), tuple(window_strides),
-                      tuple([tuple(p) for p in padding]), tuple(base_dilation or ones), tuple(window_dilation or ones))
+    return _out_shape(
+        tuple(operand_shape),
+        tuple(window_dimensions),
+        tuple(window_strides),
+        tuple([tuple(p) for p in padding]),
+        tuple(base_dilation or ones),
+        tuple(window_dilation or ones),
+    )
 
 
-__all__ = ["reduce_window", "reduce_window_max_p", "reduce_window_min_p", "reduce_window_shape_tuple",
-           "reduce_window_sum_p", "select_and_scatter_add", "window_winner_p"]
+__all__ = [
+    "reduce_window",
+    "reduce_window_max_p",
+    "reduce_window_min_p",
+    "reduce_window_shape_tuple",
+    "reduce_window_sum_p",
+    "select_and_scatter_add",
+    "window_winner_p",
+]

@@ -2,6 +2,7 @@
 
 `uniform`, `randint` and `permutation` give JAX's bits exactly, so their arithmetic is fixed: do not reorder it.
 """
+
 from __future__ import annotations
 
 import math
@@ -72,8 +73,10 @@ def result_shape(name: str, shape: Any, *operands: Any) -> tuple[int, ...]:
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(f"random.{name}: parameters of shapes {[x.shape for x in operands]} do not broadcast to "
-                         f"the shape {shape} asked for.")
+        raise ValueError(
+            f"random.{name}: parameters of shapes {[x.shape for x in operands]} do not broadcast to "
+            f"the shape {shape} asked for."
+        )
     return shape
 
 
@@ -83,7 +86,11 @@ def as_float(x: Any, dtype: Any) -> Any:
 
 # ------------------------------------------------------------------ uniform
 def _finfo(dtype: Any) -> Any:
-    return ml_dtypes.finfo(dtype) if dtype.itemsize <= 2 and dtype != dtypes.float16 else np.finfo(dtype)
+    return (
+        ml_dtypes.finfo(dtype)
+        if dtype.itemsize <= 2 and dtype != dtypes.float16
+        else np.finfo(dtype)
+    )
 
 
 def _rounds_once(low: Any, high: Any, dtype: Any) -> bool:
@@ -103,14 +110,18 @@ def uniform_of(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any
     info = _finfo(dtype)
     width, mantissa = dtype.itemsize * 8, info.nmant
     if dtype.itemsize < 2:
-        raise NotImplementedError(f"random.uniform: dtype {dtype} is not supported. Draw float32 and convert.")
+        raise NotImplementedError(
+            f"random.uniform: dtype {dtype} is not supported. Draw float32 and convert."
+        )
     drawn = 8 if mantissa < 8 else width
     unsigned = np.dtype(f"u{dtype.itemsize}")
     words = random_bits(key, bit_width=drawn, shape=shape)
     if drawn != width:
         words = convert(words, unsigned)
     one = np.ones((), dtype).view(unsigned)
-    words = bitwise_or(shift_right_logical(words, scalar(drawn - mantissa, unsigned)), scalar(one, unsigned))
+    words = bitwise_or(
+        shift_right_logical(words, scalar(drawn - mantissa, unsigned)), scalar(one, unsigned)
+    )
     floats = ar.sub(bitcast_convert_type(words, dtype), scalar(1, dtype))
     if low.ndim or high.ndim:
         low, high = broadcast_to(low, shape), broadcast_to(high, shape)
@@ -123,8 +134,15 @@ def unit(key: Any, shape: tuple[int, ...], dtype: Any, low: Any = 0.0, high: Any
     return uniform_of(key, shape, dtype, scalar(low, dtype), scalar(high, dtype))
 
 
-def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *,
-            out_sharding: Any = None) -> Any:
+def uniform(
+    key: Any,
+    shape: Sequence[int] = (),
+    dtype: Any = None,
+    minval: Any = 0.0,
+    maxval: Any = 1.0,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Floats uniformly distributed in [minval, maxval)."""
     dtype, shape = float_dtype("uniform", dtype), shape_of(shape)
     low, high = as_float(minval, dtype), as_float(maxval, dtype)
@@ -133,8 +151,15 @@ def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any 
 
 
 # ------------------------------------------------------------------ randint
-def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any = None, *,
-            out_sharding: Any = None) -> Any:
+def randint(
+    key: Any,
+    shape: Sequence[int],
+    minval: Any,
+    maxval: Any,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Integers uniformly distributed in [minval, maxval); minval where that is empty."""
     dtype = dtypes.canonical(int if dtype is None else dtype)
     if not dtypes.is_integer(dtype):
@@ -147,7 +172,9 @@ def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any
         # Small types are drawn as int32, whose range holds one past their largest value.
         low, high = convert(low, dtypes.int32), convert(high, dtypes.int32)
         low = ar.min(scalar(info.max, dtypes.int32), ar.max(low, scalar(info.min, dtypes.int32)))
-        high = ar.min(scalar(info.max + 1, dtypes.int32), ar.max(high, scalar(info.min, dtypes.int32)))
+        high = ar.min(
+            scalar(info.max + 1, dtypes.int32), ar.max(high, scalar(info.min, dtypes.int32))
+        )
         return convert(_randint(key, shape, low, high, dtypes.int32, None), dtype)
     own = np.iinfo(high.dtype)
     beyond = gt(high, scalar(info.max, high.dtype)) if own.max > info.max else None
@@ -184,7 +211,9 @@ def _randint(key: Any, shape: tuple, low: Any, high: Any, dtype: Any, beyond: An
     span = select_n(le(high, low), convert(ar.sub(high, low), unsigned), one)
     if beyond is not None:
         # The whole range up to and with the largest value: one more, which may wrap to 0, meaning "all".
-        span = select_n(bitwise_and(broadcast_to(beyond, common), gt(high, low)), span, ar.add(span, one))
+        span = select_n(
+            bitwise_and(broadcast_to(beyond, common), gt(high, low)), span, ar.add(span, one)
+        )
     # 2**width modulo span without wider integers.
     half = broadcast_to(scalar(1 << (width // 2), unsigned), common)
     multiplier = ar.rem(half, span)
@@ -207,13 +236,24 @@ def normal_of(key: Any, shape: tuple, dtype: Any) -> Any:
     return ar.mul(scalar(np.sqrt(2), dtype), erf_inv(unit(key, shape, dtype, low, 1)))
 
 
-def normal(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def normal(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Standard normal values; complex ones have variance 1/2 in each part."""
-    return normal_of(single_key(key, "normal"), shape_of(shape), float_dtype("normal", dtype, complex_too=True))
+    return normal_of(
+        single_key(key, "normal"), shape_of(shape), float_dtype("normal", dtype, complex_too=True)
+    )
 
 
-def truncated_normal(key: Any, lower: Any, upper: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-                     out_sharding: Any = None) -> Any:
+def truncated_normal(
+    key: Any,
+    lower: Any,
+    upper: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Standard normal values conditioned on lying between `lower` and `upper`."""
     dtype, key = float_dtype("truncated_normal", dtype), single_key(key, "truncated_normal")
     lower, upper = as_float(lower, dtype), as_float(upper, dtype)
@@ -228,8 +268,14 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Sequence[int] | No
 
 
 # ------------------------------------------------------------------ bernoulli and rademacher
-def bernoulli(key: Any, p: Any = 0.5, shape: Sequence[int] | None = None, mode: str = "low", *,
-              out_sharding: Any = None) -> Any:
+def bernoulli(
+    key: Any,
+    p: Any = 0.5,
+    shape: Sequence[int] | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """True with probability `p`. mode 'high' takes twice the random bits, exact for tiny p."""
     if mode not in ("low", "high"):
         raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}.")
@@ -245,10 +291,14 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Sequence[int] | None = None, mode: 
     return lt(ar.mul(second, scalar(_finfo(dtype).eps, dtype)), ar.sub(p, first))
 
 
-def rademacher(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rademacher(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """-1 or 1 with equal probability."""
     dtype = dtypes.canonical(int if dtype is None else dtype)
-    flips = bernoulli(key, np.float32(0.5) if dtypes.canonical(float) == dtypes.float32 else 0.5, shape_of(shape))
+    flips = bernoulli(
+        key, np.float32(0.5) if dtypes.canonical(float) == dtypes.float32 else 0.5, shape_of(shape)
+    )
     return ar.sub(ar.mul(scalar(2, dtype), convert(flips, dtype)), scalar(1, dtype))
 
 
@@ -266,8 +316,10 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
 def take_rows(x: Any, order: Any, axis: int) -> Any:
     """The slices of `x` at int positions `order` along `axis` (in bounds)."""
     if not x.shape[axis]:
-        return reshape(x, (*x.shape[:axis], *order.shape, *x.shape[axis + 1:]))
-    offsets = tuple(range(axis)) + tuple(range(axis + order.ndim, axis + order.ndim + x.ndim - axis - 1))
+        return reshape(x, (*x.shape[:axis], *order.shape, *x.shape[axis + 1 :]))
+    offsets = tuple(range(axis)) + tuple(
+        range(axis + order.ndim, axis + order.ndim + x.ndim - axis - 1)
+    )
     numbers = GatherDimensionNumbers(offsets, (axis,), (axis,))
     sizes = [1 if i == axis else n for i, n in enumerate(x.shape)]
     return gather(x, expand_dims(order, (order.ndim,)), numbers, sizes, mode="promise_in_bounds")
@@ -275,11 +327,15 @@ def take_rows(x: Any, order: Any, axis: int) -> Any:
 
 def _axis(name: str, axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
-        raise ValueError(f"random.{name}: axis {axis} is out of range for an array with {ndim} axes.")
+        raise ValueError(
+            f"random.{name}: axis {axis} is out of range for an array with {ndim} axes."
+        )
     return axis % ndim
 
 
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
+def permutation(
+    key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+) -> Any:
     """A random order of `x` along `axis` (of range(x) for an integer); `independent`: its own order for every row."""
     key, x = single_key(key, "permutation"), as_array(x)
     if not x.ndim:
@@ -292,8 +348,15 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
     return take_rows(x, _shuffled(key, iota(dtypes.int32, x.shape[axis]), 0), axis)
 
 
-def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p: Any = None, axis: int = 0,
-           mode: str | None = None) -> Any:
+def choice(
+    key: Any,
+    a: Any,
+    shape: Sequence[int] = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Any:
     """Samples from `a` (or range(a)) along `axis`, with probabilities `p`."""
     key, a, shape = single_key(key, "choice"), as_array(a), shape_of(shape)
     count = math.prod(shape)
@@ -305,23 +368,31 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
     if n <= 0 and count:
         raise ValueError("random.choice: a must be greater than 0 unless no samples are taken.")
     if not replace and count > n:
-        raise ValueError(f"random.choice: cannot take {count} samples without replacement from {n}.")
+        raise ValueError(
+            f"random.choice: cannot take {count} samples without replacement from {n}."
+        )
     if p is None:
         if not replace:
             whole = permutation(key, a if a.ndim else n, axis)
             taken = slice_in_dim(whole, 0, count, axis=axis if a.ndim else 0)
-            return reshape(taken, (*a.shape[:axis], *shape, *a.shape[axis + 1:]) if a.ndim else shape)
+            return reshape(
+                taken, (*a.shape[:axis], *shape, *a.shape[axis + 1 :]) if a.ndim else shape
+            )
         order = randint(key, shape, 0, n)
     else:
         p = as_array(p)
         p = convert(p, p.dtype if dtypes.is_floating(p.dtype) else dtypes.canonical(float))
         if p.shape != (n,):
-            raise ValueError(f"random.choice: p has shape {p.shape}, but must have one probability for each of the "
-                             f"{n} entries.")
+            raise ValueError(
+                f"random.choice: p has shape {p.shape}, but must have one probability for each of the "
+                f"{n} entries."
+            )
         if replace:
             total = cumsum(p)
             last = index_in_dim(total, n - 1, 0, keepdims=False)
-            r = ar.mul(broadcast_to(last, shape), ar.sub(scalar(1, p.dtype), unit(key, shape, p.dtype)))
+            r = ar.mul(
+                broadcast_to(last, shape), ar.sub(scalar(1, p.dtype), unit(key, shape, p.dtype))
+            )
             order = _positions(total, r)
         else:
             order = top_k(ar.add(gumbel_of(key, (n,), p.dtype, mode), log(p)), count)[1]
@@ -360,27 +431,43 @@ def gumbel_of(key: Any, shape: tuple, dtype: Any, mode: str | None) -> Any:
     return ar.neg(log(ar.neg(log1p(ar.neg(x)))))
 
 
-def gumbel(key: Any, shape: Sequence[int] = (), dtype: Any = None, mode: str | None = None, *,
-           out_sharding: Any = None) -> Any:
+def gumbel(
+    key: Any,
+    shape: Sequence[int] = (),
+    dtype: Any = None,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Gumbel values: -log(-log(u))."""
     return gumbel_of(single_key(key, "gumbel"), shape_of(shape), float_dtype("gumbel", dtype), mode)
 
 
-def categorical(key: Any, logits: Any, axis: int = -1, shape: Sequence[int] | None = None, replace: bool = True,
-                mode: str | None = None, *, out_sharding: Any = None) -> Any:
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Sequence[int] | None = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Indices along `axis` with probabilities softmax(logits)."""
     key, logits = single_key(key, "categorical"), as_array(logits)
     if not dtypes.is_floating(logits.dtype):
         logits = convert(logits, dtypes.canonical(float))
     axis = _axis("categorical", axis, logits.ndim)
-    batch = (*logits.shape[:axis], *logits.shape[axis + 1:])
+    batch = (*logits.shape[:axis], *logits.shape[axis + 1 :])
     shape = batch if shape is None else shape_of(shape)
     if np.broadcast_shapes(shape, batch) != shape:
-        raise ValueError(f"random.categorical: shape {shape} must end with the batch shape {batch} of the logits.")
-    prefix = shape[:len(shape) - len(batch)]
+        raise ValueError(
+            f"random.categorical: shape {shape} must end with the batch shape {batch} of the logits."
+        )
+    prefix = shape[: len(shape) - len(batch)]
     dtype = logits.dtype
     if replace:
-        own = list(shape[len(prefix):])
+        own = list(shape[len(prefix) :])
         own.insert(axis, logits.shape[axis])
         full = (*prefix, *own)
         noisy = ar.add(gumbel_of(key, full, dtype, mode), broadcast_to(logits, full))
@@ -388,11 +475,26 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Sequence[int] | No
     noisy = ar.add(logits, gumbel_of(key, logits.shape, dtype, mode))
     k = math.prod(prefix)
     if k > logits.shape[axis]:
-        raise ValueError(f"random.categorical: cannot take {k} samples without replacement from "
-                         f"{logits.shape[axis]} classes.")
+        raise ValueError(
+            f"random.categorical: cannot take {k} samples without replacement from "
+            f"{logits.shape[axis]} classes."
+        )
     order = moveaxis(top_k(noisy, k, axis=axis)[1], axis, 0)
     return reshape(order, shape)
 
 
-__all__ = ["Array", "bernoulli", "categorical", "choice", "gumbel", "normal", "permutation", "rademacher",
-           "randint", "split_many", "take_along", "truncated_normal", "uniform"]
+__all__ = [
+    "Array",
+    "bernoulli",
+    "categorical",
+    "choice",
+    "gumbel",
+    "normal",
+    "permutation",
+    "rademacher",
+    "randint",
+    "split_many",
+    "take_along",
+    "truncated_normal",
+    "uniform",
+]

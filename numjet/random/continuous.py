@@ -1,4 +1,5 @@
 """Distributions made of uniform, normal and gamma values by a formula."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -31,7 +32,9 @@ from numjet.random.keys import shape_of, single_key, split_two
 from numjet.random.rejection import gamma_of
 
 
-def _start(name: str, key: Any, dtype: Any, shape: Any, *parameters: Any) -> tuple[Any, Any, tuple, list[Any]]:
+def _start(
+    name: str, key: Any, dtype: Any, shape: Any, *parameters: Any
+) -> tuple[Any, Any, tuple, list[Any]]:
     """The typed key, the dtype, the result's shape, and the parameters at that shape and dtype."""
     dtype = float_dtype(name, dtype)
     values = [as_float(p, dtype) for p in parameters]
@@ -43,69 +46,101 @@ def _exponential(key: Any, shape: tuple, dtype: Any) -> Any:
     return ar.neg(log1p(ar.neg(unit(key, shape, dtype))))
 
 
-def exponential(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def exponential(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Exponential values with mean 1."""
     key, dtype, shape, _ = _start("exponential", key, dtype, shape)
     return _exponential(key, shape, dtype)
 
 
-def laplace(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def laplace(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Laplace values: density exp(-|x|) / 2."""
     key, dtype, shape, _ = _start("laplace", key, dtype, shape)
     u = unit(key, shape, dtype, -1 + _finfo(dtype).epsneg, 1)
     return ar.mul(ar.sign(u), log1p(ar.neg(ar.abs(u))))
 
 
-def logistic(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def logistic(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Logistic values: log(u / (1 - u))."""
     key, dtype, shape, _ = _start("logistic", key, dtype, shape)
     u = unit(key, shape, dtype, _finfo(dtype).tiny, 1)
     return ar.sub(log(u), log1p(ar.neg(u)))
 
 
-def cauchy(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def cauchy(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Cauchy values: tan(π (u - 1/2))."""
     key, dtype, shape, _ = _start("cauchy", key, dtype, shape)
     u = unit(key, shape, dtype, _finfo(dtype).eps, 1)
     return tan(ar.mul(scalar(np.pi, dtype), ar.sub(u, scalar(0.5, dtype))))
 
 
-def pareto(key: Any, b: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-           out_sharding: Any = None) -> Any:
+def pareto(
+    key: Any,
+    b: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Pareto values of 1 and more with exponent `b`."""
     key, dtype, shape, (b,) = _start("pareto", key, dtype, shape, b)
     return exp(ar.div(_exponential(key, shape, dtype), b))
 
 
-def rayleigh(key: Any, scale: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-             out_sharding: Any = None) -> Any:
+def rayleigh(
+    key: Any,
+    scale: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Rayleigh values with the given scale."""
     key, dtype, shape, (scale,) = _start("rayleigh", key, dtype, shape, scale)
     u = unit(key, shape, dtype)
     return ar.mul(scale, sqrt(ar.mul(scalar(-2, dtype), log(u))))
 
 
-def weibull_min(key: Any, scale: Any, concentration: Any, shape: Sequence[int] = (), dtype: Any = None) -> Any:
+def weibull_min(
+    key: Any, scale: Any, concentration: Any, shape: Sequence[int] = (), dtype: Any = None
+) -> Any:
     """Weibull values: scale (-log u)^(1 / concentration)."""
     key, dtype, shape, (scale, c) = _start("weibull_min", key, dtype, shape, scale, concentration)
     return ar.mul(pow(_exponential(key, shape, dtype), ar.div(scalar(1, dtype), c)), scale)
 
 
-def lognormal(key: Any, sigma: Any = 1.0, shape: Sequence[int] | None = None, dtype: Any = None, *,
-              out_sharding: Any = None) -> Any:
+def lognormal(
+    key: Any,
+    sigma: Any = 1.0,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """exp of normal values with standard deviation `sigma`."""
     key, dtype, shape, (sigma,) = _start("lognormal", key, dtype, shape, sigma)
     return exp(ar.mul(normal_of(key, shape, dtype), sigma))
 
 
-def maxwell(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def maxwell(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """The length of a standard normal vector of three components."""
     key, dtype, shape, _ = _start("maxwell", key, dtype, shape)
     x = normal_of(key, (*shape, 3), dtype)
     return sqrt(reduce_sum(ar.mul(x, x), (len(shape),)))
 
 
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Sequence[int] = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(
+    key: Any, loc: Any, scale: Any, shape: Sequence[int] = (), dtype: Any = None
+) -> Any:
     """loc plus or minus scale times Maxwell values."""
     key, dtype, _, (loc, scale) = _start("double_sided_maxwell", key, dtype, None, loc, scale)
     shape = (*shape_of(shape), *loc.shape)
@@ -114,18 +149,36 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Sequence[int] = 
     return ar.add(ar.mul(size, broadcast_to(scale, shape)), broadcast_to(loc, shape))
 
 
-def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-               out_sharding: Any = None) -> Any:
+def triangular(
+    key: Any,
+    left: Any,
+    mode: Any,
+    right: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Values with a triangular density from `left` over `mode` to `right`."""
-    key, dtype, shape, (left, mode, right) = _start("triangular", key, dtype, shape, left, mode, right)
+    key, dtype, shape, (left, mode, right) = _start(
+        "triangular", key, dtype, shape, left, mode, right
+    )
     u, width = unit(key, shape, dtype), ar.sub(right, left)
     rising = ar.add(left, sqrt(ar.mul(ar.mul(u, width), ar.sub(mode, left))))
-    falling = ar.sub(right, sqrt(ar.mul(ar.mul(ar.sub(scalar(1, dtype), u), width), ar.sub(right, mode))))
+    falling = ar.sub(
+        right, sqrt(ar.mul(ar.mul(ar.sub(scalar(1, dtype), u), width), ar.sub(right, mode)))
+    )
     return select_n(lt(u, ar.div(ar.sub(mode, left), width)), falling, rising)
 
 
-def wald(key: Any, mean: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-         out_sharding: Any = None) -> Any:
+def wald(
+    key: Any,
+    mean: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Inverse Gaussian values with the given mean and scale 1 (Michael, Schucany & Haas 1976)."""
     key, dtype, shape, (mean,) = _start("wald", key, dtype, shape, mean)
     first, second = split_two(key)
@@ -138,8 +191,14 @@ def wald(key: Any, mean: Any, shape: Sequence[int] | None = None, dtype: Any = N
 
 
 # ------------------------------------------------------------------ made of gamma
-def chisquare(key: Any, df: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-              out_sharding: Any = None) -> Any:
+def chisquare(
+    key: Any,
+    df: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Sums of `df` squared standard normal values."""
     key, dtype, shape, (df,) = _start("chisquare", key, dtype, shape, df)
     return _chisquare(key, df, shape, dtype)
@@ -150,25 +209,45 @@ def _chisquare(key: Any, df: Any, shape: tuple, dtype: Any) -> Any:
     return ar.mul(scalar(2, dtype), exp(gamma_of(key, half, shape, True)))
 
 
-def f(key: Any, dfnum: Any, dfden: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-      out_sharding: Any = None) -> Any:
+def f(
+    key: Any,
+    dfnum: Any,
+    dfden: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """F values: the quotient of two chi-square values, each divided by its degrees of freedom."""
     key, dtype, shape, (m, n) = _start("f", key, dtype, shape, dfnum, dfden)
     second, first = split_two(key)
-    top, bottom = ar.div(_chisquare(first, m, shape, dtype), m), ar.div(_chisquare(second, n, shape, dtype), n)
+    top, bottom = (
+        ar.div(_chisquare(first, m, shape, dtype), m),
+        ar.div(_chisquare(second, n, shape, dtype), n),
+    )
     return ar.div(top, bottom)
 
 
-def t(key: Any, df: Any, shape: Sequence[int] | None = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def t(
+    key: Any,
+    df: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Student's t values with `df` degrees of freedom."""
     key, dtype, shape, (df,) = _start("t", key, dtype, shape, df)
     first, second = split_two(key)
     half = ar.div(df, scalar(2, dtype))
-    return ar.mul(normal_of(first, shape, dtype), sqrt(ar.div(half, gamma_of(second, half, shape, False))))
+    return ar.mul(
+        normal_of(first, shape, dtype), sqrt(ar.div(half, gamma_of(second, half, shape, False)))
+    )
 
 
-def generalized_normal(key: Any, p: float, shape: Sequence[int] = (), dtype: Any = None, *,
-                       out_sharding: Any = None) -> Any:
+def generalized_normal(
+    key: Any, p: float, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Values with density proportional to exp(-|x|^p)."""
     key, dtype, shape, _ = _start("generalized_normal", key, dtype, shape)
     first, second = split_two(key)
@@ -177,8 +256,15 @@ def generalized_normal(key: Any, p: float, shape: Sequence[int] = (), dtype: Any
     return ar.mul(sign, pow(size, broadcast_to(scalar(1 / p, dtype), shape)))
 
 
-def ball(key: Any, d: int, p: float = 2, shape: Sequence[int] = (), dtype: Any = None, *,
-         out_sharding: Any = None) -> Any:
+def ball(
+    key: Any,
+    d: int,
+    p: float = 2,
+    shape: Sequence[int] = (),
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Uniform points of the unit ball of the p-norm in `d` dimensions; the last axis holds the coordinates."""
     key, dtype, shape, _ = _start("ball", key, dtype, shape)
     first, second = split_two(key)
@@ -190,10 +276,21 @@ def ball(key: Any, d: int, p: float = 2, shape: Sequence[int] = (), dtype: Any =
 
 
 # ------------------------------------------------------------------ matrices and vectors
-def orthogonal(key: Any, n: int, shape: Sequence[int] = (), dtype: Any = None, m: int | None = None, *,
-               out_sharding: Any = None) -> Any:
+def orthogonal(
+    key: Any,
+    n: int,
+    shape: Sequence[int] = (),
+    dtype: Any = None,
+    m: int | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Matrices [..., n, m] with orthonormal columns (rows, if m exceeds n), uniformly distributed."""
-    dtype, key, shape = float_dtype("orthogonal", dtype, complex_too=True), single_key(key, "orthogonal"), shape_of(shape)
+    dtype, key, shape = (
+        float_dtype("orthogonal", dtype, complex_too=True),
+        single_key(key, "orthogonal"),
+        shape_of(shape),
+    )
     m = n if m is None else m
     q, r = qr(normal_of(key, (*shape, max(n, m), min(n, m)), dtype), full_matrices=False)
     diagonal = reduce_sum(diagonal_part(r), (r.ndim - 2,))
@@ -201,28 +298,44 @@ def orthogonal(key: Any, n: int, shape: Sequence[int] = (), dtype: Any = None, m
     return q if n >= m else transposed(q)
 
 
-def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Sequence[int] | None = None, dtype: Any = None,
-                        method: str = "cholesky", *, out_sharding: Any = None) -> Any:
+def multivariate_normal(
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Normal vectors with the given mean and covariance. method: 'cholesky', 'eigh' or 'svd'."""
     key, dtype = single_key(key, "multivariate_normal"), float_dtype("multivariate_normal", dtype)
     mean, cov = as_float(mean, dtype), as_float(cov, dtype)
     if not mean.ndim or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1],) * 2:
-        raise ValueError(f"random.multivariate_normal: mean of shape {mean.shape} and cov of shape {cov.shape} must "
-                         "be (..., n) and (..., n, n).")
+        raise ValueError(
+            f"random.multivariate_normal: mean of shape {mean.shape} and cov of shape {cov.shape} must "
+            "be (..., n) and (..., n, n)."
+        )
     batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
     shape = batch if shape is None else shape_of(shape)
     if np.broadcast_shapes(shape, batch) != shape:
-        raise ValueError(f"random.multivariate_normal: shape {shape} must end with the batch shape {batch}.")
+        raise ValueError(
+            f"random.multivariate_normal: shape {shape} must end with the batch shape {batch}."
+        )
     if method == "cholesky":
         factor = cholesky(cov)
     elif method == "eigh":
         vectors, values = eigh(cov)
-        factor = ar.mul(vectors, broadcast_to(expand_dims(sqrt(values), (cov.ndim - 2,)), cov.shape))
+        factor = ar.mul(
+            vectors, broadcast_to(expand_dims(sqrt(values), (cov.ndim - 2,)), cov.shape)
+        )
     elif method == "svd":
         u, s, _ = svd(cov)
         factor = ar.mul(u, broadcast_to(expand_dims(sqrt(s), (cov.ndim - 2,)), cov.shape))
     else:
-        raise ValueError(f"random.multivariate_normal: method must be 'cholesky', 'eigh' or 'svd', got {method!r}.")
+        raise ValueError(
+            f"random.multivariate_normal: method must be 'cholesky', 'eigh' or 'svd', got {method!r}."
+        )
     n = mean.shape[-1]
     x = normal_of(key, (*shape, n), dtype)
     if factor.ndim == 2:
@@ -234,10 +347,20 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Sequence[int] | No
     return ar.add(broadcast_to(mean, x.shape), x)
 
 
-def geometric(key: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-              out_sharding: Any = None) -> Any:
+def geometric(
+    key: Any,
+    p: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """The number of trials up to the first success with probability `p`."""
-    dtype, key, p = dtypes.canonical(int if dtype is None else dtype), single_key(key, "geometric"), as_array(p)
+    dtype, key, p = (
+        dtypes.canonical(int if dtype is None else dtype),
+        single_key(key, "geometric"),
+        as_array(p),
+    )
     if not dtypes.is_integer(dtype):
         raise TypeError(f"random.geometric: dtype must be an integer dtype, got {dtype}.")
     p = convert(p, p.dtype if dtypes.is_floating(p.dtype) else dtypes.canonical(float))
@@ -247,6 +370,25 @@ def geometric(key: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any =
     return convert(ar.add(failures, scalar(1, p.dtype)), dtype)
 
 
-__all__ = ["ball", "cauchy", "chisquare", "double_sided_maxwell", "exponential", "f", "generalized_normal",
-           "geometric", "laplace", "logistic", "lognormal", "maxwell", "multivariate_normal", "orthogonal", "pareto",
-           "rayleigh", "t", "triangular", "wald", "weibull_min"]
+__all__ = [
+    "ball",
+    "cauchy",
+    "chisquare",
+    "double_sided_maxwell",
+    "exponential",
+    "f",
+    "generalized_normal",
+    "geometric",
+    "laplace",
+    "logistic",
+    "lognormal",
+    "maxwell",
+    "multivariate_normal",
+    "orthogonal",
+    "pareto",
+    "rayleigh",
+    "t",
+    "triangular",
+    "wald",
+    "weibull_min",
+]

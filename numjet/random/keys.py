@@ -3,6 +3,7 @@
 Functions take typed keys (`random.key`) and raw uint32[2] keys (`random.PRNGKey`) alike; what they return is
 of the kind they were given. The other files of this package call `single_key`.
 """
+
 from __future__ import annotations
 
 import math
@@ -33,13 +34,17 @@ def _check_impl(impl: Any) -> None:
     if isinstance(impl, dtypes.KeyDType):
         impl = impl.impl
     if impl not in _NAMES:
-        raise NotImplementedError(f"PRNG implementation {impl!r} is not available. Use 'threefry2x32' (the default).")
+        raise NotImplementedError(
+            f"PRNG implementation {impl!r} is not available. Use 'threefry2x32' (the default)."
+        )
 
 
 def _seed(seed: Any, name: str) -> Any:
     if isinstance(seed, Array) and dtypes.is_key(seed.dtype):
-        raise TypeError(f"{name}: the seed must be an integer, got a PRNG key. Use random.split or random.fold_in to "
-                        "make a key from a key.")
+        raise TypeError(
+            f"{name}: the seed must be an integer, got a PRNG key. Use random.split or random.fold_in to "
+            "make a key from a key."
+        )
     if isinstance(seed, int) and not isinstance(seed, bool):
         # As an int64 would be narrowed: low bits stay.
         width = dtypes.canonical(dtypes.int64).itemsize * 8
@@ -48,7 +53,9 @@ def _seed(seed: Any, name: str) -> Any:
         seed = (seed + (1 << (width - 1))) % (1 << width) - (1 << (width - 1))
     seed = as_array(seed)
     if seed.ndim:
-        raise TypeError(f"{name}: takes one seed, got an array of shape {seed.shape}. Use vmap for several keys.")
+        raise TypeError(
+            f"{name}: takes one seed, got an array of shape {seed.shape}. Use vmap for several keys."
+        )
     if not dtypes.is_integer(seed.dtype):
         raise TypeError(f"{name}: the seed must be an integer, got {seed.aval.str_short()}.")
     return seed
@@ -72,8 +79,10 @@ def as_keys(keys: Any, name: str) -> tuple[Any, bool]:
     if dtypes.is_key(keys.dtype):
         return keys, False
     if keys.dtype != dtypes.uint32 or not keys.ndim or keys.shape[-1] != 2:
-        raise TypeError(f"random.{name}: expected a PRNG key (random.key) or raw words uint32[..., 2], got "
-                        f"{keys.aval.str_short()}.")
+        raise TypeError(
+            f"random.{name}: expected a PRNG key (random.key) or raw words uint32[..., 2], got "
+            f"{keys.aval.str_short()}."
+        )
     return random_wrap(keys), True
 
 
@@ -81,8 +90,10 @@ def single_key(given: Any, name: str) -> Any:
     """One typed key. Raises ValueError for an array of keys."""
     keys, _ = as_keys(given, name)
     if keys.ndim:
-        raise ValueError(f"random.{name} accepts a single key, but was given a key array of shape {keys.shape}. "
-                         "Use vmap for batching.")
+        raise ValueError(
+            f"random.{name} accepts a single key, but was given a key array of shape {keys.shape}. "
+            "Use vmap for batching."
+        )
     return keys
 
 
@@ -94,8 +105,10 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     """`num` new keys (or an array of them, when `num` is a shape)."""
     typed, raw = as_keys(key, "split")
     if typed.ndim:
-        raise ValueError(f"random.split accepts a single key, but was given a key array of shape {typed.shape}. "
-                         "Use vmap for batching.")
+        raise ValueError(
+            f"random.split accepts a single key, but was given a key array of shape {typed.shape}. "
+            "Use vmap for batching."
+        )
     shape = tuple([int(n) for n in num]) if isinstance(num, tuple | list) else (_index(num),)
     return _like_given(random_split(typed, shape=shape), raw)
 
@@ -119,16 +132,22 @@ def fold_in(key: Any, data: Any) -> Any:
     """A new key from a key and an integer."""
     typed, raw = as_keys(key, "fold_in")
     if typed.ndim:
-        raise ValueError(f"random.fold_in accepts a single key, but was given a key array of shape {typed.shape}. "
-                         "Use vmap for batching.")
+        raise ValueError(
+            f"random.fold_in accepts a single key, but was given a key array of shape {typed.shape}. "
+            "Use vmap for batching."
+        )
     if isinstance(data, int):
         if not 0 <= data < 1 << 32:
-            raise OverflowError(f"random.fold_in: the integer {data} does not fit uint32. Take it modulo 2**32.")
+            raise OverflowError(
+                f"random.fold_in: the integer {data} does not fit uint32. Take it modulo 2**32."
+            )
         data = np.uint32(data)
     data = as_array(data)
     if data.ndim:
-        raise TypeError(f"random.fold_in accepts a scalar, but was given an array of shape {data.shape}. Use vmap "
-                        "for batching.")
+        raise TypeError(
+            f"random.fold_in accepts a scalar, but was given an array of shape {data.shape}. Use vmap "
+            "for batching."
+        )
     if not dtypes.is_integer(data.dtype):
         raise TypeError(f"random.fold_in: data must be an integer, got {data.aval.str_short()}.")
     return _like_given(random_fold_in(typed, convert(data, dtypes.uint32)), raw)
@@ -166,7 +185,9 @@ def clone(key: Any) -> Any:
 _UNSIGNED = {dtypes.uint8: 8, dtypes.uint16: 16, dtypes.uint32: 32, dtypes.uint64: 64}
 
 
-def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def bits(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Uniformly distributed unsigned integers of `shape`; dtype uint32 (uint64 with 64 bits) unless given."""
     dtype = dtypes.canonical(dtypes.uint64 if dtype is None else dtype)
     if dtype not in _UNSIGNED:

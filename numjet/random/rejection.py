@@ -4,6 +4,7 @@ A loop runs until every element is accepted. Sources: Marsaglia & Tsang, "A simp
 variables", 2000; Hörmann, "The transformed rejection method for generating Poisson random variables", 1993
 (means of 10 and more); Knuth's product of uniform values (smaller means).
 """
+
 from __future__ import annotations
 
 import math
@@ -27,7 +28,15 @@ from numjet.ops.slicing import index_in_dim
 from numjet.ops.special import lgamma, random_gamma_grad
 from numjet.ops.transcendental import exp, log, pow, sqrt
 from numjet.ops.while_loop import while_loop
-from numjet.random.basic import as_float, broadcast_to, float_dtype, normal_of, result_shape, scalar, unit
+from numjet.random.basic import (
+    as_float,
+    broadcast_to,
+    float_dtype,
+    normal_of,
+    result_shape,
+    scalar,
+    unit,
+)
 from numjet.random.keys import single_key, split_many, split_two
 
 # Below this value of 1 - 0.0331 x**4 a uniform value needs no logarithm to be accepted (Marsaglia & Tsang).
@@ -48,9 +57,15 @@ def _split_each(keys: Any, count: int) -> list[Any]:
 
 # ------------------------------------------------------------------ the gamma primitive
 def _gamma_abstract(keys: ShapedArray, alpha: ShapedArray, *, log_space: bool) -> ShapedArray:
-    if not dtypes.is_key(keys.dtype) or keys.shape != alpha.shape or not dtypes.is_floating(alpha.dtype):
-        raise TypeError(f"random_gamma: expected keys and floats of one shape, got {keys.str_short()} and "
-                        f"{alpha.str_short()}.")
+    if (
+        not dtypes.is_key(keys.dtype)
+        or keys.shape != alpha.shape
+        or not dtypes.is_floating(alpha.dtype)
+    ):
+        raise TypeError(
+            f"random_gamma: expected keys and floats of one shape, got {keys.str_short()} and "
+            f"{alpha.str_short()}."
+        )
     return alpha.strong()
 
 
@@ -78,17 +93,26 @@ def _gamma(keys: Any, alpha: Any, *, log_space: bool) -> Any:
         bad = le(v, const(0))
         next_keys, now = _split_each(keys, 2)
         new = normal_of(now, (), dtype)
-        return (select_n(bad, keys, next_keys), select_n(bad, x, new),
-                select_n(bad, v, ar.add(one, ar.mul(new, c))))
+        return (
+            select_n(bad, keys, next_keys),
+            select_n(bad, x, new),
+            select_n(bad, v, ar.add(one, ar.mul(new, c))),
+        )
 
     def step(state: tuple) -> tuple:
         keys, x, v, u = state
         bad = rejected(x, v, u)
         next_keys, x_keys, u_keys = _split_each(keys, 3)
-        _, new_x, new_v = while_loop(lambda s: _any(le(s[2], const(0))), draw, (x_keys, const(0), const(-1)))
+        _, new_x, new_v = while_loop(
+            lambda s: _any(le(s[2], const(0))), draw, (x_keys, const(0), const(-1))
+        )
         new_u = unit(u_keys, (), dtype)
-        return (select_n(bad, keys, next_keys), select_n(bad, x, ar.mul(new_x, new_x)),
-                select_n(bad, v, ar.mul(ar.mul(new_v, new_v), new_v)), select_n(bad, u, new_u))
+        return (
+            select_n(bad, keys, next_keys),
+            select_n(bad, x, ar.mul(new_x, new_x)),
+            select_n(bad, v, ar.mul(ar.mul(new_v, new_v), new_v)),
+            select_n(bad, u, new_u),
+        )
 
     _, _, v, _ = while_loop(lambda s: _any(rejected(*s[1:])), step, (keys, const(0), one, const(2)))
     uniform = ar.sub(one, unit(boost_keys, (), dtype))
@@ -109,8 +133,11 @@ def _gamma_jvp(primals: tuple, tangents: tuple, *, log_space: bool) -> tuple:
     slope = random_gamma_grad(alpha, sample)
     if log_space:
         # Tiny samples underflow; there d log(sample) / d alpha tends to -log(sample) / alpha.
-        slope = select_n(eq(sample, full(sample.aval.shape, 0, sample.aval.dtype)), ar.div(slope, sample),
-                         ar.div(ar.neg(out), alpha))
+        slope = select_n(
+            eq(sample, full(sample.aval.shape, 0, sample.aval.dtype)),
+            ar.div(slope, sample),
+            ar.div(ar.neg(out), alpha),
+        )
     return out, ar.mul(tangents[1], slope)
 
 
@@ -122,8 +149,13 @@ def _gamma_batch(axis: Any, args: tuple, dims: tuple, *, log_space: bool) -> tup
 
 
 random_gamma_p = Primitive(
-    "random_gamma", abstract=_gamma_abstract, evaluate=_gamma, jvp=_gamma_jvp, batch=_gamma_batch,
-    loops=Expand(_gamma))
+    "random_gamma",
+    abstract=_gamma_abstract,
+    evaluate=_gamma,
+    jvp=_gamma_jvp,
+    batch=_gamma_batch,
+    loops=Expand(_gamma),
+)
 
 
 def gamma_of(key: Any, alpha: Any, shape: tuple, log_space: bool) -> Any:
@@ -136,13 +168,26 @@ def gamma_of(key: Any, alpha: Any, shape: tuple, log_space: bool) -> Any:
     return reshape(random_gamma_p.bind(keys, reshape(alpha, (count,)), log_space=log_space), shape)
 
 
-def gamma(key: Any, a: Any, shape: Sequence[int] | None = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def gamma(
+    key: Any,
+    a: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Gamma values with shape parameter `a` and scale 1."""
     return _gamma_public("gamma", key, a, shape, dtype, False)
 
 
-def loggamma(key: Any, a: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-             out_sharding: Any = None) -> Any:
+def loggamma(
+    key: Any,
+    a: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """The logarithm of gamma values, accurate also where these underflow."""
     return _gamma_public("loggamma", key, a, shape, dtype, True)
 
@@ -154,8 +199,15 @@ def _gamma_public(name: str, key: Any, a: Any, shape: Any, dtype: Any, log_space
 
 
 # ------------------------------------------------------------------ made of gamma
-def beta(key: Any, a: Any, b: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-         out_sharding: Any = None) -> Any:
+def beta(
+    key: Any,
+    a: Any,
+    b: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Beta values: g(a) / (g(a) + g(b))."""
     dtype, key = float_dtype("beta", dtype), single_key(key, "beta")
     a, b = as_float(a, dtype), as_float(b, dtype)
@@ -167,8 +219,14 @@ def beta(key: Any, a: Any, b: Any, shape: Sequence[int] | None = None, dtype: An
     return ar.div(x, ar.add(x, y))
 
 
-def dirichlet(key: Any, alpha: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-              out_sharding: Any = None) -> Any:
+def dirichlet(
+    key: Any,
+    alpha: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Points on a simplex: gamma values divided by their sum along the last axis."""
     dtype, key = float_dtype("dirichlet", dtype), single_key(key, "dirichlet")
     alpha = as_float(alpha, dtype)
@@ -191,10 +249,17 @@ def _poisson_knuth(key: Any, rate: Any, shape: tuple, dtype: Any, most: int) -> 
         i, k, key, product = state
         key, now = split_two(key)
         k = select_n(going(product), k, ar.add(k, full(shape, 1, dtype)))
-        return ar.add(i, scalar(1, i.dtype)), k, key, ar.add(product, log(unit(now, shape, dtypes.float32)))
+        return (
+            ar.add(i, scalar(1, i.dtype)),
+            k,
+            key,
+            ar.add(product, log(unit(now, shape, dtypes.float32))),
+        )
 
     state = (scalar(0, dtypes.int32), full(shape, -1, dtype), key, full(shape, 0, dtypes.float32))
-    return while_loop(lambda s: bitwise_and(_any(going(s[3])), lt(s[0], scalar(most, dtypes.int32))), step, state)[1]
+    return while_loop(
+        lambda s: bitwise_and(_any(going(s[3])), lt(s[0], scalar(most, dtypes.int32))), step, state
+    )[1]
 
 
 def _poisson_rejection(key: Any, rate: Any, shape: tuple, dtype: Any, most: int) -> Any:
@@ -213,22 +278,39 @@ def _poisson_rejection(key: Any, rate: Any, shape: tuple, dtype: Any, most: int)
         u = ar.sub(unit(u_key, shape, dtypes.float32), const(0.5))
         v = unit(v_key, shape, dtypes.float32)
         rest = ar.sub(const(0.5), ar.abs(u))
-        k = floor(ar.add(ar.add(ar.mul(ar.add(ar.div(ar.mul(const(2), a), rest), b), u), rate), const(0.43)))
+        k = floor(
+            ar.add(
+                ar.add(ar.mul(ar.add(ar.div(ar.mul(const(2), a), rest), b), u), rate), const(0.43)
+            )
+        )
         s = log(ar.div(ar.mul(v, inverse_alpha), ar.add(ar.div(a, ar.mul(rest, rest)), b)))
         t = ar.sub(ar.add(ar.neg(rate), ar.mul(k, log_rate)), lgamma(ar.add(k, const(1))))
         at_once = bitwise_and(ge(rest, const(0.07)), le(v, v_r))
         refused = bitwise_or(lt(k, const(0)), bitwise_and(lt(rest, const(0.013)), gt(v, rest)))
         accept = bitwise_or(at_once, bitwise_and(bitwise_not(refused), le(s, t)))
-        return (ar.add(i, scalar(1, i.dtype)), select_n(accept, out, convert(k, dtype)),
-                bitwise_or(accepted, accept), key)
+        return (
+            ar.add(i, scalar(1, i.dtype)),
+            select_n(accept, out, convert(k, dtype)),
+            bitwise_or(accepted, accept),
+            key,
+        )
 
     state = (scalar(0, dtypes.int32), full(shape, -1, dtype), full(shape, False, dtypes.bool_), key)
     return while_loop(
-        lambda s: bitwise_and(_any(bitwise_not(s[2])), lt(s[0], scalar(most, dtypes.int32))), step, state)[1]
+        lambda s: bitwise_and(_any(bitwise_not(s[2])), lt(s[0], scalar(most, dtypes.int32))),
+        step,
+        state,
+    )[1]
 
 
-def poisson(key: Any, lam: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-            out_sharding: Any = None) -> Any:
+def poisson(
+    key: Any,
+    lam: Any,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
     """Poisson counts with mean `lam`."""
     dtype, key = dtypes.canonical(int if dtype is None else dtype), single_key(key, "poisson")
     if not dtypes.is_integer(dtype):
@@ -241,7 +323,9 @@ def poisson(key: Any, lam: Any, shape: Sequence[int] | None = None, dtype: Any =
     zero = full(shape, 0, dtypes.float32)
     by_product = _poisson_knuth(key, select_n(small, zero, lam), shape, dtype, most)
     # A large mean where the other method applies: accepted almost at once.
-    by_rejection = _poisson_rejection(key, select_n(small, lam, full(shape, 1e5, dtypes.float32)), shape, dtype, most)
+    by_rejection = _poisson_rejection(
+        key, select_n(small, lam, full(shape, 1e5, dtypes.float32)), shape, dtype, most
+    )
     out = select_n(small, by_rejection, by_product)
     return select_n(eq(lam, zero), out, full(shape, 0, dtype))
 
