@@ -1,0 +1,181 @@
+"""linalg, products, einsum and fft: values against NumPy, derivatives against differences."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy_differential import C, F, G, V, W, agree, check_derivative
+
+import numjet
+import numjet.numpy as jnp
+
+rng = np.random.default_rng(1)
+A = rng.standard_normal((4, 4)).astype(np.float32)
+BATCH = rng.standard_normal((2, 3, 3)).astype(np.float32)
+SPD = (A @ A.T + 4 * np.eye(4)).astype(np.float32)
+TALL = rng.standard_normal((5, 3)).astype(np.float32)
+HERMITIAN = (SPD[:3, :3] + 1j * (A[:3, :3] - A[:3, :3].T)).astype(np.complex64)
+
+
+def close(got, want, tol=2e-4):
+    np.testing.assert_allclose(got, want, rtol=tol, atol=tol)
+
+
+# ------------------------------------------------------------------ products
+def test_products_with_fixed_shapes():
+    agree("dot", V, W)
+    agree("dot", F, G.T)
+    agree("dot", F, 2.0)
+    agree("dot", BATCH, BATCH)
+    agree("vdot", C, C)
+    agree("inner", F, G)
+    agree("outer", V, W)
+    agree("kron", F, G)
+    agree("cross", F[:, :3], G[:, :3])
+    agree("vecdot", F, G)
+    agree("tensordot", F, G.T, 1)
+    agree("tensordot", F, G, ((0, 1), (0, 1)))
+    agree("dot", np.ones((2, 3), np.int32), np.ones((3, 2), np.int32))
+
+
+@pytest.mark.parametrize(("first", "second"), [
+    ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (4, 2)), ((2, 1, 3, 4), (5, 4, 2)),
+    ((5, 3, 4), (2, 1, 4, 2)), ((1, 3, 4), (5, 4, 2)), ((3, 4), (5, 4, 2)), ((4,), (5, 4, 2)),
+    ((5, 3, 4), (4,)), ((2, 5, 3, 4), (5, 4, 2)), ((1, 1, 4), (4, 1)), ((0, 3, 4), (4, 2))])
+def test_matmul(first, second):
+    x = rng.standard_normal(first).astype(np.float32)
+    y = rng.standard_normal(second).astype(np.float32)
+    agree("matmul", x, y)
+    np.testing.assert_allclose(numjet.jit(jnp.matmul)(x, y), x @ y, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("subscripts", [
+    "ij,jk->ik", "ij,kj", "ij->ji", "ii->i", "ii", "ij->", "i,i->", "i,j->ij", "bij,bjk->bik",
+    "...ij,...jk->...ik", "ij,ij->ij", "ij,jk,kl->il", "bij,bkj,l->bikl", "ijk->kj", "ij,j->ij",
+    "abc,cd,de->abe", "iij->j", "ij, ji ->"])
+def test_einsum(subscripts):
+    size = dict(a=2, b=2, c=4, d=3, e=5, i=3, j=3, k=3, l=3)
+    terms = subscripts.replace(" ", "").split("->")[0].split(",")
+    operands = [rng.standard_normal(((2,) if "..." in t else ()) + tuple(
+        size[c] for c in t.replace("...", ""))).astype(np.float32) for t in terms]
+    agree("einsum", subscripts, *operands, tol=1e-4)
+    close(numjet.jit(lambda *xs: jnp.einsum(subscripts, *xs))(*operands),
+          np.einsum(subscripts, *operands))
+
+
+def test_einsum_with_axis_numbers_and_errors():
+    close(jnp.einsum(F, [0, 1], G, [2, 1], [0, 2]), F @ G.T)
+    with pytest.raises(ValueError, match="size of label"):
+        jnp.einsum("ij,jk", jnp.ones((2, 3)), jnp.ones((2, 3)))
+    with pytest.raises(ValueError, match="describes"):
+        jnp.einsum("ij,jk", jnp.ones((2, 3)))
+    with pytest.raises(TypeError, match="contracting"):
+        jnp.dot(jnp.ones((2, 3)), jnp.ones((2, 3)))
+    names = [e.primitive.name for e in numjet.make_jaxpr(
+        lambda x, y: jnp.einsum("ij,jk->ik", x, y))(F, G.T).jaxpr.eqns]
+    assert names == ["dot_general"]
+
+
+# ------------------------------------------------------------------ linalg
+@pytest.mark.parametrize("name", ["inv", "det", "slogdet", "pinv", "eigvals", "svdvals", "cond",
+                                  "matrix_rank"])
+@pytest.mark.parametrize("x", [A, SPD, BATCH], ids=["square", "spd", "batch"])
+def test_functions_of_matrices(name, x):
+    f, reference = getattr(jnp.linalg, name), getattr(np.linalg, name)
+    got, want = f(x), reference(x)
+    if name == "eigvals":
+        got, want = np.sort_complex(np.asarray(got)), np.sort_complex(want)
+    if name == "slogdet":
+        close(got.sign, want.sign)
+        got, want = got.logabsdet, want.logabsdet
+    close(got, want, 2e-3)
+
+
+@pytest.mark.parametrize("x", [SPD, HERMITIAN], ids=["real", "complex"])
+def test_factorizations_rebuild_the_matrix(x):
+    low = np.asarray(jnp.linalg.cholesky(x))
+    close(low @ low.conj().T, x, 1e-3)
+    up = np.asarray(jnp.linalg.cholesky(x, upper=True))
+    close(up.conj().T @ up, x, 1e-3)
+    w, v = (np.asarray(y) for y in jnp.linalg.eigh(x))
+    close((v * w) @ v.conj().T, x, 1e-3)
+    close(jnp.linalg.eigvalsh(x), np.linalg.eigvalsh(x), 1e-3)
+    u, s, vh = (np.asarray(y) for y in jnp.linalg.svd(x))
+    close((u * s) @ vh, x, 1e-3)
+    q, r = jnp.linalg.qr(x)
+    close(np.asarray(q) @ np.asarray(r), x, 1e-3)
+    u, s, vh = (np.asarray(y) for y in jnp.linalg.svd(x, hermitian=True))
+    close((u * s) @ vh, x, 1e-3)
+
+
+def test_systems():
+    close(jnp.linalg.solve(A, V[:4]), np.linalg.solve(A, V[:4]), 2e-3)
+    close(jnp.linalg.solve(A, SPD), np.linalg.solve(A, SPD), 5e-3)
+    x, residuals, rank, s = jnp.linalg.lstsq(TALL, V)
+    want = np.linalg.lstsq(TALL, V, rcond=None)
+    close(x, want[0], 1e-3)
+    close(residuals, want[1], 1e-3)
+    assert rank == 3
+    with pytest.raises(ValueError, match="do not fit"):
+        jnp.linalg.solve(A, jnp.ones(3))
+    with pytest.raises(ValueError, match="square"):
+        jnp.linalg.inv(jnp.ones((2, 3)))
+
+
+@pytest.mark.parametrize("ord", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
+def test_matrix_norms(ord):
+    close(jnp.linalg.norm(F, ord), np.linalg.norm(F, ord))
+    close(jnp.linalg.norm(BATCH, ord, axis=(1, 2), keepdims=True),
+          np.linalg.norm(BATCH, ord, axis=(1, 2), keepdims=True))
+
+
+@pytest.mark.parametrize("ord", [None, 0, 1, 2, 3, -1, np.inf, -np.inf])
+def test_vector_norms(ord):
+    close(jnp.linalg.norm(F, ord, axis=1), np.linalg.norm(F, ord, axis=1))
+    close(jnp.linalg.norm(C, ord, axis=0), np.linalg.norm(C, ord, axis=0))
+
+
+def test_other_functions():
+    close(jnp.linalg.matrix_power(A, 3), np.linalg.matrix_power(A, 3), 1e-3)
+    close(jnp.linalg.matrix_power(A, -1), np.linalg.inv(A), 1e-2)
+    close(jnp.linalg.multi_dot([F, G.T, F, V[:4]]), np.linalg.multi_dot([F, G.T, F, V[:4]]), 1e-3)
+    close(jnp.linalg.tensorinv(A.reshape(4, 2, 2), 1), np.linalg.tensorinv(A.reshape(4, 2, 2), 1),
+          1e-2)
+    close(jnp.linalg.vector_norm(F), np.linalg.norm(F))
+
+
+@pytest.mark.parametrize("f", [
+    jnp.linalg.inv, jnp.linalg.det, lambda x: jnp.linalg.slogdet(x)[1], jnp.linalg.norm,
+    lambda x: jnp.linalg.solve(x, jnp.ones(4)), lambda x: jnp.linalg.cholesky(x @ x.T + jnp.eye(4)),
+    lambda x: jnp.linalg.eigvalsh(x + x.T), lambda x: jnp.linalg.qr(x)[1],
+    lambda x: jnp.linalg.svd(x, compute_uv=False), lambda x: jnp.linalg.pinv(x)],
+    ids=["inv", "det", "slogdet", "norm", "solve", "cholesky", "eigh", "qr", "svd", "pinv"])
+def test_derivatives(f):
+    check_derivative(f, SPD + A)
+
+
+def test_compiled_and_mapped():
+    close(numjet.jit(jnp.linalg.inv)(A), np.linalg.inv(A), 1e-2)
+    close(numjet.vmap(jnp.linalg.det)(BATCH), np.linalg.det(BATCH), 1e-3)
+
+
+# ------------------------------------------------------------------ fft
+@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "ifft2",
+                                  "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"])
+def test_fft(name, norm):
+    x = F if name in ("rfft", "rfft2", "rfftn", "ihfft") else C
+    close(getattr(jnp.fft, name)(x, norm=norm), getattr(np.fft, name)(x, norm=norm))
+
+
+def test_fft_sizes_and_helpers():
+    close(jnp.fft.fft(F, n=6, axis=0), np.fft.fft(F, n=6, axis=0))
+    close(jnp.fft.irfft(C, n=5), np.fft.irfft(C, n=5))
+    close(jnp.fft.rfftn(BATCH, s=(2, 4), axes=(0, 2)), np.fft.rfftn(BATCH, s=(2, 4), axes=(0, 2)))
+    close(jnp.fft.fftfreq(5, 0.1), np.fft.fftfreq(5, 0.1))
+    close(jnp.fft.rfftfreq(6), np.fft.rfftfreq(6))
+    close(jnp.fft.fftshift(F), np.fft.fftshift(F))
+    close(jnp.fft.ifftshift(F, 1), np.fft.ifftshift(F, 1))
+    with pytest.raises(TypeError, match="real input"):
+        jnp.fft.rfft(C)
+    with pytest.raises(ValueError, match="norm"):
+        jnp.fft.fft(F, norm="x")
