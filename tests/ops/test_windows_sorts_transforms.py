@@ -1,0 +1,103 @@
+"""Window reductions, sorting and Fourier transforms: values, derivatives, batching, against JAX."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from same_script import compare
+
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.ops.fft import fft
+
+WINDOW = """
+rng = np.random.default_rng(0)
+def draw(*shape):
+    return np.round(rng.standard_normal(shape) * 4, 1).astype("float32")  # with ties
+cases = [
+    ((1, 2, 2, 1), (1, 2, 2, 1), "SAME", None, None),
+    ((1, 3, 2, 1), (1, 1, 2, 1), "VALID", None, None),
+    ((1, 3, 2, 1), (1, 2, 2, 1), [(0, 0), (1, 2), (2, 0), (0, 0)], None, (1, 2, 1, 1)),
+    ((1, 2, 3, 2), (1, 1, 1, 1), "SAME", (1, 2, 1, 1), None),
+]
+for i, (window, strides, *options) in enumerate(cases):
+    x = draw(2, 7, 6, 3)
+    for name, start, op in (("add", 0., lax.add), ("max", -np.inf, lax.max), ("min", np.inf, lax.min)):
+        f = lambda x: reduce_window(x, start, op, window, strides, *options)
+        y = f(x)
+        out[f"~{i}{name}"], out[f"~jit{i}{name}"] = y, jit(f)(x)
+        out[f"~vmap{i}{name}"] = vmap(f, 1)(draw(2, 3, 7, 6, 3))
+        c = draw(*y.shape)
+        if i < 2 or name == "add":
+            g = grad(lambda x: (f(x) * c).sum())
+            out[f"~grad{i}{name}"], out[f"~jitgrad{i}{name}"] = g(x), jit(g)(x)
+            out[f"~vgrad{i}{name}"] = vmap(g)(draw(3, 2, 7, 6, 3))
+    out[f"~any{i}"] = reduce_window(x, 1.5, lambda a, b: a + b, window, strides, *options)
+x = rng.integers(-50, 50, (9, 8)).astype("int32")
+out["int"] = reduce_window(x, np.int32(-2**31), lax.max, (3, 3), (1, 1), "SAME")
+"""
+SORT = """
+rng = np.random.default_rng(0)
+x = np.round(rng.standard_normal((5, 300)) * 3).astype("float32")
+x[1, 3], x[1, 7], x[2, 5] = np.nan, -np.inf, -0.
+for dtype in ("float32", "int32", "uint8", "bool", "bfloat16", "float16", "complex64"):
+    v = jnp.asarray(np.nan_to_num(x, neginf=-9).astype("int32") if dtype[0] in "iub" and dtype != "bfloat16" else x)
+    v = v.astype(dtype)
+    for axis in (0, 1):
+        out[f"{dtype}{axis}"] = lax.sort(v, dimension=axis)
+        place = np.arange(v.size, dtype="int32").reshape(v.shape)
+        out[f"key{dtype}{axis}"] = lax.sort((v, place), dimension=axis, num_keys=1)[1]
+        out[f"jit{dtype}{axis}"] = jit(lambda v: lax.sort((v, place), dimension=axis, num_keys=1)[1])(v)
+    if dtype not in ("complex64", "bool"):
+        values, order = lax.top_k(v, 7)
+        out[f"top{dtype}"], out[f"order{dtype}"] = values, order
+a, b = np.round(x[:, :40]), rng.standard_normal((5, 40)).astype("float32")
+for i, y in enumerate(lax.sort((a, b, -b), dimension=0, num_keys=2)):
+    out[f"two{i}"] = y
+z = rng.standard_normal((4, 6)).astype("float32")
+w = rng.standard_normal((4, 6)).astype("float32")
+out["~grad"] = grad(lambda z: (lax.sort(z) * w).sum())(z)
+out["~gradkv"] = grad(lambda z: (lax.sort((w, z), dimension=0, num_keys=1)[1] * w).sum())(z)
+out["~gradtop"] = grad(lambda z: (lax.top_k(z, 3)[0] * w[:, :3]).sum())(z)
+out["vmap"] = vmap(lax.sort, 1, 1)(z)
+out["vmaptop"] = vmap(lambda z: lax.top_k(z, 2)[1], 1)(z)
+out["vgrad"] = vmap(grad(lambda z: (lax.sort(z) * w[0]).sum()))(z)
+"""
+FFT = """
+rng = np.random.default_rng(0)
+def draw(*shape, c=False):
+    x = rng.standard_normal(shape).astype("float32")
+    return (x + 1j * rng.standard_normal(shape)).astype("complex64") if c else x
+for kind in ("FFT", "IFFT", "RFFT", "IRFFT"):
+    for lengths in ((6,), (5,), (4, 6), (3, 4, 5)):
+        c = kind != "RFFT"
+        shape = (*lengths[:-1], lengths[-1] // 2 + 1) if kind == "IRFFT" else lengths
+        x = draw(2, *shape, c=c)
+        f = lambda x: fft(x, kind, lengths)
+        y = f(x)
+        out[f"~{kind}{lengths}"], out[f"~jit{kind}{lengths}"] = y, jit(f)(x)
+        w = draw(*y.shape, c=kind != "IRFFT")
+        out[f"~grad{kind}{lengths}"] = grad(lambda x: (f(x) * w).sum().real)(x)
+        out[f"~vmap{kind}{lengths}"] = vmap(f, 1)(draw(2, 3, *shape, c=c))
+"""
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("script", [WINDOW, SORT, FFT], ids=["window", "sort", "fft"])
+def test_as_the_oracle(script: str) -> None:
+    compare(script, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("call", "error", "text"), [
+    (lambda: lax.sort(jnp.ones(3), dimension=1), ValueError, "out of range"),
+    (lambda: lax.top_k(jnp.ones(3), 4), ValueError, "between 0 and the size 3"),
+    (lambda: fft(jnp.ones(3), "DCT", (3,)), ValueError, "unknown fft_type"),
+    (lambda: fft(jnp.ones(4), "FFT", (3,)), ValueError, "Pad or slice"),
+])
+def test_mistakes_are_explained(call, error, text) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_empty_sorts() -> None:
+    assert lax.sort(jnp.zeros((0, 3)), dimension=0).shape == (0, 3)
+    assert np.asarray(lax.top_k(jnp.ones(3), 0)[0]).shape == (0,)
