@@ -1,0 +1,147 @@
+"""Activations, softmax and its kin, attention, initializers: against JAX; derivatives at kinks."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy_differential import check_derivative
+from oracle import run_in_oracle
+
+import numjet
+import numjet.numpy as jnp
+from numjet import nn, random
+
+ACTIVATIONS = """relu relu6 sigmoid softplus silu swish gelu elu selu celu leaky_relu hard_tanh
+hard_sigmoid hard_silu hard_swish log_sigmoid soft_sign squareplus mish sparse_plus sparse_sigmoid
+identity tanh log1mexp glu softmax log_softmax logsumexp standardize logmeanexp""".split()
+X = np.array([[-8.0, -1.5, -1.0, -1e-3, 0.0, 1e-3], [0.3, 1.0, 2.0, 3.0, 6.0, 90.0]], np.float32)
+
+
+@pytest.mark.oracle
+def test_values_and_gradients_are_jax_s():
+    script = """
+for name in %r:
+    f = getattr(jax.nn, name)
+    v = jnp.abs(x) + 0.1 if name == 'log1mexp' else x
+    out[name] = f(v)
+    out['grad_' + name] = jax.grad(lambda v: jnp.sum(f(v) * jnp.arange(1., 1 + f(v).size).reshape(f(v).shape)))(v)
+""" % ACTIVATIONS
+    want = run_in_oracle(script, x=X)
+    for name in ACTIVATIONS:
+        f = getattr(nn, name)
+        v = jnp.abs(X) + 0.1 if name == "log1mexp" else jnp.asarray(X)
+        np.testing.assert_allclose(f(v), want[name], rtol=2e-5, atol=2e-6, err_msg=name)
+        got = numjet.grad(lambda v: jnp.sum(f(v) * jnp.arange(1.0, 1 + f(v).size).reshape(
+            f(v).shape)))(v)
+        np.testing.assert_allclose(got, want["grad_" + name], rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.oracle
+def test_options_are_jax_s():
+    rng = np.random.default_rng(0)
+    q = rng.standard_normal((2, 5, 4, 3)).astype(np.float32)
+    k, v = rng.standard_normal((2, 2, 6, 2, 3)).astype(np.float32)
+    mask = X > 0
+    keys = np.array([3, 6])
+    script = """
+out['gelu'] = jax.nn.gelu(x, approximate=False)
+out['softmax'] = jax.nn.softmax(x, axis=0, where=mask)
+out['lse'] = jnp.stack(jax.nn.logsumexp(x / 10, axis=1, b=-x, return_sign=True))
+out['std'] = jax.nn.standardize(x, axis=0, epsilon=1e-3)
+out['hot'] = jax.nn.one_hot(jnp.array([[0, 2], [-1, 5]]), 4, axis=0)
+out['att'] = jax.nn.dot_product_attention(q, k, v, is_causal=True)
+out['att2'] = jax.nn.dot_product_attention(q, k, v, key_value_seq_lengths=keys, scale=0.3)
+out['att3'] = jax.nn.dot_product_attention(q, k, v, local_window_size=(2, 1))
+"""
+    want = run_in_oracle(script, x=X, mask=mask, q=q, k=k, v=v, keys=keys)
+    got = dict(
+        gelu=nn.gelu(X, approximate=False), softmax=nn.softmax(X, axis=0, where=mask),
+        lse=jnp.stack(nn.logsumexp(X / 10, axis=1, b=-X, return_sign=True)),
+        std=nn.standardize(X, axis=0, epsilon=1e-3),
+        hot=nn.one_hot(jnp.array([[0, 2], [-1, 5]]), 4, axis=0),
+        att=nn.dot_product_attention(q, k, v, is_causal=True),
+        att2=nn.dot_product_attention(q, k, v, key_value_seq_lengths=keys, scale=0.3),
+        att3=nn.dot_product_attention(q, k, v, local_window_size=(2, 1)))
+    for name, value in got.items():
+        np.testing.assert_allclose(value, want[name], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+INITIALIZERS = """uniform() normal() truncated_normal() glorot_normal() glorot_uniform()
+lecun_normal() lecun_uniform() he_normal() he_uniform() constant(2.5) orthogonal()
+variance_scaling(2.0,'fan_geo_avg','uniform')""".split()
+
+
+@pytest.mark.oracle
+def test_initializers_are_jax_s():
+    script = """
+import jax.nn.initializers as init
+for text in %r:
+    out[text] = eval('init.' + text)(jax.random.key(3), (6, 4))
+out['delta'] = init.delta_orthogonal()(jax.random.key(3), (3, 4, 4))
+""" % INITIALIZERS
+    want = run_in_oracle(script)
+    init = nn.initializers  # noqa: F841 - named in the texts
+    for text in INITIALIZERS:
+        got = eval("init." + text)(random.key(3), (6, 4))
+        np.testing.assert_allclose(got, want[text], rtol=1e-4, atol=1e-5, err_msg=text)
+    got = nn.initializers.delta_orthogonal()(random.key(3), (3, 4, 4))
+    np.testing.assert_allclose(got, want["delta"], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gelu", "silu", "softplus", "mish", "softmax", "log_softmax",
+                                  "logsumexp", "standardize", "elu", "squareplus"])
+def test_derivatives(name):
+    check_derivative(getattr(nn, name), np.linspace(-2.1, 2, 12).reshape(3, 4))
+
+
+@pytest.mark.parametrize("name", ["softmax", "logsumexp", "gelu", "standardize", "glu"])
+def test_compiled_and_mapped(name):
+    f, x = getattr(nn, name), jnp.asarray(X)
+    np.testing.assert_allclose(numjet.jit(f)(x), f(x), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(numjet.vmap(f)(x), jnp.stack([f(r) for r in x]), rtol=1e-5,
+                               atol=1e-6)
+
+
+def test_infinities_do_not_become_nan():
+    x = jnp.array([-np.inf, 0.0, -np.inf])
+    np.testing.assert_allclose(nn.softmax(x), [0, 1, 0])
+    assert nn.logsumexp(jnp.full(3, -np.inf)) == -np.inf and nn.logsumexp(
+        jnp.array([np.inf, 1.0])) == np.inf
+    assert not np.isnan(numjet.grad(lambda x: nn.logsumexp(x))(x)).any()
+
+
+@pytest.mark.parametrize(("call", "error", "match"), [
+    (lambda: nn.relu([1.0]), TypeError, "relu requires"),
+    (lambda: nn.glu(jnp.ones(3)), ValueError, "even size"),
+    (lambda: nn.one_hot(jnp.arange(3), 4, axis=3), ValueError, "out of range"),
+    (lambda: nn.dot_product_attention(jnp.ones((2, 3, 4, 5)), jnp.ones((2, 3, 3, 5)),
+                                      jnp.ones((2, 3, 3, 5))), ValueError, "multiple"),
+    (lambda: nn.initializers.he_normal()(random.key(0), (3,)), ValueError, "fan"),
+    (lambda: nn.initializers.normal()(random.key(0), (3,), "int32"), ValueError, "floating")])
+def test_errors(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
+
+
+def test_ravel_pytree():
+    from numjet.flatten_util import ravel_pytree
+
+    tree = {"a": jnp.ones((2, 2)), "b": [jnp.arange(3), 2.0]}
+    flat, unravel = ravel_pytree(tree)
+    assert flat.shape == (8,) and flat.dtype == jnp.float32
+    back = unravel(flat * 2)
+    assert back["b"][0].dtype == jnp.int32 and back["a"].shape == (2, 2)
+    np.testing.assert_array_equal(back["b"][0], [0, 2, 4])
+    with pytest.raises(ValueError, match="expected an array of shape"):
+        unravel(jnp.ones(3))
+    grads = numjet.grad(lambda v: jnp.sum(unravel(v)["a"] ** 2))(flat)
+    np.testing.assert_array_equal(grads, [2, 2, 2, 2, 0, 0, 0, 0])
+
+
+def test_dtypes_module():
+    from numjet import dtypes
+
+    assert dtypes.issubdtype(random.key(0).dtype, dtypes.prng_key)
+    assert not dtypes.issubdtype(jnp.float32, dtypes.prng_key)
+    assert dtypes.canonicalize_dtype("float64") == np.float32
+    assert dtypes.result_type(1, 2.0, return_weak_type_flag=True) == (np.dtype("float32"), True)
+    assert dtypes.scalar_type_of(jnp.ones(1)) is float and dtypes.itemsize_bits("float32") == 32
