@@ -393,7 +393,7 @@ def scan(
     x_avals = [ShapedArray(x.shape[1:], x.dtype, x.aval.weak_type) for x in xs_leaves]
     carry_avals = [x.aval for x in init_leaves]
     in_tree = tree.tree_structure((init, xs))
-    for _ in range(2):
+    while True:  # each round makes one more weak type stronger, so there is an end
         closed, consts, out_tree = stage_tree(f, in_tree, [*carry_avals, *x_avals])
         parts = out_tree.children()
         if len(parts) != 2:

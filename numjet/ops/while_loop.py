@@ -271,7 +271,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     leaves, treedef = flatten_values(init_val)
     avals = [x.aval for x in leaves]
     in_tree = tree.tree_structure((init_val,))
-    for _ in range(2):
+    while True:  # each round makes one more weak type stronger, so there is an end
         body, body_consts, out_tree = stage_tree(body_fun, in_tree, avals)
         if out_tree == treedef:
             stronger = strengthen(avals, body.out_avals)
@@ -330,10 +330,21 @@ def fori_loop(
     dtype, _ = dtypes.promote((lower.dtype, lower.weak_type), (upper.dtype, upper.weak_type))
     low, high = _known(lower), _known(upper)
     lower, upper = convert(lower, dtype), convert(upper, dtype)
+    init_tree = tree.tree_structure(init_val)
+
+    def body(i: Any, val: Any) -> Any:
+        out = body_fun(i, val)
+        got, out_tree = flatten_values(out)
+        want = [aval_of(x) for x in tree.tree_leaves(val)]
+        got_avals = [x.aval for x in got]
+        stronger = strengthen(want, got_avals) if out_tree == init_tree else want
+        check_carry("fori_loop", init_tree, stronger, out_tree, got_avals)
+        return out
+
     if low is not None and high is not None:
         (_, out), _ = scan(
             lambda carry, _: (
-                (add(carry[0], np.asarray(1, dtype)), body_fun(carry[0], carry[1])),
+                (add(carry[0], np.asarray(1, dtype)), body(carry[0], carry[1])),
                 None,
             ),
             (lower, init_val),
@@ -343,7 +354,7 @@ def fori_loop(
         return out
     _, _, out = while_loop(
         lambda c: lt(c[0], c[1]),
-        lambda c: (add(c[0], np.asarray(1, dtype)), c[1], body_fun(c[0], c[2])),
+        lambda c: (add(c[0], np.asarray(1, dtype)), c[1], body(c[0], c[2])),
         (lower, upper, init_val),
     )
     return out

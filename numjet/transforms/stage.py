@@ -191,6 +191,7 @@ def _check_leaks(trace: StageTrace) -> None:
     import gc
 
     alive = [x for x in gc.get_referrers(trace) if type(x) is StageTracer]
+    alive.sort(key=lambda x: x.source is None)  # those whose line is known come first
     if alive:
         raise errors.UnexpectedTracerError(
             f"check_tracer_leaks: {len(alive)} traced value(s) of "
