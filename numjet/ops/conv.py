@@ -1,6 +1,8 @@
-"""conv_general_dilated: n-dimensional convolutions with strides, padding, dilation and feature groups.
+"""conv_general_dilated: n-dimensional convolutions with strides, padding, dilation and feature
+groups.
 
-Called through the functions below by numjet.lax and the neural-network layers. Batch groups are rewritten into
+Called through the functions below by numjet.lax and the neural-network layers. Batch groups are
+rewritten into
 feature groups before the primitive is bound, so that its rules know one kind of group.
 """
 
@@ -23,7 +25,9 @@ from numjet.ops.shape import reshape, rev
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Where the axes are: lhs (batch, feature, spatial…), rhs (out feature, in feature, spatial…), out like lhs."""
+    """Where the axes are: lhs (batch, feature, spatial…), rhs (out feature, in feature, spatial…),
+    out like lhs.
+    """
 
     lhs_spec: tuple[int, ...]
     rhs_spec: tuple[int, ...]
@@ -71,13 +75,16 @@ def _abstract(
     ):
         if len(value) != spatial:
             raise TypeError(
-                f"conv_general_dilated: {name} {value} must have {spatial} entries, one for each spatial "
+                f"conv_general_dilated: {name} {value} must have {spatial} entries, one for each "
+                f"spatial "
                 f"axis; got {both}."
             )
     if lhs.shape[ls[1]] != rhs.shape[rs[1]] * feature_group_count:
         raise TypeError(
-            f"conv_general_dilated: lhs has {lhs.shape[ls[1]]} features (axis {ls[1]}), but rhs takes "
-            f"{rhs.shape[rs[1]]} (axis {rs[1]}) in each of {feature_group_count} groups; got {both}. "
+            f"conv_general_dilated: lhs has {lhs.shape[ls[1]]} features (axis {ls[1]}), but rhs "
+            f"takes "
+            f"{rhs.shape[rs[1]]} (axis {rs[1]}) in each of {feature_group_count} groups; got "
+            f"{both}. "
             "Check dimension_numbers."
         )
     if rhs.shape[rs[0]] % feature_group_count:
@@ -159,7 +166,8 @@ def _reference(
         windows = np.lib.stride_tricks.as_strided(
             x, (batch, features, *out_shape, *kernel), strides, writeable=False
         )
-        # [group, batch, out…, features of the group, kernel…] as matrices of one row an output position.
+        # [group, batch, out…, features of the group, kernel…] as matrices of one row an output
+        # position.
         windows = windows.reshape(batch, groups, features // groups, *out_shape, *kernel)
         order = [1, 0, *range(3, 3 + spatial), 2, *range(3 + spatial, 3 + 2 * spatial)]
         inner = features // groups * math.prod(kernel)
@@ -239,7 +247,9 @@ def split_axis(x: Any, axis: int, count: int) -> Any:
 
 
 def merge(x: Any, axis: int, into: int) -> Any:
-    """Axis `axis` moved before axis `into` (positions in x) and merged with it, `axis` being the slower one."""
+    """Axis `axis` moved before axis `into` (positions in x) and merged with it, `axis` being the
+    slower one.
+    """
     into -= into > axis
     x = moveaxis(x, axis, into)
     shape = x.aval.shape
@@ -391,7 +401,9 @@ def conv_dimension_numbers(
     rhs_shape: Sequence[int],
     dimension_numbers: Any,
 ) -> ConvDimensionNumbers:
-    """Dimension numbers from None (NCHW, OIHW), three strings such as ('NHWC', 'HWIO', 'NHWC'), or themselves."""
+    """Dimension numbers from None (NCHW, OIHW), three strings such as ('NHWC', 'HWIO', 'NHWC'), or
+    themselves.
+    """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     ndim = len(lhs_shape)
@@ -414,7 +426,9 @@ def conv_dimension_numbers(
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """The axes (batch or out feature, feature, spatial in the order of the kernel) that the letters name."""
+    """The axes (batch or out feature, feature, spatial in the order of the kernel) that the letters
+    name.
+    """
     letters = ("NC", "OI", "NC")
     spatial = [c for c in dimension_numbers[1] if c not in "OI"]
     found = []
@@ -449,7 +463,8 @@ def conv_general_dilated(
 ) -> Any:
     """A convolution (without reversing the kernel) of lhs with rhs over their spatial axes.
 
-    padding: 'SAME', 'VALID', 'SAME_LOWER' or (low, high) for each spatial axis; lhs_dilation: gaps between
+    padding: 'SAME', 'VALID', 'SAME_LOWER' or (low, high) for each spatial axis; lhs_dilation: gaps
+    between
     elements of lhs (a transposed convolution); rhs_dilation: gaps in the kernel.
     """
     lhs, rhs = as_array(lhs), as_array(rhs)
@@ -460,7 +475,8 @@ def conv_general_dilated(
     )
     if any(v < 1 for v in (*strides, *lhs_dilation, *rhs_dilation)):
         raise TypeError(
-            f"conv_general_dilated: strides {strides} and dilations {lhs_dilation}, {rhs_dilation} must "
+            f"conv_general_dilated: strides {strides} and dilations {lhs_dilation}, "
+            f"{rhs_dilation} must "
             "be positive."
         )
     if isinstance(padding, str) or hasattr(padding, "name"):
@@ -476,7 +492,8 @@ def conv_general_dilated(
     if batch_group_count > 1:
         if feature_group_count > 1:
             raise ValueError(
-                "conv_general_dilated: at most one of feature_group_count and batch_group_count may "
+                "conv_general_dilated: at most one of feature_group_count and batch_group_count "
+                "may "
                 "exceed 1."
             )
         batch, feature = numbers.lhs_spec[:2]
@@ -485,7 +502,8 @@ def conv_general_dilated(
             or rhs.shape[numbers.rhs_spec[0]] % batch_group_count
         ):
             raise ValueError(
-                f"conv_general_dilated: batch_group_count {batch_group_count} must divide the batch "
+                f"conv_general_dilated: batch_group_count {batch_group_count} must divide the "
+                f"batch "
                 "size and the output features."
             )
         lhs = merge(split_axis(lhs, batch, batch_group_count), batch, feature + (feature > batch))
@@ -565,7 +583,8 @@ def _transpose_pads(k: int, stride: int, padding: str) -> tuple[int, int]:
         low = k - 1
     else:
         raise ValueError(
-            f"conv_transpose: padding must be 'SAME', 'VALID' or pairs of integers, got {padding!r}."
+            f"conv_transpose: padding must be 'SAME', 'VALID' or pairs of integers, got "
+            f"{padding!r}."
         )
     return low, total - low
 
@@ -584,7 +603,8 @@ def conv_transpose(
 ) -> Any:
     """The transposed (fractionally strided) convolution; axes NHWC and HWIO unless told.
 
-    transpose_kernel: reverse the kernel and exchange its features, so that this is the gradient of the forward
+    transpose_kernel: reverse the kernel and exchange its features, so that this is the gradient of
+    the forward
     convolution with the same kernel.
     """
     lhs, rhs = as_array(lhs), as_array(rhs)

@@ -1,6 +1,7 @@
 """dot_general: products with contracting and batch axes, under every matmul, einsum and tensordot.
 
-16-bit floats accumulate in float32 and are rounded once. Integer and boolean products are exact as in NumPy.
+16-bit floats accumulate in float32 and are rounded once. Integer and boolean products are exact as
+in NumPy.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ Dimensions = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...
 
 
 class Precision(enum.Enum):
-    """How exact a product is on hardware that offers a choice; CPUs always compute in the full dtype."""
+    """How exact a product is on hardware that offers a choice; CPUs always compute in the full
+    dtype.
+    """
 
     DEFAULT = 0
     HIGH = 1
@@ -61,7 +64,8 @@ def canonical_precision(precision: Any) -> Any:
         if None not in found:
             return found
     raise ValueError(
-        f"Unknown precision {precision!r}: pass None, a lax.Precision, one of {sorted(_PRECISIONS)}, "
+        f"Unknown precision {precision!r}: pass None, a lax.Precision, one of "
+        f"{sorted(_PRECISIONS)}, "
         "or a pair of those."
     )
 
@@ -84,7 +88,8 @@ def _abstract(
     for side, aval, axes in (("lhs", lhs, lc + lb), ("rhs", rhs, rc + rb)):
         if any(not 0 <= a < aval.ndim for a in axes) or len(set(axes)) != len(axes):
             raise TypeError(
-                f"dot_general: the contracting and batch axes {axes} of {side} must be distinct and "
+                f"dot_general: the contracting and batch axes {axes} of {side} must be distinct "
+                f"and "
                 f"within its {aval.ndim} axes; got {both}."
             )
     if len(lc) != len(rc) or len(lb) != len(rb):
@@ -191,7 +196,8 @@ def _to_operand(
     precision: Any,
     ct_free: list[int],
 ) -> Any:
-    """The cotangent of one operand. `mine` and `theirs` are (contracting, batch) axes; `ct_free` are the axes of
+    """The cotangent of one operand. `mine` and `theirs` are (contracting, batch) axes; `ct_free`
+    are the axes of
     `ct` that came from the other operand."""
     (my_contract, my_batch), (other_contract, other_batch) = mine, theirs
     other_free = _free(other.aval.ndim, other_contract, other_batch)
@@ -295,7 +301,8 @@ def dot_general(
 ) -> Any:
     """Σ lhs · rhs over the contracting axes, for each element of the batch axes.
 
-    dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)). The result's axes are the
+    dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)). The result's
+    axes are the
     batch axes, the other axes of lhs, the other axes of rhs. preferred_element_type: its dtype.
     Raises TypeError when sizes differ.
     """
@@ -342,7 +349,8 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     lhs, rhs = as_array(lhs), as_array(rhs)
     if lhs.ndim != rhs.ndim or lhs.ndim < 2:
         raise ValueError(
-            f"batch_matmul: operands need equally many axes, at least two; got {lhs.aval.str_short()} "
+            f"batch_matmul: operands need equally many axes, at least two; got "
+            f"{lhs.aval.str_short()} "
             f"and {rhs.aval.str_short()}."
         )
     n = lhs.ndim

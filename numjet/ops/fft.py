@@ -21,7 +21,9 @@ from numjet.ops.shape import pad
 
 
 class FftType(enum.IntEnum):
-    """Forward and inverse transforms of complex values, and of real ones to half a spectrum and back."""
+    """Forward and inverse transforms of complex values, and of real ones to half a spectrum and
+    back.
+    """
 
     FFT = 0
     IFFT = 1
@@ -33,7 +35,8 @@ def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple) -> Shape
     name, count = fft_type.name, len(fft_lengths)
     if not 1 <= count <= 3 or count > x.ndim:
         raise ValueError(
-            f"fft: {name} takes one to three lengths, at most one for each axis of {x.str_short()}, "
+            f"fft: {name} takes one to three lengths, at most one for each axis of "
+            f"{x.str_short()}, "
             f"got {fft_lengths}."
         )
     if fft_type is FftType.RFFT:
@@ -47,7 +50,8 @@ def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple) -> Shape
     want = (*fft_lengths[:-1], last)
     if x.shape[-count:] != want:
         raise ValueError(
-            f"fft: {name} with lengths {fft_lengths} takes an operand whose last axes are {want}, got "
+            f"fft: {name} with lengths {fft_lengths} takes an operand whose last axes are {want}, "
+            f"got "
             f"{x.str_short()}. Pad or slice it first."
         )
     if fft_type is FftType.RFFT:
@@ -121,9 +125,11 @@ def _tangent(tangent: Any, params: dict) -> Any:
 
 
 def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
-    """The transform of the last len(fft_lengths) axes; inverse ones divide by their number of elements.
+    """The transform of the last len(fft_lengths) axes; inverse ones divide by their number of
+    elements.
 
-    fft_type: 'FFT', 'IFFT', 'RFFT' or 'IRFFT'. The operand's axes must have the lengths (IRFFT: n // 2 + 1 last).
+    fft_type: 'FFT', 'IFFT', 'RFFT' or 'IRFFT'. The operand's axes must have the lengths (IRFFT: n
+    // 2 + 1 last).
     """
     x = as_array(x)
     if isinstance(fft_type, str):

@@ -1,7 +1,9 @@
 """fma: x * y + z rounded once.
 
-numjet.random.uniform scales with it, because the bits it promises were defined by a fused multiply-add.
-float32 goes through float64, where the product is exact; float64 carries the rounding errors of product and
+numjet.random.uniform scales with it, because the bits it promises were defined by a fused
+multiply-add.
+float32 goes through float64, where the product is exact; float64 carries the rounding errors of
+product and
 sum along (Dekker 1971).
 """
 

@@ -1,6 +1,7 @@
 """gather: windows of an array at computed positions, the operation behind x[indices].
 
-numjet.numpy's indexing, `take` and batched slices call `gather`. The transpose is scatter-add, found by
+numjet.numpy's indexing, `take` and batched slices call `gather`. The transpose is scatter-add,
+found by
 name in the registry because the scatters are built from gather.
 """
 
@@ -44,7 +45,8 @@ def _abstract(
         raise _fail(f"start_indices must be integers, got {indices.str_short()}.")
     if not indices.ndim:
         raise _fail(
-            "start_indices needs a last axis that holds the index components; add one with [..., None]."
+            "start_indices needs a last axis that holds the index components; add one with [..., "
+            "None]."
         )
     if len(slice_sizes) != operand.ndim:
         raise _fail(
@@ -52,7 +54,8 @@ def _abstract(
         )
     if indices.shape[-1] != len(numbers.start_index_map):
         raise _fail(
-            f"the last axis of start_indices {indices.str_short()} must have one component for each of "
+            f"the last axis of start_indices {indices.str_short()} must have one component for "
+            f"each of "
             f"start_index_map {numbers.start_index_map}."
         )
     for axis, size in enumerate(slice_sizes):
@@ -71,14 +74,16 @@ def _abstract(
     ):
         if operand.shape[axis] != indices.shape[other]:
             raise _fail(
-                f"batching axes differ in size: operand axis {axis} of {operand.str_short()} and indices "
+                f"batching axes differ in size: operand axis {axis} of {operand.str_short()} and "
+                f"indices "
                 f"axis {other} of {indices.str_short()}."
             )
     gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     window = [n for axis, n in enumerate(slice_sizes) if axis not in gone]
     if len(window) != len(numbers.offset_dims):
         raise _fail(
-            f"offset_dims {numbers.offset_dims} must name {len(window)} output axes, one for each window "
+            f"offset_dims {numbers.offset_dims} must name {len(window)} output axes, one for each "
+            f"window "
             f"axis that is kept of slice_sizes {slice_sizes}."
         )
     ndim = len(window) + indices.ndim - 1
@@ -321,10 +326,13 @@ def gather(
     mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """Windows of `slice_sizes` of `operand` at `start_indices` (the last axis holds the index components).
+    """Windows of `slice_sizes` of `operand` at `start_indices` (the last axis holds the index
+    components).
 
-    mode: 'clip', 'fill' or 'drop' (fill_value outside, by default NaN, the smallest signed, the largest
-    unsigned integer), 'promise_in_bounds' (the default; clamps). Raises TypeError when shapes do not fit.
+    mode: 'clip', 'fill' or 'drop' (fill_value outside, by default NaN, the smallest signed, the
+    largest
+    unsigned integer), 'promise_in_bounds' (the default; clamps). Raises TypeError when shapes do
+    not fit.
     """
     operand, start_indices = as_array(operand), as_array(start_indices)
     mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)

@@ -1,6 +1,7 @@
 """What gather and scatter share: modes, dimension numbers, and the NumPy index arrays they mean.
 
-Used by `ops.gather` and `ops.scatter`. Out-of-bounds positions are decided here once, so that a gather
+Used by `ops.gather` and `ops.scatter`. Out-of-bounds positions are decided here once, so that a
+gather
 and the scatter that is its transpose always agree.
 """
 
@@ -16,7 +17,8 @@ class GatherScatterMode(enum.Enum):
     """What happens to indices that reach outside the operand.
 
     CLIP moves the window inside; FILL_OR_DROP gives the fill value (gather) or drops the update
-    (scatter); PROMISE_IN_BOUNDS says that it does not happen (a gather then clamps, a scatter drops).
+    (scatter); PROMISE_IN_BOUNDS says that it does not happen (a gather then clamps, a scatter
+    drops).
     """
 
     CLIP = 1
@@ -26,7 +28,9 @@ class GatherScatterMode(enum.Enum):
 
     @staticmethod
     def from_any(mode: str | GatherScatterMode | None) -> GatherScatterMode:
-        """The mode of its name: 'clip', 'fill', 'drop', 'promise_in_bounds'; None means fill or drop."""
+        """The mode of its name: 'clip', 'fill', 'drop', 'promise_in_bounds'; None means fill or
+        drop.
+        """
         if isinstance(mode, GatherScatterMode):
             return mode
         found = _MODES.get(mode)
@@ -52,10 +56,13 @@ _MODES = {
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """Which axes of a gather mean what; the last axis of the indices holds one start per named axis.
+    """Which axes of a gather mean what; the last axis of the indices holds one start per named
+    axis.
 
-    offset_dims: output axes that walk the window; collapsed_slice_dims: operand axes of window size 1 left
-    out of the output; start_index_map: the operand axis of each index component; operand_batching_dims and
+    offset_dims: output axes that walk the window; collapsed_slice_dims: operand axes of window size
+    1 left
+    out of the output; start_index_map: the operand axis of each index component;
+    operand_batching_dims and
     start_indices_batching_dims: axes that operand and indices share.
     """
 
@@ -117,9 +124,11 @@ def starts_of(
 def window_index(
     starts: dict[int, np.ndarray], sizes: tuple, batch_ndim: int
 ) -> tuple[list, list, list]:
-    """Index arrays for `x.transpose(indexed + rest)`: (indexed axes, their index arrays, wide axes).
+    """Index arrays for `x.transpose(indexed + rest)`: (indexed axes, their index arrays, wide
+    axes).
 
-    The indexed result has the batch axes first, then the axes in `wide` (window size not 1), then the rest.
+    The indexed result has the batch axes first, then the axes in `wide` (window size not 1), then
+    the rest.
     """
     indexed = sorted(starts)
     wide = [axis for axis in indexed if sizes[axis] != 1]

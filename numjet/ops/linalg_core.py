@@ -1,6 +1,7 @@
 """Cholesky factors, triangular systems and general systems; helpers for the other decompositions.
 
-References are LAPACK through NumPy and SciPy. Matrices stand in the last two axes; the axes before are a batch.
+References are LAPACK through NumPy and SciPy. Matrices stand in the last two axes; the axes before
+are a batch.
 A matrix that cannot be factored gives NaN, not an exception, as compiled programs cannot raise.
 """
 
@@ -37,11 +38,13 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
     """Raise unless `x` is a batch of (square) float32, float64 or complex matrices."""
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise TypeError(
-            f"{name}: expected a batch of {'square ' if square else ''}matrices, got {x.str_short()}."
+            f"{name}: expected a batch of {'square ' if square else ''}matrices, got "
+            f"{x.str_short()}."
         )
     if not dtypes.is_inexact(x.dtype) or x.dtype.itemsize < 4:
         raise TypeError(
-            f"{name}: takes float32, float64, complex64 and complex128, got {x.str_short()}. Convert "
+            f"{name}: takes float32, float64, complex64 and complex128, got {x.str_short()}. "
+            f"Convert "
             "with .astype()."
         )
 
@@ -330,7 +333,8 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """x with op(a) x = b (left_side) or x op(a) = b, for triangular `a`; op transposes and conjugates as told.
+    """x with op(a) x = b (left_side) or x op(a) = b, for triangular `a`; op transposes and
+    conjugates as told.
 
     Only the triangle named by `lower` is read. b may be a vector (one axis less than a).
     """
@@ -362,7 +366,8 @@ def _solve_abstract(a: ShapedArray, b: ShapedArray) -> ShapedArray:
         or a.shape[-1] != b.shape[-2]
     ):
         raise TypeError(
-            f"solve: b {b.str_short()} does not fit a {a.str_short()}: dtypes and batch axes must be "
+            f"solve: b {b.str_short()} does not fit a {a.str_short()}: dtypes and batch axes must "
+            f"be "
             f"equal, and b needs {a.shape[-1]} rows."
         )
     return b.strong()

@@ -224,7 +224,9 @@ def _eig_jvp(
     compute_right_eigenvectors: bool,
     enable_eigvec_derivs: bool,
 ) -> tuple:
-    """dw = diag(V⁻¹ dA V); the right vectors keep unit length and their phase where they are largest."""
+    """dw = diag(V⁻¹ dA V); the right vectors keep unit length and their phase where they are
+    largest.
+    """
     (x,) = primals
     outs = eig_p.bind(
         x,
@@ -306,7 +308,9 @@ def _svd_reference(x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> l
 
 
 def _svd_jvp(primals: tuple, tangents: tuple, *, full_matrices: bool, compute_uv: bool) -> tuple:
-    """Townsend, "Differentiating the singular value decomposition", 2016; complex: the phase is shared evenly."""
+    """Townsend, "Differentiating the singular value decomposition", 2016; complex: the phase is
+    shared evenly.
+    """
     (x,) = primals
     if type(tangents[0]) is Zero:
         outs = svd_p.bind(x, full_matrices=full_matrices, compute_uv=compute_uv)
@@ -329,7 +333,8 @@ def _svd_jvp(primals: tuple, tangents: tuple, *, full_matrices: bool, compute_uv
     du = batch_matmul(u, mul(factor, add(right, adjoint(right))))
     dv = batch_matmul(v, mul(factor, add(left, adjoint(left))))
     if dtypes.is_complex(dtype):
-        # The antihermitian diagonal of Uᴴ dA V is a rotation of the phases; half of it goes to each side.
+        # The antihermitian diagonal of Uᴴ dA V is a rotation of the phases; half of it goes to each
+        # side.
         phase = diagonal_part(div(sub(inner, adjoint(inner)), mul(by_row, np.asarray(4, dtype))))
         du, dv = add(du, batch_matmul(u, phase)), sub(dv, batch_matmul(v, phase))
     if m > n:

@@ -112,7 +112,9 @@ lu_p = Primitive(
 
 
 def lu(x: Any) -> tuple[Any, Any, Any]:
-    """(factors, pivots, permutation): x[permutation] = L U, both in `factors`, L with a diagonal of ones."""
+    """(factors, pivots, permutation): x[permutation] = L U, both in `factors`, L with a diagonal of
+    ones.
+    """
     factors, pivots, order = lu_p.bind(as_array(x))
     return factors, pivots, order
 
@@ -120,7 +122,8 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
 def _pivots_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
     if pivots.dtype != dtypes.int32 or not pivots.ndim or pivots.shape[-1] > permutation_size:
         raise TypeError(
-            f"lu_pivots_to_permutation: expected int32 pivots, at most {permutation_size} of them, got "
+            f"lu_pivots_to_permutation: expected int32 pivots, at most {permutation_size} of "
+            f"them, got "
             f"{pivots.str_short()}."
         )
     return ShapedArray((*pivots.shape[:-1], permutation_size), dtypes.int32)
@@ -176,7 +179,8 @@ def _qr_jvp(primals: tuple, tangents: tuple, *, pivoting: bool, full_matrices: b
     m, n = x.aval.shape[-2:]
     if m < n or (full_matrices and m != n):
         raise NotImplementedError(
-            f"qr: the derivative is only defined for m >= n and full_matrices=False, got {x.aval.str_short()} and "
+            f"qr: the derivative is only defined for m >= n and full_matrices=False, got "
+            f"{x.aval.str_short()} and "
             f"full_matrices={full_matrices}."
         )
     q, r = outs[:2]
@@ -215,7 +219,9 @@ qr_p = Primitive(
 def qr(
     x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
 ) -> tuple:
-    """(q, r) with x = q r, q unitary and r upper triangular; with `pivoting` (q, r, order): x[:, order] = q r."""
+    """(q, r) with x = q r, q unitary and r upper triangular; with `pivoting` (q, r, order): x[:,
+    order] = q r.
+    """
     return tuple(qr_p.bind(as_array(x), pivoting=bool(pivoting), full_matrices=bool(full_matrices)))
 
 
@@ -256,5 +262,7 @@ householder_product_p = Primitive(
 
 
 def householder_product(a: Any, taus: Any) -> Any:
-    """The first columns of the product of the reflectors stored below the diagonal of `a` with factors `taus`."""
+    """The first columns of the product of the reflectors stored below the diagonal of `a` with
+    factors `taus`.
+    """
     return householder_product_p.bind(as_array(a), as_array(taus))

@@ -1,10 +1,13 @@
 """Random bits: the Threefry-2x32 counter generator and the primitives over PRNG keys.
 
-A key is two 32-bit words (k1 in the low half of a stored 64-bit word). Element i of a stream is the block
-function applied to the counter i, so it needs no other element: streams are pointwise, partition freely, and
+A key is two 32-bit words (k1 in the low half of a stored 64-bit word). Element i of a stream is the
+block
+function applied to the counter i, so it needs no other element: streams are pointwise, partition
+freely, and
 fuse with what consumes them. numjet.random is built on the functions at the end.
 
-Source: Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (20 rounds).
+Source: Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (20
+rounds).
 """
 
 from __future__ import annotations
@@ -23,12 +26,14 @@ from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_batch, moveaxis
 from numjet.ops.families import align_batched
 
-# Rotations of the even and odd groups of four rounds, and the key schedule's parity word (from the paper).
+# Rotations of the even and odd groups of four rounds, and the key schedule's parity word (from the
+# paper).
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 GROUPS = 5
 _MASK = 0xFFFFFFFF
-# Elements of one pass of the NumPy version: four uint32 arrays of this size stay in the first-level cache.
+# Elements of one pass of the NumPy version: four uint32 arrays of this size stay in the first-level
+# cache.
 _CHUNK = 1 << 12
 # Up to this many elements Python integers are quicker than NumPy calls.
 _FEW = 6
@@ -140,7 +145,8 @@ def _counter_loops(e: Any, index: list, shape: tuple) -> tuple[Any, Any]:
 def _need_keys(name: str, keys: ShapedArray) -> None:
     if not dtypes.is_key(keys.dtype):
         raise TypeError(
-            f"{name}: expected PRNG keys, got {keys.str_short()}. Make one with random.key(seed), or "
+            f"{name}: expected PRNG keys, got {keys.str_short()}. Make one with random.key(seed), "
+            f"or "
             "wrap raw words with random.wrap_key_data."
         )
 
@@ -282,7 +288,9 @@ def _seed_abstract(seeds: ShapedArray) -> ShapedArray:
 
 
 def _seed_reference(seeds: np.ndarray) -> np.ndarray:
-    """The seed's high word first, its low word second; sign bits beyond the seed's width are not copied."""
+    """The seed's high word first, its low word second; sign bits beyond the seed's width are not
+    copied.
+    """
     unsigned = seeds.astype(
         np.dtype(f"u{seeds.dtype.itemsize}") if seeds.dtype.itemsize == 8 else np.uint32
     )

@@ -1,6 +1,8 @@
-"""scatter: updates of windows of an array at computed positions, the operation behind x.at[indices].
+"""scatter: updates of windows of an array at computed positions, the operation behind
+x.at[indices].
 
-set, add, sub, mul, min, max and apply. numjet.numpy's `.at` calls these. Duplicate positions: updates are
+set, add, sub, mul, min, max and apply. numjet.numpy's `.at` calls these. Duplicate positions:
+updates are
 applied in the order of the indices, so with set the last one wins; derivatives rely on that order.
 """
 
@@ -55,32 +57,37 @@ def _abstract_of(name: str) -> Callable:
             raise TypeError(f"{name}: scatter_indices must be integers, got {indices.str_short()}.")
         if operand.dtype != updates.dtype:
             raise TypeError(
-                f"{name}: operand {operand.str_short()} and updates {updates.str_short()} must have one "
+                f"{name}: operand {operand.str_short()} and updates {updates.str_short()} must "
+                f"have one "
                 "dtype. Convert the updates with .astype()."
             )
         if not indices.ndim or indices.shape[-1] != len(numbers.scatter_dims_to_operand_dims):
             raise TypeError(
-                f"{name}: the last axis of scatter_indices {indices.str_short()} must have one component "
+                f"{name}: the last axis of scatter_indices {indices.str_short()} must have one "
+                f"component "
                 f"for each of scatter_dims_to_operand_dims {numbers.scatter_dims_to_operand_dims}."
             )
         kept = operand.ndim - len(numbers.inserted_window_dims) - len(numbers.operand_batching_dims)
         if len(numbers.update_window_dims) != kept:
             raise TypeError(
                 f"{name}: update_window_dims {numbers.update_window_dims} must name {kept} axes of "
-                f"updates: those of operand {operand.str_short()} without inserted and batching ones."
+                f"updates: those of operand {operand.str_short()} without inserted and batching "
+                f"ones."
             )
         batch = tuple(
             [n for d, n in enumerate(updates.shape) if d not in numbers.update_window_dims]
         )
         if batch != indices.shape[:-1]:
             raise TypeError(
-                f"{name}: updates {updates.str_short()} without its window axes has shape {batch}, but "
+                f"{name}: updates {updates.str_short()} without its window axes has shape "
+                f"{batch}, but "
                 f"scatter_indices has {indices.shape[:-1]} positions."
             )
         for axis, size in enumerate(window_sizes(operand, updates.shape, numbers)):
             if size > operand.shape[axis] and updates.size:
                 raise TypeError(
-                    f"{name}: the window's size {size} exceeds axis {axis} of {operand.str_short()}."
+                    f"{name}: the window's size {size} exceeds axis {axis} of "
+                    f"{operand.str_short()}."
                 )
         return ShapedArray(operand.shape, operand.dtype, operand.weak_type and updates.weak_type)
 
@@ -307,7 +314,8 @@ scatter_sub_p = _scatter(
 
 # ------------------------------------------------------------------ set
 def _set_transpose(ct: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> list:
-    """The operand's cotangent is zero where something was written; of several updates of one place the last
+    """The operand's cotangent is zero where something was written; of several updates of one place
+    the last
     one gets the cotangent."""
     aval = updates.aval
     to_operand = to_updates = None
@@ -461,8 +469,10 @@ def _public(primitive: Primitive, what: str) -> Callable:
     scatter_function.__name__ = scatter_function.__qualname__ = primitive.name.replace("-", "_")
     scatter_function.__doc__ = (
         f"`operand` with windows at `scatter_indices` {what} `updates`.\n\n"
-        "The last axis of scatter_indices holds the index components. mode: 'drop' (default; windows that reach\n"
-        "outside change nothing), 'clip', 'promise_in_bounds'. Raises TypeError when shapes do not fit."
+        "The last axis of scatter_indices holds the index components. mode: 'drop' (default; "
+        "windows that reach\n"
+        "outside change nothing), 'clip', 'promise_in_bounds'. Raises TypeError when shapes do "
+        "not fit."
     )
     return scatter_function
 
@@ -486,7 +496,8 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:
-    """`operand` with the elementwise `func` applied at `scatter_indices`, once for each time a place occurs.
+    """`operand` with the elementwise `func` applied at `scatter_indices`, once for each time a
+    place occurs.
 
     update_shape: the shape updates would have (windows and positions), as in `scatter`.
     """

@@ -1,6 +1,7 @@
 """sort, top_k and what follows from them.
 
-Floats order as numbers with NaN last and -0 equal to 0; complex numbers by real part, then imaginary part.
+Floats order as numbers with NaN last and -0 equal to 0; complex numbers by real part, then
+imaginary part.
 Sorting permutes, so derivatives are gathers by the permutation.
 """
 
@@ -44,7 +45,8 @@ def stable_order(bits: np.ndarray, axis: int) -> np.ndarray:
     n = bits.shape[axis]
     if bits.dtype.itemsize > 4 or n < 64:
         return np.argsort(bits, axis=axis, kind="stable")
-    # NumPy sorts integers several times faster than it argsorts: sort (value, position) in one word.
+    # NumPy sorts integers several times faster than it argsorts: sort (value, position) in one
+    # word.
     position = np.arange(n, dtype=np.uint64).reshape(
         [n if i == axis else 1 for i in range(bits.ndim)]
     )
@@ -65,7 +67,8 @@ def _abstract(
         raise ValueError(f"sort: dimension {dimension} is not an axis of {first.str_short()}.")
     if not 1 <= num_keys <= len(avals):
         raise ValueError(
-            f"sort: num_keys {num_keys} must lie between 1 and the number of operands, {len(avals)}."
+            f"sort: num_keys {num_keys} must lie between 1 and the number of operands, "
+            f"{len(avals)}."
         )
     for a in avals[:num_keys]:
         if dtypes.is_key(a.dtype):
@@ -193,7 +196,8 @@ def _axis(axis: int, ndim: int, name: str) -> int:
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """Sort along `dimension`, ascending, NaN last. Several operands move together, ordered by the first
+    """Sort along `dimension`, ascending, NaN last. Several operands move together, ordered by the
+    first
     `num_keys` of them; the result is then a tuple."""
     several = isinstance(operand, Sequence)
     operands = [as_array(x) for x in operand] if several else [as_array(operand)]
@@ -225,7 +229,8 @@ def argsort(operand: Any, axis: int = -1, is_stable: bool = True) -> Any:
 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
-    """The `k` largest values along `axis`, largest first, and their int32 positions; NaN counts as largest and of
+    """The `k` largest values along `axis`, largest first, and their int32 positions; NaN counts as
+    largest and of
     equal values the first comes first."""
     operand = as_array(operand)
     if not operand.ndim:

@@ -1,7 +1,9 @@
 """reduce_window: sums, maxima, minima and any other reduction over sliding windows (pooling).
 
-The compiled form is a fold of strided slices of the padded operand, one for each window position, which the
-compiler fuses into one loop. The derivative of maxima and minima gathers at the winning positions, whose
+The compiled form is a fold of strided slices of the padded operand, one for each window position,
+which the
+compiler fuses into one loop. The derivative of maxima and minima gathers at the winning positions,
+whose
 transpose is the scatter-add that backward pooling needs.
 """
 
@@ -424,7 +426,9 @@ def select_and_scatter_add(
     window_strides: Sequence[int],
     padding: Sequence[tuple[int, int]],
 ) -> Any:
-    """For each window of `operand`, `source`'s element added where its largest (smallest) element is."""
+    """For each window of `operand`, `source`'s element added where its largest (smallest) element
+    is.
+    """
     source, operand = as_array(source), as_array(operand)
     ones = (1,) * operand.ndim
     winner = window_winner_p.bind(
@@ -486,9 +490,11 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """`computation` folded over windows of `operand`, starting from init_value; padding takes no part.
+    """`computation` folded over windows of `operand`, starting from init_value; padding takes no
+    part.
 
-    operand: an array, or a pytree of arrays of one shape with init values of the same structure. add, max and min
+    operand: an array, or a pytree of arrays of one shape with init values of the same structure.
+    add, max and min
     from their neutral values become window sums, maxima and minima.
     """
     leaves, treedef = tree.tree_flatten(operand)

@@ -1,6 +1,8 @@
-"""The distributions everything else is made of: uniform, integers, normal, coin flips, permutations, choices.
+"""The distributions everything else is made of: uniform, integers, normal, coin flips,
+permutations, choices.
 
-`uniform`, `randint` and `permutation` give JAX's bits exactly, so their arithmetic is fixed: do not reorder it.
+`uniform`, `randint` and `permutation` give JAX's bits exactly, so their arithmetic is fixed: do not
+reorder it.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ from numjet.ops.transcendental import log, log1p
 from numjet.random.keys import shape_of, single_key, split_many, split_two
 
 
-# ------------------------------------------------------------------ helpers shared with the other files
+# ------------------------------------------------------------------ helpers shared with the other
+# files
 def scalar(value: Any, dtype: Any) -> Any:
     """A constant of `dtype` without dimensions."""
     return ArrayImpl(np.asarray(value).astype(dtype), ShapedArray((), dtype))
@@ -74,7 +77,8 @@ def result_shape(name: str, shape: Any, *operands: Any) -> tuple[int, ...]:
         fits = False
     if not fits:
         raise ValueError(
-            f"random.{name}: parameters of shapes {[x.shape for x in operands]} do not broadcast to "
+            f"random.{name}: parameters of shapes {[x.shape for x in operands]} do not broadcast "
+            f"to "
             f"the shape {shape} asked for."
         )
     return shape
@@ -210,7 +214,8 @@ def _randint(key: Any, shape: tuple, low: Any, high: Any, dtype: Any, beyond: An
     one = broadcast_to(scalar(1, unsigned), common)
     span = select_n(le(high, low), convert(ar.sub(high, low), unsigned), one)
     if beyond is not None:
-        # The whole range up to and with the largest value: one more, which may wrap to 0, meaning "all".
+        # The whole range up to and with the largest value: one more, which may wrap to 0, meaning
+        # "all".
         span = select_n(
             bitwise_and(broadcast_to(beyond, common), gt(high, low)), span, ar.add(span, one)
         )
@@ -305,7 +310,8 @@ def rademacher(
 # ------------------------------------------------------------------ permutation and choice
 def _shuffled(key: Any, x: Any, axis: int) -> Any:
     """`x` sorted by random 32-bit words along `axis`, often enough that equal words hardly matter."""
-    # Each round leaves a chance of about n**2 / 2**32 that two words are equal; rounds make it below 1/n.
+    # Each round leaves a chance of about n**2 / 2**32 that two words are equal; rounds make it
+    # below 1/n.
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         key, now = split_two(key)
@@ -336,7 +342,9 @@ def _axis(name: str, axis: int, ndim: int) -> int:
 def permutation(
     key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
 ) -> Any:
-    """A random order of `x` along `axis` (of range(x) for an integer); `independent`: its own order for every row."""
+    """A random order of `x` along `axis` (of range(x) for an integer); `independent`: its own order
+    for every row.
+    """
     key, x = single_key(key, "permutation"), as_array(x)
     if not x.ndim:
         if not dtypes.is_integer(x.dtype):
@@ -384,7 +392,8 @@ def choice(
         p = convert(p, p.dtype if dtypes.is_floating(p.dtype) else dtypes.canonical(float))
         if p.shape != (n,):
             raise ValueError(
-                f"random.choice: p has shape {p.shape}, but must have one probability for each of the "
+                f"random.choice: p has shape {p.shape}, but must have one probability for each of "
+                f"the "
                 f"{n} entries."
             )
         if replace:
@@ -462,7 +471,8 @@ def categorical(
     shape = batch if shape is None else shape_of(shape)
     if np.broadcast_shapes(shape, batch) != shape:
         raise ValueError(
-            f"random.categorical: shape {shape} must end with the batch shape {batch} of the logits."
+            f"random.categorical: shape {shape} must end with the batch shape {batch} of the "
+            f"logits."
         )
     prefix = shape[: len(shape) - len(batch)]
     dtype = logits.dtype

@@ -265,7 +265,9 @@ def ball(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Uniform points of the unit ball of the p-norm in `d` dimensions; the last axis holds the coordinates."""
+    """Uniform points of the unit ball of the p-norm in `d` dimensions; the last axis holds the
+    coordinates.
+    """
     key, dtype, shape, _ = _start("ball", key, dtype, shape)
     first, second = split_two(key)
     g = generalized_normal(first, p, (*shape, d), dtype)
@@ -313,7 +315,8 @@ def multivariate_normal(
     mean, cov = as_float(mean, dtype), as_float(cov, dtype)
     if not mean.ndim or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1],) * 2:
         raise ValueError(
-            f"random.multivariate_normal: mean of shape {mean.shape} and cov of shape {cov.shape} must "
+            f"random.multivariate_normal: mean of shape {mean.shape} and cov of shape {cov.shape} "
+            f"must "
             "be (..., n) and (..., n, n)."
         )
     batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
@@ -334,7 +337,8 @@ def multivariate_normal(
         factor = ar.mul(u, broadcast_to(expand_dims(sqrt(s), (cov.ndim - 2,)), cov.shape))
     else:
         raise ValueError(
-            f"random.multivariate_normal: method must be 'cholesky', 'eigh' or 'svd', got {method!r}."
+            f"random.multivariate_normal: method must be 'cholesky', 'eigh' or 'svd', got "
+            f"{method!r}."
         )
     n = mean.shape[-1]
     x = normal_of(key, (*shape, n), dtype)

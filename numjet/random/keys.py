@@ -1,6 +1,7 @@
 """PRNG keys: making, splitting, folding, looking inside.
 
-Functions take typed keys (`random.key`) and raw uint32[2] keys (`random.PRNGKey`) alike; what they return is
+Functions take typed keys (`random.key`) and raw uint32[2] keys (`random.PRNGKey`) alike; what they
+return is
 of the kind they were given. The other files of this package call `single_key`.
 """
 
@@ -42,7 +43,8 @@ def _check_impl(impl: Any) -> None:
 def _seed(seed: Any, name: str) -> Any:
     if isinstance(seed, Array) and dtypes.is_key(seed.dtype):
         raise TypeError(
-            f"{name}: the seed must be an integer, got a PRNG key. Use random.split or random.fold_in to "
+            f"{name}: the seed must be an integer, got a PRNG key. Use random.split or "
+            f"random.fold_in to "
             "make a key from a key."
         )
     if isinstance(seed, int) and not isinstance(seed, bool):
@@ -54,7 +56,8 @@ def _seed(seed: Any, name: str) -> Any:
     seed = as_array(seed)
     if seed.ndim:
         raise TypeError(
-            f"{name}: takes one seed, got an array of shape {seed.shape}. Use vmap for several keys."
+            f"{name}: takes one seed, got an array of shape {seed.shape}. Use vmap for several "
+            f"keys."
         )
     if not dtypes.is_integer(seed.dtype):
         raise TypeError(f"{name}: the seed must be an integer, got {seed.aval.str_short()}.")
@@ -133,7 +136,8 @@ def fold_in(key: Any, data: Any) -> Any:
     typed, raw = as_keys(key, "fold_in")
     if typed.ndim:
         raise ValueError(
-            f"random.fold_in accepts a single key, but was given a key array of shape {typed.shape}. "
+            f"random.fold_in accepts a single key, but was given a key array of shape "
+            f"{typed.shape}. "
             "Use vmap for batching."
         )
     if isinstance(data, int):
@@ -145,7 +149,8 @@ def fold_in(key: Any, data: Any) -> Any:
     data = as_array(data)
     if data.ndim:
         raise TypeError(
-            f"random.fold_in accepts a scalar, but was given an array of shape {data.shape}. Use vmap "
+            f"random.fold_in accepts a scalar, but was given an array of shape {data.shape}. Use "
+            f"vmap "
             "for batching."
         )
     if not dtypes.is_integer(data.dtype):
@@ -188,7 +193,9 @@ _UNSIGNED = {dtypes.uint8: 8, dtypes.uint16: 16, dtypes.uint32: 32, dtypes.uint6
 def bits(
     key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """Uniformly distributed unsigned integers of `shape`; dtype uint32 (uint64 with 64 bits) unless given."""
+    """Uniformly distributed unsigned integers of `shape`; dtype uint32 (uint64 with 64 bits) unless
+    given.
+    """
     dtype = dtypes.canonical(dtypes.uint64 if dtype is None else dtype)
     if dtype not in _UNSIGNED:
         raise ValueError(f"random.bits: dtype must be an unsigned integer dtype, got {dtype}.")

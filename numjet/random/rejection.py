@@ -1,7 +1,9 @@
 """Distributions drawn by rejection: gamma (and what is made of it) and Poisson.
 
-A loop runs until every element is accepted. Sources: Marsaglia & Tsang, "A simple method for generating gamma
-variables", 2000; Hörmann, "The transformed rejection method for generating Poisson random variables", 1993
+A loop runs until every element is accepted. Sources: Marsaglia & Tsang, "A simple method for
+generating gamma
+variables", 2000; Hörmann, "The transformed rejection method for generating Poisson random
+variables", 1993
 (means of 10 and more); Knuth's product of uniform values (smaller means).
 """
 
@@ -39,7 +41,8 @@ from numjet.random.basic import (
 )
 from numjet.random.keys import single_key, split_many, split_two
 
-# Below this value of 1 - 0.0331 x**4 a uniform value needs no logarithm to be accepted (Marsaglia & Tsang).
+# Below this value of 1 - 0.0331 x**4 a uniform value needs no logarithm to be accepted (Marsaglia &
+# Tsang).
 SQUEEZE = 0.0331
 # From this mean on transformed rejection is valid (Hörmann).
 POISSON_KNUTH_BELOW = 10
