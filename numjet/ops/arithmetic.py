@@ -26,7 +26,7 @@ from numjet.ops.families import (
     pair,
     unbroadcast,
 )
-from numjet.ops.logic import bitwise_and, eq, gt, lt
+from numjet.ops.logic import bitwise_and, eq, ge, gt, lt
 from numjet.ops.shape import select_n
 
 # ------------------------------------------------------------------ sums
@@ -169,7 +169,8 @@ sign_p = elementwise(
 def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
     if dtypes.is_complex(x.aval.dtype):
         return _complex_abs_tangent(t, out, x)
-    return mul(t, sign(x))
+    # One at zero, as for the positive side.
+    return select_n(ge(x, constant_like(x, 0)), neg(t), t)
 
 
 def _complex_abs_tangent(t: Any, out: Any, x: Any) -> Any:

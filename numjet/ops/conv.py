@@ -414,7 +414,7 @@ def conv_dimension_numbers(
         )
     if dimension_numbers is None:
         return ConvDimensionNumbers(*[tuple(range(ndim))] * 3)
-    specs = tuple(dimension_numbers)
+    specs: tuple = tuple(dimension_numbers)
     if len(specs) != 3 or any(len(s) != ndim for s in specs):
         raise TypeError(
             f"convolution: dimension_numbers must be three strings of {ndim} letters, such as "
@@ -429,7 +429,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     """The axes (batch or out feature, feature, spatial in the order of the kernel) that the letters
     name.
     """
-    letters = ("NC", "OI", "NC")
+    letters: tuple = (("N", "C"), ("O", "I"), ("N", "C"))
     spatial = [c for c in dimension_numbers[1] if c not in "OI"]
     found = []
     for spec, (first, second) in zip(dimension_numbers, letters, strict=True):
@@ -654,7 +654,7 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The windows a convolution would see, as features: feature-major, then the window's positions."""
+    """The windows a convolution sees, as features: feature-major, then window positions."""
     lhs = as_array(lhs)
     filter_shape = tuple([int(k) for k in filter_shape])
     numbers = conv_dimension_numbers(lhs.shape, (1, 1, *filter_shape), dimension_numbers)

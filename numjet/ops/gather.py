@@ -97,7 +97,7 @@ def _abstract(
 
 
 def default_fill(dtype: Any) -> Any:
-    """What `mode='fill'` gives outside: NaN, the smallest signed or largest unsigned integer, True."""
+    """What mode 'fill' gives: NaN, the smallest signed or largest unsigned integer, True."""
     dtype = dtypes.physical(dtype)
     if dtypes.is_inexact(dtype):
         return float("nan")
@@ -225,8 +225,6 @@ def _transpose(
     if type(operand) is not Linear:
         return [None, None]
     numbers = dimension_numbers
-    if mode is GatherScatterMode.PROMISE_IN_BOUNDS:
-        mode = GatherScatterMode.CLIP  # what the gather does
     mirrored = ScatterDimensionNumbers(
         numbers.offset_dims,
         numbers.collapsed_slice_dims,

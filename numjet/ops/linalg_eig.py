@@ -441,6 +441,6 @@ hessenberg_p = Primitive(
 
 
 def hessenberg(a: Any) -> tuple[Any, Any]:
-    """(h, taus): the Hessenberg form with the reflectors below its subdiagonal, and their factors."""
+    """(h, taus): the Hessenberg form with the reflectors below it, and their factors."""
     h, taus = hessenberg_p.bind(as_array(a))
     return h, taus

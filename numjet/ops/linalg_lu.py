@@ -171,7 +171,7 @@ def _qr_reference(x: np.ndarray, *, pivoting: bool, full_matrices: bool) -> list
 
 
 def _qr_jvp(primals: tuple, tangents: tuple, *, pivoting: bool, full_matrices: bool) -> tuple:
-    """dQ = Q (Ω - F) + dA R⁻¹ with F = Qᴴ dA R⁻¹ and Ω antihermitian from the lower triangle of F."""
+    """dQ = Q (Ω - F) + dA R⁻¹, F = Qᴴ dA R⁻¹, Ω antihermitian from F's lower triangle."""
     (x,) = primals
     outs = qr_p.bind(x, pivoting=pivoting, full_matrices=full_matrices)
     if type(tangents[0]) is Zero:

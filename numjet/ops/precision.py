@@ -22,8 +22,8 @@ def _precision_reference(x: np.ndarray, *, exponent_bits: int, mantissa_bits: in
         )
         return wide.astype(dtype)
     have_mantissa, have_exponent = (23, 8) if dtype == dtypes.float32 else (52, 11)
-    word = np.uint32 if dtype == dtypes.float32 else np.uint64
-    bits = np.atleast_1d(x).view(word)
+    word: Any = np.uint32 if dtype == dtypes.float32 else np.uint64
+    bits: Any = np.atleast_1d(x).view(word)
     drop = have_mantissa - mantissa_bits
     if drop > 0:
         # Round to nearest, ties to even; a carry may run into the exponent, as it should.

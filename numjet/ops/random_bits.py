@@ -265,8 +265,8 @@ def _fold_in_loops(e: Any, key: Any, data: Any) -> Any:
 
 
 def _fold_in_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
-    args, dim = align_batched(axis, args, dims)
-    return random_fold_in_p.bind(*args), dim
+    aligned, dim = align_batched(axis, args, dims)
+    return random_fold_in_p.bind(*aligned), dim
 
 
 random_fold_in_p = Primitive(

@@ -110,7 +110,7 @@ def _reference_of(at: Callable[[np.ndarray, Any, np.ndarray], None]) -> Callable
         out = np.array(operand, order="C")
         if not updates.size:
             return out
-        sizes = window_sizes(operand, updates.shape, numbers)
+        sizes = window_sizes(operand, updates.shape, numbers)  # type: ignore[arg-type]
         starts, valid = starts_of(
             indices,
             operand.shape,
@@ -231,7 +231,7 @@ def _gather_like(
     indices_are_sorted: bool,
     unique_indices: bool,
 ) -> Any:
-    """The elements of `x` at the places where updates of `updates_shape` went; 0 for dropped ones."""
+    """The elements of `x` where updates of `updates_shape` went; 0 for dropped ones."""
     if mode is GatherScatterMode.PROMISE_IN_BOUNDS:
         mode = GatherScatterMode.FILL_OR_DROP  # what the scatter does
     return gather(

@@ -60,7 +60,7 @@ def _slice_reference(
     return x[tuple([_span(*span) for span in spans])]
 
 
-_span = slice  # the builtin, before this file's function takes the name
+_span: Any = slice  # the builtin, before this file's function takes the name
 
 
 def _slice_loops(

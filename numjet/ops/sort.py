@@ -123,11 +123,11 @@ def take_along(x: Any, order: Any, axis: int) -> Any:
 
 
 def _batch(axis: Any, args: tuple, dims: tuple, *, dimension: int, **params: Any) -> tuple:
-    args = [
+    values = [
         broadcast_batch(x, axis.size) if d is None else moveaxis(x, d, 0)
         for x, d in zip(args, dims, strict=True)
     ]
-    outs = sort_p.bind(*args, dimension=dimension + 1, **params)
+    outs = sort_p.bind(*values, dimension=dimension + 1, **params)
     return outs, [0] * len(outs)
 
 

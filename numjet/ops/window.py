@@ -85,7 +85,7 @@ def _abstract_of(name: str) -> Callable:
 
 
 def _slices(out_shape: tuple, window: tuple, strides: tuple, gaps: tuple) -> list[tuple]:
-    """For each window position (starts, limits, strides) of the elements of a padded operand there."""
+    """For each window position the slice (starts, limits, strides) of a padded operand."""
     found = []
     for position in itertools.product(*[range(w) for w in window]):
         starts = tuple([p * g for p, g in zip(position, gaps, strict=True)])
@@ -173,7 +173,7 @@ def _reference_of(op: str) -> Callable:
         # Axis by axis: a window of w1 × w2 costs w1 + w2 passes.
         for axis, size in enumerate(shape):
             start, step, gap = [slice(None)] * x.ndim, window_strides[axis], window_dilation[axis]
-            out = None
+            out: Any = None
             for k in range(window_dimensions[axis]):
                 start[axis] = (
                     slice(k * gap, k * gap + (size - 1) * step + 1, step) if size else slice(0, 0)
@@ -347,7 +347,8 @@ def _winner_reference(
     place = _pad_numpy(
         np.arange(x.size, dtype=np.int32).reshape(x.shape), -1, padding, base_dilation
     )
-    best = winner = None
+    best: Any = None
+    winner: Any = None
     for starts, limits, steps in _slices(shape, window_dimensions, window_strides, window_dilation):
         part = tuple([slice(*bounds) for bounds in zip(starts, limits, steps, strict=True)])
         value, position = whole[part], place[part]

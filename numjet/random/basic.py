@@ -309,7 +309,7 @@ def rademacher(
 
 # ------------------------------------------------------------------ permutation and choice
 def _shuffled(key: Any, x: Any, axis: int) -> Any:
-    """`x` sorted by random 32-bit words along `axis`, often enough that equal words hardly matter."""
+    """`x` sorted by random words along `axis`, so often that equal words hardly matter."""
     # Each round leaves a chance of about n**2 / 2**32 that two words are equal; rounds make it
     # below 1/n.
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))

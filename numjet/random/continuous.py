@@ -287,7 +287,7 @@ def orthogonal(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Matrices [..., n, m] with orthonormal columns (rows, if m exceeds n), uniformly distributed."""
+    """Uniform matrices [..., n, m] with orthonormal columns (rows, if m exceeds n)."""
     dtype, key, shape = (
         float_dtype("orthogonal", dtype, complex_too=True),
         single_key(key, "orthogonal"),

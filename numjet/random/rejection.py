@@ -145,10 +145,11 @@ def _gamma_jvp(primals: tuple, tangents: tuple, *, log_space: bool) -> tuple:
 
 
 def _gamma_batch(axis: Any, args: tuple, dims: tuple, *, log_space: bool) -> tuple:
-    args, dim = align_batched(axis, args, dims)
-    shape = args[0].shape if args[0].ndim >= args[1].ndim else args[1].shape
-    args = [broadcast_to(x, shape) for x in args]
-    return random_gamma_p.bind(*args, log_space=log_space), dim
+    aligned, dim = align_batched(axis, args, dims)
+    first, second = aligned
+    shape = first.shape if first.ndim >= second.ndim else second.shape
+    values = [broadcast_to(x, shape) for x in aligned]
+    return random_gamma_p.bind(*values, log_space=log_space), dim
 
 
 random_gamma_p = Primitive(
