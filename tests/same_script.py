@@ -1,13 +1,15 @@
 """Runs one script under numjet and under JAX (the oracle) and compares what it stores in `out`.
 
-The script sees `np`, `jnp`, `lax`, `linalg`, `fft`, `reduce_window`, `random`, `grad`, `jvp`, `vmap`, `jit` of the
+The script sees `np`, `jnp`, `lax`, `linalg`, `fft`, `reduce_window`, `random`, `grad`, `jvp`,
+`vmap`, `jit` of the
 library it runs under.
-Entries whose names begin with "~" are compared to rounding, the others exactly, dtypes and shapes included.
+Entries whose names begin with "~" are compared to rounding, the others exactly, dtypes and shapes
+included.
 """
+
 from __future__ import annotations
 
 import numpy as np
-
 from oracle import run_in_oracle
 
 _NAMES = """
@@ -46,8 +48,13 @@ def compare(script: str, *, rtol: float = 1e-4, atol: float = 1e-5, x64: bool = 
         assert value.shape == expected.shape, name
         assert value.dtype == expected.dtype, name
         if name.startswith("~"):
-            np.testing.assert_allclose(value.astype(np.complex128), expected.astype(np.complex128), rtol=rtol,
-                                       atol=atol, err_msg=name)
+            np.testing.assert_allclose(
+                value.astype(np.complex128),
+                expected.astype(np.complex128),
+                rtol=rtol,
+                atol=atol,
+                err_msg=name,
+            )
         else:
             if value.dtype.isbuiltin != 1:  # NumPy does not know bfloat16's NaN
                 value, expected = value.astype(np.float32), expected.astype(np.float32)

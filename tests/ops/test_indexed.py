@@ -1,4 +1,5 @@
 """gather and scatter: modes, duplicates, batching, derivatives, against JAX."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -39,8 +40,8 @@ for i, (numbers, sizes, indices) in enumerate(cases):
             out[f"vmap{i}{mode}{dims}"] = vmap(f, dims)(a, b)
             out[f"~vgrad{i}{mode}{dims}"] = vmap(grad(loss), dims)(a, b)
 for dtype in ("int8", "uint8", "bool", "complex64"):
-    out[f"fill{dtype}"] = lax.gather(jnp.arange(3).astype(dtype), np.array([[5], [1]]), D((), (0,), (0,)), (1,),
-                                     mode="fill")
+    x = jnp.arange(3).astype(dtype)
+    out[f"fill{dtype}"] = lax.gather(x, np.array([[5], [1]]), D((), (0,), (0,)), (1,), mode="fill")
 """
 SCATTER = """
 rng = np.random.default_rng(0)
@@ -55,16 +56,19 @@ cases = [
 for i, (numbers, shape, indices, unique) in enumerate(cases):
     indices = indices.astype("int32")
     u = rng.standard_normal(shape).astype("float32")
-    for name in ("scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max"):
+    for kind in ("", "_add", "_sub", "_mul", "_min", "_max"):
+        name = "scatter" + kind
         for mode in ("clip", "drop"):
             if name == "scatter" and mode == "clip" and not unique:
                 continue  # the oracle leaves the order of overlapping windows open
-            f = lambda x, i, u: getattr(lax, name)(x, i, u, numbers, mode=mode, unique_indices=unique)
+            options = dict(mode=mode, unique_indices=unique)
+            f = lambda x, i, u: getattr(lax, name)(x, i, u, numbers, **options)
             out[f"~{i}{name}{mode}"] = f(x, indices, u)
             out[f"~jit{i}{name}{mode}"] = jit(f)(x, indices, u)
             xs, many, us = np.stack([x, x + 1]), np.stack([indices, indices]), np.stack([u, u * 2])
             for dims in ((0, None, None), (None, 0, None), (0, 0, 0)):
-                args = [b if d == 0 else a for a, b, d in zip((x, indices, u), (xs, many, us), dims)]
+                pairs = zip((x, indices, u), (xs, many, us), dims)
+                args = [b if d == 0 else a for a, b, d in pairs]
                 out[f"~vmap{i}{name}{mode}{dims}"] = vmap(f, dims)(*args)
             # Clipped minima and maxima: the oracle's gradient compares with the window not moved.
             exact = unique and (mode == "drop" or name not in ("scatter_min", "scatter_max"))
@@ -98,19 +102,41 @@ def test_of_duplicate_updates_the_last_wins_and_gets_the_cotangent() -> None:
 
 
 def test_apply_runs_once_for_each_occurrence() -> None:
-    out = lax.scatter_apply(jnp.array([1.0, 2.0, 3.0]), np.array([[1], [1], [2], [9]]), lambda v: v * 10, ROWS,
-                            update_shape=(4,))
+    out = lax.scatter_apply(
+        jnp.array([1.0, 2.0, 3.0]),
+        np.array([[1], [1], [2], [9]]),
+        lambda v: v * 10,
+        ROWS,
+        update_shape=(4,),
+    )
     np.testing.assert_array_equal(out, [1, 200, 30])
 
 
-@pytest.mark.parametrize(("call", "text"), [
-    (lambda: lax.gather(jnp.zeros(3), np.array([[0.5]]), lax.GatherDimensionNumbers((), (0,), (0,)), (1,)),
-     "must be integers"),
-    (lambda: lax.gather(jnp.zeros(3), np.array([[0]]), lax.GatherDimensionNumbers((), (0,), (0,)), (4,)),
-     "does not fit axis 0"),
-    (lambda: lax.scatter_add(jnp.zeros(3), np.array([[0]]), np.ones(2, np.float32), ROWS), "positions"),
-    (lambda: lax.scatter_add(jnp.zeros(3), np.array([[0]]), np.ones(1, np.int32), ROWS), "one dtype"),
-])
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: lax.gather(
+                jnp.zeros(3), np.array([[0.5]]), lax.GatherDimensionNumbers((), (0,), (0,)), (1,)
+            ),
+            "must be integers",
+        ),
+        (
+            lambda: lax.gather(
+                jnp.zeros(3), np.array([[0]]), lax.GatherDimensionNumbers((), (0,), (0,)), (4,)
+            ),
+            "does not fit axis 0",
+        ),
+        (
+            lambda: lax.scatter_add(jnp.zeros(3), np.array([[0]]), np.ones(2, np.float32), ROWS),
+            "positions",
+        ),
+        (
+            lambda: lax.scatter_add(jnp.zeros(3), np.array([[0]]), np.ones(1, np.int32), ROWS),
+            "one dtype",
+        ),
+    ],
+)
 def test_mistakes_are_explained(call, text) -> None:
     with pytest.raises(TypeError, match=text):
         call()

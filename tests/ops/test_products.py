@@ -1,4 +1,5 @@
 """dot_general and convolutions: values, derivatives, batching, dtypes, against JAX."""
+
 from __future__ import annotations
 
 import ml_dtypes
@@ -32,8 +33,8 @@ for i, (a, b, numbers) in enumerate(cases):
         args = xs if dims[0] else x, ys if dims[1] else y
         out[f"~vmap{i}{dims}"] = vmap(f, dims)(*args)
         out[f"~vgrad{i}{dims}"] = vmap(grad(loss), dims)(*args)
-    out[f"~preferred{i}"] = lax.dot_general(x.astype("bfloat16") if 0 else np.round(x).astype("int8"),
-                                            np.round(y).astype("int8"), numbers, preferred_element_type="int32")
+    m, n = np.round(x * 3).astype("int8"), np.round(y * 3).astype("int8")
+    out[f"preferred{i}"] = lax.dot_general(m, n, numbers, preferred_element_type="int32")
 x = rng.standard_normal((3, 4)) + 1j
 out["~complex"] = grad(lambda x: lax.dot(x, x.T).sum(), holomorphic=True)(x.astype("complex64"))
 """
@@ -85,11 +86,17 @@ def test_small_floats_accumulate_in_float32(dtype) -> None:
     assert float(lax.dot(ones, ones)) == 4096
 
 
-@pytest.mark.parametrize(("call", "text"), [
-    (lambda: lax.dot(jnp.ones((3, 4)), jnp.ones((5, 6))), "axis 1 is 4.*axis 0 is 5"),
-    (lambda: lax.dot(jnp.ones((3, 4, 2)), jnp.ones((5, 6))), "vectors and matrices"),
-    (lambda: lax.conv(jnp.ones((1, 3, 8)), jnp.ones((2, 4, 3)), (1,), "SAME"), "3 features.*takes 4"),
-])
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: lax.dot(jnp.ones((3, 4)), jnp.ones((5, 6))), "axis 1 is 4.*axis 0 is 5"),
+        (lambda: lax.dot(jnp.ones((3, 4, 2)), jnp.ones((5, 6))), "vectors and matrices"),
+        (
+            lambda: lax.conv(jnp.ones((1, 3, 8)), jnp.ones((2, 4, 3)), (1,), "SAME"),
+            "3 features.*takes 4",
+        ),
+    ],
+)
 def test_mistakes_are_explained(call, text) -> None:
     with pytest.raises(TypeError, match=text):
         call()

@@ -1,4 +1,5 @@
 """Keys, bits and the distributions that promise JAX's bits exactly."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -27,18 +28,21 @@ for seed in (42,):
         for dtype in ["uint8", "uint16", "uint32"] + ["uint64"] * x64:
             out[f"bits{seed}{shape}{dtype}"] = random.bits(key, shape, dtype)
         for dtype in floats:
-            out[f"uniform{seed}{shape}{dtype}"] = np.asarray(random.uniform(key, shape, dtype)).astype("float64")
-            out[f"scaled{seed}{shape}{dtype}"] = np.asarray(random.uniform(key, shape, dtype, -3, 5.3)).astype("float64")
-            out[f"~normal{seed}{shape}{dtype}"] = np.asarray(random.normal(key, shape, dtype)).astype("float64")
+            case = f"{seed}{shape}{dtype}"
+            out["uniform" + case] = random.uniform(key, shape, dtype)
+            out["scaled" + case] = random.uniform(key, shape, dtype, -3, 5.3)
+            out["~normal" + case] = random.normal(key, shape, dtype)
         for dtype in ["int8", "int16", "int32", "uint8", "uint32"] + ["int64", "uint64"] * x64:
             for low, high in ((0, 2**31 - 1), (5, 5), (-100, 7)):
-                out[f"randint{seed}{shape}{dtype}{low}"] = random.randint(key, shape, low, high, dtype)
+                case = f"{seed}{shape}{dtype}{low}"
+                out["randint" + case] = random.randint(key, shape, low, high, dtype)
         out[f"bernoulli{seed}{shape}"] = random.bernoulli(key, 0.3, shape)
         out[f"bernoulli_high{seed}{shape}"] = random.bernoulli(key, 0.3, shape, mode="high")
         out[f"rademacher{seed}{shape}"] = random.rademacher(key, shape)
         out[f"choice{seed}{shape}"] = random.choice(key, 13, shape)
         p = np.array([.1, .2, .3, .2, .2], "float32")
-        out[f"choice_p{seed}{shape}"] = random.choice(key, np.arange(5, dtype="float32"), shape, p=p)
+        items = np.arange(5, dtype="float32")
+        out[f"choice_p{seed}{shape}"] = random.choice(key, items, shape, p=p)
     for n in (1, 5, 100, 3000, 70000):
         out[f"permutation{seed}{n}"] = random.permutation(key, n)
     x = np.arange(24, dtype="int32").reshape(4, 6)
@@ -66,32 +70,48 @@ def test_same_bits(x64: bool) -> None:
 
 def test_compiled_and_mapped_streams_are_the_eager_ones() -> None:
     key = random.key(7)
-    for draw in (lambda k: random.bits(k, (2, 9), "uint8"), lambda k: random.uniform(k, (9,), minval=-3, maxval=5.3),
-                 lambda k: random.randint(k, (9,), 0, 100), lambda k: random.permutation(k, 9),
-                 lambda k: random.key_data(random.split(k, 3)), lambda k: random.key_data(random.fold_in(k, 3))):
+    for draw in (
+        lambda k: random.bits(k, (2, 9), "uint8"),
+        lambda k: random.uniform(k, (9,), minval=-3, maxval=5.3),
+        lambda k: random.randint(k, (9,), 0, 100),
+        lambda k: random.permutation(k, 9),
+        lambda k: random.key_data(random.split(k, 3)),
+        lambda k: random.key_data(random.fold_in(k, 3)),
+    ):
         np.testing.assert_array_equal(numjet.jit(draw)(key), draw(key))
         keys = random.split(key, 3)
-        np.testing.assert_array_equal(numjet.vmap(draw)(keys), np.stack([draw(keys[i]) for i in range(3)]))
+        np.testing.assert_array_equal(
+            numjet.vmap(draw)(keys), np.stack([draw(keys[i]) for i in range(3)])
+        )
 
 
 def test_raw_and_typed_keys_draw_the_same() -> None:
-    np.testing.assert_array_equal(random.normal(random.PRNGKey(3), (4,)), random.normal(random.key(3), (4,)))
+    np.testing.assert_array_equal(
+        random.normal(random.PRNGKey(3), (4,)), random.normal(random.key(3), (4,))
+    )
     typed = random.wrap_key_data(random.PRNGKey(3))
     assert random.key_impl(typed) == "threefry2x32"
     np.testing.assert_array_equal(random.key_data(random.clone(typed)), random.PRNGKey(3))
 
 
-@pytest.mark.parametrize(("call", "error", "text"), [
-    (lambda: random.uniform(random.split(random.key(0))), ValueError, "single key"),
-    (lambda: random.uniform(3), TypeError, "expected a PRNG key"),
-    (lambda: random.key(1.5), TypeError, "must be an integer"),
-    (lambda: random.fold_in(random.key(0), -1), OverflowError, "uint32"),
-    (lambda: random.uniform(random.key(0), (2,), "int32"), ValueError, "floating"),
-    (lambda: random.randint(random.key(0), (2,), 0.0, 3), TypeError, "minval"),
-    (lambda: random.choice(random.key(0), 3, (4,), replace=False), ValueError, "without replacement"),
-    (lambda: random.bernoulli(random.key(0), np.ones((3, 2)), (3,)), ValueError, "broadcast"),
-    (lambda: random.key(0, impl="rbg"), NotImplementedError, "threefry2x32"),
-])
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: random.uniform(random.split(random.key(0))), ValueError, "single key"),
+        (lambda: random.uniform(3), TypeError, "expected a PRNG key"),
+        (lambda: random.key(1.5), TypeError, "must be an integer"),
+        (lambda: random.fold_in(random.key(0), -1), OverflowError, "uint32"),
+        (lambda: random.uniform(random.key(0), (2,), "int32"), ValueError, "floating"),
+        (lambda: random.randint(random.key(0), (2,), 0.0, 3), TypeError, "minval"),
+        (
+            lambda: random.choice(random.key(0), 3, (4,), replace=False),
+            ValueError,
+            "without replacement",
+        ),
+        (lambda: random.bernoulli(random.key(0), np.ones((3, 2)), (3,)), ValueError, "broadcast"),
+        (lambda: random.key(0, impl="rbg"), NotImplementedError, "threefry2x32"),
+    ],
+)
 def test_mistakes_are_explained(call, error, text) -> None:
     with pytest.raises(error, match=text):
         call()

@@ -1,4 +1,5 @@
 """Derived distributions agree with JAX to rounding, and differentiate."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -13,10 +14,12 @@ for seed in (0, 5):
     key, shape = random.key(seed), (40,)
     for name in ("exponential", "laplace", "logistic", "cauchy", "maxwell", "gumbel"):
         out[f"~{name}{seed}"] = getattr(random, name)(key, shape)
-    for name, parameters in (("pareto", (2.5,)), ("rayleigh", (2.5,)), ("weibull_min", (2., 1.5)), ("lognormal", (.5,)),
-                             ("double_sided_maxwell", (1., 2.)), ("triangular", (0., 1., 3.)), ("wald", (2.,)),
-                             ("chisquare", (3.,)), ("f", (3., 4.)), ("t", (3.,)), ("generalized_normal", (1.5,)),
-                             ("truncated_normal", (-1.5, .7))):
+    for name, parameters in {
+        "pareto": (2.5,), "rayleigh": (2.5,), "weibull_min": (2., 1.5), "lognormal": (.5,),
+        "double_sided_maxwell": (1., 2.), "triangular": (0., 1., 3.), "wald": (2.,),
+        "chisquare": (3.,), "f": (3., 4.), "t": (3.,), "generalized_normal": (1.5,),
+        "truncated_normal": (-1.5, .7),
+    }.items():
         out[f"~{name}{seed}"] = getattr(random, name)(key, *parameters, shape)
     out[f"~ball{seed}"] = random.ball(key, 3, 2, (5,))
     out[f"~orthogonal{seed}"] = random.orthogonal(key, 4, (2,), m=2)
@@ -66,4 +69,5 @@ def test_gradient_with_respect_to_bounds() -> None:
         return random.uniform(random.key(0), (10,), minval=low, maxval=2.0).sum()
 
     assert float(numjet.grad(total)(0.5)) == pytest.approx(
-        10 - float(random.uniform(random.key(0), (10,)).sum()), rel=1e-4)
+        10 - float(random.uniform(random.key(0), (10,)).sum()), rel=1e-4
+    )
