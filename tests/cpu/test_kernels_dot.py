@@ -10,7 +10,7 @@ import numjet.ops  # noqa: F401 - registers the primitives
 from numjet import cpu
 from numjet.base import config
 from numjet.core.avals import ShapedArray
-from numjet.cpu.kernels import gemm
+from numjet.cpu.kernels import gemm, libraries
 from numjet.ops.dot import dot_general_p
 from numjet.transforms.stage import stage_closed
 
@@ -85,7 +85,7 @@ def test_nothing_beyond_the_product_is_touched() -> None:
     """A strided plan writes its own columns only."""
     import ctypes
 
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(gemm.address("nj_gemm_float"))
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(libraries.address("nj_gemm_float"))
     rng = np.random.default_rng(0)
     for m, n, k in ((1, 1, 1), (13, 5, 17), (6, 64, 3), (50, 130, 40), (5, 17, 0)):
         for x_turned in (False, True):
@@ -102,7 +102,7 @@ def test_nothing_beyond_the_product_is_touched() -> None:
                 whole = np.full((m + 2, n + 40), 7, np.float32)
                 part = whole[1:-1, 20:-20]
                 words = gemm.plan("float", m, n, k, x.strides, y.strides, part.strides[0])
-                table = np.array([w if isinstance(w, int) else gemm.address(w) for w in words])
+                table = np.array([w if isinstance(w, int) else libraries.address(w) for w in words])
                 call(table.ctypes.data, x.ctypes.data, y.ctypes.data, part.ctypes.data)
                 np.testing.assert_allclose(part, x.astype(float) @ y, rtol=0, atol=1e-4)
                 whole[1:-1, 20:-20] = 7

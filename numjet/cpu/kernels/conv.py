@@ -151,13 +151,17 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     if len(offsets) * math.prod([loop[0] for loop in around]) > _MOST_CALLS:
         return None
 
+    tables = [
+        gemm.plan(
+            element, m, columns, depth, (ars, size), (b_strides[-2], size), crs, batches, more,
+            segments,
+        )
+        for more in (False, True)
+    ]  # fmt: skip
+    gemm.start(element, tables[0])
+
     def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        for more in (False, True):
-            some = offsets[1:] if more else offsets[:1]
-            values = gemm.plan(
-                element, m, columns, depth, (ars, size), (b_strides[-2], size), crs, batches,
-                more, segments,
-            )  # fmt: skip
+        for values, some in zip(tables, (offsets[:1], offsets[1:]), strict=True):
             gemm.calls(b, element, values, around, some, [*reads, *writes])
 
     flops = 2 * out.size * math.prod(rhs.shape[:-1])

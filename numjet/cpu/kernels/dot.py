@@ -18,7 +18,7 @@ from numjet.core.structural import convert_element_type_p
 from numjet.cpu import products
 from numjet.cpu.builder import Builder, Value
 from numjet.cpu.graph import Node, Val
-from numjet.cpu.kernels import gemm, vecmat
+from numjet.cpu.kernels import gemm, libraries, vecmat
 from numjet.cpu.kernels.common import merge, strides, table
 from numjet.cpu.program import SpecialStep, Step
 
@@ -150,13 +150,17 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     for count, x, y in product.depths:
         depths = [(i + x * t, j + y * t) for i, j in depths for t in range(count)]
 
+    tables = [
+        gemm.plan(
+            product.element, product.m, product.n, product.k, product.a, product.b, product.crs,
+            batches, more,
+        )
+        for more in (False, True)
+    ]  # fmt: skip
+    gemm.start(product.element, tables[0])
+
     def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        for more in (False, True):
-            some = depths[1:] if more else depths[:1]
-            values = gemm.plan(
-                product.element, product.m, product.n, product.k, product.a, product.b,
-                product.crs, batches, more,
-            )  # fmt: skip
+        for values, some in zip(tables, (depths[:1], depths[1:]), strict=True):
             gemm.calls(b, product.element, values, around, some, [*reads, *writes])
 
     return [SpecialStep(name, reads, list(node.outs), emit, flops=flops)]
@@ -241,6 +245,8 @@ def _blas_emit(product: Product) -> Any:
 
 
 def _vecmat_emit(product: Product) -> Any:
+    libraries.start(vecmat.PREFIX + product.element)
+
     def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
         batch = product.loops[0] if product.loops else (1, 0, 0, 0)
         values = vecmat.plan(

@@ -7,19 +7,20 @@ levels of batch loops, all known when a program is compiled. So that a program w
 compiles none of them, the library is a module of its own, compiled once and cached on disk.
 
 A is read in place by broadcast loads, whatever its strides. B is packed in strips of up to NR
-columns by K, unless it can be read in place. Tiles are 6 rows by up to 4 (2 with 16 registers)
-vectors; rows beyond the last are clamped to it and so computed twice, columns are masked.
-For: `dot`. What would break it: C's columns not next to each other, or K·NR beyond the scratch
-(K is cut at `K_BLOCK`).
+columns by K, unless it can be read in place. Tiles are 6 rows by 4 (2 with 16 registers) vectors,
+or by one vector for the columns that are left; rows beyond the last are clamped to it and so
+computed twice, columns are masked.
+For: `dot` and `conv`. What would break it: C's columns not next to each other, or K·NR beyond the
+scratch (K is cut at `k_block`).
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from numjet.cpu import link, platform
 from numjet.cpu.builder import Builder, Module, Value, const, vector
+from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import (
     SCRATCH_BYTES,
     Fields,
@@ -185,18 +186,13 @@ def calls(
 def module_text(element: str) -> str:
     """The library for `element` as LLVM IR."""
     module = Module()
-    for count in _widths():
+    for count in (tile_vectors(), 1):
         _tiles(module, element, count)
     _pack_rows(module, element)
     scratch_functions(module)
     _task(module, element)
     _entry(module, element)
     return module.text()
-
-
-def _widths() -> tuple[int, ...]:
-    """The tiles' widths in vectors: any number up to the largest is a sum of them."""
-    return (4, 2, 1) if tile_vectors() == 4 else (2, 1)
 
 
 def _tiles(module: Module, element: str, vectors: int) -> None:
@@ -320,7 +316,7 @@ def _pack_rows(module: Module, element: str) -> None:
 
 def _pack_columns(module: Module, element: str) -> None:
     """K next to each other: turn squares in registers. Writes K rounded up to a square."""
-    b = _packer(module, "pack")
+    b = _packer(module, libraries.ENTRY)
     t, source, to, k, columns, width = b.args
     size = size_of(element)
     side = min(lanes_of(element), 8)  # larger squares are hardly faster and slow to compile
@@ -348,7 +344,7 @@ def _pack_columns(module: Module, element: str) -> None:
 
 def _pack_elements(module: Module, element: str) -> None:
     """Any strides: element by element."""
-    b = _packer(module, "pack")
+    b = _packer(module, libraries.ENTRY)
     t, source, to, k, columns, width = b.args
     size = size_of(element)
     field = Fields(b, t, FIELDS)
@@ -421,25 +417,27 @@ def _task(module: Module, element: str) -> None:
                     b.call(packer, "void", t, part_b, scratch, whole, columns, width)
                 packed.yield_(scratch, width)
             here, stride = packed.results
-            done = b.const(0, "i64")
-            for v in _widths():
-                wanted = b.icmp("ne", b.and_(count, v), 0)
-                with b.if_(wanted, otherwise=[done]) as piece:
-                    offset = b.mul(done, lanes * size)
-                    rest = b.sub(columns, b.mul(done, lanes))
-                    b.call(
-                        f"tiles_{v}", "void", t, part_a, b.gep(here, offset), stride,
-                        b.gep(c, offset), depth, rows, rest, old,
-                    )  # fmt: skip
-                    piece.yield_(b.add(done, v))
-                done = piece.results[0]
+            with b.if_(b.icmp("eq", count, vectors)) as wide:
+                b.call(
+                    f"tiles_{vectors}", "void", t, part_a, here, stride, c, depth, rows, columns,
+                    old,
+                )  # fmt: skip
+            with wide.else_(), b.loop(0, count) as single:
+                offset = b.mul(single.index, lanes * size)
+                rest = b.sub(columns, b.mul(single.index, lanes))
+                b.call(
+                    "tiles_1", "void", t, part_a, b.gep(here, offset), stride,
+                    b.gep(c, offset), depth, rows, rest, old,
+                )  # fmt: skip
     with b.if_(packs):
         b.call(Value("@give_scratch", "ptr"), "void", scratch)
     b.ret()
 
 
 def _entry(module: Module, element: str) -> None:
-    b = Builder(module, "product", [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr")])
+    b = Builder(
+        module, libraries.ENTRY, [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr")]
+    )
     ctx = b.alloca("[4 x ptr]")
     for i, value in enumerate(b.args):
         b.store(value, b.gep(ctx, 8 * i), 8)
@@ -452,27 +450,17 @@ def _entry(module: Module, element: str) -> None:
     b.ret()
 
 
-@functools.cache
-def _resolve(symbol: str) -> int:
-    library = link.load([link.compile_module(module_text(symbol.removeprefix(PREFIX)))])
-    library.leak()
-    return library.address("product")
+def start(element: str, values: Sequence[int | str]) -> None:
+    """Begin to make what a product with the table `values` needs."""
+    libraries.start(PREFIX + element, *[word for word in values if isinstance(word, str)])
 
 
-@functools.cache
-def _resolve_pack(symbol: str) -> int:
-    layout, element = symbol.removeprefix(PACK_PREFIX).split("_")
+def _packer_text(name: str) -> str:
+    layout, element = name.split("_")
     module = Module()
     (_pack_columns if layout == "columns" else _pack_elements)(module, element)
-    library = link.load([link.compile_module(module.text())])
-    library.leak()
-    return library.address("pack")
+    return module.text()
 
 
-def address(symbol: str) -> int:
-    """The address that code linked now would get for a symbol of this module."""
-    return _resolve(symbol) if symbol.startswith(PREFIX) else _resolve_pack(symbol)
-
-
-link.provide(PREFIX, _resolve)
-link.provide(PACK_PREFIX, _resolve_pack)
+libraries.provide(PREFIX, module_text)
+libraries.provide(PACK_PREFIX, _packer_text)

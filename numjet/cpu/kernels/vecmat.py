@@ -9,11 +9,11 @@ summed at the end. For: `dot`. What would break it: parts · n elements beyond t
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
-from numjet.cpu import link, platform
+from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Module, Value, const, vector
+from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import (
     SCRATCH_BYTES,
     Fields,
@@ -134,7 +134,9 @@ def _task(module: Module, element: str) -> None:
 
 
 def _entry(module: Module, element: str) -> None:
-    b = Builder(module, "product", [("table", "ptr"), ("x", "ptr"), ("b", "ptr"), ("y", "ptr")])
+    b = Builder(
+        module, libraries.ENTRY, [("table", "ptr"), ("x", "ptr"), ("b", "ptr"), ("y", "ptr")]
+    )
     size, lanes = size_of(element), lanes_of(element)
     kind = vector(element, lanes)
     f = Fields(b, b.args[0], FIELDS)
@@ -169,11 +171,4 @@ def _entry(module: Module, element: str) -> None:
     b.ret()
 
 
-@functools.cache
-def _resolve(symbol: str) -> int:
-    library = link.load([link.compile_module(module_text(symbol.removeprefix(PREFIX)))])
-    library.leak()
-    return library.address("product")
-
-
-link.provide(PREFIX, _resolve)
+libraries.provide(PREFIX, module_text)

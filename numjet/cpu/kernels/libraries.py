@@ -1,0 +1,103 @@
+"""Libraries of kernels that serve every program: compiled once, cached on disk, linked on demand.
+
+`provide(prefix, text)` says how the module of a symbol is written; it must define `entry`.
+`start(symbol)` compiles it on another thread while the program that needs it is still being
+lowered. For: `gemm` and `vecmat`. What would break it: a module that refers to a symbol of its
+own prefix.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from numjet.cpu import link, platform
+from numjet.cpu.runtime import threads
+
+ENTRY = "entry"
+
+_texts: dict[str, Callable[[str], str]] = {}
+_jobs: dict[str, _Job] = {}
+_lock = threading.Lock()
+
+
+@functools.cache
+def _sources() -> str:
+    """Changes with the files that write the libraries, so that no stale code is loaded."""
+    here = Path(__file__).parent
+    files = [*here.glob("*.py"), *here.parent.glob("builder*.py")]
+    stats = [(path.name, path.stat()) for path in sorted(files)]
+    return " ".join(f"{name}:{stat.st_size}:{stat.st_mtime_ns}" for name, stat in stats)
+
+
+def _key(symbol: str) -> str:
+    return link.digest(f"library {symbol} for {platform.cpu_count()} cores {_sources()}")
+
+
+class _Job:
+    """One symbol's library, being made or ready."""
+
+    def __init__(self, symbol: str) -> None:
+        self.symbol = symbol
+        self.ready = threading.Event()
+        self.address = 0
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        """Compile and link."""
+        try:
+            key = _key(self.symbol)
+            image = link.cache_get(key)
+            if image is None:
+                prefix = next(p for p in _texts if self.symbol.startswith(p))
+                image = link.compile_module(_texts[prefix](self.symbol.removeprefix(prefix)))
+                link.cache_put(key, image)
+            library = link.load([image])
+            library.leak()
+            self.address = library.address(ENTRY)
+        except BaseException as failure:  # raised where the address is asked for
+            self.failure = failure
+        self.ready.set()
+
+
+def provide(prefix: str, text: Callable[[str], str]) -> None:
+    """Symbols `prefix` + rest are the entries of modules `text(rest)`."""
+    _texts[prefix] = text
+    link.provide(prefix, address)
+
+
+def _job(symbol: str) -> tuple[_Job, bool]:
+    with _lock:
+        found = _jobs.get(symbol)
+        if found is not None:
+            return found, False
+        made = _jobs[symbol] = _Job(symbol)
+        return made, True
+
+
+def start(*symbols: str) -> None:
+    """Begin to make the libraries of `symbols`, on other threads; does nothing when repeated."""
+    for symbol in symbols:
+        job, fresh = _job(symbol)
+        if not fresh:
+            continue
+        if link.cache_get(_key(symbol)) is not None:
+            job.run()  # linking takes no longer than handing it over
+            continue
+        threading.Thread(target=threads.parallel_for_address).start()
+        threading.Thread(target=job.run).start()
+
+
+def address(symbol: str) -> int:
+    """The address of `symbol`, once its library is there."""
+    job, fresh = _job(symbol)
+    if fresh:
+        job.run()
+    job.ready.wait()
+    if job.failure is not None:
+        with _lock:
+            _jobs.pop(symbol, None)
+        raise job.failure
+    return job.address
