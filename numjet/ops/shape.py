@@ -522,7 +522,8 @@ def _select_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
         which = structural.broadcast_in_dim(which, front[0].shape, (0,))
         return select_n_p.bind(which, *front), 0
     aligned, dim = align_batched(axis, args, dims)
-    if len({x.shape for x in aligned[1:]}) > 1:
+    shapes = {x.shape for x in aligned[1:]}
+    if len(shapes) > 1 or (aligned[0].shape and aligned[0].shape not in shapes):
         aligned = [to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
         dim = 0
     return select_n_p.bind(*aligned), dim
