@@ -1,4 +1,5 @@
 """numjet.dtypes: dtypes beyond NumPy's, and questions about dtypes."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -28,5 +29,17 @@ def itemsize_bits(dtype: Any) -> int:
     return canonicalize_dtype(dtype).itemsize * 8
 
 
-__all__ = ["TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0",
-           "iinfo", "issubdtype", "itemsize_bits", "prng_key", "result_type", "scalar_type_of"]
+__all__ = [
+    "TypePromotionError",
+    "bfloat16",
+    "canonicalize_dtype",
+    "extended",
+    "finfo",
+    "float0",
+    "iinfo",
+    "issubdtype",
+    "itemsize_bits",
+    "prng_key",
+    "result_type",
+    "scalar_type_of",
+]

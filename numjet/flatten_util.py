@@ -1,4 +1,5 @@
 """numjet.flatten_util: a pytree of arrays as one vector, and back."""
+
 from __future__ import annotations
 
 import warnings
@@ -40,11 +41,15 @@ def _unravel(avals: list[ShapedArray], dtype: Any, vector: Any) -> list[Any]:
     vector = one_array("unravel", vector)
     total = sum(a.size for a in avals)
     if vector.aval.shape != (total,):
-        raise ValueError(f"The unraveling function expected an array of shape ({total},), got shape "
-                         f"{vector.aval.shape}.")
+        raise ValueError(
+            f"The unraveling function expected an array of shape ({total},), got shape "
+            f"{vector.aval.shape}."
+        )
     if vector.aval.dtype != dtype and all(a.dtype == dtype for a in avals):
-        raise TypeError(f"The unraveling function expected dtype {dtype}, got dtype "
-                        f"{vector.aval.dtype}. Convert with .astype().")
+        raise TypeError(
+            f"The unraveling function expected dtype {dtype}, got dtype "
+            f"{vector.aval.dtype}. Convert with .astype()."
+        )
     ends = np.cumsum([a.size for a in avals]).tolist()
     out = []
     for aval, end in zip(avals, ends):

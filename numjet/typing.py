@@ -1,4 +1,5 @@
 """numjet.typing: types for annotations of functions that take arrays."""
+
 from __future__ import annotations
 
 from typing import Any, Protocol

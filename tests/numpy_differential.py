@@ -1,4 +1,5 @@
 """Runs one function of numjet.numpy and its namesake of NumPy on the same values."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,8 +21,9 @@ def agree(name, *args, tol=2e-5, reference=None, **options):
     """Shapes, structure and values agree; dtypes are numjet's own, so they are not compared."""
     with np.errstate(all="ignore"):
         want = (reference or getattr(np, name))(*args, **options)
-    got = getattr(jnp, name)(*[convert(a) for a in args],
-                             **{k: convert(v) for k, v in options.items()})
+    got = getattr(jnp, name)(
+        *[convert(a) for a in args], **{k: convert(v) for k, v in options.items()}
+    )
     if not isinstance(want, (tuple, list)):
         want, got = [want], [got]
     assert len(want) == len(got)
@@ -55,5 +57,5 @@ def check_derivative(f, x, tol=1e-3, eps=1e-6):
         numeric = (np.asarray(f(x + eps * v)) - np.asarray(f(x - eps * v))) / (2 * eps)
         np.testing.assert_allclose(tangent, numeric, rtol=tol, atol=tol)
         u = np.random.default_rng(4).standard_normal(np.shape(out))
-        back, = numjet.vjp(f, x)[1](jnp.asarray(u))
+        (back,) = numjet.vjp(f, x)[1](jnp.asarray(u))
         np.testing.assert_allclose(np.vdot(u, tangent), np.vdot(back, v), rtol=tol, atol=tol)

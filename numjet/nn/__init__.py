@@ -1,4 +1,5 @@
-"""numjet.nn: activation functions, softmax and its kin, one-hot encoding, attention, initializers."""
+"""numjet.nn: activation functions, softmax and its kin, one-hot codes, attention, initializers."""
+
 from numjet.nn import initializers
 from numjet.nn.activations import (
     celu,
@@ -43,9 +44,40 @@ from numjet.nn.normalization import (
 )
 
 __all__ = [
-    "celu", "dot_product_attention", "elu", "gelu", "get_scaled_dot_general_config", "glu",
-    "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "initializers",
-    "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish",
-    "one_hot", "relu", "relu6", "scaled_dot_general", "scaled_matmul", "selu", "sigmoid", "silu",
-    "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
-    "standardize", "swish", "tanh"]
+    "celu",
+    "dot_product_attention",
+    "elu",
+    "gelu",
+    "get_scaled_dot_general_config",
+    "glu",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "identity",
+    "initializers",
+    "leaky_relu",
+    "log1mexp",
+    "log_sigmoid",
+    "log_softmax",
+    "logmeanexp",
+    "logsumexp",
+    "mish",
+    "one_hot",
+    "relu",
+    "relu6",
+    "scaled_dot_general",
+    "scaled_matmul",
+    "selu",
+    "sigmoid",
+    "silu",
+    "soft_sign",
+    "softmax",
+    "softplus",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "squareplus",
+    "standardize",
+    "swish",
+    "tanh",
+]

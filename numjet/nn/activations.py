@@ -1,5 +1,6 @@
 """Activation functions. Where a function has a kink, its derivative there is the one users of JAX
 know (relu: 0 at 0)."""
+
 from __future__ import annotations
 
 import math
@@ -24,7 +25,7 @@ from numjet.numpy.unary import exp, expm1, log, log1p, logaddexp, sqrt, tanh
 
 
 def _float(name: str, x: Any) -> Any:
-    x, = promote_inexact(one_array(name, x))
+    (x,) = promote_inexact(one_array(name, x))
     return x
 
 
@@ -58,8 +59,9 @@ def softplus(x: Any) -> Any:
 def sparse_plus(x: Any) -> Any:
     """0 below -1, (x + 1)**2 / 4 up to 1, x above."""
     x = _float("sparse_plus", x)
-    return where(less_equal(x, -1.0), 0.0, where(greater(x, 1.0), x, divide(
-        power(add(x, 1.0), 2), 4)))
+    return where(
+        less_equal(x, -1.0), 0.0, where(greater(x, 1.0), x, divide(power(add(x, 1.0), 2), 4))
+    )
 
 
 def soft_sign(x: Any) -> Any:
@@ -179,7 +181,30 @@ def log1mexp(x: Any) -> Any:
     return where(small, near, far)
 
 
-__all__ = ["celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
-           "identity", "leaky_relu", "log1mexp", "log_sigmoid", "mish", "relu", "relu6", "selu",
-           "sigmoid", "silu", "soft_sign", "softplus", "sparse_plus", "sparse_sigmoid",
-           "squareplus", "swish", "tanh"]
+__all__ = [
+    "celu",
+    "elu",
+    "gelu",
+    "glu",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "identity",
+    "leaky_relu",
+    "log1mexp",
+    "log_sigmoid",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "soft_sign",
+    "softplus",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "squareplus",
+    "swish",
+    "tanh",
+]

@@ -1,4 +1,5 @@
 """Scaled dot-product attention, and products of block-scaled operands."""
+
 from __future__ import annotations
 
 import math
@@ -25,11 +26,21 @@ from numjet.numpy.promote import as_arrays, broadcast, canonical_dtype, cast, on
 from numjet.numpy.shape import expand_dims, repeat, reshape
 
 
-def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *,
-                          scale: float | None = None, is_causal: bool = False,
-                          query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
-                          local_window_size: Any = None, implementation: Any = None,
-                          return_residual: bool = False) -> Any:
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: Any = None,
+    implementation: Any = None,
+    return_residual: bool = False,
+) -> Any:
     """softmax(query @ key * scale + bias) @ value, with masked positions left out.
 
     query: (batch, T, N, H) or (T, N, H); key and value: (batch, S, K, H), N a multiple of K.
@@ -37,21 +48,27 @@ def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, ma
     local_window_size (left, right) limits how far a position looks.
     """
     if implementation not in (None, "xla"):
-        raise NotImplementedError(f"dot_product_attention: implementation={implementation!r} is not "
-                                  "available. Leave it out.")
+        raise NotImplementedError(
+            f"dot_product_attention: implementation={implementation!r} is not "
+            "available. Leave it out."
+        )
     query, key, value = as_arrays("dot_product_attention", query, key, value)
     single = query.aval.ndim == 3
     if single:
         query, key, value = (expand_dims(x, 0) for x in (query, key, value))
     if query.aval.ndim != 4 or key.aval.ndim != 4 or value.aval.ndim != 4:
-        raise ValueError("dot_product_attention: query, key and value must have 3 or 4 dimensions, "
-                         f"got {query.aval}, {key.aval}, {value.aval}.")
+        raise ValueError(
+            "dot_product_attention: query, key and value must have 3 or 4 dimensions, "
+            f"got {query.aval}, {key.aval}, {value.aval}."
+        )
     b, t, n, h = query.aval.shape
     s, k = key.aval.shape[1:3]
     if n % k or key.aval.shape != (b, s, k, h) or value.aval.shape[:3] != (b, s, k):
-        raise ValueError("dot_product_attention: shapes do not fit: query (batch, T, N, H), key and "
-                         "value (batch, S, K, H) with N a multiple of K; got "
-                         f"{query.aval}, {key.aval}, {value.aval}.")
+        raise ValueError(
+            "dot_product_attention: shapes do not fit: query (batch, T, N, H), key and "
+            "value (batch, S, K, H) with N a multiple of K; got "
+            f"{query.aval}, {key.aval}, {value.aval}."
+        )
     if n != k:
         key, value = (repeat(x, n // k, axis=2) for x in (key, value))
     scale = 1 / math.sqrt(h) if scale is None else scale
@@ -60,8 +77,9 @@ def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, ma
     logits = multiply(logits, scale)
     if bias is not None:
         logits = add(logits, _four("bias", bias))
-    seen = _visible(mask, is_causal, query_seq_lengths, key_value_seq_lengths, local_window_size,
-                    t, s)
+    seen = _visible(
+        mask, is_causal, query_seq_lengths, key_value_seq_lengths, local_window_size, t, s
+    )
     if seen is not None:
         seen = broadcast(seen, logits.aval.shape)
         logits = where(seen, logits, 0.7 * float(np.finfo(np.float32).min))
@@ -90,8 +108,9 @@ def _before(lengths: Any, n: int, shape: tuple, axis: int) -> Any:
     return less(position, lengths)
 
 
-def _visible(mask: Any, causal: bool, query_lengths: Any, key_lengths: Any, window: Any, t: int,
-             s: int) -> Any:
+def _visible(
+    mask: Any, causal: bool, query_lengths: Any, key_lengths: Any, window: Any, t: int, s: int
+) -> Any:
     parts = []
     if mask is not None:
         m = _four("mask", mask)
@@ -104,8 +123,11 @@ def _visible(mask: Any, causal: bool, query_lengths: Any, key_lengths: Any, wind
         parts.append(greater_equal(rows, columns))
     if window is not None:
         left, right = (window, window) if isinstance(window, int) else window
-        parts.append(bitwise_and(less_equal(subtract(rows, left), columns),
-                                 less_equal(columns, add(rows, right))))
+        parts.append(
+            bitwise_and(
+                less_equal(subtract(rows, left), columns), less_equal(columns, add(rows, right))
+            )
+        )
     if query_lengths is not None:
         parts.append(_before(query_lengths, t, (1, 1, t, 1), 2))
     if key_lengths is not None:
@@ -116,13 +138,16 @@ def _visible(mask: Any, causal: bool, query_lengths: Any, key_lengths: Any, wind
     return out
 
 
-def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any,
-                  preferred_element_type: Any = np.float32) -> Any:
+def scaled_matmul(
+    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
+) -> Any:
     """The batched product of operands (B, M, K) and (B, N, K) whose blocks along K have scales."""
     lhs, rhs, lhs_scales, rhs_scales = as_arrays("scaled_matmul", lhs, rhs, lhs_scales, rhs_scales)
     if lhs.aval.ndim != 3 or rhs.aval.ndim != 3 or lhs.aval.shape[2] != rhs.aval.shape[2]:
-        raise ValueError("scaled_matmul: operands must be (B, M, K) and (B, N, K), got "
-                         f"{lhs.aval} and {rhs.aval}.")
+        raise ValueError(
+            "scaled_matmul: operands must be (B, M, K) and (B, N, K), got "
+            f"{lhs.aval} and {rhs.aval}."
+        )
     wanted = canonical_dtype(preferred_element_type, "scaled_matmul")
 
     def whole(x: Any, scales: Any) -> Any:
@@ -133,23 +158,39 @@ def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any,
     return cast(out, wanted)
 
 
-def scaled_dot_general(lhs: Any, rhs: Any, dimension_numbers: Any,
-                       preferred_element_type: Any = np.float32, configs: Any = None,
-                       implementation: Any = None) -> Any:
+def scaled_dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    preferred_element_type: Any = np.float32,
+    configs: Any = None,
+    implementation: Any = None,
+) -> Any:
     """`lax.dot_general`; quantization to scaled blocks (`configs`) is not available."""
     if configs is not None or implementation is not None:
-        raise NotImplementedError("scaled_dot_general: block-scaled quantization is not supported. "
-                                  "Leave out configs and implementation.")
-    return lax.dot_general(as_array(lhs), as_array(rhs), dimension_numbers,
-                           preferred_element_type=canonical_dtype(preferred_element_type,
-                                                                  "scaled_dot_general"))
+        raise NotImplementedError(
+            "scaled_dot_general: block-scaled quantization is not supported. "
+            "Leave out configs and implementation."
+        )
+    return lax.dot_general(
+        as_array(lhs),
+        as_array(rhs),
+        dimension_numbers,
+        preferred_element_type=canonical_dtype(preferred_element_type, "scaled_dot_general"),
+    )
 
 
 def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> Any:
     """Not available: it describes quantization of a GPU library."""
-    raise NotImplementedError(f"get_scaled_dot_general_config({mode!r}): block-scaled quantization "
-                              "is not supported. Use lax.dot_general.")
+    raise NotImplementedError(
+        f"get_scaled_dot_general_config({mode!r}): block-scaled quantization "
+        "is not supported. Use lax.dot_general."
+    )
 
 
-__all__ = ["dot_product_attention", "get_scaled_dot_general_config", "scaled_dot_general",
-           "scaled_matmul"]
+__all__ = [
+    "dot_product_attention",
+    "get_scaled_dot_general_config",
+    "scaled_dot_general",
+    "scaled_matmul",
+]

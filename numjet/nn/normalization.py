@@ -1,4 +1,5 @@
 """softmax, logsumexp, standardize, one_hot: functions that look at a whole axis."""
+
 from __future__ import annotations
 
 import math
@@ -41,13 +42,12 @@ _where = where
 
 def _peak(x: Any, axis: Any, mask: Any) -> Any:
     """The largest element, as a constant of differentiation: it only keeps numbers in range."""
-    return stop_gradient(max_(stop_gradient(x), axis, keepdims=True, where=mask,
-                              initial=-np.inf))
+    return stop_gradient(max_(stop_gradient(x), axis, keepdims=True, where=mask, initial=-np.inf))
 
 
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """exp(x) divided by its sum along `axis`; 0 where the mask `where` does not hold."""
-    x, = promote_inexact(one_array("softmax", x))
+    (x,) = promote_inexact(one_array("softmax", x))
     x = x if where is None else _where(where, x, -np.inf)
     grown = exp(subtract(x, _peak(x, axis, None)))
     out = divide(grown, sum_(grown, axis, keepdims=True))
@@ -56,18 +56,24 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """The logarithm of `softmax`, without overflow."""
-    x, = promote_inexact(one_array("log_softmax", x))
+    (x,) = promote_inexact(one_array("log_softmax", x))
     masked = x if where is None else _where(where, x, -np.inf)
     shifted = subtract(masked, _peak(masked, axis, None))
     out = subtract(shifted, log(sum_(exp(shifted), axis, keepdims=True)))
     return out if where is None else _where(where, out, -np.inf)
 
 
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,
-              return_sign: bool = False, where: Any = None) -> Any:
-    """log Σ b exp(a) along `axis`, without overflow; with `return_sign` also the sign of the sum."""
+def logsumexp(
+    a: Any,
+    axis: Any = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
+    """log Σ b exp(a) along `axis`, without overflow; with `return_sign` also the sum's sign."""
     if b is None:
-        x, = promote_inexact(one_array("logsumexp", a))
+        (x,) = promote_inexact(one_array("logsumexp", a))
     else:
         x, b = promote_inexact(*as_arrays("logsumexp", a, b))
         x = _where(not_equal(b, 0), x, -np.inf)
@@ -86,8 +92,9 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,
     if return_sign:
         signs = sign(total)
         total = absolute(total)
-    out = add(log(total), cast(high, total.aval.dtype) if dtypes.is_complex(total.aval.dtype)
-              else high)
+    out = add(
+        log(total), cast(high, total.aval.dtype) if dtypes.is_complex(total.aval.dtype) else high
+    )
     if not keepdims:
         out = lax.squeeze(out, axes) if axes else out
         if return_sign:
@@ -97,7 +104,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False,
 
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
     """log of the mean of exp(x) along `axis`."""
-    x, = promote_inexact(one_array("logmeanexp", x))
+    (x,) = promote_inexact(one_array("logmeanexp", x))
     total = logsumexp(x, axis, keepdims=keepdims, where=where)
     if where is None:
         axes = canonical_axes(axis, x.aval.ndim, "logmeanexp")
@@ -106,21 +113,31 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     return subtract(total, log(cast(count, x.aval.dtype)))
 
 
-def standardize(x: Any, axis: Any = -1, mean: Any = None, variance: Any = None,
-                epsilon: Any = 1e-5, where: Any = None, *, algorithm: str = "fast") -> Any:
+def standardize(
+    x: Any,
+    axis: Any = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
+) -> Any:
     """x minus its mean, divided by its standard deviation, along `axis`.
 
     algorithm: 'fast' takes the variance as E[x²] - E[x]², 'stable' as E[(x - E[x])²].
     """
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}.")
-    x, = promote_inexact(one_array("standardize", x))
+    (x,) = promote_inexact(one_array("standardize", x))
     if mean is None:
         mean = mean_(x, axis, keepdims=True, where=where)
     if variance is None:
         if algorithm == "fast":
-            variance = subtract(mean_(lax.square(x), axis, keepdims=True, where=where),
-                                lax.square(one_array("standardize", mean)))
+            variance = subtract(
+                mean_(lax.square(x), axis, keepdims=True, where=where),
+                lax.square(one_array("standardize", mean)),
+            )
         else:
             variance = mean_(lax.square(subtract(x, mean)), axis, keepdims=True, where=where)
     spread = add(variance, epsilon)
@@ -131,7 +148,9 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     """A 1 at the position that each element of x names, 0 elsewhere; out of range all 0."""
     num_classes = operator.index(num_classes)
     index = x if isinstance(x, Array) else as_array(np.asarray(x))
-    wanted = dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "one_hot")
+    wanted = (
+        dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "one_hot")
+    )
     rank = index.aval.ndim + 1
     axis = axis + rank if axis < 0 else axis
     if not 0 <= axis < rank:

@@ -2,6 +2,7 @@
 
 Import it as `jnp`. Importing it also gives Arrays their operators and methods.
 """
+
 # ruff: noqa: F401, A004 - NumPy's names shadow Python's
 from __future__ import annotations
 
@@ -160,6 +161,21 @@ from numjet.numpy.index_tricks import (
     triu_indices_from,
     unravel_index,
 )
+from numjet.numpy.nan_reductions import (
+    corrcoef,
+    cov,
+    nanargmax,
+    nanargmin,
+    nancumprod,
+    nancumsum,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
 from numjet.numpy.padding import pad
 from numjet.numpy.products import (
     cross,
@@ -190,9 +206,7 @@ from numjet.numpy.reductions import (
     argmax,
     argmin,
     average,
-    corrcoef,
     count_nonzero,
-    cov,
     cumprod,
     cumsum,
     cumulative_prod,
@@ -200,17 +214,6 @@ from numjet.numpy.reductions import (
     max,
     mean,
     min,
-    nanargmax,
-    nanargmin,
-    nancumprod,
-    nancumsum,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
     prod,
     ptp,
     std,
@@ -276,6 +279,18 @@ from numjet.numpy.scalar_types import (
     uint64,
     unsignedinteger,
 )
+from numjet.numpy.sets import (
+    intersect1d,
+    isin,
+    setdiff1d,
+    setxor1d,
+    union1d,
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
 from numjet.numpy.shape import (
     append,
     array_split,
@@ -334,22 +349,12 @@ from numjet.numpy.sorting import (
     histogram2d,
     histogram_bin_edges,
     histogramdd,
-    intersect1d,
-    isin,
     lexsort,
     nonzero,
     partition,
     searchsorted,
-    setdiff1d,
-    setxor1d,
     sort,
     sort_complex,
-    union1d,
-    unique,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
     where_or_nonzero as where,
 )
 from numjet.numpy.take import (
@@ -438,4 +443,7 @@ atan2 = arctan2
 e, pi, inf, nan, euler_gamma = _np.e, _np.pi, _np.inf, _np.nan, _np.euler_gamma
 newaxis = None
 printoptions, set_printoptions, get_printoptions = (
-    _np.printoptions, _np.set_printoptions, _np.get_printoptions)
+    _np.printoptions,
+    _np.set_printoptions,
+    _np.get_printoptions,
+)

@@ -3,6 +3,7 @@
 Positions out of bounds are dropped (negative ones count from the end first). Ranges become
 dynamic_update_slice, everything else one scatter. Concrete arrays are copied and written by NumPy.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -57,16 +58,31 @@ class IndexUpdateHelper:
 
 
 def _write(name: str) -> Callable:
-    def method(self: IndexUpdateRef, values: Any, *, indices_are_sorted: bool = False,
-               unique_indices: bool = False, mode: Any = None, out_sharding: Any = None,
-               wrap_negative_indices: bool = True) -> Any:
+    def method(
+        self: IndexUpdateRef,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
         x = self.array
         if type(x) is ArrayImpl and mode is None and wrap_negative_indices:
             out = _eager_write(name, x, self.index, values)
             if out is not None:
                 return out
-        return update(name, x, self.index, values, indices_are_sorted, unique_indices, mode,
-                      wrap_negative_indices)
+        return update(
+            name,
+            x,
+            self.index,
+            values,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+            wrap_negative_indices,
+        )
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"x with `{name}` done at the index."
@@ -98,34 +114,72 @@ class IndexUpdateRef:
         x = self.array
         return power(x, ones_like(x).at[self.index].multiply(values, **options))
 
-    def apply(self, func: Callable, *, indices_are_sorted: bool = False,
-              unique_indices: bool = False, mode: Any = None, out_sharding: Any = None,
-              wrap_negative_indices: bool = True) -> Any:
+    def apply(
+        self,
+        func: Callable,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
         """x with `func` applied to the elements at the index (again for repeated positions)."""
         x = self.array
         plan = parse(self.index, x.aval.shape)
         if not plan.arrays or unique_indices:
             values = func(take_plan(x, plan))
-            return update("set", x, self.index, values, indices_are_sorted, unique_indices, mode,
-                          wrap_negative_indices)
+            return update(
+                "set",
+                x,
+                self.index,
+                values,
+                indices_are_sorted,
+                unique_indices,
+                mode,
+                wrap_negative_indices,
+            )
         return _repeated_apply(x, plan, func, mode, wrap_negative_indices)
 
-    def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-            mode: Any = None, fill_value: Any = None, out_sharding: Any = None,
-            wrap_negative_indices: bool = True) -> Any:
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
         """The elements at the index; mode='fill' gives `fill_value` out of bounds."""
-        return get(self.array, self.index, mode=mode, fill_value=fill_value,
-                   indices_are_sorted=indices_are_sorted, unique_indices=unique_indices,
-                   wrap_negative_indices=wrap_negative_indices)
+        return get(
+            self.array,
+            self.index,
+            mode=mode,
+            fill_value=fill_value,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            wrap_negative_indices=wrap_negative_indices,
+        )
 
     def __repr__(self) -> str:
         return f"{self.array!r}.at[{self.index!r}]"
 
 
-_AT: dict[str, np.ufunc] = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply,
-                            "min": np.minimum, "max": np.maximum}
-_COMBINE: dict[str, Callable] = {"add": add_, "subtract": subtract, "multiply": multiply,
-                                 "min": minimum, "max": maximum}
+_AT: dict[str, np.ufunc] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+_COMBINE: dict[str, Callable] = {
+    "add": add_,
+    "subtract": subtract,
+    "multiply": multiply,
+    "min": minimum,
+    "max": maximum,
+}
 _BASIC = (int, slice, type(None), type(Ellipsis))
 
 
@@ -153,7 +207,8 @@ def _eager_write(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl 
         if name == "set":
             new[plain] = value
         elif type(plain) in _BASIC or (
-                type(plain) is tuple and all([type(i) in _BASIC for i in plain])):
+            type(plain) is tuple and all([type(i) in _BASIC for i in plain])
+        ):
             new[plain] = _AT[name](new[plain], value)
         else:
             _AT[name].at(new, plain, value if type(values) is ArrayImpl else dtype.type(value))
@@ -162,13 +217,25 @@ def _eager_write(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl 
     finally:
         quiet_leave(token)
     aval = x.aval
-    return ArrayImpl(new, aval if not aval.weak_type or type(values) is not ArrayImpl
-                     or values.aval.weak_type else aval.strong())
+    return ArrayImpl(
+        new,
+        aval
+        if not aval.weak_type or type(values) is not ArrayImpl or values.aval.weak_type
+        else aval.strong(),
+    )
 
 
 # ------------------------------------------------------------------ the complete way
-def update(name: str, x: Any, index: Any, values: Any, is_sorted: bool = False,
-           unique: bool = False, mode: Any = None, wrap: bool = True) -> Any:
+def update(
+    name: str,
+    x: Any,
+    index: Any,
+    values: Any,
+    is_sorted: bool = False,
+    unique: bool = False,
+    mode: Any = None,
+    wrap: bool = True,
+) -> Any:
     """x with `name` (set, add, subtract, multiply, min, max) done with `values` at `index`."""
     y = values if isinstance(values, Array) else make_array(values)
     weak = x.aval.weak_type and y.aval.weak_type
@@ -197,23 +264,36 @@ def _mask_only(x: Any, index: Any) -> Any:
 
 def _check_cast(x: Any, y: Any) -> None:
     if dtypes.is_key(x.aval.dtype) or dtypes.is_key(y.aval.dtype):
-        raise TypeError(f"at[]: cannot write {y.aval} into {x.aval}: PRNG keys and numbers do not "
-                        "mix.")
+        raise TypeError(
+            f"at[]: cannot write {y.aval} into {x.aval}: PRNG keys and numbers do not mix."
+        )
     if promoted(x, y)[0] != x.aval.dtype:
         warnings.warn(
             "scatter inputs have incompatible types: cannot safely cast value from "
             f"dtype={y.aval.dtype} to dtype={x.aval.dtype}. Convert it with .astype first.",
-            FutureWarning, stacklevel=4)
+            FutureWarning,
+            stacklevel=4,
+        )
 
 
-def write_plan(name: str, x: Any, plan: Plan, y: Any, is_sorted: bool = False,
-               unique: bool = False, mode: Any = None, wrap: bool = True) -> Any:
+def write_plan(
+    name: str,
+    x: Any,
+    plan: Plan,
+    y: Any,
+    is_sorted: bool = False,
+    unique: bool = False,
+    mode: Any = None,
+    wrap: bool = True,
+) -> Any:
     """x with `y` (which broadcasts to the plan's result) written or combined."""
     own = x.aval.shape
     result = plan.result_shape()
     if not _fits(y.aval.shape, result):
-        raise ValueError(f"Incompatible shapes for broadcasting: the value of shape {y.aval.shape} "
-                         f"does not fit the indexed shape {result}.")
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: the value of shape {y.aval.shape} "
+            f"does not fit the indexed shape {result}."
+        )
     clip = mode is not None and lax.GatherScatterMode.from_any(mode) is lax.GatherScatterMode.CLIP
     plan, outside = _bound(plan, clip)
     if outside or 0 in result:
@@ -235,8 +315,9 @@ def write_plan(name: str, x: Any, plan: Plan, y: Any, is_sorted: bool = False,
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     """Whether `shape` broadcasts to `wanted`."""
-    return len(shape) <= len(wanted) and all([n in (1, m) for n, m in zip(shape[::-1],
-                                                                          wanted[::-1])])
+    return len(shape) <= len(wanted) and all(
+        [n in (1, m) for n, m in zip(shape[::-1], wanted[::-1])]
+    )
 
 
 def _bound(plan: Plan, clip: bool) -> tuple[Plan, bool]:
@@ -262,11 +343,10 @@ def _forward(y: Any, slots: list, width: int) -> tuple[Any, list]:
             axis += width
             continue
         if slot.step < 0:
-            slot = Slice(slot.axis, slot.start + (slot.count - 1) * slot.step, slot.count,
-                         -slot.step)
-            if slot.count > 1:
+            slot = Slice(slot.axis, slot.start + (slot.size - 1) * slot.step, slot.size, -slot.step)
+            if slot.size > 1:
                 turned.append(axis)
-        if slot.count == 1:
+        if slot.size == 1:
             slot = slot._replace(step=1)
         out.append(slot)
         axis += 1
@@ -279,7 +359,7 @@ def _write_range(name: str, x: Any, ints: dict[int, int], slots: list, y: Any) -
     for axis, i in ints.items():
         starts[axis] = i
     for slot in slots:
-        starts[slot.axis], sizes[slot.axis] = slot.start, slot.count
+        starts[slot.axis], sizes[slot.axis] = slot.start, slot.size
     y = lax.reshape(y, tuple(sizes))
     if name != "set":
         whole = tuple(sizes) == x.aval.shape
@@ -290,13 +370,19 @@ def _write_range(name: str, x: Any, ints: dict[int, int], slots: list, y: Any) -
     return lax.dynamic_update_slice(x, y, [as_array(np.asarray(s, INT32)) for s in starts])
 
 
-_SCATTER = {"set": "scatter", "add": "scatter_add", "subtract": "scatter_sub",
-            "multiply": "scatter_mul", "min": "scatter_min", "max": "scatter_max"}
+_SCATTER = {
+    "set": "scatter",
+    "add": "scatter_add",
+    "subtract": "scatter_sub",
+    "multiply": "scatter_mul",
+    "min": "scatter_min",
+    "max": "scatter_max",
+}
 
 
 def scatter_layout(x: Any, plan: Plan, slots: list, wrap: bool) -> tuple[Any, Any]:
     """The indices and dimension numbers of the scatter that writes where `plan` reads."""
-    batch: list[int] = []   # the axes that walk over positions, in the order of the values' axes
+    batch: list[int] = []  # the axes that walk over positions, in the order of the values' axes
     strided: dict[int, int] = {}
     window, at, block_at = [], 0, 0
     for slot in slots:
@@ -306,7 +392,7 @@ def scatter_layout(x: Any, plan: Plan, slots: list, wrap: bool) -> tuple[Any, An
             at += len(plan.block)
         elif slot.step != 1:
             strided[slot.axis] = len(batch)
-            batch.append(slot.count)
+            batch.append(slot.size)
             at += 1
         else:
             window.append(at)
@@ -327,26 +413,38 @@ def scatter_layout(x: Any, plan: Plan, slots: list, wrap: bool) -> tuple[Any, An
         if slot == "block":
             continue
         if slot.step != 1:
-            values = slot.start + slot.step * np.arange(slot.count, dtype=INT32)
+            values = slot.start + slot.step * np.arange(slot.size, dtype=INT32)
             parts[slot.axis] = along(as_array(values.astype(INT32)), strided[slot.axis], 1)
-        elif slot.count != plan.shape[slot.axis]:
+        elif slot.size != plan.shape[slot.axis]:
             parts[slot.axis] = as_array(np.full(shape, slot.start, INT32))
     axes = tuple(sorted(parts))
     inserted = tuple(sorted([*plan.arrays, *plan.ints, *strided]))
     numbers = lax.ScatterDimensionNumbers(
-        update_window_dims=tuple(window), inserted_window_dims=inserted,
-        scatter_dims_to_operand_dims=axes)
+        update_window_dims=tuple(window),
+        inserted_window_dims=inserted,
+        scatter_dims_to_operand_dims=axes,
+    )
     return stack_indices([parts[k] for k in axes], shape), numbers
 
 
-def _scatter(name: str, x: Any, plan: Plan, slots: list, y: Any, is_sorted: bool, unique: bool,
-             mode: Any, wrap: bool) -> Any:
+def _scatter(
+    name: str,
+    x: Any,
+    plan: Plan,
+    slots: list,
+    y: Any,
+    is_sorted: bool,
+    unique: bool,
+    mode: Any,
+    wrap: bool,
+) -> Any:
     indices, numbers = scatter_layout(x, plan, slots, wrap)
     unique = unique or not plan.arrays
     if name == "multiply" and dtypes.is_bool(x.aval.dtype):
         raise TypeError("at[].multiply: booleans have no product; use .min (and).")
-    return getattr(lax, _SCATTER[name])(x, indices, y, numbers, indices_are_sorted=is_sorted,
-                                        unique_indices=unique, mode=mode)
+    return getattr(lax, _SCATTER[name])(
+        x, indices, y, numbers, indices_are_sorted=is_sorted, unique_indices=unique, mode=mode
+    )
 
 
 def _repeated_apply(x: Any, plan: Plan, func: Callable, mode: Any, wrap: bool) -> Any:

@@ -1,4 +1,5 @@
 """Differences, integrals, interpolation, convolution and polynomials."""
+
 from __future__ import annotations
 
 import math
@@ -68,7 +69,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         if extra is not None:
             e = one_array("diff", extra)
             if not e.aval.ndim:
-                e = broadcast(e, x.aval.shape[:axis] + (1,) + x.aval.shape[axis + 1:])
+                e = broadcast(e, x.aval.shape[:axis] + (1,) + x.aval.shape[axis + 1 :])
             parts.insert(0, e) if front else parts.append(e)
     x = concatenate(parts, axis)
     combine = not_equal if x.aval.dtype == dtypes.bool_ else subtract
@@ -93,15 +94,18 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     """Derivatives by central differences, one-sided at the edges."""
     if edge_order is not None and edge_order != 1:
         raise NotImplementedError("gradient: edge_order other than 1 is not supported.")
-    x, = promote_inexact(one_array("gradient", f))
+    (x,) = promote_inexact(one_array("gradient", f))
     axes = canonical_axes(axis, x.aval.ndim, "gradient")
     if len(varargs) not in (0, 1, len(axes)):
         raise TypeError(f"gradient: give no spacing, one, or one for each of {len(axes)} axes.")
     steps = list(varargs) if varargs else [1.0]
     steps = steps * len(axes) if len(steps) == 1 else steps
     out = [_gradient_along(x, i, h) for i, h in zip(axes, steps)]
-    return out[0] if len(out) == 1 and (axis is None and x.aval.ndim == 1
-                                        or isinstance(axis, int)) else out
+    return (
+        out[0]
+        if len(out) == 1 and (axis is None and x.aval.ndim == 1 or isinstance(axis, int))
+        else out
+    )
 
 
 def _gradient_along(x: Any, axis: int, h: Any) -> Any:
@@ -118,21 +122,24 @@ def _gradient_along(x: Any, axis: int, h: Any) -> Any:
     lanes = [1] * x.aval.ndim
     lanes[axis] = -1
     gaps = subtract(getitem(h, slice(1, None)), getitem(h, slice(None, -1)))
-    left, right = (reshape(g, tuple(lanes)) for g in (
-        getitem(gaps, slice(None, -1)), getitem(gaps, slice(1, None))))
+    left, right = (
+        reshape(g, tuple(lanes))
+        for g in (getitem(gaps, slice(None, -1)), getitem(gaps, slice(1, None)))
+    )
     middle = _section(x, axis, 1, -1)
     a = divide(negative(right), multiply(left, add(left, right)))
     b = divide(subtract(right, left), multiply(left, right))
     c = divide(left, multiply(right, add(left, right)))
     inner = add(add(multiply(a, down), multiply(b, middle)), multiply(c, up))
-    return concatenate([divide(first, getitem(gaps, 0)), inner,
-                        divide(last, getitem(gaps, -1))], axis)
+    return concatenate(
+        [divide(first, getitem(gaps, 0)), inner, divide(last, getitem(gaps, -1))], axis
+    )
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples by the trapezoidal rule."""
     if x is None:
-        y, = promote_inexact(one_array("trapezoid", y))
+        (y,) = promote_inexact(one_array("trapezoid", y))
         y = moveaxis(y, axis, -1)
         step = dx
     else:
@@ -144,13 +151,15 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return multiply(0.5, sum_(multiply(step, pairs), -1))
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
-           period: Any = None) -> Any:
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
     """Linear interpolation of the points (xp, fp), xp rising; `left` and `right` outside."""
     x, xp, fp = promote_inexact(*as_arrays("interp", x, xp, fp))
     if xp.aval.ndim != 1 or fp.aval.shape != xp.aval.shape:
-        raise ValueError(f"interp: xp and fp must be vectors of one size, got {xp.aval} and "
-                         f"{fp.aval}.")
+        raise ValueError(
+            f"interp: xp and fp must be vectors of one size, got {xp.aval} and {fp.aval}."
+        )
     if period is not None:
         if xp.aval.shape[0] == 0:
             raise ValueError("interp: xp is empty.")
@@ -158,8 +167,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
         x, xp = remainder(x, p), remainder(xp, p)
         order = argsort(xp)
         xp, fp = getitem(xp, order), getitem(fp, order)
-        xp = concatenate([reshape(subtract(getitem(xp, -1), p), (1,)), xp,
-                          reshape(add(getitem(xp, 0), p), (1,))])
+        xp = concatenate(
+            [reshape(subtract(getitem(xp, -1), p), (1,)), xp, reshape(add(getitem(xp, 0), p), (1,))]
+        )
         fp = concatenate([reshape(getitem(fp, -1), (1,)), fp, reshape(getitem(fp, 0), (1,))])
     n = xp.aval.shape[0]
     i = clip(searchsorted(xp, x, side="right"), 1, max(n - 1, 1))
@@ -182,26 +192,27 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     """`p` with jumps of more than half a period taken out along `axis`."""
     x = one_array("unwrap", p)
     if not dtypes.is_integer(x.aval.dtype):
-        x, = promote_inexact(x)
+        (x,) = promote_inexact(x)
     half = divide(period, 2)
     limit = half if discont is None else maximum(half, discont)
     steps = diff(x, axis=axis)
     wrapped = subtract(remainder(add(steps, half), period), half)
-    wrapped = where(logical_and(equal(wrapped, negative(half)),
-                                greater_equal(steps, 0)), half, wrapped)
+    wrapped = where(
+        logical_and(equal(wrapped, negative(half)), greater_equal(steps, 0)), half, wrapped
+    )
     correction = subtract(wrapped, steps)
     correction = where(greater_equal(absolute(steps), limit), correction, 0)
     rest = cumsum(correction, axis)
     k = axis % x.aval.ndim
     head = lax.slice_in_dim(x, 0, 1, axis=k)
     tail = lax.slice_in_dim(x, 1, x.aval.shape[k], axis=k)
-    return lax.concatenate([cast(head, rest.aval.dtype), cast(add(tail, rest),
-                                                               rest.aval.dtype)], k)
+    return lax.concatenate([cast(head, rest.aval.dtype), cast(add(tail, rest), rest.aval.dtype)], k)
 
 
 # ------------------------------------------------------------------ convolution
-def _convolution(name: str, a: Any, v: Any, mode: str, flip_v: bool, precision: Any,
-                 preferred: Any) -> Any:
+def _convolution(
+    name: str, a: Any, v: Any, mode: str, flip_v: bool, precision: Any, preferred: Any
+) -> Any:
     x, y = promote_inexact(*as_arrays(name, a, v))
     if x.aval.ndim != 1 or y.aval.ndim != 1:
         raise ValueError(f"{name} only supports 1-dimensional inputs, got {x.aval} and {y.aval}.")
@@ -230,14 +241,21 @@ def _convolution(name: str, a: Any, v: Any, mode: str, flip_v: bool, precision: 
     return lax.rev(out, (0,)) if turned else out
 
 
-def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None,
-             preferred_element_type: Any = None) -> Any:
+def convolve(
+    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
     """The convolution of two vectors."""
     return _convolution("convolve", a, v, mode, True, precision, preferred_element_type)
 
 
-def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
-              preferred_element_type: Any = None) -> Any:
+def correlate(
+    a: Any,
+    v: Any,
+    mode: str = "valid",
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """The cross-correlation of two vectors (`v` conjugated)."""
     x, y = as_arrays("correlate", a, v)
     if dtypes.is_complex(y.aval.dtype):
@@ -251,8 +269,9 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     p, x = promote_dtypes(*as_arrays("polyval", p, x))
     if p.aval.ndim < 1:
         raise ValueError("polyval: p must have at least one dimension.")
-    out = broadcast(lax.full((), 0, x.aval.dtype), np.broadcast_shapes(x.aval.shape,
-                                                                        p.aval.shape[1:]))
+    out = broadcast(
+        lax.full((), 0, x.aval.dtype), np.broadcast_shapes(x.aval.shape, p.aval.shape[1:])
+    )
     for i in range(p.aval.shape[0]):
         out = add(multiply(out, x), getitem(p, i))
     return out
@@ -277,8 +296,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     """The product of two polynomials."""
-    x, y = (array(a) if isinstance(a, (list, tuple)) else one_array("polymul", a)
-            for a in (a1, a2))
+    x, y = (array(a) if isinstance(a, (list, tuple)) else one_array("polymul", a) for a in (a1, a2))
     if trim_leading_zeros:
         x, y = (_trim_front(v) for v in (x, y))
     return convolve(x, y)
@@ -287,8 +305,10 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 def _trim_front(x: Any) -> Any:
     known = concrete_or_none(x)
     if known is None:
-        raise TypeError("trim_leading_zeros needs concrete coefficients: the result's size depends "
-                        "on them. Call it outside of transformations.")
+        raise TypeError(
+            "trim_leading_zeros needs concrete coefficients: the result's size depends "
+            "on them. Call it outside of transformations."
+        )
     used = np.flatnonzero(known._value)
     return getitem(x, slice(int(used[0]) if used.size else x.aval.size - 1, None))
 
@@ -304,7 +324,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     for k in range(m - n + 1):
         d = multiply(scale, getitem(rest, k))
         quotient = quotient.at[k].set(d)
-        rest = rest.at[k:k + n + 1].add(negative(multiply(d, v)))
+        rest = rest.at[k : k + n + 1].add(negative(multiply(d, v)))
     if trim_leading_zeros:
         rest = _trim_front(rest)
     return quotient, rest
@@ -312,7 +332,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 
 def polyder(p: Any, m: int = 1) -> Any:
     """The m-th derivative of a polynomial."""
-    p, = promote_inexact(one_array("polyder", p))
+    (p,) = promote_inexact(one_array("polyder", p))
     m = operator.index(m)
     if m < 0:
         raise ValueError("polyder: the order of derivative must be positive.")
@@ -327,12 +347,15 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The m-th integral of a polynomial, with constants k."""
-    p, = promote_inexact(one_array("polyint", p))
+    (p,) = promote_inexact(one_array("polyint", p))
     m = operator.index(m)
     if m < 0:
         raise ValueError("polyint: the order of integral must be positive.")
-    constants = lax.full((m,), 0, p.aval.dtype) if k is None else broadcast(
-        reshape(cast(array(k), p.aval.dtype), (-1,)), (m,))
+    constants = (
+        lax.full((m,), 0, p.aval.dtype)
+        if k is None
+        else broadcast(reshape(cast(array(k), p.aval.dtype), (-1,)), (m,))
+    )
     for i in range(m):
         n = p.aval.shape[0]
         factors = array(np.arange(n, 0, -1), dtype=p.aval.dtype)
@@ -342,28 +365,32 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 def poly(seq_of_zeros: Any) -> Any:
     """The coefficients of the polynomial with the given roots (or eigenvalues of a matrix)."""
-    roots_, = promote_inexact(one_array("poly", seq_of_zeros))
+    (roots_,) = promote_inexact(one_array("poly", seq_of_zeros))
     if roots_.aval.ndim == 2:
         roots_ = linalg.eigvals(roots_)
     elif roots_.aval.ndim > 2:
         raise ValueError("poly: input must be 1-d or a square 2-d array.")
     out = lax.full((1,), 1, roots_.aval.dtype)
     for i in range(roots_.aval.shape[0] if roots_.aval.ndim else 0):
-        factor = concatenate([lax.full((1,), 1, roots_.aval.dtype),
-                              reshape(negative(getitem(roots_, i)), (1,))])
+        factor = concatenate(
+            [lax.full((1,), 1, roots_.aval.dtype), reshape(negative(getitem(roots_, i)), (1,))]
+        )
         out = convolve(out, factor)
     return out
 
 
 def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     """The roots of a polynomial: the eigenvalues of its companion matrix."""
-    p, = promote_inexact(one_array("roots", p))
+    (p,) = promote_inexact(one_array("roots", p))
     tail = 0
     if strip_zeros:
         known = concrete_or_none(p)
         if known is None:
-            p._need_concrete(TypeError, "roots: with strip_zeros the result's size depends on the "
-                             "coefficients", "Pass strip_zeros=False.")
+            p._need_concrete(
+                TypeError,
+                "roots: with strip_zeros the result's size depends on the coefficients",
+                "Pass strip_zeros=False.",
+            )
         used = np.flatnonzero(known._value)
         if not used.size:
             return lax.full((0,), 0, dtypes.complex_of(p.aval.dtype))
@@ -379,20 +406,34 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     return concatenate([found, lax.full((tail,), 0, found.aval.dtype)]) if tail else found
 
 
-def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False,
-            w: Any = None, cov: bool = False) -> Any:
+def polyfit(
+    x: Any,
+    y: Any,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: Any = None,
+    cov: bool = False,
+) -> Any:
     """The polynomial of degree `deg` that fits the points (x, y) by least squares."""
     x, y = promote_inexact(*as_arrays("polyfit", x, y))
     order = operator.index(deg) + 1
-    if deg < 0 or x.aval.ndim != 1 or y.aval.ndim not in (1, 2) or (
-            x.aval.shape[0] != y.aval.shape[0]) or not x.aval.size:
-        raise ValueError(f"polyfit: x must be a non-empty vector, y of the same length, deg >= 0; "
-                         f"got {x.aval}, {y.aval}, deg={deg}.")
+    if (
+        deg < 0
+        or x.aval.ndim != 1
+        or y.aval.ndim not in (1, 2)
+        or (x.aval.shape[0] != y.aval.shape[0])
+        or not x.aval.size
+    ):
+        raise ValueError(
+            f"polyfit: x must be a non-empty vector, y of the same length, deg >= 0; "
+            f"got {x.aval}, {y.aval}, deg={deg}."
+        )
     if rcond is None:
         rcond = len(x) * float(np.finfo(x.aval.dtype).eps)
     lhs, rhs = vander(x, order), y
     if w is not None:
-        weight, = promote_inexact(one_array("polyfit", w))
+        (weight,) = promote_inexact(one_array("polyfit", w))
         lhs = multiply(lhs, reshape(weight, (-1, 1)))
         rhs = multiply(rhs, weight if y.aval.ndim == 1 else reshape(weight, (-1, 1)))
     scale = lax.sqrt(sum_(multiply(lhs, lhs), 0))
@@ -401,18 +442,23 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = F
     if full:
         return c, residuals, rank, singular, array(rcond)
     if cov:
-        base = divide(linalg.inv(dot(lax.transpose(lhs, (1, 0)), lhs)), outer(
-            lax.full((order,), 1, x.aval.dtype), lax.full((order,), 1, x.aval.dtype)))
+        base = divide(
+            linalg.inv(dot(lax.transpose(lhs, (1, 0)), lhs)),
+            outer(lax.full((order,), 1, x.aval.dtype), lax.full((order,), 1, x.aval.dtype)),
+        )
         if cov == "unscaled":
             factor: Any = 1.0
         else:
             if len(x) <= order:
-                raise ValueError("polyfit: the number of data points must exceed deg to scale the "
-                                 "covariance matrix.")
+                raise ValueError(
+                    "polyfit: the number of data points must exceed deg to scale the "
+                    "covariance matrix."
+                )
             factor = divide(residuals, len(x) - order)
-        scaled = multiply(base, factor) if y.aval.ndim == 1 else multiply(
-            reshape(base, (order, order, 1)), factor)
+        scaled = (
+            multiply(base, factor)
+            if y.aval.ndim == 1
+            else multiply(reshape(base, (order, order, 1)), factor)
+        )
         return c, scaled
     return c
-
-

@@ -1,4 +1,5 @@
 """Making arrays: from values, filled, ranges, identities, from memory and files."""
+
 from __future__ import annotations
 
 import builtins
@@ -47,16 +48,26 @@ def placed(x: Any, device: Any) -> Any:
 
 
 # ------------------------------------------------------------------ from values
-def array(object: Any, dtype: Any = None, copy: bool | None = True, order: str | None = "K",
-          ndmin: int = 0, *, device: Any = None, out_sharding: Any = None) -> Any:
+def array(
+    object: Any,
+    dtype: Any = None,
+    copy: bool | None = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """An Array of `object`: numbers, nested sequences, NumPy arrays, Arrays, buffers.
 
     dtype: by default that of the values, floats as float32 (see `enable_x64`). Raises TypeError for
     dtypes that arrays cannot hold.
     """
     if order not in (None, "K", "C", "A"):
-        raise NotImplementedError(f"array: order={order!r} is not supported; arrays are laid out "
-                                  "row by row. Leave it out.")
+        raise NotImplementedError(
+            f"array: order={order!r} is not supported; arrays are laid out "
+            "row by row. Leave it out."
+        )
     wanted = None if dtype is None else canonical_dtype(dtype, "array")
     out = _convert(object, wanted, copy)
     if out.aval.ndim < ndmin:
@@ -64,8 +75,15 @@ def array(object: Any, dtype: Any = None, copy: bool | None = True, order: str |
     return placed(out, device if device is not None else out_sharding)
 
 
-def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
-            device: Any = None, out_sharding: Any = None) -> Any:
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """`a` as an Array, without a copy where its memory can be shared."""
     if dtype is None and device is None and not copy:
         if isinstance(a, Array):
@@ -87,11 +105,20 @@ def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
     if isinstance(x, np.ndarray | np.generic):
         return _from_numpy(x, dtype, copy)
     if x is None:
-        raise ValueError("None is not a valid value for array(). Leave the argument out, or use "
-                         "jnp.nan.")
-    if isinstance(x, (list, tuple)) or hasattr(x, "__len__") and hasattr(x, "__getitem__") and not (
-            hasattr(x, "__array__") or hasattr(x, "__jax_array__")
-            or hasattr(x, "__numjet_array__") or isinstance(x, (bytes, memoryview))):
+        raise ValueError(
+            "None is not a valid value for array(). Leave the argument out, or use jnp.nan."
+        )
+    if (
+        isinstance(x, (list, tuple))
+        or hasattr(x, "__len__")
+        and hasattr(x, "__getitem__")
+        and not (
+            hasattr(x, "__array__")
+            or hasattr(x, "__jax_array__")
+            or hasattr(x, "__numjet_array__")
+            or isinstance(x, (bytes, memoryview))
+        )
+    ):
         return _from_sequence(list(x) if not isinstance(x, (str, dict)) else x, dtype)
     if hasattr(x, "__jax_array__") or hasattr(x, "__numjet_array__"):
         return _convert(as_array(x), dtype, copy)
@@ -120,13 +147,16 @@ def _from_numpy(x: Any, dtype: Any, copy: bool | None) -> ArrayImpl:
     if x.dtype.kind in "OSUMmV" and x.dtype not in dtypes.SHORT_NAMES:
         if x.dtype.kind == "O" and x.size:
             return _from_sequence(x.tolist(), dtype)
-        raise TypeError(f"array: values of dtype {x.dtype} are not numbers. Only numeric and "
-                        "boolean arrays are supported; keep strings and objects in NumPy.")
+        raise TypeError(
+            f"array: values of dtype {x.dtype} are not numbers. Only numeric and "
+            "boolean arrays are supported; keep strings and objects in NumPy."
+        )
     target = dtypes.canonical(x.dtype) if dtype is None else dtype
     with np.errstate(all="ignore"):
         if target != x.dtype:
-            value = np.asarray(x.real if x.dtype.kind == "c" and not dtypes.is_complex(target)
-                               else x).astype(target)
+            value = np.asarray(
+                x.real if x.dtype.kind == "c" and not dtypes.is_complex(target) else x
+            ).astype(target)
         else:
             value = np.array(x) if copy else np.asarray(x)
     return ArrayImpl(value, ShapedArray(value.shape, target))
@@ -140,7 +170,8 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
     if not leaves or all([type(v) in (int, float, bool, complex) for v in leaves]):
         return _from_python(x, leaves, dtype)
     if any([isinstance(v, Tracer) for v in leaves]) or any(
-            [isinstance(v, Array) and dtypes.is_key(v.aval.dtype) for v in leaves]):
+        [isinstance(v, Array) and dtypes.is_key(v.aval.dtype) for v in leaves]
+    ):
         return _stack_nested(x, dtype)
     if dtype is None:
         kinds = {dtype_and_weak(v) for v in leaves}
@@ -157,8 +188,9 @@ def _leaves_of(x: Any, out: list) -> None:
             if v is None:
                 raise ValueError("array: None is not a valid value within a sequence.")
             if isinstance(v, (str, bytes)):
-                raise TypeError(f"array: {v!r} is not numeric. Only numbers and booleans are "
-                                "supported.")
+                raise TypeError(
+                    f"array: {v!r} is not numeric. Only numbers and booleans are supported."
+                )
             out.append(v)
 
 
@@ -166,15 +198,23 @@ def _plain(x: Any) -> Any:
     """Nested sequences with every array as NumPy's."""
     if isinstance(x, (list, tuple)):
         return [_plain(v) for v in x]
-    return np.asarray(x if isinstance(x, (np.ndarray, np.generic)) else as_array(x)
-                      if is_arraylike(x) else x)
+    return np.asarray(
+        x if isinstance(x, (np.ndarray, np.generic)) else as_array(x) if is_arraylike(x) else x
+    )
 
 
 def _from_python(x: Any, leaves: list, dtype: Any) -> ArrayImpl:
     if dtype is None:
         kinds = {type(v) for v in leaves}
-        kind = (complex if complex in kinds else float if float in kinds or not leaves
-                else int if int in kinds else bool)
+        kind = (
+            complex
+            if complex in kinds
+            else float
+            if float in kinds or not leaves
+            else int
+            if int in kinds
+            else bool
+        )
         dtype = dtypes.canonical(kind)
     if dtypes.is_integer(dtype) and not any([type(v) in (float, complex) for v in leaves]):
         value = np.array(x, dtype)
@@ -197,8 +237,10 @@ def _stack_nested(x: Any, dtype: Any) -> Any:
     shape = parts[0].aval.shape
     for i, p in enumerate(parts):
         if p.aval.shape != shape:
-            raise ValueError(f"array: the sequence is ragged: element 0 has shape {shape}, element "
-                             f"{i} has shape {p.aval.shape}.")
+            raise ValueError(
+                f"array: the sequence is ragged: element 0 has shape {shape}, element "
+                f"{i} has shape {p.aval.shape}."
+            )
     parts = promote_dtypes(*parts)
     out = lax.concatenate([lax.reshape(p, (1, *shape)) for p in parts], 0)
     return cast(out, out.aval.dtype if dtype is None else dtype)
@@ -240,14 +282,16 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 def fromfile(*args: Any, **kwargs: Any) -> Any:
     """Not available: arrays cannot be filled from a file in place."""
-    raise NotImplementedError("fromfile is not supported, because it is not pure. Use "
-                              "jnp.asarray(numpy.fromfile(...)).")
+    raise NotImplementedError(
+        "fromfile is not supported, because it is not pure. Use jnp.asarray(numpy.fromfile(...))."
+    )
 
 
 def fromiter(*args: Any, **kwargs: Any) -> Any:
     """Not available: iterators are not pure."""
-    raise NotImplementedError("fromiter is not supported, because it is not pure. Use "
-                              "jnp.asarray(numpy.fromiter(...)).")
+    raise NotImplementedError(
+        "fromiter is not supported, because it is not pure. Use jnp.asarray(numpy.fromiter(...))."
+    )
 
 
 def load(file: IO[bytes] | str | os.PathLike, *args: Any, **kwargs: Any) -> Any:
@@ -286,14 +330,16 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return zeros(shape, dtype, device=device, out_sharding=out_sharding)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None,
-         out_sharding: Any = None) -> Any:
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """An array of `shape` filled with `fill_value`, which may itself be an array to broadcast."""
     value = _convert(fill_value, None if dtype is None else canonical_dtype(dtype, "full"), False)
     shape = canonical_shape(shape, "full")
     if join_shapes("full", [shape, value.aval.shape]) != shape:
-        raise ValueError(f"full: fill_value of shape {value.aval.shape} does not broadcast to "
-                         f"{shape}.")
+        raise ValueError(
+            f"full: fill_value of shape {value.aval.shape} does not broadcast to {shape}."
+        )
     return placed(broadcast(value, shape), device if device is not None else out_sharding)
 
 
@@ -312,15 +358,17 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple, Any, bool]:
     return (own if shape is None else canonical_shape(shape, name)), found, bool(weak)
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
-               out_sharding: Any = None) -> Any:
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """Zeros of the shape and dtype of `a`."""
     shape, dtype, weak = _like("zeros_like", a, dtype, shape)
     return placed(_filled(shape, 0, dtype, "zeros_like", weak), device)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
-              out_sharding: Any = None) -> Any:
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """Ones of the shape and dtype of `a`."""
     shape, dtype, weak = _like("ones_like", a, dtype, shape)
     return placed(_filled(shape, 1, dtype, "ones_like", weak), device)
@@ -332,8 +380,15 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
     return placed(_filled(shape, 0, dtype, "empty_like", weak), device)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
-              device: Any = None, out_sharding: Any = None) -> Any:
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """`fill_value` at the shape and dtype of `a`."""
     shape, dtype, weak = _like("full_like", a, dtype, shape)
     value = cast(one_array("full_like", fill_value), dtype, weak)
@@ -346,34 +401,48 @@ def _concrete(x: Any, name: str, what: str) -> Any:
         if x.aval.shape:
             raise ValueError(f"{name}: arguments must be scalars; got {what}={x}")
         if isinstance(x, Tracer):
-            x = x._need_concrete(ConcretizationTypeError, f"{name} needs a concrete {what}",
-                                 "The result's shape depends on it: make it static, or use "
-                                 "lax.broadcasted_iota with a fixed size.")
+            x = x._need_concrete(
+                ConcretizationTypeError,
+                f"{name} needs a concrete {what}",
+                "The result's shape depends on it: make it static, or use "
+                "lax.broadcasted_iota with a fixed size.",
+            )
         return x._value[()]
     return x
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
-           device: Any = None, out_sharding: Any = None) -> Any:
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """Evenly spaced values: start, start + step, ... before stop."""
     for x, what in ((start, "start"), (stop, "stop"), (step, "step")):
-        if isinstance(x, (list, tuple)) or getattr(x, "ndim", 0):
+        if isinstance(x, (list, tuple)) or getattr(x, "ndim", False):
             raise ValueError(f"arange: arguments must be scalars; got {what}={x}")
     given = [x for x in (start, stop, step) if x is not None]
     wanted = canonical_dtype(dtype, "arange")
     if wanted is None:
         wanted = dtypes.canonical(dtypes.promote(*[dtype_and_weak(x) for x in given])[0])
-    start, stop, step = (None if x is None else _concrete(x, "arange", what) for x, what in
-                         ((start, "start"), (stop, "stop"), (step, "step")))
+    start, stop, step = (
+        None if x is None else _concrete(x, "arange", what)
+        for x, what in ((start, "start"), (stop, "stop"), (step, "step"))
+    )
     if stop is None:
         start, stop = 0, start
     if step is None:
         step = 1
     if step == 0:
         raise ValueError("arange: step must not be zero.")
-    size = math.ceil((stop - start) / step) if not all(
-        isinstance(v, (int, np.integer)) for v in (start, stop, step)) else -(
-            (int(start) - int(stop)) // int(step))
+    size = (
+        math.ceil((stop - start) / step)
+        if not all(isinstance(v, (int, np.integer)) for v in (start, stop, step))
+        else -((int(start) - int(stop)) // int(step))
+    )
     size = builtins.max(0, size)
     if current_trace() is not EVAL and size > 1 and wanted.kind in "iuf":
         # Written as an iota, so that programs compute it instead of carrying it.
@@ -399,8 +468,17 @@ def _scalar_of(x: Any, dtype: np.dtype) -> ArrayImpl:
     return ArrayImpl(np.asarray(x).astype(dtype), ShapedArray((), dtype))
 
 
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
-             dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
     """`num` evenly spaced values from start to stop (included when `endpoint`)."""
     num = operator.index(num)
     if num < 0:
@@ -428,8 +506,11 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
             last = broadcast(lax.reshape(stop, (1, *shape)), (1, *shape))
             out = lax.concatenate([lax.slice_in_dim(out, 0, num - 1, axis=0), last], 0)
     else:
-        out = broadcast(lax.reshape(start, (1, *shape)), (num, *shape)) if num else zeros(
-            (0, *shape), computed)
+        out = (
+            broadcast(lax.reshape(start, (1, *shape)), (num, *shape))
+            if num
+            else zeros((0, *shape), computed)
+        )
     if axis:
         out = structural.moveaxis(out, 0, canonical_axis(axis, out.aval.ndim, "linspace"))
     if dtypes.is_integer(wanted) and not dtypes.is_integer(computed):
@@ -438,23 +519,34 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
     return (out, step) if retstep else out
 
 
-def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
-             dtype: Any = None, axis: int = 0) -> Any:
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
     """`base` to the power of `linspace(start, stop)`."""
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     out = power(cast(one_array("logspace", base), exponents.aval.dtype), exponents)
     return out if dtype is None else cast(out, canonical_dtype(dtype, "logspace"))
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None,
-              axis: int = 0) -> Any:
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
     """`num` values from start to stop with a constant ratio."""
     start, stop = promote_inexact(one_array("geomspace", start), one_array("geomspace", stop))
     ratio = lax.log(divide(stop, start))
     exponents = linspace(structural.zeros(ratio.aval), ratio, num, endpoint, axis=axis)
     position = canonical_axis(axis, exponents.aval.ndim, "geomspace")
-    first = lax.reshape(start, start.aval.shape[:position] + (1,) + start.aval.shape[position:]
-                        ) if start.aval.ndim else start
+    first = (
+        lax.reshape(start, start.aval.shape[:position] + (1,) + start.aval.shape[position:])
+        if start.aval.ndim
+        else start
+    )
     out = multiply(first, lax.exp(exponents))
     wanted = promoted(start, stop)[0] if dtype is None else canonical_dtype(dtype, "geomspace")
     if endpoint and num > 1 and not start.aval.ndim and not stop.aval.ndim:
@@ -464,13 +556,12 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 
 
 # ------------------------------------------------------------------ matrices
-def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *,
-        device: Any = None) -> Any:
+def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones on the diagonal `k` of an N x M array of zeros."""
     dtype = canonical_dtype(dtype, "eye", float)
     shape = canonical_shape((N, N if M is None else M), "eye")
     if current_trace() is EVAL and not isinstance(k, Array):
-        value = np.eye(*shape, operator.index(k), dtype)
+        value = np.eye(shape[0], shape[1], operator.index(k), dtype)
         return placed(ArrayImpl(value, ShapedArray(shape, dtype)), device)
     rows = lax.broadcasted_iota(np.dtype(np.int32), shape, 0)
     columns = lax.broadcasted_iota(np.dtype(np.int32), shape, 1)
@@ -489,7 +580,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     return cast(lower_mask((N, N if M is None else M), k), dtype)
 
 
-def lower_mask(shape: tuple[int, int], k: int = 0) -> Any:
+def lower_mask(shape: Any, k: int = 0) -> Any:
     """True at and below the diagonal `k`."""
     shape = canonical_shape(shape, "tri")
     if current_trace() is EVAL:
@@ -504,8 +595,9 @@ def tril(m: Any, k: int = 0) -> Any:
     x = one_array("tril", m)
     if x.aval.ndim < 2:
         raise ValueError(f"tril: needs at least two dimensions, got shape {x.aval.shape}.")
-    return where(broadcast(lower_mask(x.aval.shape[-2:], k), x.aval.shape), x,
-                 _scalar_of(0, x.aval.dtype))
+    return where(
+        broadcast(lower_mask(x.aval.shape[-2:], k), x.aval.shape), x, _scalar_of(0, x.aval.dtype)
+    )
 
 
 def triu(m: Any, k: int = 0) -> Any:
@@ -513,8 +605,11 @@ def triu(m: Any, k: int = 0) -> Any:
     x = one_array("triu", m)
     if x.aval.ndim < 2:
         raise ValueError(f"triu: needs at least two dimensions, got shape {x.aval.shape}.")
-    return where(broadcast(lower_mask(x.aval.shape[-2:], k - 1), x.aval.shape),
-                 _scalar_of(0, x.aval.dtype), x)
+    return where(
+        broadcast(lower_mask(x.aval.shape[-2:], k - 1), x.aval.shape),
+        _scalar_of(0, x.aval.dtype),
+        x,
+    )
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:

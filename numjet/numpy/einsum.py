@@ -1,5 +1,6 @@
 """einsum: sums of products by subscripts. Two operands at a time become one dot_general; more are
 ordered by opt_einsum."""
+
 from __future__ import annotations
 
 import string
@@ -15,9 +16,17 @@ from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import reshape
 
 
-def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto",
-           precision: Any = None, preferred_element_type: Any = None,
-           _dot_general: Any = None, out_sharding: Any = None) -> Any:
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: Any = None,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    _dot_general: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """The sum of products that `subscripts` ("ij,jk->ik") describes.
 
     The operands may also come with lists of axis numbers: einsum(x, [0, 1], y, [1, 2], [0, 2]).
@@ -48,8 +57,9 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     subscripts, arrays = _explicit(subscripts, operands)
     if isinstance(optimize, bool):
         optimize = "optimal" if optimize else [tuple(range(len(arrays)))]
-    return opt_einsum.contract_path(subscripts, *[a.aval.shape for a in arrays], shapes=True,
-                                    optimize=optimize)
+    return opt_einsum.contract_path(
+        subscripts, *[a.aval.shape for a in arrays], shapes=True, optimize=optimize
+    )
 
 
 # ------------------------------------------------------------------ parsing
@@ -60,7 +70,7 @@ def _explicit(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]
             raise TypeError("einsum: needs at least one operand beside the subscripts.")
         return subscripts.replace(" ", ""), as_arrays("einsum", *operands)
     every = [subscripts, *operands]
-    pairs, rest = every[: len(every) // 2 * 2], every[len(every) // 2 * 2:]
+    pairs, rest = every[: len(every) // 2 * 2], every[len(every) // 2 * 2 :]
     letters: dict[Any, str] = {}
 
     def text(labels: Any) -> str:
@@ -84,8 +94,9 @@ def _parse(subscripts: str, arrays: list[Any]) -> tuple[list[str], str, list[Any
     left, arrow, output = subscripts.partition("->")
     inputs = left.split(",")
     if len(inputs) != len(arrays):
-        raise ValueError(f"einsum: {subscripts!r} describes {len(inputs)} operands, got "
-                         f"{len(arrays)}.")
+        raise ValueError(
+            f"einsum: {subscripts!r} describes {len(inputs)} operands, got {len(arrays)}."
+        )
     for c in left + output:
         if c not in string.ascii_letters + ".,":
             raise ValueError(f"einsum: character {c!r} in {subscripts!r} is not a letter.")
@@ -96,31 +107,43 @@ def _parse(subscripts: str, arrays: list[Any]) -> tuple[list[str], str, list[Any
         if "..." in labels:
             widest = max(widest, x.aval.ndim - len(labels) + 3)
         elif len(labels) != x.aval.ndim:
-            raise ValueError(f"einsum: {labels!r} of {subscripts!r} names {len(labels)} axes, but "
-                             f"operand {i} is {x.aval}.")
+            raise ValueError(
+                f"einsum: {labels!r} of {subscripts!r} names {len(labels)} axes, but "
+                f"operand {i} is {x.aval}."
+            )
     dots = "".join(spare[:widest])
     for i, (labels, x) in enumerate(zip(inputs, arrays)):
         if "..." in labels:
             n = x.aval.ndim - len(labels) + 3
             if n < 0:
-                raise ValueError(f"einsum: {labels!r} names more axes than operand {i} ({x.aval}) "
-                                 "has.")
-            inputs[i] = labels.replace("...", dots[len(dots) - n:])
+                raise ValueError(
+                    f"einsum: {labels!r} names more axes than operand {i} ({x.aval}) has."
+                )
+            inputs[i] = labels.replace("...", dots[len(dots) - n :])
     if not arrow:
-        once = [c for c in sorted(set("".join(inputs))) if "".join(inputs).count(c) == 1
-                and c not in dots]
+        once = [
+            c
+            for c in sorted(set("".join(inputs)))
+            if "".join(inputs).count(c) == 1 and c not in dots
+        ]
         output = dots + "".join(once)
     else:
         output = output.replace("...", dots)
     for c in output:
         if c not in "".join(inputs) or output.count(c) > 1:
-            raise ValueError(f"einsum: output subscript {c!r} of {subscripts!r} must appear in an "
-                             "input, and once in the output.")
+            raise ValueError(
+                f"einsum: output subscript {c!r} of {subscripts!r} must appear in an "
+                "input, and once in the output."
+            )
     return _drop_units(inputs, output, arrays, subscripts)
 
 
-def _drop_units(inputs: list[str], output: str, arrays: list[Any], subscripts: str,
-                ) -> tuple[list[str], str, list[Any]]:
+def _drop_units(
+    inputs: list[str],
+    output: str,
+    arrays: list[Any],
+    subscripts: str,
+) -> tuple[list[str], str, list[Any]]:
     """Axes of size 1 that another operand has larger are broadcast: their letters go."""
     sizes: dict[str, int] = {}
     for labels, x in zip(inputs, arrays):
@@ -128,10 +151,12 @@ def _drop_units(inputs: list[str], output: str, arrays: list[Any], subscripts: s
             if sizes.get(c, 1) == 1:
                 sizes[c] = n
             elif n not in (1, sizes[c]):
-                raise ValueError(f"einsum: size of label {c!r} of {subscripts!r} is {n} for one "
-                                 f"operand and {sizes[c]} for another: "
-                                 f"{[a.aval.str_short() for a in arrays]}. Transpose an operand, "
-                                 "or give the axes different labels.")
+                raise ValueError(
+                    f"einsum: size of label {c!r} of {subscripts!r} is {n} for one "
+                    f"operand and {sizes[c]} for another: "
+                    f"{[a.aval.str_short() for a in arrays]}. Transpose an operand, "
+                    "or give the axes different labels."
+                )
     for i, (labels, x) in enumerate(zip(inputs, arrays)):
         units = [k for k, (c, n) in enumerate(zip(labels, x.aval.shape)) if n != sizes[c]]
         if units:
@@ -148,9 +173,12 @@ def _path(inputs: list[str], output: str, arrays: list[Any], optimize: Any) -> A
         path: Any = [(0, 1)] * (len(arrays) - 1)
     else:
         kind = "optimal" if optimize is True else optimize
-        path, _ = opt_einsum.contract_path(",".join(inputs) + "->" + output,
-                                           *[a.aval.shape for a in arrays], shapes=True,
-                                           optimize=kind)
+        path, _ = opt_einsum.contract_path(
+            ",".join(inputs) + "->" + output,
+            *[a.aval.shape for a in arrays],
+            shapes=True,
+            optimize=kind,
+        )
     names = list(inputs)
     steps = []
     for step in path:
@@ -178,10 +206,12 @@ def _diagonals(labels: str, x: Any) -> tuple[str, Any]:
             i = labels.index(c)
             j = labels.index(c, i + 1)
             shape = x.aval.shape
-            on = lax.eq(lax.broadcasted_iota(structural.dtypes.int32, shape, i),
-                        lax.broadcasted_iota(structural.dtypes.int32, shape, j))
+            on = lax.eq(
+                lax.broadcasted_iota(structural.dtypes.int32, shape, i),
+                lax.broadcasted_iota(structural.dtypes.int32, shape, j),
+            )
             x = sum_(where(on, x, lax.full((), 0, x.aval.dtype)), j, dtype=x.aval.dtype)
-            labels = labels[:j] + labels[j + 1:]
+            labels = labels[:j] + labels[j + 1 :]
     return labels, x
 
 
@@ -193,8 +223,9 @@ def _sum_out(labels: str, x: Any, kept: str) -> tuple[str, Any]:
     return "".join([c for c in labels if c in kept]), sum_(x, gone, dtype=x.aval.dtype)
 
 
-def _contract(inputs: Sequence[str], output: str, arrays: Sequence[Any], precision: Any,
-              preferred: Any) -> Any:
+def _contract(
+    inputs: Sequence[str], output: str, arrays: Sequence[Any], precision: Any, preferred: Any
+) -> Any:
     """One or two operands to the axes of `output`."""
     if len(arrays) == 1:
         labels, x = _sum_out(*_diagonals(inputs[0], arrays[0]), output)
@@ -207,13 +238,16 @@ def _contract(inputs: Sequence[str], output: str, arrays: Sequence[Any], precisi
     summed = [c for c in shared if c not in output]
     if not summed and len(batch) + len(first) + len(second) == 0:
         return multiply(x, y)
-    numbers = ((tuple([first.index(c) for c in summed]), tuple([second.index(c) for c in summed])),
-               (tuple([first.index(c) for c in batch]), tuple([second.index(c) for c in batch])))
+    numbers = (
+        (tuple([first.index(c) for c in summed]), tuple([second.index(c) for c in summed])),
+        (tuple([first.index(c) for c in batch]), tuple([second.index(c) for c in batch])),
+    )
     if not summed:
         return _product(first, x, second, y, output)
     made = contract(x, y, numbers, precision, preferred)
-    labels = "".join([*batch, *[c for c in first if c not in shared],
-                      *[c for c in second if c not in shared]])
+    labels = "".join(
+        [*batch, *[c for c in first if c not in shared], *[c for c in second if c not in shared]]
+    )
     return _ordered(labels, made, output)
 
 

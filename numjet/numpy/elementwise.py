@@ -3,6 +3,7 @@
 Each promotes dtypes, broadcasts shapes and binds one primitive (or a few). `unary` and `binary`
 make the simple ones, with the shortcut of `fast` for concrete operands.
 """
+
 from __future__ import annotations
 
 import builtins
@@ -49,14 +50,19 @@ def named(name: str, doc: str, function: Callable) -> Callable:
     return function
 
 
-def unary(name: str, doc: str, operation: Callable, primitive: str, inexact: bool = False,
-          ) -> Callable:
+def unary(
+    name: str,
+    doc: str,
+    operation: Callable,
+    primitive: str,
+    inexact: bool = False,
+) -> Callable:
     """`operation` on one array; `inexact` makes integers and booleans floats first."""
 
     def slow(x: Any) -> Any:
         x = one_array(name, x)
         if inexact:
-            x, = promote_inexact(x)
+            (x,) = promote_inexact(x)
         return operation(x)
 
     return named(name, doc, fast_unary(primitive, slow))
@@ -67,8 +73,9 @@ def prepared(name: str, promote: Callable, x: Any, y: Any) -> list[Any]:
     return promote_shapes(name, *promote(*as_arrays(name, x, y)))
 
 
-def binary(name: str, doc: str, operation: Callable, primitive: str,
-           promote: Callable = promote_dtypes) -> Callable:
+def binary(
+    name: str, doc: str, operation: Callable, primitive: str, promote: Callable = promote_dtypes
+) -> Callable:
     """`operation` on two arrays of one dtype and compatible shapes."""
 
     def slow(x: Any, y: Any) -> Any:
@@ -85,8 +92,9 @@ def zeros_like(x: Any) -> Any:
 def constant(value: Any, x: Any) -> Any:
     """A scalar of x's dtype and weak type."""
     aval = x.aval
-    return ArrayImpl(np.asarray(value).astype(aval.dtype), ShapedArray((), aval.dtype,
-                                                                       aval.weak_type))
+    return ArrayImpl(
+        np.asarray(value).astype(aval.dtype), ShapedArray((), aval.dtype, aval.weak_type)
+    )
 
 
 # ------------------------------------------------------------------ arithmetic
@@ -101,15 +109,24 @@ def _multiply(x: Any, y: Any) -> Any:
 add = binary("add", "x + y; for booleans `or`.", _add, "add")
 subtract = binary("subtract", "x - y.", lax.sub, "sub")
 multiply = binary("multiply", "x * y; for booleans `and`.", _multiply, "mul")
-divide = binary("divide", "x / y; integers are divided as floats.", lax.div, "div",
-                promote_inexact)
+divide = binary("divide", "x / y; integers are divided as floats.", lax.div, "div", promote_inexact)
 true_divide = divide
 maximum = binary("maximum", "The larger element; NaN where either is NaN.", lax.max, "max")
 minimum = binary("minimum", "The smaller element; NaN where either is NaN.", lax.min, "min")
-arctan2 = binary("arctan2", "The angle of the point (y, x): arctan2(x1=y, x2=x).", lax.atan2,
-                 "atan2", promote_inexact)
-nextafter = binary("nextafter", "The next float after x in the direction of y.", lax.nextafter,
-                   "nextafter", promote_inexact)
+arctan2 = binary(
+    "arctan2",
+    "The angle of the point (y, x): arctan2(x1=y, x2=x).",
+    lax.atan2,
+    "atan2",
+    promote_inexact,
+)
+nextafter = binary(
+    "nextafter",
+    "The next float after x in the direction of y.",
+    lax.nextafter,
+    "nextafter",
+    promote_inexact,
+)
 negative = unary("negative", "-x.", lax.neg, "neg")
 sign = unary("sign", "-1, 0 or 1; for complex numbers x / |x|.", lax.sign, "sign")
 square = unary("square", "x * x.", lambda x: lax.square(x), "square")
@@ -131,20 +148,21 @@ abs = absolute
 
 def fabs(x: Any, /) -> Any:
     """|x| as a float."""
-    x, = promote_inexact(one_array("fabs", x))
+    (x,) = promote_inexact(one_array("fabs", x))
     return lax.abs(x)
 
 
 def reciprocal(x: Any, /) -> Any:
     """1 / x."""
-    x, = promote_inexact(one_array("reciprocal", x))
+    (x,) = promote_inexact(one_array("reciprocal", x))
     return lax.integer_pow(x, -1)
 
 
 def _signs_differ(remainder: Any, y: Any) -> Any:
     zero = zeros_like(y)
-    return lax.bitwise_and(lax.ne(lax.lt(remainder, zero), lax.lt(y, zero)),
-                           lax.ne(remainder, zero))
+    return lax.bitwise_and(
+        lax.ne(lax.lt(remainder, zero), lax.lt(y, zero)), lax.ne(remainder, zero)
+    )
 
 
 def remainder(x1: Any, x2: Any, /) -> Any:
@@ -198,12 +216,14 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
         return lax.div(x, y)
     if kind == "i":
         quotient = lax.div(x, y)
-        down = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)),
-                               lax.ne(lax.rem(x, y), zeros_like(x)))
+        down = lax.bitwise_and(
+            lax.ne(lax.sign(x), lax.sign(y)), lax.ne(lax.rem(x, y), zeros_like(x))
+        )
         return _select(down, lax.sub(quotient, constant(1, x)), quotient)
     if kind == "c":
-        raise TypeError("floor_divide does not support complex numbers: they have no order. "
-                        "Use divide.")
+        raise TypeError(
+            "floor_divide does not support complex numbers: they have no order. Use divide."
+        )
     return _float_divmod(x, y)[0]
 
 
@@ -237,8 +257,12 @@ def power(x1: Any, x2: Any, /) -> Any:
     if isinstance(x2, int) and not isinstance(x2, bool):
         return _static_power(one_array("power", x1), x2)
     x, y = as_arrays("power", x1, x2)
-    if (type(y) is ArrayImpl and not y.aval.shape and y.aval.weak_type
-            and dtypes.is_integer(y.aval.dtype)):
+    if (
+        type(y) is ArrayImpl
+        and not y.aval.shape
+        and y.aval.weak_type
+        and dtypes.is_integer(y.aval.dtype)
+    ):
         return _static_power(x, int(y))
     dtype, weak = promoted(x, y)
     if dtypes.is_integer(dtype) or dtype == dtypes.bool_:
@@ -258,10 +282,12 @@ pow = power
 
 def _static_power(x: Any, exponent: int) -> Any:
     if x.aval.dtype == dtypes.bool_:
-        x, = promote_numeric(x)
+        (x,) = promote_numeric(x)
     if exponent < 0 and dtypes.is_integer(x.aval.dtype):
-        raise TypeError(f"Integers cannot be raised to negative powers: power got {x.aval} ** "
-                        f"{exponent}. Make one a float: x ** {exponent}.0, or x.astype(float).")
+        raise TypeError(
+            f"Integers cannot be raised to negative powers: power got {x.aval} ** "
+            f"{exponent}. Make one a float: x ** {exponent}.0, or x.astype(float)."
+        )
     if exponent == 2:
         return lax.integer_pow(x, 2)
     return lax.integer_pow(x, exponent)
@@ -317,8 +343,9 @@ not_equal = _comparison("not_equal", "x != y.", lax.ne, "ne")
 less = _comparison("less", "x < y; complex numbers lexicographically.", lax.lt, "lt")
 less_equal = _comparison("less_equal", "x <= y; complex numbers lexicographically.", lax.le, "le")
 greater = _comparison("greater", "x > y; complex numbers lexicographically.", lax.gt, "gt")
-greater_equal = _comparison("greater_equal", "x >= y; complex numbers lexicographically.", lax.ge,
-                            "ge")
+greater_equal = _comparison(
+    "greater_equal", "x >= y; complex numbers lexicographically.", lax.ge, "ge"
+)
 
 
 # ------------------------------------------------------------------ bits and logic
@@ -333,14 +360,18 @@ def _promote_bool(*xs: Any) -> list[Any]:
 
 bitwise_and = binary("bitwise_and", "Bitwise (for booleans logical) and.", lax.bitwise_and, "and")
 bitwise_or = binary("bitwise_or", "Bitwise (for booleans logical) or.", lax.bitwise_or, "or")
-bitwise_xor = binary("bitwise_xor", "Bitwise (for booleans logical) exclusive or.",
-                     lax.bitwise_xor, "xor")
-logical_and = binary("logical_and", "Whether both are non-zero.", lax.bitwise_and, "and",
-                     _promote_bool)
-logical_or = binary("logical_or", "Whether either is non-zero.", lax.bitwise_or, "or",
-                    _promote_bool)
-logical_xor = binary("logical_xor", "Whether exactly one is non-zero.", lax.bitwise_xor, "xor",
-                     _promote_bool)
+bitwise_xor = binary(
+    "bitwise_xor", "Bitwise (for booleans logical) exclusive or.", lax.bitwise_xor, "xor"
+)
+logical_and = binary(
+    "logical_and", "Whether both are non-zero.", lax.bitwise_and, "and", _promote_bool
+)
+logical_or = binary(
+    "logical_or", "Whether either is non-zero.", lax.bitwise_or, "or", _promote_bool
+)
+logical_xor = binary(
+    "logical_xor", "Whether exactly one is non-zero.", lax.bitwise_xor, "xor", _promote_bool
+)
 invert = unary("invert", "~x: bitwise (for booleans logical) not.", lax.bitwise_not, "not")
 bitwise_not = bitwise_invert = invert
 
@@ -368,7 +399,7 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 def bitwise_count(x: Any, /) -> Any:
     """The number of one bits of |x|, as uint8."""
-    x, = promote_numeric(one_array("bitwise_count", x))
+    (x,) = promote_numeric(one_array("bitwise_count", x))
     return lax.convert(lax.population_count(_absolute(x)), dtypes.uint8)
 
 
@@ -405,14 +436,14 @@ fix_ = trunc
 
 def rint(x: Any, /) -> Any:
     """x rounded to the nearest integer, halves to even; integers become floats."""
-    x, = promote_inexact(one_array("rint", x))
+    (x,) = promote_inexact(one_array("rint", x))
     x = strong(x)
     if dtypes.is_complex(x.aval.dtype):
         return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
     return lax.round(x, NEAREST_EVEN)
 
 
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """`a` rounded to `decimals` places, halves to even."""
     refuse("round", out=out)
     x = one_array("round", a)
@@ -421,8 +452,10 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     dtype = x.aval.dtype
     if not dtypes.is_inexact(dtype):
         if decimals < 0:
-            raise NotImplementedError("round: integers with decimals < 0 are not supported. "
-                                      "Round floats: round(x.astype(float), decimals).")
+            raise NotImplementedError(
+                "round: integers with decimals < 0 are not supported. "
+                "Round floats: round(x.astype(float), decimals)."
+            )
         return x
     if dtypes.is_complex(dtype):
         return lax.complex(round(lax.real(x), decimals), round(lax.imag(x), decimals))
@@ -442,8 +475,16 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 around = round
 
 
-def clip(arr: Any = None, /, min: Any = None, max: Any = None, *, a: Any = None, a_min: Any = None,
-         a_max: Any = None) -> Any:
+def clip(
+    arr: Any = None,
+    /,
+    min: Any = None,
+    max: Any = None,
+    *,
+    a: Any = None,
+    a_min: Any = None,
+    a_max: Any = None,
+) -> Any:
     """`arr` limited to [min, max]; either bound may be missing."""
     arr = a if arr is None else arr
     min = a_min if min is None else min
@@ -453,8 +494,9 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None, *, a: Any = None,
     x = one_array("clip", arr)
     for bound in (x, min, max):
         if bound is not None and dtypes.is_complex(one_array("clip", bound).aval.dtype):
-            raise ValueError("clip does not support complex numbers: they have no order. Clip "
-                             ".real and .imag.")
+            raise ValueError(
+                "clip does not support complex numbers: they have no order. Clip .real and .imag."
+            )
     if min is not None:
         x = maximum(min, x)
     if max is not None:
@@ -470,16 +512,21 @@ _SCALARS = (int, float, bool)
 def where(condition: Any, x: Any, y: Any, /) -> Any:
     """x where `condition` is true, else y."""
     if type(condition) is ArrayImpl:
-        key = (condition.aval, x.aval if type(x) is ArrayImpl else type(x),
-               y.aval if type(y) is ArrayImpl else type(y))
+        key = (
+            condition.aval,
+            x.aval if type(x) is ArrayImpl else type(x),
+            y.aval if type(y) is ArrayImpl else type(y),
+        )
         found = _where_known.get(key)
         if found is not None and current_trace() is EVAL:
             aval, dtype = found
             token = quiet_enter(QUIET)
             try:
-                value = np.where(condition._value,
-                                 x._value if type(x) is ArrayImpl else dtype.type(x),
-                                 y._value if type(y) is ArrayImpl else dtype.type(y))
+                value = np.where(
+                    condition._value,
+                    x._value if type(x) is ArrayImpl else dtype.type(x),
+                    y._value if type(y) is ArrayImpl else dtype.type(y),
+                )
             except OverflowError:
                 return _where(condition, x, y)
             finally:
@@ -515,3 +562,8 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     x, y = promote_dtypes(x, y)
     condition, x, y = promote_shapes("where", as_bool(condition), x, y)
     return _select(condition, x, y)
+
+
+def isnan_of(x: Any) -> Any:
+    """Whether elements are NaN, for floating and complex arrays."""
+    return lax.ne(x, x)

@@ -5,6 +5,7 @@ avals is remembered when the operands went into one primitive unchanged; the nex
 avals runs that primitive's `reference` directly. Tracing, debug_nans and debug_infs always take the
 complete way. Any condition added to `slow` that depends on values must not use this.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -32,7 +33,8 @@ def careful() -> bool:
 def eager() -> bool:
     """Whether a concrete shortcut may be taken: nothing traces, nothing is checked."""
     return current_trace() is EVAL and not (
-        _NANS._global or _INFS._global or _NANS.uses or _INFS.uses)
+        _NANS._global or _INFS._global or _NANS.uses or _INFS.uses
+    )
 
 
 def fix(value: Any, aval: ShapedArray) -> np.ndarray:
@@ -49,8 +51,11 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
     def call(x: Any, /) -> Any:
         if type(x) is ArrayImpl:
             aval = known.get(x.aval)
-            if aval is not None and current_trace() is EVAL and not (
-                    _NANS._global or _INFS._global or _NANS.uses or _INFS.uses):
+            if (
+                aval is not None
+                and current_trace() is EVAL
+                and not (_NANS._global or _INFS._global or _NANS.uses or _INFS.uses)
+            ):
                 token = quiet_enter(QUIET)
                 try:
                     value = reference(x._value)
@@ -87,6 +92,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
     assert reference is not None
 
     def call(x: Any, y: Any, /) -> Any:
+        key: Any
         if type(x) is ArrayImpl:
             if type(y) is ArrayImpl:
                 key = (x.aval, y.aval)
@@ -97,8 +103,11 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
         else:
             return slow(x, y)
         aval = known.get(key)
-        if aval is not None and current_trace() is EVAL and not (
-                _NANS._global or _INFS._global or _NANS.uses or _INFS.uses):
+        if (
+            aval is not None
+            and current_trace() is EVAL
+            and not (_NANS._global or _INFS._global or _NANS.uses or _INFS.uses)
+        ):
             token = quiet_enter(QUIET)
             try:
                 if type(x) is not ArrayImpl:
@@ -132,8 +141,14 @@ def _same_dtype(key: tuple, reference: Callable, out: ArrayImpl) -> bool:
     if both:
         if x.dtype != y.dtype:
             return False
-        if x.shape != y.shape and x.shape and y.shape and not (
-                isinstance(reference, np.ufunc) and config.numpy_rank_promotion.value == "allow"):
+        if (
+            x.shape != y.shape
+            and x.shape
+            and y.shape
+            and not (
+                isinstance(reference, np.ufunc) and config.numpy_rank_promotion.value == "allow"
+            )
+        ):
             return False
     else:
         scalar = y if array is x else x

@@ -1,4 +1,5 @@
 """numjet.numpy.fft: discrete Fourier transforms."""
+
 from __future__ import annotations
 
 import operator
@@ -39,7 +40,7 @@ def _sized(x: Any, axis: int, n: int) -> Any:
 
 
 def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
-    x, = promote_inexact(one_array(name, a))
+    (x,) = promote_inexact(one_array(name, a))
     if norm not in _NORMS:
         raise ValueError(f"{name}: norm must be one of {_NORMS}, got {norm!r}.")
     rank = x.aval.ndim
@@ -62,7 +63,7 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
             sizes[-1] = max(2 * (own[-1] - 1), 0)
     else:
         if len(s) != len(axes):
-            raise ValueError(f"{name}: s {tuple(s)} must give one size for each of the axes {axes}.")
+            raise ValueError(f"{name}: s {tuple(s)} must give one size for each axis of {axes}.")
         sizes = [own[i] if n in (None, -1) else operator.index(n) for i, n in enumerate(s)]
     if any(n <= 0 for n in sizes):
         raise ValueError(f"{name}: sizes must be positive, got {tuple(sizes)}.")
@@ -74,8 +75,12 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
     out = _in_parts(x, kind, sizes)
     total = float(np.prod([float(n) for n in sizes]))
     forward = kind in ("FFT", "RFFT")
-    scale = {None: 1.0, "backward": 1.0, "ortho": total ** -0.5 if forward else total ** 0.5,
-             "forward": 1 / total if forward else total}[norm]
+    scale = {
+        None: 1.0,
+        "backward": 1.0,
+        "ortho": total**-0.5 if forward else total**0.5,
+        "forward": 1 / total if forward else total,
+    }[norm]
     out = out if scale == 1.0 else multiply(out, scale)
     return moveaxis(out, tuple(range(rank - len(axes), rank)), axes)
 
@@ -218,5 +223,23 @@ def _shifted(name: str, x: Any, axes: Any, direction: int) -> Any:
     return roll(x, [direction * (x.aval.shape[i] // 2) for i in axes], axes)
 
 
-__all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn",
-           "ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]

@@ -1,5 +1,6 @@
 """Functions on functions (vectorize, apply_along_axis, ufunc), comparisons of whole arrays, bits,
 and printing."""
+
 from __future__ import annotations
 
 import functools
@@ -65,8 +66,11 @@ def isscalar(element: Any) -> bool:
     """Whether `element` is a number or an array without dimensions."""
     if isinstance(element, (Array, np.ndarray)):
         return element.ndim == 0
-    return bool(np.isscalar(element)) or hasattr(element, "__jax_array__") and (
-        element.__jax_array__().ndim == 0)
+    return (
+        bool(np.isscalar(element))
+        or hasattr(element, "__jax_array__")
+        and (element.__jax_array__().ndim == 0)
+    )
 
 
 def iterable(y: Any) -> bool:
@@ -78,15 +82,20 @@ def iterable(y: Any) -> bool:
     return True
 
 
-def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None,
-               suppress_small: Any = None) -> str:
+def array_repr(
+    arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
+) -> str:
     """`repr` of an array."""
-    return repr(arr) if isinstance(arr, Array) else np.array_repr(
-        arr, max_line_width, precision, suppress_small)
+    return (
+        repr(arr)
+        if isinstance(arr, Array)
+        else np.array_repr(arr, max_line_width, precision, suppress_small)
+    )
 
 
-def array_str(a: Any, max_line_width: Any = None, precision: Any = None,
-              suppress_small: Any = None) -> str:
+def array_str(
+    a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
+) -> str:
     """`str` of an array."""
     return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
 
@@ -125,23 +134,29 @@ _SIGNATURE = re.compile(rf"^{_CORE}(?:,{_CORE})*->{_CORE}(?:,{_CORE})*$")
 def _signature(text: str) -> tuple[list[tuple], list[tuple]]:
     text = text.replace(" ", "")
     if not _SIGNATURE.match(text):
-        raise ValueError(f"vectorize: not a valid signature: {text!r}. Write it like "
-                         "'(n,m),(m)->(n)'.")
-    return tuple([  # type: ignore[return-value]
-        [tuple([d for d in core.split(",") if d]) for core in re.findall(r"\(([^)]*)\)", side)]
-        for side in text.split("->")])
+        raise ValueError(
+            f"vectorize: not a valid signature: {text!r}. Write it like '(n,m),(m)->(n)'."
+        )
+    return tuple(
+        [  # type: ignore[return-value]
+            [tuple([d for d in core.split(",") if d]) for core in re.findall(r"\(([^)]*)\)", side)]
+            for side in text.split("->")
+        ]
+    )
 
 
-def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset(),
-              signature: str | None = None) -> Callable:
+def vectorize(
+    pyfunc: Callable, *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
+) -> Callable:
     """`pyfunc` mapped over all leading axes of its arguments, broadcast like NumPy's.
 
     signature: the core dimensions that one call takes and gives, such as '(n),(n)->()'. excluded:
     positions and names of arguments that are passed on as they are.
     """
     if any(not isinstance(e, (str, int)) for e in excluded):
-        raise TypeError("vectorize: excluded must be a set of positions and names, got "
-                        f"{excluded!r}.")
+        raise TypeError(
+            f"vectorize: excluded must be a set of positions and names, got {excluded!r}."
+        )
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(f"vectorize: positions in excluded must not be negative: {excluded!r}.")
 
@@ -154,12 +169,12 @@ def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset()
 
         def call(*values: Any) -> Any:
             full = {**fixed, **dict(zip(positions, values))}
-            rest = dict(zip(mapped_names, values[len(positions):]))
+            rest = dict(zip(mapped_names, values[len(positions) :]))
             return pyfunc(*[full[i] for i in range(len(args))], **named, **rest)
 
-        return _broadcast_map(call, [args[i] for i in positions] + [kwargs[k]
-                                                                    for k in mapped_names],
-                              signature)
+        return _broadcast_map(
+            call, [args[i] for i in positions] + [kwargs[k] for k in mapped_names], signature
+        )
 
     return wrapped
 
@@ -173,19 +188,25 @@ def _broadcast_map(call: Callable, values: list[Any], signature: str | None) -> 
     else:
         cores, outs = _signature(signature)
     if len(cores) != len(values):
-        raise TypeError(f"vectorize: wrong number of positional arguments: expected {len(cores)}, "
-                        f"got {len(values)}.")
+        raise TypeError(
+            f"vectorize: wrong number of positional arguments: expected {len(cores)}, "
+            f"got {len(values)}."
+        )
     sizes: dict[str, int] = {}
     leads = []
     for x, core in zip(values, cores):
         if x.aval.ndim < len(core):
-            raise ValueError(f"vectorize: an argument of core dimensions {core} has only "
-                             f"{x.aval.ndim}: {x.aval}.")
+            raise ValueError(
+                f"vectorize: an argument of core dimensions {core} has only "
+                f"{x.aval.ndim}: {x.aval}."
+            )
         split = x.aval.ndim - len(core)
         for name, n in zip(core, x.aval.shape[split:]):
             if sizes.setdefault(name, int(name) if name.isdigit() else n) != n:
-                raise ValueError(f"vectorize: inconsistent size for core dimension {name!r}: {n} "
-                                 f"and {sizes[name]}.")
+                raise ValueError(
+                    f"vectorize: inconsistent size for core dimension {name!r}: {n} "
+                    f"and {sizes[name]}."
+                )
         leads.append(x.aval.shape[:split])
     lead = join_shapes("vectorize", leads, ValueError)
     squeezed = []
@@ -194,7 +215,7 @@ def _broadcast_map(call: Callable, values: list[Any], signature: str | None) -> 
         wide = (1,) * (len(lead) - len(own)) + own
         mapped = [n != 1 for n in wide]
         kept = tuple([n for n, keep in zip(wide, mapped) if keep])
-        squeezed.append(reshape(x, kept + x.aval.shape[len(own):]))
+        squeezed.append(reshape(x, kept + x.aval.shape[len(own) :]))
         maps.append(mapped)
     checked = _checked(call, outs, sizes)
     f = checked
@@ -220,18 +241,23 @@ def _checked(call: Callable, outs: list[tuple] | None, sizes: dict[str, int]) ->
         made = call(*args)
         several = made if isinstance(made, (tuple, list)) else (made,)
         if len(several) != len(outs):
-            raise TypeError(f"vectorize: the function returned {len(several)} results, the signature "
-                            f"names {len(outs)}.")
+            raise TypeError(
+                f"vectorize: the function returned {len(several)} results, the "
+                f"signature names {len(outs)}."
+            )
         known = dict(sizes)
         for y, core in zip(several, outs):
             shape = np.shape(y) if not isinstance(y, Array) else y.aval.shape
             if len(shape) != len(core):
-                raise TypeError(f"vectorize: a result has shape {shape}, the signature names "
-                                f"dimensions {core}.")
+                raise TypeError(
+                    f"vectorize: a result has shape {shape}, the signature names dimensions {core}."
+                )
             for name, n in zip(core, shape):
                 if known.setdefault(name, n) != n:
-                    raise ValueError(f"vectorize: inconsistent size for core dimension {name!r}: "
-                                     f"{n} and {known[name]}.")
+                    raise ValueError(
+                        f"vectorize: inconsistent size for core dimension {name!r}: "
+                        f"{n} and {known[name]}."
+                    )
         return made
 
     return f
@@ -242,8 +268,9 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     """Non-zero elements as bits, eight to a uint8."""
     x = one_array("packbits", a)
     if not (dtypes.is_integer(x.aval.dtype) or x.aval.dtype == dtypes.bool_):
-        raise TypeError("packbits: expected an input of integer or boolean data type, got "
-                        f"{x.aval.dtype}.")
+        raise TypeError(
+            f"packbits: expected an input of integer or boolean data type, got {x.aval.dtype}."
+        )
     _check_order(bitorder)
     if axis is None:
         x, axis = ravel(x), 0
@@ -258,8 +285,9 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     return moveaxis(out, -1, axis)
 
 
-def unpackbits(a: Any, axis: int | None = None, count: int | None = None,
-               bitorder: str = "big") -> Any:
+def unpackbits(
+    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Any:
     """The bits of uint8 elements as zeros and ones."""
     x = one_array("unpackbits", a)
     if x.aval.dtype != dtypes.uint8:
@@ -277,8 +305,11 @@ def unpackbits(a: Any, axis: int | None = None, count: int | None = None,
     if count is not None:
         n = bits.aval.shape[-1]
         if count > n:
-            bits = lax.pad(bits, lax.full((), 0, dtypes.uint8),
-                           [(0, 0, 0)] * (bits.aval.ndim - 1) + [(0, count - n, 0)])
+            bits = lax.pad(
+                bits,
+                lax.full((), 0, dtypes.uint8),
+                [(0, 0, 0)] * (bits.aval.ndim - 1) + [(0, count - n, 0)],
+            )
         else:
             bits = getitem(bits, (..., slice(None, count)))
     return moveaxis(bits, -1, axis)

@@ -1,4 +1,5 @@
-"""Index grids, diagonals and triangles: meshgrid, indices, ix_, mgrid, r_, diag, tril_indices, ..."""
+"""Index grids, diagonals and triangles: meshgrid, indices, ix_, mgrid, r_, diag, tril_indices."""
+
 from __future__ import annotations
 
 import operator
@@ -46,8 +47,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     n, m = x.aval.shape[-2:]
     offset = operator.index(offset)
     rows = np.arange(max(0, min(n + min(offset, 0), m - max(offset, 0))))
-    return getitem(x, (..., _of(rows - min(offset, 0), np.int32),
-                       _of(rows + max(offset, 0), np.int32)))
+    return getitem(
+        x, (..., _of(rows - min(offset, 0), np.int32), _of(rows + max(offset, 0), np.int32))
+    )
 
 
 def diag(v: Any, k: int = 0) -> Any:
@@ -75,8 +77,9 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return where(on, lax.broadcast_in_dim(padded, (size, size), (0,)), zero)
 
 
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,
-          out: None = None) -> Any:
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Any:
     """The sum of the diagonal of two axes."""
     refuse("trace", out=out)
     x = one_array("trace", a)
@@ -107,8 +110,9 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     if len(shape) < 2:
         raise ValueError("diag_indices_from: input array must be at least 2-d.")
     if len(set(shape)) > 1:
-        raise ValueError("diag_indices_from: all dimensions of input must be of equal length, got "
-                         f"{shape}.")
+        raise ValueError(
+            f"diag_indices_from: all dimensions of input must be of equal length, got {shape}."
+        )
     return diag_indices(shape[0], len(shape))
 
 
@@ -143,8 +147,13 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     return triu_indices(n, k, m)
 
 
-def mask_indices(n: int, mask_func: Callable, k: int = 0, *, size: int | None = None,
-                 ) -> tuple[Any, Any]:
+def mask_indices(
+    n: int,
+    mask_func: Callable,
+    k: int = 0,
+    *,
+    size: int | None = None,
+) -> tuple[Any, Any]:
     """The indices where `mask_func(ones((n, n)), k)` is non-zero."""
     found = nonzero(mask_func(lax.full((n, n), 1, int_dtype()), k), size=size)
     return found[0], found[1]
@@ -156,8 +165,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     sizes = canonical_shape(shape, "unravel_index")
     total = int(np.prod(sizes)) if sizes else 1
     index = where(lax.lt(index, lax.full((), 0, index.aval.dtype)), add(index, total), index)
-    index = lax.clamp(lax.full((), 0, index.aval.dtype), index,
-                      lax.full((), max(total - 1, 0), index.aval.dtype))
+    index = lax.clamp(
+        lax.full((), 0, index.aval.dtype), index, lax.full((), max(total - 1, 0), index.aval.dtype)
+    )
     out = []
     for n in sizes[::-1]:
         size = broadcast(lax.full((), max(n, 1), index.aval.dtype), index.aval.shape)
@@ -166,28 +176,41 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     return tuple(out[::-1])
 
 
-def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise",
-                      order: str = "C", *, dtype: Any = None) -> Any:
+def ravel_multi_index(
+    multi_index: Sequence[Any],
+    dims: Sequence[int],
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: Any = None,
+) -> Any:
     """Index arrays, one for each axis, as flat positions."""
     if len(multi_index) != len(dims):
-        raise ValueError(f"ravel_multi_index: {len(multi_index)} index arrays for {len(dims)} "
-                         "axes.")
+        raise ValueError(
+            f"ravel_multi_index: {len(multi_index)} index arrays for {len(dims)} axes."
+        )
     dims = canonical_shape(dims, "ravel_multi_index")
     parts = as_arrays("ravel_multi_index", *multi_index)
     for part, n in zip(parts, dims):
         if not dtypes.is_integer(part.aval.dtype):
-            raise TypeError("ravel_multi_index: only int indices permitted, got "
-                            f"{part.aval.dtype}.")
+            raise TypeError(
+                f"ravel_multi_index: only int indices permitted, got {part.aval.dtype}."
+            )
         if mode == "raise":
             known = concrete_or_none(part)
             if known is None:
-                part._need_concrete(TypeError, "ravel_multi_index: mode='raise' needs concrete "
-                                    "indices", "Use mode='clip' or 'wrap'.")
+                part._need_concrete(
+                    TypeError,
+                    "ravel_multi_index: mode='raise' needs concrete indices",
+                    "Use mode='clip' or 'wrap'.",
+                )
             if known._value.size and (known._value.min() < 0 or known._value.max() >= n):
                 raise ValueError("ravel_multi_index: invalid entry in coordinates array.")
     if mode == "clip":
-        parts = [lax.clamp(lax.full((), 0, p.aval.dtype), p, lax.full((), n - 1, p.aval.dtype))
-                 for p, n in zip(parts, dims)]
+        parts = [
+            lax.clamp(lax.full((), 0, p.aval.dtype), p, lax.full((), n - 1, p.aval.dtype))
+            for p, n in zip(parts, dims)
+        ]
     elif mode == "wrap":
         parts = [_wrapped(p, n) for p, n in zip(parts, dims)]
     elif mode != "raise":
@@ -196,7 +219,7 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str
         raise ValueError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}.")
     wanted = int_dtype() if dtype is None else canonical_dtype(dtype, "ravel_multi_index")
     stride, out = 1, cast(as_array(0), wanted)
-    for part, n in list(zip(parts, dims))[::-1 if order == "C" else 1]:
+    for part, n in list(zip(parts, dims))[:: -1 if order == "C" else 1]:
         out = add(out, multiply(cast(part, wanted), stride))
         stride *= n
     return out
@@ -217,8 +240,9 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
     vectors = as_arrays("meshgrid", *xi)
     if any(v.aval.ndim > 1 for v in vectors):
-        raise ValueError("meshgrid: arguments must have one dimension, got "
-                         f"{[v.aval.shape for v in vectors]}.")
+        raise ValueError(
+            f"meshgrid: arguments must have one dimension, got {[v.aval.shape for v in vectors]}."
+        )
     vectors = [ravel(v) for v in vectors]
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) >= 2:
@@ -260,8 +284,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             x = nonzero(x)[0]
         if not x.aval.size:
             x = cast(x, int_dtype())
-        out.append(reshape(x, tuple([x.aval.shape[0] if k == i else 1
-                                     for k in range(len(args))])))
+        out.append(reshape(x, tuple([x.aval.shape[0] if k == i else 1 for k in range(len(args))])))
     return tuple(out)
 
 
@@ -324,8 +347,11 @@ class _AxisConcatenator:
             if isinstance(k, slice):
                 start = 0 if k.start is None else k.start
                 step = 1 if k.step is None else k.step
-                x = (linspace(start, k.stop, int(abs(step))) if isinstance(step, complex)
-                     else arange(start, k.stop, step))
+                x = (
+                    linspace(start, k.stop, int(abs(step)))
+                    if isinstance(step, complex)
+                    else arange(start, k.stop, step)
+                )
                 parts.append(self._widen(x, least, place))
             else:
                 x = array(k)
@@ -340,7 +366,7 @@ class _AxisConcatenator:
         own = x.aval.ndim
         at = place if place >= 0 else least - own + place + 1
         shape = [1] * least
-        shape[at:at + own] = list(x.aval.shape)
+        shape[at : at + own] = list(x.aval.shape)
         return reshape(x, tuple(shape))
 
 
@@ -360,5 +386,3 @@ def expand_to(x: Any, axis: int, rank: int) -> Any:
     """A vector at one axis of `rank` axes."""
     axis = canonical_axis(axis, rank)
     return expand_dims(x, tuple([i for i in range(rank) if i != axis]))
-
-

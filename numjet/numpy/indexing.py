@@ -1,10 +1,11 @@
 """Reading by index: NumPy's whole index language on immutable arrays.
 
-`parse` turns an index into a `Plan` that says, axis by axis, what happens; `numjet.numpy.at` shares it
-for writes. Static ints and slices become slice, rev and squeeze; traced integers dynamic_slice; arrays
-one gather. Concrete arrays outside of transformations are indexed by NumPy itself: its result differs
-only out of bounds, where it raises and the complete way decides (reads clamp).
+`parse` turns an index into a `Plan` that says, axis by axis, what happens; `numjet.numpy.at` shares
+it for writes. Static ints and slices become slice, rev and squeeze; traced integers dynamic_slice;
+arrays one gather. Concrete arrays outside of transformations are indexed by NumPy itself: its
+result differs only out of bounds, where it raises and the complete way decides (reads clamp).
 """
+
 from __future__ import annotations
 
 import operator
@@ -25,20 +26,20 @@ INT32 = np.dtype(np.int32)
 
 
 class Slice(NamedTuple):
-    """Axis `axis` from `start`, `count` elements apart by `step` (negative: backwards)."""
+    """Axis `axis` from `start`, `size` elements apart by `step` (negative: backwards)."""
 
     axis: int
     start: int
-    count: int
+    size: int
     step: int
 
 
 class Plan(NamedTuple):
     """What an index does to an array of `shape` (with axes of size 1 added for boolean scalars).
 
-    slots: the result's axes in order: a Slice, None (a new axis) or "block" (the axes that the index
-    arrays broadcast to; once at most). ints: {axis: static position}. arrays: {axis: integer Array}.
-    A static position out of bounds is kept as it is.
+    slots: the result's axes in order: a Slice, None (a new axis) or "block" (the axes that the
+    index arrays broadcast to; once at most). ints: {axis: static position}. arrays: {axis: integer
+    Array}. A static position out of bounds is kept as it is.
     """
 
     shape: tuple[int, ...]
@@ -56,22 +57,25 @@ class Plan(NamedTuple):
             elif slot == "block":
                 out.extend(self.block)
             else:
-                out.append(slot.count)
+                out.append(slot.size)
         return tuple(out)
 
 
 # ------------------------------------------------------------------ parsing
 def _items(index: Any) -> list[Any]:
     if isinstance(index, list):
-        raise TypeError("Using a non-tuple sequence for multidimensional indexing is not allowed: "
-                        f"got {index!r}. Use x[jnp.array(index)] for positions, or a tuple for "
-                        "several axes.")
+        raise TypeError(
+            "Using a non-tuple sequence for multidimensional indexing is not allowed: "
+            f"got {index!r}. Use x[jnp.array(index)] for positions, or a tuple for "
+            "several axes."
+        )
     return list(index) if isinstance(index, tuple) else [index]
 
 
 def _is_bool_scalar(item: Any) -> bool:
     return isinstance(item, (bool, np.bool_)) or (
-        isinstance(item, (Array, np.ndarray)) and not item.ndim and item.dtype == dtypes.bool_)
+        isinstance(item, (Array, np.ndarray)) and not item.ndim and item.dtype == dtypes.bool_
+    )
 
 
 def _normalize(item: Any, position: int) -> Any:
@@ -87,25 +91,36 @@ def _normalize(item: Any, position: int) -> Any:
         if not len(item):
             return as_array(np.zeros((0,), INT32))
         if any(isinstance(v, Tracer) for v in item):
-            raise TypeError("Lists and tuples of traced values are not allowed within an index: got "
-                            f"{item!r}. Use jnp.stack.")
+            raise TypeError(
+                "Lists and tuples of traced values are not allowed within an index: "
+                f"got {item!r}. Use jnp.stack."
+            )
         item = np.asarray(item)
     if isinstance(item, str):
         raise TypeError(f"Array indexing does not support strings: got {item!r}.")
     if isinstance(item, (float, complex)):
-        raise TypeError("Indexer must have integer or boolean type, got indexer with type "
-                        f"{type(item).__name__} at position {position}: {item!r}.")
+        raise TypeError(
+            "Indexer must have integer or boolean type, got indexer with type "
+            f"{type(item).__name__} at position {position}: {item!r}."
+        )
     if isinstance(item, np.ndarray) and item.dtype.kind not in "iub":
-        raise TypeError("Indexer must have integer or boolean type, got indexer with type "
-                        f"{item.dtype} at position {position}.")
-    if not isinstance(item, Array) and not hasattr(item, "__array__") and hasattr(
-            item, "__index__"):
+        raise TypeError(
+            "Indexer must have integer or boolean type, got indexer with type "
+            f"{item.dtype} at position {position}."
+        )
+    if (
+        not isinstance(item, Array)
+        and not hasattr(item, "__array__")
+        and hasattr(item, "__index__")
+    ):
         return operator.index(item)
     array = as_array(item)
     dtype = array.aval.dtype
     if not (dtypes.is_integer(dtype) or dtype == dtypes.bool_):
-        raise TypeError("Indexer must have integer or boolean type, got indexer with type "
-                        f"{dtype} at position {position}. Convert it with .astype(int).")
+        raise TypeError(
+            "Indexer must have integer or boolean type, got indexer with type "
+            f"{dtype} at position {position}. Convert it with .astype(int)."
+        )
     if not array.aval.shape and type(array) is ArrayImpl:
         return array._value[()].item()
     return array
@@ -121,14 +136,16 @@ def parse(index: Any, shape: tuple[int, ...]) -> Plan:
         elif item is not None and item is not Ellipsis and type(item) is not bool:
             used += 1
     if used > len(shape):
-        raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {used} were "
-                         f"indexed (shape {shape}).")
+        raise IndexError(
+            f"Too many indices: array is {len(shape)}-dimensional, but {used} were "
+            f"indexed (shape {shape})."
+        )
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
         raise IndexError("an index can only have a single ellipsis ('...').")
-    fill = [slice(None)] * (len(shape) - used)
+    fill: list[Any] = [slice(None)] * (len(shape) - used)
     if dots:
-        items[dots[0]:dots[0] + 1] = fill or [Ellipsis]
+        items[dots[0] : dots[0] + 1] = fill or [Ellipsis]
     else:
         items += fill
     return _assign(items, shape)
@@ -142,8 +159,12 @@ def _assign(items: list[Any], shape: tuple[int, ...]) -> Plan:
     # How many slots, and empty ellipses, came before each advanced item.
     advanced: list[tuple[int, int]] = []
     gaps = 0
-    any_array = any(type(item) is bool or isinstance(item, Array) and (
-        item.aval.ndim or item.aval.dtype == dtypes.bool_) for item in items)
+    any_array = any(
+        type(item) is bool
+        or isinstance(item, Array)
+        and (item.aval.ndim or item.aval.dtype == dtypes.bool_)
+        for item in items
+    )
     for position, item in enumerate(items):
         if item is None:
             slots.append(None)
@@ -151,8 +172,12 @@ def _assign(items: list[Any], shape: tuple[int, ...]) -> Plan:
         if item is Ellipsis:
             gaps += 1  # as in NumPy, it separates index arrays even where it stands for no axis
             continue
-        if type(item) is bool or isinstance(item, Array) and not item.aval.ndim and (
-                item.aval.dtype == dtypes.bool_):
+        if (
+            type(item) is bool
+            or isinstance(item, Array)
+            and not item.aval.ndim
+            and (item.aval.dtype == dtypes.bool_)
+        ):
             flag = item if type(item) is bool else bool(_concrete_mask(item))
             wide.insert(axis, 1)
             arrays[axis] = as_array(np.zeros((1 if flag else 0,), INT32))
@@ -171,10 +196,12 @@ def _assign(items: list[Any], shape: tuple[int, ...]) -> Plan:
             continue
         if item.aval.dtype == dtypes.bool_:
             mask = _concrete_mask(item)
-            own = tuple(wide[axis:axis + mask.ndim])
+            own = tuple(wide[axis : axis + mask.ndim])
             if mask.shape != own:
-                raise IndexError("boolean index did not match shape of indexed array in index "
-                                 f"{position}: got {mask.shape}, expected {list(own)}.")
+                raise IndexError(
+                    "boolean index did not match shape of indexed array in index "
+                    f"{position}: got {mask.shape}, expected {list(own)}."
+                )
             for found in np.nonzero(mask):
                 arrays[axis] = as_array(found.astype(INT32))
                 axis += 1
@@ -197,9 +224,10 @@ def _concrete_mask(item: Any) -> np.ndarray:
     known = concrete_or_none(item)
     if known is None:
         raise NonConcreteBooleanIndexError(
-            f"Array boolean indices must be concrete; got {item.aval}, which is traced: the result's "
-            "size depends on its values. Use jnp.where(mask, x, other), x.at[...] with jnp.where, or "
-            f"jnp.nonzero(mask, size=...). {item.origin()}".rstrip())
+            f"Array boolean indices must be concrete; got {item.aval}, which is traced: the "
+            "result's size depends on its values. Use jnp.where(mask, x, other), x.at[...] with "
+            f"jnp.where, or jnp.nonzero(mask, size=...). {item.origin()}".rstrip()
+        )
     return np.asarray(known)
 
 
@@ -211,12 +239,14 @@ def _slice(item: slice, axis: int, n: int, position: int) -> Slice:
                 raise IndexError(
                     f"Slice entries must be static integers. Got {item} at position {position}, "
                     f"with a traced value. {part.origin()} Use lax.dynamic_slice_in_dim(x, start, "
-                    "size) with a static size, or make the argument static.")
+                    "size) with a static size, or make the argument static."
+                )
             try:
                 part = operator.index(part)
             except TypeError:
-                raise TypeError("Slice entries must be static integers. Got "
-                                f"{item} at position {position}.") from None
+                raise TypeError(
+                    f"Slice entries must be static integers. Got {item} at position {position}."
+                ) from None
         parts.append(part)
     if parts[2] == 0:
         raise ValueError(f"slice step cannot be zero: {item} at position {position}.")
@@ -286,9 +316,17 @@ def _complete(x: Any, index: Any) -> Any:
     return take_plan(x, parse(index, x.aval.shape))
 
 
-def get(x: Any, index: Any, *, mode: Any = None, fill_value: Any = None,
-        indices_are_sorted: bool = False, unique_indices: bool = False,
-        wrap_negative_indices: bool = True, out_sharding: Any = None) -> Any:
+def get(
+    x: Any,
+    index: Any,
+    *,
+    mode: Any = None,
+    fill_value: Any = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    wrap_negative_indices: bool = True,
+    out_sharding: Any = None,
+) -> Any:
     """`x.at[index].get(...)`: getitem with a choice of what happens out of bounds.
 
     mode: 'clip' (and 'promise_in_bounds', the default) or 'fill' with `fill_value` (NaN, or the
@@ -297,18 +335,27 @@ def get(x: Any, index: Any, *, mode: Any = None, fill_value: Any = None,
     if mode is None and fill_value is None and wrap_negative_indices:
         return getitem(x, index)
     plan = parse(index, x.aval.shape)
-    return take_plan(x, plan, mode, fill_value, indices_are_sorted, unique_indices,
-                     wrap_negative_indices)
+    return take_plan(
+        x, plan, mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices
+    )
 
 
 def is_fill(mode: Any) -> bool:
     """Whether `mode` names filling (or dropping)."""
     return mode is not None and lax.GatherScatterMode.from_any(mode) is (
-        lax.GatherScatterMode.FILL_OR_DROP)
+        lax.GatherScatterMode.FILL_OR_DROP
+    )
 
 
-def take_plan(x: Any, plan: Plan, mode: Any = None, fill_value: Any = None,
-              is_sorted: bool = False, unique: bool = False, wrap: bool = True) -> Any:
+def take_plan(
+    x: Any,
+    plan: Plan,
+    mode: Any = None,
+    fill_value: Any = None,
+    is_sorted: bool = False,
+    unique: bool = False,
+    wrap: bool = True,
+) -> Any:
     """The elements of x that `plan` names."""
     if x.aval.shape != plan.shape:
         x = lax.reshape(x, plan.shape)
@@ -332,8 +379,9 @@ def take_plan(x: Any, plan: Plan, mode: Any = None, fill_value: Any = None,
         if narrow:
             x = _dynamic_ints(x, arrays, wrap)
         else:
-            x = _gather(x, plan, arrays, "fill" if filling else mode, fill_value, is_sorted,
-                        unique, wrap)
+            x = _gather(
+                x, plan, arrays, "fill" if filling else mode, fill_value, is_sorted, unique, wrap
+            )
     gone = tuple(ints) + (tuple(arrays) if narrow else ())
     return _shape_result(x, plan, gone)
 
@@ -372,8 +420,7 @@ def normalized(index: Any, n: int, wrap: bool = True) -> Any:
         return ArrayImpl(value.astype(INT32), ShapedArray(value.shape, INT32))
     signed = index.aval.dtype.kind == "i"
     if not signed and index.aval.dtype.itemsize >= 4:
-        index = lax.min(index, lax.full(index.aval.shape, np.iinfo(np.int32).max,
-                                        index.aval.dtype))
+        index = lax.min(index, lax.full(index.aval.shape, np.iinfo(np.int32).max, index.aval.dtype))
     index = cast(index, INT32)
     return where(less(index, 0), add(index, n), index) if wrap and signed else index
 
@@ -381,8 +428,10 @@ def normalized(index: Any, n: int, wrap: bool = True) -> Any:
 def _dynamic_ints(x: Any, arrays: dict[int, Any], wrap: bool) -> Any:
     """Traced integers: one dynamic_slice, whose axes of size 1 are dropped later."""
     zero = as_array(np.zeros((), INT32))
-    starts = [normalized(arrays[k], x.aval.shape[k], wrap) if k in arrays else zero
-              for k in range(x.aval.ndim)]
+    starts = [
+        normalized(arrays[k], x.aval.shape[k], wrap) if k in arrays else zero
+        for k in range(x.aval.ndim)
+    ]
     sizes = tuple([1 if k in arrays else n for k, n in enumerate(x.aval.shape)])
     return lax.dynamic_slice(x, starts, sizes)
 
@@ -396,21 +445,39 @@ def stack_indices(parts: list[Any], batch: tuple[int, ...]) -> Any:
     return columns[0] if len(columns) == 1 else lax.concatenate(columns, len(batch))
 
 
-def _gather(x: Any, plan: Plan, arrays: dict[int, Any], mode: Any, fill_value: Any,
-            is_sorted: bool, unique: bool, wrap: bool) -> Any:
+def _gather(
+    x: Any,
+    plan: Plan,
+    arrays: dict[int, Any],
+    mode: Any,
+    fill_value: Any,
+    is_sorted: bool,
+    unique: bool,
+    wrap: bool,
+) -> Any:
     axes = sorted(arrays)
-    indices = stack_indices([normalized(arrays[k], x.aval.shape[k], wrap) for k in axes],
-                            plan.block)
+    indices = stack_indices(
+        [normalized(arrays[k], x.aval.shape[k], wrap) for k in axes], plan.block
+    )
     # Static positions are axes of size 1 here; they are dropped at the end.
     rest = [k for k in range(x.aval.ndim) if k not in arrays]
     before = _axes_before_block(plan, rest)
     width = len(plan.block)
     offset = tuple([i if i < before else i + width for i in range(len(rest))])
-    numbers = lax.GatherDimensionNumbers(offset_dims=offset, collapsed_slice_dims=tuple(axes),
-                                         start_index_map=tuple(axes))
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=offset, collapsed_slice_dims=tuple(axes), start_index_map=tuple(axes)
+    )
     sizes = tuple([1 if k in arrays else n for k, n in enumerate(x.aval.shape)])
-    return lax.gather(x, indices, numbers, sizes, mode=mode, fill_value=fill_value,
-                      indices_are_sorted=is_sorted, unique_indices=unique)
+    return lax.gather(
+        x,
+        indices,
+        numbers,
+        sizes,
+        mode=mode,
+        fill_value=fill_value,
+        indices_are_sorted=is_sorted,
+        unique_indices=unique,
+    )
 
 
 def _axes_before_block(plan: Plan, rest: list[int]) -> int:

@@ -2,6 +2,7 @@
 
 Only names: `from numjet.numpy import lax_names as lax`. Users have `numjet.lax`.
 """
+
 # ruff: noqa: F401, A004 - a namespace of names that shadow Python's
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 Built from the primitives of `ops.linalg`; batches of matrices are leading axes everywhere.
 """
+
 from __future__ import annotations
 
 import math
@@ -81,14 +82,17 @@ class SlogdetResult(NamedTuple):
 
 
 def _matrix(name: str, a: Any, square: bool = False) -> Any:
-    x, = promote_inexact(one_array(name, a))
+    (x,) = promote_inexact(one_array(name, a))
     if x.aval.ndim < 2 or square and x.aval.shape[-1] != x.aval.shape[-2]:
-        raise ValueError(f"{name}: needs {'square ' if square else ''}matrices in the last two axes, "
-                         f"got {x.aval}.")
+        raise ValueError(
+            f"{name}: needs {'square ' if square else ''}matrices in the last two "
+            f"axes, got {x.aval}."
+        )
     x = strong(x)
     if x.aval.dtype.itemsize < 4:
-        raise TypeError(f"{name}: {x.aval.dtype} is not supported. Convert with "
-                        ".astype(jnp.float32).")
+        raise TypeError(
+            f"{name}: {x.aval.dtype} is not supported. Convert with .astype(jnp.float32)."
+        )
     return x
 
 
@@ -124,8 +128,13 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
-        subset_by_index: tuple[int, int] | None = None) -> Any:
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
     """U, the singular values (falling), and the conjugate transpose of V."""
     x = _matrix("svd", a)
     if subset_by_index is not None:
@@ -135,8 +144,9 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
         size = absolute(w)
         if not compute_uv:
             return _falling(size)
-        order = lax.sort_key_val(lax.neg(size), lax.broadcasted_iota(
-            dtypes.int32, size.aval.shape, size.aval.ndim - 1))[1]
+        order = lax.sort_key_val(
+            lax.neg(size), lax.broadcasted_iota(dtypes.int32, size.aval.shape, size.aval.ndim - 1)
+        )[1]
         w, size = _along(w, order), _along(size, order)
         v = matrix_transpose(_along(matrix_transpose(v), order))
         signs = cast(where(equal(w, 0), 1, sign(w)), v.aval.dtype)
@@ -153,8 +163,9 @@ def _falling(x: Any) -> Any:
 
 def _along(x: Any, order: Any) -> Any:
     """The elements (or rows) of each batch element of x in `order`."""
-    lead = [lax.broadcasted_iota(dtypes.int32, order.aval.shape, i)
-            for i in range(order.aval.ndim - 1)]
+    lead = [
+        lax.broadcasted_iota(dtypes.int32, order.aval.shape, i) for i in range(order.aval.ndim - 1)
+    ]
     return getitem(x, (*lead, order))
 
 
@@ -186,8 +197,11 @@ def eig(a: Any) -> EigResult:
 
 def eigvals(a: Any) -> Any:
     """The eigenvalues of square matrices, complex."""
-    return core.eig(_matrix("eigvals", a, True), compute_left_eigenvectors=False,
-                    compute_right_eigenvectors=False)[0]
+    return core.eig(
+        _matrix("eigvals", a, True),
+        compute_left_eigenvectors=False,
+        compute_right_eigenvectors=False,
+    )[0]
 
 
 # ------------------------------------------------------------------ systems
@@ -201,8 +215,10 @@ def solve(a: Any, b: Any) -> Any:
     vector = b.aval.ndim == 1
     columns = expand_dims(b, -1) if vector else b
     if columns.aval.shape[-2] != a.aval.shape[-1]:
-        raise ValueError(f"solve: a {a.aval} and b {b.aval} do not fit: axis {-1 if vector else -2} "
-                         f"of b must have size {a.aval.shape[-1]}.")
+        raise ValueError(
+            f"solve: a {a.aval} and b {b.aval} do not fit: axis "
+            f"{-1 if vector else -2} of b must have size {a.aval.shape[-1]}."
+        )
     lead = join_shapes("solve", [a.aval.shape[:-2], columns.aval.shape[:-2]], ValueError)
     a = broadcast(a, (*lead, *a.aval.shape[-2:]))
     columns = broadcast(columns, (*lead, *columns.aval.shape[-2:]))
@@ -222,11 +238,15 @@ def _lu_sign(x: Any) -> tuple[Any, Any]:
     factors, pivots, _ = core.lu(x)
     diagonal = _diagonal(factors, 0, -2, -1)
     n = pivots.aval.shape[-1]
-    moved = not_equal(pivots, lax.broadcasted_iota(pivots.aval.dtype, pivots.aval.shape,
-                                                   pivots.aval.ndim - 1))
+    moved = not_equal(
+        pivots, lax.broadcasted_iota(pivots.aval.dtype, pivots.aval.shape, pivots.aval.ndim - 1)
+    )
     odd = bitwise_and(sum_(cast(moved, dtypes.int32), -1), 1)
-    parity = cast(subtract(1, multiply(odd, 2)), x.aval.dtype) if n else lax.full(
-        x.aval.shape[:-2], 1, x.aval.dtype)
+    parity = (
+        cast(subtract(1, multiply(odd, 2)), x.aval.dtype)
+        if n
+        else lax.full(x.aval.shape[:-2], 1, x.aval.dtype)
+    )
     return diagonal, parity
 
 
@@ -247,8 +267,14 @@ def det(a: Any) -> Any:
     if n == 3:
         # Cofactors: derivatives exist for singular matrices, too.
         total = None
-        for i, j, k, s in ((0, 1, 2, 1), (1, 2, 0, 1), (2, 0, 1, 1), (2, 1, 0, -1), (0, 2, 1, -1),
-                           (1, 0, 2, -1)):
+        for i, j, k, s in (
+            (0, 1, 2, 1),
+            (1, 2, 0, 1),
+            (2, 0, 1, 1),
+            (2, 1, 0, -1),
+            (0, 2, 1, -1),
+            (1, 0, 2, -1),
+        ):
             term = multiply(multiply(at(0, i), at(1, j)), at(2, k))
             total = term if total is None else (add if s > 0 else subtract)(total, term)
         return total
@@ -264,8 +290,9 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     diagonal, parity = _lu_sign(x)
     size = absolute(diagonal)
     zero = equal(size, 0)
-    phase = multiply(parity, prod_(divide(diagonal, cast(where(zero, 1, size),
-                                                         diagonal.aval.dtype)), -1))
+    phase = multiply(
+        parity, prod_(divide(diagonal, cast(where(zero, 1, size), diagonal.aval.dtype)), -1)
+    )
     singular = lax.bitwise_not(all_(lax.bitwise_not(zero), -1))
     logs = sum_(lax.log(size), -1)
     return SlogdetResult(where(singular, cast(array(0), x.aval.dtype), _stopped(phase)), logs)
@@ -276,14 +303,20 @@ def _stopped(phase: Any) -> Any:
     return phase if dtypes.is_complex(phase.aval.dtype) else sign(phase)
 
 
-def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False,
-          ) -> tuple[Any, Any, Any, Any]:
+def lstsq(
+    a: Any,
+    b: Any,
+    rcond: float | None = None,
+    *,
+    numpy_resid: bool = False,
+) -> tuple[Any, Any, Any, Any]:
     """The least squares solution of a @ x = b: (x, residuals, rank, singular values)."""
     a, b = promote_inexact(*as_arrays("lstsq", a, b))
     a, b = _matrix("lstsq", a), strong(b)
     if a.aval.ndim != 2 or b.aval.ndim not in (1, 2) or a.aval.shape[0] != b.aval.shape[0]:
-        raise ValueError(f"lstsq: a must be one matrix and b fit its rows, got {a.aval} and "
-                         f"{b.aval}.")
+        raise ValueError(
+            f"lstsq: a must be one matrix and b fit its rows, got {a.aval} and {b.aval}."
+        )
     vector = b.aval.ndim == 1
     b = expand_dims(b, -1) if vector else b
     m, n = a.aval.shape
@@ -298,8 +331,9 @@ def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = Fal
         x = lax.full((n, b.aval.shape[1]), 0, a.aval.dtype)
     else:
         u, s, vh = svd(a, full_matrices=False)
-        mask = lax.ge(s, broadcast(multiply(cast(array(rcond), s.aval.dtype), getitem(s, 0)),
-                                   s.aval.shape))
+        mask = lax.ge(
+            s, broadcast(multiply(cast(array(rcond), s.aval.dtype), getitem(s, 0)), s.aval.shape)
+        )
         rank = sum_(mask)
         safe = where(mask, s, 1)
         inverse = cast(where(mask, divide(1, safe), 0), a.aval.dtype)
@@ -340,7 +374,8 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     else:
         if rtol is None:
             rtol = max(x.aval.shape[-2:]) * float(np.finfo(x.aval.dtype).eps)
-        limit = multiply(max_(s, -1, keepdims=True), expand_dims(one_array("matrix_rank", rtol), -1))
+        relative = expand_dims(one_array("matrix_rank", rtol), -1)
+        limit = multiply(max_(s, -1, keepdims=True), relative)
     return sum_(greater(s, limit), -1)
 
 
@@ -360,7 +395,7 @@ def cond(x: Any, p: Any = None) -> Any:
 # ------------------------------------------------------------------ norms
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """The norm of vectors (one axis) or matrices (two axes), or of all elements (neither)."""
-    x, = promote_inexact(one_array("norm", x))
+    (x,) = promote_inexact(one_array("norm", x))
     rank = x.aval.ndim
     if axis is None:
         if ord is None:
@@ -371,8 +406,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if len(axes) == 1:
         return _vector_norm(x, axes, 2 if ord is None else ord, keepdims)
     if len(axes) != 2:
-        raise ValueError(f"norm: improper number of axes {axes}: give one for vectors or two for "
-                         "matrices.")
+        raise ValueError(
+            f"norm: improper number of axes {axes}: give one for vectors or two for matrices."
+        )
     return _matrix_norm(x, axes, "fro" if ord is None else ord, keepdims)
 
 
@@ -397,8 +433,9 @@ def _vector_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:
         if ord == -math.inf:
             return min_(absolute(x), axes, keepdims=keepdims)
         if ord == 0:
-            return sum_(cast(not_equal(x, 0), dtypes.real_of(x.aval.dtype)), axes,
-                        keepdims=keepdims)
+            return sum_(
+                cast(not_equal(x, 0), dtypes.real_of(x.aval.dtype)), axes, keepdims=keepdims
+            )
         if ord == 1:
             return sum_(absolute(x), axes, keepdims=keepdims)
     size = absolute(x)
@@ -430,7 +467,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norm of vectors along `axis` (of all elements without one)."""
-    x, = promote_inexact(one_array("vector_norm", x))
+    (x,) = promote_inexact(one_array("vector_norm", x))
     return _vector_norm(x, canonical_axes(axis, x.aval.ndim, "vector_norm"), ord, keepdims)
 
 
@@ -464,7 +501,9 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     xs[-1] = reshape(xs[-1], (-1, 1)) if last else xs[-1]
     for x in xs:
         if x.aval.ndim != 2:
-            raise ValueError(f"multi_dot: arrays must be matrices (vectors at the ends), got {x.aval}.")
+            raise ValueError(
+                f"multi_dot: arrays must be matrices (vectors at the ends), got {x.aval}."
+            )
     sizes = [x.aval.shape[0] for x in xs] + [xs[-1].aval.shape[1]]
     n = len(xs)
     # The classic dynamic program over the order of the products.
@@ -475,7 +514,8 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
             j = i + width
             cost[i][j], cut[i][j] = min(
                 (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
-                for k in range(i, j))
+                for k in range(i, j)
+            )
 
     def product(i: int, j: int) -> Any:
         if i == j:
@@ -490,13 +530,14 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
 
 def tensorinv(a: Any, ind: int = 2) -> Any:
     """The inverse of tensordot with `a` over its first `ind` axes."""
-    x, = promote_inexact(one_array("tensorinv", a))
+    (x,) = promote_inexact(one_array("tensorinv", a))
     if ind <= 0:
         raise ValueError(f"tensorinv: ind must be positive, got {ind}.")
     rows, columns = x.aval.shape[:ind], x.aval.shape[ind:]
     if math.prod(rows) != math.prod(columns):
-        raise ValueError(f"tensorinv: the axes before and after {ind} must have equal sizes, got "
-                         f"{x.aval}.")
+        raise ValueError(
+            f"tensorinv: the axes before and after {ind} must have equal sizes, got {x.aval}."
+        )
     return reshape(inv(reshape(x, (math.prod(rows), math.prod(columns)))), columns + rows)
 
 
@@ -506,24 +547,39 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     if axes is not None:
         moved = [i for i in range(a.aval.ndim) if i not in canonical_axes(axes, a.aval.ndim)]
         a = lax.transpose(a, (*moved, *canonical_axes(axes, a.aval.ndim)))
-    shape = a.aval.shape[b.aval.ndim:]
+    shape = a.aval.shape[b.aval.ndim :]
     n = b.aval.size
-    if math.prod(shape) != n or a.aval.shape[:b.aval.ndim] != b.aval.shape:
+    if math.prod(shape) != n or a.aval.shape[: b.aval.ndim] != b.aval.shape:
         raise ValueError(f"tensorsolve: a {a.aval} and b {b.aval} do not fit.")
     return reshape(solve(reshape(a, (n, n)), ravel(b)), shape)
 
 
-def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None,
-           ) -> Any:
+def matmul(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """The matrix product."""
     return _matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None,
-              preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+def tensordot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axes: Any = 2,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """The sum of products over axes."""
-    return products.tensordot(x1, x2, axes, precision=precision,
-                              preferred_element_type=preferred_element_type)
+    return products.tensordot(
+        x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type
+    )
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
@@ -550,8 +606,41 @@ class LinAlgError(ValueError):
 
 
 __all__ = [
-    "EigResult", "EighResult", "LinAlgError", "QRResult", "SVDResult", "SlogdetResult", "cholesky",
-    "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
-    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
-    "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
-    "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm"]
+    "EigResult",
+    "EighResult",
+    "LinAlgError",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "multi_dot",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "tensorinv",
+    "tensorsolve",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]

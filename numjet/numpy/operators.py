@@ -3,6 +3,7 @@
 An operator returns NotImplemented for operands that are no arrays, so that Python raises its own
 TypeError and other libraries get their turn.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -40,6 +41,7 @@ def _accepts(x: Any) -> bool:
 
 def _operator(name: str, function: Callable, primitive: str | None = None) -> tuple:
     """The methods for `x op y` and `y op x`."""
+
     def forward(x: Any, y: Any) -> Any:
         return function(x, y) if _accepts(y) else NotImplemented
 
@@ -63,15 +65,30 @@ def _operator(name: str, function: Callable, primitive: str | None = None) -> tu
 def _table() -> dict[str, Any]:
     table: dict[str, Any] = {}
     for name, function, primitive in (
-            ("add", el.add, "add"), ("sub", el.subtract, "sub"), ("mul", el.multiply, "mul"),
-            ("truediv", el.divide, "div"), ("and", el.bitwise_and, "and"),
-            ("or", el.bitwise_or, "or"), ("xor", el.bitwise_xor, "xor"),
-            ("floordiv", el.floor_divide, None), ("mod", el.remainder, None),
-            ("divmod", el.divmod, None), ("pow", el.power, None), ("matmul", products.matmul, None),
-            ("lshift", el.left_shift, None), ("rshift", el.right_shift, None)):
+        ("add", el.add, "add"),
+        ("sub", el.subtract, "sub"),
+        ("mul", el.multiply, "mul"),
+        ("truediv", el.divide, "div"),
+        ("and", el.bitwise_and, "and"),
+        ("or", el.bitwise_or, "or"),
+        ("xor", el.bitwise_xor, "xor"),
+        ("floordiv", el.floor_divide, None),
+        ("mod", el.remainder, None),
+        ("divmod", el.divmod, None),
+        ("pow", el.power, None),
+        ("matmul", products.matmul, None),
+        ("lshift", el.left_shift, None),
+        ("rshift", el.right_shift, None),
+    ):
         table[f"__{name}__"], table[f"__r{name}__"] = _operator(name, function, primitive)
-    for name, function in (("eq", el.equal), ("ne", el.not_equal), ("lt", el.less),
-                           ("le", el.less_equal), ("gt", el.greater), ("ge", el.greater_equal)):
+    for name, function in (
+        ("eq", el.equal),
+        ("ne", el.not_equal),
+        ("lt", el.less),
+        ("le", el.less_equal),
+        ("gt", el.greater),
+        ("ge", el.greater_equal),
+    ):
         table[f"__{name}__"] = _operator(name, function, name)[0]
     return table
 
@@ -82,7 +99,7 @@ def _pow(x: Any, y: Any, modulus: Any = None) -> Any:
     return el.power(x, y) if _accepts(y) else NotImplemented
 
 
-# ------------------------------------------------------------------ methods that need their own form
+# ------------------------------------------------------------------ methods with forms of their own
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """The array converted to `dtype`."""
     new = canonical_dtype(dtype, "astype", default=dtypes.float64)
@@ -92,8 +109,9 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     """The same bytes as elements of `dtype`."""
     if type is not None:
-        raise NotImplementedError("view: the argument 'type' is not supported: there is one array "
-                                  "type.")
+        raise NotImplementedError(
+            "view: the argument 'type' is not supported: there is one array type."
+        )
     new = canonical_dtype(dtype, "view", default=dtypes.float64)
     x = self
     old = x.aval.dtype
@@ -114,8 +132,9 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     return lax.bitcast_convert_type(sh.reshape(x, (*x.aval.shape[:-1], -1, ratio)), new)
 
 
-def _reshape(self: Any, *args: Any, order: str = "C", copy: Any = None,
-             out_sharding: Any = None) -> Any:
+def _reshape(
+    self: Any, *args: Any, order: str = "C", copy: Any = None, out_sharding: Any = None
+) -> Any:
     """The elements in another shape."""
     return sh.reshape(self, args[0] if len(args) == 1 else args, order)
 
@@ -130,8 +149,9 @@ def _transpose(self: Any, *axes: Any) -> Any:
 def _item(self: Any, *args: Any) -> Any:
     """The element as a Python scalar; ValueError unless there is one, or an index is given."""
     if not args and self.aval.size != 1:
-        raise ValueError("can only convert an array of size 1 to a Python scalar: got "
-                         f"{self.aval}.")
+        raise ValueError(
+            f"can only convert an array of size 1 to a Python scalar: got {self.aval}."
+        )
     return self._value.item(*args)
 
 
@@ -145,19 +165,24 @@ def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
     return el.clip(self, min, max)
 
 
-def _sort(self: Any, axis: int | None = -1, *, kind: None = None, order: None = None,
-          stable: bool = True, descending: bool = False) -> Any:
+def _sort(
+    self: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
     """A sorted copy."""
     return sorting.sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
 
-def _trace(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,
-           out: None = None) -> Any:
+def _trace(
+    self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Any:
     """The sum of the diagonal."""
     return index_tricks.trace(self, offset, axis1, axis2, dtype, out)
-
-
-
 
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
@@ -182,8 +207,7 @@ def _iterate(self: Any) -> Any:
         return iter([lax.index_in_dim(self, i, 0, keepdims=False) for i in range(n)])
     if type(self.aval.dtype) is dtypes.KeyDType:
         return (getitem(self, i) for i in range(n))
-    value, row = self._value, ShapedArray(self.aval.shape[1:], self.aval.dtype,
-                                          self.aval.weak_type)
+    value, row = self._value, ShapedArray(self.aval.shape[1:], self.aval.dtype, self.aval.weak_type)
     return (ArrayImpl(value[i, ...], row) for i in range(n))
 
 
@@ -196,32 +220,64 @@ def install() -> None:
     table = _table()
     power = _operator("pow", el.power)
     table["__pow__"], table["__rpow__"] = _pow, power[1]
-    table.update({
-        "__getitem__": getitem, "__iter__": _iterate,
-        "__neg__": lambda x: el.negative(x), "__pos__": lambda x: el.positive(x),
-        "__abs__": lambda x: el.absolute(x), "__invert__": lambda x: el.invert(x),
-        "__round__": _round, "at": _property(IndexUpdateHelper, "Write by index: x.at[i].set(y)."),
-        "T": _property(sh.transpose, "The axes reversed."),
-        "mT": _property(sh.matrix_transpose, "The last two axes exchanged."),
-        "real": _property(_real, "The real part."), "imag": _property(_imag, "The imaginary part."),
-        "astype": _astype, "view": _view, "reshape": _reshape, "transpose": _transpose,
-        "flatten": _flatten, "ravel": sh.ravel, "squeeze": sh.squeeze, "swapaxes": sh.swapaxes,
-        "repeat": sh.repeat, "clip": _clip, "round": el.round, "copy": lambda x: copy_(x),
-        "conj": lambda x: unary.conj(x), "conjugate": lambda x: unary.conj(x),
-        "dot": products.dot, "sum": reductions.sum, "prod": reductions.prod,
-        "mean": reductions.mean, "var": reductions.var, "std": reductions.std,
-        "max": reductions.max, "min": reductions.min, "all": reductions.all,
-        "any": reductions.any, "argmax": reductions.argmax, "argmin": reductions.argmin,
-        "ptp": reductions.ptp, "cumsum": reductions.cumsum, "cumprod": reductions.cumprod,
-        "sort": _sort, "argsort": sorting.argsort, "nonzero": sorting.nonzero,
-        "searchsorted": sorting.searchsorted, "take": take, "choose": choose,
-        "compress": lambda self, condition, axis=None, **options: compress(
-            condition, self, axis, **options),
-        "trace": _trace, "item": _item,
-        "argpartition": sorting.argpartition, "partition": sorting.partition,
-        "__hash__": Array.__hash__,
-    })
+    table.update(
+        {
+            "__getitem__": getitem,
+            "__iter__": _iterate,
+            "__neg__": lambda x: el.negative(x),
+            "__pos__": lambda x: el.positive(x),
+            "__abs__": lambda x: el.absolute(x),
+            "__invert__": lambda x: el.invert(x),
+            "__round__": _round,
+            "at": _property(IndexUpdateHelper, "Write by index: x.at[i].set(y)."),
+            "T": _property(sh.transpose, "The axes reversed."),
+            "mT": _property(sh.matrix_transpose, "The last two axes exchanged."),
+            "real": _property(_real, "The real part."),
+            "imag": _property(_imag, "The imaginary part."),
+            "astype": _astype,
+            "view": _view,
+            "reshape": _reshape,
+            "transpose": _transpose,
+            "flatten": _flatten,
+            "ravel": sh.ravel,
+            "squeeze": sh.squeeze,
+            "swapaxes": sh.swapaxes,
+            "repeat": sh.repeat,
+            "clip": _clip,
+            "round": el.round,
+            "copy": lambda x: copy_(x),
+            "conj": lambda x: unary.conj(x),
+            "conjugate": lambda x: unary.conj(x),
+            "dot": products.dot,
+            "sum": reductions.sum,
+            "prod": reductions.prod,
+            "mean": reductions.mean,
+            "var": reductions.var,
+            "std": reductions.std,
+            "max": reductions.max,
+            "min": reductions.min,
+            "all": reductions.all,
+            "any": reductions.any,
+            "argmax": reductions.argmax,
+            "argmin": reductions.argmin,
+            "ptp": reductions.ptp,
+            "cumsum": reductions.cumsum,
+            "cumprod": reductions.cumprod,
+            "sort": _sort,
+            "argsort": sorting.argsort,
+            "nonzero": sorting.nonzero,
+            "searchsorted": sorting.searchsorted,
+            "take": take,
+            "choose": choose,
+            "compress": lambda self, condition, axis=None, **options: compress(
+                condition, self, axis, **options
+            ),
+            "trace": _trace,
+            "item": _item,
+            "argpartition": sorting.argpartition,
+            "partition": sorting.partition,
+            "__hash__": Array.__hash__,
+        }
+    )
     from_array = {name: table[name] for name in table}
     install_methods(from_array)
-
-

@@ -1,4 +1,5 @@
 """Padding: constant, by repeated elements, ramps and statistics."""
+
 from __future__ import annotations
 
 import operator
@@ -19,8 +20,12 @@ from numjet.numpy.quantiles import median
 from numjet.numpy.reductions import max as max_, mean, min as min_
 from numjet.numpy.shape import flip, moveaxis, reshape, squeeze, stack, unstack
 
-_STATISTICS: dict[str, Callable] = {"maximum": max_, "minimum": min_, "mean": mean,
-                                    "median": median}
+_STATISTICS: dict[str, Callable] = {
+    "maximum": max_,
+    "minimum": min_,
+    "mean": mean,
+    "median": median,
+}
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
@@ -33,10 +38,19 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     widths = _pad_pairs(pad_width, x.aval.ndim, "pad_width")
     if callable(mode):
         return _pad_with_function(x, widths, mode, kwargs)
-    allowed = {"constant": {"constant_values"}, "linear_ramp": {"end_values"},
-               "maximum": {"stat_length"}, "minimum": {"stat_length"}, "mean": {"stat_length"},
-               "median": {"stat_length"}, "reflect": {"reflect_type"},
-               "symmetric": {"reflect_type"}, "edge": set(), "wrap": set(), "empty": set()}
+    allowed = {
+        "constant": {"constant_values"},
+        "linear_ramp": {"end_values"},
+        "maximum": {"stat_length"},
+        "minimum": {"stat_length"},
+        "mean": {"stat_length"},
+        "median": {"stat_length"},
+        "reflect": {"reflect_type"},
+        "symmetric": {"reflect_type"},
+        "edge": set(),
+        "wrap": set(),
+        "empty": set(),
+    }
     if mode not in allowed:
         raise NotImplementedError(f"pad: unknown mode {mode!r}. Known: {sorted(allowed)}.")
     for option in kwargs:
@@ -46,8 +60,10 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         raise ValueError(f"pad: widths must not be negative, got {widths}.")
     if mode in ("constant", "empty"):
         return _pad_constant(x, widths, kwargs.get("constant_values", 0))
-    if mode in ("reflect", "symmetric", "wrap", "edge") and kwargs.get(
-            "reflect_type", "even") == "even":
+    if (
+        mode in ("reflect", "symmetric", "wrap", "edge")
+        and kwargs.get("reflect_type", "even") == "even"
+    ):
         for i, (before, after) in enumerate(widths):
             x = _pad_by_index(x, i, before, after, mode)
         return x
@@ -65,8 +81,10 @@ def _pad_pairs(value: Any, rank: int, what: str) -> tuple[tuple[int, int], ...]:
         pairs = [(0, 0)] * rank
         for axis, v in value.items():
             pair = (v, v) if not isinstance(v, (tuple, list)) else tuple(v)
-            pairs[canonical_axis(axis, rank, "pad")] = (operator.index(pair[0]),
-                                                        operator.index(pair[1]))
+            pairs[canonical_axis(axis, rank, "pad")] = (
+                operator.index(pair[0]),
+                operator.index(pair[1]),
+            )
         return tuple(pairs)
     widths = np.asarray(value)
     if widths.dtype.kind not in "iu":
@@ -74,8 +92,10 @@ def _pad_pairs(value: Any, rank: int, what: str) -> tuple[tuple[int, int], ...]:
     try:
         full = np.broadcast_to(widths, (rank, 2))
     except ValueError:
-        raise ValueError(f"pad: {what} {value!r} does not broadcast to ({rank}, 2): give one "
-                         "number, one pair, or a pair for each axis.") from None
+        raise ValueError(
+            f"pad: {what} {value!r} does not broadcast to ({rank}, 2): give one "
+            "number, one pair, or a pair for each axis."
+        ) from None
     return tuple([(int(a), int(b)) for a, b in full])
 
 
@@ -167,25 +187,37 @@ def _pad_computed(x: Any, axis: int, before: int, after: int, mode: str, options
     if mode == "linear_ramp":
         low, high = _value_pairs(_as_pair(options.get("end_values", 0)), x.aval.ndim)[axis]
         parts = []
-        for width, value, edge, turned in ((before, low, section(0, 1), False),
-                                           (after, high, section(n - 1, n), True)):
-            ramp = linspace(cast(one_array("pad", value), x.aval.dtype),
-                                     squeeze(edge, axis), width, endpoint=False,
-                                     dtype=x.aval.dtype, axis=axis) if width else None
+        for width, value, edge, turned in (
+            (before, low, section(0, 1), False),
+            (after, high, section(n - 1, n), True),
+        ):
+            ramp = (
+                linspace(
+                    cast(one_array("pad", value), x.aval.dtype),
+                    squeeze(edge, axis),
+                    width,
+                    endpoint=False,
+                    dtype=x.aval.dtype,
+                    axis=axis,
+                )
+                if width
+                else None
+            )
             parts.append(flip(ramp, axis) if turned and ramp is not None else ramp)
         joined = [p for p in (parts[0], x, parts[1]) if p is not None]
         return lax.concatenate(joined, axis)
     statistic = _STATISTICS[mode]
     length = options.get("stat_length")
-    lengths = ((n, n) if length is None
-               else _pad_pairs(length, x.aval.ndim, "stat_length")[axis])
+    lengths = (n, n) if length is None else _pad_pairs(length, x.aval.ndim, "stat_length")[axis]
     parts = []
-    for width, part in ((before, section(0, min(lengths[0], n))),
-                        (after, section(max(n - lengths[1], 0), n))):
+    for width, part in (
+        (before, section(0, min(lengths[0], n))),
+        (after, section(max(n - lengths[1], 0), n)),
+    ):
         value = statistic(part, axis=axis, keepdims=True)
         if mode in ("mean", "median") and dtypes.is_integer(x.aval.dtype):
             value = round_(value)
-        shape = x.aval.shape[:axis] + (width,) + x.aval.shape[axis + 1:]
+        shape = x.aval.shape[:axis] + (width,) + x.aval.shape[axis + 1 :]
         parts.append(broadcast(cast(value, x.aval.dtype), shape) if width else None)
     return lax.concatenate([p for p in (parts[0], x, parts[1]) if p is not None], axis)
 

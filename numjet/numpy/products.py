@@ -1,4 +1,5 @@
 """Products: dot, matmul, tensordot, inner, outer and their kin; each is one dot_general."""
+
 from __future__ import annotations
 
 import math
@@ -38,31 +39,49 @@ def _mismatch(name: str, x: Any, y: Any, i: int, j: int) -> TypeError:
     return TypeError(
         f"{name}: contracting dimensions must have the same size: lhs {x.aval} axis {i} is "
         f"{x.aval.shape[i]}, rhs {y.aval} axis {j} is {y.aval.shape[j]}. Transpose one side, or "
-        "use einsum.")
+        "use einsum."
+    )
 
 
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
-        out_sharding: Any = None) -> Any:
+def dot(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """The product over the last axis of `a` and the second last (or only) axis of `b`."""
     x, y = as_arrays("dot", a, b)
     if not x.aval.ndim or not y.aval.ndim:
         out = multiply(x, y)
-        return out if preferred_element_type is None else cast(
-            out, canonical_dtype(preferred_element_type, "dot"))
+        return (
+            out
+            if preferred_element_type is None
+            else cast(out, canonical_dtype(preferred_element_type, "dot"))
+        )
     i, j = x.aval.ndim - 1, max(y.aval.ndim - 2, 0)
     if x.aval.shape[i] != y.aval.shape[j]:
         raise _mismatch("dot", x, y, i, j)
     return contract(x, y, (((i,), (j,)), ((), ())), precision, preferred_element_type)
 
 
-def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
-           out_sharding: Any = None) -> Any:
+def matmul(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """The matrix product, over broadcast leading axes."""
     x, y = as_arrays("matmul", a, b)
     for operand, which in ((x, "first"), (y, "second")):
         if not operand.aval.ndim:
-            raise ValueError(f"matmul: the {which} operand has no dimensions ({operand.aval}). Use "
-                             "multiply for scalars.")
+            raise ValueError(
+                f"matmul: the {which} operand has no dimensions ({operand.aval}). Use "
+                "multiply for scalars."
+            )
     p, q = x.aval.ndim, y.aval.ndim
     i, j = p - 1, max(q - 2, 0)
     if x.aval.shape[i] != y.aval.shape[j]:
@@ -74,8 +93,9 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     if not lead_y or math.prod(lead_y) == 1 and len(lead_y) <= len(lead_x):
         # One matrix for all: the leading axes are rows of one product.
         y = reshape(y, y.aval.shape[-2:]) if q > 1 else y
-        return contract(x, y, (((i,), (max(y.aval.ndim - 2, 0),)), ((), ())), precision,
-                        preferred_element_type)
+        return contract(
+            x, y, (((i,), (max(y.aval.ndim - 2, 0),)), ((), ())), precision, preferred_element_type
+        )
     rank = len(lead)
     # Axes of size 1 that the other operand does not have are left out of the batch and come back.
     wide_x = (1,) * (rank - len(lead_x)) + lead_x
@@ -83,8 +103,8 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     both = [k for k in range(rank) if wide_x[k] != 1 and wide_y[k] != 1]
     only_x = [k for k in range(rank) if wide_x[k] != 1 and wide_y[k] == 1]
     only_y = [k for k in range(rank) if wide_x[k] == 1 and wide_y[k] != 1]
-    x = reshape(x, tuple([n for n in wide_x if n != 1]) + x.aval.shape[-2 if p > 1 else -1:])
-    y = reshape(y, tuple([n for n in wide_y if n != 1]) + y.aval.shape[-2 if q > 1 else -1:])
+    x = reshape(x, tuple([n for n in wide_x if n != 1]) + x.aval.shape[-2 if p > 1 else -1 :])
+    y = reshape(y, tuple([n for n in wide_y if n != 1]) + y.aval.shape[-2 if q > 1 else -1 :])
     kept_x = [k for k in range(rank) if wide_x[k] != 1]
     kept_y = [k for k in range(rank) if wide_y[k] != 1]
     batch = (tuple([kept_x.index(k) for k in both]), tuple([kept_y.index(k) for k in both]))
@@ -93,16 +113,28 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         contracting = ((x.aval.ndim - 1,), (y.aval.ndim - 1,))
     out = contract(x, y, (contracting, batch), precision, preferred_element_type)
     # dot_general's axes: batch, free of x (leading, rows), free of y (leading, columns).
-    labels: list[Any] = [*both, *only_x, *(["row"] if p > 1 else []), *only_y,
-                         *(["column"] if q > 1 else [])]
+    labels: list[Any] = [
+        *both,
+        *only_x,
+        *(["row"] if p > 1 else []),
+        *only_y,
+        *(["column"] if q > 1 else []),
+    ]
     wanted = sorted([*both, *only_x, *only_y]) + [s for s in ("row", "column") if s in labels]
     out = structural.transpose(out, tuple([labels.index(s) for s in wanted]))
     final = lead + tuple([n for s, n in zip(wanted, out.aval.shape) if isinstance(s, str)])
     return reshape(out, final)
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None,
-              preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+def tensordot(
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """The sum of products over `axes`: the last n of `a` and first n of `b`, or pairs of axes."""
     x, y = as_arrays("tensordot", a, b)
     if isinstance(axes, (list, tuple)) or isinstance(axes, np.ndarray) and axes.ndim:
@@ -115,13 +147,15 @@ def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None,
     else:
         n = operator.index(axes)
         if n > min(x.aval.ndim, y.aval.ndim):
-            raise TypeError(f"tensordot: axes={n} exceeds the operands' dimensions: {x.aval} and "
-                            f"{y.aval}.")
+            raise TypeError(
+                f"tensordot: axes={n} exceeds the operands' dimensions: {x.aval} and {y.aval}."
+            )
         i = tuple(range(x.aval.ndim - n, x.aval.ndim))
         j = tuple(range(n))
     if len(i) != len(j):
-        raise ValueError(f"tensordot: axes {axes!r} must name as many axes of one operand as of "
-                         "the other.")
+        raise ValueError(
+            f"tensordot: axes {axes!r} must name as many axes of one operand as of the other."
+        )
     for k, m in zip(i, j):
         if x.aval.shape[k] != y.aval.shape[m]:
             raise _mismatch("tensordot", x, y, k, m)
@@ -133,11 +167,12 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     x, y = as_arrays("inner", a, b)
     if not x.aval.ndim or not y.aval.ndim:
         return multiply(x, y)
-    return tensordot(x, y, (-1, -1), precision=precision,
-                     preferred_element_type=preferred_element_type)
+    return tensordot(
+        x, y, (-1, -1), precision=precision, preferred_element_type=preferred_element_type
+    )
 
 
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: Any, b: Any, out: Any = None) -> Any:
     """The products of all elements of `a` with all of `b`."""
     refuse("outer", out=out)
     x, y = promote_dtypes(*as_arrays("outer", a, b))
@@ -151,12 +186,23 @@ def _conjugate(x: Any) -> Any:
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of conj(a) * b over the flattened arrays."""
     x, y = as_arrays("vdot", a, b)
-    return dot(_conjugate(ravel(x)), ravel(y), precision=precision,
-               preferred_element_type=preferred_element_type)
+    return dot(
+        _conjugate(ravel(x)),
+        ravel(y),
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
-           preferred_element_type: Any = None) -> Any:
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """The sum of conj(x1) * x2 along `axis`, over broadcast other axes."""
     x, y = as_arrays("vecdot", x1, x2)
     if not x.aval.ndim or not y.aval.ndim:
@@ -200,8 +246,9 @@ def kron(a: Any, b: Any) -> Any:
     return reshape(multiply(wide_x, wide_y), tuple([n * m for n, m in zip(xs, ys)]))
 
 
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
-          axis: int | None = None) -> Any:
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
     """The cross product of vectors of two or three components."""
     x, y = promote_dtypes(*as_arrays("cross", a, b))
     if axis is not None:
@@ -209,19 +256,25 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     x = moveaxis(x, canonical_axis(axisa, x.aval.ndim, "cross"), -1)
     y = moveaxis(y, canonical_axis(axisb, y.aval.ndim, "cross"), -1)
     if x.aval.shape[-1] not in (2, 3) or y.aval.shape[-1] not in (2, 3):
-        raise ValueError("cross: vectors must have 2 or 3 components, got "
-                         f"{x.aval.shape[-1]} and {y.aval.shape[-1]}.")
+        raise ValueError(
+            "cross: vectors must have 2 or 3 components, got "
+            f"{x.aval.shape[-1]} and {y.aval.shape[-1]}."
+        )
 
     def part(v: Any, i: int) -> Any:
         return getitem(v, (..., i))
 
     if x.aval.shape[-1] == 2 and y.aval.shape[-1] == 2:
         return subtract(multiply(part(x, 0), part(y, 1)), multiply(part(x, 1), part(y, 0)))
-    x, y = (v if v.aval.shape[-1] == 3 else concatenate(
-        [v, lax.full((*v.aval.shape[:-1], 1), 0, v.aval.dtype)], -1) for v in (x, y))
-    parts = [subtract(multiply(part(x, i), part(y, j)), multiply(part(x, j), part(y, i)))
-             for i, j in ((1, 2), (2, 0), (0, 1))]
+    x, y = (
+        v
+        if v.aval.shape[-1] == 3
+        else concatenate([v, lax.full((*v.aval.shape[:-1], 1), 0, v.aval.dtype)], -1)
+        for v in (x, y)
+    )
+    parts = [
+        subtract(multiply(part(x, i), part(y, j)), multiply(part(x, j), part(y, i)))
+        for i, j in ((1, 2), (2, 0), (0, 1))
+    ]
     out = concatenate([expand_dims(p, -1) for p in parts], -1)
     return moveaxis(out, -1, axisc)
-
-

@@ -1,8 +1,9 @@
 """Arguments of the NumPy functions: arrays out of scalars, dtype promotion, broadcasting, axes.
 
-Every file of this package begins its functions here. Constants are converted at once, so that traced
-programs hold literals of the right dtype instead of conversions.
+Every file of this package begins its functions here. Constants are converted at once, so that
+traced programs hold literals of the right dtype instead of conversions.
 """
+
 from __future__ import annotations
 
 import operator
@@ -40,9 +41,11 @@ def one_array(name: str, x: Any) -> Any:
 
 def not_an_array(name: str, x: Any, position: int = 0) -> str:
     """The message for an argument that is no array."""
-    return (f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}. "
-            "Convert it with numjet.numpy.array first; lists and tuples are not converted by "
-            "themselves, because that would hide slow copies.")
+    return (
+        f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}. "
+        "Convert it with numjet.numpy.array first; lists and tuples are not converted by "
+        "themselves, because that would hide slow copies."
+    )
 
 
 # ------------------------------------------------------------------ dtypes
@@ -62,7 +65,10 @@ def canonical_dtype(dtype: Any, name: str, default: Any = None) -> Any:
         warnings.warn(
             f"{name}: the requested dtype {wanted.name} is not available and becomes {found.name}. "
             "Turn on 64 bits with numjet.config.update('enable_x64', True), or ask for "
-            f"{found.name}.", UserWarning, stacklevel=3)
+            f"{found.name}.",
+            UserWarning,
+            stacklevel=3,
+        )
     dtypes.check_supported(found)
     return found
 
@@ -135,8 +141,11 @@ def float_dtype() -> Any:
 
 
 # ------------------------------------------------------------------ shapes
-def join_shapes(name: str, shapes: Sequence[tuple[int, ...]], error: type[Exception] = TypeError,
-                ) -> tuple[int, ...]:
+def join_shapes(
+    name: str,
+    shapes: Sequence[tuple[int, ...]],
+    error: type[Exception] = TypeError,
+) -> tuple[int, ...]:
     """The shape the operands broadcast to."""
     rank = max([len(s) for s in shapes], default=0)
     out = []
@@ -148,7 +157,8 @@ def join_shapes(name: str, shapes: Sequence[tuple[int, ...]], error: type[Except
                     raise error(
                         f"{name} got incompatible shapes for broadcasting: "
                         f"{', '.join(map(str, shapes))}. Sizes are compared from the last axis on, "
-                        "and must be equal or 1; add axes with x[:, None] or reshape.")
+                        "and must be equal or 1; add axes with x[:, None] or reshape."
+                    )
                 size = s[i]
         out.append(size)
     return tuple(out)
@@ -183,9 +193,11 @@ def _check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     ranks = {len(s) for s in shapes if s}
     if len(ranks) < 2:
         return
-    text = (f"{name}: the operands' ranks differ ({', '.join(map(str, shapes))}) and "
-            f"numpy_rank_promotion is {config.numpy_rank_promotion.value!r}. Add the missing axes "
-            "with x[None] or reshape.")
+    text = (
+        f"{name}: the operands' ranks differ ({', '.join(map(str, shapes))}) and "
+        f"numpy_rank_promotion is {config.numpy_rank_promotion.value!r}. Add the missing axes "
+        "with x[None] or reshape."
+    )
     if config.numpy_rank_promotion.value == "raise":
         raise ValueError(text)
     warnings.warn(text, UserWarning, stacklevel=4)
@@ -233,8 +245,10 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
             except TypeError as error:
                 if isinstance(n, Tracer):
                     raise
-                raise TypeError(f"{name}: shapes must be 1D sequences of concrete integers, got "
-                                f"{n!r} of type {type(n).__name__}.") from error
+                raise TypeError(
+                    f"{name}: shapes must be 1D sequences of concrete integers, got "
+                    f"{n!r} of type {type(n).__name__}."
+                ) from error
         if n < 0:
             raise ValueError(f"{name}: sizes must not be negative, got shape {tuple(shape)}.")
         out.append(n)
@@ -246,5 +260,6 @@ def refuse(name: str, **options: Any) -> None:
     for option, value in options.items():
         if value is not None and value is not False:
             raise NotImplementedError(
-                f"{name}: the argument {option!r} is not supported; arrays are immutable and results "
-                "are always returned. Leave it out.")
+                f"{name}: the argument {option!r} is not supported; arrays are immutable, results "
+                "are always returned. Leave it out."
+            )

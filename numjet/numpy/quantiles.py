@@ -1,4 +1,5 @@
 """Quantiles, percentiles and medians, with and without NaN."""
+
 from __future__ import annotations
 
 import math
@@ -14,6 +15,7 @@ from numjet.numpy.elementwise import (
     add,
     divide,
     equal,
+    isnan_of,
     less,
     logical_and,
     maximum,
@@ -31,7 +33,7 @@ from numjet.numpy.promote import (
     promote_inexact,
     refuse,
 )
-from numjet.numpy.reductions import any as any_, isnan_of, sum as sum_
+from numjet.numpy.reductions import any as any_, sum as sum_
 from numjet.numpy.shape import expand_dims, moveaxis, reshape
 from numjet.numpy.take import take_along_axis
 
@@ -43,8 +45,9 @@ def _scalar(value: Any, dtype: Any) -> ArrayImpl:
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
-              skip_nans: bool) -> Any:
+def _quantile(
+    name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nans: bool
+) -> Any:
     x, q = as_arrays(name, a, q)
     if method not in _METHODS:
         raise ValueError(f"{name}: method must be one of {_METHODS}, got {method!r}.")
@@ -61,8 +64,9 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
     axes = canonical_axes(axis, x.aval.ndim, name)
     kept = [i for i in range(x.aval.ndim) if i not in axes]
     rows = moveaxis(x, tuple(kept), tuple(range(len(kept)))) if kept else x
-    rows = reshape(rows, tuple([x.aval.shape[i] for i in kept])
-                   + (math.prod([x.aval.shape[i] for i in axes]),))
+    rows = reshape(
+        rows, tuple([x.aval.shape[i] for i in kept]) + (math.prod([x.aval.shape[i] for i in axes]),)
+    )
     n = rows.aval.shape[-1]
     lead = rows.aval.shape[:-1]
     if not n:
@@ -71,14 +75,15 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
     nans = isnan_of(rows)
     rows = lax.sort(rows, dimension=rows.aval.ndim - 1)
     if skip_nans:
-        count = subtract(cast(_scalar(n, rows.aval.dtype), rows.aval.dtype),
-                         sum_(cast(nans, rows.aval.dtype), -1))
+        count = subtract(
+            cast(_scalar(n, rows.aval.dtype), rows.aval.dtype),
+            sum_(cast(nans, rows.aval.dtype), -1),
+        )
         last = subtract(count, 1)
     else:
         last = lax.full(lead, n - 1, rows.aval.dtype)
     wide = q.aval.shape + lead
-    at = multiply(lax.broadcast_in_dim(q, wide, tuple(range(q.aval.ndim))),
-                  broadcast(last, wide))
+    at = multiply(lax.broadcast_in_dim(q, wide, tuple(range(q.aval.ndim))), broadcast(last, wide))
     low, high = lax.floor(at), lax.ceil(at)
     weight = subtract(at, low)
     top = broadcast(maximum(last, 0), wide)
@@ -99,9 +104,15 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
     elif method == "midpoint":
         out = multiply(add(below, above), 0.5)
     else:
-        out = where(less(weight, 0.5), below, where(
-            logical_and(equal(weight, 0.5), equal(lax.rem(low, _scalar(2, low.aval.dtype)), 0)),
-            below, above))
+        out = where(
+            less(weight, 0.5),
+            below,
+            where(
+                logical_and(equal(weight, 0.5), equal(lax.rem(low, _scalar(2, low.aval.dtype)), 0)),
+                below,
+                above,
+            ),
+        )
     bad = less(count, 1) if skip_nans else any_(nans, -1)
     out = where(broadcast(bad, wide), _scalar(np.nan, out.aval.dtype), out)
     if keepdims:
@@ -110,45 +121,84 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool,
     return cast(out, result)
 
 
-def quantile(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-             method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
     """The q-quantiles (q in [0, 1]) over `axis`."""
     refuse("quantile", out=out, overwrite_input=overwrite_input, weights=weights)
     return _quantile("quantile", a, q, axis, method, keepdims, False)
 
 
-def nanquantile(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-                method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
     """The q-quantiles of what is not NaN."""
     refuse("nanquantile", out=out, overwrite_input=overwrite_input, weights=weights)
     return _quantile("nanquantile", a, q, axis, method, keepdims, True)
 
 
-def percentile(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-               method: str = "linear", keepdims: bool = False, *, weights: Any = None,
-               out_sharding: Any = None) -> Any:
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """The q-th percentiles (q in [0, 100])."""
-    q, = promote_inexact(one_array("percentile", q))
-    return quantile(a, divide(q, 100), axis, out, overwrite_input, method, keepdims,
-                    weights=weights)
+    (q,) = promote_inexact(one_array("percentile", q))
+    return quantile(
+        a, divide(q, 100), axis, out, overwrite_input, method, keepdims, weights=weights
+    )
 
 
-def nanpercentile(a: Any, q: Any, axis: Any = None, out: None = None,
-                  overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
-                  *, weights: Any = None) -> Any:
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
     """The q-th percentiles of what is not NaN."""
-    q, = promote_inexact(one_array("nanpercentile", q))
-    return nanquantile(a, divide(q, 100), axis, out, overwrite_input, method, keepdims,
-                       weights=weights)
+    (q,) = promote_inexact(one_array("nanpercentile", q))
+    return nanquantile(
+        a, divide(q, 100), axis, out, overwrite_input, method, keepdims, weights=weights
+    )
 
 
-def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-           keepdims: bool = False) -> Any:
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Any:
     """The middle of the sorted elements over `axis`."""
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
-def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-              keepdims: bool = False) -> Any:
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Any:
     """The median of what is not NaN."""
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)

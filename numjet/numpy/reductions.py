@@ -1,5 +1,6 @@
 """Reductions: sums, means, extrema, norms of spread, quantiles, cumulative sums, and their forms
 that ignore NaN."""
+
 from __future__ import annotations
 
 import math
@@ -20,12 +21,9 @@ from numjet.numpy.elementwise import (
     divide,
     greater,
     less,
-    logical_and,
-    logical_not,
     maximum,
     minimum,
     multiply,
-    not_equal,
     square,
     subtract,
     where,
@@ -41,7 +39,6 @@ from numjet.numpy.promote import (
     int_dtype,
     join_shapes,
     one_array,
-    promote_dtypes,
     promote_inexact,
     refuse,
 )
@@ -75,28 +72,40 @@ def _finish(out: Any, x: Any, axes: tuple, keepdims: bool) -> Any:
     return lax.reshape(out, tuple([1 if i in axes else n for i, n in enumerate(x.aval.shape)]))
 
 
-def _reduction(name: str, doc: str, operation: Callable, primitive: str, combine: Callable | None,
-               neutral: Callable[[Any], Any], prepare: Callable, empty: bool) -> Callable:
+def _reduction(
+    name: str,
+    doc: str,
+    operation: Callable,
+    primitive: str,
+    combine: Callable | None,
+    neutral: Callable[[Any], Any],
+    prepare: Callable,
+    empty: bool,
+) -> Callable:
     """A reduction with NumPy's arguments. `neutral(dtype)` fills masked elements; `empty` says that
     an empty reduction has a value."""
     known: dict[tuple, tuple] = {}
     reference = REGISTRY[primitive].reference
     assert reference is not None
 
-    def complete(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any,
-                 promote: bool) -> Any:
+    def complete(
+        a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool
+    ) -> Any:
         x = prepare(name, one_array(name, a), dtype, promote)
         if mask is not None:
             if combine is None:
                 pass
             elif initial is None and not empty:
-                raise ValueError(f"{name}: with `where` there may be nothing to reduce, so give "
-                                 "`initial`.")
+                raise ValueError(
+                    f"{name}: with `where` there may be nothing to reduce, so give `initial`."
+                )
             x = _masked(name, x, mask, neutral(x.aval.dtype))
         axes = canonical_axes(axis, x.aval.ndim, name)
         if not empty and initial is None and not math.prod([x.aval.shape[i] for i in axes]):
-            raise ValueError(f"zero-size array to reduction operation {name} which has no "
-                             f"identity: shape {x.aval.shape}, axes {axes}. Give `initial`.")
+            raise ValueError(
+                f"zero-size array to reduction operation {name} which has no "
+                f"identity: shape {x.aval.shape}, axes {axes}. Give `initial`."
+            )
         out = _finish(operation(x, axes), x, axes, keepdims)
         if initial is not None and combine is not None:
             value = one_array(name, initial)
@@ -120,10 +129,18 @@ def _reduction(name: str, doc: str, operation: Callable, primitive: str, combine
             value = fix(value, aval)
         return ArrayImpl(value, aval)
 
-    def reduce(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any,
-               promote: bool = True) -> Any:
-        plain = (type(a) is ArrayImpl and dtype is None and not keepdims and initial is None
-                 and mask is None and promote and type(axis) in _AXIS_TYPES)
+    def reduce(
+        a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool = True
+    ) -> Any:
+        plain = (
+            type(a) is ArrayImpl
+            and dtype is None
+            and not keepdims
+            and initial is None
+            and mask is None
+            and promote
+            and type(axis) in _AXIS_TYPES
+        )
         if plain:
             out = shortcut(a, axis)
             if out is not None:
@@ -166,6 +183,7 @@ def _booleans(name: str, x: Any, dtype: Any, promote: bool) -> Any:
 
 def _complex_extremum(better: Callable) -> Callable:
     """Extrema of complex numbers in lexicographic order, by a reduction over one axis at a time."""
+
     def operation(x: Any, axes: tuple) -> Any:
         for i in sorted(axes, reverse=True):
             best = lax.index_in_dim(x, 0, i, keepdims=False)
@@ -194,45 +212,107 @@ def _reduce_min(x: Any, axes: tuple) -> Any:
     return lax.reduce_min(x, axes)
 
 
-_sum = _reduction("sum", "", lambda x, axes: lax.reduce_sum(x, axes), "reduce_sum", add,
-                  lambda d: 0, _accumulating, True)
-_prod = _reduction("prod", "", lambda x, axes: lax.reduce_prod(x, axes), "reduce_prod", multiply,
-                   lambda d: 1, _accumulating, True)
-_max = _reduction("max", "", _reduce_max, "reduce_max", maximum, lambda d: _limit(d, True),
-                  _as_is, False)
-_min = _reduction("min", "", _reduce_min, "reduce_min", minimum, lambda d: _limit(d, False),
-                  _as_is, False)
-_all = _reduction("all", "", lambda x, axes: lax.reduce_and(x, axes), "reduce_and", None,
-                  lambda d: True, _booleans, True)
-_any = _reduction("any", "", lambda x, axes: lax.reduce_or(x, axes), "reduce_or", None,
-                  lambda d: False, _booleans, True)
+_sum = _reduction(
+    "sum",
+    "",
+    lambda x, axes: lax.reduce_sum(x, axes),
+    "reduce_sum",
+    add,
+    lambda d: 0,
+    _accumulating,
+    True,
+)
+_prod = _reduction(
+    "prod",
+    "",
+    lambda x, axes: lax.reduce_prod(x, axes),
+    "reduce_prod",
+    multiply,
+    lambda d: 1,
+    _accumulating,
+    True,
+)
+_max = _reduction(
+    "max", "", _reduce_max, "reduce_max", maximum, lambda d: _limit(d, True), _as_is, False
+)
+_min = _reduction(
+    "min", "", _reduce_min, "reduce_min", minimum, lambda d: _limit(d, False), _as_is, False
+)
+_all = _reduction(
+    "all",
+    "",
+    lambda x, axes: lax.reduce_and(x, axes),
+    "reduce_and",
+    None,
+    lambda d: True,
+    _booleans,
+    True,
+)
+_any = _reduction(
+    "any",
+    "",
+    lambda x, axes: lax.reduce_or(x, axes),
+    "reduce_or",
+    None,
+    lambda d: False,
+    _booleans,
+    True,
+)
 
 
-def sum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-        initial: Any = None, where: Any = None, promote_integers: bool = True) -> Any:
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
     """The sum over `axis` (all axes by default). Small integers add up in 32 bits."""
     if out is not None:
         refuse("sum", out=out)
     return _sum(a, axis, dtype, keepdims, initial, where, promote_integers)
 
 
-def prod(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-         initial: Any = None, where: Any = None, promote_integers: bool = True) -> Any:
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
     """The product over `axis`."""
     refuse("prod", out=out)
     return _prod(a, axis, dtype, keepdims, initial, where, promote_integers)
 
 
-def max(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-        where: Any = None) -> Any:
+def max(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
     """The largest element over `axis`; NaN if there is one."""
     if out is not None:
         refuse("max", out=out)
     return _max(a, axis, None, keepdims, initial, where)
 
 
-def min(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-        where: Any = None) -> Any:
+def min(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
     """The smallest element over `axis`; NaN if there is one."""
     if out is not None:
         refuse("min", out=out)
@@ -242,15 +322,17 @@ def min(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, init
 amax, amin = max, min
 
 
-def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *,
-        where: Any = None) -> Any:
+def all(
+    a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
     """Whether all elements over `axis` are non-zero."""
     refuse("all", out=out)
     return _all(a, axis, None, keepdims, None, where)
 
 
-def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *,
-        where: Any = None) -> Any:
+def any(
+    a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
     """Whether any element over `axis` is non-zero."""
     refuse("any", out=out)
     return _any(a, axis, None, keepdims, None, where)
@@ -262,7 +344,7 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return sum(x, axis, int_dtype(), keepdims=keepdims)
 
 
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """Largest minus smallest element."""
     refuse("ptp", out=out)
     return subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
@@ -278,8 +360,15 @@ def _count(x: Any, axes: tuple, mask: Any, keepdims: bool, dtype: Any) -> Any:
     return sum(cast(mask, dtype), axes, keepdims=keepdims)
 
 
-def mean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *,
-         where: Any = None) -> Any:
+def mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Any:
     """The arithmetic mean over `axis`."""
     refuse("mean", out=out)
     x = one_array("mean", a)
@@ -306,12 +395,14 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims
 
 def _same_kind(count: Any, total: Any) -> Any:
     count = cast(count, total.aval.dtype)
-    return count if count.aval.shape in ((), total.aval.shape) else broadcast(
-        count, total.aval.shape)
+    return (
+        count if count.aval.shape in ((), total.aval.shape) else broadcast(count, total.aval.shape)
+    )
 
 
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False,
-            keepdims: bool = False) -> Any:
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+) -> Any:
     """The mean with weights; with `returned` also the sum of the weights."""
     x = one_array("average", a)
     if weights is None:
@@ -322,12 +413,16 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     x, w = promote_inexact(x, one_array("average", weights))
     if x.aval.shape != w.aval.shape:
         if axis is None:
-            raise TypeError(f"average: weights of shape {w.aval.shape} and values of shape "
-                            f"{x.aval.shape} differ, so axis must be given.")
+            raise TypeError(
+                f"average: weights of shape {w.aval.shape} and values of shape "
+                f"{x.aval.shape} differ, so axis must be given."
+            )
         axes = canonical_axes(axis, x.aval.ndim, "average")
         if w.aval.shape != tuple([x.aval.shape[i] for i in axes]):
-            raise ValueError(f"average: weights of shape {w.aval.shape} do not fit the axes {axes} "
-                             f"of values of shape {x.aval.shape}.")
+            raise ValueError(
+                f"average: weights of shape {w.aval.shape} do not fit the axes {axes} "
+                f"of values of shape {x.aval.shape}."
+            )
         order = tuple(np.argsort(axes).tolist())
         w = lax.broadcast_in_dim(lax.transpose(w, order), x.aval.shape, tuple(sorted(axes)))
     total = sum(w, axis, keepdims=keepdims)
@@ -335,9 +430,18 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     return (out, broadcast(total, out.aval.shape)) if returned else out
 
 
-def var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0,
-        keepdims: bool = False, *, where: Any = None, mean: Any = None,
-        correction: Any = None) -> Any:
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
     """The variance over `axis`, divided by the count minus `ddof` (or `correction`)."""
     refuse("var", out=out)
     x = one_array("var", a)
@@ -357,8 +461,11 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int
         computed = dtypes.float32
     axes = canonical_axes(axis, x.aval.ndim, "var")
     x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
-    center = _mean(x, axes, keepdims=True, where=where) if mean is None else cast(
-        one_array("var", mean), computed)
+    center = (
+        _mean(x, axes, keepdims=True, where=where)
+        if mean is None
+        else cast(one_array("var", mean), computed)
+    )
     centered = subtract(x, center)
     if dtypes.is_complex(computed):
         squares = add(square(lax.real(centered)), square(lax.imag(centered)))
@@ -367,23 +474,42 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int
     total = sum(squares, axes, keepdims=keepdims, where=where)
     count = subtract(_count(x, axes, where, keepdims, total.aval.dtype), ddof)
     out = divide(total, cast(count, total.aval.dtype))
-    out = _where(greater(count, 0), out, _scalar(np.nan, out.aval.dtype)) if where is not None or (
-        math.prod([x.aval.shape[i] for i in axes]) <= (ddof if not isinstance(ddof, Array) else 0)
-    ) else out
-    return cast(out, dtypes.real_of(result), out.aval.weak_type) if (
-        dtypes.real_of(result) != out.aval.dtype) else out
+    out = (
+        _where(greater(count, 0), out, _scalar(np.nan, out.aval.dtype))
+        if where is not None
+        or (
+            math.prod([x.aval.shape[i] for i in axes])
+            <= (ddof if not isinstance(ddof, Array) else 0)
+        )
+        else out
+    )
+    return (
+        cast(out, dtypes.real_of(result), out.aval.weak_type)
+        if (dtypes.real_of(result) != out.aval.dtype)
+        else out
+    )
 
 
 _mean, _where = mean, where
 
 
-def std(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0,
-        keepdims: bool = False, *, where: Any = None, mean: Any = None,
-        correction: Any = None) -> Any:
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
     """The standard deviation: the square root of `var`."""
     refuse("std", out=out)
-    return lax.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean,
-                        correction=correction))
+    return lax.sqrt(
+        var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    )
 
 
 # ------------------------------------------------------------------ positions
@@ -396,20 +522,21 @@ def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: bool, operation: Call
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, name)
     if not x.aval.shape[axis]:
-        raise ValueError(f"attempt to get {name} of an empty sequence (axis {axis} of shape "
-                         f"{x.aval.shape}).")
+        raise ValueError(
+            f"attempt to get {name} of an empty sequence (axis {axis} of shape {x.aval.shape})."
+        )
     index = operation(x, axis, int_dtype())
     if keepdims:
         return reshape(index, (1,) * rank) if flat else expand_dims(index, axis)
     return index
 
 
-def argmax(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def argmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """The index of the first largest element (or NaN)."""
     return _arg("argmax", a, axis, out, keepdims, lax.argmax)
 
 
-def argmin(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
     """The index of the first smallest element (or NaN)."""
     return _arg("argmin", a, axis, out, keepdims, lax.argmin)
 
@@ -427,221 +554,47 @@ def _cumulate(name: str, a: Any, axis: Any, dtype: Any, operation: Callable) -> 
     return operation(x, axis)
 
 
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Sums of the elements up to each one along `axis` (flattened without one)."""
     refuse("cumsum", out=out)
     return _cumulate("cumsum", a, axis, dtype, lax.cumsum)
 
 
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Products of the elements up to each one along `axis`."""
     refuse("cumprod", out=out)
     return _cumulate("cumprod", a, axis, dtype, lax.cumprod)
 
 
-def _cumulative(name: str, x: Any, axis: Any, dtype: Any, initial: bool, operation: Callable,
-                first: int) -> Any:
+def _cumulative(
+    name: str, x: Any, axis: Any, dtype: Any, initial: bool, operation: Callable, first: int
+) -> Any:
     x = one_array(name, x)
     if not x.aval.ndim:
         raise ValueError(f"{name}: the array must have at least one dimension.")
     if axis is None:
         if x.aval.ndim > 1:
-            raise ValueError(f"{name}: axis must be given for an array of {x.aval.ndim} "
-                             "dimensions.")
+            raise ValueError(
+                f"{name}: axis must be given for an array of {x.aval.ndim} dimensions."
+            )
         axis = 0
     axis = canonical_axis(axis, x.aval.ndim, name)
     out = operation(_accumulating(name, x, dtype, False), axis=axis)
     if initial:
-        shape = out.aval.shape[:axis] + (1,) + out.aval.shape[axis + 1:]
+        shape = out.aval.shape[:axis] + (1,) + out.aval.shape[axis + 1 :]
         out = lax.concatenate([lax.full(shape, first, out.aval.dtype), out], axis)
     return out
 
 
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None,
-                   include_initial: bool = False) -> Any:
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
     """`cumsum` of the array API, optionally beginning with 0."""
     return _cumulative("cumulative_sum", x, axis, dtype, include_initial, cumsum, 0)
 
 
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None,
-                    include_initial: bool = False) -> Any:
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
     """`cumprod` of the array API, optionally beginning with 1."""
     return _cumulative("cumulative_prod", x, axis, dtype, include_initial, cumprod, 1)
-
-
-# ------------------------------------------------------------------ ignoring NaN
-def isnan_of(x: Any) -> Any:
-    """Whether elements are NaN, for floating and complex arrays."""
-    return not_equal(x, x)
-
-
-def _without_nans(name: str, a: Any, fill: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """The array with NaNs replaced, and where they were (None when it can hold none)."""
-    x = one_array(name, a)
-    if not dtypes.is_inexact(x.aval.dtype):
-        return x, None
-    nans = isnan_of(x)
-    return where(nans, _scalar(fill(x.aval.dtype), x.aval.dtype), x), nans
-
-
-def nansum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-           initial: Any = None, where: Any = None) -> Any:
-    """The sum over `axis` of what is not NaN."""
-    x, _ = _without_nans("nansum", a, lambda d: 0)
-    return sum(x, axis, dtype, out, keepdims, initial, where)
-
-
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-            initial: Any = None, where: Any = None) -> Any:
-    """The product over `axis` of what is not NaN."""
-    x, _ = _without_nans("nanprod", a, lambda d: 1)
-    return prod(x, axis, dtype, out, keepdims, initial, where)
-
-
-def _nan_extremum(name: str, reduce: Callable, lowest: bool) -> Callable:
-    def extremum(a: Any, axis: Any = None, out: None = None, keepdims: bool = False,
-                 initial: Any = None, where: Any = None) -> Any:
-        x, nans = _without_nans(name, a, lambda d: _limit(d, lowest))
-        found = reduce(x, axis, out, keepdims, initial, where)
-        if nans is None or initial is not None or where is not None:
-            return found
-        only = all(nans, axis, keepdims=keepdims)
-        return _where(only, _scalar(np.nan, found.aval.dtype), found)
-
-    extremum.__name__, extremum.__qualname__ = name, name
-    extremum.__doc__ = f"`{name[3:]}` of what is not NaN; NaN where nothing is left."
-    return extremum
-
-
-nanmax = _nan_extremum("nanmax", max, True)
-nanmin = _nan_extremum("nanmin", min, False)
-
-
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-            where: Any = None) -> Any:
-    """The mean over `axis` of what is not NaN."""
-    refuse("nanmean", out=out)
-    x = one_array("nanmean", a)
-    if not dtypes.is_inexact(x.aval.dtype):
-        return mean(x, axis, dtype, None, keepdims, where=where)
-    valid = logical_not(isnan_of(x))
-    if where is not None:
-        valid = logical_and(valid, where)
-    return mean(_where(valid, x, 0), axis, dtype, None, keepdims, where=valid)
-
-
-def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0,
-           keepdims: bool = False, where: Any = None, mean: Any = None) -> Any:
-    """The variance over `axis` of what is not NaN."""
-    refuse("nanvar", out=out)
-    x = one_array("nanvar", a)
-    if not dtypes.is_inexact(x.aval.dtype):
-        return var(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean)
-    valid = logical_not(isnan_of(x))
-    if where is not None:
-        valid = logical_and(valid, where)
-    return var(_where(valid, x, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean)
-
-
-def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0,
-           keepdims: bool = False, where: Any = None, mean: Any = None) -> Any:
-    """The standard deviation over `axis` of what is not NaN."""
-    return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
-
-
-def _nan_arg(name: str, find: Callable, lowest: bool) -> Callable:
-    def position(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-        x, nans = _without_nans(name, a, lambda d: _limit(d, lowest))
-        found = find(x, axis, out, keepdims)
-        if nans is None:
-            return found
-        only = all(nans, axis, keepdims=keepdims)
-        return _where(only, _scalar(-1, found.aval.dtype), found)
-
-    position.__name__, position.__qualname__ = name, name
-    position.__doc__ = f"`{name[3:]}` of what is not NaN; -1 where nothing is left."
-    return position
-
-
-nanargmax = _nan_arg("nanargmax", argmax, True)
-nanargmin = _nan_arg("nanargmin", argmin, False)
-
-
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-    """`cumsum` with NaN as 0."""
-    return cumsum(_without_nans("nancumsum", a, lambda d: 0)[0], axis, dtype, out)
-
-
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-    """`cumprod` with NaN as 1."""
-    return cumprod(_without_nans("nancumprod", a, lambda d: 1)[0], axis, dtype, out)
-
-
-# ------------------------------------------------------------------ covariance
-def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-        fweights: Any = None, aweights: Any = None, dtype: Any = None) -> Any:
-    """The covariance matrix of variables in rows (columns when not `rowvar`)."""
-    x, = promote_inexact(one_array("cov", m))
-    if x.aval.ndim > 2 or (y is not None and one_array("cov", y).aval.ndim > 2):
-        raise ValueError("cov: m and y must have at most two dimensions.")
-    if dtype is not None:
-        x = cast(x, canonical_dtype(dtype, "cov"))
-    x = reshape(x, (1, -1)) if x.aval.ndim < 2 else x
-    if not rowvar and x.aval.shape[0] != 1:
-        x = lax.transpose(x, (1, 0))
-    if y is not None:
-        other, = promote_inexact(one_array("cov", y))
-        other = reshape(other, (1, -1)) if other.aval.ndim < 2 else other
-        if not rowvar and other.aval.shape[0] != 1:
-            other = lax.transpose(other, (1, 0))
-        x = lax.concatenate(promote_dtypes(x, other), 0)
-    if ddof is None:
-        ddof = 0 if bias else 1
-    weights: Any = None
-    for given, what in ((fweights, "fweights"), (aweights, "aweights")):
-        if given is None:
-            continue
-        w = one_array("cov", given)
-        if w.aval.shape != (x.aval.shape[1],):
-            raise ValueError(f"cov: {what} must have shape ({x.aval.shape[1]},), got "
-                             f"{w.aval.shape}.")
-        if what == "fweights" and not dtypes.is_integer(w.aval.dtype):
-            raise TypeError("cov: fweights must be integers.")
-        w = cast(w, dtypes.real_of(x.aval.dtype))
-        weights = w if weights is None else multiply(weights, w)
-    if weights is None:
-        factor: Any = x.aval.shape[1] - ddof
-        centered = subtract(x, mean(x, 1, keepdims=True))
-        scaled = centered
-    else:
-        total = sum(weights)
-        center = divide(sum(multiply(x, weights), 1, keepdims=True), total)
-        centered = subtract(x, center)
-        scaled = multiply(centered, weights)
-        if aweights is None or not ddof:
-            factor = subtract(total, ddof)
-        else:
-            shrink = sum(multiply(weights, cast(one_array("cov", aweights), total.aval.dtype)))
-            factor = subtract(total, multiply(ddof, divide(shrink, total)))
-    conjugate = lax.conj(scaled) if dtypes.is_complex(scaled.aval.dtype) else scaled
-    product = lax.dot_general(centered, conjugate, (((1,), (1,)), ((), ())))
-    out = divide(product, factor) if isinstance(factor, Array) else divide(
-        product, _scalar(factor, product.aval.dtype))
-    return lax.squeeze(out, (0, 1)) if out.aval.shape == (1, 1) else out
-
-
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
-    """The matrix of correlation coefficients."""
-    c = cov(x, y, rowvar, dtype=dtype)
-    if not c.aval.ndim:
-        return divide(c, c)
-    n = c.aval.shape[0]
-    on_diagonal = lax.eq(lax.broadcasted_iota(dtypes.int32, (n, n), 0),
-                         lax.broadcasted_iota(dtypes.int32, (n, n), 1))
-    diagonal = sum(where(on_diagonal, c, _scalar(0, c.aval.dtype)), 1)
-    spread = lax.sqrt(lax.real(diagonal) if dtypes.is_complex(c.aval.dtype) else diagonal)
-    out = divide(divide(c, expand_dims(spread, 1)), expand_dims(spread, 0))
-    if dtypes.is_complex(out.aval.dtype):
-        clipped = [minimum(maximum(p(out), -1), 1) for p in (lax.real, lax.imag)]
-        return lax.complex(*clipped)
-    return minimum(maximum(out, -1), 1)

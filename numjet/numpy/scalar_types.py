@@ -4,6 +4,7 @@
 Scalar types compare and hash like NumPy's and work wherever a dtype is wanted. Re-exported by
 `numjet.numpy` and `numjet.dtypes`.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -24,8 +25,11 @@ class _ScalarMeta(type):
         return hash(cls.dtype.type)
 
     def __eq__(cls, other: Any) -> bool:
-        return cls is other or cls.dtype.type is other or (
-            isinstance(other, np.dtype) and other == cls.dtype)
+        return (
+            cls is other
+            or cls.dtype.type is other
+            or (isinstance(other, np.dtype) and other == cls.dtype)
+        )
 
     def __ne__(cls, other: Any) -> bool:
         return not cls == other
@@ -63,8 +67,11 @@ _MADE: dict[Any, Any] = {}
 
 def _scalar_type(scalar: Any, name: str | None = None) -> Any:
     dtype = np.dtype(scalar)
-    body = {"dtype": dtype, "__module__": "numjet.numpy",
-            "__doc__": f"The dtype {dtype.name}; calling it makes an Array of that dtype."}
+    body = {
+        "dtype": dtype,
+        "__module__": "numjet.numpy",
+        "__doc__": f"The dtype {dtype.name}; calling it makes an Array of that dtype.",
+    }
     made = _ScalarMeta(name or dtype.name, (), body)
     _MADE.setdefault(dtype, made)
     return made
@@ -73,7 +80,8 @@ def _scalar_type(scalar: Any, name: str | None = None) -> Any:
 bool_ = _scalar_type(np.bool_, "bool")
 int8, int16, int32, int64 = (_scalar_type(t) for t in (np.int8, np.int16, np.int32, np.int64))
 uint8, uint16, uint32, uint64 = (
-    _scalar_type(t) for t in (np.uint8, np.uint16, np.uint32, np.uint64))
+    _scalar_type(t) for t in (np.uint8, np.uint16, np.uint32, np.uint64)
+)
 float16, float32, float64 = (_scalar_type(t) for t in (np.float16, np.float32, np.float64))
 complex64, complex128 = _scalar_type(np.complex64), _scalar_type(np.complex128)
 bfloat16 = _scalar_type(ml_dtypes.bfloat16)
@@ -118,8 +126,19 @@ def _as_type(x: Any) -> Any:
     return x
 
 
-_ABSTRACT = (np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact,
-             np.floating, np.complexfloating, np.flexible, np.character, dtypes.prng_key)
+_ABSTRACT = (
+    np.generic,
+    np.number,
+    np.integer,
+    np.signedinteger,
+    np.unsignedinteger,
+    np.inexact,
+    np.floating,
+    np.complexfloating,
+    np.flexible,
+    np.character,
+    dtypes.prng_key,
+)
 _SMALL_INTS = (ml_dtypes.int2, ml_dtypes.int4, ml_dtypes.uint2, ml_dtypes.uint4)
 
 
@@ -137,9 +156,11 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
         a = np.dtype(a)
     if arg2 in _ABSTRACT:
         if isinstance(a, np.dtype) and a.kind == "V" and a != dtypes.float0:
-            above = ((np.integer, np.signedinteger if a.type.__name__[0] == "i"
-                      else np.unsignedinteger) if a.type in _SMALL_INTS
-                     else (np.floating, np.inexact))
+            above = (
+                (np.integer, np.signedinteger if a.type.__name__[0] == "i" else np.unsignedinteger)
+                if a.type in _SMALL_INTS
+                else (np.floating, np.inexact)
+            )
             return arg2 in (np.generic, np.number, *above)
         if isinstance(a, np.dtype) and dtypes.is_floating(a):
             return arg2 in (np.generic, np.number, np.inexact, np.floating)
@@ -153,12 +174,15 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     'numeric', ...), or a tuple of these."""
     dtype = np.dtype(_as_type(dtype))
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    named = {"bool": dtypes.is_bool, "signed integer": lambda d: issubdtype(d, np.signedinteger),
-             "unsigned integer": lambda d: issubdtype(d, np.unsignedinteger),
-             "integral": lambda d: issubdtype(d, np.integer),
-             "real floating": lambda d: issubdtype(d, np.floating),
-             "complex floating": lambda d: issubdtype(d, np.complexfloating),
-             "numeric": lambda d: issubdtype(d, np.number)}
+    named = {
+        "bool": dtypes.is_bool,
+        "signed integer": lambda d: issubdtype(d, np.signedinteger),
+        "unsigned integer": lambda d: issubdtype(d, np.unsignedinteger),
+        "integral": lambda d: issubdtype(d, np.integer),
+        "real floating": lambda d: issubdtype(d, np.floating),
+        "complex floating": lambda d: issubdtype(d, np.complexfloating),
+        "numeric": lambda d: issubdtype(d, np.number),
+    }
     for k in kinds:
         if isinstance(k, str) and k in named:
             if named[k](dtype):
@@ -167,20 +191,25 @@ def isdtype(dtype: Any, kind: Any) -> bool:
             try:
                 wanted = np.dtype(_as_type(k))
             except TypeError:
-                raise ValueError(f"isdtype: unknown kind {k!r}. Use a dtype or one of "
-                                 f"{sorted(named)}.") from None
+                raise ValueError(
+                    f"isdtype: unknown kind {k!r}. Use a dtype or one of {sorted(named)}."
+                ) from None
             if wanted == dtype:
                 return True
     return False
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """NumPy's `can_cast` for dtypes."""
     return bool(np.can_cast(_as_type(from_), np.dtype(_as_type(to)), casting=casting))
 
 
-_PYTHON = {bool: (dtypes.bool_, False), int: (dtypes.int64, True), float: (dtypes.float64, True),
-           complex: (dtypes.complex128, True)}
+_PYTHON = {
+    bool: (dtypes.bool_, False),
+    int: (dtypes.int64, True),
+    float: (dtypes.float64, True),
+    complex: (dtypes.complex128, True),
+}
 
 
 def dtype_and_weak(x: Any) -> tuple[Any, bool]:
@@ -220,7 +249,7 @@ def promote_types(a: Any, b: Any) -> Any:
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
-    """The dtype an array asked to have `dtype` gets: 64-bit types are narrowed without `enable_x64`."""
+    """The dtype of an array asked to have `dtype`: 64 bits are narrowed without `enable_x64`."""
     return dtypes.canonical(_as_type(dtype))
 
 
@@ -235,7 +264,7 @@ def scalar_type_of(x: Any) -> type:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
-    """`x` converted to `dtype` (floats to integers truncate; complex to real drops the imaginary part)."""
+    """`x` as `dtype`: floats to integers truncate, complex to real drops the imaginary part."""
     array = as_array(x)
     new = canonical_dtype(dtype, "astype", default=dtypes.float64)
     return cast(array, new)

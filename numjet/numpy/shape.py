@@ -1,4 +1,5 @@
 """Shapes and layouts: reshape, transpose, join, split, repeat, pad, roll."""
+
 from __future__ import annotations
 
 import math
@@ -54,8 +55,14 @@ def size(a: Any, axis: Any = None) -> int:
 
 
 # ------------------------------------------------------------------ reshape
-def reshape(a: Any, shape: Any = None, order: str = "C", *, copy: bool | None = None,
-            out_sharding: Any = None) -> Any:
+def reshape(
+    a: Any,
+    shape: Any = None,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: Any = None,
+) -> Any:
     """The elements of `a`, row by row, in another shape; one size may be -1."""
     x = one_array("reshape", a)
     new = _new_shape(x.aval, shape)
@@ -79,14 +86,16 @@ def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
     if type(new) is int:
         new = (new,)
     elif isinstance(new, (Array, np.ndarray, np.generic)) or not isinstance(new, Sequence):
-        new = (new,) if not getattr(new, "ndim", 0) else tuple(np.asarray(new).tolist())
+        new = (new,) if not getattr(new, "ndim", False) else tuple(np.asarray(new).tolist())
     sizes = []
     for n in new:
         if type(n) is not int:
             if isinstance(n, Tracer) and n.concrete() is None:
-                raise n._need_concrete(ConcretizationTypeError, "reshape: shapes must be 1D "
-                                       "sequences of concrete integers", "Take sizes from "
-                                       "x.shape, or make the argument static.")
+                raise n._need_concrete(
+                    ConcretizationTypeError,
+                    "reshape: shapes must be 1D sequences of concrete integers",
+                    "Take sizes from x.shape, or make the argument static.",
+                )
             n = operator.index(n)
         sizes.append(n)
     unknown = [i for i, n in enumerate(sizes) if n == -1]
@@ -95,14 +104,18 @@ def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
     if unknown:
         rest = math.prod([n for n in sizes if n != -1])
         if not rest or aval.size % rest:
-            raise TypeError(f"reshape: cannot reshape array of shape {aval.shape} (size "
-                            f"{aval.size}) into shape {tuple(sizes)}: {aval.size} is not a "
-                            f"multiple of {rest}. The sizes must multiply to the array's size.")
+            raise TypeError(
+                f"reshape: cannot reshape array of shape {aval.shape} (size "
+                f"{aval.size}) into shape {tuple(sizes)}: {aval.size} is not a "
+                f"multiple of {rest}. The sizes must multiply to the array's size."
+            )
         sizes[unknown[0]] = aval.size // rest
     if math.prod(sizes) != aval.size or any(n < 0 for n in sizes):
-        raise TypeError(f"reshape: cannot reshape array of shape {aval.shape} (size {aval.size}) "
-                        f"into shape {tuple(sizes)} (size {math.prod(sizes)}). The sizes must "
-                        "multiply to the array's size; -1 stands for one that follows.")
+        raise TypeError(
+            f"reshape: cannot reshape array of shape {aval.shape} (size {aval.size}) "
+            f"into shape {tuple(sizes)} (size {math.prod(sizes)}). The sizes must "
+            "multiply to the array's size; -1 stands for one that follows."
+        )
     return tuple(sizes)
 
 
@@ -120,8 +133,10 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     else:
         axes = canonical_axes(axis, len(own), "squeeze")
         if any(own[i] != 1 for i in axes):
-            raise ValueError("squeeze: cannot select an axis to squeeze out which has size not "
-                             f"equal to one, got shape={own} and axes={axes}.")
+            raise ValueError(
+                "squeeze: cannot select an axis to squeeze out which has size not "
+                f"equal to one, got shape={own} and axes={axes}."
+            )
     return lax.squeeze(x, axes) if axes else x
 
 
@@ -141,8 +156,10 @@ def atleast_1d(*arys: Any) -> Any:
 
 def atleast_2d(*arys: Any) -> Any:
     """Each array with at least two dimensions, new ones in front."""
-    out = [_reshape(x, (1,) * (2 - x.aval.ndim) + x.aval.shape) if x.aval.ndim < 2 else x
-           for x in as_arrays("atleast_2d", *arys)]
+    out = [
+        _reshape(x, (1,) * (2 - x.aval.ndim) + x.aval.shape) if x.aval.ndim < 2 else x
+        for x in as_arrays("atleast_2d", *arys)
+    ]
     return out[0] if len(out) == 1 else out
 
 
@@ -165,8 +182,10 @@ def transpose(a: Any, axes: Any = None) -> Any:
     else:
         order = tuple([canonical_axis(i, x.aval.ndim, "transpose") for i in axes])
         if sorted(order) != list(range(x.aval.ndim)):
-            raise ValueError(f"transpose: axes {tuple(axes)} must name each of the {x.aval.ndim} "
-                             f"axes of shape {x.aval.shape} once.")
+            raise ValueError(
+                f"transpose: axes {tuple(axes)} must name each of the {x.aval.ndim} "
+                f"axes of shape {x.aval.shape} once."
+            )
     return structural.transpose(x, order)
 
 
@@ -199,8 +218,10 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     sources = canonical_axes(source, n, "moveaxis")
     destinations = canonical_axes(destination, n, "moveaxis")
     if len(sources) != len(destinations):
-        raise ValueError(f"moveaxis: source {source} and destination {destination} must have the "
-                         "same number of axes.")
+        raise ValueError(
+            f"moveaxis: source {source} and destination {destination} must have the "
+            "same number of axes."
+        )
     order = [i for i in range(n) if i not in sources]
     for to, from_ in sorted(zip(destinations, sources)):
         order.insert(to, from_)
@@ -254,10 +275,11 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     x = one_array("broadcast_to", array)
     wanted = canonical_shape(shape, "broadcast_to")
     own = x.aval.shape
-    if len(own) > len(wanted) or any(
-            n not in (1, m) for n, m in zip(own[::-1], wanted[::-1])):
-        raise ValueError(f"Incompatible shapes for broadcasting: {own} and requested shape "
-                         f"{wanted}. broadcast_to: sizes must be equal or 1, from the last axis.")
+    if len(own) > len(wanted) or any(n not in (1, m) for n, m in zip(own[::-1], wanted[::-1])):
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: {own} and requested shape "
+            f"{wanted}. broadcast_to: sizes must be equal or 1, from the last axis."
+        )
     return broadcast(x, wanted)
 
 
@@ -280,8 +302,9 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
             raise ValueError(f"{name}: needs a sequence of arrays, got one without dimensions.")
         return as_arrays(name, *list(arrays))
     if not isinstance(arrays, Sequence) or isinstance(arrays, str):
-        raise TypeError(f"{name}: needs a sequence of arrays, got {arrays!r} of type "
-                        f"{type(arrays).__name__}.")
+        raise TypeError(
+            f"{name}: needs a sequence of arrays, got {arrays!r} of type {type(arrays).__name__}."
+        )
     if not len(arrays):
         raise ValueError(f"{name}: needs at least one array to join.")
     return as_arrays(name, *arrays)
@@ -297,16 +320,21 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     if axis is None:
         parts, axis = [ravel(x) for x in parts], 0
     if not parts[0].aval.ndim:
-        raise ValueError("concatenate: zero-dimensional arrays cannot be concatenated. Use stack, "
-                         "or give them an axis with x[None].")
+        raise ValueError(
+            "concatenate: zero-dimensional arrays cannot be concatenated. Use stack, "
+            "or give them an axis with x[None]."
+        )
     rank = parts[0].aval.ndim
     axis = canonical_axis(axis, rank, "concatenate")
     for i, x in enumerate(parts):
-        if x.aval.ndim != rank or any(n != m for k, (n, m) in enumerate(
-                zip(x.aval.shape, parts[0].aval.shape)) if k != axis):
-            raise TypeError("concatenate: shapes must be equal except along the joined axis "
-                            f"{axis}, got {parts[0].aval.shape} and {x.aval.shape} (argument {i}). "
-                            "Join along another axis, or reshape or pad first.")
+        if x.aval.ndim != rank or any(
+            n != m for k, (n, m) in enumerate(zip(x.aval.shape, parts[0].aval.shape)) if k != axis
+        ):
+            raise TypeError(
+                "concatenate: shapes must be equal except along the joined axis "
+                f"{axis}, got {parts[0].aval.shape} and {x.aval.shape} (argument {i}). "
+                "Join along another axis, or reshape or pad first."
+            )
     parts = promote_dtypes(*parts)
     if dtype is not None:
         wanted = canonical_dtype(dtype, "concatenate")
@@ -319,7 +347,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Any:
     """Arrays of one shape joined along a new axis."""
     refuse("stack", out=out)
     parts = _sequence("stack", arrays)
@@ -327,8 +355,10 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     axis = canonical_axis(axis, len(first) + 1, "stack")
     for i, x in enumerate(parts):
         if x.aval.shape != first:
-            raise ValueError(f"stack: all arrays must have the same shape, got {first} and "
-                             f"{x.aval.shape} (argument {i}).")
+            raise ValueError(
+                f"stack: all arrays must have the same shape, got {first} and "
+                f"{x.aval.shape} (argument {i})."
+            )
     widened = first[:axis] + (1,) + first[axis:]
     return concatenate([_reshape(x, widened) for x in parts], axis, dtype)
 
@@ -339,8 +369,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     if not x.aval.ndim:
         raise ValueError("unstack: needs an array with at least one dimension.")
     axis = canonical_axis(axis, x.aval.ndim, "unstack")
-    return tuple([lax.index_in_dim(x, i, axis, keepdims=False)
-                  for i in range(x.aval.shape[axis])])
+    return tuple([lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.aval.shape[axis])])
 
 
 def vstack(tup: Any, dtype: Any = None) -> Any:
@@ -370,6 +399,7 @@ def column_stack(tup: Any) -> Any:
 
 def block(arrays: Any) -> Any:
     """An array from nested lists of blocks."""
+
     def depth(x: Any) -> int:
         return 1 + depth(x[0]) if isinstance(x, list) else 0
 
@@ -396,8 +426,11 @@ def _max_rank(x: Any) -> int:
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """`values` joined to the end of `arr`."""
     arr, values = as_arrays("append", arr, values)
-    return concatenate([arr, values], axis) if axis is not None else concatenate(
-        [ravel(arr), ravel(values)])
+    return (
+        concatenate([arr, values], axis)
+        if axis is not None
+        else concatenate([ravel(arr), ravel(values)])
+    )
 
 
 # ------------------------------------------------------------------ splitting
@@ -405,22 +438,31 @@ def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[A
     x = one_array(name, ary)
     axis = canonical_axis(axis, x.aval.ndim, name)
     n = x.aval.shape[axis]
-    if isinstance(sections, (list, tuple)) or getattr(sections, "ndim", 0):
-        cuts = [int(c) for c in (np.asarray(sections).tolist()
-                                 if not isinstance(sections, (list, tuple)) else sections)]
+    if isinstance(sections, (list, tuple)) or getattr(sections, "ndim", False):
+        cuts = [
+            int(c)
+            for c in (
+                np.asarray(sections).tolist()
+                if not isinstance(sections, (list, tuple))
+                else sections
+            )
+        ]
         bounds = [0] + [slice(None, c).indices(n)[1] for c in cuts] + [n]
     else:
         parts = operator.index(sections)
         if parts <= 0:
             raise ValueError(f"{name}: the number of sections must be positive, got {parts}.")
         if n % parts and exact:
-            raise ValueError(f"{name}: array split does not result in an equal division: axis "
-                             f"{axis} of size {n} into {parts} parts. Use array_split.")
+            raise ValueError(
+                f"{name}: array split does not result in an equal division: axis "
+                f"{axis} of size {n} into {parts} parts. Use array_split."
+            )
         small, larger = n // parts, n % parts
         sizes = [small + 1] * larger + [small] * (parts - larger)
         bounds = [0, *np.cumsum(sizes).tolist()]
-    return [lax.slice_in_dim(x, lo, max(lo, hi), axis=axis)
-            for lo, hi in zip(bounds[:-1], bounds[1:])]
+    return [
+        lax.slice_in_dim(x, lo, max(lo, hi), axis=axis) for lo, hi in zip(bounds[:-1], bounds[1:])
+    ]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -460,12 +502,20 @@ def tile(A: Any, reps: Any) -> Any:
         return _reshape(x, own)
     wide = tuple([n for r, m in zip(reps, own) for n in (r, m)])
     kept = tuple(range(1, 2 * rank, 2))
-    return _reshape(lax.broadcast_in_dim(_reshape(x, own), wide, kept),
-                    tuple([r * n for r, n in zip(reps, own)]))
+    return _reshape(
+        lax.broadcast_in_dim(_reshape(x, own), wide, kept),
+        tuple([r * n for r, n in zip(reps, own)]),
+    )
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None, *,
-           total_repeat_length: int | None = None, out_sharding: Any = None) -> Any:
+def repeat(
+    a: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
     """Each element of `a` repeated along `axis` (flattened without one).
 
     With traced `repeats` the size must be given as `total_repeat_length`.
@@ -477,8 +527,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *,
         x = _reshape(x, (1,))
     axis = canonical_axis(axis, x.aval.ndim, "repeat")
     n = x.aval.shape[axis]
-    known = (np.asarray(repeats) if isinstance(repeats, (list, tuple))
-             else concrete_or_none(repeats))
+    known = np.asarray(repeats) if isinstance(repeats, (list, tuple)) else concrete_or_none(repeats)
     if known is not None and total_repeat_length is None:
         counts = np.asarray(known)
         if counts.dtype.kind not in "iub":
@@ -486,19 +535,26 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *,
         if counts.size == 1:
             return _repeat_each(x, int(counts.reshape(())), axis)
         if counts.shape != (n,):
-            raise ValueError(f"repeat: repeats of shape {counts.shape} must have one entry for "
-                             f"each of the {n} elements of axis {axis}.")
+            raise ValueError(
+                f"repeat: repeats of shape {counts.shape} must have one entry for "
+                f"each of the {n} elements of axis {axis}."
+            )
         indices = np.repeat(np.arange(n, dtype=np.int32), counts)
         return _rows(x, ArrayImpl(indices, ShapedArray(indices.shape, dtypes.int32)), axis)
     if total_repeat_length is None:
-        repeats._need_concrete(ConcretizationTypeError, "repeat: the result's size depends on "
-                               "`repeats`", "Give total_repeat_length.")
+        repeats._need_concrete(
+            ConcretizationTypeError,
+            "repeat: the result's size depends on `repeats`",
+            "Give total_repeat_length.",
+        )
     counts = broadcast(cast(one_array("repeat", repeats), dtypes.int32), (n,))
+    length = operator.index(total_repeat_length)  # type: ignore[arg-type]
     ends = lax.cumsum(counts)
-    position = lax.iota(dtypes.int32, total_repeat_length)
-    shape2 = (total_repeat_length, n)
-    before = lax.le(lax.broadcast_in_dim(ends, shape2, (1,)),
-                    lax.broadcast_in_dim(position, shape2, (0,)))
+    position = lax.iota(dtypes.int32, length)
+    shape2 = (length, n)
+    before = lax.le(
+        lax.broadcast_in_dim(ends, shape2, (1,)), lax.broadcast_in_dim(position, shape2, (0,))
+    )
     index = minimum(structural.reduce_sum(cast(before, dtypes.int32), (1,)), max(n - 1, 0))
     return _rows(x, index, axis)
 
@@ -509,10 +565,11 @@ def _rows(x: Any, index: Any, axis: int) -> Any:
 
 def _repeat_each(x: Any, count: int, axis: int) -> Any:
     own = x.aval.shape
-    wide = own[:axis + 1] + (count,) + own[axis + 1:]
+    wide = own[: axis + 1] + (count,) + own[axis + 1 :]
     kept = tuple([i for i in range(len(wide)) if i != axis + 1])
-    return _reshape(lax.broadcast_in_dim(x, wide, kept),
-                    own[:axis] + (own[axis] * count,) + own[axis + 1:])
+    return _reshape(
+        lax.broadcast_in_dim(x, wide, kept), own[:axis] + (own[axis] * count,) + own[axis + 1 :]
+    )
 
 
 def resize(a: Any, new_shape: Any) -> Any:
@@ -531,8 +588,11 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         return _reshape(roll(ravel(x), shift, 0), x.aval.shape)
     axes = canonical_axes_repeated(axis, x.aval.ndim, "roll")
-    shifts = (list(shift) if isinstance(shift, (list, tuple)) or getattr(shift, "ndim", 0)
-              else [shift])
+    shifts = (
+        list(shift)
+        if isinstance(shift, (list, tuple)) or getattr(shift, "ndim", False)
+        else [shift]
+    )
     if len(shifts) == 1:
         shifts = shifts * len(axes)
     if len(axes) == 1:
@@ -549,8 +609,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
             continue
         k = int(amount) % n
         if k:
-            x = lax.concatenate([lax.slice_in_dim(x, n - k, n, axis=i),
-                                 lax.slice_in_dim(x, 0, n - k, axis=i)], i)
+            x = lax.concatenate(
+                [lax.slice_in_dim(x, n - k, n, axis=i), lax.slice_in_dim(x, 0, n - k, axis=i)], i
+            )
     return x
 
 
@@ -565,8 +626,11 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     x = one_array("trim_zeros", filt)
     known = concrete_or_none(x)
     if known is None:
-        x._need_concrete(ConcretizationTypeError, "trim_zeros: the result's size depends on the "
-                         "values", "Call it outside of transformations.")
+        x._need_concrete(
+            ConcretizationTypeError,
+            "trim_zeros: the result's size depends on the values",
+            "Call it outside of transformations.",
+        )
     value = np.asarray(known)
     out = value
     for i in canonical_axes(axis, value.ndim, "trim_zeros"):

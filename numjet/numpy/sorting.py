@@ -3,11 +3,12 @@
 Results whose size depends on values need concrete arrays, or the argument `size` under
 transformations.
 """
+
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,9 @@ from numjet.numpy.creation import array, linspace
 from numjet.numpy.elementwise import (
     add,
     as_bool,
-    bitwise_not,
     divide,
     equal,
+    isnan_of,
     less,
     less_equal,
     logical_and,
@@ -31,7 +32,6 @@ from numjet.numpy.elementwise import (
     logical_or,
     minimum,
     multiply,
-    not_equal,
     subtract,
     where,
 )
@@ -49,9 +49,7 @@ from numjet.numpy.promote import (
     refuse,
 )
 from numjet.numpy.reductions import (
-    any as any_,
     cumsum,
-    isnan_of,
     max as max_,
     min as min_,
     sum as sum_,
@@ -63,12 +61,16 @@ def need_concrete(name: str, x: Any) -> np.ndarray:
     """The value of x, or ConcretizationTypeError naming `size` as the remedy."""
     known = concrete_or_none(x)
     if known is None:
-        x._need_concrete(ConcretizationTypeError, f"{name}: the result's size depends on the values",
-                         "Give the argument `size`, or call it outside of transformations.")
+        x._need_concrete(
+            ConcretizationTypeError,
+            f"{name}: the result's size depends on the values",
+            "Give the argument `size`, or call it outside of transformations.",
+        )
     return known._value
 
 
-def _of(value: np.ndarray) -> ArrayImpl:
+def as_constant(value: np.ndarray) -> ArrayImpl:
+    """A NumPy array of a canonical dtype as an Array."""
     value = np.asarray(value)
     return ArrayImpl(value, ShapedArray(value.shape, value.dtype))
 
@@ -83,16 +85,31 @@ def _checked(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any, 
     return x, canonical_axis(axis, x.aval.ndim, name)
 
 
-def sort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None,
-         stable: bool = True, descending: bool = False) -> Any:
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
     """A sorted copy along `axis`; NaN comes last."""
     x, axis = _checked("sort", a, axis, kind, order)
     out = lax.sort(x, dimension=axis, is_stable=stable)
     return flip(out, axis) if descending else out
 
 
-def argsort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None,
-            stable: bool = True, descending: bool = False, dtype: Any = None) -> Any:
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: Any = None,
+) -> Any:
     """The positions that sort `a` along `axis`."""
     x, axis = _checked("argsort", a, axis, kind, order)
     dtype = int_dtype() if dtype is None else canonical_dtype(dtype, "argsort")
@@ -111,8 +128,9 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
         raise TypeError("lexsort: needs at least one key.")
     arrays = as_arrays("lexsort", *arrays)
     if len({x.aval.shape for x in arrays}) > 1:
-        raise ValueError("lexsort: all keys need to have the same shape, got "
-                         f"{[x.aval.shape for x in arrays]}.")
+        raise ValueError(
+            f"lexsort: all keys need to have the same shape, got {[x.aval.shape for x in arrays]}."
+        )
     if not arrays[0].aval.ndim:
         return lax.full((), 0, int_dtype())
     axis = canonical_axis(axis, arrays[0].aval.ndim, "lexsort")
@@ -126,8 +144,14 @@ def sort_complex(a: Any) -> Any:
     out = lax.sort(x, dimension=x.aval.ndim - 1)
     if dtypes.is_complex(out.aval.dtype):
         return out
-    return cast(out, dtypes.canonical(dtypes.complex_of(
-        out.aval.dtype if dtypes.is_floating(out.aval.dtype) else dtypes.float32)))
+    return cast(
+        out,
+        dtypes.canonical(
+            dtypes.complex_of(
+                out.aval.dtype if dtypes.is_floating(out.aval.dtype) else dtypes.float32
+            )
+        ),
+    )
 
 
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
@@ -147,8 +171,9 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
 
 
 # ------------------------------------------------------------------ searching
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
-                 method: str = "scan") -> Any:
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Any:
     """Where to insert the values `v` into the sorted vector `a` to keep it sorted."""
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
@@ -178,8 +203,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *,
 
 
 def _like(value: int, x: Any) -> Any:
-    return broadcast(ArrayImpl(np.asarray(value, x.aval.dtype), ShapedArray((), x.aval.dtype)),
-                     x.aval.shape)
+    return broadcast(
+        ArrayImpl(np.asarray(value, x.aval.dtype), ShapedArray((), x.aval.dtype)), x.aval.shape
+    )
 
 
 def _precedes(x: Any, y: Any) -> Any:
@@ -199,14 +225,21 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     side = "right" if not right else "left"
     rising = less_equal(getitem(bins, 0), getitem(bins, -1))
     up = searchsorted(bins, x, side=side)
-    down = subtract(bins.aval.shape[0],
-                    searchsorted(flip(bins), x, side="left" if side == "right" else "right"))
+    down = subtract(
+        bins.aval.shape[0], searchsorted(flip(bins), x, side="left" if side == "right" else "right")
+    )
     return where(rising, up, cast(down, up.aval.dtype))
 
 
 # ------------------------------------------------------------------ counting
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None,
-             out_sharding: Any = None) -> Any:
+def bincount(
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
     """How often each non-negative integer occurs in x (or the sum of its weights).
 
     Under transformations give `length`; larger values are then dropped.
@@ -219,16 +252,23 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     if length is None:
         known = concrete_or_none(x)
         if known is None:
-            x._need_concrete(ConcretizationTypeError,
-                             "bincount: the result's size depends on the values",
-                             "Give the argument `length`.")
+            x._need_concrete(
+                ConcretizationTypeError,
+                "bincount: the result's size depends on the values",
+                "Give the argument `length`.",
+            )
         values = known._value
         length = max(operator.index(minlength), int(values.max()) + 1 if values.size else 0)
-    w = lax.full(x.aval.shape, 1, int_dtype()) if weights is None else one_array(
-        "bincount", weights)
+    w = (
+        lax.full(x.aval.shape, 1, int_dtype())
+        if weights is None
+        else one_array("bincount", weights)
+    )
     if w.aval.shape != x.aval.shape:
-        raise ValueError(f"bincount: shape of weights must match shape of x, got {w.aval.shape} "
-                         f"and {x.aval.shape}.")
+        raise ValueError(
+            f"bincount: shape of weights must match shape of x, got {w.aval.shape} "
+            f"and {x.aval.shape}."
+        )
     index = cast(x, int_dtype())
     index = where(less(index, 0), 0, index)
     return lax.full((length,), 0, w.aval.dtype).at[index].add(w, mode="drop")
@@ -237,13 +277,15 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """The edges of the bins: `bins` equal ones over `range`, or `bins` itself."""
     if isinstance(bins, str):
-        raise NotImplementedError(f"histogram_bin_edges: bins={bins!r} is not supported. Give a "
-                                  "number of bins or their edges.")
-    if isinstance(bins, (list, tuple)) or getattr(bins, "ndim", 0):
-        out, = promote_inexact(array(bins))
+        raise NotImplementedError(
+            f"histogram_bin_edges: bins={bins!r} is not supported. Give a "
+            "number of bins or their edges."
+        )
+    if isinstance(bins, (list, tuple)) or getattr(bins, "ndim", False):
+        (out,) = promote_inexact(array(bins))
         return out
     count = operator.index(bins)
-    x, = promote_inexact(ravel(one_array("histogram_bin_edges", a)))
+    (x,) = promote_inexact(ravel(one_array("histogram_bin_edges", a)))
     if range is None:
         if not x.aval.size:
             low, high = array(0.0), array(1.0)
@@ -257,8 +299,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return cast(linspace(low, high, count + 1), x.aval.dtype)
 
 
-def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
-              density: bool | None = None) -> tuple[Any, Any]:
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any]:
     """How many elements (or which weight) fall into each bin, and the edges of the bins."""
     x = ravel(one_array("histogram", a))
     edges = histogram_bin_edges(x, bins, range)
@@ -282,11 +325,17 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
     return counts, edges
 
 
-def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
-                density: bool | None = None) -> tuple[Any, Any, Any]:
+def histogram2d(
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Any, Any, Any]:
     """A histogram of points (x, y)."""
     x, y = as_arrays("histogram2d", x, y)
-    several = isinstance(bins, (list, tuple)) or getattr(bins, "ndim", 0)
+    several = isinstance(bins, (list, tuple)) or getattr(bins, "ndim", False)
     if several and len(bins) not in (1, 2):
         bins = [bins, bins]
     points = concatenate([reshape(x, (-1, 1)), reshape(y, (-1, 1))], 1)
@@ -294,16 +343,17 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any 
     return counts, edges[0], edges[1]
 
 
-def histogramdd(sample: Any, bins: Any = 10, range: Any = None, weights: Any = None,
-                density: bool | None = None) -> tuple[Any, list[Any]]:
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, list[Any]]:
     """A histogram of points in the rows of `sample`."""
-    points, = promote_inexact(one_array("histogramdd", sample))
+    (points,) = promote_inexact(one_array("histogramdd", sample))
     if points.aval.ndim == 1:
         points = reshape(points, (-1, 1))
     n, d = points.aval.shape
     if isinstance(bins, (list, tuple)):
         each = list(bins) * (d if len(bins) == 1 else 1)
-    elif getattr(bins, "ndim", 0):
+    elif getattr(bins, "ndim", False):
         each = [bins] * d if bins.ndim == 1 and bins.shape[0] != d else list(bins)
     else:
         each = [bins] * d
@@ -313,8 +363,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, weights: Any = N
     outside = lax.full((n,), False, dtypes.bool_)
     for i in builtin_range(d):
         x = getitem(points, (slice(None), i))
-        e = cast(histogram_bin_edges(x, each[i], None if range is None else range[i]),
-                 x.aval.dtype)
+        e = cast(histogram_bin_edges(x, each[i], None if range is None else range[i]), x.aval.dtype)
         size = e.aval.shape[0] - 1
         index = subtract(searchsorted(e, x, side="right"), 1)
         index = where(equal(x, getitem(e, -1)), size - 1, index)
@@ -322,11 +371,13 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, weights: Any = N
         flat = index if flat is None else add(multiply(flat, size), index)
         edges.append(e)
         shape.append(size)
-    w = lax.full((n,), 1, points.aval.dtype) if weights is None else one_array(
-        "histogramdd", weights)
+    w = (
+        lax.full((n,), 1, points.aval.dtype)
+        if weights is None
+        else one_array("histogramdd", weights)
+    )
     total = int(np.prod(shape))
-    counts = lax.full((total,), 0, w.aval.dtype).at[where(outside, total, flat)].add(
-        w, mode="drop")
+    counts = lax.full((total,), 0, w.aval.dtype).at[where(outside, total, flat)].add(w, mode="drop")
     counts = reshape(counts, tuple(shape))
     if density:
         counts = divide(counts, sum_(counts))
@@ -341,93 +392,8 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, weights: Any = N
 builtin_range = range
 
 
-# ------------------------------------------------------------------ sets
-class _UniqueAll(NamedTuple):
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
-
-
-class _UniqueCounts(NamedTuple):
-    values: Any
-    counts: Any
-
-
-class _UniqueInverse(NamedTuple):
-    values: Any
-    inverse_indices: Any
-
-
-def unique(ar: Any, return_index: bool = False, return_inverse: bool = False,
-           return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
-           size: int | None = None, fill_value: Any = None, sorted: bool = True) -> Any:
-    """The distinct elements (or slices along `axis`), sorted; optionally with positions and counts.
-
-    size: the size of the result, needed under transformations; missing ones are `fill_value` (the
-    smallest element by default).
-    """
-    x = one_array("unique", ar)
-    rank, shape = x.aval.ndim, x.aval.shape
-    if axis is None:
-        rows, axis_, flat = reshape(x, (-1, 1)) if x.aval.size else reshape(x, (0, 1)), 0, True
-    else:
-        axis_, flat = canonical_axis(axis, rank, "unique"), False
-        rows = moveaxis(x, axis_, 0)
-        lead = rows.aval.shape[0]
-        rows = reshape(rows, (lead, -1 if rows.aval.size else 0))
-    n = rows.aval.shape[0]
-    columns = [getitem(rows, (slice(None), i)) for i in builtin_range(rows.aval.shape[1])]
-    order = lexsort(columns[::-1]) if columns and n else lax.full((n,), 0, int_dtype())
-    ordered = getitem(rows, order) if n else rows
-    if n:
-        later, earlier = getitem(ordered, slice(1, None)), getitem(ordered, slice(None, -1))
-        differs = not_equal(later, earlier)
-        if equal_nan and dtypes.is_inexact(rows.aval.dtype):
-            differs = logical_and(differs, logical_not(logical_and(isnan_of(later),
-                                                                   isnan_of(earlier))))
-        first = concatenate([lax.full((1,), True, dtypes.bool_), any_(differs, 1)])
-    else:
-        first = lax.full((0,), False, dtypes.bool_)
-    if size is None:
-        starts = _of(np.flatnonzero(need_concrete("unique", first)).astype(int_dtype()))
-        found = starts.aval.shape[0]
-    else:
-        found = operator.index(size)
-        starts = _first_true(first, found)
-    total = sum_(cast(first, int_dtype()))
-    valid = less(lax.iota(int_dtype(), found), total) if size is not None else None
-    values = getitem(ordered, starts) if n else lax.full((found, *rows.aval.shape[1:]), 0,
-                                                         rows.aval.dtype)
-    if valid is not None:
-        if fill_value is None:
-            filler = getitem(values, 0) if found and n else values
-        else:
-            filler = cast(broadcast(one_array("unique", fill_value), rows.aval.shape[1:]),
-                          values.aval.dtype)
-        values = where(reshape(valid, (-1, 1)), values, filler)
-    out = [reshape(values, (found,)) if flat else moveaxis(
-        reshape(values, (found, *shape[:axis_], *shape[axis_ + 1:])), 0, axis_)]
-    if return_index:
-        index = getitem(order, starts)
-        out.append(where(valid, index, getitem(index, 0)) if valid is not None and n else index)
-    if return_inverse:
-        rank_of = subtract(cumsum(cast(first, int_dtype())), 1)
-        inverse = lax.full((n,), 0, int_dtype()).at[order].set(rank_of, unique_indices=True)
-        out.append(reshape(inverse, shape) if flat else inverse)
-    if return_counts:
-        if valid is None:
-            ends = concatenate([getitem(starts, slice(1, None)),
-                                lax.full((1,), n, int_dtype())]) if found else starts
-            out.append(subtract(ends, starts))
-        else:
-            # The run after the last one asked for ends it.
-            ends = getitem(_first_true(first, found + 1, n), slice(1, None))
-            out.append(where(valid, subtract(ends, starts), 0))
-    return out[0] if len(out) == 1 else tuple(out)
-
-
-def _first_true(mask: Any, size: int, rest: int | None = None) -> Any:
+# ------------------------------------------------------------------ positions of non-zeros
+def first_true(mask: Any, size: int, rest: int | None = None) -> Any:
     """The positions of the first `size` true elements, then `rest` (the last position)."""
     n = mask.aval.shape[0]
     rest = max(n - 1, 0) if rest is None else rest
@@ -437,111 +403,6 @@ def _first_true(mask: Any, size: int, rest: int | None = None) -> Any:
     return start.at[place].set(lax.iota(int_dtype(), n), mode="drop")
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAll:
-    """Values, first positions, inverse and counts."""
-    return _UniqueAll(*unique(x, True, True, True, equal_nan=False, size=size,
-                              fill_value=fill_value))
-
-
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueCounts:
-    """Values and counts."""
-    return _UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size,
-                                 fill_value=fill_value))
-
-
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None,
-                   ) -> _UniqueInverse:
-    """Values and the positions that rebuild x."""
-    return _UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size,
-                                  fill_value=fill_value))
-
-
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct values."""
-    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
-
-
-def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
-         method: str = "auto") -> Any:
-    """Whether each element is among `test_elements`."""
-    x, y = as_arrays("isin", element, test_elements)
-    x, y = promote_dtypes(x, y)
-    y = ravel(y)
-    if not y.aval.size:
-        out = lax.full(x.aval.shape, False, dtypes.bool_)
-    else:
-        wide = (*x.aval.shape, y.aval.size)
-        out = any_(equal(lax.broadcast_in_dim(x, wide, tuple(builtin_range(x.aval.ndim))),
-                         lax.broadcast_in_dim(y, wide, (x.aval.ndim,))), -1)
-    return bitwise_not(out) if invert else out
-
-
-def _pair(name: str, a: Any, b: Any) -> tuple[Any, Any]:
-    x, y = promote_dtypes(*as_arrays(name, a, b))
-    return ravel(x), ravel(y)
-
-
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements of both arrays."""
-    return unique(concatenate(list(_pair("union1d", ar1, ar2))), size=size, fill_value=fill_value)
-
-
-def _chosen(name: str, values: Any, keep: Any, size: int | None, fill_value: Any) -> Any:
-    if size is None:
-        return getitem(values, _of(np.flatnonzero(need_concrete(name, keep)).astype(int_dtype())))
-    index = _first_true(keep, size)
-    fill = 0 if fill_value is None else fill_value
-    valid = less(lax.iota(int_dtype(), size), sum_(cast(keep, int_dtype())))
-    return where(valid, getitem(values, index), cast(one_array(name, fill), values.aval.dtype))
-
-
-def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
-              fill_value: Any = None) -> Any:
-    """The distinct elements of `ar1` that are not in `ar2`."""
-    x, y = _pair("setdiff1d", ar1, ar2)
-    if size is None and not assume_unique:
-        x = unique(x)
-        return _chosen("setdiff1d", x, isin(x, y, invert=True), None, None)
-    keep = isin(x, y, invert=True)
-    if not assume_unique:
-        x = sort(x)
-        fresh = concatenate([lax.full((1,), True, dtypes.bool_), not_equal(
-            getitem(x, slice(1, None)), getitem(x, slice(None, -1)))]) if x.aval.size else keep
-        keep = logical_and(isin(x, y, invert=True), fresh)
-    return _chosen("setdiff1d", x, keep, size, fill_value)
-
-
-def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
-                size: int | None = None, fill_value: Any = None) -> Any:
-    """The sorted distinct elements in both arrays."""
-    x, y = _pair("intersect1d", ar1, ar2)
-    if return_indices:
-        if size is not None:
-            raise NotImplementedError("intersect1d: return_indices together with size is not "
-                                      "supported. Call it outside of transformations.")
-        found = np.intersect1d(need_concrete("intersect1d", x), need_concrete("intersect1d", y),
-                               assume_unique, return_indices=True)
-        return tuple([_of(v if i == 0 else v.astype(int_dtype())) for i, v in enumerate(found)])
-    x = sort(x)
-    fresh = concatenate([lax.full((1,), True, dtypes.bool_), not_equal(
-        getitem(x, slice(1, None)), getitem(x, slice(None, -1)))]) if x.aval.size else lax.full(
-            (0,), False, dtypes.bool_)
-    return _chosen("intersect1d", x, logical_and(fresh, isin(x, y)), size, fill_value)
-
-
-def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
-             fill_value: Any = None) -> Any:
-    """The distinct elements in exactly one of the arrays."""
-    x, y = _pair("setxor1d", ar1, ar2)
-    both = sort(concatenate([x, y]))
-    alone = bitwise_not(logical_and(isin(both, x), isin(both, y)))
-    fresh = concatenate([lax.full((1,), True, dtypes.bool_), not_equal(
-        getitem(both, slice(1, None)), getitem(both, slice(None, -1)))]) if both.aval.size else (
-            alone)
-    return _chosen("setxor1d", both, logical_and(alone, fresh), size, fill_value)
-
-
-# ------------------------------------------------------------------ positions of non-zeros
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
     """The indices of the non-zero elements, one array for each axis.
 
@@ -549,27 +410,35 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     """
     x = one_array("nonzero", a)
     if not x.aval.ndim:
-        raise ValueError("nonzero: arrays without dimensions are not supported. Use "
-                         "jnp.atleast_1d(x).")
+        raise ValueError(
+            "nonzero: arrays without dimensions are not supported. Use jnp.atleast_1d(x)."
+        )
     mask = as_bool(x)
     if size is None:
         found = np.nonzero(need_concrete("nonzero", mask))
-        return tuple([_of(v.astype(int_dtype())) for v in found])
+        return tuple([as_constant(v.astype(int_dtype())) for v in found])
     size = operator.index(size)
     flat = ravel(mask)
     n = flat.aval.shape[0]
-    position = _first_true(flat, size) if n else lax.full((size,), 0, int_dtype())
+    position = first_true(flat, size) if n else lax.full((size,), 0, int_dtype())
     valid = less(lax.iota(int_dtype(), size), sum_(cast(flat, int_dtype())))
-    fills: Sequence[Any] = fill_value if isinstance(fill_value, tuple) else (
-        (fill_value,) * x.aval.ndim)
+    fills: Sequence[Any] = (
+        fill_value if isinstance(fill_value, tuple) else ((fill_value,) * x.aval.ndim)
+    )
     out = []
     stride = n
     for n_axis, fill in zip(x.aval.shape, fills):
         stride = stride // n_axis if n_axis else 1
-        index = lax.rem(lax.div(position, _like(max(stride, 1), position)),
-                        _like(max(n_axis, 1), position))
-        out.append(where(valid, index, cast(one_array("nonzero", 0 if fill is None else fill),
-                                            index.aval.dtype)))
+        index = lax.rem(
+            lax.div(position, _like(max(stride, 1), position)), _like(max(n_axis, 1), position)
+        )
+        out.append(
+            where(
+                valid,
+                index,
+                cast(one_array("nonzero", 0 if fill is None else fill), index.aval.dtype),
+            )
+        )
     return tuple(out)
 
 
@@ -593,8 +462,15 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
-def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | None = None,
-             fill_value: Any = 0, out: None = None) -> Any:
+def compress(
+    condition: Any,
+    a: Any,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+    out: Any = None,
+) -> Any:
     """The slices of `a` along `axis` where the vector `condition` holds."""
     refuse("compress", out=out)
     condition, x = as_arrays("compress", condition, a)
@@ -613,18 +489,28 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
     else:
         x = getitem(x, slice(None, n))
     if size is None:
-        index = _of(np.flatnonzero(need_concrete("compress", condition)).astype(int_dtype()))
+        index = as_constant(
+            np.flatnonzero(need_concrete("compress", condition)).astype(int_dtype())
+        )
         return moveaxis(getitem(x, index), 0, axis)
-    index = _first_true(condition, size)
+    index = first_true(condition, size)
     valid = less(lax.iota(int_dtype(), size), sum_(cast(condition, int_dtype())))
     rows = getitem(x, index)
     valid = reshape(valid, (-1,) + (1,) * (rows.aval.ndim - 1))
-    return moveaxis(where(valid, rows, cast(one_array("compress", fill_value), rows.aval.dtype)),
-                    0, axis)
+    return moveaxis(
+        where(valid, rows, cast(one_array("compress", fill_value), rows.aval.dtype)), 0, axis
+    )
 
 
-def where_or_nonzero(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
-                     fill_value: Any = None) -> Any:
+def where_or_nonzero(
+    condition: Any,
+    x: Any = None,
+    y: Any = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
     """x where `condition` is true, else y. With one argument: the indices of non-zero elements."""
     if x is not None and y is not None:
         if size is not None or fill_value is not None:

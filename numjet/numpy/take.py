@@ -1,5 +1,6 @@
-"""Selecting by arrays of positions: take, take_along_axis, choose, select, piecewise and writes like
-put, place and fill_diagonal that return new arrays."""
+"""Selecting by arrays of positions: take, take_along_axis, choose, select, piecewise; and writes
+like put, place and fill_diagonal that return new arrays."""
+
 from __future__ import annotations
 
 import operator
@@ -38,14 +39,23 @@ def _positions(name: str, indices: Any) -> Any:
         indices = array(indices)
     index = one_array(name, indices)
     if not dtypes.is_integer(index.aval.dtype) and index.aval.dtype != dtypes.bool_:
-        raise TypeError(f"{name} requires integer indices, got {index.aval.dtype}. Convert them "
-                        "with .astype(int).")
+        raise TypeError(
+            f"{name} requires integer indices, got {index.aval.dtype}. Convert them "
+            "with .astype(int)."
+        )
     return cast(index, dtypes.int32) if index.aval.dtype == dtypes.bool_ else index
 
 
-def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: Any = None,
-         unique_indices: bool = False, indices_are_sorted: bool = False,
-         fill_value: Any = None) -> Any:
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: Any = None,
+    mode: Any = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Any:
     """The slices of `a` at `indices` along `axis` (of the flattened array without one).
 
     mode: 'fill' (the default: NaN, or `fill_value`, out of bounds), 'clip' or 'wrap'.
@@ -58,11 +68,14 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     axis = canonical_axis(axis, x.aval.ndim, "take")
     n = x.aval.shape[axis]
     if mode == "raise":
-        raise NotImplementedError("take: mode='raise' is not supported: values are not known while "
-                                  "tracing. Use 'fill' or 'clip'.")
+        raise NotImplementedError(
+            "take: mode='raise' is not supported: values are not known while "
+            "tracing. Use 'fill' or 'clip'."
+        )
     known = concrete_or_none(index) if mode is None and fill_value is None else None
-    inside = known is not None and (not known.aval.size or (
-        known._value.min() >= -n and known._value.max() < n))
+    inside = known is not None and (
+        not known.aval.size or (known._value.min() >= -n and known._value.max() < n)
+    )
     if mode == "wrap":
         index, mode = remainder(cast(index, int_dtype()), n), "clip"
     elif mode == "clip":
@@ -70,12 +83,25 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     elif mode is None:
         mode = None if inside else "fill"
     where_ = (slice(None),) * axis + (index,)
-    return get(x, where_, mode=mode, fill_value=fill_value, unique_indices=unique_indices,
-               indices_are_sorted=indices_are_sorted)
+    return get(
+        x,
+        where_,
+        mode=mode,
+        fill_value=fill_value,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+    )
 
 
-def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = None,
-                    fill_value: Any = None, *, wrap_negative_indices: bool | None = None) -> Any:
+def take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: Any = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool | None = None,
+) -> Any:
     """Elements of `arr` at `indices` along `axis`; both broadcast on the other axes.
 
     mode: 'fill' (the default) or 'clip'.
@@ -87,15 +113,17 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = N
         x, axis = ravel(x), 0
     rank = x.aval.ndim
     if index.aval.ndim != rank:
-        raise ValueError("take_along_axis: indices and arr must have the same number of "
-                         f"dimensions: {index.aval.ndim} vs. {rank}.")
+        raise ValueError(
+            "take_along_axis: indices and arr must have the same number of "
+            f"dimensions: {index.aval.ndim} vs. {rank}."
+        )
     axis = canonical_axis(axis, rank, "take_along_axis")
     n = x.aval.shape[axis]
-    lead_x = x.aval.shape[:axis] + (1,) + x.aval.shape[axis + 1:]
-    lead_i = index.aval.shape[:axis] + (1,) + index.aval.shape[axis + 1:]
+    lead_x = x.aval.shape[:axis] + (1,) + x.aval.shape[axis + 1 :]
+    lead_i = index.aval.shape[:axis] + (1,) + index.aval.shape[axis + 1 :]
     lead = join_shapes("take_along_axis", [lead_x, lead_i], ValueError)
-    x = broadcast(x, lead[:axis] + (n,) + lead[axis + 1:])
-    index = broadcast(index, lead[:axis] + (index.aval.shape[axis],) + lead[axis + 1:])
+    x = broadcast(x, lead[:axis] + (n,) + lead[axis + 1 :])
+    index = broadcast(index, lead[:axis] + (index.aval.shape[axis],) + lead[axis + 1 :])
     wrap = True if wrap_negative_indices is None else wrap_negative_indices
     if mode == "promise_in_bounds" and wrap_negative_indices is None:
         wrap = False
@@ -107,14 +135,25 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = N
     # Each of the other axes is a batch axis that both share.
     batch = tuple([i for i in range(rank) if i != axis])
     numbers = lax.GatherDimensionNumbers(
-        offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
-        operand_batching_dims=batch, start_indices_batching_dims=batch)
-    return lax.gather(x, reshape(index, (*index.aval.shape, 1)), numbers, (1,) * rank,
-                      mode="fill" if mode is None else mode, fill_value=fill_value)
+        offset_dims=(),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+        operand_batching_dims=batch,
+        start_indices_batching_dims=batch,
+    )
+    return lax.gather(
+        x,
+        reshape(index, (*index.aval.shape, 1)),
+        numbers,
+        (1,) * rank,
+        mode="fill" if mode is None else mode,
+        fill_value=fill_value,
+    )
 
 
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *,
-                   mode: Any = None) -> Any:
+def put_along_axis(
+    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
+) -> Any:
     """`arr` with `values` at `indices` along `axis`; needs inplace=False, arrays are immutable."""
     _not_in_place("put_along_axis", inplace)
     x, index = one_array("put_along_axis", arr), _positions("put_along_axis", indices)
@@ -122,10 +161,15 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, inplac
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, "put_along_axis")
-    lead = join_shapes("put_along_axis", [
-        x.aval.shape[:axis] + (1,) + x.aval.shape[axis + 1:],
-        index.aval.shape[:axis] + (1,) + index.aval.shape[axis + 1:]], ValueError)
-    index = broadcast(index, lead[:axis] + (index.aval.shape[axis],) + lead[axis + 1:])
+    lead = join_shapes(
+        "put_along_axis",
+        [
+            x.aval.shape[:axis] + (1,) + x.aval.shape[axis + 1 :],
+            index.aval.shape[:axis] + (1,) + index.aval.shape[axis + 1 :],
+        ],
+        ValueError,
+    )
+    index = broadcast(index, lead[:axis] + (index.aval.shape[axis],) + lead[axis + 1 :])
     where_ = [lax.broadcasted_iota(dtypes.int32, index.aval.shape, i) for i in range(x.aval.ndim)]
     where_[axis] = index
     return reshape(x.at[tuple(where_)].set(values, mode=mode), shape)
@@ -133,8 +177,10 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, inplac
 
 def _not_in_place(name: str, inplace: bool) -> None:
     if inplace:
-        raise ValueError(f"{name}: arrays are immutable, so it cannot work in place. Pass "
-                         f"inplace=False and use the result.")
+        raise ValueError(
+            f"{name}: arrays are immutable, so it cannot work in place. Pass "
+            f"inplace=False and use the result."
+        )
 
 
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
@@ -183,8 +229,10 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     _not_in_place("fill_diagonal", inplace)
     x, value = as_arrays("fill_diagonal", a, val)
     if wrap:
-        raise NotImplementedError("fill_diagonal: wrap=True is not supported. Set the diagonal with "
-                                  "x.at[rows, columns].set.")
+        raise NotImplementedError(
+            "fill_diagonal: wrap=True is not supported. Set the diagonal with "
+            "x.at[rows, columns].set."
+        )
     if x.aval.ndim < 2:
         raise ValueError("fill_diagonal: needs at least two dimensions.")
     n = min(x.aval.shape) if x.aval.ndim == 2 else x.aval.shape[0]
@@ -193,7 +241,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     return x.at[(index,) * x.aval.ndim].set(value, unique_indices=True)
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """For each element of `a` the element of that number among `choices`."""
     refuse("choose", out=out)
     index = one_array("choose", a)
@@ -205,15 +253,19 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     if mode == "raise":
         known = concrete_or_none(index)
         if known is None:
-            index._need_concrete(TypeError, "choose: mode='raise' needs concrete indices",
-                                 "Use mode='clip' or 'wrap'.")
+            index._need_concrete(
+                TypeError,
+                "choose: mode='raise' needs concrete indices",
+                "Use mode='clip' or 'wrap'.",
+            )
         if known._value.size and (known._value.min() < 0 or known._value.max() >= n):
             raise ValueError(f"choose: entries must be in [0, {n}).")
     elif mode == "wrap":
         index = remainder(index, n)
     elif mode == "clip":
-        index = lax.clamp(lax.full((), 0, index.aval.dtype), index,
-                          lax.full((), n - 1, index.aval.dtype))
+        index = lax.clamp(
+            lax.full((), 0, index.aval.dtype), index, lax.full((), n - 1, index.aval.dtype)
+        )
     else:
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
     index = broadcast(index, shape)
@@ -227,8 +279,10 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """For each element the choice of the first condition that holds, else `default`."""
     if len(condlist) != len(choicelist):
-        raise ValueError("select: condlist must have length equal to choicelist, got "
-                         f"{len(condlist)} and {len(choicelist)}.")
+        raise ValueError(
+            "select: condlist must have length equal to choicelist, got "
+            f"{len(condlist)} and {len(choicelist)}."
+        )
     if not len(condlist):
         raise ValueError("select: condlist must be non-empty.")
     out, *choices = promote_dtypes(*as_arrays("select", default, *choicelist))
@@ -251,8 +305,10 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     elif len(functions) == len(conditions) + 1:
         functions = [*functions]
     else:
-        raise ValueError(f"piecewise: with {len(conditions)} conditions, funclist must have "
-                         f"{len(conditions)} or {len(conditions) + 1} entries.")
+        raise ValueError(
+            f"piecewise: with {len(conditions)} conditions, funclist must have "
+            f"{len(conditions)} or {len(conditions) + 1} entries."
+        )
 
     def value(f: Any) -> Any:
         out = f(x, *args, **kw) if callable(f) else f
@@ -285,7 +341,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     at = np.where(at < 0, at + n, at)
     at = np.clip(at, 0, n)
     y = cast(y, x.aval.dtype)
-    rest = x.aval.shape[:axis] + x.aval.shape[axis + 1:]
+    rest = x.aval.shape[:axis] + x.aval.shape[axis + 1 :]
     if scalar:
         y = reshape(y, (1,) * (x.aval.ndim - y.aval.ndim) + y.aval.shape)
         # NumPy moves the first axis of the values to `axis` for a single position.
@@ -300,7 +356,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     target[order] += np.arange(len(at))
     total = n + len(at)
     old = np.setdiff1d(np.arange(total), target)
-    out = lax.full(x.aval.shape[:axis] + (total,) + x.aval.shape[axis + 1:], 0, x.aval.dtype)
+    out = lax.full(x.aval.shape[:axis] + (total,) + x.aval.shape[axis + 1 :], 0, x.aval.dtype)
     lead = (slice(None),) * axis
     out = out.at[(*lead, as_array(old.astype(np.int32)))].set(x, unique_indices=True)
     return out.at[(*lead, as_array(target.astype(np.int32)))].set(y, unique_indices=True)
@@ -313,8 +369,9 @@ def _front_to(y: Any, axis: int) -> Any:
     return lax.transpose(y, tuple(order))
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None, *,
-           assume_unique_indices: bool = False) -> Any:
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Any:
     """`arr` without the positions `obj` along `axis`."""
     x = one_array("delete", arr)
     if axis is None:
@@ -346,18 +403,23 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *,
 
 def _delete_traced(x: Any, obj: Any, axis: int, unique_given: bool) -> Any:
     if obj.aval.dtype == dtypes.bool_:
-        obj._need_concrete(TypeError, "delete: the result's size depends on the mask",
-                           "Use jnp.where, or positions whose number is known.")
+        obj._need_concrete(
+            TypeError,
+            "delete: the result's size depends on the mask",
+            "Use jnp.where, or positions whose number is known.",
+        )
     if obj.aval.ndim and not unique_given:
-        obj._need_concrete(TypeError, "delete: traced positions may repeat, so the result's size is "
-                           "unknown", "Pass assume_unique_indices=True if they do not.")
+        obj._need_concrete(
+            TypeError,
+            "delete: traced positions may repeat, so the result's size is unknown",
+            "Pass assume_unique_indices=True if they do not.",
+        )
     n = x.aval.shape[axis]
     gone = normalized(ravel(obj), n)
     count = n - gone.aval.size
     mask = lax.full((n,), True, dtypes.bool_).at[gone].set(False, mode="drop")
     place_ = where(mask, add(cumsum(cast(mask, dtypes.int32)), -1), count)
-    index = lax.full((count,), 0, dtypes.int32).at[place_].set(
-        lax.iota(dtypes.int32, n), mode="drop")
+    index = (
+        lax.full((count,), 0, dtypes.int32).at[place_].set(lax.iota(dtypes.int32, n), mode="drop")
+    )
     return getitem(x, (slice(None),) * axis + (index,))
-
-

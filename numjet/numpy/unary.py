@@ -1,5 +1,6 @@
 """Functions of one (or two) floating arguments: exponentials, trigonometry, complex parts, special
 combinations such as logaddexp."""
+
 from __future__ import annotations
 
 import math
@@ -76,7 +77,7 @@ cbrt = _float("cbrt", "The cube root.")
 
 def _scaled_log(name: str, base: float) -> Callable:
     def logarithm(x: Any, /) -> Any:
-        x, = promote_inexact(one_array(name, x))
+        (x,) = promote_inexact(one_array(name, x))
         return lax.div(lax.log(x), constant(math.log(base), x))
 
     logarithm.__name__ = logarithm.__qualname__ = name
@@ -98,8 +99,11 @@ def real(val: Any, /) -> Any:
 def imag(val: Any, /) -> Any:
     """The imaginary part: zeros for real arrays."""
     x = one_array("imag", val)
-    return lax.imag(x) if dtypes.is_complex(x.aval.dtype) else full(
-        x.aval.shape, 0, x.aval.dtype, x.aval.weak_type)
+    return (
+        lax.imag(x)
+        if dtypes.is_complex(x.aval.dtype)
+        else full(x.aval.shape, 0, x.aval.dtype, x.aval.weak_type)
+    )
 
 
 def conj(x: Any, /) -> Any:
@@ -175,7 +179,7 @@ def isinf(x: Any, /) -> Any:
 
 
 def _signed_infinity(name: str, value: float) -> Callable:
-    def question(x: Any, /, out: None = None) -> Any:
+    def question(x: Any, /, out: Any = None) -> Any:
         refuse(name, out=out)
         x = one_array(name, x)
         if dtypes.is_complex(x.aval.dtype):
@@ -191,16 +195,19 @@ isposinf = _signed_infinity("isposinf", np.inf)
 isneginf = _signed_infinity("isneginf", -np.inf)
 
 
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
-               neginf: Any = None) -> Any:
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
     """x with NaN and infinities replaced, by default by 0 and the largest finite numbers."""
     x = one_array("nan_to_num", x)
     dtype = x.aval.dtype
     if not dtypes.is_inexact(dtype):
         return x
     if dtypes.is_complex(dtype):
-        return lax.complex(nan_to_num(lax.real(x), copy, nan, posinf, neginf),
-                           nan_to_num(lax.imag(x), copy, nan, posinf, neginf))
+        return lax.complex(
+            nan_to_num(lax.real(x), copy, nan, posinf, neginf),
+            nan_to_num(lax.imag(x), copy, nan, posinf, neginf),
+        )
     info = ml_dtypes.finfo(dtype)
     posinf = info.max if posinf is None else posinf
     neginf = info.min if neginf is None else neginf
@@ -219,8 +226,11 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     rtol, atol = (cast(one_array("isclose", v), kind) for v in (rtol, atol))
     close = lax.le(absolute(subtract(x, y)), _plus(atol, multiply(rtol, absolute(y))))
     both_finite = logical_and(isfinite(x), isfinite(y))
-    out = _select(both_finite, close, lax.eq(x, y)) if close.aval.shape else where(
-        both_finite, close, lax.eq(x, y))
+    out = (
+        _select(both_finite, close, lax.eq(x, y))
+        if close.aval.shape
+        else where(both_finite, close, lax.eq(x, y))
+    )
     if equal_nan:
         out = lax.bitwise_or(out, logical_and(isnan(x), isnan(y)))
     return out
@@ -233,13 +243,13 @@ def _plus(x: Any, y: Any) -> Any:
 # ------------------------------------------------------------------ angles
 def deg2rad(x: Any, /) -> Any:
     """Degrees as radians."""
-    x, = promote_inexact(one_array("deg2rad", x))
+    (x,) = promote_inexact(one_array("deg2rad", x))
     return lax.mul(x, constant(math.pi / 180, x))
 
 
 def rad2deg(x: Any, /) -> Any:
     """Radians as degrees."""
-    x, = promote_inexact(one_array("rad2deg", x))
+    (x,) = promote_inexact(one_array("rad2deg", x))
     return lax.mul(x, constant(180 / math.pi, x))
 
 
@@ -264,20 +274,22 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 
 def sinc(x: Any, /) -> Any:
     """sin(pi x) / (pi x), 1 at 0; its derivatives at 0 are right, too."""
-    x, = promote_inexact(one_array("sinc", x))
+    (x,) = promote_inexact(one_array("sinc", x))
     zero = lax.eq(x, zeros_like(x))
     scaled = lax.mul(x, constant(math.pi, x))
     safe = _select(zero, broadcast_like(constant(1, x), x), scaled)
     # Near 0 the Taylor series carries the derivatives: 1 - t**2 / 6 + t**4 / 120.
     square = lax.square(scaled)
-    series = lax.sub(constant(1, x), lax.mul(square, lax.sub(
-        constant(1 / 6, x), lax.mul(square, constant(1 / 120, x)))))
+    series = lax.sub(
+        constant(1, x),
+        lax.mul(square, lax.sub(constant(1 / 6, x), lax.mul(square, constant(1 / 120, x)))),
+    )
     return _select(zero, series, lax.div(lax.sin(safe), safe))
 
 
 def i0(x: Any) -> Any:
     """The modified Bessel function of order 0."""
-    x, = promote_inexact(one_array("i0", x))
+    (x,) = promote_inexact(one_array("i0", x))
     return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
 
 
@@ -305,14 +317,18 @@ def _logaddexp(x: Any, y: Any, unit: float) -> Any:
     # Equal infinities have no difference; their sum is the answer, and its derivative is finite.
     same = lax.bitwise_or(lax.ne(gap, gap), _infinite(high))
     safe = _select(same, full_scalar(zeros_like(gap), gap.aval.shape), gap)
-    falling = lax.neg(lax.abs(safe))
+    # Not -|gap|, whose derivative at 0 is taken to be -1: here both arguments get one half.
+    falling = lax.min(safe, lax.neg(safe))
     if unit != 1.0:
         falling = lax.mul(falling, constant(unit, falling))
     rest = lax.log1p(lax.exp(falling))
     if unit != 1.0:
         rest = lax.div(rest, constant(unit, rest))
-    plain = _select(lax.ne(gap, gap), lax.add(x, y), high) if gap.aval.shape else where(
-        lax.ne(gap, gap), lax.add(x, y), high)
+    plain = (
+        _select(lax.ne(gap, gap), lax.add(x, y), high)
+        if gap.aval.shape
+        else where(lax.ne(gap, gap), lax.add(x, y), high)
+    )
     return _select(same, plain, lax.add(high, rest))
 
 
@@ -354,7 +370,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     x, n = as_arrays("ldexp", x1, x2)
     if not (dtypes.is_integer(n.aval.dtype) or n.aval.dtype == dtypes.bool_):
         raise ValueError(f"ldexp: x2 must be integers, got {n.aval.dtype}.")
-    x, = promote_inexact(x)
+    (x,) = promote_inexact(x)
     n = cast(n, x.aval.dtype)
     # In two steps, since 2**n may overflow where the product does not.
     half = floor(multiply(n, 0.5))
@@ -365,7 +381,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
 
 def frexp(x: Any, /) -> tuple[Any, Any]:
     """(m, e) with x = m * 2**e and 0.5 <= |m| < 1."""
-    x, = promote_inexact(one_array("frexp", x))
+    (x,) = promote_inexact(one_array("frexp", x))
     dtype = x.aval.dtype
     wide = dtype if dtype.itemsize >= 4 else dtypes.float32
     value = cast(x, wide)
@@ -385,17 +401,18 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     exponent = subtract(exponent, bias - 1)
     cleared = lax.bitwise_and(whole, number(~(mask << info.nmant)))
     mantissa = lax.bitcast_convert_type(
-        lax.bitwise_or(cleared, number((bias - 1) << info.nmant)), wide)
+        lax.bitwise_or(cleared, number((bias - 1) << info.nmant)), wide
+    )
     plain = logical_and(isfinite(value), not_equal(value, 0))
     exponent = where(tiny, subtract(exponent, info.nmant + 1), exponent)
     mantissa = where(plain, mantissa, value)
     return cast(mantissa, dtype), cast(where(plain, exponent, 0), dtypes.int32)
 
 
-def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+def modf(x: Any, /, out: Any = None) -> tuple[Any, Any]:
     """The fractional and the whole part, both with the sign of x."""
     refuse("modf", out=out)
-    x, = promote_inexact(one_array("modf", x))
+    (x,) = promote_inexact(one_array("modf", x))
     whole = trunc(x)
     rest = where(isinf(x), constant(0, x), subtract(x, whole))
     return copysign(rest, x), copysign(whole, x)
@@ -403,11 +420,21 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 
 def spacing(x: Any, /) -> Any:
     """The distance to the next float away from 0."""
-    x, = promote_inexact(one_array("spacing", x))
+    (x,) = promote_inexact(one_array("spacing", x))
     direction = copysign(constant(np.inf, x), x)
-    return where(isfinite(x), subtract(lax.nextafter(
-        x, direction if direction.aval.shape == x.aval.shape else full_scalar(
-            direction, x.aval.shape)), x), constant(np.nan, x))
+    return where(
+        isfinite(x),
+        subtract(
+            lax.nextafter(
+                x,
+                direction
+                if direction.aval.shape == x.aval.shape
+                else full_scalar(direction, x.aval.shape),
+            ),
+            x,
+        ),
+        constant(np.nan, x),
+    )
 
 
 # ------------------------------------------------------------------ ignoring NaN

@@ -2,6 +2,7 @@
 
 Arguments that only save memory (overwrite_a, check_finite, ...) are accepted and ignored.
 """
+
 from __future__ import annotations
 
 import math
@@ -43,16 +44,22 @@ from numjet.ops import linalg as core
 
 
 def _matrix(name: str, a: Any, square: bool = False) -> Any:
-    x, = promote_inexact(one_array(name, a))
+    (x,) = promote_inexact(one_array(name, a))
     if x.aval.ndim < 2 or square and x.aval.shape[-1] != x.aval.shape[-2]:
-        raise ValueError(f"{name}: needs {'square ' if square else ''}matrices in the last two axes, "
-                         f"got {x.aval}.")
+        raise ValueError(
+            f"{name}: needs {'square ' if square else ''}matrices in the last two axes, "
+            f"got {x.aval}."
+        )
     return strong(x)
 
 
 # ------------------------------------------------------------------ factorizations
-def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True,
-             ) -> Any:
+def cholesky(
+    a: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Any:
     """The upper (or lower) triangular factor of hermitian positive definite matrices."""
     x = _matrix("cholesky", a, True)
     # Only the named triangle is read, as in SciPy.
@@ -60,14 +67,19 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     return factor if lower else adjoint(factor)
 
 
-def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True,
-               ) -> tuple[Any, bool]:
+def cho_factor(
+    a: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> tuple[Any, bool]:
     """A factor and its kind for `cho_solve`."""
     return cholesky(a, lower), lower
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False,
-              check_finite: bool = True) -> Any:
+def cho_solve(
+    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
     """x with a x = b, from `cho_factor(a)`."""
     c, lower = c_and_lower
     c, b = promote_inexact(*as_arrays("cho_solve", c, b))
@@ -81,8 +93,13 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     return factors, pivots
 
 
-def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False,
-             check_finite: bool = True) -> Any:
+def lu_solve(
+    lu_and_piv: tuple[Any, Any],
+    b: Any,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
     """x with a x = b (trans 0), a.T x = b (1) or a^H x = b (2), from `lu_factor(a)`."""
     factors, pivots = lu_and_piv
     factors, b = promote_inexact(*as_arrays("lu_solve", factors, b))
@@ -100,21 +117,30 @@ def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: b
         kind = "T" if trans == 1 else "C"
         x = solve_triangular(factors, x, trans=kind)
         x = solve_triangular(factors, x, trans=kind, lower=True, unit_diagonal=True)
-        x = _rows(x, lax.sort_key_val(order, lax.broadcasted_iota(
-            order.aval.dtype, order.aval.shape, order.aval.ndim - 1))[1])
+        x = _rows(
+            x,
+            lax.sort_key_val(
+                order, lax.broadcasted_iota(order.aval.dtype, order.aval.shape, order.aval.ndim - 1)
+            )[1],
+        )
     return lax.squeeze(x, (x.aval.ndim - 1,)) if vector else x
 
 
 def _rows(x: Any, order: Any) -> Any:
     if order.aval.ndim == 1:
         return getitem(x, (..., order, slice(None)))
-    lead = [lax.broadcasted_iota(dtypes.int32, order.aval.shape, i)
-            for i in range(order.aval.ndim - 1)]
+    lead = [
+        lax.broadcasted_iota(dtypes.int32, order.aval.shape, i) for i in range(order.aval.ndim - 1)
+    ]
     return getitem(x, (*lead, order))
 
 
-def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True,
-       ) -> tuple[Any, ...]:
+def lu(
+    a: Any,
+    permute_l: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> tuple[Any, ...]:
     """(p, l, u) with a = p l u; with `permute_l` (p l, u)."""
     x = _matrix("lu", a)
     factors, _, order = core.lu(x)
@@ -126,8 +152,14 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     zero, one = lax.full((), 0, x.aval.dtype), lax.full((), 1, x.aval.dtype)
     low = where(lax.gt(rows, columns), left, where(lax.eq(rows, columns), one, zero))
     top = getitem(factors, (..., slice(0, k), slice(None)))
-    up = where(lax.le(lax.broadcasted_iota(dtypes.int32, (k, n), 0),
-                      lax.broadcasted_iota(dtypes.int32, (k, n), 1)), top, zero)
+    up = where(
+        lax.le(
+            lax.broadcasted_iota(dtypes.int32, (k, n), 0),
+            lax.broadcasted_iota(dtypes.int32, (k, n), 1),
+        ),
+        top,
+        zero,
+    )
     index = lax.broadcasted_iota(order.aval.dtype, (*order.aval.shape, m), order.aval.ndim)
     # Row order[i] of a is row i of l u.
     p = cast(lax.eq(index, broadcast(expand_dims(order, -1), index.aval.shape)), x.aval.dtype)
@@ -135,8 +167,14 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     return (matmul(p, low), up) if permute_l else (p, low, up)
 
 
-def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
-       pivoting: bool = False, check_finite: bool = True) -> tuple[Any, ...]:
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Any, ...]:
     """(q, r), with `pivoting` (q, r, order). mode: full, economic, r."""
     x = _matrix("qr", a)
     if mode not in ("full", "economic", "r"):
@@ -145,20 +183,37 @@ def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
     return tuple(parts[1:]) if mode == "r" else tuple(parts)
 
 
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
-        check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
     """U, singular values and the conjugate transpose of V."""
     out = linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
     return tuple(out) if compute_uv else out
 
 
-def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False,
-         overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True,
-         eigvals: None = None, type: int = 1, check_finite: bool = True) -> Any:
+def eigh(
+    a: Any,
+    b: Any = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Any:
     """The eigenvalues (rising) and eigenvectors of hermitian matrices."""
     if b is not None or eigvals is not None or type != 1:
-        raise NotImplementedError("eigh: generalized problems and subsets are not supported. Factor "
-                                  "b with cholesky and transform a, or slice the result.")
+        raise NotImplementedError(
+            "eigh: generalized problems and subsets are not supported. Factor "
+            "b with cholesky and transform a, or slice the result."
+        )
     x = _matrix("eigh", a, True)
     v, w = core.eigh(x, lower=lower, symmetrize_input=False)
     return w if eigvals_only else (w, v)
@@ -175,9 +230,10 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     return t, z
 
 
-def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False,
-               check_finite: bool = True) -> Any:
-    """The Hessenberg form h (zero below the first subdiagonal), with `calc_q` also q: a = q h q^H."""
+def hessenberg(
+    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
+    """The form h, zero below the first subdiagonal; with `calc_q` also q: a = q h q^H."""
     x = _matrix("hessenberg", a, True)
     n = x.aval.shape[-1]
     packed, taus = core.hessenberg(x)
@@ -192,32 +248,57 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False,
 
 
 # ------------------------------------------------------------------ systems
-def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False,
-                     unit_diagonal: bool = False, overwrite_b: bool = False, debug: Any = None,
-                     check_finite: bool = True) -> Any:
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: Any = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: Any = None,
+    check_finite: bool = True,
+) -> Any:
     """x with a x = b for triangular a (trans 0), a.T x = b (1, 'T') or a^H x = b (2, 'C')."""
     kinds = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
     if trans not in kinds:
-        raise ValueError(f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}.")
+        raise ValueError(
+            f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}."
+        )
     a, b = promote_inexact(*as_arrays("solve_triangular", a, b))
     a, b = _matrix("solve_triangular", a, True), strong(b)
     vector = b.aval.ndim == 1
     x = expand_dims(b, -1) if vector else b
     if x.aval.ndim < 2 or x.aval.shape[-2] != a.aval.shape[-1]:
-        raise ValueError(f"solve_triangular: a {a.aval} and b {b.aval} do not fit: b must have "
-                         f"{a.aval.shape[-1]} rows.")
+        raise ValueError(
+            f"solve_triangular: a {a.aval} and b {b.aval} do not fit: b must have "
+            f"{a.aval.shape[-1]} rows."
+        )
     lead = np.broadcast_shapes(a.aval.shape[:-2], x.aval.shape[:-2])
     a = broadcast(a, (*lead, *a.aval.shape[-2:]))
     x = broadcast(x, (*lead, *x.aval.shape[-2:]))
     kind = kinds[trans]
-    out = core.triangular_solve(a, x, left_side=True, lower=lower, transpose_a=kind > 0,
-                                conjugate_a=kind == 2, unit_diagonal=unit_diagonal)
+    out = core.triangular_solve(
+        a,
+        x,
+        left_side=True,
+        lower=lower,
+        transpose_a=kind > 0,
+        conjugate_a=kind == 2,
+        unit_diagonal=unit_diagonal,
+    )
     return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out
 
 
-def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False,
-          overwrite_b: bool = False, debug: bool = False, check_finite: bool = True,
-          assume_a: str = "gen") -> Any:
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Any:
     """x with a x = b; assume_a='pos' uses a Cholesky factorization."""
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ValueError(f"solve: assume_a must be 'gen', 'sym', 'her' or 'pos', got {assume_a!r}.")
@@ -238,8 +319,22 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 # ------------------------------------------------------------------ functions of matrices
 # Coefficients of the (13, 13) Padé approximant and its bound on the norm (Higham 2005).
-_PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
-         10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)
+_PADE = (
+    64764752532480000,
+    32382376266240000,
+    7771770303897600,
+    1187353796428800,
+    129060195264000,
+    10559470521600,
+    670442572800,
+    33522128640,
+    1323241920,
+    40840800,
+    960960,
+    16380,
+    182,
+    1,
+)
 
 
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
@@ -251,9 +346,15 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     n = x.aval.shape[-1]
     bound = 5.371920351148152 if x.aval.dtype in (dtypes.float64, dtypes.complex128) else 3.9257248
     size = max_(sum_(lax.abs(x), -2), -1)
-    steps = lax.ceil(lax.max(lax.div(lax.log(divide(size, bound)), lax.full(
-        size.aval.shape, math.log(2), size.aval.dtype)), lax.full(size.aval.shape, 0,
-                                                                  size.aval.dtype)))
+    steps = lax.ceil(
+        lax.max(
+            lax.div(
+                lax.log(divide(size, bound)),
+                lax.full(size.aval.shape, math.log(2), size.aval.dtype),
+            ),
+            lax.full(size.aval.shape, 0, size.aval.dtype),
+        )
+    )
     steps = where(lax.eq(size, lax.full(size.aval.shape, 0, size.aval.dtype)), 0, steps)
     scale = lax.exp2(negative(steps))
     x = multiply(x, cast(expand_dims(scale, (-2, -1)), x.aval.dtype))
@@ -264,8 +365,9 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     b = [float(v) / _PADE[0] for v in _PADE]
 
     def poly(c6: float, c4: float, c2: float, c0: float) -> Any:
-        return add(add(multiply(c6, x6), multiply(c4, x4)), add(multiply(c2, x2),
-                                                               multiply(c0, one)))
+        return add(
+            add(multiply(c6, x6), multiply(c4, x4)), add(multiply(c2, x2), multiply(c0, one))
+        )
 
     def poly0(c6: float, c4: float, c2: float) -> Any:
         return add(add(multiply(c6, x6), multiply(c4, x4)), multiply(c2, x2))
@@ -273,13 +375,22 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     u = matmul(x, add(matmul(x6, poly0(b[13], b[11], b[9])), poly(b[7], b[5], b[3], b[1])))
     v = add(matmul(x6, poly0(b[12], b[10], b[8])), poly(b[6], b[4], b[2], b[0]))
     top, bottom = add(u, v), subtract(v, u)
-    out = (solve_triangular(bottom, top) if upper_triangular else linalg.solve(bottom, top))
+    out = solve_triangular(bottom, top) if upper_triangular else linalg.solve(bottom, top)
     wide = expand_dims(steps, (-2, -1))
     for k in range(max_squarings):
-        out = where(lax.gt(broadcast(wide, out.aval.shape), lax.full(
-            out.aval.shape, k, wide.aval.dtype)), matmul(out, out), out)
-    return where(lax.gt(broadcast(wide, out.aval.shape), lax.full(
-        out.aval.shape, max_squarings, wide.aval.dtype)), np.nan, out)
+        out = where(
+            lax.gt(broadcast(wide, out.aval.shape), lax.full(out.aval.shape, k, wide.aval.dtype)),
+            matmul(out, out),
+            out,
+        )
+    return where(
+        lax.gt(
+            broadcast(wide, out.aval.shape),
+            lax.full(out.aval.shape, max_squarings, wide.aval.dtype),
+        ),
+        np.nan,
+        out,
+    )
 
 
 def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
@@ -313,8 +424,14 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     return funm(A, lax.sqrt)
 
 
-def polar(a: Any, side: str = "right", *, method: str = "qdwh", eps: Any = None,
-          max_iterations: Any = None) -> tuple[Any, Any]:
+def polar(
+    a: Any,
+    side: str = "right",
+    *,
+    method: str = "qdwh",
+    eps: Any = None,
+    max_iterations: Any = None,
+) -> tuple[Any, Any]:
     """(u, p) with a = u p (side 'right') or a = p u, u unitary and p positive semidefinite."""
     if side not in ("right", "left"):
         raise ValueError(f"polar: side must be 'right' or 'left', got {side!r}.")
@@ -329,8 +446,9 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     """X with A X + X B = C, as one linear system for the elements of X."""
     a, b, c = promote_inexact(*as_arrays("solve_sylvester", A, B, C))
     m, n = a.aval.shape[0], b.aval.shape[0]
-    system = add(kron(a, eye(n, dtype=a.aval.dtype)),
-                 kron(eye(m, dtype=a.aval.dtype), matrix_transpose(b)))
+    system = add(
+        kron(a, eye(n, dtype=a.aval.dtype)), kron(eye(m, dtype=a.aval.dtype), matrix_transpose(b))
+    )
     return reshape(linalg.solve(system, ravel(c)), (m, n))
 
 
@@ -339,11 +457,19 @@ def block_diag(*arrs: Any) -> Any:
     """The matrix with the given blocks on its diagonal."""
     if not arrs:
         return lax.full((1, 0), 0, dtypes.canonical(dtypes.float64))
-    parts = promote_dtypes(*[atleast_2d(x) for x in as_arrays("block_diag", *[
-        array(x) if isinstance(x, (list, tuple)) else x for x in arrs])])
+    parts = promote_dtypes(
+        *[
+            atleast_2d(x)
+            for x in as_arrays(
+                "block_diag", *[array(x) if isinstance(x, (list, tuple)) else x for x in arrs]
+            )
+        ]
+    )
     if any(p.aval.ndim != 2 for p in parts):
-        raise ValueError("block_diag: arguments must have at most two dimensions, got "
-                         f"{[p.aval.shape for p in parts]}.")
+        raise ValueError(
+            "block_diag: arguments must have at most two dimensions, got "
+            f"{[p.aval.shape for p in parts]}."
+        )
     width = sum(p.aval.shape[1] for p in parts)
     zero = lax.full((), 0, parts[0].aval.dtype)
     rows, before = [], 0
@@ -385,7 +511,7 @@ def circulant(c: Any) -> Any:
 
 def companion(a: Any) -> Any:
     """The companion matrix of a polynomial."""
-    a, = promote_inexact(ravel(array(a)))
+    (a,) = promote_inexact(ravel(array(a)))
     n = a.aval.shape[0] - 1
     first = divide(negative(getitem(a, slice(1, None))), getitem(a, 0))
     return concatenate([reshape(first, (1, n)), cast(array(np.eye(n - 1, n)), a.aval.dtype)], 0)
@@ -433,8 +559,10 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     i = np.arange(n)
     values = np.exp(-2j * np.pi * (np.outer(i, i) % max(n, 1)) / max(n, 1))
     values = values / {None: 1, "sqrtn": math.sqrt(n), "n": n}[scale]
-    return array(values, dtypes.canonical(dtypes.complex128) if dtype is None
-                 else canonical_dtype(dtype, "dft"))
+    return array(
+        values,
+        dtypes.canonical(dtypes.complex128) if dtype is None else canonical_dtype(dtype, "dft"),
+    )
 
 
 def leslie(f: Any, s: Any) -> Any:
@@ -458,7 +586,9 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     a = ravel(array(a))
     m = a.aval.shape[0]
     if mode not in ("full", "same", "valid"):
-        raise ValueError(f"convolution_matrix: mode must be 'full', 'same' or 'valid', got {mode!r}.")
+        raise ValueError(
+            f"convolution_matrix: mode must be 'full', 'same' or 'valid', got {mode!r}."
+        )
     index = np.arange(m + n - 1)[:, None] - np.arange(n)[None]
     inside = (index >= 0) & (index < m)
     values = getitem(a, as_array(np.clip(index, 0, m - 1).astype(np.int32)))
@@ -471,8 +601,38 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",
-    "convolution_matrix", "det", "dft", "eigh", "expm", "expm_frechet", "fiedler", "funm",
-    "hadamard", "hankel", "helmert", "hessenberg", "hilbert", "inv", "leslie", "lu", "lu_factor",
-    "lu_solve", "pascal", "polar", "qr", "schur", "solve", "solve_sylvester",
-    "solve_triangular", "sqrtm", "svd", "toeplitz"]
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "circulant",
+    "companion",
+    "convolution_matrix",
+    "det",
+    "dft",
+    "eigh",
+    "expm",
+    "expm_frechet",
+    "fiedler",
+    "funm",
+    "hadamard",
+    "hankel",
+    "helmert",
+    "hessenberg",
+    "hilbert",
+    "inv",
+    "leslie",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "pascal",
+    "polar",
+    "qr",
+    "schur",
+    "solve",
+    "solve_sylvester",
+    "solve_triangular",
+    "sqrtm",
+    "svd",
+    "toeplitz",
+]

@@ -1,4 +1,5 @@
 """numjet.scipy.special: gamma and error functions, their kin, and sums of exponentials."""
+
 from __future__ import annotations
 
 import math
@@ -55,7 +56,7 @@ def _floats(name: str, *args: Any) -> list[Any]:
 
 
 def _one(name: str, x: Any) -> Any:
-    x, = promote_inexact(one_array(name, x))
+    (x,) = promote_inexact(one_array(name, x))
     return x
 
 
@@ -195,8 +196,9 @@ def ndtr(x: Any) -> Any:
     size = lax.abs(half)
     middle = add(1.0, lax.erf(half))
     tail = lax.erfc(size)
-    out = where(less(size, math.sqrt(0.5)), middle,
-                where(greater(half, 0), subtract(2.0, tail), tail))
+    out = where(
+        less(size, math.sqrt(0.5)), middle, where(greater(half, 0), subtract(2.0, tail), tail)
+    )
     return cast(multiply(0.5, out), kind)
 
 
@@ -212,8 +214,9 @@ def ndtri(p: Any) -> Any:
     z = start
     for _ in range(5):
         value = log_ndtr(z)
-        slope = exp(subtract(subtract(multiply(-0.5, lax.square(z)), 0.5 * math.log(2 * math.pi)),
-                             value))
+        slope = exp(
+            subtract(subtract(multiply(-0.5, lax.square(z)), 0.5 * math.log(2 * math.pi)), value)
+        )
         z = subtract(z, divide(subtract(value, target), slope))
     out = _select(tail, z, x)
     out = where(equal(p, 0), constant(-np.inf, out), where(equal(p, 1), constant(np.inf, out), out))
@@ -223,7 +226,9 @@ def ndtri(p: Any) -> Any:
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """log of ndtr, exact in the lower tail (by its asymptotic series)."""
     if not isinstance(series_order, int) or not 0 <= series_order <= 30:
-        raise ValueError(f"log_ndtr: series_order must be an integer in [0, 30], got {series_order!r}.")
+        raise ValueError(
+            f"log_ndtr: series_order must be an integer in [0, 30], got {series_order!r}."
+        )
     x, kind = _wide("log_ndtr", x)
     # Below `low` the distribution function underflows, above `high` its complement is tiny.
     low, high = (-20.0, 8.0) if x.aval.dtype == dtypes.float64 else (-10.0, 5.0)
@@ -236,8 +241,10 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     for n in range(1, series_order + 1):
         term = divide(multiply(term, -(2 * n - 1)), square)
         series = add(series, term)
-    bottom = add(subtract(subtract(multiply(-0.5, square), log(negative(far))),
-                          0.5 * math.log(2 * math.pi)), log(series))
+    bottom = add(
+        subtract(subtract(multiply(-0.5, square), log(negative(far))), 0.5 * math.log(2 * math.pi)),
+        log(series),
+    )
     return cast(where(greater(x, high), top, where(greater(x, low), middle, bottom)), kind)
 
 
@@ -347,8 +354,20 @@ def i1(x: Any) -> Any:
 
 
 # Bernoulli numbers B_0, B_2, B_4, ...; B_1 is -1/2 and the other odd ones are 0.
-_EVEN_BERNOULLI = (1.0, 1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510,
-                   43867 / 798, -174611 / 330, 854513 / 138)
+_EVEN_BERNOULLI = (
+    1.0,
+    1 / 6,
+    -1 / 30,
+    1 / 42,
+    -1 / 30,
+    5 / 66,
+    -691 / 2730,
+    7 / 6,
+    -3617 / 510,
+    43867 / 798,
+    -174611 / 330,
+    854513 / 138,
+)
 
 
 def bernoulli(n: int) -> Any:
@@ -393,8 +412,9 @@ def _exponential_integral(x: Any, n: int) -> Any:
     far = where(small, constant(2, x), x)
     # E_n(x) = (-x)^(n-1)/(n-1)! (psi(n) - log x) - sum over k != n-1 of (-x)^k / ((k-n+1) k!)
     psi = -np.euler_gamma + sum(1 / m for m in range(1, n))
-    series = multiply(divide(power(negative(near), n - 1), math.factorial(n - 1)),
-                      subtract(psi, log(near)))
+    series = multiply(
+        divide(power(negative(near), n - 1), math.factorial(n - 1)), subtract(psi, log(near))
+    )
     term: Any = constant(1, x)
     for k in range(26):
         if k:
@@ -413,8 +433,9 @@ def expn(n: Any, x: Any) -> Any:
     """The generalized exponential integral E_n for a concrete non-negative integer n."""
     known = concrete_or_none(n) if not isinstance(n, int) else as_array(n)
     if known is None or known.aval.ndim:
-        raise NotImplementedError("expn: n must be one concrete integer. Use jnp.stack over several "
-                                  "orders.")
+        raise NotImplementedError(
+            "expn: n must be one concrete integer. Use jnp.stack over several orders."
+        )
     order = int(known)
     x, kind = _wide("expn", x)
     if order < 0:
@@ -450,8 +471,47 @@ def expi(x: Any) -> Any:
 
 
 __all__ = [
-    "bernoulli", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "digamma", "entr",
-    "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "gamma",
-    "gammainc", "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr",
-    "log_softmax", "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri",
-    "poch", "polygamma", "rel_entr", "softmax", "xlog1py", "xlogy", "zeta"]
+    "bernoulli",
+    "beta",
+    "betainc",
+    "betaln",
+    "boxcox",
+    "boxcox1p",
+    "comb",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcx",
+    "erfinv",
+    "exp1",
+    "expi",
+    "expit",
+    "expn",
+    "factorial",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "gammasgn",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "kl_div",
+    "log_ndtr",
+    "log_softmax",
+    "loggamma",
+    "logit",
+    "logsumexp",
+    "multigammaln",
+    "ndtr",
+    "ndtri",
+    "poch",
+    "polygamma",
+    "rel_entr",
+    "softmax",
+    "xlog1py",
+    "xlogy",
+    "zeta",
+]

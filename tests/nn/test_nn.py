@@ -1,4 +1,5 @@
 """Activations, softmax and its kin, attention, initializers: against JAX; derivatives at kinks."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,20 +19,22 @@ X = np.array([[-8.0, -1.5, -1.0, -1e-3, 0.0, 1e-3], [0.3, 1.0, 2.0, 3.0, 6.0, 90
 
 @pytest.mark.oracle
 def test_values_and_gradients_are_jax_s():
-    script = """
-for name in %r:
+    script = f"""
+for name in {ACTIVATIONS!r}:
     f = getattr(jax.nn, name)
     v = jnp.abs(x) + 0.1 if name == 'log1mexp' else x
     out[name] = f(v)
-    out['grad_' + name] = jax.grad(lambda v: jnp.sum(f(v) * jnp.arange(1., 1 + f(v).size).reshape(f(v).shape)))(v)
-""" % ACTIVATIONS
+    weights = jnp.arange(1., 1 + f(v).size).reshape(f(v).shape)
+    out['grad_' + name] = jax.grad(lambda v: jnp.sum(f(v) * weights))(v)
+"""
     want = run_in_oracle(script, x=X)
     for name in ACTIVATIONS:
         f = getattr(nn, name)
         v = jnp.abs(X) + 0.1 if name == "log1mexp" else jnp.asarray(X)
         np.testing.assert_allclose(f(v), want[name], rtol=2e-5, atol=2e-6, err_msg=name)
-        got = numjet.grad(lambda v: jnp.sum(f(v) * jnp.arange(1.0, 1 + f(v).size).reshape(
-            f(v).shape)))(v)
+        got = numjet.grad(
+            lambda v: jnp.sum(f(v) * jnp.arange(1.0, 1 + f(v).size).reshape(f(v).shape))
+        )(v)
         np.testing.assert_allclose(got, want["grad_" + name], rtol=1e-4, atol=1e-4, err_msg=name)
 
 
@@ -54,13 +57,15 @@ out['att3'] = jax.nn.dot_product_attention(q, k, v, local_window_size=(2, 1))
 """
     want = run_in_oracle(script, x=X, mask=mask, q=q, k=k, v=v, keys=keys)
     got = dict(
-        gelu=nn.gelu(X, approximate=False), softmax=nn.softmax(X, axis=0, where=mask),
+        gelu=nn.gelu(X, approximate=False),
+        softmax=nn.softmax(X, axis=0, where=mask),
         lse=jnp.stack(nn.logsumexp(X / 10, axis=1, b=-X, return_sign=True)),
         std=nn.standardize(X, axis=0, epsilon=1e-3),
         hot=nn.one_hot(jnp.array([[0, 2], [-1, 5]]), 4, axis=0),
         att=nn.dot_product_attention(q, k, v, is_causal=True),
         att2=nn.dot_product_attention(q, k, v, key_value_seq_lengths=keys, scale=0.3),
-        att3=nn.dot_product_attention(q, k, v, local_window_size=(2, 1)))
+        att3=nn.dot_product_attention(q, k, v, local_window_size=(2, 1)),
+    )
     for name, value in got.items():
         np.testing.assert_allclose(value, want[name], rtol=1e-4, atol=1e-5, err_msg=name)
 
@@ -72,12 +77,12 @@ variance_scaling(2.0,'fan_geo_avg','uniform')""".split()
 
 @pytest.mark.oracle
 def test_initializers_are_jax_s():
-    script = """
+    script = f"""
 import jax.nn.initializers as init
-for text in %r:
+for text in {INITIALIZERS!r}:
     out[text] = eval('init.' + text)(jax.random.key(3), (6, 4))
 out['delta'] = init.delta_orthogonal()(jax.random.key(3), (3, 4, 4))
-""" % INITIALIZERS
+"""
     want = run_in_oracle(script)
     init = nn.initializers  # noqa: F841 - named in the texts
     for text in INITIALIZERS:
@@ -87,8 +92,21 @@ out['delta'] = init.delta_orthogonal()(jax.random.key(3), (3, 4, 4))
     np.testing.assert_allclose(got, want["delta"], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["gelu", "silu", "softplus", "mish", "softmax", "log_softmax",
-                                  "logsumexp", "standardize", "elu", "squareplus"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gelu",
+        "silu",
+        "softplus",
+        "mish",
+        "softmax",
+        "log_softmax",
+        "logsumexp",
+        "standardize",
+        "elu",
+        "squareplus",
+    ],
+)
 def test_derivatives(name):
     check_derivative(getattr(nn, name), np.linspace(-2.1, 2, 12).reshape(3, 4))
 
@@ -97,26 +115,38 @@ def test_derivatives(name):
 def test_compiled_and_mapped(name):
     f, x = getattr(nn, name), jnp.asarray(X)
     np.testing.assert_allclose(numjet.jit(f)(x), f(x), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(numjet.vmap(f)(x), jnp.stack([f(r) for r in x]), rtol=1e-5,
-                               atol=1e-6)
+    np.testing.assert_allclose(
+        numjet.vmap(f)(x), jnp.stack([f(r) for r in x]), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_infinities_do_not_become_nan():
     x = jnp.array([-np.inf, 0.0, -np.inf])
     np.testing.assert_allclose(nn.softmax(x), [0, 1, 0])
-    assert nn.logsumexp(jnp.full(3, -np.inf)) == -np.inf and nn.logsumexp(
-        jnp.array([np.inf, 1.0])) == np.inf
+    assert (
+        nn.logsumexp(jnp.full(3, -np.inf)) == -np.inf
+        and nn.logsumexp(jnp.array([np.inf, 1.0])) == np.inf
+    )
     assert not np.isnan(numjet.grad(lambda x: nn.logsumexp(x))(x)).any()
 
 
-@pytest.mark.parametrize(("call", "error", "match"), [
-    (lambda: nn.relu([1.0]), TypeError, "relu requires"),
-    (lambda: nn.glu(jnp.ones(3)), ValueError, "even size"),
-    (lambda: nn.one_hot(jnp.arange(3), 4, axis=3), ValueError, "out of range"),
-    (lambda: nn.dot_product_attention(jnp.ones((2, 3, 4, 5)), jnp.ones((2, 3, 3, 5)),
-                                      jnp.ones((2, 3, 3, 5))), ValueError, "multiple"),
-    (lambda: nn.initializers.he_normal()(random.key(0), (3,)), ValueError, "fan"),
-    (lambda: nn.initializers.normal()(random.key(0), (3,), "int32"), ValueError, "floating")])
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: nn.relu([1.0]), TypeError, "relu requires"),
+        (lambda: nn.glu(jnp.ones(3)), ValueError, "even size"),
+        (lambda: nn.one_hot(jnp.arange(3), 4, axis=3), ValueError, "out of range"),
+        (
+            lambda: nn.dot_product_attention(
+                jnp.ones((2, 3, 4, 5)), jnp.ones((2, 3, 3, 5)), jnp.ones((2, 3, 3, 5))
+            ),
+            ValueError,
+            "multiple",
+        ),
+        (lambda: nn.initializers.he_normal()(random.key(0), (3,)), ValueError, "fan"),
+        (lambda: nn.initializers.normal()(random.key(0), (3,), "int32"), ValueError, "floating"),
+    ],
+)
 def test_errors(call, error, match):
     with pytest.raises(error, match=match):
         call()

@@ -1,4 +1,5 @@
-"""Elementwise functions: values against NumPy, dtypes and weak types against JAX, special values."""
+"""Elementwise functions: values against NumPy, types against JAX, special values, errors."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -9,12 +10,13 @@ from oracle import run_in_oracle
 import numjet
 import numjet.numpy as jnp
 
-UNARY = """sin cos tan arctan sinh cosh tanh arcsinh exp exp2 expm1 cbrt absolute fabs negative sign
-square floor ceil trunc rint isnan isfinite isinf signbit deg2rad rad2deg sinc positive isneginf
-isposinf logical_not reciprocal spacing i0 real imag conj angle nan_to_num iscomplex isreal""".split()
-BINARY = """add subtract multiply divide maximum minimum arctan2 hypot logaddexp logaddexp2 fmax fmin
-mod fmod floor_divide remainder equal not_equal less less_equal greater greater_equal logical_and
-logical_or logical_xor heaviside isclose divmod copysign nextafter""".split()
+UNARY = """sin cos tan arctan sinh cosh tanh arcsinh exp exp2 expm1 cbrt absolute fabs negative
+sign square floor ceil trunc rint isnan isfinite isinf signbit deg2rad rad2deg sinc positive
+isneginf isposinf logical_not reciprocal spacing i0 real imag conj angle nan_to_num iscomplex
+isreal""".split()
+BINARY = """add subtract multiply divide maximum minimum arctan2 hypot logaddexp logaddexp2 fmax
+fmin mod fmod floor_divide remainder equal not_equal less less_equal greater greater_equal
+logical_and logical_or logical_xor heaviside isclose divmod copysign nextafter""".split()
 INTEGER = """add subtract multiply divide maximum minimum mod fmod floor_divide remainder equal less
 bitwise_and bitwise_or bitwise_xor right_shift gcd lcm power divmod""".split()
 COMPLEX = """sin cos tan sinh cosh tanh exp log sqrt absolute square real imag conj angle negative
@@ -84,8 +86,21 @@ def test_special_values(name):
     agree(name, np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38], np.float32))
 
 
-@pytest.mark.parametrize("name", ["fmax", "fmin", "maximum", "minimum", "logaddexp", "hypot",
-                                  "heaviside", "copysign", "mod", "floor_divide"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fmax",
+        "fmin",
+        "maximum",
+        "minimum",
+        "logaddexp",
+        "hypot",
+        "heaviside",
+        "copysign",
+        "mod",
+        "floor_divide",
+    ],
+)
 def test_special_pairs(name):
     v = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0], np.float32)
     x, y = (m.ravel() for m in np.meshgrid(v, v))
@@ -101,16 +116,29 @@ def test_special_pairs(name):
 
 @pytest.mark.oracle
 def test_dtypes_of_operators_are_jax_s():
-    names = ["bool", "int8", "int32", "uint8", "uint32", "float16", "bfloat16", "float32",
-             "complex64", "int", "float", "complex"]
+    names = [
+        "bool",
+        "int8",
+        "int32",
+        "uint8",
+        "uint32",
+        "float16",
+        "bfloat16",
+        "float32",
+        "complex64",
+        "int",
+        "float",
+        "complex",
+    ]
     script = """
 import operator
-names = %r
-functions = dict(add=operator.add, truediv=operator.truediv, mul=operator.mul, maximum=jnp.maximum,
-                 arctan2=jnp.arctan2, equal=operator.eq, floordiv=operator.floordiv,
-                 where=lambda x, y: jnp.where(True, x, y), power=jnp.power)
+names, scalars = {names!r}, ("int", "float", "complex")
+functions = dict(add=operator.add, truediv=operator.truediv, mul=operator.mul,
+                 maximum=jnp.maximum, arctan2=jnp.arctan2, equal=operator.eq,
+                 floordiv=operator.floordiv, where=lambda x, y: jnp.where(True, x, y),
+                 power=jnp.power)
 def value(n):
-    return {'int': 2, 'float': 2.0, 'complex': 2j}.get(n, None) if n in ('int', 'float', 'complex') else jnp.ones(2, n)
+    return {'int': 2, 'float': 2.0, 'complex': 2j}[n] if n in scalars else jnp.ones(2, n)
 rows = []
 for f in sorted(functions):
     for a in names:
@@ -124,13 +152,21 @@ for f in sorted(functions):
             except ValueError:
                 rows.append(f'{f} {a} {b} error')
 out['rows'] = np.array(rows)
-""" % names
+""".replace("{names!r}", repr(names))
     want = [str(r) for r in run_in_oracle(script)["rows"]]
     import operator
-    functions = dict(add=operator.add, truediv=operator.truediv, mul=operator.mul,
-                     maximum=jnp.maximum, arctan2=jnp.arctan2, equal=operator.eq,
-                     floordiv=operator.floordiv, where=lambda x, y: jnp.where(True, x, y),
-                     power=jnp.power)
+
+    functions = dict(
+        add=operator.add,
+        truediv=operator.truediv,
+        mul=operator.mul,
+        maximum=jnp.maximum,
+        arctan2=jnp.arctan2,
+        equal=operator.eq,
+        floordiv=operator.floordiv,
+        where=lambda x, y: jnp.where(True, x, y),
+        power=jnp.power,
+    )
     scalars = {"int": 2, "float": 2.0, "complex": 2j}
     wrong = []
     for row in want:
@@ -154,8 +190,16 @@ out['rows'] = np.array(rows)
 def test_the_shortcut_and_the_complete_way_agree():
     x = jnp.arange(4.0)
     for _ in range(3):  # the first call teaches the shortcut
-        for f in (lambda x: x + x, lambda x: x * 2, lambda x: 2 - x, lambda x: x > 1, jnp.sin,
-                  lambda x: jnp.where(x > 1, x, 0.0), lambda x: x.sum(), lambda x: x[1]):
+        for f in (
+            lambda x: x + x,
+            lambda x: x * 2,
+            lambda x: 2 - x,
+            lambda x: x > 1,
+            jnp.sin,
+            lambda x: jnp.where(x > 1, x, 0.0),
+            lambda x: x.sum(),
+            lambda x: x[1],
+        ):
             got, want = f(x), numjet.jit(f)(x)
             assert (got.dtype, got.shape, got.weak_type) == (want.dtype, want.shape, want.weak_type)
             np.testing.assert_allclose(got, want, rtol=1e-6)
@@ -196,15 +240,19 @@ def test_operators_defer_to_other_types():
     assert (np.float32(2) * x).dtype == jnp.float32 and isinstance(np.ones(3) + x, jnp.ndarray)
 
 
-@pytest.mark.parametrize(("call", "error", "match"), [
-    (lambda: jnp.sin([1.0]), TypeError, "sin requires ndarray or scalar"),
-    (lambda: jnp.add([1], 2), TypeError, "add requires ndarray or scalar"),
-    (lambda: jnp.zeros((2, 3)) + jnp.zeros((2, 2)), TypeError, "incompatible shapes"),
-    (lambda: jnp.array(2) ** -1, TypeError, "negative powers"),
-    (lambda: -jnp.array(True), TypeError, "neg"),
-    (lambda: jnp.ones(2) & 1, TypeError, "and"),
-    (lambda: jnp.zeros(2, "float16") + numjet.random.key(0), TypeError, "keys"),
-    (lambda: jnp.floor(1j), TypeError, "complex")])
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: jnp.sin([1.0]), TypeError, "sin requires ndarray or scalar"),
+        (lambda: jnp.add([1], 2), TypeError, "add requires ndarray or scalar"),
+        (lambda: jnp.zeros((2, 3)) + jnp.zeros((2, 2)), TypeError, "incompatible shapes"),
+        (lambda: jnp.array(2) ** -1, TypeError, "negative powers"),
+        (lambda: -jnp.array(True), TypeError, "neg"),
+        (lambda: jnp.ones(2) & 1, TypeError, "and"),
+        (lambda: jnp.zeros(2, "float16") + numjet.random.key(0), TypeError, "keys"),
+        (lambda: jnp.floor(1j), TypeError, "complex"),
+    ],
+)
 def test_errors(call, error, match):
     with pytest.raises(error, match=match):
         call()
@@ -219,6 +267,7 @@ def test_rank_promotion_can_be_refused():
 def test_gradients_at_special_points_are_finite_or_documented(name):
     if name == "xlogy":
         from numjet.scipy.special import xlogy as f
+
         assert numjet.grad(f)(0.0, 2.0) == pytest.approx(np.log(2.0))
         return
     f = getattr(jnp, name)

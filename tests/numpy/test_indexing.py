@@ -1,4 +1,5 @@
 """Reading and writing by index: against NumPy, eagerly, compiled, mapped and differentiated."""
+
 from __future__ import annotations
 
 import warnings
@@ -94,8 +95,14 @@ def test_traced_positions_agree_with_numpy(case):
     if want is None:
         return
     # Integers and integer arrays are traced; masks and slices stay static.
-    traced = [k for k, i in enumerate(index) if isinstance(i, int) and not isinstance(i, bool)
-              or isinstance(i, np.ndarray) and i.dtype != bool]
+    traced = [
+        k
+        for k, i in enumerate(index)
+        if isinstance(i, int)
+        and not isinstance(i, bool)
+        or isinstance(i, np.ndarray)
+        and i.dtype != bool
+    ]
 
     def f(x, values):
         full = list(index)
@@ -107,10 +114,13 @@ def test_traced_positions_agree_with_numpy(case):
     np.testing.assert_array_equal(got, want)
 
 
-WRITES = {"set": lambda x, i, y: x.__setitem__(i, y), "add": lambda x, i, y: np.add.at(x, i, y),
-          "multiply": lambda x, i, y: np.multiply.at(x, i, y),
-          "min": lambda x, i, y: np.minimum.at(x, i, y),
-          "max": lambda x, i, y: np.maximum.at(x, i, y)}
+WRITES = {
+    "set": lambda x, i, y: x.__setitem__(i, y),
+    "add": lambda x, i, y: np.add.at(x, i, y),
+    "multiply": lambda x, i, y: np.multiply.at(x, i, y),
+    "min": lambda x, i, y: np.minimum.at(x, i, y),
+    "max": lambda x, i, y: np.maximum.at(x, i, y),
+}
 
 
 def distinct(index, shape):
@@ -126,8 +136,11 @@ def test_writing_agrees_with_numpy(case, name, kind):
     if at is None or name == "set" and not distinct(index, shape):
         return
     y = np.full(np.shape(at), 2, np.float32) + np.arange(at.size).reshape(at.shape) % 3
-    y = np.float32(3) if kind == "scalar" or not at.ndim or 0 in at.shape else (
-        y.astype(np.float32) if kind == "value" else y[..., :1].astype(np.float32))
+    y = (
+        np.float32(3)
+        if kind == "scalar" or not at.ndim or 0 in at.shape
+        else (y.astype(np.float32) if kind == "value" else y[..., :1].astype(np.float32))
+    )
     want = x.copy()
     WRITES[name](want, index, y)
     array = jnp.asarray(x)
@@ -165,11 +178,17 @@ def test_the_gradient_of_reading_counts_the_reads(case):
 
 
 def test_static_indices_lower_to_slices():
-    names = [e.primitive.name for e in numjet.make_jaxpr(
-        lambda x: x[1, ::-1, None, 2:4])(np.zeros((3, 4, 5), np.float32)).jaxpr.eqns]
+    names = [
+        e.primitive.name
+        for e in numjet.make_jaxpr(lambda x: x[1, ::-1, None, 2:4])(
+            np.zeros((3, 4, 5), np.float32)
+        ).jaxpr.eqns
+    ]
     assert not {"gather", "dynamic_slice"} & set(names), names
-    names = [e.primitive.name for e in numjet.make_jaxpr(
-        lambda x, i: x[i])(np.zeros((3, 4), np.float32), 1).jaxpr.eqns]
+    names = [
+        e.primitive.name
+        for e in numjet.make_jaxpr(lambda x, i: x[i])(np.zeros((3, 4), np.float32), 1).jaxpr.eqns
+    ]
     assert "dynamic_slice" in names and "gather" not in names, names
 
 
@@ -187,8 +206,9 @@ def test_out_of_bounds(compiled):
     np.testing.assert_array_equal(wrap(lambda x: x.at[10].set(9))(x), x)
     np.testing.assert_array_equal(wrap(lambda x: x.at[-7].set(9))(x), x)
     np.testing.assert_array_equal(wrap(lambda x, i: x.at[i].set(9))(x, 7), x)
-    np.testing.assert_array_equal(wrap(lambda x, i: x.at[i].set(9, mode="clip"))(x, 7),
-                                  [0, 1, 2, 3, 9])
+    np.testing.assert_array_equal(
+        wrap(lambda x, i: x.at[i].set(9, mode="clip"))(x, 7), [0, 1, 2, 3, 9]
+    )
     filled = wrap(lambda x, i: x.at[i].get(mode="fill", fill_value=7))(x, far)
     np.testing.assert_array_equal(filled, [7, 7, 7, 0, 4])
     nan = wrap(lambda x: x.at[10].get(mode="fill"))(x)
@@ -226,13 +246,21 @@ def test_boolean_masks():
         numjet.jit(lambda x: x[x > 2])(x)
 
 
-@pytest.mark.parametrize(("index", "error", "match"), [
-    ([0, 1], TypeError, "non-tuple sequence"), (1.5, TypeError, "integer or boolean"),
-    ("a", TypeError, "string"), ((0, 0, 0), IndexError, "Too many indices"),
-    ((..., ...), IndexError, "ellipsis"), (np.array([1.5]), TypeError, "integer or boolean"),
-    (np.array([True, False, True]), IndexError, "boolean index did not match"),
-    (slice(0, 1, 0), ValueError, "step cannot be zero"), (slice(0.5), TypeError, "static integers"),
-    ((np.array([0, 1]), np.array([0, 1, 0])), IndexError, "incompatible shapes")])
+@pytest.mark.parametrize(
+    ("index", "error", "match"),
+    [
+        ([0, 1], TypeError, "non-tuple sequence"),
+        (1.5, TypeError, "integer or boolean"),
+        ("a", TypeError, "string"),
+        ((0, 0, 0), IndexError, "Too many indices"),
+        ((..., ...), IndexError, "ellipsis"),
+        (np.array([1.5]), TypeError, "integer or boolean"),
+        (np.array([True, False, True]), IndexError, "boolean index did not match"),
+        (slice(0, 1, 0), ValueError, "step cannot be zero"),
+        (slice(0.5), TypeError, "static integers"),
+        ((np.array([0, 1]), np.array([0, 1, 0])), IndexError, "incompatible shapes"),
+    ],
+)
 def test_wrong_indices_say_what_is_wrong(index, error, match):
     x = jnp.zeros((2, 3))
     with pytest.raises(error, match=match):

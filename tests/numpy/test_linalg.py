@@ -1,4 +1,5 @@
 """linalg, products, einsum and fft: values against NumPy, derivatives against differences."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -37,10 +38,24 @@ def test_products_with_fixed_shapes():
     agree("dot", np.ones((2, 3), np.int32), np.ones((3, 2), np.int32))
 
 
-@pytest.mark.parametrize(("first", "second"), [
-    ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (4, 2)), ((2, 1, 3, 4), (5, 4, 2)),
-    ((5, 3, 4), (2, 1, 4, 2)), ((1, 3, 4), (5, 4, 2)), ((3, 4), (5, 4, 2)), ((4,), (5, 4, 2)),
-    ((5, 3, 4), (4,)), ((2, 5, 3, 4), (5, 4, 2)), ((1, 1, 4), (4, 1)), ((0, 3, 4), (4, 2))])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((4,), (4,)),
+        ((3, 4), (4,)),
+        ((4,), (4, 2)),
+        ((2, 3, 4), (4, 2)),
+        ((2, 1, 3, 4), (5, 4, 2)),
+        ((5, 3, 4), (2, 1, 4, 2)),
+        ((1, 3, 4), (5, 4, 2)),
+        ((3, 4), (5, 4, 2)),
+        ((4,), (5, 4, 2)),
+        ((5, 3, 4), (4,)),
+        ((2, 5, 3, 4), (5, 4, 2)),
+        ((1, 1, 4), (4, 1)),
+        ((0, 3, 4), (4, 2)),
+    ],
+)
 def test_matmul(first, second):
     x = rng.standard_normal(first).astype(np.float32)
     y = rng.standard_normal(second).astype(np.float32)
@@ -48,18 +63,43 @@ def test_matmul(first, second):
     np.testing.assert_allclose(numjet.jit(jnp.matmul)(x, y), x @ y, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("subscripts", [
-    "ij,jk->ik", "ij,kj", "ij->ji", "ii->i", "ii", "ij->", "i,i->", "i,j->ij", "bij,bjk->bik",
-    "...ij,...jk->...ik", "ij,ij->ij", "ij,jk,kl->il", "bij,bkj,l->bikl", "ijk->kj", "ij,j->ij",
-    "abc,cd,de->abe", "iij->j", "ij, ji ->"])
+@pytest.mark.parametrize(
+    "subscripts",
+    [
+        "ij,jk->ik",
+        "ij,kj",
+        "ij->ji",
+        "ii->i",
+        "ii",
+        "ij->",
+        "i,i->",
+        "i,j->ij",
+        "bij,bjk->bik",
+        "...ij,...jk->...ik",
+        "ij,ij->ij",
+        "ij,jk,kl->il",
+        "bij,bkj,l->bikl",
+        "ijk->kj",
+        "ij,j->ij",
+        "abc,cd,de->abe",
+        "iij->j",
+        "ij, ji ->",
+    ],
+)
 def test_einsum(subscripts):
     size = dict(a=2, b=2, c=4, d=3, e=5, i=3, j=3, k=3, l=3)
     terms = subscripts.replace(" ", "").split("->")[0].split(",")
-    operands = [rng.standard_normal(((2,) if "..." in t else ()) + tuple(
-        size[c] for c in t.replace("...", ""))).astype(np.float32) for t in terms]
+    operands = [
+        rng.standard_normal(
+            ((2,) if "..." in t else ()) + tuple(size[c] for c in t.replace("...", ""))
+        ).astype(np.float32)
+        for t in terms
+    ]
     agree("einsum", subscripts, *operands, tol=1e-4)
-    close(numjet.jit(lambda *xs: jnp.einsum(subscripts, *xs))(*operands),
-          np.einsum(subscripts, *operands))
+    close(
+        numjet.jit(lambda *xs: jnp.einsum(subscripts, *xs))(*operands),
+        np.einsum(subscripts, *operands),
+    )
 
 
 def test_einsum_with_axis_numbers_and_errors():
@@ -70,14 +110,17 @@ def test_einsum_with_axis_numbers_and_errors():
         jnp.einsum("ij,jk", jnp.ones((2, 3)))
     with pytest.raises(TypeError, match="contracting"):
         jnp.dot(jnp.ones((2, 3)), jnp.ones((2, 3)))
-    names = [e.primitive.name for e in numjet.make_jaxpr(
-        lambda x, y: jnp.einsum("ij,jk->ik", x, y))(F, G.T).jaxpr.eqns]
+    names = [
+        e.primitive.name
+        for e in numjet.make_jaxpr(lambda x, y: jnp.einsum("ij,jk->ik", x, y))(F, G.T).jaxpr.eqns
+    ]
     assert names == ["dot_general"]
 
 
 # ------------------------------------------------------------------ linalg
-@pytest.mark.parametrize("name", ["inv", "det", "slogdet", "pinv", "eigvals", "svdvals", "cond",
-                                  "matrix_rank"])
+@pytest.mark.parametrize(
+    "name", ["inv", "det", "slogdet", "pinv", "eigvals", "svdvals", "cond", "matrix_rank"]
+)
 @pytest.mark.parametrize("x", [A, SPD, BATCH], ids=["square", "spd", "batch"])
 def test_functions_of_matrices(name, x):
     f, reference = getattr(jnp.linalg, name), getattr(np.linalg, name)
@@ -124,8 +167,10 @@ def test_systems():
 @pytest.mark.parametrize("ord", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
 def test_matrix_norms(ord):
     close(jnp.linalg.norm(F, ord), np.linalg.norm(F, ord))
-    close(jnp.linalg.norm(BATCH, ord, axis=(1, 2), keepdims=True),
-          np.linalg.norm(BATCH, ord, axis=(1, 2), keepdims=True))
+    close(
+        jnp.linalg.norm(BATCH, ord, axis=(1, 2), keepdims=True),
+        np.linalg.norm(BATCH, ord, axis=(1, 2), keepdims=True),
+    )
 
 
 @pytest.mark.parametrize("ord", [None, 0, 1, 2, 3, -1, np.inf, -np.inf])
@@ -138,17 +183,30 @@ def test_other_functions():
     close(jnp.linalg.matrix_power(A, 3), np.linalg.matrix_power(A, 3), 1e-3)
     close(jnp.linalg.matrix_power(A, -1), np.linalg.inv(A), 1e-2)
     close(jnp.linalg.multi_dot([F, G.T, F, V[:4]]), np.linalg.multi_dot([F, G.T, F, V[:4]]), 1e-3)
-    close(jnp.linalg.tensorinv(A.reshape(4, 2, 2), 1), np.linalg.tensorinv(A.reshape(4, 2, 2), 1),
-          1e-2)
+    close(
+        jnp.linalg.tensorinv(A.reshape(4, 2, 2), 1),
+        np.linalg.tensorinv(A.reshape(4, 2, 2), 1),
+        1e-2,
+    )
     close(jnp.linalg.vector_norm(F), np.linalg.norm(F))
 
 
-@pytest.mark.parametrize("f", [
-    jnp.linalg.inv, jnp.linalg.det, lambda x: jnp.linalg.slogdet(x)[1], jnp.linalg.norm,
-    lambda x: jnp.linalg.solve(x, jnp.ones(4)), lambda x: jnp.linalg.cholesky(x @ x.T + jnp.eye(4)),
-    lambda x: jnp.linalg.eigvalsh(x + x.T), lambda x: jnp.linalg.qr(x)[1],
-    lambda x: jnp.linalg.svd(x, compute_uv=False), lambda x: jnp.linalg.pinv(x)],
-    ids=["inv", "det", "slogdet", "norm", "solve", "cholesky", "eigh", "qr", "svd", "pinv"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        jnp.linalg.inv,
+        jnp.linalg.det,
+        lambda x: jnp.linalg.slogdet(x)[1],
+        jnp.linalg.norm,
+        lambda x: jnp.linalg.solve(x, jnp.ones(4)),
+        lambda x: jnp.linalg.cholesky(x @ x.T + jnp.eye(4)),
+        lambda x: jnp.linalg.eigvalsh(x + x.T),
+        lambda x: jnp.linalg.qr(x)[1],
+        lambda x: jnp.linalg.svd(x, compute_uv=False),
+        lambda x: jnp.linalg.pinv(x),
+    ],
+    ids=["inv", "det", "slogdet", "norm", "solve", "cholesky", "eigh", "qr", "svd", "pinv"],
+)
 def test_derivatives(f):
     check_derivative(f, SPD + A)
 
@@ -160,8 +218,25 @@ def test_compiled_and_mapped():
 
 # ------------------------------------------------------------------ fft
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])
-@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "ifft2",
-                                  "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fft",
+        "ifft",
+        "rfft",
+        "irfft",
+        "hfft",
+        "ihfft",
+        "fft2",
+        "ifft2",
+        "rfft2",
+        "irfft2",
+        "fftn",
+        "ifftn",
+        "rfftn",
+        "irfftn",
+    ],
+)
 def test_fft(name, norm):
     x = F if name in ("rfft", "rfft2", "rfftn", "ihfft") else C
     close(getattr(jnp.fft, name)(x, norm=norm), getattr(np.fft, name)(x, norm=norm))

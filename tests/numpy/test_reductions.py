@@ -1,4 +1,5 @@
 """Reductions, cumulative functions and quantiles against NumPy; dtypes and errors."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -27,8 +28,9 @@ def test_ignoring_nan(name, axis):
     agree(name, N, axis=axis)
 
 
-@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "var", "std", "all", "any",
-                                  "median"])
+@pytest.mark.parametrize(
+    "name", ["sum", "prod", "max", "min", "mean", "var", "std", "all", "any", "median"]
+)
 @pytest.mark.parametrize("axis", [(0, 1), (-1,), 1])
 def test_keepdims(name, axis):
     agree(name, F, axis=axis, keepdims=True)
@@ -102,13 +104,17 @@ def test_empty_arrays(shape):
         jnp.argmax(jnp.zeros((0,)))
 
 
-@pytest.mark.parametrize(("call", "error", "match"), [
-    (lambda: jnp.sum([1, 2]), TypeError, "sum requires ndarray"),
-    (lambda: jnp.sum(jnp.ones(3), axis=1), ValueError, "out of bounds"),
-    (lambda: jnp.sum(jnp.ones((3, 2)), axis=(0, 0)), ValueError, "duplicate"),
-    (lambda: jnp.sum(jnp.ones(3), out=np.zeros(())), NotImplementedError, "out"),
-    (lambda: jnp.max(jnp.ones(3), where=jnp.array([True, False, True])), ValueError, "initial"),
-    (lambda: jnp.quantile(jnp.ones(3), 0.5, method="x"), ValueError, "method")])
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: jnp.sum([1, 2]), TypeError, "sum requires ndarray"),
+        (lambda: jnp.sum(jnp.ones(3), axis=1), ValueError, "out of bounds"),
+        (lambda: jnp.sum(jnp.ones((3, 2)), axis=(0, 0)), ValueError, "duplicate"),
+        (lambda: jnp.sum(jnp.ones(3), out=np.zeros(())), NotImplementedError, "out"),
+        (lambda: jnp.max(jnp.ones(3), where=jnp.array([True, False, True])), ValueError, "initial"),
+        (lambda: jnp.quantile(jnp.ones(3), 0.5, method="x"), ValueError, "method"),
+    ],
+)
 def test_errors(call, error, match):
     with pytest.raises(error, match=match):
         call()

@@ -1,4 +1,5 @@
 """Shapes, joins, splits, padding, creation, sorting, sets, index helpers: against NumPy."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -9,22 +10,81 @@ import numjet
 import numjet.numpy as jnp
 
 OF_ONE = [
-    ("reshape", (4, 3)), ("transpose",), ("swapaxes", 0, 1), ("moveaxis", 0, 1),
-    ("expand_dims", 1), ("expand_dims", (0, 3)), ("flip",), ("flip", 1), ("fliplr",), ("flipud",),
-    ("rot90",), ("rot90", 2), ("rot90", 3), ("roll", 2), ("roll", 1, 0), ("roll", (1, 2), (0, 1)),
-    ("repeat", 2), ("repeat", 2, 1), ("repeat", np.array([1, 0, 2]), 0), ("tile", (2, 3)),
-    ("tile", 2), ("tile", (2, 1, 2)), ("broadcast_to", (2, 3, 4)), ("atleast_3d",),
-    ("atleast_2d",), ("resize", (2, 7)), ("squeeze",), ("diagonal",), ("diagonal", 1),
-    ("diagonal", -1), ("trace",), ("trace", 1), ("tril",), ("triu", 1), ("sort",), ("sort", 0),
-    ("sort", None), ("argsort",), ("argsort", 0), ("split", 2, 1), ("split", [1, 3], 1),
-    ("array_split", 3, 1), ("hsplit", 2), ("vsplit", 3), ("rollaxis", 1), ("diff",), ("diff", 2),
-    ("ediff1d",), ("gradient",), ("nonzero",), ("argwhere",), ("flatnonzero",), ("unique",),
-    ("append", 1.0), ("delete", 1, 0), ("delete", np.array([0, 2]), 1), ("delete", slice(1, 3), 1),
-    ("insert", 1, 5.0), ("insert", 1, np.arange(4.0, dtype=np.float32), 0),
-    ("insert", np.array([1, 2]), np.array([[9], [8]], np.float32), 0), ("vander", 3), ("diag",),
-    ("diagflat",), ("diagflat", -1), ("take", np.array([1, 2])), ("take", np.array([1, -1]), 1),
-    ("trim_zeros",), ("ravel",), ("copy",), ("trapezoid",), ("unwrap",), ("cumsum", 1),
-    ("sort_complex",), ("interp", S, V)]
+    ("reshape", (4, 3)),
+    ("transpose",),
+    ("swapaxes", 0, 1),
+    ("moveaxis", 0, 1),
+    ("expand_dims", 1),
+    ("expand_dims", (0, 3)),
+    ("flip",),
+    ("flip", 1),
+    ("fliplr",),
+    ("flipud",),
+    ("rot90",),
+    ("rot90", 2),
+    ("rot90", 3),
+    ("roll", 2),
+    ("roll", 1, 0),
+    ("roll", (1, 2), (0, 1)),
+    ("repeat", 2),
+    ("repeat", 2, 1),
+    ("repeat", np.array([1, 0, 2]), 0),
+    ("tile", (2, 3)),
+    ("tile", 2),
+    ("tile", (2, 1, 2)),
+    ("broadcast_to", (2, 3, 4)),
+    ("atleast_3d",),
+    ("atleast_2d",),
+    ("resize", (2, 7)),
+    ("squeeze",),
+    ("diagonal",),
+    ("diagonal", 1),
+    ("diagonal", -1),
+    ("trace",),
+    ("trace", 1),
+    ("tril",),
+    ("triu", 1),
+    ("sort",),
+    ("sort", 0),
+    ("sort", None),
+    ("argsort",),
+    ("argsort", 0),
+    ("split", 2, 1),
+    ("split", [1, 3], 1),
+    ("array_split", 3, 1),
+    ("hsplit", 2),
+    ("vsplit", 3),
+    ("rollaxis", 1),
+    ("diff",),
+    ("diff", 2),
+    ("ediff1d",),
+    ("gradient",),
+    ("nonzero",),
+    ("argwhere",),
+    ("flatnonzero",),
+    ("unique",),
+    ("append", 1.0),
+    ("delete", 1, 0),
+    ("delete", np.array([0, 2]), 1),
+    ("delete", slice(1, 3), 1),
+    ("insert", 1, 5.0),
+    ("insert", 1, np.arange(4.0, dtype=np.float32), 0),
+    ("insert", np.array([1, 2]), np.array([[9], [8]], np.float32), 0),
+    ("vander", 3),
+    ("diag",),
+    ("diagflat",),
+    ("diagflat", -1),
+    ("take", np.array([1, 2])),
+    ("take", np.array([1, -1]), 1),
+    ("trim_zeros",),
+    ("ravel",),
+    ("copy",),
+    ("trapezoid",),
+    ("unwrap",),
+    ("cumsum", 1),
+    ("sort_complex",),
+    ("interp", S, V),
+]
 
 
 @pytest.mark.parametrize("case", OF_ONE, ids=lambda c: "-".join(map(str, c))[:40])
@@ -38,8 +98,10 @@ def _argsort(x, axis=-1):
     return np.argsort(x, axis, kind="stable")
 
 
-@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap", "maximum", "minimum",
-                                  "mean", "linear_ramp", "median"])
+@pytest.mark.parametrize(
+    "mode",
+    ["edge", "reflect", "symmetric", "wrap", "maximum", "minimum", "mean", "linear_ramp", "median"],
+)
 @pytest.mark.parametrize("width", [1, ((1, 2), (2, 1)), ((0, 5), (7, 0))])
 def test_padding(mode, width):
     agree("pad", F, width, mode, tol=1e-4)
@@ -56,8 +118,9 @@ def test_padding_with_options():
         jnp.pad(F, 1, end_values=3)
 
 
-@pytest.mark.parametrize("name", ["concatenate", "stack", "vstack", "hstack", "dstack",
-                                  "column_stack"])
+@pytest.mark.parametrize(
+    "name", ["concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"]
+)
 def test_joining(name):
     agree(name, [F, G])
     agree(name, [F, I])
@@ -72,20 +135,44 @@ def test_joining_elsewhere():
     got = jnp.block([[jnp.asarray(F), jnp.asarray(G)], [jnp.asarray(G), jnp.asarray(F)]])
     np.testing.assert_array_equal(got, np.block([[F, G], [G, F]]))
     np.testing.assert_array_equal(jnp.array([jnp.float32(1), 2.0, jnp.arange(2)[1]]), [1, 2, 1])
-    np.testing.assert_array_equal(numjet.jit(lambda x: jnp.array([x, [1.0, 2.0]]))(V[:2]),
-                                  [V[:2], [1, 2]])
+    np.testing.assert_array_equal(
+        numjet.jit(lambda x: jnp.array([x, [1.0, 2.0]]))(V[:2]), [V[:2], [1, 2]]
+    )
 
 
 CREATED = [
-    ("eye", 3), ("eye", 3, 4, 1), ("eye", 3, 4, -1), ("tri", 3, 4, 1), ("identity", 3),
-    ("linspace", 0.0, 1.0, 7), ("linspace", 0.0, 1.0, 7, False), ("linspace", 2, 8, 1),
-    ("linspace", 0, 10, 5), ("logspace", 0.0, 2.0, 5), ("geomspace", 1.0, 100.0, 5),
-    ("arange", 5), ("arange", 3, 10, 2), ("arange", 0.0, 1.0, 0.3), ("arange", 5, 0, -1),
-    ("arange", 3, 0), ("full", (2, 3), 2.5), ("zeros", 3), ("ones", (2, 0)), ("meshgrid", V, W),
-    ("indices", (2, 3)), ("tril_indices", 4, 1), ("triu_indices", 4), ("diag_indices", 3),
-    ("unravel_index", np.array([1, 5, 7]), (3, 4)), ("bartlett", 5), ("hamming", 4),
-    ("hanning", 5), ("blackman", 5), ("kaiser", 5, 2.0),
-    ("ravel_multi_index", [np.array([0, 1]), np.array([2, 3])], (3, 4))]
+    ("eye", 3),
+    ("eye", 3, 4, 1),
+    ("eye", 3, 4, -1),
+    ("tri", 3, 4, 1),
+    ("identity", 3),
+    ("linspace", 0.0, 1.0, 7),
+    ("linspace", 0.0, 1.0, 7, False),
+    ("linspace", 2, 8, 1),
+    ("linspace", 0, 10, 5),
+    ("logspace", 0.0, 2.0, 5),
+    ("geomspace", 1.0, 100.0, 5),
+    ("arange", 5),
+    ("arange", 3, 10, 2),
+    ("arange", 0.0, 1.0, 0.3),
+    ("arange", 5, 0, -1),
+    ("arange", 3, 0),
+    ("full", (2, 3), 2.5),
+    ("zeros", 3),
+    ("ones", (2, 0)),
+    ("meshgrid", V, W),
+    ("indices", (2, 3)),
+    ("tril_indices", 4, 1),
+    ("triu_indices", 4),
+    ("diag_indices", 3),
+    ("unravel_index", np.array([1, 5, 7]), (3, 4)),
+    ("bartlett", 5),
+    ("hamming", 4),
+    ("hanning", 5),
+    ("blackman", 5),
+    ("kaiser", 5, 2.0),
+    ("ravel_multi_index", [np.array([0, 1]), np.array([2, 3])], (3, 4)),
+]
 
 
 @pytest.mark.parametrize("case", CREATED, ids=lambda c: "-".join(map(str, c))[:40])
@@ -96,11 +183,17 @@ def test_creation(case):
 
 @pytest.mark.parametrize("name", ["arange", "linspace", "eye", "tri", "zeros"])
 def test_creation_while_tracing(name):
-    args = {"arange": (2, 9, 3), "linspace": (0.0, 2.0, 5), "eye": (3, 4, 1), "tri": (3, 3, -1),
-            "zeros": ((2, 3),)}[name]
+    args = {
+        "arange": (2, 9, 3),
+        "linspace": (0.0, 2.0, 5),
+        "eye": (3, 4, 1),
+        "tri": (3, 3, -1),
+        "zeros": ((2, 3),),
+    }[name]
     f = getattr(jnp, name)
-    np.testing.assert_allclose(numjet.jit(lambda x: f(*args) + x)(0.0), getattr(np, name)(*args),
-                               rtol=1e-6)
+    np.testing.assert_allclose(
+        numjet.jit(lambda x: f(*args) + x)(0.0), getattr(np, name)(*args), rtol=1e-6
+    )
 
 
 def test_values_and_dtypes():
@@ -117,8 +210,13 @@ def test_values_and_dtypes():
         assert jnp.zeros(3, jnp.float64).dtype == jnp.float32
     with numjet.enable_x64(True):
         assert jnp.zeros(3).dtype == np.float64 and jnp.arange(3).dtype == np.int64
-    for bad, error in (("a", TypeError), (None, ValueError), ([[1], [1, 2]], ValueError),
-                       (2**40, OverflowError), ({"a": 1}, TypeError)):
+    for bad, error in (
+        ("a", TypeError),
+        (None, ValueError),
+        ([[1], [1, 2]], ValueError),
+        (2**40, OverflowError),
+        ({"a": 1}, TypeError),
+    ):
         with pytest.raises(error):
             jnp.array(bad)
 
@@ -150,15 +248,21 @@ def test_sizes_under_transformations():
     x = jnp.array([0, 3, 0, 4])
     np.testing.assert_array_equal(numjet.jit(lambda x: jnp.nonzero(x, size=3)[0])(x), [1, 3, 0])
     np.testing.assert_array_equal(
-        numjet.jit(lambda x: jnp.nonzero(x, size=3, fill_value=-1)[0])(x), [1, 3, -1])
+        numjet.jit(lambda x: jnp.nonzero(x, size=3, fill_value=-1)[0])(x), [1, 3, -1]
+    )
     np.testing.assert_array_equal(numjet.jit(lambda x: jnp.unique(x, size=4))(x), [0, 3, 4, 0])
     np.testing.assert_array_equal(
-        numjet.jit(lambda x: jnp.unique(x, size=2, return_counts=True)[1])(x), [2, 1])
-    np.testing.assert_array_equal(numjet.jit(lambda x: jnp.bincount(x, length=5))(x),
-                                  [2, 0, 0, 1, 1])
-    np.testing.assert_array_equal(numjet.jit(
-        lambda x, n: jnp.repeat(x, n, total_repeat_length=4))(x, jnp.array([0, 1, 2, 1])),
-        [3, 0, 0, 4])
+        numjet.jit(lambda x: jnp.unique(x, size=2, return_counts=True)[1])(x), [2, 1]
+    )
+    np.testing.assert_array_equal(
+        numjet.jit(lambda x: jnp.bincount(x, length=5))(x), [2, 0, 0, 1, 1]
+    )
+    np.testing.assert_array_equal(
+        numjet.jit(lambda x, n: jnp.repeat(x, n, total_repeat_length=4))(
+            x, jnp.array([0, 1, 2, 1])
+        ),
+        [3, 0, 0, 4],
+    )
     np.testing.assert_array_equal(numjet.jit(lambda x, n: jnp.roll(x, n))(x, 1), [4, 0, 3, 0])
     for f in (jnp.nonzero, jnp.unique, jnp.argwhere):
         with pytest.raises(numjet.errors.ConcretizationTypeError, match="size"):
@@ -177,8 +281,9 @@ def test_polynomials_and_convolution():
     agree("polyint", V)
     np.testing.assert_allclose(jnp.polydiv(V, W[:3])[0], np.polydiv(V, W[:3])[0], rtol=1e-4)
     np.testing.assert_allclose(jnp.polyfit(V, V**2, 2), [1, 0, 0], atol=1e-4)
-    np.testing.assert_allclose(np.sort_complex(jnp.roots(jnp.array([1.0, -3.0, 2.0]))), [1, 2],
-                               rtol=1e-5)
+    np.testing.assert_allclose(
+        np.sort_complex(jnp.roots(jnp.array([1.0, -3.0, 2.0]))), [1, 2], rtol=1e-5
+    )
 
 
 def test_vectorize_and_apply():
@@ -191,12 +296,14 @@ def test_vectorize_and_apply():
     with pytest.raises(ValueError, match="signature"):
         jnp.vectorize(lambda x: x, signature="(n->n")(F)
     np.testing.assert_allclose(jnp.apply_along_axis(jnp.cumsum, 0, F), np.cumsum(F, 0), rtol=1e-5)
-    np.testing.assert_allclose(jnp.apply_over_axes(jnp.sum, F, (0, 1)), F.sum(keepdims=True),
-                               rtol=1e-5)
+    np.testing.assert_allclose(
+        jnp.apply_over_axes(jnp.sum, F, (0, 1)), F.sum(keepdims=True), rtol=1e-5
+    )
     agree("piecewise", F, [B, ~B], [1.0, 2.0])
     np.testing.assert_array_equal(jnp.packbits(B), np.packbits(B))
-    np.testing.assert_array_equal(jnp.unpackbits(jnp.array([3, 200], "uint8")),
-                                  np.unpackbits(np.array([3, 200], np.uint8)))
+    np.testing.assert_array_equal(
+        jnp.unpackbits(jnp.array([3, 200], "uint8")), np.unpackbits(np.array([3, 200], np.uint8))
+    )
 
 
 def test_index_helpers():
@@ -205,18 +312,22 @@ def test_index_helpers():
     np.testing.assert_array_equal(jnp.c_[V, W], np.c_[V, W])
     for got, want in zip(jnp.ogrid[0:3, 1:3], np.ogrid[0:3, 1:3]):
         np.testing.assert_array_equal(got, want)
-    for got, want in zip(jnp.ix_(jnp.array([0, 2]), jnp.array([True, False, True])),
-                         np.ix_([0, 2], [True, False, True])):
+    for got, want in zip(
+        jnp.ix_(jnp.array([0, 2]), jnp.array([True, False, True])),
+        np.ix_([0, 2], [True, False, True]),
+    ):
         np.testing.assert_array_equal(got, want)
 
 
 def test_writes_that_return_new_arrays():
     x = jnp.zeros((3, 3))
     np.testing.assert_array_equal(jnp.fill_diagonal(x, 2, inplace=False), 2 * np.eye(3))
-    np.testing.assert_array_equal(jnp.put(jnp.arange(4), jnp.array([1, 3]), 9, inplace=False),
-                                  [0, 9, 2, 9])
     np.testing.assert_array_equal(
-        jnp.put_along_axis(x, jnp.array([[1]] * 3), 5.0, 1, inplace=False)[:, 1], [5, 5, 5])
+        jnp.put(jnp.arange(4), jnp.array([1, 3]), 9, inplace=False), [0, 9, 2, 9]
+    )
+    np.testing.assert_array_equal(
+        jnp.put_along_axis(x, jnp.array([[1]] * 3), 5.0, 1, inplace=False)[:, 1], [5, 5, 5]
+    )
     with pytest.raises(ValueError, match="inplace=False"):
         jnp.put(x, 0, 1)
 
@@ -235,18 +346,22 @@ def test_methods():
         x.item()
 
 
-@pytest.mark.parametrize(("call", "error", "match"), [
-    (lambda: jnp.reshape(jnp.arange(5), (2, 3)), TypeError, "cannot reshape"),
-    (lambda: jnp.concatenate([[1], [2]]), TypeError, "concatenate requires"),
-    (lambda: jnp.stack([jnp.ones(2), jnp.ones(3)]), ValueError, "same shape"),
-    (lambda: jnp.squeeze(jnp.ones((1, 3)), 1), ValueError, "not equal to one"),
-    (lambda: jnp.zeros(2.5), TypeError, "concrete integers"),
-    (lambda: jnp.zeros(-1), ValueError, "negative"),
-    (lambda: jnp.arange(jnp.ones(2)), ValueError, "scalars"),
-    (lambda: jnp.broadcast_to(jnp.ones(3), (2,)), ValueError, "Incompatible shapes"),
-    (lambda: jnp.expand_dims(jnp.ones(3), 3), ValueError, "out of bounds"),
-    (lambda: numjet.jit(lambda n: jnp.zeros(n))(3), TypeError, "static"),
-    (lambda: jnp.split(jnp.ones(5), 2), ValueError, "equal division")])
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: jnp.reshape(jnp.arange(5), (2, 3)), TypeError, "cannot reshape"),
+        (lambda: jnp.concatenate([[1], [2]]), TypeError, "concatenate requires"),
+        (lambda: jnp.stack([jnp.ones(2), jnp.ones(3)]), ValueError, "same shape"),
+        (lambda: jnp.squeeze(jnp.ones((1, 3)), 1), ValueError, "not equal to one"),
+        (lambda: jnp.zeros(2.5), TypeError, "concrete integers"),
+        (lambda: jnp.zeros(-1), ValueError, "negative"),
+        (lambda: jnp.arange(jnp.ones(2)), ValueError, "scalars"),
+        (lambda: jnp.broadcast_to(jnp.ones(3), (2,)), ValueError, "Incompatible shapes"),
+        (lambda: jnp.expand_dims(jnp.ones(3), 3), ValueError, "out of bounds"),
+        (lambda: numjet.jit(lambda n: jnp.zeros(n))(3), TypeError, "static"),
+        (lambda: jnp.split(jnp.ones(5), 2), ValueError, "equal division"),
+    ],
+)
 def test_errors(call, error, match):
     with pytest.raises(error, match=match):
         call()

@@ -1,4 +1,5 @@
 """scipy.special and scipy.linalg against SciPy."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -22,8 +23,11 @@ def close(got, want, tol=1e-4):
     np.testing.assert_allclose(np.asarray(got), want, rtol=tol, atol=tol)
 
 
-@pytest.mark.parametrize("name", """gammaln gamma digamma erf erfc ndtr log_ndtr expit i0 i0e i1
-i1e gammasgn erfcx expi""".split())
+@pytest.mark.parametrize(
+    "name",
+    """gammaln gamma digamma erf erfc ndtr log_ndtr expit i0 i0e i1
+i1e gammasgn erfcx expi""".split(),
+)
 def test_of_one_argument(name):
     close(getattr(special, name)(X), getattr(scipy.special, name)(X))
 
@@ -38,21 +42,28 @@ def test_of_a_probability(name):
     close(getattr(special, name)(P), getattr(scipy.special, name)(P))
 
 
-@pytest.mark.parametrize("name", """betaln beta gammainc gammaincc xlogy xlog1py rel_entr kl_div
-boxcox boxcox1p poch""".split())
+@pytest.mark.parametrize(
+    "name",
+    """betaln beta gammainc gammaincc xlogy xlog1py rel_entr kl_div
+boxcox boxcox1p poch""".split(),
+)
 def test_of_two_arguments(name):
     args = Q, Q[::-1].copy()
     close(getattr(special, name)(*args), getattr(scipy.special, name)(*args), 2e-4)
 
 
 def test_other_functions():
-    close(special.betainc(Q, Q[::-1].copy(), np.clip(Q / 10, 0, 1)),
-          scipy.special.betainc(Q, Q[::-1], np.clip(Q / 10, 0, 1)))
+    close(
+        special.betainc(Q, Q[::-1].copy(), np.clip(Q / 10, 0, 1)),
+        scipy.special.betainc(Q, Q[::-1], np.clip(Q / 10, 0, 1)),
+    )
     close(special.polygamma(np.float32(1), Q), scipy.special.polygamma(1, Q), 1e-3)
     close(special.zeta(Q + 1.5, Q), scipy.special.zeta(Q + 1.5, Q), 1e-3)
     close(special.expn(2, Q), scipy.special.expn(2, Q))
-    close(special.comb(np.float32(6), np.arange(5.0, dtype=np.float32)),
-          scipy.special.comb(6, np.arange(5)))
+    close(
+        special.comb(np.float32(6), np.arange(5.0, dtype=np.float32)),
+        scipy.special.comb(6, np.arange(5)),
+    )
     close(special.factorial(np.arange(5)), scipy.special.factorial(np.arange(5)))
     close(special.logsumexp(X), scipy.special.logsumexp(X))
     close(special.multigammaln(5.0, 3), scipy.special.multigammaln(5.0, 3))
@@ -73,10 +84,14 @@ def test_factorizations():
         close(linalg.lu_solve(linalg.lu_factor(A), b, trans), np.linalg.solve(m, b), 1e-3)
     p, low, up = (np.asarray(x) for x in linalg.lu(A))
     close(p @ low @ up, A, 1e-4)
-    close(linalg.solve_triangular(S, b, lower=True),
-          scipy.linalg.solve_triangular(S, b, lower=True), 1e-3)
-    close(linalg.solve_triangular(S, b, trans=1), scipy.linalg.solve_triangular(S, b, trans=1),
-          1e-3)
+    close(
+        linalg.solve_triangular(S, b, lower=True),
+        scipy.linalg.solve_triangular(S, b, lower=True),
+        1e-3,
+    )
+    close(
+        linalg.solve_triangular(S, b, trans=1), scipy.linalg.solve_triangular(S, b, trans=1), 1e-3
+    )
     close(linalg.solve(S, b, assume_a="pos"), np.linalg.solve(S, b), 1e-3)
     close(linalg.cholesky(S), scipy.linalg.cholesky(S), 1e-3)
     h, q = (np.asarray(x) for x in linalg.hessenberg(A, calc_q=True))
@@ -99,11 +114,27 @@ def test_functions_of_matrices():
     close(numjet.vmap(linalg.expm)(np.stack([A, S])), [scipy.linalg.expm(m) for m in (A, S)], 1e-2)
 
 
-@pytest.mark.parametrize(("name", "args"), [
-    ("block_diag", (A, S)), ("toeplitz", (A[0], X[:3])), ("toeplitz", (A[0],)),
-    ("hankel", (A[0], A[1])), ("circulant", (A[0],)), ("companion", (A[0],)), ("helmert", (4,)),
-    ("pascal", (4,)), ("pascal", (4, "lower")), ("dft", (4,)), ("dft", (4, "sqrtn")),
-    ("hadamard", (4,)), ("hilbert", (3,)), ("leslie", (A[0], A[1, :3])), ("fiedler", (A[0],)),
-    ("convolution_matrix", (A[0], 3, "same")), ("convolution_matrix", (A[0], 3))])
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("block_diag", (A, S)),
+        ("toeplitz", (A[0], X[:3])),
+        ("toeplitz", (A[0],)),
+        ("hankel", (A[0], A[1])),
+        ("circulant", (A[0],)),
+        ("companion", (A[0],)),
+        ("helmert", (4,)),
+        ("pascal", (4,)),
+        ("pascal", (4, "lower")),
+        ("dft", (4,)),
+        ("dft", (4, "sqrtn")),
+        ("hadamard", (4,)),
+        ("hilbert", (3,)),
+        ("leslie", (A[0], A[1, :3])),
+        ("fiedler", (A[0],)),
+        ("convolution_matrix", (A[0], 3, "same")),
+        ("convolution_matrix", (A[0], 3)),
+    ],
+)
 def test_special_matrices(name, args):
     close(getattr(linalg, name)(*args), getattr(scipy.linalg, name)(*args))

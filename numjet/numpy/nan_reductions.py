@@ -1,0 +1,276 @@
+"""Reductions that ignore NaN, and covariance matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import Array
+from numjet.numpy import lax_names as lax
+from numjet.numpy.elementwise import (
+    divide,
+    isnan_of,
+    logical_and,
+    logical_not,
+    maximum,
+    minimum,
+    multiply,
+    subtract,
+    where,
+)
+from numjet.numpy.promote import (
+    canonical_dtype,
+    cast,
+    one_array,
+    promote_dtypes,
+    promote_inexact,
+    refuse,
+)
+from numjet.numpy.reductions import (
+    _limit,
+    _scalar,
+    all,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    max,
+    mean,
+    min,
+    prod,
+    sum,
+    var,
+)
+from numjet.numpy.shape import expand_dims, reshape
+
+_where = where
+
+
+def _without_nans(name: str, a: Any, fill: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """The array with NaNs replaced, and where they were (None when it can hold none)."""
+    x = one_array(name, a)
+    if not dtypes.is_inexact(x.aval.dtype):
+        return x, None
+    nans = isnan_of(x)
+    return where(nans, _scalar(fill(x.aval.dtype), x.aval.dtype), x), nans
+
+
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The sum over `axis` of what is not NaN."""
+    x, _ = _without_nans("nansum", a, lambda d: 0)
+    return sum(x, axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The product over `axis` of what is not NaN."""
+    x, _ = _without_nans("nanprod", a, lambda d: 1)
+    return prod(x, axis, dtype, out, keepdims, initial, where)
+
+
+def _nan_extremum(name: str, reduce: Callable, lowest: bool) -> Callable:
+    def extremum(
+        a: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        x, nans = _without_nans(name, a, lambda d: _limit(d, lowest))
+        found = reduce(x, axis, out, keepdims, initial, where)
+        if nans is None or initial is not None or where is not None:
+            return found
+        only = all(nans, axis, keepdims=keepdims)
+        return _where(only, _scalar(np.nan, found.aval.dtype), found)
+
+    extremum.__name__, extremum.__qualname__ = name, name
+    extremum.__doc__ = f"`{name[3:]}` of what is not NaN; NaN where nothing is left."
+    return extremum
+
+
+nanmax = _nan_extremum("nanmax", max, True)
+nanmin = _nan_extremum("nanmin", min, False)
+
+
+def nanmean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Any:
+    """The mean over `axis` of what is not NaN."""
+    refuse("nanmean", out=out)
+    x = one_array("nanmean", a)
+    if not dtypes.is_inexact(x.aval.dtype):
+        return mean(x, axis, dtype, None, keepdims, where=where)
+    valid = logical_not(isnan_of(x))
+    if where is not None:
+        valid = logical_and(valid, where)
+    return mean(_where(valid, x, 0), axis, dtype, None, keepdims, where=valid)
+
+
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """The variance over `axis` of what is not NaN."""
+    refuse("nanvar", out=out)
+    x = one_array("nanvar", a)
+    if not dtypes.is_inexact(x.aval.dtype):
+        return var(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean)
+    valid = logical_not(isnan_of(x))
+    if where is not None:
+        valid = logical_and(valid, where)
+    return var(_where(valid, x, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean)
+
+
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """The standard deviation over `axis` of what is not NaN."""
+    return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+
+
+def _nan_arg(name: str, find: Callable, lowest: bool) -> Callable:
+    def position(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        x, nans = _without_nans(name, a, lambda d: _limit(d, lowest))
+        found = find(x, axis, out, keepdims)
+        if nans is None:
+            return found
+        only = all(nans, axis, keepdims=keepdims)
+        return _where(only, _scalar(-1, found.aval.dtype), found)
+
+    position.__name__, position.__qualname__ = name, name
+    position.__doc__ = f"`{name[3:]}` of what is not NaN; -1 where nothing is left."
+    return position
+
+
+nanargmax = _nan_arg("nanargmax", argmax, True)
+nanargmin = _nan_arg("nanargmin", argmin, False)
+
+
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """`cumsum` with NaN as 0."""
+    return cumsum(_without_nans("nancumsum", a, lambda d: 0)[0], axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """`cumprod` with NaN as 1."""
+    return cumprod(_without_nans("nancumprod", a, lambda d: 1)[0], axis, dtype, out)
+
+
+# ------------------------------------------------------------------ covariance
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """The covariance matrix of variables in rows (columns when not `rowvar`)."""
+    (x,) = promote_inexact(one_array("cov", m))
+    if x.aval.ndim > 2 or (y is not None and one_array("cov", y).aval.ndim > 2):
+        raise ValueError("cov: m and y must have at most two dimensions.")
+    if dtype is not None:
+        x = cast(x, canonical_dtype(dtype, "cov"))
+    x = reshape(x, (1, -1)) if x.aval.ndim < 2 else x
+    if not rowvar and x.aval.shape[0] != 1:
+        x = lax.transpose(x, (1, 0))
+    if y is not None:
+        (other,) = promote_inexact(one_array("cov", y))
+        other = reshape(other, (1, -1)) if other.aval.ndim < 2 else other
+        if not rowvar and other.aval.shape[0] != 1:
+            other = lax.transpose(other, (1, 0))
+        x = lax.concatenate(promote_dtypes(x, other), 0)
+    if ddof is None:
+        ddof = 0 if bias else 1
+    weights: Any = None
+    for given, what in ((fweights, "fweights"), (aweights, "aweights")):
+        if given is None:
+            continue
+        w = one_array("cov", given)
+        if w.aval.shape != (x.aval.shape[1],):
+            raise ValueError(
+                f"cov: {what} must have shape ({x.aval.shape[1]},), got {w.aval.shape}."
+            )
+        if what == "fweights" and not dtypes.is_integer(w.aval.dtype):
+            raise TypeError("cov: fweights must be integers.")
+        w = cast(w, dtypes.real_of(x.aval.dtype))
+        weights = w if weights is None else multiply(weights, w)
+    if weights is None:
+        factor: Any = x.aval.shape[1] - ddof
+        centered = subtract(x, mean(x, 1, keepdims=True))
+        scaled = centered
+    else:
+        total = sum(weights)
+        center = divide(sum(multiply(x, weights), 1, keepdims=True), total)
+        centered = subtract(x, center)
+        scaled = multiply(centered, weights)
+        if aweights is None or not ddof:
+            factor = subtract(total, ddof)
+        else:
+            shrink = sum(multiply(weights, cast(one_array("cov", aweights), total.aval.dtype)))
+            factor = subtract(total, multiply(ddof, divide(shrink, total)))
+    conjugate = lax.conj(scaled) if dtypes.is_complex(scaled.aval.dtype) else scaled
+    product = lax.dot_general(centered, conjugate, (((1,), (1,)), ((), ())))
+    out = (
+        divide(product, factor)
+        if isinstance(factor, Array)
+        else divide(product, _scalar(factor, product.aval.dtype))
+    )
+    return lax.squeeze(out, (0, 1)) if out.aval.shape == (1, 1) else out
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+    """The matrix of correlation coefficients."""
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not c.aval.ndim:
+        return divide(c, c)
+    n = c.aval.shape[0]
+    on_diagonal = lax.eq(
+        lax.broadcasted_iota(dtypes.int32, (n, n), 0), lax.broadcasted_iota(dtypes.int32, (n, n), 1)
+    )
+    diagonal = sum(where(on_diagonal, c, _scalar(0, c.aval.dtype)), 1)
+    spread = lax.sqrt(lax.real(diagonal) if dtypes.is_complex(c.aval.dtype) else diagonal)
+    out = divide(divide(c, expand_dims(spread, 1)), expand_dims(spread, 0))
+    if dtypes.is_complex(out.aval.dtype):
+        clipped = [minimum(maximum(p(out), -1), 1) for p in (lax.real, lax.imag)]
+        return lax.complex(*clipped)
+    return minimum(maximum(out, -1), 1)
