@@ -6,6 +6,7 @@ whose memory results may take over.
 
 from __future__ import annotations
 
+import importlib
 import os
 import tempfile
 from collections.abc import Mapping
@@ -15,8 +16,13 @@ from numjet.base.config import check_ir
 from numjet.base.errors import InternalError
 from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
-from numjet.cpu import link, pipeline, program_cache
+from numjet.cpu import link, program_cache
 from numjet.cpu.executable import Executable
+
+
+def _compiler() -> Any:
+    """The compiler proper: forty modules that a process with all programs on disk never loads."""
+    return importlib.import_module("numjet.cpu.pipeline")
 
 
 def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None) -> Executable:
@@ -27,20 +33,24 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
     """
     donate = tuple((options or {}).get("donate", ()))
 
-    def build() -> pipeline.Build:
-        return pipeline.run(pipeline.Build(closed_jaxpr, donate))
+    def build() -> Any:
+        compiler = _compiler()
+        return compiler.run(compiler.Build(closed_jaxpr, donate))
 
     key = program_cache.key(closed_jaxpr, donate)
     data = None if key is None else link.cache_get(key)
     if data is not None:
         facts, consts, hosts, aliases, image = program_cache.unpack(data, closed_jaxpr)
+        for name in facts["providers"]:
+            importlib.import_module(name)
         return _executable(
             closed_jaxpr, image, consts, hosts, facts, aliases, lambda: _texts(build())
         )
     built = build()
     image = _object(built)
-    program, facts = built.program, pipeline.facts(built)
+    program, facts = built.program, _compiler().facts(built)
     facts["code_bytes"] = len(image)
+    facts["providers"] = program_cache.providers(built.llvm)
     if key is not None:
         data = program_cache.pack(built, facts, image)
         if data is not None:
@@ -56,7 +66,7 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
     )
 
 
-def _object(built: pipeline.Build) -> bytes:
+def _object(built: Any) -> bytes:
     """Machine code; a fault of the compiler names the file that holds the module."""
     try:
         return link.compile_module(built.llvm, verify=check_ir.value)
@@ -89,7 +99,7 @@ def _executable(
     )
 
 
-def _texts(build: pipeline.Build) -> dict[str, str]:
+def _texts(build: Any) -> dict[str, str]:
     return {
         "program": build.program.text(),
         "llvm": build.llvm,

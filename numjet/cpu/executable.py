@@ -21,7 +21,7 @@ from numjet.core.dtypes import physical
 from numjet.core.evaluate import evaluate
 from numjet.core.primitive import Primitive
 from numjet.cpu import link
-from numjet.cpu.program_emit import CONTIGUOUS_ALIGNED, DATA_OFFSET, FLAGS_OFFSET, MAIN, OBJECTS
+from numjet.cpu.entry import CONTIGUOUS_ALIGNED, DATA_OFFSET, FLAGS_OFFSET, MAIN, OBJECTS
 from numjet.cpu.runtime import memory as runtime
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)

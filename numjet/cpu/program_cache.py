@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -165,6 +166,21 @@ def pack(build: Any, facts: dict[str, Any], image: bytes) -> bytes | None:
         {"facts": facts, "table": table, "aliases": [list(x) for x in program.aliases.items()]}
     ).encode()
     return struct.pack("<Q", len(head)) + head + image
+
+
+def providers(ir_text: str) -> list[str]:
+    """The modules that define the library functions which the code calls (see `link.provide`)."""
+    found = set()
+    for name in re.findall(r"@(nj_\w+)", ir_text):
+        if name.startswith("nj_lanes_"):
+            found.add("numjet.cpu.math")
+        elif name not in _RUNTIME:
+            found.add("numjet.cpu.kernels")
+    return sorted(found)
+
+
+# Symbols of the runtime, which is there whenever code is.
+_RUNTIME = frozenset(["nj_parallel_for", "nj_pool_together"])
 
 
 def unpack(

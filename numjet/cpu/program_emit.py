@@ -16,6 +16,7 @@ from typing import Any
 
 from numjet.cpu.buffers import same_place
 from numjet.cpu.builder import Builder, Module, Value
+from numjet.cpu.entry import CONTIGUOUS_ALIGNED, DATA_OFFSET, FLAGS_OFFSET, MAIN, OBJECTS
 from numjet.cpu.graph import Val
 from numjet.cpu.program import (
     CondStep,
@@ -31,11 +32,6 @@ from numjet.cpu.program import (
     place_of,
 )
 
-MAIN = "numjet_main"
-OBJECTS = "numjet_objects"
-# Fields of a NumPy array object (a stable layout since NumPy 1.0; `executable` tests it).
-DATA_OFFSET, FLAGS_OFFSET = 16, 64
-CONTIGUOUS_ALIGNED = 0x101
 PTR, I64, I32 = "ptr", "i64", "i32"
 
 

@@ -105,20 +105,27 @@ SCRIPT = """
 import sys, time
 import numpy as np
 from numjet.core.avals import ShapedArray
-from numjet.cpu import backend, link, pipeline
+from numjet.cpu import backend, link
 from numjet.ops import transcendental as fn
+from numjet.ops.dot import dot_general
 from numjet.ops.arithmetic import add
 from numjet.transforms.stage import stage_closed
 if sys.argv[1] == "again":
     def refuse(*_): raise AssertionError("compiled again")
-    pipeline.run = refuse
-    link.compile_module = refuse
+    link._compile = refuse
 avals = [ShapedArray((33,), np.dtype(np.float32))]
-closed = stage_closed(lambda x: [fn.tanh(add(fn.exp(x), x))], avals)
+closed = stage_closed(lambda x: [fn.sin(fn.tanh(add(fn.exp(x), x)))], avals)
 run = backend.compile(closed)
 x = np.linspace(-1, 1, 33, dtype=np.float32)
-np.testing.assert_allclose(run([x])[0], np.tanh(np.exp(x) + x), rtol=1e-5)
+np.testing.assert_allclose(run([x])[0], np.sin(np.tanh(np.exp(x) + x)), rtol=1e-5)
 assert run.num_kernels == 1
+square = [ShapedArray((40, 40), np.dtype(np.float32))] * 2
+closed = stage_closed(lambda x, y: [dot_general(x, y, (((1,), (0,)), ((), ())))], square)
+run = backend.compile(closed)
+x = np.ones((40, 40), np.float32)
+np.testing.assert_allclose(run([x, x])[0], 40.0)
+if sys.argv[1] == "again":
+    assert "numjet.cpu.fuse" not in sys.modules
 """
 
 
