@@ -32,8 +32,8 @@ def backward(
         primitive = eqn.primitive
         if primitive.transpose is None:
             raise NotImplementedError(
-                f"Transposing {primitive.name} is not defined, so reverse-mode differentiation "
-                "cannot pass it. "
+                f"Transposing {primitive.name} is not defined (it is not linear, or has no such "
+                "rule), so reverse-mode differentiation cannot pass it. "
                 "Use forward mode (jvp, jacfwd), or give the function a custom_vjp."
             )
         cts = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, found, strict=True)]
