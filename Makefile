@@ -14,6 +14,7 @@ ORACLE ?= yes
 ORACLE_STAMP := $(if $(filter yes,$(ORACLE)),.venvs/oracle/.installed)
 WORKERS ?= 2
 ROWS ?=
+BENCH_FLAGS ?=
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .PHONY: demo test bench clean
@@ -26,8 +27,8 @@ test: $(VENV)/.installed-test $(ORACLE_STAMP)
 	$(VENV)/bin/mypy
 	$(RUN) -m pytest -q -n $(WORKERS)
 
-bench: $(VENV)/.installed-demo .venvs/oracle/.installed
-	$(RUN) benchmarks/run.py $(if $(ROWS),--rows $(ROWS))
+bench: $(VENV)/.installed-demo .venvs/oracle/.installed .venvs/torch/.installed .venvs/numba/.installed
+	$(RUN) benchmarks/run.py $(if $(ROWS),--rows $(ROWS)) $(BENCH_FLAGS)
 
 $(RUN):
 	@test -n "$(PYTHON)" || { echo "numjet needs Python 3.11 or newer with the venv module; \
@@ -46,6 +47,15 @@ $(VENV)/.installed-test: pyproject.toml | $(RUN)
 .venvs/oracle/.installed: tests/oracle-requirements.txt | $(RUN)
 	$(RUN) -m venv .venvs/oracle
 	.venvs/oracle/bin/python -m pip install $(PIP_FLAGS) -r $<
+	touch $@
+
+# The other packages of the benchmark. One that cannot be installed is left out of the results.
+.venvs/torch/.installed: PACKAGES := torch==2.13.0 numpy
+.venvs/torch/.installed: PIP_FLAGS += --extra-index-url https://download.pytorch.org/whl/cpu
+.venvs/numba/.installed: PACKAGES := numba numpy scipy
+.venvs/torch/.installed .venvs/numba/.installed: | $(RUN)
+	$(RUN) -m venv $(@D)
+	$(@D)/bin/python -m pip install $(PIP_FLAGS) $(PACKAGES) || rm -rf $(@D)/bin/python
 	touch $@
 
 clean:
