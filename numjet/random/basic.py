@@ -14,6 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from numjet.api.jit import jit
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -108,9 +109,24 @@ def _rounds_once(low: Any, high: Any, dtype: Any) -> bool:
     return float(low) != 0 and (not math.isfinite(span) or math.frexp(span)[0] != 0.5)
 
 
+# From this many elements on the compiled form is drawn: NumPy needs a hundred passes for each.
+COMPILED_FROM = 1 << 14
+
+
+def is_large(shape: tuple[int, ...], *operands: Any) -> bool:
+    """Whether to draw by compiled code: many elements, asked for outside of any transformation."""
+    return math.prod(shape) >= COMPILED_FROM and all(isinstance(x, ArrayImpl) for x in operands)
+
+
 def uniform_of(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -> Any:
     """Floats in [low, high): random mantissas under the exponent of 1, minus 1, scaled."""
-    fused = _rounds_once(low, high, dtype)
+    draw = _compiled_uniform if is_large(shape, key, low, high) else _uniform
+    return draw(key, low, high, shape=shape, dtype=dtype, fused=_rounds_once(low, high, dtype))
+
+
+def _uniform(
+    key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dtype: Any, fused: bool
+) -> Any:
     info = _finfo(dtype)
     width, mantissa = dtype.itemsize * 8, info.nmant
     if dtype.itemsize < 2:
@@ -131,6 +147,9 @@ def uniform_of(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any
         low, high = broadcast_to(low, shape), broadcast_to(high, shape)
     span = ar.sub(high, low)
     return ar.max(low, fma(floats, span, low) if fused else ar.add(ar.mul(floats, span), low))
+
+
+_compiled_uniform = jit(_uniform, static_argnames=("shape", "dtype", "fused"))
 
 
 def unit(key: Any, shape: tuple[int, ...], dtype: Any, low: Any = 0.0, high: Any = 1.0) -> Any:
@@ -231,6 +250,10 @@ def _randint(key: Any, shape: tuple, low: Any, high: Any, dtype: Any, beyond: An
 # ------------------------------------------------------------------ normal
 def normal_of(key: Any, shape: tuple, dtype: Any) -> Any:
     """Standard normal floats: the inverse distribution function of a uniform value in (-1, 1)."""
+    return (_compiled_normal if is_large(shape, key) else _normal)(key, shape=shape, dtype=dtype)
+
+
+def _normal(key: Any, *, shape: tuple, dtype: Any) -> Any:
     if dtypes.is_complex(dtype):
         real = dtypes.real_of(dtype)
         first, second = split_two(key)
@@ -239,6 +262,9 @@ def normal_of(key: Any, shape: tuple, dtype: Any) -> Any:
         return make_complex(ar.div(x, root), ar.div(y, root))
     low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
     return ar.mul(scalar(np.sqrt(2), dtype), erf_inv(unit(key, shape, dtype, low, 1)))
+
+
+_compiled_normal = jit(_normal, static_argnames=("shape", "dtype"))
 
 
 def normal(
