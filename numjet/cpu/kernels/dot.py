@@ -18,7 +18,7 @@ from numjet.core.structural import convert_element_type_p
 from numjet.cpu import products
 from numjet.cpu.builder import Builder, Value
 from numjet.cpu.graph import Node, Val
-from numjet.cpu.kernels import gemm, libraries, vecmat
+from numjet.cpu.kernels import gemm, libraries, matvec, vecmat
 from numjet.cpu.kernels.common import merge, strides, table
 from numjet.cpu.program import SpecialStep, Step
 
@@ -27,6 +27,8 @@ ELEMENTS = {"float32": "float", "float64": "double"}
 LETTERS = {"complex64": "c", "complex128": "z"}
 # Smaller products run as loops, fused with what follows.
 SMALLEST, SMALLEST_BATCHED, SMALLEST_COMPLEX = 500, 1500, 8000
+# A matrix of this many bytes is beyond the nearest caches.
+LARGE_MATRIX = 1 << 20
 _MOST_CALLS = 64
 
 
@@ -101,6 +103,8 @@ def _vector_matrix(
     if swapped:
         acs, brs = brs, acs
         batch = [(c, y, x, z) for c, x, y, z in batch]
+    if brs == size and acs == size and n * k * size >= LARGE_MATRIX:
+        return Product(element, 1, n, k, (0, acs), (brs, bcs), 0, batch, [], swapped)
     if bcs != size or k < 8 or n * size < 64:
         return None
     return Product(element, 1, n, k, (0, acs), (brs, bcs), 0, batch, [], swapped)
@@ -245,15 +249,17 @@ def _blas_emit(product: Product) -> Any:
 
 
 def _vecmat_emit(product: Product) -> Any:
-    libraries.start(vecmat.PREFIX + product.element)
+    batch = product.loops[0] if product.loops else (1, 0, 0, 0)
+    element, n, k = product.element, product.n, product.k
+    (_, xs), (brs, bcs) = product.a, product.b
+    if brs < bcs:
+        name, values = matvec.PREFIX, matvec.plan(element, n, k, bcs, batch)
+    else:
+        name, values = vecmat.PREFIX, vecmat.plan(element, n, k, xs, brs, batch)
+    libraries.start(name + element)
 
     def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        batch = product.loops[0] if product.loops else (1, 0, 0, 0)
-        values = vecmat.plan(
-            product.element, product.n, product.k, product.a[1], product.b[0], batch
-        )
         x, y = reads[::-1] if product.swapped else reads
-        name = vecmat.PREFIX + product.element
-        b.call(name, "void", table(b.module, values), x, y, writes[0])
+        b.call(name + element, "void", table(b.module, values), x, y, writes[0])
 
     return emit
