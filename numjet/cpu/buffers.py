@@ -101,7 +101,7 @@ def _share(program: Program, life: _Life) -> None:
                 source.donor = target
                 taken.add(source)
 
-    for source in [v.place.slot for v in program.args]:
+    for source in [program.args[k].place.slot for k in sorted(program.donated)]:
         for target in [v.place.slot for v in program.outs]:
             if last.get(source, 0) < first.get(target, 0) and _donate(program, source, target):
                 break

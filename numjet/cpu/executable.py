@@ -28,6 +28,8 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 # A call that is expected to take longer than this (seconds) lets other Python threads run.
 RELEASE_GIL_ABOVE = 5e-6
 ALIGNMENT = 64
+# Larger arenas go back to the memory pool after each call.
+KEPT_ARENA = 1 << 22
 
 
 class HostCall:
@@ -178,7 +180,8 @@ class Executable:
             arena = runtime.empty((self._arena_bytes + ALIGNMENT,), _BYTE)
             start = ctypes.c_void_p(-(-_address(arena) // ALIGNMENT) * ALIGNMENT)
         status = function(ins, outs, start, self._table)
-        self._arenas.append((arena, start))
+        if self._arena_bytes <= KEPT_ARENA:
+            self._arenas.append((arena, start))
         return status
 
     def _raise(self) -> None:
