@@ -26,6 +26,7 @@ from numjet.numpy.promote import (
     cast,
     float_dtype,
     inexact_dtype,
+    int_dtype,
     join_shapes,
     not_an_array,
     one_array,
@@ -421,6 +422,17 @@ def arange(
     out_sharding: Any = None,
 ) -> Any:
     """Evenly spaced values: start, start + step, ... before stop."""
+    if (
+        type(start) is int
+        and dtype is None
+        and device is None
+        and current_trace() is EVAL
+        and (stop is None or type(stop) is int and (step is None or type(step) is int and step))
+    ):
+        kind = int_dtype()
+        bounds = (start,) if stop is None else (start, stop, 1 if step is None else step)
+        value = np.arange(*bounds).astype(kind)
+        return ArrayImpl(value, ShapedArray(value.shape, kind))
     for x, what in ((start, "start"), (stop, "stop"), (step, "step")):
         if isinstance(x, (list, tuple)) or getattr(x, "ndim", False):
             raise ValueError(f"arange: arguments must be scalars; got {what}={x}")
@@ -584,7 +596,9 @@ def lower_mask(shape: Any, k: int = 0) -> Any:
     """True at and below the diagonal `k`."""
     shape = canonical_shape(shape, "tri")
     if current_trace() is EVAL:
-        return ArrayImpl(np.tri(*shape, k, bool), ShapedArray(shape, dtypes.bool_))
+        return ArrayImpl(
+            np.tri(shape[0], shape[1], k, dtype=np.bool_), ShapedArray(shape, dtypes.bool_)
+        )
     rows = lax.broadcasted_iota(np.dtype(np.int32), shape, 0)
     columns = lax.broadcasted_iota(np.dtype(np.int32), shape, 1)
     return lax.ge(lax.add(rows, _scalar_of(k, np.dtype(np.int32))), columns)

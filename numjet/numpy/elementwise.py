@@ -7,6 +7,7 @@ make the simple ones, with the shortcut of `fast` for concrete operands.
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.primitive import REGISTRY
 from numjet.core.structural import full
 from numjet.core.trace import EVAL, current_trace
 from numjet.numpy import lax_names as lax
@@ -165,8 +167,28 @@ def _signs_differ(remainder: Any, y: Any) -> Any:
     )
 
 
+def _quick_division(ufunc: np.ufunc, x: Any, y: Any) -> ArrayImpl | None:
+    """The NumPy function where it agrees: concrete x, y a non-zero finite number that keeps x's
+    dtype."""
+    if type(x) is not ArrayImpl or type(y) not in (int, float) or not y or not eager():
+        return None
+    kind = x.aval.dtype.kind
+    if x.aval.weak_type or not (
+        type(y) is int and kind in "if" or type(y) is float and kind == "f" and math.isfinite(y)
+    ):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return ArrayImpl(np.asarray(ufunc(x._value, x.aval.dtype.type(y))), x.aval)
+    except OverflowError:
+        return None
+
+
 def remainder(x1: Any, x2: Any, /) -> Any:
     """x1 - x2 * floor(x1 / x2): the remainder with the sign of x2. Integer x % 0 is 0."""
+    quick = _quick_division(np.remainder, x1, x2)
+    if quick is not None:
+        return quick
     x, y = prepared("remainder", promote_numeric, x1, x2)
     if x.aval.dtype.kind in "iu":
         # The remainder by one is zero for every x, which stands for the one by zero.
@@ -210,6 +232,9 @@ def fmod(x1: Any, x2: Any, /) -> Any:
 
 def floor_divide(x1: Any, x2: Any, /) -> Any:
     """floor(x1 / x2), exact for integers."""
+    quick = _quick_division(np.floor_divide, x1, x2)
+    if quick is not None:
+        return quick
     x, y = prepared("floor_divide", promote_numeric, x1, x2)
     kind = x.aval.dtype.kind
     if kind == "u":
@@ -249,12 +274,30 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 # ------------------------------------------------------------------ powers
+# Powers known to go into one primitive unchanged; see `fast`.
+_powers: dict[tuple, ShapedArray] = {}
+_integer_pow: Any = REGISTRY["integer_pow"].reference
+
+
 def power(x1: Any, x2: Any, /) -> Any:
     """x1 ** x2. A Python integer exponent becomes repeated multiplication.
 
     TypeError for an integer raised to a negative Python integer: give a float.
     """
     if isinstance(x2, int) and not isinstance(x2, bool):
+        if type(x1) is ArrayImpl:
+            aval = _powers.get((x1.aval, x2))
+            if aval is not None and eager():
+                token = quiet_enter(QUIET)
+                try:
+                    value = _integer_pow(x1._value, y=x2)
+                finally:
+                    quiet_leave(token)
+                return ArrayImpl(fix(value, aval), aval)
+            out = _static_power(x1, x2)
+            if type(out) is ArrayImpl and out.aval is x1.aval:
+                _powers[x1.aval, x2] = out.aval
+            return out
         return _static_power(one_array("power", x1), x2)
     x, y = as_arrays("power", x1, x2)
     if (
@@ -493,7 +536,9 @@ def clip(
         raise ValueError("clip: no array was given. Call clip(x, min, max).")
     x = one_array("clip", arr)
     for bound in (x, min, max):
-        if bound is not None and dtypes.is_complex(one_array("clip", bound).aval.dtype):
+        if type(bound) in (int, float) or bound is None:
+            continue
+        if dtypes.is_complex(one_array("clip", bound).aval.dtype):
             raise ValueError(
                 "clip does not support complex numbers: they have no order. Clip .real and .imag."
             )

@@ -21,20 +21,13 @@ from numjet.core.evaluate import _QUIET as QUIET, _enter as quiet_enter, _leave 
 from numjet.core.primitive import REGISTRY
 from numjet.core.trace import EVAL, current_trace
 
-_NANS, _INFS = config.debug_nans, config.debug_infs
+CHECKS = config.numeric_checks
 _PYTHON_SCALARS = (int, float, bool, complex)
-
-
-def careful() -> bool:
-    """Whether results must be checked for NaNs or infinities."""
-    return bool(_NANS.value or _INFS.value)
 
 
 def eager() -> bool:
     """Whether a concrete shortcut may be taken: nothing traces, nothing is checked."""
-    return current_trace() is EVAL and not (
-        _NANS._global or _INFS._global or _NANS.uses or _INFS.uses
-    )
+    return current_trace() is EVAL and not CHECKS[0]
 
 
 def fix(value: Any, aval: ShapedArray) -> np.ndarray:
@@ -51,11 +44,7 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
     def call(x: Any, /) -> Any:
         if type(x) is ArrayImpl:
             aval = known.get(x.aval)
-            if (
-                aval is not None
-                and current_trace() is EVAL
-                and not (_NANS._global or _INFS._global or _NANS.uses or _INFS.uses)
-            ):
+            if aval is not None and current_trace() is EVAL and not CHECKS[0]:
                 token = quiet_enter(QUIET)
                 try:
                     value = reference(x._value)
@@ -103,11 +92,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
         else:
             return slow(x, y)
         aval = known.get(key)
-        if (
-            aval is not None
-            and current_trace() is EVAL
-            and not (_NANS._global or _INFS._global or _NANS.uses or _INFS.uses)
-        ):
+        if aval is not None and current_trace() is EVAL and not CHECKS[0]:
             token = quiet_enter(QUIET)
             try:
                 if type(x) is not ArrayImpl:

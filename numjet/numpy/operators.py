@@ -50,14 +50,13 @@ def _operator(name: str, function: Callable, primitive: str | None = None) -> tu
 
     if primitive is not None:
         # Slow only for new kinds of operands; see `fast`.
-        quick = fast_binary(primitive, forward)
+        quick, quick_back = fast_binary(primitive, forward), fast_binary(primitive, function)
 
-        def forward_fast(x: Any, y: Any) -> Any:
-            return quick(x, y)
+        def backward_fast(y: Any, x: Any) -> Any:
+            return quick_back(x, y) if _accepts(x) else NotImplemented
 
-        forward_fast.__name__ = f"__{name}__"
-        backward.__name__ = f"__r{name}__"
-        return forward_fast, backward
+        quick.__name__, backward_fast.__name__ = f"__{name}__", f"__r{name}__"
+        return quick, backward_fast
     forward.__name__, backward.__name__ = f"__{name}__", f"__r{name}__"
     return forward, backward
 

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes, structural
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import multiply, subtract
+from numjet.numpy.fast import QUIET, eager, quiet_enter, quiet_leave
 from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
     as_arrays,
@@ -43,6 +46,34 @@ def _mismatch(name: str, x: Any, y: Any, i: int, j: int) -> TypeError:
     )
 
 
+_products: dict[tuple, Any] = {}
+
+
+def _eager_product(a: Any, b: Any) -> ArrayImpl | None:
+    """The product of concrete vectors and matrices of one 32 or 64-bit floating dtype by NumPy."""
+    if type(a) is not ArrayImpl or type(b) is not ArrayImpl or not eager():
+        return None
+    x, y = a.aval, b.aval
+    aval = _products.get((x, y))
+    if aval is None:
+        if (
+            x.dtype is not y.dtype
+            or x.dtype.kind not in "fc"
+            or x.dtype.itemsize < 4
+            or not (0 < x.ndim <= 2 and 0 < y.ndim <= 2)
+            or x.shape[-1] != y.shape[0]
+        ):
+            return None
+        aval = ShapedArray(x.shape[:-1] + y.shape[1:], x.dtype, x.weak_type and y.weak_type)
+        _products[x, y] = aval
+    token = quiet_enter(QUIET)
+    try:
+        value = np.dot(a._value, b._value)
+    finally:
+        quiet_leave(token)
+    return ArrayImpl(value if type(value) is np.ndarray else np.asarray(value), aval)
+
+
 def dot(
     a: Any,
     b: Any,
@@ -52,6 +83,9 @@ def dot(
     out_sharding: Any = None,
 ) -> Any:
     """The product over the last axis of `a` and the second last (or only) axis of `b`."""
+    quick = _eager_product(a, b) if precision is None and preferred_element_type is None else None
+    if quick is not None:
+        return quick
     x, y = as_arrays("dot", a, b)
     if not x.aval.ndim or not y.aval.ndim:
         out = multiply(x, y)
@@ -75,6 +109,9 @@ def matmul(
     out_sharding: Any = None,
 ) -> Any:
     """The matrix product, over broadcast leading axes."""
+    quick = _eager_product(a, b) if precision is None and preferred_element_type is None else None
+    if quick is not None:
+        return quick
     x, y = as_arrays("matmul", a, b)
     for operand, which in ((x, "first"), (y, "second")):
         if not operand.aval.ndim:

@@ -6,6 +6,7 @@ traced programs hold literals of the right dtype instead of conversions.
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import evaluate
 from numjet.core.structural import broadcast_in_dim, convert_element_type_p
-from numjet.core.trace import Tracer
+from numjet.core.trace import EVAL, Tracer, current_trace
 
 
 def as_arrays(name: str, *args: Any) -> list[Any]:
@@ -82,9 +83,24 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         if type(x) is ArrayImpl:
             return ArrayImpl(x._value, ShapedArray(aval.shape, aval.dtype, weak_type))
     params = {"new_dtype": dtype, "weak_type": weak_type}
+    if type(x) is ArrayImpl and current_trace() is EVAL and _plain(aval.dtype, dtype):
+        with np.errstate(all="ignore"):
+            value = x._value.astype(dtype)
+        return ArrayImpl(value, ShapedArray(aval.shape, dtype, weak_type))
     if type(x) is ArrayImpl and not aval.shape:
         return evaluate(convert_element_type_p, (x,), params)
     return convert_element_type_p.bind(x, **params)
+
+
+@functools.cache
+def _plain(old: Any, new: Any) -> bool:
+    """Whether NumPy's own conversion is the right one: not from floats to integers (which saturate
+    here), nor from complex to real."""
+    if dtypes.is_key(old) or dtypes.is_key(new) or old == dtypes.float0 or new == dtypes.float0:
+        return False
+    if dtypes.is_integer(new) or new == dtypes.bool_:
+        return not dtypes.is_inexact(old)
+    return not dtypes.is_complex(old) or dtypes.is_complex(new)
 
 
 def strong(x: Any) -> Any:

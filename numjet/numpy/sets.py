@@ -86,7 +86,9 @@ def unique(
         later, earlier = getitem(ordered, slice(1, None)), getitem(ordered, slice(None, -1))
         differs = not_equal(later, earlier)
         if equal_nan and dtypes.is_inexact(rows.aval.dtype):
-            differs = logical_and(differs, logical_not(logical_and(isnan_of(later)(earlier))))
+            differs = logical_and(
+                differs, logical_not(logical_and(isnan_of(later), isnan_of(earlier)))
+            )
         first = concatenate([lax.full((1,), True, dtypes.bool_), any_(differs, 1)])
     else:
         first = lax.full((0,), False, dtypes.bool_)

@@ -65,6 +65,13 @@ def reshape(
 ) -> Any:
     """The elements of `a`, row by row, in another shape; one size may be -1."""
     x = one_array("reshape", a)
+    if order == "C" and type(x) is ArrayImpl and type(shape) in (int, tuple) and eager():
+        try:
+            value = x._value.reshape(shape)
+        except (ValueError, TypeError):
+            pass  # the complete way below says what is wrong
+        else:
+            return ArrayImpl(value, ShapedArray(value.shape, x.aval.dtype, x.aval.weak_type))
     new = _new_shape(x.aval, shape)
     if order == "C":
         return _reshape(x, new)
@@ -143,6 +150,14 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 def expand_dims(a: Any, axis: Any) -> Any:
     """`a` with new axes of size 1 at the positions `axis` of the result."""
     x = one_array("expand_dims", a)
+    if (
+        type(x) is ArrayImpl
+        and type(axis) is int
+        and eager()
+        and -x.aval.ndim - 1 <= axis <= (x.aval.ndim)
+    ):
+        value = np.expand_dims(x._value, axis)
+        return ArrayImpl(value, ShapedArray(value.shape, x.aval.dtype, x.aval.weak_type))
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = canonical_axes(axis, x.aval.ndim + count, "expand_dims")
     return lax.expand_dims(x, axes) if axes else x
@@ -339,7 +354,12 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     if dtype is not None:
         wanted = canonical_dtype(dtype, "concatenate")
         parts = [cast(x, wanted) for x in parts]
-    return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
+    if len(parts) == 1:
+        return parts[0]
+    if eager() and all([type(x) is ArrayImpl for x in parts]):
+        value = np.concatenate([x._value for x in parts], axis)
+        return ArrayImpl(value, parts[0].aval.update(shape=value.shape))
+    return lax.concatenate(parts, axis)
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
