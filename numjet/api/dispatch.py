@@ -7,6 +7,7 @@ Installs the evaluator that the core's eager mode uses for calls and loops. `api
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -33,6 +34,32 @@ def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> An
         if config.log_compiles.value:
             logger.warning("Compiled %s in %.1f ms.", name, 1e3 * (time.perf_counter() - start))
     return found
+
+
+def _references(values: Sequence[np.ndarray], i: int) -> int:
+    return sys.getrefcount(values[i])
+
+
+def _base_references(values: Sequence[np.ndarray], i: int) -> int:
+    return sys.getrefcount(values[i].base)
+
+
+# What the two count where nobody else knows of the array: in the list; of a view, its base.
+_IN_LIST = _references([np.zeros(1)], 0)
+_OF_VIEW = _base_references([np.zeros(2)[:1]], 0)
+
+
+def is_shared(values: Sequence[np.ndarray], i: int) -> bool:
+    """Whether anyone but one Array (and this list) sees the memory of `values[i]`, so that a
+    program may not overwrite it although it was donated."""
+    if _references(values, i) > _IN_LIST + 1:
+        return True
+    base = values[i].base
+    if isinstance(base, np.ndarray):
+        if _base_references(values, i) > _OF_VIEW + 1:  # and our name for it
+            return True
+        base = base.base
+    return not (base is None or getattr(base, "from_pool", False))
 
 
 def wrap(values: Sequence[np.ndarray], avals: Sequence[ShapedArray], name: str) -> list[ArrayImpl]:

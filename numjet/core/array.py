@@ -236,7 +236,9 @@ class ArrayImpl(Array):
 
     def delete(self) -> None:
         """Give the buffer back; later reads raise RuntimeError."""
-        self._value  # noqa: B018
+        if self.is_deleted():
+            return
+        self._value  # noqa: B018 - a pending value arrives first
         self._pending = None
         del self._value
 

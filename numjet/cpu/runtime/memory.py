@@ -83,7 +83,8 @@ def _small_owner(size_class: _SizeClass) -> type[ctypes.Array]:
         else:
             discard(address(self))
 
-    return type("Block", (ctypes.c_char * size_class.size,), {"__del__": release})
+    members = {"__del__": release, "from_pool": True}
+    return type("Block", (ctypes.c_char * size_class.size,), members)
 
 
 def _large_owner(size_class: _SizeClass) -> type[ctypes.Array]:
@@ -91,7 +92,8 @@ def _large_owner(size_class: _SizeClass) -> type[ctypes.Array]:
         free.append(address(self))
         bound()
 
-    return type("Block", (ctypes.c_char * size_class.size,), {"__del__": release})
+    members = {"__del__": release, "from_pool": True}
+    return type("Block", (ctypes.c_char * size_class.size,), members)
 
 
 def _new_block(size: int) -> int:
