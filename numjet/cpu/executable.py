@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,6 +99,17 @@ def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
     return np.frombuffer((ctypes.c_char * nbytes).from_address(address), dtype).reshape(shape)
 
 
+class Prepared(NamedTuple):
+    """`function(inputs, outputs, arena, table)`: the first two are addresses of tables of array
+    objects. `arenas` is the list of idle ones (see `new_arena`), None when none is needed."""
+
+    function: Any
+    table: Any
+    outs: list
+    makers: list
+    arenas: list | None
+
+
 class Executable:
     """Call it with arrays in order; returns fresh arrays in order."""
 
@@ -116,37 +127,55 @@ class Executable:
     ) -> None:
         self._library = link.load([image], (MAIN, OBJECTS))
         self.facts, self._texts = facts, texts
-        self._args, self._outs, self._aliases = list(args), list(outs), aliases
+        self._args, self.outs, self._aliases = list(args), list(outs), aliases
         self._failure: list[BaseException] = []
         self._hosts = hosts
         self._consts = [None if c is None else _aligned(np.ascontiguousarray(c)) for c in consts]
         table = (ctypes.c_void_p * max(len(self._consts), 1))()
         for k, array in enumerate(self._consts):
             table[k] = hosts[k].bind(self._failure) if k in hosts else _address(array)
-        self._table = table
+        self.table = table
         self.seconds = float(facts.get("seconds", 0.0))
         prototype = ctypes.CFUNCTYPE if self.seconds > RELEASE_GIL_ABOVE else ctypes.PYFUNCTYPE
+        self._prototype = prototype
         self.address = self._library.address(MAIN)
         self._call_pointers = prototype(ctypes.c_int)(self.address)
         self._call_objects = prototype(ctypes.c_int)(self._library.address(OBJECTS))
-        self._makers = [runtime.maker(shape, dtype) for shape, dtype in self._outs]
+        self.makers = [runtime.maker(shape, dtype) for shape, dtype in self.outs]
         self._in_type = ctypes.c_void_p * max(len(self._args), 1)
-        self._out_type = ctypes.c_void_p * max(len(self._outs), 1)
-        self._arenas: list[tuple[np.ndarray, ctypes.c_void_p]] = []
-        self._arena_bytes = int(facts["arena_bytes"])
+        self._out_type = ctypes.c_void_p * max(len(self.outs), 1)
+        self._tables: list[tuple[Any, Any]] = []
+        self.arenas: list[tuple[np.ndarray, ctypes.c_void_p]] = []
+        self.arena_bytes = int(facts["arena_bytes"])
+        # The shortest time that a call has taken: what `api` decides by, better than the estimate.
+        self.measured = math.inf
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on C-contiguous arrays (others are copied first); results are new arrays."""
-        results = [make() for make in self._makers]
+        results = [make() for make in self.makers]
         if self._aliases:
             arrays = self._donated(arrays, results)
         status = 2
         if _LAYOUT_KNOWN:
-            status = self._native(
-                self._call_objects,
-                self._in_type(*map(id, arrays)),
-                self._out_type(*map(id, results)),
-            )
+            # A pair of tables is taken while it is in use: another thread gets another.
+            try:
+                tables = self._tables.pop()
+            except IndexError:
+                tables = self._in_type(), self._out_type()
+            ins, outs = tables
+            k = 0
+            for array in arrays:
+                ins[k] = id(array)
+                k += 1
+            k = 0
+            for array in results:
+                outs[k] = id(array)
+                k += 1
+            if self.arena_bytes:
+                status = self._native(self._call_objects, ins, outs)
+            else:
+                status = self._call_objects(ins, outs, None, self.table)
+            self._tables.append(tables)
         if status == 2:
             arrays = [
                 a if a.flags.c_contiguous and a.flags.aligned else np.array(a, order="C", copy=True)
@@ -168,21 +197,32 @@ class Executable:
             flags = arrays[arg].flags
             if not (flags.writeable and flags.c_contiguous and flags.aligned):
                 arrays[arg] = np.array(arrays[arg], order="C", copy=True)
-            results[k] = arrays[arg].reshape(self._outs[k][0])
+            results[k] = arrays[arg].reshape(self.outs[k][0])
         return arrays
 
     def _native(self, function: Any, ins: Any, outs: Any) -> int:
-        if not self._arena_bytes:
-            return function(ins, outs, None, self._table)
+        if not self.arena_bytes:
+            return function(ins, outs, None, self.table)
         try:
-            arena, start = self._arenas.pop()
+            arena = self.arenas.pop()
         except IndexError:
-            arena = runtime.empty((self._arena_bytes + ALIGNMENT,), _BYTE)
-            start = ctypes.c_void_p(-(-_address(arena) // ALIGNMENT) * ALIGNMENT)
-        status = function(ins, outs, start, self._table)
-        if self._arena_bytes <= KEPT_ARENA:
-            self._arenas.append((arena, start))
+            arena = self.new_arena()
+        status = function(ins, outs, arena[1], self.table)
+        if self.arena_bytes <= KEPT_ARENA:
+            self.arenas.append(arena)
         return status
+
+    def new_arena(self) -> tuple[np.ndarray, ctypes.c_void_p]:
+        """Memory for the temporaries of one call, and its aligned address."""
+        arena = runtime.empty((self.arena_bytes + ALIGNMENT,), _BYTE)
+        return arena, ctypes.c_void_p(-(-_address(arena) // ALIGNMENT) * ALIGNMENT)
+
+    def tuple_entry(self) -> Any:
+        """The native entry as a function of the addresses of two tables of array objects (the items
+        of tuples), the arena's address or None, and `table`. Not 0: call the executable instead."""
+        prototype = ctypes.CFUNCTYPE if self.seconds > RELEASE_GIL_ABOVE else ctypes.PYFUNCTYPE
+        kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+        return prototype(ctypes.c_int, *kinds)(self._library.address(OBJECTS))
 
     def _raise(self) -> None:
         error = self._failure.pop() if self._failure else RuntimeError("a compiled program failed.")
