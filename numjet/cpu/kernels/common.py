@@ -7,6 +7,7 @@ which nobody checks at run time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -154,7 +155,7 @@ def strides(shape: Sequence[int], size: int) -> list[int]:
     return found[::-1]
 
 
-def merge(axes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def merge(axes: Sequence[tuple[int, ...]]) -> list[Any]:
     """Join neighbours (size, strides...) that one stride covers in every array."""
     merged: list[tuple[int, ...]] = []
     for axis in axes:

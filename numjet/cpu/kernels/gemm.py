@@ -257,7 +257,7 @@ def _tiles(module: Module, element: str, vectors: int) -> None:
                 steps.yield_(b.add(offset, acs), b.gep(here, brs), *sums)
             following = b.add(part.values[0], segment_step)
             part.yield_(following, *steps.results[1:])
-        sums = part.results[2:]
+        sums = list(part.results[2:])
         for r in range(TILE_ROWS):
             for v in range(vectors - 1):
                 b.store(

@@ -96,7 +96,7 @@ def _layout(operand: tuple, indices: tuple, updates: tuple, numbers: Any, size: 
 
 def claims(node: Node) -> bool:
     """Whether threads with copies of their own pay: many additions into few places."""
-    if node.primitive.name != "scatter-add":
+    if node.primitive.name != "scatter-add" or node.ins[0].dtype.kind == "b":
         return False
     operand, indices, _ = node.ins
     return operand.nbytes <= COPIES_BYTES and math.prod(indices.shape[:-1]) >= COPIES_FROM
@@ -207,7 +207,7 @@ class _Scatter:
             for k in range(copies):
                 place = b.gep(scratch, b.add(offset, k * self.copy_bytes))
                 part = b.masked_load(place, mask, zero, size)
-                total = self.combine.apply(b, lambda total=total: total, part)
+                total = b.add(total, part)
             b.masked_store(total, b.gep(out, offset), mask, size)
 
     def positions(self, b: Builder, batch: list, indices: Value, updates: Value,
