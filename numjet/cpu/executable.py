@@ -217,12 +217,13 @@ class Executable:
         arena = runtime.empty((self.arena_bytes + ALIGNMENT,), _BYTE)
         return arena, ctypes.c_void_p(-(-_address(arena) // ALIGNMENT) * ALIGNMENT)
 
-    def tuple_entry(self) -> Any:
-        """The native entry as a function of the addresses of two tables of array objects (the items
-        of tuples), the arena's address or None, and `table`. Not 0: call the executable instead."""
-        prototype = ctypes.CFUNCTYPE if self.seconds > RELEASE_GIL_ABOVE else ctypes.PYFUNCTYPE
+    def prepared(self) -> Prepared:
+        """What a call made ahead for one signature needs. A status other than 0 means: call the
+        executable itself, which copies arguments or raises."""
         kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-        return prototype(ctypes.c_int, *kinds)(self._library.address(OBJECTS))
+        function = self._prototype(ctypes.c_int, *kinds)(self._library.address(OBJECTS))
+        arenas = self.arenas if self.arena_bytes else None
+        return Prepared(function, self.table, self.outs, self.makers, arenas)
 
     def _raise(self) -> None:
         error = self._failure.pop() if self._failure else RuntimeError("a compiled program failed.")
