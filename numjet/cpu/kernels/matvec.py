@@ -18,8 +18,8 @@ from numjet.cpu.kernels.common import Fields, fused, lanes_of, prefix_mask, size
 
 PREFIX = "nj_matvec_"
 FIELDS = ("n", "k", "ars", "groups", "batch", "xb", "ab", "yb", "grain")
-ROWS = 4
-UNROLL = 2
+ROWS = 8
+UNROLL = 1
 
 
 def plan(element: str, n: int, k: int, ars: int, batch: Sequence[int] = (1, 0, 0, 0)) -> list[int]:
