@@ -22,6 +22,8 @@ from numjet.core.primitive import REGISTRY
 from numjet.core.trace import EVAL, current_trace
 
 CHECKS = config.numeric_checks
+# Bound once: a global found in this module is cheaper than an attribute of another.
+ndarray, new = np.ndarray, object.__new__
 _PYTHON_SCALARS = (int, float, bool, complex)
 
 
@@ -35,24 +37,33 @@ def fix(value: Any, aval: ShapedArray) -> np.ndarray:
     return np.asarray(value, dtypes.physical(aval.dtype))
 
 
+# Operations that never set a floating-point flag, so NumPy's error mode need not be changed.
+_SILENT = frozenset("eq ne lt le gt ge and or xor not neg abs sign".split())
+
+
 def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`slow`, with a shortcut for avals that it hands to `primitive` unchanged."""
     known: dict[ShapedArray, ShapedArray] = {}
     reference = REGISTRY[primitive].reference
     assert reference is not None
+    loud = primitive not in _SILENT
 
     def call(x: Any, /) -> Any:
         if type(x) is ArrayImpl:
             aval = known.get(x.aval)
             if aval is not None and current_trace() is EVAL and not CHECKS[0]:
-                token = quiet_enter(QUIET)
+                token = quiet_enter(QUIET) if loud else None
                 try:
                     value = reference(x._value)
                 finally:
-                    quiet_leave(token)
-                if type(value) is not np.ndarray or value.dtype is not aval.dtype:
+                    if loud:
+                        quiet_leave(token)
+                if type(value) is not ndarray or value.dtype is not aval.dtype:
                     value = fix(value, aval)
-                return ArrayImpl(value, aval)
+                out = new(ArrayImpl)
+                out._value = value
+                out.aval = aval
+                return out
             out = slow(x)
             if aval is None and type(out) is ArrayImpl and eager() and _direct(reference, x, out):
                 known[x.aval] = out.aval
@@ -76,24 +87,33 @@ def _direct(reference: Callable, x: ArrayImpl, out: ArrayImpl) -> bool:
 
 def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """`slow`, with a shortcut for operands of one dtype (or a Python scalar that takes it)."""
+    # Operands of one aval, the commonest case, have a table of their own: one lookup by identity.
+    same: dict[ShapedArray, ShapedArray] = {}
     known: dict[Any, ShapedArray] = {}
     reference = REGISTRY[primitive].reference
     assert reference is not None
+    loud = primitive not in _SILENT
 
     def call(x: Any, y: Any, /) -> Any:
         key: Any
         if type(x) is ArrayImpl:
             if type(y) is ArrayImpl:
-                key = (x.aval, y.aval)
+                key = x.aval
+                if key is y.aval:
+                    aval = same.get(key)
+                else:
+                    key = (key, y.aval)
+                    aval = known.get(key)
             else:
                 key = (x.aval, type(y))
+                aval = known.get(key)
         elif type(y) is ArrayImpl:
             key = (type(x), y.aval)
+            aval = known.get(key)
         else:
             return slow(x, y)
-        aval = known.get(key)
         if aval is not None and current_trace() is EVAL and not CHECKS[0]:
-            token = quiet_enter(QUIET)
+            token = quiet_enter(QUIET) if loud else None
             try:
                 if type(x) is not ArrayImpl:
                     value = reference(y.aval.dtype.type(x), y._value)
@@ -104,13 +124,19 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             except OverflowError:
                 return slow(x, y)
             finally:
-                quiet_leave(token)
-            if type(value) is not np.ndarray or value.dtype is not aval.dtype:
+                if loud:
+                    quiet_leave(token)
+            if type(value) is not ndarray or value.dtype is not aval.dtype:
                 value = fix(value, aval)
-            return ArrayImpl(value, aval)
+            out = new(ArrayImpl)
+            out._value = value
+            out.aval = aval
+            return out
         out = slow(x, y)
-        if aval is None and type(out) is ArrayImpl and eager() and _same_dtype(key, reference, out):
-            known[key] = out.aval
+        if aval is None and type(out) is ArrayImpl and eager():
+            pair = key if type(key) is tuple else (key, key)
+            if _same_dtype(pair, reference, out):
+                (known if type(key) is tuple else same)[key] = out.aval
         return out
 
     return call

@@ -259,29 +259,37 @@ def _slice(item: slice, axis: int, n: int, position: int) -> Slice:
 _rows: dict[ShapedArray, ShapedArray] = {}
 
 
+_ranges: dict[tuple, ShapedArray] = {}
+
+
 def getitem(x: Any, index: Any) -> Any:
     """x[index]; positions out of bounds are clamped."""
-    if type(x) is ArrayImpl and current_trace() is EVAL:
-        if type(index) is int:
-            aval = x.aval
-            row = _rows.get(aval)
-            if row is not None:
-                if -aval.shape[0] <= index < aval.shape[0]:
-                    return ArrayImpl(x._value[index, ...], row)
-            elif aval.shape:
-                _rows[aval] = ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
-        else:
-            plain = numpy_index(index)
-            if plain is not None:
-                try:
-                    value = x._value[plain]
-                except (IndexError, TypeError, ValueError):
-                    return _complete(x, index)
-                if type(value) is not np.ndarray:
-                    value = np.asarray(value)
-                aval = x.aval
-                return ArrayImpl(value, ShapedArray(value.shape, aval.dtype, aval.weak_type))
-    return _complete(x, index)
+    if type(x) is not ArrayImpl or current_trace() is not EVAL:
+        return _complete(x, index)
+    aval = x.aval
+    if type(index) is int:
+        row = _rows.get(aval)
+        if row is None:
+            if not aval.shape:
+                return _complete(x, index)
+            row = _rows[aval] = ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
+        if -aval.shape[0] <= index < aval.shape[0]:
+            return ArrayImpl(x._value[index, ...], row)
+        return _complete(x, index)
+    plain = index if type(index) is slice else numpy_index(index)
+    if plain is None:
+        return _complete(x, index)
+    try:
+        value = x._value[plain]
+    except (IndexError, TypeError, ValueError):
+        return _complete(x, index)
+    if type(value) is not np.ndarray:
+        value = np.asarray(value)
+    key = (aval, value.shape)
+    found = _ranges.get(key)
+    if found is None:
+        found = _ranges[key] = ShapedArray(value.shape, aval.dtype, aval.weak_type)
+    return ArrayImpl(value, found)
 
 
 _PLAIN = (int, slice, type(None), type(Ellipsis))
