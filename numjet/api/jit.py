@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from numjet.api import dispatch
+from numjet.api import dispatch, fastcall
 from numjet.base import config, tree
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -79,12 +80,24 @@ class Entry:
         self.executable: Any = None
 
 
+# Signatures of one function that get code of their own.
+MAX_QUICK = 8
+
+
+def _nobody() -> None:
+    """The owner of a core that was made for tracing alone."""
+
+
 # Functions seen before, so that jit(f) made twice traces once.
 _shared: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-class JitFunction:
-    """A function compiled for each signature it is called with."""
+class JitCore:
+    """What a jitted function knows: its options, and a program for each signature.
+
+    It does not refer to the `JitFunction` around it, nor do the calls generated for it, so a
+    jitted function that nobody holds is gone at once.
+    """
 
     def __init__(
         self,
@@ -94,8 +107,9 @@ class JitFunction:
         donate_argnums: tuple[int, ...],
         donate_argnames: tuple[str, ...],
     ) -> None:
-        functools.update_wrapper(self, fun)
         self._fun = fun
+        self._owner: Callable[[], Any] = _nobody
+        self._quick_state, self._quick = -1, 0
         self._static_argnums, self._static_argnames = static_argnums, static_argnames
         self._donate_argnums, self._donate_argnames = donate_argnums, donate_argnames
         self._plain = not (static_argnums or static_argnames or donate_argnums or donate_argnames)
@@ -106,13 +120,12 @@ class JitFunction:
         except TypeError:  # not hashable or not weakly referenceable: a cache of its own
             self._entries = {}
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The complete way of a call."""
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
         statics, leaves, treedef = self._flatten(args, kwargs)
+        given = list(leaves)
         avals, traced = [], current_trace() is not EVAL
         for i, x in enumerate(leaves):
             if type(x) is not ArrayImpl:
@@ -130,8 +143,28 @@ class JitFunction:
         if traced or has_tracers(entry.consts):
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
         else:
+            if entry.executable is not None:
+                self._make_quick(entry, treedef, statics, given, len(args))
             outs = self._execute(entry, leaves)
         return tree.tree_unflatten(entry.out_tree, outs)
+
+    def _make_quick(
+        self, entry: Entry, treedef: Any, statics: tuple, leaves: list, n_args: int
+    ) -> None:
+        """Have the owner's next call of this signature take the short way."""
+        state = config.state[0]
+        if state < 0 or axis_env() or config.numeric_checks[0]:
+            return
+        owner = self._owner()
+        if owner is None or (state == self._quick_state and self._quick >= MAX_QUICK):
+            return
+        if state != self._quick_state:
+            self._quick_state, self._quick = state, 0
+        before = owner.__call__ if self._quick else self.call
+        quick = fastcall.make(entry, treedef, statics, leaves, n_args, before)
+        self._quick += 1
+        if quick is not None:
+            owner.__call__ = quick
 
     def _execute(self, entry: Entry, leaves: list) -> list:
         executable = entry.executable
@@ -141,9 +174,12 @@ class JitFunction:
                 entry.closed, entry.name, tuple([i + n for i in entry.donate])
             )
             entry.executable = executable
-        outs = dispatch.wrap(
-            executable([x._value for x in (*entry.consts, *leaves)]), entry.out_avals, entry.name
-        )
+        values = [x._value for x in (*entry.consts, *leaves)]
+        for i in entry.donate:
+            i += len(entry.consts)
+            if dispatch.is_shared(values, i):
+                values[i] = values[i].copy()
+        outs = dispatch.wrap(executable(values), entry.out_avals, entry.name)
         for i in entry.donate:
             leaves[i].delete()
         return outs
@@ -161,13 +197,15 @@ class JitFunction:
     def _split(self, args: tuple, kwargs: dict) -> tuple[tuple, tuple, dict]:
         n = len(args)
         nums = {i % n if -n <= i < n else i for i in self._static_argnums} if n else set()
-        statics: list[tuple[Any, Any]] = []
+        statics: list[tuple[Any, Any, type]] = []  # with the type, since 1 == 1.0 == True
         for i in sorted(nums):
             if i < n:
-                statics.append((i, _hashable(args[i], f"argument number {i}", self._name)))
+                value = _hashable(args[i], f"argument number {i}", self._name)
+                statics.append((i, value, type(value)))
         for name in self._static_argnames:
             if name in kwargs:
-                statics.append((name, _hashable(kwargs[name], f"argument {name!r}", self._name)))
+                value = _hashable(kwargs[name], f"argument {name!r}", self._name)
+                statics.append((name, value, type(value)))
         dynamic = tuple([x for i, x in enumerate(args) if i not in nums])
         return (
             tuple(statics),
@@ -179,7 +217,7 @@ class JitFunction:
         """Indices of donated leaves among the dynamic ones."""
         if not (self._donate_argnums or self._donate_argnames):
             return ()
-        static_nums = {k for k, _ in statics if isinstance(k, int)}
+        static_nums = {k for k, *_ in statics if isinstance(k, int)}
         n, marks = len(args), []
         donate = {i % n for i in self._donate_argnums if -n <= i < n} if n else set()
         dynamic = tuple(
@@ -231,8 +269,8 @@ class JitFunction:
     def _trace(
         self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict
     ) -> Entry:
-        static_args = {k: v for k, v in statics if isinstance(k, int)}
-        static_kwargs = {k: v for k, v in statics if isinstance(k, str)}
+        static_args = {k: v for k, v, _ in statics if isinstance(k, int)}
+        static_kwargs = {k: v for k, v, _ in statics if isinstance(k, str)}
         out_tree: list = []
 
         def flat(*leaves: Any) -> list[Any]:
@@ -261,23 +299,55 @@ class JitFunction:
         avals = [_aval_of_spec(x) for x in leaves]
         return Traced(self._trace(statics, avals, treedef, args, kwargs), treedef, self)
 
+
+class JitFunction:
+    """A function compiled for each signature it is called with. `__call__` is found in the object:
+    at first the complete way, then code generated for the signatures that come again."""
+
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+
+    def __init__(
+        self,
+        fun: Callable,
+        static_argnums: tuple[int, ...],
+        static_argnames: tuple[str, ...],
+        donate_argnums: tuple[int, ...],
+        donate_argnames: tuple[str, ...],
+    ) -> None:
+        functools.update_wrapper(self, fun)
+        core = JitCore(fun, static_argnums, static_argnames, donate_argnums, donate_argnames)
+        core._owner = weakref.ref(self)
+        self._core = core
+        self.__call__ = core.call
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The jaxpr for these arguments (arrays or ShapeDtypeStructs)."""
+        return self._core.trace(*args, **kwargs)
+
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Trace and lower for these arguments; `.as_text()` shows the kernels."""
-        return self.trace(*args, **kwargs).lower()
+        return self._core.trace(*args, **kwargs).lower()
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and dtypes of the result."""
-        return self.trace(*args, **kwargs).out_info
+        return self._core.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:
         """Forget every signature."""
-        self._entries.clear()
+        self._core._entries.clear()
+        config.changed()
 
     def _cache_size(self) -> int:
-        return len(self._entries)
+        return len(self._core._entries)
 
     def __repr__(self) -> str:
-        return f"<jit of {self._fun!r}>"
+        return f"<jit of {self._core._fun!r}>"
+
+    def __reduce__(self) -> Any:
+        return self.__qualname__
 
 
 def _output(x: Any, name: str, structure: Any, i: int) -> Any:
@@ -320,7 +390,7 @@ def _aval_of_spec(x: Any) -> ShapedArray:
 class Traced:
     """A function traced for one signature: `.jaxpr`, `.out_info`, `.lower()`."""
 
-    def __init__(self, entry: Entry, in_tree: Any, fun: JitFunction) -> None:
+    def __init__(self, entry: Entry, in_tree: Any, fun: JitCore) -> None:
         self._entry, self.in_tree, self._fun = entry, in_tree, fun
         self.fun_name = entry.name
 
@@ -568,3 +638,4 @@ def clear_caches() -> None:
     for options in list(_shared.values()):
         for entries in options.values():
             entries.clear()
+    config.changed()
