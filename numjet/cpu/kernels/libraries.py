@@ -9,6 +9,7 @@ own prefix.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -101,3 +102,15 @@ def address(symbol: str) -> int:
             _jobs.pop(symbol, None)
         raise job.failure
     return job.address
+
+
+def _forget_unfinished() -> None:
+    """In a forked child: the threads that were at work are not there."""
+    global _lock
+    _lock = threading.Lock()
+    for symbol in [name for name, job in _jobs.items() if not job.ready.is_set()]:
+        del _jobs[symbol]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_unfinished)
