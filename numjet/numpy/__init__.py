@@ -238,6 +238,8 @@ from numjet.numpy.scalar_types import (
     finfo,
     flexible,
     float4_e2m1fn,
+    float6_e2m3fn,
+    float6_e3m2fn,
     float8_e3m4,
     float8_e4m3,
     float8_e4m3b11fnuz,
@@ -254,6 +256,7 @@ from numjet.numpy.scalar_types import (
     generic,
     iinfo,
     inexact,
+    int1,
     int2,
     int4,
     int8,
@@ -271,6 +274,7 @@ from numjet.numpy.scalar_types import (
     signedinteger,
     single,
     uint,
+    uint1,
     uint2,
     uint4,
     uint8,
@@ -370,6 +374,7 @@ from numjet.numpy.take import (
     take,
     take_along_axis,
 )
+from numjet.numpy.ufunc import attach as _attach_methods, frompyfunc, ufunc
 from numjet.numpy.unary import (
     acos,
     acosh,
@@ -437,6 +442,7 @@ from numjet.numpy.unary import (
 )
 
 _operators.install()
+_attach_methods()
 
 bool = bool_
 atan2 = arctan2

@@ -94,8 +94,11 @@ float8_e4m3b11fnuz = _scalar_type(ml_dtypes.float8_e4m3b11fnuz)
 float8_e4m3fnuz = _scalar_type(ml_dtypes.float8_e4m3fnuz)
 float8_e5m2fnuz = _scalar_type(ml_dtypes.float8_e5m2fnuz)
 float4_e2m1fn = _scalar_type(ml_dtypes.float4_e2m1fn)
+int1, uint1 = _scalar_type(ml_dtypes.int1), _scalar_type(ml_dtypes.uint1)
 int2, int4 = _scalar_type(ml_dtypes.int2), _scalar_type(ml_dtypes.int4)
 uint2, uint4 = _scalar_type(ml_dtypes.uint2), _scalar_type(ml_dtypes.uint4)
+float6_e2m3fn = _scalar_type(ml_dtypes.float6_e2m3fn)
+float6_e3m2fn = _scalar_type(ml_dtypes.float6_e3m2fn)
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 

@@ -1,0 +1,236 @@
+"""ufunc objects: `frompyfunc`, and the methods (reduce, accumulate, at, outer, reduceat) of binary
+functions such as `add`.
+
+The binary functions stay plain functions, since those are called the most; their methods are
+attributes, attached when numjet.numpy is imported.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core.array import as_array
+from numjet.numpy import elementwise as el, reductions, unary
+from numjet.numpy.creation import array
+from numjet.numpy.functional import vectorize
+from numjet.numpy.indexing import getitem
+from numjet.numpy.promote import broadcast, canonical_axis, canonical_dtype, cast, one_array
+from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape, stack
+from numjet.ops.scan import scan
+
+
+def _rows_first(name: str, a: Any, axis: Any, dtype: Any) -> tuple[Any, int]:
+    x = one_array(name, a)
+    if dtype is not None:
+        x = cast(x, canonical_dtype(dtype, name))
+    axis = canonical_axis(axis, x.aval.ndim, name)
+    return moveaxis(x, axis, 0), axis
+
+
+class ufunc:  # noqa: N801 - NumPy's name
+    """A function of scalars as a function of arrays, with NumPy's ufunc methods."""
+
+    def __init__(
+        self,
+        func: Callable,
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: Any = None,
+        call: Callable | None = None,
+        reduce: Callable | None = None,
+        accumulate: Callable | None = None,
+        at: Callable | None = None,
+        reduceat: Callable | None = None,
+    ) -> None:
+        self.nin, self.nout = operator.index(nin), operator.index(nout)
+        self.nargs = self.nin + self.nout if nargs is None else nargs
+        self.identity = identity
+        self.__name__ = name or getattr(func, "__name__", "ufunc")
+        self.__doc__ = func.__doc__
+        self._call = vectorize(func) if call is None else call
+        self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+
+    def __call__(self, *args: Any, out: Any = None, where: Any = None) -> Any:
+        if out is not None or where is not None:
+            raise NotImplementedError(
+                f"{self.__name__}: out and where are not supported. Use jnp.where."
+            )
+        if len(args) != self.nin:
+            raise TypeError(f"{self.__name__} takes {self.nin} arrays, got {len(args)}.")
+        return self._call(*args)
+
+    def __repr__(self) -> str:
+        return f"<numjet ufunc {self.__name__!r}>"
+
+    def _binary(self, method: str) -> None:
+        if self.nin != 2 or self.nout != 1:
+            raise ValueError(
+                f"{self.__name__}.{method}: only functions of two arrays with one result have it."
+            )
+
+    def reduce(
+        self,
+        a: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        """The function folded over `axis` (None: over all elements)."""
+        self._binary("reduce")
+        if self._own["reduce"] is not None:
+            return self._own["reduce"](
+                a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
+            )
+        if where is not None:
+            raise NotImplementedError(f"{self.__name__}.reduce: where is not supported.")
+        rank = one_array(self.__name__, a).aval.ndim
+        if axis is None:
+            a, axis = ravel(a), 0
+            out = self.reduce(a, 0, dtype, initial=initial)
+            return reshape(out, (1,) * rank) if keepdims else out
+        if isinstance(axis, (tuple, list)):
+            axes = sorted([canonical_axis(i, rank, "reduce") for i in axes_of(axis)], reverse=True)
+            for i in axes:
+                a = self.reduce(a, i, dtype, keepdims=keepdims, initial=initial)
+                initial = None
+            return a
+        x, axis = _rows_first(f"{self.__name__}.reduce", a, axis, dtype)
+        start = self.identity if initial is None else initial
+        if start is None:
+            if not x.aval.shape[0]:
+                raise ValueError(
+                    f"zero-size array to reduction operation {self.__name__} which has no identity"
+                )
+            first, rest = getitem(x, 0), getitem(x, slice(1, None))
+        else:
+            first = broadcast(cast(as_array(start), x.aval.dtype), x.aval.shape[1:])
+            rest = x
+        first = cast(first, x.aval.dtype)
+        step = lambda carry, row: (cast(self(carry, row), x.aval.dtype), None)
+        result = scan(step, first, rest)[0]
+        return expand_dims(result, axis) if keepdims else result
+
+    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """All partial results of `reduce`."""
+        self._binary("accumulate")
+        if self._own["accumulate"] is not None:
+            return self._own["accumulate"](a, axis=axis, dtype=dtype)
+        x, axis = _rows_first(f"{self.__name__}.accumulate", a, axis, dtype)
+        if not x.aval.shape[0]:
+            return moveaxis(x, 0, axis)
+        first = cast(getitem(x, 0), x.aval.dtype)
+
+        def step(carry: Any, row: Any) -> tuple[Any, Any]:
+            made = cast(self(carry, row), x.aval.dtype)
+            return made, made
+
+        rest = scan(step, first, getitem(x, slice(1, None)))[1]
+        return moveaxis(concatenate([expand_dims(first, 0), rest], 0), 0, axis)
+
+    def outer(self, A: Any, B: Any, /) -> Any:
+        """The function of every pair of elements."""
+        self._binary("outer")
+        x, y = one_array("outer", A), one_array("outer", B)
+        return self(reshape(x, x.aval.shape + (1,) * y.aval.ndim), y)
+
+    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+        """`a` with the function done at the indices; needs inplace=False."""
+        if inplace:
+            raise NotImplementedError(
+                f"{self.__name__}.at: arrays are immutable. Pass inplace=False and use the result."
+            )
+        if self._own["at"] is not None:
+            return self._own["at"](a, indices, b)
+        x = one_array("at", a)
+        if b is None:
+            return x.at[indices].apply(self)
+        old = getitem(x, indices)
+        return x.at[indices].set(cast(self(old, b), x.aval.dtype))
+
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """`reduce` of the slices between concrete `indices`."""
+        self._binary("reduceat")
+        x, axis = _rows_first(f"{self.__name__}.reduceat", a, axis, dtype)
+        starts = np.asarray(indices).tolist()
+        n = x.aval.shape[0]
+        parts = []
+        for i, start in enumerate(starts):
+            stop = starts[i + 1] if i + 1 < len(starts) else n
+            part = getitem(x, slice(start, stop if stop > start else start + 1))
+            parts.append(self.reduce(part, 0))
+        return moveaxis(stack(parts), 0, axis)
+
+
+def axes_of(axis: Any) -> tuple:
+    """An axis or several as a tuple."""
+    return tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+
+
+def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """A ufunc from a function of scalars."""
+    return ufunc(func, nin, nout, identity=identity)
+
+
+def _logical(reduce: Callable) -> Callable:
+    def call(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        if initial is not None:
+            raise NotImplementedError("reduce: initial is not supported for logical functions.")
+        return reduce(a, axis, keepdims=keepdims, where=where)
+
+    return call
+
+
+def _extremum(reduce: Callable) -> Callable:
+    def call(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        x = one_array("reduce", a)
+        x = x if dtype is None else cast(x, canonical_dtype(dtype, "reduce"))
+        return reduce(x, axis, keepdims=keepdims, initial=initial, where=where)
+
+    return call
+
+
+def _write(name: str) -> Callable:
+    return lambda a, indices, b: getattr(array(a).at[indices], name)(b)
+
+
+def attach() -> None:
+    """Give the binary functions their ufunc methods."""
+    table: list[tuple[Callable, Any, dict]] = [
+        (el.add, 0, dict(reduce=reductions.sum, accumulate=reductions.cumsum, at=_write("add"))),
+        (
+            el.multiply,
+            1,
+            dict(reduce=reductions.prod, accumulate=reductions.cumprod, at=_write("multiply")),
+        ),
+        (el.subtract, None, dict(at=_write("subtract"))),
+        (el.maximum, None, dict(reduce=_extremum(reductions.max), at=_write("max"))),
+        (el.minimum, None, dict(reduce=_extremum(reductions.min), at=_write("min"))),
+        (el.logical_and, True, dict(reduce=_logical(reductions.all))),
+        (el.logical_or, False, dict(reduce=_logical(reductions.any))),
+        (el.logical_xor, False, {}),
+        (el.bitwise_and, -1, {}),
+        (el.bitwise_or, 0, {}),
+        (el.bitwise_xor, 0, {}),
+        (unary.logaddexp, -np.inf, {}),
+        (unary.logaddexp2, -np.inf, {}),
+    ]
+    for function, identity, own in table:
+        name = function.__name__
+        # Without an identity of their own booleans start from the first element.
+        made = ufunc(function, 2, 1, name=name, call=function, identity=identity, **own)
+        for method in ("reduce", "accumulate", "outer", "at", "reduceat"):
+            setattr(function, method, getattr(made, method))
+        vars(function).update(nin=2, nout=1, nargs=3, identity=identity)
