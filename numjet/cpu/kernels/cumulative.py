@@ -219,7 +219,13 @@ def _rows(module: Module, scan: Scan, outer: int, n: int) -> str:
     piece = PIECE_BYTES // scan.size
     kind = vector(scan.work, scan.lanes)
     neutral = const(scan.identity(), kind)
-    if total >= PARALLEL_BYTES and outer < 8 and n >= 4 * piece and scan.element == scan.work:
+    if (
+        platform.cpu_count() > 1
+        and total >= PARALLEL_BYTES
+        and outer < 8
+        and n >= 4 * piece
+        and scan.element == scan.work
+    ):
         _long_rows(module, scan, name, row, outer, n, piece)
         return name
 
