@@ -1,10 +1,15 @@
-"""Import, first operation and compilation, each in fresh processes (see cold.py)."""
+"""Import, first operation and compilation, each in fresh processes (see cold.py).
+
+The compile rows start the clock after x + 1 was compiled, for both packages: what loading the
+compiler costs is in import_jit.
+"""
 
 from registry import row
 
 _IMPORTS = (
     ("import_alone", "import the package", {"seconds": 0.3, "jax": 1.0}),
     ("import_first", "import and a first operation", {"jax": 0.35}),
+    ("import_jit", "import, compile with nothing cached and run a chain", {"jax": 1.0}),
 )
 for name, title, bars in _IMPORTS:
     row(name, title, "import", array=None, bars=bars, cold=name, only=("numjet", "jax"), repeats=5)
