@@ -294,3 +294,38 @@ def test_iteration_and_length():
 def test_keys_are_indexed_like_arrays():
     keys = numjet.random.split(numjet.random.key(0), 3)
     assert keys[1].shape == () and keys[1:].shape == (2,) and keys[jnp.array([0, 2])].shape == (2,)
+
+
+@settings(max_examples=25)
+@given(indices(), st.sampled_from(["x", "index", "both"]), st.booleans())
+def test_mapped_indexing_is_stacked_indexing(case, over, writing):
+    shape, index = case
+    x, at = numpy_result(shape, index)
+    if at is None or writing and not distinct(index, shape):
+        return
+    traced = [
+        k
+        for k, i in enumerate(index)
+        if isinstance(i, int) or isinstance(i, np.ndarray) and i.dtype != bool
+    ]
+    first = [np.asarray(index[k], np.int32) for k in traced]
+    # The second element counts the same positions from the other end.
+    second = [-1 - v for v in first]
+    xs = np.stack([x, -x])
+
+    def f(x, values):
+        full = list(index)
+        for k, v in zip(traced, values):
+            full[k] = v
+        return x.at[tuple(full)].add(1.5) if writing else x[tuple(full)]
+
+    axes = {"x": (0, None), "index": (None, 0), "both": (0, 0)}[over]
+    if over != "x" and not traced:
+        return
+    values = [np.stack(pair) for pair in zip(first, second)] if over != "x" else first
+    got = numjet.vmap(f, in_axes=axes)(xs if over != "index" else x, values)
+    want = [
+        f(jnp.asarray(xs[k] if over != "index" else x), [v[k] if over != "x" else v for v in values])
+        for k in range(2)
+    ]
+    np.testing.assert_allclose(got, np.stack(want), rtol=1e-6)
