@@ -51,7 +51,6 @@ $(VENV)/.installed-test: pyproject.toml | $(RUN)
 
 # The other packages of the benchmark. One that cannot be installed is left out of the results.
 .venvs/torch/.installed: PACKAGES := torch==2.13.0 numpy
-.venvs/torch/.installed: PIP_FLAGS += --extra-index-url https://download.pytorch.org/whl/cpu
 .venvs/numba/.installed: PACKAGES := numba numpy scipy
 .venvs/torch/.installed .venvs/numba/.installed: | $(RUN)
 	$(RUN) -m venv $(@D)
