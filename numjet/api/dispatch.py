@@ -6,6 +6,7 @@ Installs the evaluator that the core's eager mode uses for calls and loops. `api
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import sys
 import time
@@ -20,6 +21,13 @@ from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import Compiler, check_finite
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.cpu.runtime import events
+
+# Programs whose calls have never been quicker than this (seconds) are handed to the device's queue:
+# handing over and waiting cost 0.1 ms where pool and caller share two cores. The time of the first calls decides, since what an
+# estimate at compile time cannot know - how often a loop runs - it cannot decide.
+ASYNC_ABOVE = 4e-3
+TIMED_CALLS = 3
 
 logger = logging.getLogger("numjet")
 
@@ -68,6 +76,76 @@ def wrap(values: Sequence[np.ndarray], avals: Sequence[ShapedArray], name: str) 
         for value in values:
             check_finite(name, value)
     return [ArrayImpl(value, aval) for value, aval in zip(values, avals, strict=True)]
+
+
+class Result:
+    """One result of a call that was handed over: `value`, once `call` has ended."""
+
+    __slots__ = ("call", "value")
+
+    def __init__(self, call: events.Pending, value: np.ndarray) -> None:
+        self.call, self.value = call, value
+
+    def result(self) -> np.ndarray:
+        if self.call.wait():
+            raise RuntimeError("a compiled program failed.")
+        return self.value
+
+    def done(self) -> bool:
+        return self.call.done()
+
+
+def may_wait(executable: Any) -> bool:
+    """Whether calls of this program may run behind the caller's back: nothing of them happens in
+    Python and no result is checked."""
+    return (
+        config.async_dispatch.value and not executable.host_calls and not config.numeric_checks[0]
+    )
+
+
+def submit(
+    executable: Any, args: Sequence[ArrayImpl], avals: Sequence[ShapedArray], given: Sequence[Any]
+) -> list[ArrayImpl]:
+    """Queue a call of `executable` on `args` and return its results-to-be.
+
+    Results of queued calls are taken as they are: the queue keeps the order. Arrays of the user's
+    (`given` are the last arguments as passed) are copied, for they may be written before it starts.
+    """
+    ins: list[Any] = []
+    first = len(args) - len(given)
+    for i, x in enumerate(args):
+        pending = x._pending
+        known = type(pending) is Result and not pending.done()
+        value = pending.value if known else x._value
+        flags = value.flags
+        foreign = i >= first and type(given[i - first]) is np.ndarray and flags.writeable
+        if foreign or not (flags.c_contiguous and flags.aligned):
+            if known:
+                value = x._value  # copying reads it
+            value = np.array(value, order="C", copy=True)
+        ins.append(value)
+    program = executable.prepared()
+    results = [make() for make in program.makers]
+    inputs, outputs = tuple(ins), tuple(results)
+    arena = None if program.arenas is None else executable.new_arena()
+    address = ctypes.cast(program.function, ctypes.c_void_p).value or 0
+    call = events.queue().submit(
+        address,
+        [
+            id(inputs) + _ITEMS,
+            id(outputs) + _ITEMS,
+            None if arena is None else arena[1].value,
+            ctypes.addressof(program.table),
+        ],
+        (inputs, outputs, arena, executable),
+    )
+    return [
+        ArrayImpl.from_pending(Result(call, value), aval)
+        for value, aval in zip(results, avals, strict=True)
+    ]
+
+
+_ITEMS = tuple.__basicsize__  # where a tuple's items begin: a table of array objects
 
 
 def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:

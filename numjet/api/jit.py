@@ -12,6 +12,7 @@ import inspect
 import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter
 from typing import Any
 
 from numjet.api import dispatch, fastcall
@@ -69,7 +70,9 @@ class ShapeDtypeStruct:
 class Entry:
     """What is known of one signature of a jitted function."""
 
-    __slots__ = ("closed", "consts", "out_tree", "out_avals", "name", "executable", "donate")
+    __slots__ = (
+        "closed", "consts", "out_tree", "out_avals", "name", "executable", "donate", "calls",
+    )
 
     def __init__(
         self, closed: ClosedJaxpr, consts: list, out_tree: Any, name: str, donate: tuple
@@ -78,6 +81,7 @@ class Entry:
         self.out_avals = closed.out_avals
         self.donate = donate
         self.executable: Any = None
+        self.calls = 0  # that were timed
 
 
 # Signatures of one function that get code of their own.
@@ -143,9 +147,9 @@ class JitCore:
         if traced or has_tracers(entry.consts):
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
         else:
-            if entry.executable is not None:
+            if entry.calls and entry.executable.measured <= dispatch.ASYNC_ABOVE:
                 self._make_quick(entry, treedef, statics, given, len(args))
-            outs = self._execute(entry, leaves)
+            outs = self._execute(entry, leaves, given)
         return tree.tree_unflatten(entry.out_tree, outs)
 
     def _make_quick(
@@ -166,7 +170,7 @@ class JitCore:
         if quick is not None:
             owner.__call__ = quick
 
-    def _execute(self, entry: Entry, leaves: list) -> list:
+    def _execute(self, entry: Entry, leaves: list, given: Sequence[Any] = ()) -> list:
         executable = entry.executable
         if executable is None:
             n = len(entry.consts)
@@ -174,12 +178,23 @@ class JitCore:
                 entry.closed, entry.name, tuple([i + n for i in entry.donate])
             )
             entry.executable = executable
+        if (
+            entry.calls >= dispatch.TIMED_CALLS
+            and executable.measured > dispatch.ASYNC_ABOVE
+            and not entry.donate
+            and dispatch.may_wait(executable)
+        ):
+            return dispatch.submit(executable, [*entry.consts, *leaves], entry.out_avals, given)
         values = [x._value for x in (*entry.consts, *leaves)]
         for i in entry.donate:
             i += len(entry.consts)
             if dispatch.is_shared(values, i):
                 values[i] = values[i].copy()
-        outs = dispatch.wrap(executable(values), entry.out_avals, entry.name)
+        start = perf_counter()
+        results = executable(values)
+        executable.measured = min(executable.measured, perf_counter() - start)
+        entry.calls += 1
+        outs = dispatch.wrap(results, entry.out_avals, entry.name)
         for i in entry.donate:
             leaves[i].delete()
         return outs

@@ -45,6 +45,9 @@ except ImportError:
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """Run `primitive` on concrete arrays and return Array(s)."""
     if primitive.evaluate is not None:
+        for x in args:
+            if type(x) is not ArrayImpl and isinstance(x, Array):
+                _concrete(primitive, x)  # raises: a tracer that leaked
         return primitive.evaluate(*args, **params)
     values, avals = [], []
     for x in args:
