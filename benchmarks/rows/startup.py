@@ -1,7 +1,7 @@
 """Import, first operation and compilation, each in fresh processes (see cold.py).
 
-The compile rows start the clock after x + 1 was compiled, for both packages: what loading the
-compiler costs is in import_jit.
+The compile rows start the clock after x + 1 of 10⁶ numbers was compiled, for both packages: what
+loading the compiler costs is in import_jit.
 """
 
 from registry import row
