@@ -94,12 +94,12 @@ class Build:
         return f"{hint}_{self.kernel_count}"
 
     def kernel_texts(self) -> list[str]:
-        """Each kernel as loops; special kernels by name."""
+        """Each kernel as loops; special kernels and calls of Python by name."""
         texts = []
         for step in self.program.walk():
             if isinstance(step, KernelStep):
                 texts.append(kernel_text(step.kernel))
-            elif isinstance(step, SpecialStep):
+            elif isinstance(step, SpecialStep | HostStep):
                 texts.append(repr(step))
         return texts
 

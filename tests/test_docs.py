@@ -1,0 +1,116 @@
+"""The documents are true: files they name exist, limits name every host operation, examples run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import numjet
+from numjet.core.lowering import Host
+from numjet.core.primitive import REGISTRY
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PUBLIC = [
+    "numjet", "numjet.ad_checkpoint", "numjet.dtypes", "numjet.errors", "numjet.flatten_util",
+    "numjet.lax", "numjet.nn", "numjet.numpy", "numjet.numpy.fft", "numjet.numpy.linalg",
+    "numjet.random", "numjet.scipy.linalg", "numjet.scipy.special", "numjet.tree",
+    "numjet.tree_util", "numjet.typing",
+]  # fmt: skip
+LAYERS = ("base", "core", "transforms", "ops", "api", "numpy", "random", "nn", "scipy", "lax")
+
+
+def modules() -> list[str]:
+    """The modules whose examples users read: the public ones, and where their functions live."""
+    found = set(PUBLIC)
+    for path in (ROOT / "numjet").rglob("*.py"):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if name.split(".")[1:2] and name.split(".")[1] in LAYERS and ">>>" in path.read_text():
+            found.add(name)
+    return sorted(found)
+
+
+# ------------------------------------------------------------------ architecture.md
+def named_files(text: str) -> list[str]:
+    """Every path in backticks that looks like one of the repository's files or folders."""
+    paths = re.findall(r"`([\w./-]+?(?:\.py|\.md|\.toml|/))`", text)
+    return sorted({p for p in paths if "/" in p})
+
+
+def test_every_file_named_in_the_architecture_exists() -> None:
+    text = (DOCS / "architecture.md").read_text()
+    names = named_files(text)
+    assert len(names) > 60, "the page names the files of every layer"
+    missing = [n for n in names if not any((base / n).exists() for base in (ROOT, ROOT / "numjet"))]
+    assert not missing, f"docs/architecture.md names files that do not exist: {missing}"
+
+
+def test_every_package_is_in_the_architecture() -> None:
+    text = (DOCS / "architecture.md").read_text()
+    packages = [p.parent.relative_to(ROOT) for p in (ROOT / "numjet").rglob("__init__.py")]
+    for package in packages:
+        assert f"{package}/" in text or f"{package.relative_to('numjet')}/" in text, package
+
+
+def test_every_pass_is_in_the_architecture() -> None:
+    from numjet.cpu.pipeline import LOOP_PASSES, PIPELINE
+
+    text = (DOCS / "architecture.md").read_text()
+    for name in [name for name, _ in PIPELINE] + [f.__name__ for f in LOOP_PASSES]:
+        assert re.search(rf"\b{name}\b", text), f"the pass {name!r} is not described"
+
+
+# ------------------------------------------------------------------ limits.md
+def test_limits_name_every_operation_that_runs_in_python() -> None:
+    for module in ("numjet.numpy", "numjet.lax", "numjet.random", "numjet.scipy.special"):
+        importlib.import_module(module)
+    text = (DOCS / "limits.md").read_text()
+    host = sorted(name for name, p in REGISTRY.items() if isinstance(p.loops, Host))
+    assert host
+    missing = [name for name in host if f"`{name}`" not in text]
+    assert not missing, f"docs/limits.md does not name {missing}"
+
+
+def test_limits_name_no_operation_that_is_native() -> None:
+    text = (DOCS / "limits.md").read_text()
+    table = text[text.index("| operations") : text.index("The collectives")]
+    named = {
+        n
+        for row in table.splitlines()
+        if "|" in row
+        for n in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
+    for name in named:
+        assert isinstance(REGISTRY[name].loops, Host), f"{name} has native code by now"
+
+
+# ------------------------------------------------------------------ docstrings
+@pytest.mark.parametrize("name", modules())
+def test_examples_in_docstrings(name: str) -> None:
+    module = importlib.import_module(name)
+    finder, runner = doctest.DocTestFinder(exclude_empty=True), doctest.DocTestRunner(verbose=False)
+    for test in finder.find(module, name):
+        runner.run(test)
+    assert not runner.failures, "see the output above"
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_exist_and_are_documented(name: str) -> None:
+    module = importlib.import_module(name)
+    assert inspect.getdoc(module)
+    for public in getattr(module, "__all__", []):
+        assert hasattr(module, public), f"{name}.__all__ names {public}"
+
+
+def test_transformations_have_examples() -> None:
+    names = (
+        "grad value_and_grad jvp vjp linearize linear_transpose jacfwd jacrev hessian vmap pmap "
+        "jit make_jaxpr eval_shape checkpoint custom_jvp custom_vjp closure_convert devices"
+    )
+    for name in names.split():
+        assert ">>>" in (inspect.getdoc(getattr(numjet, name)) or ""), name
