@@ -9,37 +9,18 @@ from typing import Any
 from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.lowering import Region
-from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.primitive import Primitive
 from numjet.core.trace import set_trace
-from numjet.transforms.batch import Axis, batch_jaxpr, to_front
-from numjet.transforms.jvp import jvp_jaxpr
+from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose
 from numjet.transforms.linearize import partial_eval_jaxpr
-from numjet.transforms.transpose import transpose_jaxpr
 
 
 def _evaluate(*args: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
     return run_compiled(jaxpr, args, name)
 
 
-def _jvp(primals: tuple, tangents: tuple, *, jaxpr: ClosedJaxpr, name: str) -> tuple:
-    derived, nonzero_out = jvp_jaxpr(jaxpr, [type(t) is not Zero for t in tangents])
-    outs = call(derived, [*primals, *[t for t in tangents if type(t) is not Zero]], name)
-    n = len(jaxpr.jaxpr.outvars)
-    given = iter(outs[n:])
-    return outs[:n], [
-        next(given) if nz else Zero(a.tangent())
-        for nz, a in zip(nonzero_out, jaxpr.out_avals, strict=True)
-    ]
-
-
-def _batch(axis: Axis, args: tuple, dims: tuple, *, jaxpr: ClosedJaxpr, name: str) -> tuple:
-    batched, mapped_out = batch_jaxpr(jaxpr, axis, [d is not None for d in dims])
-    outs = call(
-        batched,
-        [x if d is None else to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)],
-        name,
-    )
-    return outs, [0 if m else None for m in mapped_out]
+def _bind(name: str) -> Bind:
+    return lambda closed, args: call(closed, args, name)
 
 
 def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
@@ -59,17 +40,6 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     return [next(later) if unk else next(known) for unk in unknown_out]
 
 
-def _transpose(cts: list, *args: Any, jaxpr: ClosedJaxpr, name: str) -> list:
-    linear = [type(x) is Linear for x in args]
-    transposed, nonzero_out = transpose_jaxpr(jaxpr, linear, [type(ct) is not Zero for ct in cts])
-    values = [x for x in args if type(x) is not Linear] + [ct for ct in cts if type(ct) is not Zero]
-    outs, flags = iter(call(transposed, values, name)), iter(nonzero_out)
-    return [
-        (next(outs) if next(flags) else Zero(x.aval)) if lin else None
-        for x, lin in zip(args, linear, strict=True)
-    ]
-
-
 jit_p = Primitive(
     "jit",
     multiple_results=True,
@@ -77,9 +47,11 @@ jit_p = Primitive(
     linear=True,
     abstract=lambda *avals, jaxpr, **_: jaxpr.out_avals,
     evaluate=_evaluate,
-    jvp=_jvp,
-    batch=_batch,
-    transpose=_transpose,
+    jvp=lambda primals, tangents, *, jaxpr, name: call_jvp(_bind(name), jaxpr, primals, tangents),
+    batch=lambda axis, args, dims, *, jaxpr, name: call_batch(
+        _bind(name), jaxpr, axis, args, dims
+    ),
+    transpose=lambda cts, *args, jaxpr, name: call_transpose(_bind(name), jaxpr, cts, args),
     partial_eval=_partial_eval,
     loops=Region("jit"),
     effects=lambda jaxpr, **_: jaxpr.effects,

@@ -12,13 +12,11 @@ from typing import Any
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from numjet.core.lowering import Region, elementwise_loops
-from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.primitive import Primitive
 from numjet.core.structural import linear_tangent
 from numjet.core.trace import set_trace
-from numjet.transforms.batch import Axis, batch_jaxpr, to_front
-from numjet.transforms.jvp import jvp_jaxpr
+from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose
 from numjet.transforms.simplify import dce_jaxpr
-from numjet.transforms.transpose import transpose_jaxpr
 
 Policy = Callable[..., bool]
 
@@ -27,26 +25,8 @@ def _evaluate(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
     return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
 
 
-def _jvp(primals: tuple, tangents: tuple, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple:
-    nonzero = [type(t) is not Zero for t in tangents]
-    jvp, nonzero_out = jvp_jaxpr(jaxpr, nonzero)
-    outs = remat_p.bind(
-        *primals, *[t for t in tangents if type(t) is not Zero], jaxpr=jvp, **params
-    )
-    n = len(jaxpr.jaxpr.outvars)
-    given = iter(outs[n:])
-    return outs[:n], [
-        next(given) if nz else Zero(x.aval.tangent())
-        for nz, x in zip(nonzero_out, outs[:n], strict=True)
-    ]
-
-
-def _batch(axis: Axis, args: tuple, dims: tuple, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple:
-    batched, mapped_out = batch_jaxpr(jaxpr, axis, [d is not None for d in dims])
-    args = tuple(
-        [x if d is None else to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-    )
-    return remat_p.bind(*args, jaxpr=batched, **params), [0 if m else None for m in mapped_out]
+def _bind(params: dict) -> Bind:
+    return lambda closed, args: remat_p.bind(*args, jaxpr=closed, **params)
 
 
 def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
@@ -108,19 +88,6 @@ def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
     return result
 
 
-def _transpose(cts: list, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list:
-    linear = [type(x) is Linear for x in args]
-    nonzero = [type(ct) is not Zero for ct in cts]
-    transposed, nonzero_out = transpose_jaxpr(jaxpr, linear, nonzero)
-    values = [x for x in args if type(x) is not Linear] + [ct for ct in cts if type(ct) is not Zero]
-    outs = iter(remat_p.bind(*values, jaxpr=transposed, **params))
-    flags = iter(nonzero_out)
-    return [
-        (next(outs) if next(flags) else Zero(x.aval)) if lin else None
-        for x, lin in zip(args, linear, strict=True)
-    ]
-
-
 remat_p = Primitive(
     "remat",
     multiple_results=True,
@@ -128,9 +95,9 @@ remat_p = Primitive(
     linear=True,
     abstract=lambda *avals, jaxpr, **_: jaxpr.out_avals,
     evaluate=_evaluate,
-    jvp=_jvp,
-    batch=_batch,
-    transpose=_transpose,
+    jvp=lambda primals, tangents, *, jaxpr, **p: call_jvp(_bind(p), jaxpr, primals, tangents),
+    batch=lambda axis, args, dims, *, jaxpr, **p: call_batch(_bind(p), jaxpr, axis, args, dims),
+    transpose=lambda cts, *args, jaxpr, **p: call_transpose(_bind(p), jaxpr, cts, args),
     partial_eval=_partial_eval,
     loops=Region("call"),
     effects=lambda jaxpr, **_: jaxpr.effects,

@@ -96,7 +96,9 @@ class StageTrace(Trace):
                 "generator outlived it. Return values instead of storing them."
             )
         atom = self.atom
-        invars = [x.jaxpr_var if type(x) is StageTracer and x.owner is self else atom(x) for x in args]
+        invars = [
+            x.jaxpr_var if type(x) is StageTracer and x.owner is self else atom(x) for x in args
+        ]
         out = primitive.out_avals(tuple([v.aval for v in invars]), params)
         effects = primitive.effects_of(params)
         if effects:

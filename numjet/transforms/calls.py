@@ -1,0 +1,51 @@
+"""The rules that every call primitive shares (jit, checkpoint): derive the called jaxpr, call that.
+
+`bind(closed, args)` makes the derived call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.primitive import Linear, Zero
+from numjet.transforms.batch import Axis, batch_jaxpr, to_front
+from numjet.transforms.jvp import jvp_jaxpr
+from numjet.transforms.transpose import transpose_jaxpr
+
+Bind = Callable[[ClosedJaxpr, list], list]
+
+
+def call_jvp(bind: Bind, closed: ClosedJaxpr, primals: tuple, tangents: tuple) -> tuple:
+    """Call the jaxpr of primals and nonzero tangents."""
+    derived, nonzero_out = jvp_jaxpr(closed, [type(t) is not Zero for t in tangents])
+    outs = bind(derived, [*primals, *[t for t in tangents if type(t) is not Zero]])
+    n = len(closed.jaxpr.outvars)
+    given = iter(outs[n:])
+    return outs[:n], [
+        next(given) if nonzero else Zero(aval.tangent())
+        for nonzero, aval in zip(nonzero_out, closed.out_avals, strict=True)
+    ]
+
+
+def call_batch(bind: Bind, closed: ClosedJaxpr, axis: Axis, args: tuple, dims: tuple) -> tuple:
+    """Call the batched jaxpr, batch axes leading."""
+    batched, mapped_out = batch_jaxpr(closed, axis, [d is not None for d in dims])
+    values = [
+        x if d is None else to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)
+    ]
+    return bind(batched, values), [0 if mapped else None for mapped in mapped_out]
+
+
+def call_transpose(bind: Bind, closed: ClosedJaxpr, cts: list, args: tuple) -> list:
+    """Call the transposed jaxpr on the residuals and the nonzero cotangents."""
+    linear = [type(x) is Linear for x in args]
+    nonzero = [type(ct) is not Zero for ct in cts]
+    transposed, nonzero_out = transpose_jaxpr(closed, linear, nonzero)
+    values = [x for x in args if type(x) is not Linear]
+    outs = iter(bind(transposed, values + [ct for ct in cts if type(ct) is not Zero]))
+    flags = iter(nonzero_out)
+    return [
+        (next(outs) if next(flags) else Zero(x.aval)) if is_linear else None
+        for x, is_linear in zip(args, linear, strict=True)
+    ]
