@@ -190,9 +190,14 @@ def _inline(
             if len(body.invars) <= len(ins):
                 # Calls whose rules carry extra operands in front (residuals) keep them last.
                 inner_consts = [constant(c) for c in held]
+                seen = graph.seen
+                if eqn.params.get("prevent_cse"):
+                    # checkpoint asks for values to be computed again, not kept from the first time.
+                    graph.seen = {}
                 outs = _inline(
                     graph, body, inner_consts, ins[len(ins) - len(body.invars) :], constant, expand
                 )
+                graph.seen = seen
                 env.update(zip(eqn.outvars, outs, strict=True))
                 continue
         known = _fold(eqn, ins)
