@@ -2,12 +2,18 @@
 
 `fast_unary` and `fast_binary` wrap a complete function (`slow`). What it did to operands of given
 avals is remembered when the operands went into one primitive unchanged; the next call with the same
-avals runs that primitive's `reference` directly. Tracing, debug_nans and debug_infs always take the
-complete way. Any condition added to `slow` that depends on values must not use this.
+avals runs that primitive's NumPy function directly. Tracing, debug_nans and debug_infs always take
+the complete way. Any condition added to `slow` that depends on values must not use this.
+
+NumPy warns of overflows and invalid values where IEEE's result is what is wanted. The complete way
+turns that off around each call, which costs as much as a small addition; here the warnings that
+NumPy attributes to this module are filtered instead, and where a user turns them into errors, the
+complete way is taken.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -37,27 +43,36 @@ def fix(value: Any, aval: ShapedArray) -> np.ndarray:
     return np.asarray(value, dtypes.physical(aval.dtype))
 
 
-# Operations that never set a floating-point flag, so NumPy's error mode need not be changed.
-_SILENT = frozenset("eq ne lt le gt ge and or xor not neg abs sign".split())
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"numjet\.numpy\.fast")
+# How a user's settings (warnings as errors, np.errstate) or a scalar that does not fit show.
+_REFUSED = (OverflowError, RuntimeWarning, FloatingPointError)
+
+
+# References that distinguish integers, which never get here.
+_OF_FLOATS: dict[Any, Callable] = {REGISTRY["div"].reference: np.divide}
+
+
+def numpy_function(reference: Callable, dtype: Any) -> Callable:
+    """What `reference` calls for operands of `dtype`, without its detour for 16-bit floats."""
+    plain = _OF_FLOATS.get(reference) or getattr(reference, "plain", None)
+    return plain if plain is not None and dtype.itemsize > 2 else reference
 
 
 def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`slow`, with a shortcut for avals that it hands to `primitive` unchanged."""
-    known: dict[ShapedArray, ShapedArray] = {}
+    known: dict[ShapedArray, tuple] = {}
     reference = REGISTRY[primitive].reference
     assert reference is not None
-    loud = primitive not in _SILENT
 
     def call(x: Any, /) -> Any:
         if type(x) is ArrayImpl:
-            aval = known.get(x.aval)
-            if aval is not None and current_trace() is EVAL and not CHECKS[0]:
-                token = quiet_enter(QUIET) if loud else None
+            found = known.get(x.aval)
+            if found is not None and current_trace() is EVAL and not CHECKS[0]:
+                aval, function = found
                 try:
-                    value = reference(x._value)
-                finally:
-                    if loud:
-                        quiet_leave(token)
+                    value = function(x._value)
+                except _REFUSED:
+                    return slow(x)
                 if type(value) is not ndarray or value.dtype is not aval.dtype:
                     value = fix(value, aval)
                 out = new(ArrayImpl)
@@ -65,8 +80,8 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
                 out.aval = aval
                 return out
             out = slow(x)
-            if aval is None and type(out) is ArrayImpl and eager() and _direct(reference, x, out):
-                known[x.aval] = out.aval
+            if found is None and type(out) is ArrayImpl and eager() and _direct(reference, x, out):
+                known[x.aval] = (out.aval, numpy_function(reference, x.aval.dtype))
             return out
         return slow(x)
 
@@ -88,11 +103,10 @@ def _direct(reference: Callable, x: ArrayImpl, out: ArrayImpl) -> bool:
 def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """`slow`, with a shortcut for operands of one dtype (or a Python scalar that takes it)."""
     # Operands of one aval, the commonest case, have a table of their own: one lookup by identity.
-    same: dict[ShapedArray, ShapedArray] = {}
-    known: dict[Any, ShapedArray] = {}
+    same: dict[ShapedArray, tuple] = {}
+    known: dict[Any, tuple] = {}
     reference = REGISTRY[primitive].reference
     assert reference is not None
-    loud = primitive not in _SILENT
 
     def call(x: Any, y: Any, /) -> Any:
         key: Any
@@ -100,32 +114,29 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             if type(y) is ArrayImpl:
                 key = x.aval
                 if key is y.aval:
-                    aval = same.get(key)
+                    found = same.get(key)
                 else:
                     key = (key, y.aval)
-                    aval = known.get(key)
+                    found = known.get(key)
             else:
                 key = (x.aval, type(y))
-                aval = known.get(key)
+                found = known.get(key)
         elif type(y) is ArrayImpl:
             key = (type(x), y.aval)
-            aval = known.get(key)
+            found = known.get(key)
         else:
             return slow(x, y)
-        if aval is not None and current_trace() is EVAL and not CHECKS[0]:
-            token = quiet_enter(QUIET) if loud else None
+        if found is not None and current_trace() is EVAL and not CHECKS[0]:
+            aval, function = found
             try:
-                if type(x) is not ArrayImpl:
-                    value = reference(y.aval.dtype.type(x), y._value)
-                elif type(y) is not ArrayImpl:
-                    value = reference(x._value, x.aval.dtype.type(y))
+                if type(y) is not ArrayImpl:
+                    value = function(x._value, x.aval.dtype.type(y))
+                elif type(x) is not ArrayImpl:
+                    value = function(y.aval.dtype.type(x), y._value)
                 else:
-                    value = reference(x._value, y._value)
-            except OverflowError:
+                    value = function(x._value, y._value)
+            except _REFUSED:
                 return slow(x, y)
-            finally:
-                if loud:
-                    quiet_leave(token)
             if type(value) is not ndarray or value.dtype is not aval.dtype:
                 value = fix(value, aval)
             out = new(ArrayImpl)
@@ -133,10 +144,12 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             out.aval = aval
             return out
         out = slow(x, y)
-        if aval is None and type(out) is ArrayImpl and eager():
+        if found is None and type(out) is ArrayImpl and eager():
             pair = key if type(key) is tuple else (key, key)
             if _same_dtype(pair, reference, out):
-                (known if type(key) is tuple else same)[key] = out.aval
+                dtype = (pair[0] if type(pair[0]) is ShapedArray else pair[1]).dtype
+                entry = (out.aval, numpy_function(reference, dtype))
+                (known if type(key) is tuple else same)[key] = entry
         return out
 
     return call
@@ -182,3 +195,15 @@ def _takes(dtype: np.dtype, scalar: type) -> bool:
     if scalar in (bool, int):
         return True
     return dtype.kind == "c" or (scalar is float and dtype.kind == "f")
+
+
+__all__ = [
+    "CHECKS",
+    "QUIET",
+    "eager",
+    "fast_binary",
+    "fast_unary",
+    "fix",
+    "quiet_enter",
+    "quiet_leave",
+]

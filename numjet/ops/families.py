@@ -202,6 +202,7 @@ def quiet(function: Callable) -> Callable:
             return np.asarray(function(*[a.astype(np.float32) for a in args])).astype(dtype)
         return function(*args)
 
+    call.plain = function  # type: ignore[attr-defined] # for those who know that the types are wide
     return call
 
 
