@@ -1,0 +1,11 @@
+"""numjet.stages: the stages of compiling a function, as `jit(f).trace`, `.lower` and `.compile` give
+them."""
+
+from numjet.api.jit import (
+    Compiled as Compiled,
+    JitFunction as Wrapped,
+    Lowered as Lowered,
+    Traced as Traced,
+)
+
+__all__ = ["Compiled", "Lowered", "Traced", "Wrapped"]

@@ -1,0 +1,321 @@
+"""custom_jvp, custom_vjp, custom_gradient, checkpoint, custom_root, custom_linear_solve."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.custom_derivatives import SymbolicZero
+
+x3 = jnp.array([0.5, -1.0, 2.0])
+
+
+def close(a: Any, b: Any, tolerance: float = 1e-5) -> None:
+    assert nj.tree.structure(a) == nj.tree.structure(b), (a, b)
+    for x, y in zip(nj.tree.leaves(a), nj.tree.leaves(b), strict=True):
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=tolerance, atol=tolerance)
+
+
+# ------------------------------------------------------------------ custom_jvp
+@nj.custom_jvp
+def tripled(x: Any) -> Any:
+    return jnp.sin(x)
+
+
+tripled.defjvp(lambda primals, tangents: (tripled(*primals), 3.0 * tangents[0]))
+
+WAYS: dict[str, Callable] = {
+    "grad": lambda f: nj.grad(f)(0.3),
+    "jit": lambda f: nj.jit(nj.grad(f))(0.3),
+    "grad of jit": lambda f: nj.grad(nj.jit(f))(0.3),
+    "jvp": lambda f: nj.jvp(f, (0.3,), (1.0,))[1],
+    "vmap": lambda f: nj.vmap(nj.grad(f))(jnp.full(2, 0.3))[1],
+    "grad of vmap": lambda f: nj.grad(lambda x: nj.vmap(f)(x).sum())(jnp.full(2, 0.3))[0],
+    "scan": lambda f: nj.grad(lambda x: lax.scan(lambda c, _: (f(c), None), x, None, 1)[0])(0.3),
+    "cond": lambda f: nj.grad(lambda x: lax.cond(x > 0, f, jnp.cos, x))(0.3),
+    "checkpoint": lambda f: nj.grad(nj.checkpoint(f))(0.3),
+    "linearize": lambda f: nj.linearize(f, 0.3)[1](1.0),
+    "jacfwd": lambda f: nj.jacfwd(f)(0.3),
+    "jacrev": lambda f: nj.jacrev(f)(0.3),
+    "fori_loop": lambda f: nj.grad(lambda x: lax.fori_loop(0, 1, lambda i, c: f(c), x))(0.3),
+    "closed_call": lambda f: nj.grad(lambda x: nj.jit(lambda: f(x))())(0.3),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_rule_is_used_everywhere(way: str) -> None:
+    close(WAYS[way](tripled), jnp.array(3.0))
+    assert float(tripled(0.3)) == pytest.approx(np.sin(0.3), rel=1e-6)
+
+
+FORWARD = ("jvp", "linearize", "jacfwd")
+
+
+@nj.custom_vjp
+def tenfold(x: Any) -> Any:
+    return jnp.sin(x)
+
+
+tenfold.defvjp(lambda x: (tenfold(x), x), lambda x, ct: (10.0 * ct,))
+
+
+@pytest.mark.parametrize("way", [w for w in WAYS if w not in FORWARD])
+def test_the_reverse_rule_is_used_everywhere(way: str) -> None:
+    close(WAYS[way](tenfold), jnp.array(10.0))
+
+
+def test_rules_of_several_arguments() -> None:
+    @nj.custom_jvp
+    def f(x: Any, y: Any) -> Any:
+        return x * y
+
+    f.defjvps(lambda t, out, x, y: 2.0 * t, None)
+    close(nj.grad(f, (0, 1))(3.0, 4.0), (jnp.array(2.0), jnp.array(0.0)))
+    close(nj.jvp(f, (3.0, 4.0), (1.0, 1.0)), (jnp.array(12.0), jnp.array(2.0)))
+    g = nj.custom_jvp(lambda x: {"a": x, "b": (2.0 * x,)})
+    g.defjvps(None)
+    close(nj.jvp(g, (1.0,), (1.0,))[1], {"a": jnp.array(0.0), "b": (jnp.array(0.0),)})
+
+
+def test_nondiff_arguments_come_first_in_rules() -> None:
+    @functools.partial(nj.custom_jvp, nondiff_argnums=(0, 2))
+    def apply(f: Callable, x: Any, n: int) -> Any:
+        return f(x) * n
+
+    @apply.defjvp
+    def rule(f: Callable, n: int, primals: Any, tangents: Any) -> Any:
+        return apply(f, *primals, n), 100.0 * n * tangents[0]
+
+    assert float(nj.grad(lambda x: apply(jnp.sin, x, 2))(1.0)) == 200.0
+    assert float(nj.jit(nj.grad(lambda x: apply(jnp.sin, x, n=2)))(1.0)) == 200.0
+
+    @functools.partial(nj.custom_vjp, nondiff_argnums=(1,))
+    def power(x: Any, n: int) -> Any:
+        return x**n
+
+    power.defvjp(lambda x, n: (power(x, n), (x, "text", n)), lambda n, r, ct: (ct * n * r[2],))
+    assert float(nj.grad(power)(2.0, 3)) == 9.0
+    assert float(nj.jit(nj.grad(lambda x: power(x, 3)))(2.0)) == 9.0
+    with pytest.raises(TypeError, match="nondiff_argnums.*traced"):
+        nj.jit(lambda n: nj.grad(lambda x: power(x, n))(2.0))(3)
+
+
+def test_rules_over_trees_with_none_for_parts() -> None:
+    @nj.custom_vjp
+    def f(p: Any, n: Any, unused: Any) -> Any:
+        return {"y": p["a"] * p["b"][0], "n": n}
+
+    def fwd(p: Any, n: Any, unused: Any) -> Any:
+        return f(p, n, unused), {"a": p["a"], "none": None}
+
+    f.defvjp(fwd, lambda r, ct: ({"a": ct["y"] * 2.0, "b": [None]}, None, None))
+    g = nj.grad(lambda p, u: f(p, 3, u)["y"], (0, 1))({"a": 1.0, "b": [5.0]}, x3)
+    close(g, ({"a": jnp.array(2.0), "b": [jnp.array(0.0)]}, jnp.zeros(3)))
+
+
+def test_symbolic_zeros_tell_rules_what_is_constant() -> None:
+    seen: list = []
+
+    @nj.custom_jvp
+    def f(x: Any, y: Any) -> Any:
+        return x * y
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        seen.append([type(t) is SymbolicZero for t in tangents])
+        x, y = primals
+        parts = [t * o for t, o in zip(tangents, (y, x)) if type(t) is not SymbolicZero]
+        return f(x, y), sum(parts)
+
+    f.defjvp(rule, symbolic_zeros=True)
+    close(nj.grad(f)(3.0, 4.0), jnp.array(4.0))
+    assert seen == [[False, True]]
+
+    @nj.custom_vjp
+    def g(x: Any, y: Any) -> Any:
+        return x * y, y
+
+    def fwd(x: Any, y: Any) -> Any:
+        seen.append([x.perturbed, y.perturbed])
+        return g(x.value, y.value), (x.value, y.value)
+
+    def bwd(r: Any, cts: Any) -> Any:
+        seen.append([type(ct) is SymbolicZero for ct in cts])
+        return cts[0] * r[1], None
+
+    g.defvjp(fwd, bwd, symbolic_zeros=True)
+    close(nj.grad(lambda x: g(x, 4.0)[0])(3.0), jnp.array(4.0))
+    assert seen[1:] == [[True, False], [False, True]]
+
+
+def test_second_order_through_rules() -> None:
+    @nj.custom_vjp
+    def square(x: Any) -> Any:
+        return x * x
+
+    square.defvjp(lambda x: (square(x), x), lambda x, ct: (ct * 2.0 * x,))
+    close(nj.grad(nj.grad(square))(3.0), jnp.array(2.0))
+    close(nj.jit(nj.grad(nj.grad(lambda x: square(x) * x)))(3.0), jnp.array(18.0))
+    close(nj.hessian(lambda x: jnp.sum(tripled(x) ** 2))(x3), jnp.diag(jnp.full(3, 18.0)))
+
+
+def test_cotangents_of_unmapped_arguments_are_summed() -> None:
+    @nj.custom_vjp
+    def scale(x: Any, s: Any) -> Any:
+        return x * s
+
+    scale.defvjp(lambda x, s: (x * s, (x, s)), lambda r, ct: (ct * r[1], jnp.sum(ct * r[0])))
+    rows = jnp.arange(12.0).reshape(4, 3)
+
+    def total(s: Any) -> Any:
+        return nj.vmap(scale, (0, None))(rows, s).sum()
+
+    close(nj.grad(total)(2.0), rows.sum())
+    close(nj.jit(nj.grad(total))(2.0), rows.sum())
+
+
+def test_rules_that_close_over_arrays() -> None:
+    table = jnp.arange(3.0)
+
+    @nj.custom_vjp
+    def f(x: Any) -> Any:
+        return x @ table
+
+    f.defvjp(lambda x: (f(x), None), lambda r, ct: (ct * table * 2.0,))
+    close(nj.grad(f)(x3), 2.0 * table)
+    close(nj.jit(nj.vmap(nj.grad(f)))(jnp.ones((2, 3))), jnp.stack([2.0 * table] * 2))
+
+
+def test_custom_gradient_and_methods() -> None:
+    @nj.custom_gradient
+    def f(x: Any, y: Any) -> Any:
+        return x * y, lambda g: (g * 2.0, g * 3.0)
+
+    close(nj.grad(f, (0, 1))(1.0, 1.0), (jnp.array(2.0), jnp.array(3.0)))
+    close(nj.jit(nj.grad(f))(1.0, 1.0), jnp.array(2.0))
+
+    @nj.custom_gradient
+    def clip(x: Any) -> Any:
+        return x, lambda g: jnp.clip(g, -1.0, 1.0)
+
+    assert float(nj.grad(lambda x: clip(x) * 5.0)(1.0)) == 1.0
+
+
+def test_closure_convert_takes_out_traced_values() -> None:
+    def outer(scale: Any) -> Any:
+        f, values = nj.closure_convert(lambda x: x * scale + table[0], 1.0)
+        assert len(values) == isinstance(scale, nj.core.trace.Tracer)
+        return f(3.0, *values)
+
+    table = jnp.array([4.0])
+    close(nj.grad(outer)(2.0), jnp.array(3.0))
+    close(outer(2.0), jnp.array(10.0))
+
+
+# ------------------------------------------------------------------ checkpoint
+def count(closed: Any, name: str) -> int:
+    """How often `name` occurs in a jaxpr, the ones inside included."""
+    total = 0
+    for eqn in getattr(closed, "jaxpr", closed).eqns:
+        total += eqn.primitive.name == name
+        for value in eqn.params.values():
+            for inner in value if isinstance(value, tuple) else (value,):
+                if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
+                    total += count(inner, name)
+    return total
+
+
+def chain(x: Any) -> Any:
+    return jnp.sin(jnp.sin(jnp.sin(x)))
+
+
+def test_checkpoint_computes_again() -> None:
+    plain = nj.make_jaxpr(nj.grad(chain))(1.0)
+    again = nj.make_jaxpr(nj.grad(nj.checkpoint(chain)))(1.0)
+    assert (count(plain, "sin"), count(again, "sin")) == (3, 5)  # the last one is not needed again
+    everything = nj.checkpoint(chain, policy=nj.checkpoint_policies.everything_saveable)
+    assert count(nj.make_jaxpr(nj.grad(everything))(1.0), "sin") == 3
+    nothing = nj.checkpoint(chain, policy=nj.checkpoint_policies.nothing_saveable)
+    assert count(nj.make_jaxpr(nj.grad(nothing))(1.0), "sin") == 5
+    for f in (nj.checkpoint(chain), everything, nothing, nj.jit(nj.checkpoint(chain)),
+              nj.checkpoint(nj.jit(chain)), nj.checkpoint(nj.checkpoint(chain))):  # fmt: skip
+        close(nj.grad(f)(0.7), nj.grad(chain)(0.7))
+        close(nj.grad(nj.grad(f))(0.7), nj.grad(nj.grad(chain))(0.7))
+        close(nj.vmap(nj.grad(f))(x3), nj.vmap(nj.grad(chain))(x3))
+
+
+def test_policies_by_operation_and_by_name() -> None:
+    w = jnp.ones((3, 3)) * 0.1
+
+    def layers(x: Any) -> Any:
+        a = nj.ad_checkpoint.checkpoint_name(w @ x, "a")
+        b = nj.ad_checkpoint.checkpoint_name(jnp.cos(w @ jnp.sin(a)), "b")
+        return jnp.sum(jnp.sin(b))
+
+    def counts(policy: Any) -> tuple[int, int, int]:
+        jaxpr = nj.make_jaxpr(nj.grad(nj.checkpoint(layers, policy=policy)))(x3)
+        return tuple(count(jaxpr, n) for n in ("dot_general", "sin", "cos"))
+
+    policies = nj.checkpoint_policies
+    none, dots = counts(None), counts(policies.dots_saveable)
+    assert dots[0] < none[0] and dots[0] == counts(policies.everything_saveable)[0]
+    assert counts(policies.save_only_these_names("a"))[0] < none[0]
+    assert counts(policies.save_only_these_names("zzz")) == none
+    assert counts(policies.save_anything_except_these_names("a", "b"))[0] <= none[0]
+    want = nj.grad(layers)(x3)
+    for policy in (None, policies.dots_saveable, policies.save_only_these_names("a", "b"),
+                   policies.dots_with_no_batch_dims_saveable):  # fmt: skip
+        close(nj.grad(nj.checkpoint(layers, policy=policy))(x3), want)
+
+
+def test_checkpoint_with_statics_kwargs_and_loops() -> None:
+    @functools.partial(nj.checkpoint, static_argnums=(1,))
+    def f(x: Any, n: int, *, k: Any = 1.0) -> Any:
+        return jnp.sin(x) ** n * k if n > 1 else x
+
+    close(nj.grad(f)(0.5, 2, k=3.0), jnp.array(3.0 * 2 * np.sin(0.5) * np.cos(0.5)))
+    body = nj.checkpoint(lambda c, a: (jnp.sin(c * a), c))
+    close(nj.grad(lambda x: lax.scan(body, x, x3)[0])(0.3),
+          nj.grad(lambda x: lax.scan(lambda c, a: (jnp.sin(c * a), c), x, x3)[0])(0.3))  # fmt: skip
+
+
+# ------------------------------------------------------------------ implicit functions
+def newton(f: Callable, x: Any) -> Any:
+    return lax.fori_loop(0, 20, lambda _, y: y - f(y) / nj.grad(f)(y), x)
+
+
+def test_custom_root_differentiates_the_solution() -> None:
+    def root(a: Any) -> Any:
+        return lax.custom_root(lambda x: x**2 - a, 1.0, newton, lambda g, y: y / g(1.0))
+
+    close(root(4.0), jnp.array(2.0))
+    close(nj.grad(root)(4.0), jnp.array(0.25))
+    close(nj.jit(nj.grad(root))(4.0), jnp.array(0.25))
+    close(nj.vmap(nj.grad(root))(jnp.array([4.0, 9.0])), jnp.array([0.25, 1 / 6]))
+    close(nj.jvp(root, (4.0,), (1.0,))[1], jnp.array(0.25))
+    close(nj.grad(nj.grad(root))(4.0), jnp.array(-1.0 / 32))
+
+
+def test_custom_linear_solve_differentiates_both_sides() -> None:
+    a = jnp.array([[2.0, 0.5, 0.0], [0.1, 3.0, 0.2], [0.0, 0.4, 1.5]])
+
+    def solve(a: Any, b: Any) -> Any:
+        direct = lambda matvec, v: jnp.linalg.solve(nj.jacobian(matvec)(v), v)  # noqa: E731
+        return lax.custom_linear_solve(lambda v: a @ v, b, direct, direct)
+
+    close(solve(a, x3), jnp.linalg.solve(a, x3))
+
+    def loss(f: Callable) -> Callable:
+        return lambda a, b: jnp.sum(f(a, b) ** 2)
+
+    want = nj.grad(loss(jnp.linalg.solve), (0, 1))(a, x3)
+    close(nj.grad(loss(solve), (0, 1))(a, x3), want)
+    close(nj.jit(nj.grad(loss(solve), (0, 1)))(a, x3), want)
+    close(nj.jacfwd(solve, 1)(a, x3), jnp.linalg.inv(a), 1e-4)
+    close(nj.vmap(solve, (None, 0))(a, jnp.eye(3)), jnp.linalg.inv(a).T, 1e-4)
