@@ -581,6 +581,111 @@ def fiedler(a: Any) -> Any:
     return lax.abs(subtract(expand_dims(a, 1), expand_dims(a, 0)))
 
 
+def fiedler_companion(a: Any) -> Any:
+    """A pentadiagonal companion matrix of a polynomial (Fiedler 2003)."""
+    (a,) = promote_inexact(ravel(array(a)))
+    if a.aval.shape[0] <= 2:
+        return companion(a) if a.aval.shape[0] == 2 else lax.full((0, 0), 0, a.aval.dtype)
+    c = negative(divide(a, getitem(a, 0)))
+    n = c.aval.shape[0] - 1
+    pattern = np.zeros((n, n), np.float32)
+    position = np.zeros((n, n), np.int32)
+    # Coefficients on the first superdiagonal (odd places) and subdiagonal, ones in between.
+    position[0, 0] = 1
+    for k in range(n - 1):
+        if k % 2 == 0:
+            position[k, k + 1] = k + 2
+            pattern[k + 1, k] = 0 if k else 1
+        else:
+            position[k + 1, k - 1 + 1] = k + 2
+    for k in range(0, n - 2, 2):
+        pattern[k, k + 2] = 1
+    for k in range(1, n - 2, 2):
+        pattern[k + 2, k] = 1
+    for k in range(1, n - 1, 2):
+        position[k + 1, k] = k + 2
+    values = getitem(c, as_array(position))
+    return where(as_array(position > 0), values, cast(array(pattern), c.aval.dtype))
+
+
+def invhilbert(n: int) -> Any:
+    """The inverse of the Hilbert matrix."""
+    values = [
+        [
+            (-1) ** (i + j)
+            * (i + j + 1)
+            * math.comb(n + i, n - j - 1)
+            * math.comb(n + j, n - i - 1)
+            * math.comb(i + j, i) ** 2
+            for j in range(n)
+        ]
+        for i in range(n)
+    ]
+    return array(np.array(values, float).reshape(n, n), dtypes.canonical(dtypes.float64))
+
+
+def invpascal(n: int, kind: str | None = None) -> Any:
+    """The inverse of the Pascal matrix."""
+    if kind not in (None, "symmetric", "lower", "upper"):
+        raise ValueError(f"invpascal: kind must be 'symmetric', 'lower' or 'upper', got {kind!r}.")
+    low = np.array(
+        [[(-1) ** (i - j) * math.comb(i, j) if j <= i else 0 for j in range(n)] for i in range(n)],
+        float,
+    ).reshape(n, n)
+    values = low if kind == "lower" else low.T if kind == "upper" else low.T @ low
+    return array(values, dtypes.canonical(dtypes.float64))
+
+
+def eigh_tridiagonal(
+    d: Any,
+    e: Any,
+    *,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: Any = None,
+    tol: float | None = None,
+    key: Any = None,
+) -> Any:
+    """The eigenvalues (and vectors) of a symmetric tridiagonal matrix, by its dense form."""
+    d, e = promote_inexact(*as_arrays("eigh_tridiagonal", d, e))
+    if select not in ("a", "i"):
+        raise NotImplementedError("eigh_tridiagonal: select must be 'a' or 'i'. Filter the result.")
+    upper = lax.conj(e) if dtypes.is_complex(e.aval.dtype) else e
+    whole = add(add(diag(d), diag(e, -1)), diag(upper, 1))
+    v, w = core.eigh(strong(whole), lower=True, symmetrize_input=False)
+    if select == "i":
+        lo, hi = select_range
+        w, v = getitem(w, slice(lo, hi + 1)), getitem(v, (slice(None), slice(lo, hi + 1)))
+    return w if eigvals_only else (w, v)
+
+
+def qr_multiply(
+    a: Any,
+    c: Any,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Any, ...]:
+    """(c q, r) or, for mode='left', (q c, r), q and r being the factors of `a`."""
+    if mode not in ("left", "right"):
+        raise ValueError(f"qr_multiply: mode must be 'left' or 'right', got {mode!r}.")
+    (c,) = promote_inexact(one_array("qr_multiply", c))
+    parts = qr(a, mode="economic", pivoting=pivoting)
+    q = lax.conj(parts[0]) if conjugate and dtypes.is_complex(parts[0].aval.dtype) else parts[0]
+    return (matmul(q, c) if mode == "left" else matmul(c, q), *parts[1:])
+
+
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """A real Schur form (quasi triangular T) made complex triangular."""
+    t, z = promote_inexact(*as_arrays("rsf2csf", T, Z))
+    kind = t.aval.dtype if dtypes.is_complex(t.aval.dtype) else dtypes.complex_of(t.aval.dtype)
+    # T itself is factored once more: T = w s w^H, so Z T Z^H = (Z w) s (Z w)^H.
+    s, w = schur(cast(t, kind), output="complex")
+    return s, matmul(cast(z, kind), w)
+
+
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     """The matrix whose product with v is convolve(a, v)."""
     a = ravel(array(a))
@@ -611,9 +716,11 @@ __all__ = [
     "det",
     "dft",
     "eigh",
+    "eigh_tridiagonal",
     "expm",
     "expm_frechet",
     "fiedler",
+    "fiedler_companion",
     "funm",
     "hadamard",
     "hankel",
@@ -621,6 +728,8 @@ __all__ = [
     "hessenberg",
     "hilbert",
     "inv",
+    "invhilbert",
+    "invpascal",
     "leslie",
     "lu",
     "lu_factor",
@@ -628,6 +737,8 @@ __all__ = [
     "pascal",
     "polar",
     "qr",
+    "qr_multiply",
+    "rsf2csf",
     "schur",
     "solve",
     "solve_sylvester",

@@ -138,3 +138,21 @@ def test_functions_of_matrices():
 )
 def test_special_matrices(name, args):
     close(getattr(linalg, name)(*args), getattr(scipy.linalg, name)(*args))
+
+
+def test_other_matrices_and_factors():
+    close(linalg.invhilbert(4), scipy.linalg.invhilbert(4))
+    close(linalg.invpascal(4), scipy.linalg.invpascal(4))
+    for k in range(2, 8):
+        a = np.arange(1.0, k + 1)
+        close(linalg.fiedler_companion(a), scipy.linalg.fiedler_companion(a))
+    close(
+        linalg.eigh_tridiagonal(A[0], A[1, :3])[0],
+        scipy.linalg.eigh_tridiagonal(A[0], A[1, :3])[0],
+        1e-3,
+    )
+    q, r = scipy.linalg.qr(A)
+    close(np.abs(linalg.qr_multiply(A, S)[0]), np.abs(S @ q), 1e-3)
+    t, z = linalg.schur(A)
+    s, w = (np.asarray(x) for x in linalg.rsf2csf(t, z))
+    close(w @ s @ w.conj().T, A, 1e-3)
