@@ -53,7 +53,7 @@ class ufunc:  # noqa: N801 - NumPy's name
         self.nin, self.nout = operator.index(nin), operator.index(nout)
         self.nargs = self.nin + self.nout if nargs is None else nargs
         self.identity = identity
-        self.__name__: str = name or getattr(func, "__name__", "ufunc")
+        self.__name__ = str(name or getattr(func, "__name__", "ufunc"))
         self.__doc__ = func.__doc__
         self._call = vectorize(func) if call is None else call
         self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
