@@ -23,9 +23,10 @@ from numjet.core.evaluate import Compiler, check_finite
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.cpu.runtime import events
 
-# Programs whose calls have never been quicker than this (seconds) are handed to the device's queue:
-# handing over and waiting cost 0.1 ms where pool and caller share two cores. The time of the first calls decides, since what an
-# estimate at compile time cannot know - how often a loop runs - it cannot decide.
+# Programs whose calls never were quicker than this (seconds) are handed to the device's queue:
+# handing over and waiting cost 0.1 ms where pool and caller share two cores. The time of the
+# first calls decides, since what an estimate at compile time cannot know - how often a loop
+# runs - it cannot decide.
 ASYNC_ABOVE = 4e-3
 TIMED_CALLS = 3
 

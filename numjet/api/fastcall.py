@@ -66,23 +66,27 @@ class _Code:
         return name
 
 
+def has_short_form(entry: Any, statics: tuple, leaves: list) -> bool:
+    """Whether calls of `entry` may be prebuilt: nothing happens in Python, nothing is donated."""
+    executable = entry.executable
+    return not (
+        entry.donate
+        or executable is None
+        or executable.host_calls
+        or len(leaves) > MAX_LEAVES
+        or any(not isinstance(key, int) for key, *_ in statics)
+    )
+
+
 def make(
-    entry: Any, treedef: Any, statics: tuple, leaves: list, n_args: int, other: Callable
+    entry: Any, treedef: Any, statics: dict, leaves: list, n_args: int, other: Callable
 ) -> Callable | None:
     """The function for calls of `entry`'s signature; other calls go to `other`.
 
     leaves: those of the call that is the pattern, as the user passed them. None when there is no
     short way for such a call.
     """
-    executable = entry.executable
-    if (
-        not USABLE
-        or entry.donate
-        or executable is None
-        or executable.host_calls
-        or len(leaves) > MAX_LEAVES
-        or any(not isinstance(key, int) for key, *_ in statics)
-    ):
+    if not USABLE:
         return None
     code = _Code()
     code.scope["other"] = other
@@ -92,7 +96,7 @@ def make(
         f" if state[0] != {config.state[0]} or current() is not EVAL or axes() is not NO_AXES: "
         "return other(*args, **kw)"
     )
-    if not _read(code, treedef, {k: v for k, v, _ in statics}, n_args):
+    if not _read(code, treedef, statics, n_args):
         return None
     values = _check(code, leaves)
     if values is None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import Any
 
-from numjet.api import dispatch, fastcall
+from numjet.api import dispatch, fastcall, fastcall_native
 from numjet.base import config, tree
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -36,9 +36,8 @@ class ShapeDtypeStruct:
     def __init__(
         self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
     ) -> None:
-        from_dtype = getattr(dtype, "dtype", dtype)
         self.shape = tuple(shape)
-        self.dtype = canonical(from_dtype)
+        self.dtype = canonical(dtype)
         self.weak_type, self.sharding = weak_type, sharding
 
     @property
@@ -114,6 +113,7 @@ class JitCore:
         self._fun = fun
         self._owner: Callable[[], Any] = _nobody
         self._quick_state, self._quick = -1, 0
+        self._calls: Any = None
         self._static_argnums, self._static_argnames = static_argnums, static_argnames
         self._donate_argnums, self._donate_argnames = donate_argnums, donate_argnames
         self._plain = not (static_argnums or static_argnames or donate_argnums or donate_argnames)
@@ -148,25 +148,34 @@ class JitCore:
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
         else:
             if entry.calls and entry.executable.measured <= dispatch.ASYNC_ABOVE:
-                self._make_quick(entry, treedef, statics, given, len(args))
+                self._make_quick(entry, treedef, statics, given, args, kwargs)
             outs = self._execute(entry, leaves, given)
         return tree.tree_unflatten(entry.out_tree, outs)
 
     def _make_quick(
-        self, entry: Entry, treedef: Any, statics: tuple, leaves: list, n_args: int
+        self, entry: Entry, treedef: Any, statics: tuple, leaves: list, args: tuple, kwargs: dict
     ) -> None:
         """Have the owner's next call of this signature take the short way."""
-        state = config.state[0]
-        if state < 0 or axis_env() or config.numeric_checks[0]:
+        state, owner = config.state[0], self._owner()
+        if owner is None or state < 0 or axis_env() or config.numeric_checks[0]:
             return
-        owner = self._owner()
-        if owner is None or (state == self._quick_state and self._quick >= MAX_QUICK):
+        if not fastcall.has_short_form(entry, statics, leaves):
             return
         if state != self._quick_state:
             self._quick_state, self._quick = state, 0
-        before = owner.__call__ if self._quick else self.call
-        quick = fastcall.make(entry, treedef, statics, leaves, n_args, before)
+            self._calls = None
+            if fastcall_native.usable():
+                self._calls = fastcall_native.Calls()
+                owner.__call__ = self._calls.function(self.call)
+        if self._quick >= MAX_QUICK:
+            return
         self._quick += 1
+        values = {i: value for i, value, _ in statics}
+        if self._calls is not None:
+            self._calls.add(entry, treedef, values, args, kwargs)
+            return
+        before = owner.__call__ if self._quick > 1 else self.call
+        quick = fastcall.make(entry, treedef, values, leaves, len(args), before)
         if quick is not None:
             owner.__call__ = quick
 

@@ -14,7 +14,7 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.api import dispatch
+from numjet.api import dispatch, fastcall_native
 from numjet.base import config
 
 Point = namedtuple("Point", "a b")
@@ -280,3 +280,46 @@ def test_switched_off(everything_queued):
     with config.async_dispatch(False):
         for _ in range(6):
             assert f(x)._pending is None
+
+
+def test_native_calls_are_in_use_and_generated_code_gives_the_same(monkeypatch):
+    f = nj.jit(lambda x: x + 1)
+    _prepared(f, jnp.ones(2))
+    if fastcall_native.usable():
+        assert type(f.__call__).__name__ == "builtin_function_or_method"
+    monkeypatch.setattr(fastcall_native, "usable", lambda: False)
+    for name in CASES:
+        test_the_short_way_gives_what_the_complete_one_gives(name)
+    test_another_call_takes_another_program()
+    test_statics_are_compared_with_their_type()
+    test_flags_and_transformations_leave_the_short_way()
+    test_errors_are_those_of_the_complete_way()
+    test_methods_names_and_life()
+    test_no_references_are_lost_or_kept()
+    test_threads_share_a_function()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="Needs /proc.")
+def test_memory_stays_flat():
+    f = nj.jit(lambda d, k: ({"u": d["a"] + k}, [d["b"], None], d["a"].sum()))
+    d = {"a": jnp.ones(1000), "b": jnp.ones((2, 3))}
+    other = {"a": jnp.ones(1000), "b": jnp.ones(()), "c": 1.0}
+    _prepared(f, d, 1.0)
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def many(n):
+        for i in range(n):
+            f(d, 2.5)
+            f(d, 2)
+            if not i % 50:
+                f(other, 1.0)
+
+    many(2000)
+    gc.collect()
+    before = resident()
+    many(30_000)
+    gc.collect()
+    assert resident() - before < 2 << 20
