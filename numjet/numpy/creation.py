@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from numjet.api.devices import device_put
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
@@ -37,15 +38,10 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.scalar_types import dtype_and_weak
 
-# How the Array's device and sharding arguments are honoured: `api` may install a placement.
-_place: list[Callable[[Any, Any], Any]] = []
-
 
 def placed(x: Any, device: Any) -> Any:
     """`x` on `device` (or with that sharding)."""
-    if device is None or not _place:
-        return x
-    return _place[0](x, device)
+    return x if device is None else device_put(x, device)
 
 
 # ------------------------------------------------------------------ from values
