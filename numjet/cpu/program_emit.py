@@ -31,6 +31,7 @@ from numjet.cpu.program import (
     WhileStep,
     place_of,
 )
+from numjet.cpu.step_table import StepTable
 
 PTR, I64, I32 = "ptr", "i64", "i32"
 
@@ -47,17 +48,20 @@ class Emitter:
         self.failed: str | None = None
         self.known: dict[Any, Value] = {}  # addresses computed in this block or around it
         self.tables: dict[int, Value] = {}  # pointer tables passed to kernels, by length
+        self.table = StepTable(self.module)
 
     def text(self) -> str:
         """The module's LLVM IR."""
         arguments = [("inputs", PTR), ("outputs", PTR), ("arena", PTR), ("consts", PTR)]
         b = self.b = Builder(self.module, MAIN, arguments, I32)
+        self.table.choose(self.program.steps)
         self._bases()
         self.steps(self.program.steps)
         b.ret(b.const(0, I32))
         if self.failed is not None:
             b.block(self.failed)
             b.ret(b.const(1, I32))
+        self.table.finish(b)
         self._objects(arguments)
         return self.module.text()
 
@@ -87,6 +91,8 @@ class Emitter:
         self.bases["arena", -1] = arena
         wanted: set[tuple[str, int]] = set()
         for step in self.program.walk():
+            if id(step) in self.table.chosen:
+                continue
             vals = [*step.reads, *step.writes]
             if isinstance(step, WhileStep):
                 vals.append(step.test)
@@ -127,8 +133,21 @@ class Emitter:
         self.known = outer
 
     def steps(self, steps: Sequence[Step]) -> None:
+        chosen = self.table.chosen
+        run: list[Step] = []
         for step in steps:
+            if id(step) in chosen:
+                run.append(step)
+                continue
+            self.run(run)
+            run = []
             _WRITERS[type(step)](self, step)
+        self.run(run)
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """A long run of steps, as a table."""
+        if steps:
+            self.table.run(self.b, steps, self.emit_kernel)
 
     def kernel(self, step: KernelStep) -> None:
         b = self.b
