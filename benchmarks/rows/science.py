@@ -1,10 +1,10 @@
-"""Small scientific programs: finance, a stencil, derivatives of models."""
+"""Small scientific programs: finance, a stencil, derivatives of models. Their bar is one for the
+group, a geometric mean (registry.GROUP_BARS)."""
 
 import models
 import numpy as np
 from registry import row
 
-HALF = {"jax": 0.5}
 ROOT_HALF = 0.7071067811865476
 
 
@@ -59,7 +59,6 @@ row(
     inputs=options,
     array=array_black_scholes,
     others={"torch": torch_black_scholes},
-    bars=HALF,
     reads=16e6,
     writes=12e6,
 )
@@ -113,7 +112,6 @@ row(
     inputs=heat_inputs,
     array=array_heat,
     others={"numpy": in_place_heat, "torch": in_place_heat, "numba": numba_heat},
-    bars=HALF,
     repeats=3,
     tolerance=1e-3,
 )
@@ -135,7 +133,6 @@ row(
     "science",
     inputs=per_example_inputs,
     array=array_per_example,
-    bars=HALF,
     blas=True,
 )
 
@@ -157,7 +154,6 @@ row(
     "science",
     inputs=hessian_inputs,
     array=array_hessian,
-    bars=HALF,
     blas=True,
     tolerance=1e-3,
 )
@@ -197,6 +193,5 @@ row(
     inputs=logistic_inputs,
     array=array_logistic,
     others={"numpy": numpy_logistic, "torch": torch_logistic},
-    bars=HALF,
     blas=True,
 )
