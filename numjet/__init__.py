@@ -1,7 +1,7 @@
 """numjet: NumPy that differentiates, vectorizes, compiles and parallelizes.
 
-The front door: the transformations, and the namespaces `numjet.numpy`, `lax`, `random`, `nn`, `tree`,
-`tree_util` and others, which load when they are first used.
+The front door: the transformations, and the namespaces `numjet.numpy`, `lax`, `random`, `nn`,
+`tree`, `tree_util` and others, which load when they are first used.
 """
 
 import importlib as _importlib
@@ -66,9 +66,7 @@ from numjet.base.config import (
 )
 from numjet.core.array import Array as Array
 from numjet.core.trace import EVAL as _EVAL, set_trace as _set_trace
-
-__version__ = "0.1.0"
-__version_info__ = (0, 1, 0)
+from numjet.version import __version__ as __version__, __version_info__ as __version_info__
 
 remat = checkpoint
 
@@ -76,31 +74,58 @@ remat = checkpoint
 _NAMESPACES = frozenset(
     {
         "ad_checkpoint",
+        "custom_batching",
         "custom_derivatives",
         "debug",
+        "distributed",
+        "dlpack",
         "dtypes",
         "errors",
+        "experimental",
         "flatten_util",
         "lax",
+        "monitoring",
         "nn",
+        "profiler",
         "random",
         "scipy",
+        "sharding",
         "stages",
         "tree",
         "tree_util",
         "typing",
+        "version",
     }
 )
+
+
+# Names of the front door that few programs use: found in their module when first asked for.
+_LAZY = {
+    "AbstractMesh": "api.sharding",
+    "NamedSharding": "api.sharding",
+    "P": "sharding",
+    "effects_barrier": "api.callbacks",
+    "make_mesh": "api.sharding",
+    "named_call": "api.names",
+    "named_scope": "api.names",
+    "pure_callback": "api.callbacks",
+    "set_mesh": "api.sharding",
+    "shard_map": "api.shard_map",
+}
 
 
 def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
         return _importlib.import_module(f"numjet.{name}")
+    if name in _LAZY:
+        found = getattr(_importlib.import_module(f"numjet.{_LAZY[name]}"), name)
+        globals()[name] = found
+        return found
     raise AttributeError(f"module 'numjet' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMESPACES})
+    return sorted({*globals(), *_NAMESPACES, *_LAZY})
 
 
 def ensure_compile_time_eval() -> _set_trace:

@@ -2,6 +2,7 @@
 from numjet.base.errors import (
     ConcretizationTypeError as ConcretizationTypeError,
     InternalError as InternalError,
+    InternalError as JaxRuntimeError,
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
     TracerArrayConversionError as TracerArrayConversionError,
     TracerBoolConversionError as TracerBoolConversionError,

@@ -1,5 +1,5 @@
-"""numjet.stages: the stages of compiling a function, as `jit(f).trace`, `.lower` and `.compile` give
-them."""
+"""numjet.stages: the stages of compiling a function, as `jit(f).trace`, `.lower` and `.compile`
+give them."""
 
 from numjet.api.jit import (
     Compiled as Compiled,

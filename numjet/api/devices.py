@@ -94,7 +94,50 @@ def default_backend() -> str:
     return "cpu"
 
 
-class SingleDeviceSharding:
+class Sharding:
+    """Where an array lives. Kinds give `device_set`, `indices(shape)` - pairs of a device and what
+    part of the array it holds - and `shard_shape(shape)`."""
+
+    __slots__ = ()
+
+    @property
+    def device_set(self) -> set[Device]:
+        raise NotImplementedError(type(self).__name__)
+
+    def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
+        raise NotImplementedError(type(self).__name__)
+
+    def shard_shape(self, shape: tuple) -> tuple:
+        raise NotImplementedError(type(self).__name__)
+
+    @property
+    def addressable_devices(self) -> set[Device]:
+        return self.device_set
+
+    @property
+    def num_devices(self) -> int:
+        return len(self.device_set)
+
+    def devices_indices_map(self, shape: tuple) -> dict[Device, tuple]:
+        """What part of an array of `shape` each device holds."""
+        return dict(self.indices(tuple(shape)))
+
+    def addressable_devices_indices_map(self, shape: tuple) -> dict[Device, tuple]:
+        """As `devices_indices_map`: all devices are of this process."""
+        return dict(self.indices(tuple(shape)))
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether both put the same parts of an array of `ndim` dimensions on the same devices."""
+        # A length that every mesh divides shows where the cuts are.
+        sizes = (len(self.device_set) * len(other.device_set),) * ndim
+        mine, theirs = self.devices_indices_map(sizes), other.devices_indices_map(sizes)
+        return mine.keys() == theirs.keys() and all(
+            [s.indices(sizes[0]) for s in mine[d]] == [s.indices(sizes[0]) for s in theirs[d]]
+            for d in mine
+        )
+
+
+class SingleDeviceSharding(Sharding):
     """The whole array on one device."""
 
     __slots__ = ("_device",)
@@ -108,8 +151,6 @@ class SingleDeviceSharding:
     @property
     def device_set(self) -> set[Device]:
         return {self._device}
-
-    addressable_devices = device_set
 
     def shard_shape(self, shape: tuple) -> tuple:
         return tuple(shape)
@@ -127,7 +168,7 @@ class SingleDeviceSharding:
         return f"SingleDeviceSharding(device={self._device})"
 
 
-class PmapSharding:
+class PmapSharding(Sharding):
     """One slice of axis `axis` on each device, as `pmap` leaves its results."""
 
     __slots__ = ("devices", "axis")
@@ -144,8 +185,6 @@ class PmapSharding:
     @property
     def device_set(self) -> set[Device]:
         return set(self.devices)
-
-    addressable_devices = device_set
 
     def shard_shape(self, shape: tuple) -> tuple:
         return tuple([n for i, n in enumerate(shape) if i != self.axis])
@@ -233,7 +272,7 @@ def device_put(
     del src, donate, may_alias
     if isinstance(device, Device):
         sharding: Any = SingleDeviceSharding(device)
-    elif device is None or isinstance(device, SingleDeviceSharding | PmapSharding):
+    elif device is None or isinstance(device, Sharding):
         sharding = device
     else:
         raise ValueError(
@@ -245,6 +284,7 @@ def device_put(
         leaf = as_array(leaf)
         if sharding is None or isinstance(leaf, Tracer):
             return leaf
+        sharding.shard_shape(leaf.shape)  # raises where it does not fit
         return place(leaf, sharding)
 
     return tree.tree_map(put, x)

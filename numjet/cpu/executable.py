@@ -152,6 +152,8 @@ class Executable:
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on C-contiguous arrays (others are copied first); results are new arrays."""
+        if self._failure:
+            self._raise()  # of a prepared call that ended early: nothing may run twice
         results = [make() for make in self.makers]
         if self._aliases:
             arrays = self._donated(arrays, results)

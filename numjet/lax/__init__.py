@@ -12,6 +12,7 @@ from numjet.api.implicit import (
     custom_root,
     linear_solve_p,
 )
+from numjet.api.sharding import with_sharding_constraint as with_sharding_constraint
 from numjet.core.structural import (
     broadcast_in_dim_p,
     convert_element_type_p,
@@ -372,6 +373,7 @@ from numjet.ops.window import (
 )
 
 __all__ = [
+    "with_sharding_constraint",
     "fft", "linalg", "reduce_window", "reduce_window_shape_tuple", "select_and_scatter_add",
     "ConvDimensionNumbers", "GatherDimensionNumbers", "GatherScatterMode", "Precision",
     "RoundingMethod", "ScatterDimensionNumbers", "abs", "abs_p", "acos", "acos_p", "acosh",

@@ -10,6 +10,7 @@ from numjet.base import config, tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.effects import refuse_io
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Primitive, Zero
@@ -59,6 +60,11 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
         ]
         return cond_p.bind(index, *values, branches=batched), [0 if m else None for m in out_mapped]
     # Examples choose differently: run every branch on all of them and select.
+    refuse_io(
+        [e for b in branches for e in b.effects],
+        "vmap-of-cond",
+        "Examples that choose differently run every branch; call it outside the branches.",
+    )
     index = clamp(0, moveaxis(index, dims[0], 0), len(branches) - 1)
     if len(branches) == 2:
         index = ne(index, 0)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base import config, tree
+from numjet.base import config, errors, tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.effects import refuse_io
 from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.lowering import Region
@@ -127,6 +128,11 @@ def _batch(
         for x, d, m in zip(carry, dims[cond_nconsts + body_nconsts :], m_carry, strict=True)
     ]
     if m_pred[0]:
+        refuse_io(
+            cond.effects | body.effects,
+            "vmap-of-while",
+            "Examples stop at different steps, and finished ones would call it again; use lax.map.",
+        )
         # Each example stops on its own: run while any goes on, and keep finished ones as they are.
         outs = _run_until_all_stop(cond, body, c_consts, b_consts, carry)
         return outs, [0] * len(outs)
@@ -265,9 +271,13 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     if not (callable(cond_fun) and callable(body_fun)):
         raise TypeError("while_loop: cond_fun and body_fun must be functions.")
     if config.disable_jit.value:
-        while cond_fun(init_val):
-            init_val = body_fun(init_val)
-        return init_val
+        try:
+            val = init_val
+            while cond_fun(val):
+                val = body_fun(val)
+            return val
+        except errors.TracerBoolConversionError:
+            pass  # examples of a vmap that stop one by one: only the primitive can do that
     leaves, treedef = flatten_values(init_val)
     avals = [x.aval for x in leaves]
     in_tree = tree.tree_structure((init_val,))
@@ -323,7 +333,7 @@ def fori_loop(
                 f"fori_loop: {name} must be an integer without dimensions, got "
                 f"{x.aval.str_short()}."
             )
-    if config.disable_jit.value:
+    if config.disable_jit.value and None not in (_known(lower), _known(upper)):
         for i in range(int(lower), int(upper)):
             init_val = body_fun(as_array(np.asarray(i, lower.dtype)), init_val)
         return init_val

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core.avals import ShapedArray
+from numjet.core.effects import refuse_io
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from numjet.core.lowering import Region, elementwise_loops
 from numjet.core.primitive import Primitive
@@ -31,6 +32,11 @@ def _bind(params: dict) -> Bind:
 
 def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     closed: ClosedJaxpr = params["jaxpr"]
+    refuse_io(
+        closed.effects,
+        "checkpoint",
+        "It would run again when values are recomputed; call it outside.",
+    )
     unknown = [trace.is_unknown(x) for x in args]
     known_jaxpr, later, unknown_out = _split(closed, tuple(unknown), params["policy"])
     known_args = [x for x, unk in zip(args, unknown, strict=True) if not unk]

@@ -15,6 +15,8 @@ import numpy as np
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax, random
+from numjet.custom_batching import custom_vmap
+from numjet.experimental import io_callback
 from numjet.ops.fma import fma
 
 
@@ -556,3 +558,46 @@ for _name, _init, _fun in (
         distinct(4, 7),
         diff=0,
     )
+
+# ------------------------------------------------------------------ calls of the host
+for _method in ("sequential", "expand_dims", "broadcast_all"):
+    add(
+        "pure_callback",
+        lambda x, y, method=_method: nj.pure_callback(
+            lambda a, b: np.sin(np.asarray(a)) * np.asarray(b),
+            nj.ShapeDtypeStruct((4,), np.float64),
+            x,
+            y,
+            vmap_method=method,
+        ),
+        normal(4),
+        normal(4),
+        note=_method,
+    )
+add(
+    "io_callback",
+    lambda x: io_callback(lambda a: np.asarray(a) * 2, nj.ShapeDtypeStruct((3,), np.float64), x),
+    normal(3),
+)
+
+
+def _with_debug_callback(x: Any) -> Any:
+    nj.debug.callback(lambda a: None, x)
+    return x * x
+
+
+add("debug_callback", _with_debug_callback, normal(3), diff=0)
+
+
+@custom_vmap
+def _doubled(x: Any, y: Any) -> Any:
+    return jnp.sin(x) * y
+
+
+_doubled.def_vmap(
+    lambda size, batched, x, y: (
+        jnp.sin(x) * (y if batched[1] else jnp.broadcast_to(y, (size, *y.shape))),
+        True,
+    )
+)
+add("custom_vmap_call", _doubled, normal(3), normal(3), diff=(0, 1))

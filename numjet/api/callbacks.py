@@ -1,0 +1,223 @@
+"""Python functions called from traced and compiled code: `pure_callback`, `io_callback`,
+`debug_callback`, `debug_print`, `effects_barrier`.
+
+They flatten arguments and results; the primitives are in `ops.callback`. Callbacks receive Arrays
+and run while the program waits, in the thread that called it.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.api.flat import array_leaves, check_callable, name_of
+from numjet.base import tree
+from numjet.core import dtypes
+from numjet.core.array import Array
+from numjet.core.avals import ShapedArray
+from numjet.ops.callback import VMAP_METHODS, debug_callback_p, io_callback_p, pure_callback_p
+
+
+def _result_avals(what: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+    leaves, treedef = tree.tree_flatten(specs)
+    avals = []
+    for x in leaves:
+        shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+        if shape is None or dtype is None:
+            if isinstance(x, bool | int | float | complex):
+                x = np.asarray(x)
+                shape, dtype = x.shape, x.dtype
+            else:
+                raise TypeError(
+                    f"{what}: result_shape_dtypes must be a pytree of objects with shape and "
+                    f"dtype, such as numjet.ShapeDtypeStruct, got {x!r}."
+                )
+        avals.append(ShapedArray(tuple(shape), dtypes.canonical(dtype)))
+    return tuple(avals), treedef
+
+
+def _flat_callback(what: str, fun: Callable, in_tree: Any, out_tree: Any) -> Callable:
+    """`fun` from flat arrays to the flat leaves of its result."""
+
+    def flat(*leaves: Any) -> list[Any]:
+        args, kwargs = tree.tree_unflatten(in_tree, leaves)
+        result = fun(*args, **kwargs)
+        outs, found = tree.tree_flatten(result)
+        if found != out_tree:
+            raise TypeError(
+                f"{what}: {name_of(fun)} must return the structure of result_shape_dtypes, "
+                f"{out_tree}, got {found}. "
+                + tree.structure_difference("result_shape_dtypes", out_tree, "the result", found)
+            )
+        return outs
+
+    return flat
+
+
+def pure_callback(
+    callback: Callable,
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    vectorized: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """`callback(*args, **kwargs)`, run by Python when the program runs.
+
+    callback: takes Arrays, returns a pytree of arrays of result_shape_dtypes (a pytree of objects
+    with shape and dtype). It must be free of side effects: it may be left out when its result is
+    not used. vmap_method: how vmap calls it: "sequential" once an example, "expand_dims" with a
+    leading axis of size 1 on arguments that are not mapped, "broadcast_all" with the batch axis on
+    all arguments. Raises ValueError when it is differentiated.
+
+    >>> import numpy as np, numjet as nj
+    >>> print(nj.jit(lambda x: nj.pure_callback(np.sort, x, x))(np.array([3, 1, 2])))
+    [1 2 3]
+    """
+    del sharding
+    check_callable("pure_callback", callback)
+    if vectorized is not None:
+        raise TypeError(
+            "pure_callback: the argument vectorized is gone. Use vmap_method='sequential' for "
+            "vectorized=False and vmap_method='expand_dims' for vectorized=True."
+        )
+    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+        raise ValueError(
+            f"pure_callback: vmap_method must be None or one of {', '.join(VMAP_METHODS)}; got "
+            f"{vmap_method!r}."
+        )
+    avals, out_tree = _result_avals("pure_callback", result_shape_dtypes)
+    leaves, in_tree = array_leaves("pure_callback", (args, kwargs))
+    outs = pure_callback_p.bind(
+        *leaves,
+        callback=_flat_callback("pure_callback", callback, in_tree, out_tree),
+        result_avals=avals,
+        vmap_method=vmap_method,
+    )
+    return tree.tree_unflatten(out_tree, outs)
+
+
+def io_callback(
+    callback: Callable,
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """`callback(*args, **kwargs)`, run exactly once each time the program reaches it; it may have
+    side effects.
+
+    As `pure_callback`, but never left out. Calls keep the order of the program, whether `ordered`
+    or not; `ordered=True` also forbids vmap. Under vmap it runs once an example.
+    """
+    del sharding
+    check_callable("io_callback", callback)
+    avals, out_tree = _result_avals("io_callback", result_shape_dtypes)
+    leaves, in_tree = array_leaves("io_callback", (args, kwargs))
+    outs = io_callback_p.bind(
+        *leaves,
+        callback=_flat_callback("io_callback", callback, in_tree, out_tree),
+        result_avals=avals,
+        ordered=bool(ordered),
+    )
+    return tree.tree_unflatten(out_tree, outs)
+
+
+def debug_callback(
+    callback: Callable,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> None:
+    """Call `callback(*args, **kwargs)` for its side effects; the result is ignored.
+
+    Arrays in the arguments arrive as Arrays, everything else as it is. Under vmap it runs once an
+    example; under differentiation it sees primal values; under checkpoint it runs again when
+    values are recomputed.
+    """
+    del partitioned
+    check_callable("debug.callback", callback)
+    leaves, in_tree = tree.tree_flatten((args, kwargs))
+    dynamic = [isinstance(x, Array | np.ndarray | np.generic) for x in leaves]
+    static = [None if d else x for x, d in zip(leaves, dynamic, strict=True)]
+    arrays, _ = array_leaves(
+        "debug.callback", [x for x, d in zip(leaves, dynamic, strict=True) if d]
+    )
+
+    def flat(*values: Any) -> list[Any]:
+        given = iter(values)
+        filled = [next(given) if d else x for x, d in zip(static, dynamic, strict=True)]
+        inner_args, inner_kwargs = tree.tree_unflatten(in_tree, filled)
+        callback(*inner_args, **inner_kwargs)
+        return []
+
+    debug_callback_p.bind(*arrays, callback=flat, result_avals=(), ordered=bool(ordered))
+
+
+class _Check(string.Formatter):
+    """Refuses a format string that leaves arguments unused."""
+
+    def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Any) -> None:
+        unused = [f"number {i}" for i in range(len(args)) if i not in used_args]
+        unused += [repr(name) for name in kwargs if name not in used_args]
+        if unused:
+            raise ValueError(
+                f"debug.print: the format string does not use the argument(s) {', '.join(unused)}."
+                " Write {} or {name} for each argument; f-strings would show traced values."
+            )
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return ""  # values are not known yet: only names and positions are checked
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Any) -> Any:
+        first, _ = string._string.formatter_field_name_split(field_name)  # type: ignore[attr-defined]
+        return self.get_value(first, args, kwargs), first
+
+
+_CHECK = _Check()
+
+
+def _readable(x: Any) -> Any:
+    return np.asarray(x) if isinstance(x, Array) and not dtypes.is_key(x.aval.dtype) else x
+
+
+def debug_print(
+    fmt: str,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> None:
+    """Print `fmt.format(*args, **kwargs)` when the program runs, with the values of traced arrays.
+
+    Works under jit, vmap (once an example), grad and in loops. Raises ValueError for arguments
+    that the format string does not use.
+
+    >>> import numjet as nj
+    >>> @nj.jit
+    ... def f(x):
+    ...     nj.debug.print("x is {x:.1f}", x=x)
+    ...     return x + 1
+    >>> _ = f(2.0)
+    x is 2.0
+    """
+    if not skip_format_check:
+        _CHECK.vformat(fmt, args, kwargs)
+
+    def show(*values: Any, **named: Any) -> None:
+        values, named = tree.tree_map(_readable, (values, named))
+        print(fmt.format(*values, **named))
+
+    debug_callback(show, *args, ordered=ordered, partitioned=partitioned, **kwargs)
+
+
+def effects_barrier() -> None:
+    """Wait for the side effects of programs that have started: callbacks run while their program
+    does, so there is nothing left to wait for."""

@@ -1,0 +1,150 @@
+"""numjet.custom_batching: functions that say themselves how vmap runs them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.api.flat import array_leaves, check_callable, name_of
+from numjet.base import tree
+from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.structural import convert
+from numjet.ops.custom_vmap import custom_vmap_p
+from numjet.ops.scan_functions import map as _map
+from numjet.transforms.stage import hoist_consts, stage
+
+
+class custom_vmap:  # noqa: N801 - a decorator
+    """A function with a batching rule of its own: `f.def_vmap(rule)`.
+
+    `rule(axis_size, in_batched, *args) -> (out, out_batched)`: in_batched has a bool for each leaf
+    of the arguments, in their structure; batched leaves have the batch axis first. out_batched has
+    one for each leaf of the output.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> @nj.custom_batching.custom_vmap
+    ... def f(x):
+    ...     return x + 1.0
+    >>> @f.def_vmap
+    ... def rule(axis_size, in_batched, x):
+    ...     return x + 10.0, True
+    >>> print(nj.vmap(f)(jnp.zeros(2)))
+    [10. 10.]
+    """
+
+    def __init__(self, fun: Callable) -> None:
+        check_callable("custom_vmap", fun)
+        functools.update_wrapper(self, fun)  # type: ignore[arg-type]
+        self.fun = fun
+        self.vmap_rule: Callable | None = None
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def def_vmap(self, vmap_rule: Callable) -> Callable:
+        """Set the rule. Usable as a decorator."""
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = name_of(self.fun)
+        if kwargs:
+            raise TypeError(f"{name}: pass the arguments of a custom_vmap function by position.")
+        leaves, in_tree = array_leaves(name, args)
+        out_trees: list = []
+
+        def flat(*values: Any) -> list[Any]:
+            result = self.fun(*tree.tree_unflatten(in_tree, values))
+            outs, treedef = array_leaves(name, result, "output")
+            out_trees.append(treedef)
+            return outs
+
+        jaxpr, consts = stage(flat, [x.aval for x in leaves], name)
+        closed = hoist_consts(jaxpr)
+        outs = custom_vmap_p.bind(
+            *consts,
+            *leaves,
+            call_jaxpr=closed,
+            rule=self._flat_rule(closed, in_tree, out_trees[0], len(consts)),
+            name=name,
+        )
+        return tree.tree_unflatten(out_trees[0], outs)
+
+    def _flat_rule(
+        self, closed: ClosedJaxpr, in_tree: Any, out_tree: Any, n_consts: int
+    ) -> Callable:
+        name = name_of(self.fun)
+
+        def flat(size: int, mapped: Sequence[bool], *values: Any) -> tuple[list, list]:
+            if self.vmap_rule is None:
+                raise AttributeError(
+                    f"No batching rule for the custom_vmap function {name}. Set one with "
+                    f"{name}.def_vmap(rule)."
+                )
+            if any(mapped[:n_consts]):
+                raise NotImplementedError(
+                    f"{name}: a custom_vmap function closes over a value that is mapped. Pass the "
+                    "value as an explicit argument, so that the rule can see it."
+                )
+            args = tree.tree_unflatten(in_tree, values[n_consts:])
+            in_batched = list(tree.tree_unflatten(in_tree, mapped[n_consts:]))
+            result = self.vmap_rule(size, in_batched, *args)
+            if not isinstance(result, tuple | list) or len(result) != 2:
+                raise TypeError(
+                    f"custom_vmap rule of {name}: must return a pair (output, out_batched), got "
+                    f"{result!r}."
+                )
+            outs, found = array_leaves(name, result[0], "output")
+            if found != out_tree:
+                raise TypeError(
+                    f"custom_vmap rule of {name}: the output must have the structure of the "
+                    f"function's, {out_tree}, got {found}."
+                )
+            batched = tree.broadcast_prefix(result[1], result[0])
+            return _checked(name, closed, size, outs, batched), list(batched)
+
+        return flat
+
+
+def _checked(
+    name: str, closed: ClosedJaxpr, size: int, outs: Sequence[Any], batched: Sequence[bool]
+) -> list[Any]:
+    """The rule's outputs in the dtypes of the function's. Raises ValueError for other shapes."""
+    good = []
+    for x, aval, is_batched in zip(outs, closed.out_avals, batched, strict=True):
+        want = (size, *aval.shape) if is_batched else aval.shape
+        if x.aval.shape != want:
+            raise ValueError(
+                f"custom_vmap rule of {name}: expected an output of shape {want} (out_batched "
+                f"{bool(is_batched)}), got {x.aval.str_short()}."
+            )
+        good.append(convert(x, aval.dtype, aval.weak_type))
+    return good
+
+
+def sequential_vmap(fun: Callable) -> custom_vmap:
+    """`fun`, of which vmap runs one example after the other in a loop."""
+    wrapped = custom_vmap(fun)
+
+    def rule(axis_size: int, in_batched: Any, *args: Any) -> tuple:
+        leaves, treedef = tree.tree_flatten(args)
+        mapped = tree.tree_leaves(in_batched)
+
+        def one(rows: Sequence[Any]) -> Any:
+            given = iter(rows)
+            return fun(
+                *tree.tree_unflatten(
+                    treedef,
+                    [next(given) if m else x for x, m in zip(leaves, mapped, strict=True)],
+                )
+            )
+
+        out = _map(one, [x for x, m in zip(leaves, mapped, strict=True) if m])
+        return out, tree.tree_map(lambda _: True, out)
+
+    wrapped.def_vmap(rule)
+    return wrapped
+
+
+__all__ = ["custom_vmap", "sequential_vmap"]

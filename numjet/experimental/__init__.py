@@ -1,0 +1,4 @@
+"""numjet.experimental: names that users import from there."""
+
+from numjet.api.callbacks import io_callback as io_callback
+from numjet.base.config import enable_x64 as enable_x64

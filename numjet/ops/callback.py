@@ -1,0 +1,204 @@
+"""Calls of Python functions on the host: `pure_callback`, `io_callback` and `debug_callback`.
+
+The param `callback` is flat: `callback(*arrays) -> list of values`, one for each of `result_avals`.
+Eager code and compiled programs (also inside loops and branches) call it with concrete Arrays;
+its exceptions surface at the caller. `api.callbacks` holds the public functions. What would break
+it: a callback that keeps state between calls and is passed to `pure_callback`, since equations
+without effects may be dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.core.effects import DEBUG, IO, ORDERED_DEBUG, ORDERED_IO
+from numjet.core.lowering import Host
+from numjet.core.primitive import Primitive
+from numjet.core.structural import broadcast_in_dim, moveaxis
+from numjet.core.trace import EVAL, set_trace
+from numjet.transforms.batch import Axis, to_front
+
+VMAP_METHODS = (
+    "sequential",
+    "sequential_unrolled",
+    "expand_dims",
+    "broadcast_all",
+    "legacy_vectorized",
+)
+
+
+def _abstract(*avals: ShapedArray, result_avals: tuple, **_: Any) -> list[ShapedArray]:
+    return list(result_avals)
+
+
+def _evaluate(*args: Any, callback: Callable, result_avals: tuple, **_: Any) -> list[Any]:
+    with set_trace(EVAL):
+        outs = callback(*args)
+    return [_result(i, x, a) for i, (x, a) in enumerate(zip(outs, result_avals, strict=True))]
+
+
+def _result(i: int, value: Any, aval: ShapedArray) -> ArrayImpl:
+    """`value` as an Array of `aval`. A copy, unless it is immutable already."""
+    if isinstance(value, ArrayImpl) and value.aval.dtype == aval.dtype:
+        found = value._value
+    elif dtypes.is_key(aval.dtype):
+        raise TypeError(
+            f"callback: result {i} must be an array of PRNG keys ({aval.str_short()}), got "
+            f"{type(value).__name__}."
+        )
+    else:
+        found = np.asarray(value)
+        if found.dtype != aval.dtype and not np.can_cast(found.dtype, aval.dtype, "same_kind"):
+            raise TypeError(
+                f"callback: result {i} has dtype {found.dtype}, but result_shape_dtypes says "
+                f"{aval.str_short()}. Convert it in the callback, or correct result_shape_dtypes."
+            )
+        if found.shape == aval.shape:
+            found = np.array(found, dtype=aval.dtype, order="C", copy=True)
+    if found.shape != aval.shape:
+        raise ValueError(
+            f"callback: result {i} has shape {found.shape}, but result_shape_dtypes says "
+            f"{aval.str_short()}. Reshape it in the callback, or correct result_shape_dtypes."
+        )
+    return ArrayImpl(found, aval)
+
+
+def _one_by_one(
+    callback: Callable, mapped: tuple[bool, ...], size: int, avals: tuple[ShapedArray, ...]
+) -> Callable:
+    """`callback` for each example along the leading axis of mapped arguments, in order; results
+    (of `avals` each) are stacked."""
+
+    def looped(*args: Any) -> list[Any]:
+        rows = []
+        for k in range(size):
+            example = [
+                ArrayImpl(x._value[k, ...], x.aval.update(shape=x.aval.shape[1:])) if m else x
+                for x, m in zip(args, mapped, strict=True)
+            ]
+            rows.append(
+                [
+                    _result(i, y, a)._value
+                    for i, (y, a) in enumerate(zip(callback(*example), avals, strict=True))
+                ]
+            )
+        out = []
+        for i, aval in enumerate(avals):
+            whole = np.empty((size, *aval.shape), dtypes.physical(aval.dtype))
+            for k in range(size):
+                whole[k] = rows[k][i]
+            out.append(ArrayImpl(whole, aval.update(shape=whole.shape)))
+        return out
+
+    return looped
+
+
+def _batch_looped(primitive: Primitive, axis: Axis, args: tuple, dims: tuple, params: dict) -> Any:
+    values = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    avals = params["result_avals"]
+    callback = _one_by_one(
+        params["callback"], tuple([d is not None for d in dims]), axis.size, avals
+    )
+    outs = primitive.bind(*values, **{**params, "callback": callback, "result_avals": tuple(
+        [a.update(shape=(axis.size, *a.shape)) for a in avals]
+    )})
+    return outs, [0] * len(outs)
+
+
+# ------------------------------------------------------------------ pure_callback
+def _pure_batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
+    method = params["vmap_method"]
+    if method is None:
+        raise NotImplementedError(
+            "pure_callback: vmap needs to be told how the callback takes a batch. Pass "
+            "pure_callback(..., vmap_method='sequential') to call it once an example, or "
+            "'expand_dims' or 'broadcast_all' when it takes arrays with leading batch axes."
+        )
+    if method.startswith("sequential"):
+        return _batch_looped(pure_callback_p, axis, args, dims, params)
+    values = []
+    for x, d in zip(args, dims, strict=True):
+        if d is not None or method == "broadcast_all":
+            x = to_front(x, d, axis.size)
+        elif method == "expand_dims":
+            shape = x.aval.shape
+            x = broadcast_in_dim(x, (1, *shape), tuple(range(1, 1 + len(shape))))
+        values.append(x)
+    avals = tuple([a.update(shape=(axis.size, *a.shape)) for a in params["result_avals"]])
+    outs = pure_callback_p.bind(*values, **{**params, "result_avals": avals})
+    return outs, [0] * len(outs)
+
+
+def _no_derivative(what: str) -> Callable:
+    def jvp(primals: tuple, tangents: tuple, **_: Any) -> tuple:
+        raise ValueError(
+            f"{what} do not support JVP: the derivative of a Python function is not known. Give "
+            "the function that calls it a rule with numjet.custom_jvp or numjet.custom_vjp, or "
+            "pass arguments through lax.stop_gradient."
+        )
+
+    return jvp
+
+
+pure_callback_p = Primitive(
+    "pure_callback",
+    multiple_results=True,
+    higher_order=True,
+    abstract=_abstract,
+    evaluate=_evaluate,
+    jvp=_no_derivative("Pure callbacks"),
+    batch=_pure_batch,
+    loops=Host(),
+)
+
+
+# ------------------------------------------------------------------ io_callback
+def _io_batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
+    if params["ordered"]:
+        raise ValueError(
+            "Cannot vmap ordered IO callbacks: examples have no order among each other. Pass "
+            "ordered=False, or use lax.map."
+        )
+    return _batch_looped(io_callback_p, axis, args, dims, params)
+
+
+io_callback_p = Primitive(
+    "io_callback",
+    multiple_results=True,
+    higher_order=True,
+    abstract=_abstract,
+    evaluate=_evaluate,
+    jvp=_no_derivative("IO callbacks"),
+    batch=_io_batch,
+    loops=Host(),
+    effects=lambda *, ordered, **_: frozenset([ORDERED_IO if ordered else IO]),
+)
+
+
+# ------------------------------------------------------------------ debug_callback
+def _debug_batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
+    if params["ordered"]:
+        raise ValueError(
+            "Cannot vmap ordered debug callbacks: examples have no order among each other. Pass "
+            "ordered=False."
+        )
+    return _batch_looped(debug_callback_p, axis, args, dims, params)
+
+
+debug_callback_p = Primitive(
+    "debug_callback",
+    multiple_results=True,
+    higher_order=True,
+    abstract=_abstract,
+    evaluate=_evaluate,
+    differentiable=False,  # it sees primals and has no results
+    batch=_debug_batch,
+    loops=Host(),
+    effects=lambda *, ordered, **_: frozenset([ORDERED_DEBUG if ordered else DEBUG]),
+)
