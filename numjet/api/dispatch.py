@@ -21,6 +21,7 @@ from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import Compiler, check_finite
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.lowering import Region
 from numjet.cpu.runtime import events
 
 # Programs whose calls never were quicker than this (seconds) are handed to the device's queue:
@@ -150,8 +151,11 @@ _ITEMS = tuple.__basicsize__  # where a tuple's items begin: a table of array ob
 
 
 def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
-    """Compile (once) and run; under `disable_jit` operation by operation instead."""
-    if config.disable_jit.value:
+    """Compile (once) and run; under `disable_jit` operation by operation instead (but for a loop
+    or branch alone, which is one operation)."""
+    eqns = closed.jaxpr.eqns
+    alone = len(eqns) == 1 and isinstance(eqns[0].primitive.loops, Region)
+    if config.disable_jit.value and not alone:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
     executable = compiled(closed, name)
     values = [(x if type(x) is ArrayImpl else as_array(x))._value for x in args]

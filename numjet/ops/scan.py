@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import config, tree
+from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.core.structural import add_any, instantiate, moveaxis, zeros
+from numjet.core.structural import add_any, convert, instantiate, moveaxis, zeros
 from numjet.core.trace import aval_of, set_trace
 from numjet.ops.control import (
     check_carry,
@@ -456,6 +457,10 @@ def _scan_in_python(
         )
     if reverse:
         ys.reverse()
-    return carry, tree.tree_map(
-        lambda *parts: concatenate([expand_dims(as_array(x), (0,)) for x in parts], 0), *ys
-    )
+    return carry, tree.tree_map(_stack, *ys)
+
+
+def _stack(*parts: Any) -> Any:
+    rows = [expand_dims(as_array(x), (0,)) for x in parts]
+    dtype, _ = dtypes.promote(*[(x.aval.dtype, x.aval.weak_type) for x in rows])
+    return concatenate([convert(x, dtype) for x in rows], 0)
