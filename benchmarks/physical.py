@@ -20,7 +20,8 @@ BYTES = 256 << 20
 CHAINS = 12
 STREAMS = 8
 FMA_ROUNDS = 1_000_000
-REPEATS = 20
+# Seconds of repetitions; the fastest counts, and the machine may be busy for a while.
+DURATION = 0.7
 
 
 def module(width: int) -> str:
@@ -109,14 +110,15 @@ done:
     return text
 
 
-def _best(function, sources: list, targets: list, count: int, repeats: int) -> float:
+def _best(function, sources: list, targets: list, count: int) -> float:
     """Least seconds of `function` on all threads at once."""
 
     def run(k):
         function(sources[k].ctypes.data, targets[k].ctypes.data, count)
 
     best = float("inf")
-    for _ in range(repeats):
+    end = time.perf_counter() + DURATION
+    while time.perf_counter() < end:
         others = [threading.Thread(target=run, args=(k,)) for k in range(1, len(sources))]
         start = time.perf_counter()
         for thread in others:
@@ -143,11 +145,11 @@ def measure(threads: int) -> dict[str, float]:
     share = BYTES // threads // 4096 * 4096
     sources = [aligned(share) for _ in range(threads)]
     targets = [aligned(share) for _ in range(threads)]
-    read = _best(functions["read"], sources, targets, share, REPEATS)
-    copy = _best(functions["copy"], sources, targets, share, REPEATS)
+    read = _best(functions["read"], sources, targets, share)
+    copy = _best(functions["copy"], sources, targets, share)
     for source in sources:
         source[:] = 0
-    fma = _best(functions["multiply_add"], sources, targets, FMA_ROUNDS, REPEATS)
+    fma = _best(functions["multiply_add"], sources, targets, FMA_ROUNDS)
     return {
         "read": threads * share / read,
         "copy": 2 * threads * share / copy,
