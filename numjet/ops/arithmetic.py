@@ -250,10 +250,6 @@ def _integer_pow_loops(e: Any, x: Any, *, y: int) -> Any:
     return e.const(1, x.dtype) if result is None else result
 
 
-def _integer_pow_jvp(primals: tuple, tangents: tuple, *, y: int) -> tuple:
-    return elementwise_jvp(lambda: integer_pow_p, (_integer_pow_rule,))(primals, tangents, y=y)
-
-
 def _integer_pow_rule(t: Any, out: Any, x: Any, *, y: int) -> Any:
     if y == 0:
         return mul(t, constant_like(t, 0))
@@ -271,7 +267,7 @@ integer_pow_p = Primitive(
     elementwise=True,
     abstract=_integer_pow_abstract,
     reference=_integer_pow_reference,
-    jvp=_integer_pow_jvp,
+    jvp=elementwise_jvp(lambda: integer_pow_p, (_integer_pow_rule,)),
     batch=elementwise_batch(lambda: integer_pow_p),
     loops=elementwise_loops(_integer_pow_loops),
 )

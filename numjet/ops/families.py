@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes
-from numjet.core.array import ArrayImpl, as_array
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
@@ -136,13 +136,15 @@ def elementwise_jvp(primitive_of: Callable[[], Primitive], rules: tuple) -> Call
 
     def jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
         out = primitive_of().bind(*primals, **params)
-        total: Any = Zero(out.aval.tangent())
+        aval, total = out.aval, None
         for rule, tangent in zip(rules, tangents, strict=True):
             if type(tangent) is Zero or rule is None:
                 continue
             part = rule(tangent, out, *primals, **params)
-            total = add_tangents(total, broadcast_tangent(part, out.aval.shape))
-        return out, total
+            if part.aval.shape != aval.shape:
+                part = broadcast_tangent(part, aval.shape)
+            total = part if total is None else add_tangents(total, part)
+        return out, Zero(aval.tangent()) if total is None else total
 
     return jvp
 
@@ -210,6 +212,8 @@ def pair(x: Any, y: Any) -> tuple[Any, Any]:
     """Two operands as arrays; a Python scalar takes the dtype of the array beside it."""
     if type(x) is ArrayImpl and type(y) is ArrayImpl:
         return x, y
+    if isinstance(x, Array) and isinstance(y, Array) and x.aval.dtype is y.aval.dtype:
+        return x, y
     a, b = as_array(x), as_array(y)
     if a.dtype != b.dtype:
         if b.weak_type and not b.shape:
@@ -222,4 +226,14 @@ def pair(x: Any, y: Any) -> tuple[Any, Any]:
 def constant_like(x: Any, value: Any) -> Any:
     """A weakly typed scalar of `x`'s dtype."""
     dtype = x.aval.dtype
-    return ArrayImpl(np.asarray(value, dtype), ShapedArray((), dtype, True))
+    key = (dtype, type(value), value)
+    found = _constants.get(key)
+    if found is None:
+        found = ArrayImpl(np.asarray(value, dtype), ShapedArray((), dtype, True))
+        if len(_constants) < 1000 and value:  # 0.0 equals -0.0, so zeros are made anew
+            _constants[key] = found
+    return found
+
+
+# Constants of rules that were made before: most are small numbers.
+_constants: dict[tuple, ArrayImpl] = {}

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core import dtypes
-from numjet.core.array import ArrayImpl, as_array
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import evaluate
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from numjet.core.lowering import Host
 from numjet.core.primitive import Primitive, Zero
-from numjet.core.trace import Trace, Tracer, current_trace, set_trace
+from numjet.core.trace import EVAL, Trace, Tracer, current_trace, set_trace
 from numjet.transforms.jvp import JVPTrace, JVPTracer, split_outputs
 from numjet.transforms.stage import stage
 
@@ -53,6 +55,9 @@ class PartialTrace(Trace):
                 break
         else:
             parent = self.parent
+            if parent is EVAL and primitive.evaluate is None and type(primitive.loops) is not Host:
+                # NumPy alone runs, which does not look at the current trace.
+                return evaluate(primitive, args, params)
             with set_trace(parent):  # type: ignore[arg-type]
                 return parent.process(primitive, args, params)  # type: ignore[union-attr]
         if primitive.partial_eval is not None:
@@ -61,10 +66,16 @@ class PartialTrace(Trace):
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
         """Write the equation down; outputs are unknown."""
-        inputs = [x.jaxpr_var if type(x) is PartialTracer and x.owner is self else x for x in args]
-        out = primitive.out_avals(
-            tuple([x.aval if hasattr(x, "aval") else as_array(x).aval for x in inputs]), params
-        )
+        inputs: list[Any] = []
+        avals = []
+        for x in args:
+            if type(x) is PartialTracer and x.owner is self:
+                x = x.jaxpr_var
+            elif not isinstance(x, Array):
+                x = as_array(x)
+            inputs.append(x)
+            avals.append(x.aval)
+        out = primitive.out_avals(tuple(avals), params)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in out]
             self.tape.append(Eqn(inputs, outvars, primitive, params, primitive.effects_of(params)))
@@ -79,9 +90,16 @@ def live_tape(tape: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
     needed = {v for v in outs if type(v) is Var}
     kept = []
     for eqn in reversed(tape):
-        if eqn.effects or any(v in needed for v in eqn.outvars):
-            needed.update(v for v in eqn.invars if type(v) is Var)
-            kept.append(eqn)
+        if not eqn.effects:
+            for v in eqn.outvars:
+                if v in needed:
+                    break
+            else:
+                continue
+        for v in eqn.invars:
+            if type(v) is Var:
+                needed.add(v)
+        kept.append(eqn)
     kept.reverse()
     return kept
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.core import dtypes
+from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
 from numjet.core.primitive import Linear, Zero
@@ -27,7 +28,10 @@ def backward(
     """
     for eqn in reversed(eqns):
         found = [cotangents.pop(v, None) for v in eqn.outvars]
-        if all(ct is None for ct in found):
+        for ct in found:
+            if ct is not None:
+                break
+        else:
             continue
         primitive = eqn.primitive
         if primitive.transpose is None:
@@ -36,13 +40,17 @@ def backward(
                 "rule), so reverse-mode differentiation cannot pass it. "
                 "Use forward mode (jvp, jacfwd), or give the function a custom_vjp."
             )
-        cts = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, found, strict=True)]
-        args = [_operand(x, env, linear) for x in eqn.invars]
-        results = primitive.transpose(
-            cts if primitive.multiple_results else cts[0], *args, **eqn.params
-        )
+        args = [x if type(x) is ArrayImpl else _operand(x, env, linear) for x in eqn.invars]
+        if primitive.multiple_results:
+            cts = [
+                Zero(v.aval) if ct is None else ct
+                for v, ct in zip(eqn.outvars, found, strict=True)
+            ]
+            results = primitive.transpose(cts, *args, **eqn.params)
+        else:
+            results = primitive.transpose(found[0], *args, **eqn.params)
         for x, ct in zip(eqn.invars, results, strict=True):
-            if ct is None or type(ct) is Zero or type(x) is not Var or x not in linear:
+            if type(x) is not Var or ct is None or type(ct) is Zero or x not in linear:
                 continue
             have = cotangents.get(x)
             cotangents[x] = ct if have is None else add_any(have, ct)
