@@ -7,7 +7,7 @@ from typing import Any
 from numjet.core import lowering as low
 from numjet.cpu import kernels, products
 from numjet.cpu.graph import Graph, Node
-from numjet.cpu.program import Step
+from numjet.cpu.program import SpecialStep, Step
 
 
 def expand(node: Node) -> list[Node] | None:
@@ -19,10 +19,44 @@ def expand(node: Node) -> list[Node] | None:
     ):
         return kernels.expand(node)
     node = _without_transposes(node)
-    if kernels.claims(node):
+    key = _key(node)
+    claimed = _claimed.get(key)
+    if claimed is None:
+        claimed = kernels.claims(node)
+        if len(_claimed) >= _MOST_CLAIMS:
+            _claimed.clear()
+        _claimed[key] = claimed
+    if claimed:
         return [node]
     found = kernels.expand(node)
     return products.expand(node) if found is None else found
+
+
+# Programs have few kinds of products: whether the library takes one is decided once a kind.
+_claimed: dict[Any, bool] = {}
+_MOST_CLAIMS = 4096
+
+
+def _key(node: Node) -> tuple:
+    """What decides how a product is computed: shapes, dtypes, dimensions."""
+    params = node.params
+    return (
+        params["dimension_numbers"],
+        params["preferred_element_type"],
+        tuple([(v.shape, v.dtype, v.literal is None) for v in node.ins]),
+        tuple([(v.shape, v.dtype) for v in node.outs]),
+    )
+
+
+def _repeats(step: Step, node: Node) -> bool:
+    """Whether the step depends on nothing but the node's operands and results in order."""
+    return (
+        type(step) is SpecialStep
+        and not step.inplace
+        and all(v.literal is None for v in node.ins)
+        and [id(v) for v in step.reads] == [id(v) for v in node.ins]
+        and [id(v) for v in step.writes] == [id(v) for v in node.outs]
+    )
 
 
 def join_transposes(graph: Graph) -> None:
@@ -31,10 +65,16 @@ def join_transposes(graph: Graph) -> None:
     for val in (*graph.outs, *[v for node in graph.nodes for v in node.ins]):
         uses[id(val)] = uses.get(id(val), 0) + 1
     for node in graph.nodes:
+        # Values from outside (constants of a loop's body, rows of what it scans) know the node of
+        # another graph, whose operands need not be in memory.
+        node.group = graph
+    for node in graph.nodes:
         if node.primitive.name != "transpose":
             continue
         maker = node.ins[0].node
-        if maker is None or maker.primitive.name != "dot_general" or uses[id(node.ins[0])] > 1:
+        if maker is None or maker.group is not graph or uses[id(node.ins[0])] > 1:
+            continue
+        if maker.primitive.name != "dot_general":
             continue
         (lc, rc), (lb, rb) = maker.params["dimension_numbers"]
         batch, lhs, rhs = len(lb), len(maker.ins[0].shape), len(maker.ins[1].shape)
@@ -55,7 +95,10 @@ def _without_transposes(node: Node) -> Node:
     for side in (0, 1):
         maker = ins[side].node
         while (
-            maker is not None and maker.primitive.name == "transpose" and ins[side].literal is None
+            maker is not None
+            and maker.group is node.group
+            and maker.primitive.name == "transpose"
+            and ins[side].literal is None
         ):
             order = maker.params["permutation"]
             free = [
@@ -81,8 +124,16 @@ def _without_transposes(node: Node) -> Node:
 def steps(build: Any, node: Node) -> list[Step]:
     """The steps of a node with a `Kernel` or `Host` rule (or that no loop can hold)."""
     if type(node.rule) is low.Kernel and all(v.size for v in (*node.ins, *node.outs)):
+        product = node.rule.name == "dot_general"
+        key = _key(node) if product else None
+        known = build.specials.get(key) if product else None
+        if known is not None:
+            reads = [build.materialize(v) for v in node.ins]
+            return [SpecialStep(known.name, reads, list(node.outs), known.emit, [], known.flops)]
         generator = kernels.GENERATORS.get(node.rule.name)
         found = generator(build, node) if generator is not None else None
         if found is not None:
+            if product and len(found) == 1 and _repeats(found[0], node):
+                build.specials[key] = found[0]
             return found
     return [build.host(node)]

@@ -1,0 +1,226 @@
+"""Callbacks: called with the right values, in order, from eager code and compiled programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.experimental import io_callback
+
+SCALAR = nj.ShapeDtypeStruct((), np.float32)
+
+
+def both(fun: Any) -> list:
+    return [fun, nj.jit(fun)]
+
+
+def host_sin(x: Any, **params: Any) -> Any:
+    spec = nj.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x))
+    return nj.pure_callback(lambda a: np.sin(np.asarray(a)), spec, x, **params)
+
+
+def test_pure_callback_takes_and_returns_pytrees():
+    def swap(pair, *, scale):
+        return {"a": np.asarray(pair[1]) * np.asarray(scale), "b": np.asarray(pair[0])}
+
+    def f(x, y):
+        spec = {"a": nj.ShapeDtypeStruct((2,), np.float32), "b": SCALAR}
+        return nj.pure_callback(swap, spec, (x, y), scale=2.0)
+
+    for fun in both(f):
+        out = fun(1.0, jnp.arange(2.0))
+        np.testing.assert_array_equal(out["a"], [0, 2])
+        assert out["b"] == 1.0 and out["b"].dtype == np.float32
+
+
+def test_pure_callback_may_be_left_out():
+    calls = []
+
+    def f(x):
+        nj.pure_callback(lambda a: calls.append(1) or a, SCALAR, x)
+        return x + 1
+
+    assert nj.jit(f)(1.0) == 2.0
+    assert not calls
+
+
+@pytest.mark.parametrize("method", ["sequential", "expand_dims", "broadcast_all"])
+def test_vmap_methods(method):
+    shapes = []
+
+    def add(a, b):
+        shapes.append((a.shape, b.shape))
+        return np.asarray(a) + np.asarray(b)
+
+    def f(x, y):
+        return nj.pure_callback(add, SCALAR, x, y, vmap_method=method)
+
+    x = jnp.arange(3.0)
+    for fun in (nj.vmap(f, (0, None)), nj.jit(nj.vmap(f, (0, None)))):
+        shapes.clear()
+        np.testing.assert_array_equal(fun(x, jnp.float32(2)), [2, 3, 4])
+        want = {
+            "sequential": [((), ())] * 3,
+            "expand_dims": [((3,), (1,))],
+            "broadcast_all": [((3,), (3,))],
+        }[method]
+        assert shapes == want
+    twice = nj.vmap(nj.vmap(f, (0, None)), (None, 0))
+    np.testing.assert_array_equal(twice(x, jnp.arange(2.0)), [[0, 1, 2], [1, 2, 3]])
+
+
+def test_vmap_needs_a_method():
+    with pytest.raises(NotImplementedError, match="vmap_method='sequential'"):
+        nj.vmap(host_sin)(jnp.ones(2))
+    with pytest.raises(ValueError, match="vmap_method must be"):
+        host_sin(1.0, vmap_method="fast")
+
+
+def test_derivatives_need_a_rule():
+    with pytest.raises(ValueError, match="do not support JVP"):
+        nj.grad(host_sin)(1.0)
+
+    @nj.custom_jvp
+    def sin(x):
+        return host_sin(x, vmap_method="expand_dims")
+
+    sin.defjvps(lambda t, out, x: t * jnp.cos(x))
+    x = jnp.linspace(0, 1, 3)
+    for fun in both(nj.vmap(nj.grad(sin))):
+        np.testing.assert_allclose(fun(x), np.cos(x), rtol=1e-6)
+
+
+def test_wrong_results_are_refused():
+    with pytest.raises(ValueError, match=r"result 0 has shape \(2,\)"):
+        nj.pure_callback(lambda: np.ones(2, np.float32), SCALAR)
+    with pytest.raises(TypeError, match="result_shape_dtypes says"):
+        nj.pure_callback(lambda: 1.5, nj.ShapeDtypeStruct((), np.int32))
+    with pytest.raises(TypeError, match="must return the structure"):
+        nj.jit(lambda: nj.pure_callback(lambda: (1.0, 2.0), SCALAR))()
+    with pytest.raises(TypeError, match="shape and dtype"):
+        nj.pure_callback(lambda: 1.0, "float32")
+
+
+def test_exceptions_surface_and_nothing_runs_twice():
+    calls = []
+
+    def fail(x):
+        calls.append(float(x))
+        if x > 0:
+            raise KeyError("positive")
+        return x
+
+    f = nj.jit(lambda x: io_callback(fail, SCALAR, x))
+    for _ in range(4):
+        assert f(-1.0) == -1.0
+        with pytest.raises(KeyError, match="positive"):
+            f(1.0)
+    assert calls == [-1.0, 1.0] * 4
+
+
+def test_loops_and_branches_call_in_order():
+    log = []
+
+    def note(*values):
+        log.append(tuple(int(v) for v in values))
+
+    def body(i, x):
+        nj.debug.callback(note, i, ordered=True)
+        lax.cond(
+            i % 2 == 0,
+            lambda: io_callback(note, None, i, 0, ordered=True),
+            lambda: io_callback(note, None, i, 1, ordered=True),
+        )
+        return x + 1
+
+    def looped(n, x):
+        return lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, body(*c)), (0, x))[1]
+
+    want = [(0,), (0, 0), (1,), (1, 1), (2,), (2, 0)]
+    for fun in both(looped):
+        log.clear()
+        assert fun(3, 0.0) == 3.0
+        assert log == want
+
+    def scanned(x):
+        return lax.scan(lambda c, i: (body(i, c), None), x, jnp.arange(3))[0]
+
+    for fun in both(scanned):
+        log.clear()
+        assert fun(0.0) == 3.0
+        assert log == want
+
+
+def test_io_callback_is_kept_and_feeds_values_back():
+    state = iter(range(100))
+
+    def f(x):
+        io_callback(lambda: next(state), nj.ShapeDtypeStruct((), np.int32))
+        return x + io_callback(lambda: next(state), nj.ShapeDtypeStruct((), np.int32))
+
+    g = nj.jit(f)
+    assert [int(g(0)) for _ in range(3)] == [1, 3, 5]
+
+
+def test_io_callback_under_vmap():
+    log = []
+    f = lambda x: io_callback(lambda a: log.append(float(a)) or a, SCALAR, x)  # noqa: E731
+    np.testing.assert_array_equal(nj.jit(nj.vmap(f))(jnp.arange(3.0)), [0, 1, 2])
+    assert log == [0, 1, 2]
+    ordered = lambda x: io_callback(lambda a: a, SCALAR, x, ordered=True)  # noqa: E731
+    with pytest.raises(ValueError, match="Cannot vmap ordered"):
+        nj.vmap(ordered)(jnp.arange(3.0))
+    with pytest.raises(NotImplementedError, match="vmap-of-cond"):
+        nj.vmap(lambda x: lax.cond(x > 1, f, lambda y: y, x))(jnp.arange(3.0))
+    with pytest.raises(NotImplementedError, match="vmap-of-while"):
+        nj.vmap(lambda x: lax.while_loop(lambda y: y < 3, lambda y: f(y) + 1, x))(jnp.arange(3.0))
+    with pytest.raises(NotImplementedError, match="checkpoint"):
+        nj.grad(nj.checkpoint(lambda x: io_callback(lambda: 1.0, SCALAR) * x))(1.0)
+
+
+def test_callbacks_may_call_compiled_functions():
+    inner = nj.jit(lambda x: jnp.sin(x) * 2)
+    f = nj.jit(lambda x: nj.pure_callback(inner, SCALAR, x) + 1)
+    np.testing.assert_allclose([f(0.5), f(0.5)], 2 * np.sin(0.5) + 1, rtol=1e-6)
+
+
+def test_print_under_transformations(capsys):
+    def f(x):
+        nj.debug.print("x={x:.1f} {} {}", x * 2, "text", x=x)
+        return x**2
+
+    for fun in both(f):
+        fun(1.0)
+        assert capsys.readouterr().out == "x=1.0 2.0 text\n"
+    for fun in both(nj.grad(f)):
+        assert fun(3.0) == 6.0
+        assert capsys.readouterr().out == "x=3.0 6.0 text\n"
+    for fun in both(nj.vmap(nj.grad(f))):
+        fun(jnp.arange(2.0))
+        assert capsys.readouterr().out == "x=0.0 0.0 text\nx=1.0 2.0 text\n"
+    nj.grad(nj.checkpoint(f))(2.0)
+    assert "x=2.0 4.0 text" in capsys.readouterr().out
+    nj.debug.print("{a[0]} {{}}", a=[7])
+    assert capsys.readouterr().out == "7 {}\n"
+
+
+def test_print_checks_its_format():
+    with pytest.raises(ValueError, match="does not use"):
+        nj.debug.print("x", 1.0)
+    with pytest.raises(ValueError, match="'y'"):
+        nj.jit(lambda x: nj.debug.print("{x}", x=x, y=x))(1.0)
+    with pytest.raises((IndexError, KeyError)):
+        nj.debug.print("{} {}", 1.0)
+    with pytest.raises(ValueError, match="Cannot vmap ordered"):
+        nj.vmap(lambda x: nj.debug.print("{}", x, ordered=True))(jnp.ones(2))
+    with pytest.raises(NotImplementedError, match="disable_jit"):
+        nj.debug.breakpoint()
+
+
+def test_effects_barrier_returns():
+    assert nj.effects_barrier() is None
