@@ -28,7 +28,7 @@ from numjet.cpu import llvm, platform
 from numjet.cpu.link_cache import Store
 
 # Part of every key: raise it when cached bytes of an older version must not be used any more.
-CACHE_VERSION = 1
+CACHE_VERSION = 2
 
 _OPTIMIZATION_LEVEL = 1
 
@@ -196,6 +196,34 @@ def assembly(ir_text: str) -> str:
     return _compile(ir_text, assembly=True).decode()
 
 
+class _WithoutStrengthReduction:
+    """While any thread is inside, LLVM leaves the addresses of loops as they are written.
+
+    They are simple as the compiler writes them, and strength reduction is a quarter to a half of
+    all code generation, for no gain. The option belongs to the process, where others may use LLVM.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+
+    def __enter__(self) -> None:
+        self._change(1)
+
+    def __exit__(self, *_: object) -> None:
+        self._change(-1)
+
+    def _change(self, by: int) -> None:
+        with self._lock:
+            was, self._inside = self._inside > 0, self._inside + by
+            if was != (self._inside > 0):
+                option = b"-disable-lsr=1" if self._inside else b"-disable-lsr=0"
+                _llvm_once().lib.LLVMPY_SetCommandLine(b"numjet", option)
+
+
+_without_strength_reduction = _WithoutStrengthReduction()
+
+
 def _compile(ir_text: str, *, verify: bool = False, assembly: bool = False) -> bytes:
     library = _llvm()
     lib = library.lib
@@ -209,9 +237,10 @@ def _compile(ir_text: str, *, verify: bool = False, assembly: bool = False) -> b
             _invalid("parse", library.take_string(error), ir_text)
         if verify and lib.LLVMPY_VerifyModule(module, byref(error)):
             _invalid("verify", library.take_string(error), ir_text)
-        buffer = lib.LLVMPY_TargetMachineEmitToMemory(
-            machine, module, 0 if assembly else 1, byref(error)
-        )
+        with _without_strength_reduction:
+            buffer = lib.LLVMPY_TargetMachineEmitToMemory(
+                machine, module, 0 if assembly else 1, byref(error)
+            )
         if not buffer:
             _invalid("generate code for", library.take_string(error), ir_text)
         start, size = lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer)

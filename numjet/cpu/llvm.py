@@ -58,6 +58,7 @@ _SIGNATURES = {
     "LLVMPY_GetBufferStart": (c_void_p, [c_void_p]),
     "LLVMPY_GetBufferSize": (c_size_t, [c_void_p]),
     "LLVMPY_DisposeMemoryBuffer": (None, [c_void_p]),
+    "LLVMPY_SetCommandLine": (None, [c_char_p, c_char_p]),
     "LLVMPY_CreateLLJITCompiler": (c_void_p, [c_void_p, c_bool, c_bool, _ERROR]),
     "LLVMPY_LLJIT_Link": (
         c_void_p,

@@ -35,6 +35,29 @@ from numjet.cpu.step_table import StepTable
 
 PTR, I64, I32 = "ptr", "i64", "i32"
 
+# The data pointers of n array objects, and the flags that all of them have.
+_DATA = f"""define internal i32 @numjet_data(ptr %objects, ptr %pointers, i64 %n) nounwind {{
+entry:
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %next ]
+  %both = phi i32 [ -1, %entry ], [ %both1, %next ]
+  %a = getelementptr ptr, ptr %objects, i64 %k
+  %array = load ptr, ptr %a, align 8
+  %b = getelementptr i8, ptr %array, i64 {FLAGS_OFFSET}
+  %flags = load i32, ptr %b, align 4
+  %c = getelementptr i8, ptr %array, i64 {DATA_OFFSET}
+  %data = load ptr, ptr %c, align 8
+  %d = getelementptr ptr, ptr %pointers, i64 %k
+  store ptr %data, ptr %d, align 8
+  %both1 = and i32 %both, %flags
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, %n
+  br i1 %more, label %next, label %done
+done:
+  ret i32 %both1
+}}"""
+
 
 class Emitter:
     """Writes one program. `kernel(module, kernel)` writes a loop-IR kernel and returns its name."""
@@ -68,20 +91,22 @@ class Emitter:
     def _objects(self, arguments: Sequence[tuple[str, str]]) -> None:
         """The entry that takes array objects."""
         b = Builder(self.module, OBJECTS, arguments, I32)
+        self.module.raw.append(_DATA)
+        flags: Any = CONTIGUOUS_ALIGNED
         tables = []
         for table, vals in ((b.args[0], self.program.args), (b.args[1], self.program.outs)):
             pointers = b.alloca(PTR, max(len(vals), 1))
             if vals:
-                with b.loop(0, len(vals), carried=[b.const(CONTIGUOUS_ALIGNED, I32)]) as loop:
-                    at = b.mul(loop.index, 8)
-                    array = b.load(b.gep(table, at), PTR, 8)
-                    flags = b.load(b.gep(array, FLAGS_OFFSET), I32, 4)
-                    b.store(b.load(b.gep(array, DATA_OFFSET), PTR, 8), b.gep(pointers, at), 8)
-                    loop.yield_(b.and_(loop.values[0], flags))
-                with b.if_(b.icmp("ne", loop.results[0], CONTIGUOUS_ALIGNED)):
-                    b.ret(b.const(2, I32))
-                    b.block(b.new_label("unreached"))
+                found = b.emit(
+                    f"call i32 @numjet_data(ptr {table.ref}, ptr {pointers.ref}, i64 {len(vals)})",
+                    I32,
+                )
+                flags = b.and_(found, flags)
             tables.append(pointers)
+        if isinstance(flags, Value):
+            with b.if_(b.icmp("ne", flags, CONTIGUOUS_ALIGNED)):
+                b.ret(b.const(2, I32))
+                b.block(b.new_label("unreached"))
         b.ret(b.call(MAIN, I32, *tables, *b.args[2:]))
 
     def _bases(self) -> None:

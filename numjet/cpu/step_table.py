@@ -19,7 +19,9 @@ SHORTEST_RUN = 12
 _KINDS = {"arena": 0, "input": 8, "output": 16, "const": 24}
 
 _PLACES = """
-define internal void @numjet_places(ptr %tables, ptr %kinds, ptr %offsets, ptr %places, i64 %n) nounwind {
+define internal void @numjet_places(
+  ptr %tables, ptr %kinds, ptr %offsets, ptr %places, i64 %n
+) nounwind noinline optnone {
 entry:
   br label %next
 next:
@@ -46,6 +48,7 @@ done:
 }
 """
 
+# The first is run once a call, and compiled in a fifth of the time without optimization.
 # A word for the function, one for how many operands, one each.
 _STEPS = """
 define internal void @numjet_steps(ptr %places, ptr %words, i64 %n) nounwind {{
@@ -86,7 +89,7 @@ done:
 
 
 class StepTable:
-    """The runs of one program. `choose` marks the steps, `run` writes one run, `finish` the rest."""
+    """The runs of a program: `choose` marks the steps, `run` writes one, `finish` the rest."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -95,6 +98,7 @@ class StepTable:
         self.functions: dict[str, int] = {}
         self.most = 0
         self._bodies: dict[tuple[str, ...], str] = {}  # code of a special step -> its function
+        self._emitted: dict[int, str] = {}  # id of a step's `emit` -> the same
 
     def choose(self, steps: Sequence[Step]) -> None:
         """Mark the steps of long runs, in inner blocks too."""
@@ -143,6 +147,9 @@ class StepTable:
 
     def _special(self, step: Any) -> str:
         """The function that runs a special step on a table of pointers; equal ones are one."""
+        known = self._emitted.get(id(step.emit))
+        if known is not None:
+            return known
         name = f"special_{len(self._bodies)}"
         before = len(self.module.functions)
         b = Builder(self.module, name, [("operands", "ptr")])
@@ -157,6 +164,7 @@ class StepTable:
         found = self._bodies.setdefault(code, name)
         if found != name:
             del self.module.functions[before]
+        self._emitted[id(step.emit)] = found  # the program keeps its steps meanwhile
         return found
 
     def finish(self, b: Any) -> None:
@@ -170,7 +178,7 @@ class StepTable:
             _PLACES,
             _STEPS.format(most=self.most),
         ]
-        kinds = self._words([word for kind, index, _ in self.places for word in (kind, index)], "i32")
+        kinds = self._words([word for place in self.places for word in place[:2]], "i32")
         offsets = self._words([offset for _, _, offset in self.places], "i64")
         lines = [
             f"%places = alloca [{n} x ptr], align 64",
