@@ -55,8 +55,8 @@ class Mesh:
     """An array of devices with a name for each of its axes. `with mesh:` makes it the current one.
 
     >>> import numjet as nj
-    >>> nj.make_mesh((1,), ("x",)).shape
-    OrderedDict({'x': 1})
+    >>> dict(nj.make_mesh((1,), ("x",)).shape)
+    {'x': 1}
     """
 
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
