@@ -133,7 +133,8 @@ def _join(mesh: Mesh, spec: PartitionSpec, x: Any) -> Any:
     ndim = x.ndim - len(mesh.axis_names)
     if len(spec) > ndim:
         raise ValueError(
-            f"shard_map: out_specs has {spec} for an output with {ndim} dimension(s) on each device."
+            f"shard_map: out_specs has {spec} for an output with {ndim} dimension(s) on each "
+            "device."
         )
     named = [axes_of(spec[i]) if i < len(spec) else () for i in range(ndim)]
     cut: Sequence[Any] = [name for names in named for name in names]

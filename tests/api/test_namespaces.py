@@ -78,7 +78,8 @@ def test_sequential_vmap():
     f = sequential_vmap(lambda x, y: x @ y)
     np.testing.assert_array_equal(nj.vmap(f, (0, None))(jnp.ones((2, 3)), jnp.ones(3)), [3, 3])
     both = nj.jit(nj.vmap(nj.vmap(f)))
-    np.testing.assert_array_equal(both(jnp.ones((2, 2, 3)), jnp.ones((2, 2, 3))), 3 * np.ones((2, 2)))
+    x = jnp.ones((2, 2, 3))
+    np.testing.assert_array_equal(both(x, x), 3 * np.ones((2, 2)))
 
 
 # ------------------------------------------------------------------ custom derivatives, stages
@@ -171,7 +172,8 @@ def test_small_namespaces():
     nj.monitoring.record_event("started", step=1)
     nj.monitoring.clear_event_listeners()
     assert heard == [("started", {"step": 1})]
-    np.testing.assert_array_equal(nj.dlpack.from_dlpack(np.arange(3.0, dtype=np.float32)), [0, 1, 2])
+    foreign = np.arange(3.0, dtype=np.float32)
+    np.testing.assert_array_equal(nj.dlpack.from_dlpack(foreign), foreign)
     assert nj.version.__version__ == nj.__version__
     from numjet.experimental import multihost_utils
 

@@ -1,0 +1,3 @@
+"""numjet.scipy.stats: probability distributions."""
+
+from numjet.scipy.stats import norm as norm
