@@ -1,4 +1,5 @@
-"""A slow, obvious interpreter of the loop IR: the executable meaning that compiled kernels match."""
+"""A slow, obvious interpreter of the loop IR: the executable meaning that compiled kernels
+match."""
 
 from __future__ import annotations
 

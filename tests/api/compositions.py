@@ -1,16 +1,22 @@
-"""Random programs: a base function under three transformations, as code that runs with numjet and with JAX.
+"""Random programs: a base function under three transformations, as code that runs with numjet and
+with JAX.
 
-`build(jx, jnp, lax)` is called by the test with numjet's modules and by the oracle's interpreter with JAX's.
+`build(jx, jnp, lax)` is called by the test with numjet's modules and by the oracle's interpreter
+with JAX's.
 """
+
 import itertools
 import random as stdlib_random
 
 
 def build(jx, jnp, lax):
-    """Base functions float64[4] -> float64[4], and transformations of such functions into such functions."""
+    """Base functions float64[4] -> float64[4], and transformations of such functions into such
+    functions."""
     v = jnp.array([0.3, -1.2, 0.7, 0.4])
     w = jnp.array([1.0, 0.5, -0.25, 2.0])
-    m = jnp.array([[0.2, -0.4, 0.1, 0.7], [0.5, 0.3, -0.6, 0.2], [-0.1, 0.8, 0.4, -0.3], [0.6, 0.1, 0.2, 0.5]])
+    m = jnp.array(
+        [[0.2, -0.4, 0.1, 0.7], [0.5, 0.3, -0.6, 0.2], [-0.1, 0.8, 0.4, -0.3], [0.6, 0.1, 0.2, 0.5]]
+    )
 
     def two_layers(x):
         return jnp.tanh(m @ jnp.tanh(m @ x + 0.1)) * x
@@ -45,7 +51,9 @@ def build(jx, jnp, lax):
     transformations = {
         "jit": jx.jit,
         "grad": lambda f: jx.grad(lambda x: jnp.sum(f(x) * w)),
-        "value_and_grad": lambda f: lambda x: sum(jx.value_and_grad(lambda y: jnp.sum(f(y) * w))(x)),
+        "value_and_grad": lambda f: (
+            lambda x: sum(jx.value_and_grad(lambda y: jnp.sum(f(y) * w))(x))
+        ),
         "vmap": lambda f: lambda x: jnp.sum(jx.vmap(lambda a: f(x * a))(v), axis=0),
         "vmap_out": lambda f: lambda x: jx.vmap(f, in_axes=1, out_axes=1)(jnp.outer(x, w)) @ v,
         "jvp": lambda f: lambda x: jx.jvp(f, (x,), (v,))[1],
@@ -55,10 +63,12 @@ def build(jx, jnp, lax):
         "jacrev": lambda f: lambda x: v @ jx.jacrev(f)(x),
         "checkpoint": jx.checkpoint,
         "custom_jvp": with_rule,
-        "scan": lambda f: lambda x: lax.scan(
-            lambda c, a: (0.3 * jnp.tanh(f(c)) + a, None), x, jnp.outer(w, v))[0],
-        "fori_loop": lambda f: lambda x: lax.fori_loop(
-            0, 3, lambda i, c: 0.4 * jnp.tanh(f(c)) + i, x),
+        "scan": lambda f: (
+            lambda x: lax.scan(lambda c, a: (0.3 * jnp.tanh(f(c)) + a, None), x, jnp.outer(w, v))[0]
+        ),
+        "fori_loop": lambda f: (
+            lambda x: lax.fori_loop(0, 3, lambda i, c: 0.4 * jnp.tanh(f(c)) + i, x)
+        ),
         "cond": lambda f: lambda x: lax.cond(jnp.sum(x) > 0.2, f, lambda y: jnp.cos(y) * w, x),
         "switch": lambda f: lambda x: lax.switch(1, [jnp.sin, f, jnp.cos], x),
         "closure": lambda f: lambda x: jx.grad(lambda s: jnp.sum(f(x * s)))(1.5) * f(x),

@@ -1,4 +1,5 @@
 """Pytrees: laws over generated trees, every way of registering, the functions over trees."""
+
 from __future__ import annotations
 
 import collections
@@ -14,8 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import numjet.tree
 import numjet.tree_util as tu
@@ -63,13 +63,18 @@ def containers(children):
     return (
         st.lists(children, max_size=4)
         | st.lists(children, max_size=4).map(tuple)
-        | dicts | dicts.map(OrderedDict) | dicts.map(lambda d: defaultdict(list, d))
+        | dicts
+        | dicts.map(OrderedDict)
+        | dicts.map(lambda d: defaultdict(list, d))
         | st.dictionaries(st.integers(0, 9), children, max_size=3)
         | st.tuples(children, children).map(lambda pair: Point(*pair))
         | st.tuples(children, st.sampled_from(["a", 1, 1.0, None, (1, 2.0)])).map(
-            lambda pair: Box(*pair))
+            lambda pair: Box(*pair)
+        )
         | st.tuples(children, children, st.sampled_from(["a", 1, True, 0.0, -0.0])).map(
-            lambda fields: Layer(*fields)))
+            lambda fields: Layer(*fields)
+        )
+    )
 
 
 trees = st.recursive(leaves_strategy | st.none(), containers, max_leaves=25)
@@ -106,6 +111,7 @@ def sorted_dicts(node: Any) -> Any:
 
 
 # -- laws ---------------------------------------------------------------------------------------
+
 
 @given(trees)
 def test_flatten_lists_the_leaves_and_unflatten_makes_the_tree_again(node):
@@ -175,7 +181,8 @@ def test_map_is_a_functor(node):
     assert tree.tree_leaves(pairs) == [x for leaf in tree.tree_leaves(node) for x in (leaf, leaf)]
     paths = tree.tree_map_with_path(lambda path, a, b: tree.keystr(path), node, node)
     assert tree.tree_leaves(paths) == [
-        tree.keystr(path) for path, _ in tree.tree_leaves_with_path(node)]
+        tree.keystr(path) for path, _ in tree.tree_leaves_with_path(node)
+    ]
 
 
 @given(trees)
@@ -191,8 +198,9 @@ def test_flatten_up_to_its_own_structure_and_to_the_root(node):
 def test_compose_puts_a_structure_in_place_of_every_leaf(outer, inner):
     composed = tree_structure(outer).compose(tree_structure(inner))
     assert composed == tree_structure(tree.tree_map(lambda _: inner, outer))
-    assert composed.num_leaves == tree_structure(outer).num_leaves * tree_structure(
-        inner).num_leaves
+    assert (
+        composed.num_leaves == tree_structure(outer).num_leaves * tree_structure(inner).num_leaves
+    )
 
 
 @given(trees)
@@ -204,7 +212,8 @@ def test_broadcast_of_a_prefix(node):
     assert tree.flatten_axes("in_axes", structure, None) == [None] * structure.num_leaves
     wider = tree.tree_map(lambda leaf: (leaf, leaf), node)
     assert tree.broadcast_prefix(structure.unflatten(leaves), wider) == [
-        i for i in leaves for _ in range(2)]
+        i for i in leaves for _ in range(2)
+    ]
     assert tree.tree_broadcast(0, node) == tree.tree_map(lambda _: 0, node)
 
 
@@ -225,14 +234,28 @@ def test_structures_survive_pickling_and_copying(node):
 
 # -- nodes and leaves ---------------------------------------------------------------------------
 
+
 class Subclassed(dict):
     pass
 
 
-@pytest.mark.parametrize("leaf", [
-    1, "text", 1.5, np.arange(3), {1, 2}, collections.deque([1, 2]), Subclassed(a=1), object(),
-    range(3), b"", Ellipsis,
-], ids=lambda leaf: type(leaf).__name__)
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        1,
+        "text",
+        1.5,
+        np.arange(3),
+        {1, 2},
+        collections.deque([1, 2]),
+        Subclassed(a=1),
+        object(),
+        range(3),
+        b"",
+        Ellipsis,
+    ],
+    ids=lambda leaf: type(leaf).__name__,
+)
 def test_unregistered_types_are_leaves(leaf):
     leaves, structure = tree_flatten(leaf)
     assert len(leaves) == 1 and leaves[0] is leaf and tu.treedef_is_leaf(structure)
@@ -240,12 +263,16 @@ def test_unregistered_types_are_leaves(leaf):
 
 
 GOLDEN = [
-    (1, "*"), (None, "None"), ((), "()"), ((1,), "(*,)"), ([1, (2, 3)], "[*, (*, *)]"), ({}, "{}"),
+    (1, "*"),
+    (None, "None"),
+    ((), "()"),
+    ((1,), "(*,)"),
+    ([1, (2, 3)], "[*, (*, *)]"),
+    ({}, "{}"),
     ({"b": [1, 2], "a": 1}, "{'a': *, 'b': [*, *]}"),
     (Point(1, [2]), "CustomNode(namedtuple[Point], [*, [*]])"),
     (OrderedDict(b=1, a=2), "CustomNode(OrderedDict[('b', 'a')], [*, *])"),
-    (defaultdict(list, b=1, a=2),
-     "CustomNode(defaultdict[(<class 'list'>, ('a', 'b'))], [*, *])"),
+    (defaultdict(list, b=1, a=2), "CustomNode(defaultdict[(<class 'list'>, ('a', 'b'))], [*, *])"),
     (Box(1, {"k": 2}), "CustomNode(Box[{'k': 2}], [*])"),
     (Layer(1, None), "CustomNode(Layer[('layer',)], [*, None])"),
     (tu.Partial(max, 1, key=2), "CustomNode(Partial[<built-in function max>], [(*,), {'key': *}])"),
@@ -333,8 +360,9 @@ def test_a_namedtuple_may_be_registered_with_its_own_functions():
     Own = collections.namedtuple("Own", ["value", "label"])
     for _ in range(5):
         assert tree.tree_leaves([(Own(1, "a"), 2), 3]) == [1, "a", 2, 3]
-    tu.register_pytree_node(Own, lambda node: ((node.value,), node.label),
-                            lambda label, children: Own(*children, label))
+    tu.register_pytree_node(
+        Own, lambda node: ((node.value,), node.label), lambda label, children: Own(*children, label)
+    )
     assert tree.tree_leaves([(Own(1, "a"), 2), 3]) == [1, 2, 3]
     with pytest.raises(ValueError, match="already a pytree node"):
         tu.register_pytree_node(Own, lambda node: ((), None), lambda _, c: None)
@@ -389,6 +417,7 @@ def test_the_reader_leaves_containers_among_the_leaves():
 
 # -- registration -------------------------------------------------------------------------------
 
+
 def test_register_pytree_node_class_and_its_data():
     structure = tree_structure(Box(1, "label"))
     assert structure.node_data() == (Box, "label")
@@ -402,8 +431,10 @@ def test_register_with_keys():
             self.first, self.second = first, second
 
     tu.register_pytree_with_keys(
-        Named, lambda node: ([(tu.GetAttrKey("first"), node.first), ("second", node.second)], None),
-        lambda _, children: Named(*children))
+        Named,
+        lambda node: ([(tu.GetAttrKey("first"), node.first), ("second", node.second)], None),
+        lambda _, children: Named(*children),
+    )
 
     @tu.register_pytree_with_keys_class
     class AlsoNamed(Named):
@@ -415,8 +446,12 @@ def test_register_with_keys():
             return cls(*children)
 
     paths = [path for path, _ in tree.tree_leaves_with_path([Named(1, 2), AlsoNamed(3, 4)])]
-    assert [tree.keystr(path) for path in paths] == ["[0].first", "[0]second", "[1]['f']",
-                                                     "[1]['s']"]
+    assert [tree.keystr(path) for path in paths] == [
+        "[0].first",
+        "[0]second",
+        "[1]['f']",
+        "[1]['s']",
+    ]
     assert tree.tree_leaves([Named(1, 2), AlsoNamed(3, 4)]) == [1, 2, 3, 4]
     doubled = tree.tree_map(lambda leaf: leaf * 2, AlsoNamed(3, 4))
     assert (type(doubled), doubled.first, doubled.second) == (AlsoNamed, 6, 8)
@@ -449,12 +484,15 @@ def test_register_dataclass_as_call_as_decorator_and_with_plain_classes():
             assert tree.tree_leaves_with_path(cls(1, "x")) == [((tu.GetAttrKey("a"),), 1)]
 
 
-@pytest.mark.parametrize("data, meta, drop, error, text", [
-    (["x"], None, (), TypeError, "must both be given"),
-    (["x"], [], (), ValueError, r"Missing fields: \['y'\].*drop_fields"),
-    (["x", "y", "q"], [], (), ValueError, r"Unexpected fields: \['q'\]"),
-    (["x", "y"], ["y"], (), ValueError, r"stand in data_fields and in meta_fields: \['y'\]"),
-])
+@pytest.mark.parametrize(
+    "data, meta, drop, error, text",
+    [
+        (["x"], None, (), TypeError, "must both be given"),
+        (["x"], [], (), ValueError, r"Missing fields: \['y'\].*drop_fields"),
+        (["x", "y", "q"], [], (), ValueError, r"Unexpected fields: \['q'\]"),
+        (["x", "y"], ["y"], (), ValueError, r"stand in data_fields and in meta_fields: \['y'\]"),
+    ],
+)
 def test_register_dataclass_refuses(data, meta, drop, error, text):
     @dataclasses.dataclass
     class Pair:
@@ -508,17 +546,20 @@ def test_partial_is_a_tree_of_its_arguments():
 
 # -- functions ----------------------------------------------------------------------------------
 
+
 def test_is_leaf_stops_the_descent():
     node = [(1, 2), {"a": (3,)}, None]
     assert tree.tree_leaves(node, is_leaf=lambda x: isinstance(x, tuple)) == [(1, 2), (3,)]
     assert tree.tree_leaves(node, is_leaf=lambda x: x is None) == [1, 2, 3, None]
     assert tree.tree_map(lambda a, b: b, [1, None], [2, None], is_leaf=lambda x: x is None) == [
-        2, None]
-    seen = tree.tree_leaves_with_path(node, lambda path, x: len(path) == 1,
-                                      is_leaf_takes_path=True)
+        2,
+        None,
+    ]
+    seen = tree.tree_leaves_with_path(node, lambda path, x: len(path) == 1, is_leaf_takes_path=True)
     assert [leaf for _, leaf in seen] == node
-    assert tree.tree_map_with_path(lambda path, x: len(path), node,
-                                   is_leaf=lambda x: x is None) == [(2, 2), {"a": (3,)}, 1]
+    assert tree.tree_map_with_path(
+        lambda path, x: len(path), node, is_leaf=lambda x: x is None
+    ) == [(2, 2), {"a": (3,)}, 1]
 
 
 def test_reduce_all_transpose_and_build():
@@ -545,8 +586,9 @@ def test_keys_print_compare_and_pickle():
     path = (tu.DictKey("a"), tu.SequenceKey(1), tu.GetAttrKey("z"), tu.FlattenedIndexKey(4))
     assert tree.keystr(path) == "['a'][1].z[<flat index 4>]"
     assert tree.keystr(path, simple=True, separator="/") == "a/1/z/4"
-    assert repr(path) == ("(DictKey(key='a'), SequenceKey(idx=1), GetAttrKey(name='z'), "
-                          "FlattenedIndexKey(key=4))")
+    assert repr(path) == (
+        "(DictKey(key='a'), SequenceKey(idx=1), GetAttrKey(name='z'), FlattenedIndexKey(key=4))"
+    )
     assert pickle.loads(pickle.dumps(path)) == path
     assert hash(path) == hash(pickle.loads(pickle.dumps(path)))
     assert tu.SequenceKey(1) != tu.FlattenedIndexKey(1)

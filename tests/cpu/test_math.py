@@ -13,8 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from numjet.cpu import link
-from numjet.cpu import math as vector_math
+from numjet.cpu import link, math as vector_math
 from numjet.cpu.builder import Builder, Module, vector
 from numjet.cpu.math.common import lanes_function
 

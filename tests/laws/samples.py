@@ -478,7 +478,8 @@ add("optimization_barrier", lambda x: lax.optimization_barrier(x) * 2.0, normal(
 add("stop_gradient", lambda x: lax.stop_gradient(x) * 2.0, normal(4))
 
 
-# ------------------------------------------------------------------ linear algebra, windows, Fourier transforms
+# ------------------------------------------------------------------ linear algebra, windows,
+# Fourier transforms
 def symmetric(x: Any) -> Any:
     """A positive definite matrix from any one."""
     return x @ jnp.swapaxes(x, -1, -2) + 3.0 * jnp.eye(x.shape[-1])
