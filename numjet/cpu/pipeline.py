@@ -49,7 +49,10 @@ class Build:
         self.kernel_count = 0
         self._counters = 0
         self._consts: dict[Any, Val] = {}
+        self.lowered: dict[Any, Any] = {}  # what equal groups share -> how they are lowered
+        self.specials: dict[Any, Any] = {}  # the same of special kernels
         self.origins: dict[int, Any] = {}  # const index -> the object it came from
+        self.carries: set[int] = set()  # id(Val) of what loops carry
 
     # ---- values
 
@@ -167,9 +170,15 @@ LOOP_PASSES: tuple[Callable[[Kernel], Kernel], ...] = (
 def annotate_loops(build: Build) -> None:
     """Make equal kernels one, then choose vector loops and loops for threads in each."""
     known: dict[str, Kernel] = {}
+    seen: dict[int, tuple[Kernel, Kernel]] = {}  # id -> a kernel as lowered, as annotated
     for step in build.program.walk():
         if isinstance(step, KernelStep):
-            key = canonical(step.kernel)
+            before = seen.get(id(step.kernel))
+            if before is not None:
+                step.kernel = before[1]
+                continue
+            lowered = step.kernel
+            key = canonical(lowered)
             kernel = known.get(key)
             if kernel is None:
                 kernel = step.kernel
@@ -181,6 +190,7 @@ def annotate_loops(build: Build) -> None:
                     if check_ir.value:
                         verify(kernel)
                 known[key] = kernel
+            seen[id(lowered)] = lowered, kernel
             step.kernel = kernel
 
 
