@@ -133,8 +133,34 @@ def _weigh(emitter: ExprEmitter) -> int:
     return cost
 
 
+# How equal nodes read their operands is found out once.
+_known: dict[Any, Access] = {}
+_MOST_KNOWN = 4096
+
+
 def access(node: Node) -> Access:
     """The Access of a pointwise node whose outputs are not empty."""
+    if node.rule.elementwise:
+        return _access(node)
+    key = (
+        node.rule,
+        tuple(node.params.items()),
+        tuple([(v.shape, v.dtype) for v in node.ins]),
+        tuple([(v.shape, v.dtype) for v in node.outs]),
+    )
+    try:
+        found = _known.get(key)
+    except TypeError:  # a param without a hash
+        return _access(node)
+    if found is None:
+        found = _access(node)
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[key] = found
+    return found
+
+
+def _access(node: Node) -> Access:
     shape = node.outs[0].shape
     elementwise = node.rule.elementwise
     if elementwise:

@@ -102,7 +102,7 @@ class Sweeps:
             if other is not None and fusion.level_of(val) == self.k.group.number:
                 cost += 0 if other.row else self._costs.get(id(val), 1)
             else:
-                cost += fusion.cost_of(val)
+                cost += 1 if fusion.in_memory(val) else fusion.cost_of(val)
         return cost
 
 
