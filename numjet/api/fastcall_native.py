@@ -145,6 +145,7 @@ class Calls:
     def function(self, fallback: Callable) -> Any:
         """The function object. Not kept here: `fallback` may own this object."""
         method = _method()
+        assert method is not None  # `usable` was asked
         held = (self.table, fallback, self.keep, method)
         return _new_function(ctypes.addressof(method), held, None)
 

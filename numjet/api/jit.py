@@ -371,7 +371,7 @@ class JitFunction:
         return f"<jit of {self._core._fun!r}>"
 
     def __reduce__(self) -> Any:
-        return self.__qualname__
+        return str(self.__dict__["__qualname__"])
 
 
 def _output(x: Any, name: str, structure: Any, i: int) -> Any:

@@ -42,6 +42,9 @@ except ImportError:
     _QUIET = None
 
 
+_new = object.__new__
+
+
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """Run `primitive` on concrete arrays and return Array(s)."""
     if primitive.evaluate is not None:
@@ -49,18 +52,21 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
             if type(x) is not ArrayImpl and isinstance(x, Array):
                 _concrete(primitive, x)  # raises: a tracer that leaked
         return primitive.evaluate(*args, **params)
-    values, avals = [], []
-    for x in args:
-        if type(x) is not ArrayImpl:
-            x = _concrete(primitive, x)
-        values.append(x._value)
-        avals.append(x.aval)
-    if params:
-        out_avals = primitive.out_avals(tuple(avals), params)
+    values: Any
+    avals: Any
+    # Most operations have one or two arrays and no parameters: no lists for those.
+    if len(args) == 2 and type(args[0]) is ArrayImpl and type(args[1]) is ArrayImpl:
+        x, y = args
+        values, avals = (x._value, y._value), (x.aval, y.aval)
+    elif len(args) == 1 and type(args[0]) is ArrayImpl:
+        (x,) = args
+        values, avals = (x._value,), (x.aval,)
     else:
-        out_avals = primitive._abstract_cache.get(key := tuple(avals))
-        if out_avals is None:
-            out_avals = primitive.out_avals(key, params)
+        arrays = [x if type(x) is ArrayImpl else _concrete(primitive, x) for x in args]
+        values, avals = [x._value for x in arrays], tuple([x.aval for x in arrays])
+    out_avals = None if params else primitive._abstract_cache.get(avals)
+    if out_avals is None:
+        out_avals = primitive.out_avals(avals, params)
     token = _enter(_QUIET)
     try:
         out = primitive.reference(*values, **params)  # type: ignore[misc]
@@ -74,7 +80,9 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
         and out.shape == out_avals.shape
         and not numeric_checks[0]
     ):
-        return ArrayImpl(out, out_avals)
+        result = _new(ArrayImpl)
+        result._value, result.aval = out, out_avals
+        return result
     return _wrap(primitive, out, out_avals)
 
 
