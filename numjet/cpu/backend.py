@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import tempfile
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +20,9 @@ from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.cpu import link, program_cache
 from numjet.cpu.executable import Executable
+
+# What else must be compiled for a program: done on another thread meanwhile.
+_HELPERS = re.compile(r"@(nj_lanes_\w+|nj_parallel_for)")
 
 
 def _compiler() -> Any:
@@ -68,8 +73,27 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
 
 def _object(built: Any) -> bytes:
     """Machine code; a fault of the compiler names the file that holds the module."""
+    failures: list[BaseException] = []
+    wanted = [x for x in set(_HELPERS.findall(built.llvm)) if link.defined_symbol(x) is None]
+
+    def helpers() -> None:
+        try:
+            link.resolve(sorted(wanted))
+        except BaseException as failure:  # raised below, in the caller's thread
+            failures.append(failure)
+
+    beside = threading.Thread(target=helpers)
     try:
-        return link.compile_module(built.llvm, verify=check_ir.value)
+        if not wanted:
+            return link.compile_module(built.llvm, verify=check_ir.value)
+        beside.start()
+        try:
+            image = link.compile_module(built.llvm, verify=check_ir.value)
+        finally:
+            beside.join()
+        if failures:
+            raise failures[0]
+        return image
     except InternalError as error:
         handle, path = tempfile.mkstemp(prefix="numjet-", suffix=".ll")
         with os.fdopen(handle, "w") as file:

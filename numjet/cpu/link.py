@@ -302,17 +302,21 @@ def provide(prefix: str, resolve: Callable[[str], int]) -> None:
     _providers[prefix] = resolve
 
 
+def resolve(names: Iterable[str]) -> None:
+    """Define those of the symbols that somebody provides and that are not defined yet."""
+    for name in names:
+        if name in _symbols:
+            continue
+        for prefix, make in _providers.items():
+            if name.startswith(prefix):
+                _symbols[name] = make(name)
+
+
 def _imports(images: list[bytes]) -> dict[str, int]:
     """The defined and providable symbols that the objects may refer to, with their addresses."""
     # Names end with a zero byte in an object's string table: a cheap, generous test.
     for image in images:
-        for found in _PROVIDABLE.findall(image):
-            name = found.decode()
-            if name in _symbols:
-                continue
-            for prefix, resolve in _providers.items():
-                if name.startswith(prefix):
-                    _symbols[name] = resolve(name)
+        resolve([found.decode() for found in _PROVIDABLE.findall(image)])
     return {
         name: address
         for name, address in list(_symbols.items())
