@@ -1,0 +1,91 @@
+"""Long runs of steps as tables, and equal groups that are lowered once."""
+
+import numpy as np
+
+import numjet
+import numjet.numpy as jnp
+from numjet import lax
+
+
+def _llvm(function, *arguments):
+    return numjet.jit(function).lower(*arguments).compile().as_text()
+
+
+def _layers(count):
+    def run(x, w):
+        for _ in range(count):
+            x = jnp.tanh(x @ w)
+        return x
+
+    return run
+
+
+def _operands(n=32):
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((n, n), np.float32), rng.standard_normal((n, n), np.float32) / 6
+
+
+def _expected(count, x, w):
+    for _ in range(count):
+        x = np.tanh(x @ w)
+    return x
+
+
+def test_many_equal_layers_are_a_table():
+    x, w = _operands()
+    np.testing.assert_allclose(
+        numjet.jit(_layers(40))(x, w), _expected(40, x, w), rtol=2e-3, atol=2e-4
+    )
+    short, long = _llvm(_layers(40), x, w), _llvm(_layers(80), x, w)
+    assert "numjet_steps" in long
+    assert long.count("define") == short.count("define")
+    assert long.count("\n") == short.count("\n")
+
+
+def test_few_layers_are_calls():
+    x, w = _operands()
+    assert "numjet_steps" not in _llvm(_layers(3), x, w)
+    np.testing.assert_allclose(
+        numjet.jit(_layers(3))(x, w), _expected(3, x, w), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_a_table_inside_a_loop_reads_the_carry():
+    x, w = _operands(16)
+
+    def run(x, w):
+        return lax.fori_loop(0, 3, lambda _, x: _layers(20)(x, w), x)
+
+    np.testing.assert_allclose(
+        numjet.jit(run)(x, w), _expected(60, x, w), rtol=2e-3, atol=2e-4
+    )
+
+
+def test_equal_groups_keep_their_own_operands():
+    rng = np.random.default_rng(1)
+    xs = [rng.standard_normal((20, 30), np.float32) for _ in range(16)]
+
+    def run(*xs):
+        shares = [jnp.exp(x) / jnp.exp(x).sum(1, keepdims=True) for x in xs]
+        return [share.sum(0) + k for k, share in enumerate(shares)]
+
+    for k, (found, x) in enumerate(zip(numjet.jit(run)(*xs), xs, strict=True)):
+        e = np.exp(x)
+        np.testing.assert_allclose(found, (e / e.sum(1, keepdims=True)).sum(0) + k, rtol=1e-5)
+
+
+def test_results_and_constants_in_a_table():
+    rng = np.random.default_rng(2)
+    consts = [rng.standard_normal(500).astype(np.float32) for _ in range(20)]
+
+    def run(x):
+        outs = []
+        for c in consts:
+            x = jnp.cumsum(jnp.flip(x) * c) / 500
+            outs.append(x)
+        return outs
+
+    x = expected = rng.standard_normal(500).astype(np.float32)
+    for found, c in zip(numjet.jit(run)(x), consts, strict=True):
+        expected = np.cumsum(expected[::-1].astype(np.float64) * c) / 500
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
