@@ -139,6 +139,7 @@ def _while(build: Any, node: Node) -> list[Step]:
     cond, (test,) = _body(build, params["cond_jaxpr"], [*cond_consts, *carries])
     if test.literal is not None:
         test = build.constant(test.literal)
+    build.carries.update([id(v) for v in carries])
     body, outs = _body(build, params["body_jaxpr"], [*body_consts, *carries])
     deliver(body, outs, carries, build, old=carries)
     steps.append(WhileStep(cond, test, body))
@@ -179,6 +180,7 @@ def _scan(build: Any, node: Node) -> list[Step]:
     if length == 0:
         return steps
     rows = [row(build.materialize(x)) for x in ins[n_consts + n_carry :]]
+    build.carries.update([id(v) for v in carries])
     body, outs = _body(build, params["jaxpr"], [*consts, *carries, *rows])
     deliver(body, outs, [*carries, *[row(y) for y in stacked]], build, old=carries)
     steps.append(LoopStep(length, counter, body))

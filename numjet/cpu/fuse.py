@@ -202,7 +202,12 @@ class _Fusion:
             self.costs[id(out)] = 1
 
     def is_update(self, node: Node) -> bool:
-        return lower_update.is_update(node) and all(native(v.dtype) for v in node.ins)
+        carried = (
+            bool(node.ins and node.outs)
+            and id(node.ins[0]) in self.build.carries
+            and any(v is node.outs[0] for v in self.graph.outs)
+        )
+        return lower_update.is_update(node, carried) and all(native(v.dtype) for v in node.ins)
 
     def place_update(self, node: Node) -> bool:
         """A scatter or dynamic_update_slice: a step with a loop that may read through movers."""

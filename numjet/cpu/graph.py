@@ -239,8 +239,10 @@ def _key(eqn: Any, ins: Sequence[Val], rule: Any) -> Any:
 
 
 def _fold(eqn: Any, ins: Sequence[Val]) -> Val | None:
-    """The literal that an elementwise equation of literals gives."""
+    """The literal that an elementwise equation of literals gives, or the case a literal selects."""
     primitive = eqn.primitive
+    if primitive.name == "select_n" and ins and ins[0].literal is not None:
+        return ins[1 + int(ins[0].literal)]
     if not primitive.elementwise or not ins or any(v.literal is None for v in ins):
         return None
     aval = eqn.outvars[0].aval

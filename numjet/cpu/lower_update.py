@@ -28,12 +28,15 @@ _METHODS = {
 VECTOR_WINDOW = 4
 
 
-def is_update(node: Node) -> bool:
-    """Whether `node` is better run as an update than as a loop over its whole result."""
+def is_update(node: Node, carried: bool) -> bool:
+    """Whether `node` is better run as an update than as a loop over its whole result; `carried`
+    says that the array dies, as a loop's carry, so that nothing is copied."""
     name = node.primitive.name
     if name == "scatter" or name in _METHODS:
         return bool(node.ins[2].size) and not kernels.claims(node)
-    return name == "dynamic_update_slice" and 0 < 2 * node.ins[1].size <= node.ins[0].size
+    if name != "dynamic_update_slice" or not node.ins[1].size:
+        return False
+    return carried or 2 * node.ins[1].size <= node.ins[0].size
 
 
 def updates_of(node: Node) -> Val:
@@ -59,7 +62,9 @@ def lower(build: Any, fusion: Any, group: Any, node: Node) -> list[Step]:
     if method is not None:
         value = getattr(k.e, method)(k.e.load(buffer, place), value)
     body: list[Stmt] = k.e.store(buffer, place, value)
-    vectors = bool(window) and updates.shape[window[-1]] >= VECTOR_WINDOW
+    # Without positions one after the other the passes choose the vector loops themselves.
+    plain = not order and method is None
+    vectors = not plain and bool(window) and updates.shape[window[-1]] >= VECTOR_WINDOW
     for n, a in enumerate(reversed(window)):
         if axes[a].extent > 1:
             body = [
@@ -75,17 +80,17 @@ def lower(build: Any, fusion: Any, group: Any, node: Node) -> list[Step]:
     for a in reversed(order):
         if axes[a].extent > 1:
             body = [For(axes[a], axes[a].extent, tuple(body))]
-    return [_step(k, body, operand, out, updates)]
+    return [_step(k, body, operand, out, updates, {} if plain else {"annotated": True})]
 
 
-def _step(k: Lowering, body: list[Stmt], operand: Val, out: Val, updates: Val) -> Step:
+def _step(k: Lowering, body: list[Stmt], operand: Val, out: Val, updates: Val, notes: dict) -> Step:
     vals = list(k.operands.values())
     reads = vals[1:]
     kernel = Kernel(
         k.build.kernel_name("update"),
         tuple(k.buffers[id(v)] for v in vals),
         tuple(body),
-        {"annotated": True},
+        notes,
     )
     shared = any(v.root()[0] is operand.root()[0] for v in reads)
     inplace = [(out, operand)] if updates.size == 1 or not shared else []

@@ -1,0 +1,57 @@
+"""Windows of loop carries are written in place; the old values that they are made of stay whole."""
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+
+FACTOR = np.float32(0.25)
+
+
+def stencil(u, i, put):
+    return put(u, (1, 1), u[1:-1, 1:-1] + FACTOR * (u[2:, 1:-1] - u[:-2, 1:-1]))
+
+
+def shift(u, i, put):
+    return put(u, (1, 0), u[:-1])
+
+
+def itself(u, i, put):
+    return put(u, (0, 1), u[:, 1:] - FACTOR * u[:, :-1])
+
+
+def moving(u, i, put):
+    return put(u, (i % 5, i % 7), u[:-3, :-3] * FACTOR)
+
+
+def put_numpy(u, start, window):
+    rows, columns = [
+        min(int(a), n - m) for a, n, m in zip(start, u.shape, window.shape, strict=True)
+    ]
+    out = u.copy()
+    out[rows : rows + window.shape[0], columns : columns + window.shape[1]] = window
+    return out
+
+
+@pytest.mark.parametrize("step", [stencil, shift, itself, moving])
+def test_windows_of_carries(step):
+    start = np.random.default_rng(0).random((37, 53), dtype=np.float32)
+    wanted = [start]
+    for i in range(6):
+        wanted.append(step(wanted[-1], i, put_numpy))
+
+    def put(u, at, window):
+        return lax.dynamic_update_slice(u, window, at)
+
+    got = nj.jit(lambda u: lax.fori_loop(0, 6, lambda i, u: step(u, i, put), u))(start)
+    np.testing.assert_allclose(np.asarray(got), wanted[6], rtol=1e-5, atol=1e-6)
+
+    def both(state, i):
+        return (step(state[0], i, put), state[0]), None
+
+    run = nj.jit(lambda u: lax.scan(both, (u, u), jnp.arange(6))[0])
+    new, old = run(start)
+    np.testing.assert_allclose(np.asarray(new), wanted[6], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(old), wanted[5], rtol=1e-5, atol=1e-6)
