@@ -62,13 +62,17 @@ def _closed(closed: ClosedJaxpr | Jaxpr, parts: list[str]) -> None:
     else:
         jaxpr = closed
     numbers: dict[Any, int] = {}
+    texts: dict[Any, str] = {}
 
     def bind(var: Any) -> str:
         numbers[var] = len(numbers)
         return aval(var.aval)
 
     def aval(a: Any) -> str:
-        return a.str_short() + ("w" if a.weak_type else "")
+        text = texts.get(a)
+        if text is None:
+            text = texts[a] = a.str_short() + ("w" if a.weak_type else "")
+        return text
 
     def use(atom: Any) -> str:
         if type(atom) is Literal:
@@ -102,6 +106,9 @@ def _value(value: Any, parts: list[str], host: bool) -> None:
     if isinstance(value, ClosedJaxpr | Jaxpr):
         _closed(value, parts)
     elif isinstance(value, tuple | list):
+        if all([type(item) is int for item in value]):
+            parts.append(repr(value))
+            return
         parts.append(f"({len(value)}")
         for item in value:
             _value(item, parts, host)
