@@ -22,6 +22,7 @@ from numjet.cpu import link, program_cache
 from numjet.cpu.executable import Executable
 
 # What else must be compiled for a program: done on another thread meanwhile.
+_SYMBOLS = re.compile(r"@(nj_\w+)")
 _HELPERS = re.compile(r"@(nj_lanes_\w+|nj_parallel_for)")
 
 
@@ -46,8 +47,9 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
     data = None if key is None else link.cache_get(key)
     if data is not None:
         facts, consts, hosts, aliases, image = program_cache.unpack(data, closed_jaxpr)
-        for name in facts["providers"]:
-            importlib.import_module(name)
+        if not _linked(facts.get("libraries", {})):
+            for name in facts["providers"]:
+                importlib.import_module(name)
         return _executable(
             closed_jaxpr, image, consts, hosts, facts, aliases, lambda: _texts(build())
         )
@@ -56,6 +58,9 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
     program, facts = built.program, _compiler().facts(built)
     facts["code_bytes"] = len(image)
     facts["providers"] = program_cache.providers(built.llvm)
+    if facts["providers"] == ["numjet.cpu.kernels"]:
+        libraries = importlib.import_module("numjet.cpu.kernels.libraries")
+        facts["libraries"] = libraries.keys(set(_SYMBOLS.findall(built.llvm)))
     if key is not None:
         data = program_cache.pack(built, facts, image)
         if data is not None:
@@ -69,6 +74,21 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
         program.aliases,
         lambda: _texts(built),
     )
+
+
+def _linked(libraries: Mapping[str, str]) -> bool:
+    """Link the libraries of kernels that a cached program calls, symbol -> cache key, without the
+    modules that write them; False where one is not in the cache (or none is named)."""
+    missing = {s: key for s, key in libraries.items() if link.defined_symbol(s) is None}
+    images = {symbol: link.cache_get(key) for symbol, key in missing.items()}
+    if not libraries or None in images.values():
+        return False
+    for symbol, image in images.items():
+        assert image is not None
+        library = link.load([image])
+        library.leak()
+        link.define_symbol(symbol, library.address("entry"))
+    return True
 
 
 def _object(built: Any) -> bytes:

@@ -37,6 +37,14 @@ def _key(symbol: str) -> str:
     return link.digest(f"library {symbol} for {platform.cpu_count()} cores {_sources()}")
 
 
+def keys(symbols: set[str]) -> dict[str, str]:
+    """The cache key of each symbol's library; empty unless libraries define all but the pool's."""
+    wanted = sorted(symbols - {"nj_parallel_for", "nj_pool_together"})
+    if not all(symbol.startswith(tuple(_texts)) for symbol in wanted):
+        return {}
+    return {symbol: _key(symbol) for symbol in wanted}
+
+
 class _Job:
     """One symbol's library, being made or ready."""
 
