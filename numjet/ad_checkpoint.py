@@ -1,8 +1,7 @@
 """Rematerialization: `checkpoint`, its policies, and names for values that policies choose."""
 from typing import Any
 
-from numjet.api.autodiff import checkpoint as checkpoint
-from numjet.api.autodiff import checkpoint_policies as checkpoint_policies
+from numjet.api.autodiff import checkpoint as checkpoint, checkpoint_policies as checkpoint_policies
 from numjet.base import tree as _tree
 from numjet.core.array import as_array as _as_array
 from numjet.transforms.remat import name_p as _name_p

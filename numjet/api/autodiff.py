@@ -331,7 +331,7 @@ def _check_output(name: str, aval: ShapedArray, holomorphic: bool) -> None:
                 "For a holomorphic function pass holomorphic=True; otherwise return a real loss, "
                 "such as jnp.abs(z)."
                 if kind == "complex"
-                else "Integers have no derivative: return the loss as a float, without .astype(int)."
+                else "Integers have no derivative: return a float loss, without .astype(int)."
             )
         )
 

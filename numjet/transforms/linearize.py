@@ -91,8 +91,8 @@ def live_tape(tape: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
     kept = []
     for eqn in reversed(tape):
         if not eqn.effects:
-            for v in eqn.outvars:
-                if v in needed:
+            for out in eqn.outvars:
+                if out in needed:
                     break
             else:
                 continue

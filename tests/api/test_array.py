@@ -159,7 +159,7 @@ import warnings
 warnings.simplefilter("ignore")
 names, dtypes = [], []
 for name, a, b in pairs(jnp):
-    c = jnp.add(a, b)
+    c = jax.eval_shape(jnp.add, a, b)
     names.append(name); dtypes.append(f"{c.dtype} {c.weak_type} {jnp.result_type(a, b)}")
 out["names"], out["dtypes"] = np.array(names), np.array(dtypes)
 """,
