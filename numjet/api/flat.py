@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import tree
-from numjet.core import dtypes
 from numjet.core.array import as_array, is_arraylike
-from numjet.core.avals import ShapedArray
 
 
 def name_of(fun: Callable) -> str:
@@ -105,12 +103,3 @@ def close_over(fun: Callable, args: tuple, kwargs: dict, nums: Sequence[int]) ->
         return fun(*full, **kwargs)
 
     return partial
-
-
-def require_same_aval(what: str, path: str, want: ShapedArray, got: ShapedArray) -> None:
-    if want.shape != got.shape or want.dtype != got.dtype:
-        raise ValueError(f"{what}{path}: expected {want.str_short()}, got {got.str_short()}.")
-
-
-def is_differentiable(aval: ShapedArray) -> bool:
-    return dtypes.is_inexact(aval.dtype)

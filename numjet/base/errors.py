@@ -5,6 +5,7 @@ programming model already catch (they derive from TypeError, ValueError, ...); f
 compiler itself are `InternalError`. Every message names the operation, what was expected,
 what came, and the remedy.
 """
+
 from __future__ import annotations
 
 
@@ -34,10 +35,6 @@ class NonConcreteBooleanIndexError(IndexError):
 
 class UnexpectedTracerError(NumjetTypeError):
     """A tracer outlived the function it was made for (a side effect leaked it)."""
-
-
-class InconsistentTreeError(ValueError):
-    """Two pytrees that must have the same structure differ."""
 
 
 class InternalError(RuntimeError):

@@ -182,15 +182,6 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     return [v.value if type(v) is Literal else env[v] for v in jaxpr.outvars]  # type: ignore[index]
 
 
-def jaxpr_as_fun(closed: ClosedJaxpr) -> Any:
-    """A function of flat arguments that evaluates `closed`; returns a list."""
-
-    def fun(*args: Any) -> list[Any]:
-        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
-
-    return fun
-
-
 def subjaxprs(params: dict) -> Iterable[Jaxpr]:
     """Every jaxpr that stands in an equation's params."""
     for value in params.values():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes
-from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise, Reduce, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
@@ -374,8 +374,3 @@ def add_tangents(x: Any, y: Any) -> Any:
     if x.aval.dtype == dtypes.float0:
         return x
     return add_any(x, y)
-
-
-def as_value(x: Any) -> Any:
-    """`as_array` for rules: Arrays and tracers pass through."""
-    return x if isinstance(x, Array) else as_array(x)

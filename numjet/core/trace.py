@@ -60,9 +60,6 @@ class Trace:
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         raise NotImplementedError(type(self).__name__)
 
-    def process_custom_jvp(self, primitive: Primitive, args: tuple, params: dict) -> Any:
-        return self.process(primitive, args, params)
-
 
 class EvalTrace(Trace):
     """Concrete evaluation: NumPy, at once."""

@@ -93,9 +93,7 @@ def _reduction(
     ) -> Any:
         x = prepare(name, one_array(name, a), dtype, promote)
         if mask is not None:
-            if combine is None:
-                pass
-            elif initial is None and not empty:
+            if combine is not None and initial is None and not empty:
                 raise ValueError(
                     f"{name}: with `where` there may be nothing to reduce, so give `initial`."
                 )

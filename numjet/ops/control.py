@@ -12,7 +12,6 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from numjet.core.structural import convert
-from numjet.core.trace import Tracer, concrete_or_none
 from numjet.transforms.stage import hoist_consts, stage
 
 
@@ -117,10 +116,6 @@ def add_inputs(closed: ClosedJaxpr, position: int, avals: Sequence[ShapedArray])
     return ClosedJaxpr(
         Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, jaxpr.outvars, jaxpr.effects), closed.consts
     )
-
-
-def is_concrete(x: Any) -> bool:
-    return not isinstance(x, Tracer) or concrete_or_none(x) is not None
 
 
 def split(values: Sequence[Any], *sizes: int) -> list[list[Any]]:

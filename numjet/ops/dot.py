@@ -17,7 +17,7 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.core.structural import add_tangents, convert, moveaxis, transpose
+from numjet.core.structural import add_tangents, convert, transpose
 
 Dimensions = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 
@@ -356,13 +356,3 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     n = lhs.ndim
     batch = tuple(range(n - 2))
     return dot_general(lhs, rhs, (((n - 1,), (n - 2,)), (batch, batch)), precision)
-
-
-def matrix_product(lhs: Any, rhs: Any) -> Any:
-    """`batch_matmul` for rules: operands with equal leading axes, or one of them a plain matrix."""
-    if lhs.ndim == rhs.ndim:
-        return batch_matmul(lhs, rhs)
-    if rhs.ndim == 2:
-        return dot_general(lhs, rhs, (((lhs.ndim - 1,), (0,)), ((), ())))
-    out = dot_general(lhs, rhs, (((1,), (rhs.ndim - 2,)), ((), ())))
-    return moveaxis(out, 0, out.ndim - 2)

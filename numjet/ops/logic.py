@@ -109,14 +109,6 @@ def _shr_arith(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(_too_far(x, y), last, np.right_shift(x, safe)).astype(dtype)
 
 
-def _shr_arith_loops(e: Any, x: Any, y: Any) -> Any:
-    dtype = np.dtype(x.dtype)
-    if dtype.kind == "i":
-        return e.shr_arith(x, y)
-    # Amounts beyond the width would be negative as signed numbers: that is far as well.
-    return e.bitcast(e.shr_arith(e.bitcast(x, _signed(dtype)), e.bitcast(y, _signed(dtype))), dtype)
-
-
 def _shr_logical(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     x = np.asarray(x)
     shifted = np.right_shift(_unsigned(x), _unsigned(np.asarray(_safe_shift(x, y)))).astype(x.dtype)

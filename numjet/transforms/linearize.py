@@ -16,7 +16,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import evaluate
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
 from numjet.core.lowering import Host
-from numjet.core.primitive import Primitive, Zero
+from numjet.core.primitive import Primitive
 from numjet.core.trace import EVAL, Trace, Tracer, current_trace, set_trace
 from numjet.transforms.jvp import JVPTrace, JVPTracer, split_outputs
 from numjet.transforms.stage import stage
@@ -221,8 +221,3 @@ def partial_eval_jaxpr(
     )
     closed.cache[key] = result
     return result
-
-
-def zero_like(x: Any) -> Zero:
-    """The symbolic zero tangent of `x`."""
-    return Zero(x.aval.tangent())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import config, errors
-from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.jaxpr_check import check_jaxpr
@@ -200,8 +200,3 @@ def _check_leaks(trace: StageTrace) -> None:
             f"{trace.fun_name or 'the function'} outlived it. "
             f"{alive[0].origin()}"
         )
-
-
-def is_value(x: Any) -> bool:
-    """Whether `x` may be bound: an Array, a tracer, or something `as_array` takes."""
-    return isinstance(x, Array)

@@ -14,7 +14,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
 from numjet.core.primitive import Linear, Zero
-from numjet.core.structural import add_any, instantiate
+from numjet.core.structural import add_any
 from numjet.transforms.stage import stage
 
 
@@ -43,8 +43,7 @@ def backward(
         args = [x if type(x) is ArrayImpl else _operand(x, env, linear) for x in eqn.invars]
         if primitive.multiple_results:
             cts = [
-                Zero(v.aval) if ct is None else ct
-                for v, ct in zip(eqn.outvars, found, strict=True)
+                Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, found, strict=True)
             ]
             results = primitive.transpose(cts, *args, **eqn.params)
         else:
@@ -145,7 +144,3 @@ def transpose_jaxpr(
     result = ClosedJaxpr(jaxpr, consts), nonzero_out
     closed.cache[key] = result
     return result
-
-
-def instantiate_all(cts: Sequence[Any]) -> list[Any]:
-    return [instantiate(ct) for ct in cts]
