@@ -1,4 +1,4 @@
-"""Dead-code elimination in jaxprs, with which rematerialization drops what a split leaves unread."""
+"""Dead-code elimination in jaxprs: rematerialization drops what a split leaves unread with it."""
 
 from __future__ import annotations
 
