@@ -209,18 +209,26 @@ def quiet(function: Callable) -> Callable:
 
 
 def pair(x: Any, y: Any) -> tuple[Any, Any]:
-    """Two operands as arrays; a Python scalar takes the dtype of the array beside it."""
+    """Two operands as arrays; a Python scalar takes the dtype of the array beside it, unless that
+    would lose a part of it (1.5 beside integers): then the primitive refuses the pair.
+    """
     if type(x) is ArrayImpl and type(y) is ArrayImpl:
         return x, y
     if isinstance(x, Array) and isinstance(y, Array) and x.aval.dtype is y.aval.dtype:
         return x, y
     a, b = as_array(x), as_array(y)
     if a.dtype != b.dtype:
-        if b.weak_type and not b.shape:
+        if b.weak_type and not b.shape and _fits(b, a):
             b = convert(b, a.dtype, True)
-        elif a.weak_type and not a.shape:
+        elif a.weak_type and not a.shape and _fits(a, b):
             a = convert(a, b.dtype, True)
     return a, b
+
+
+def _fits(scalar: Any, array: Any) -> bool:
+    """Whether the weakly typed `scalar` beside `array` leaves the array's dtype as it is."""
+    dtype: np.dtype = array.dtype
+    return dtypes.promote((scalar.dtype, True), (dtype, array.weak_type))[0] == dtype
 
 
 def constant_like(x: Any, value: Any) -> Any:

@@ -117,6 +117,10 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
 
 
 def _index(num: Any) -> int:
+    if not hasattr(num, "__index__"):
+        raise TypeError(
+            f"random: a shape or count is made of integers, got {num!r}. Convert it with int(...)."
+        )
     return num.__index__()
 
 

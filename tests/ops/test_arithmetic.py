@@ -121,3 +121,10 @@ def test_lowest_integer_over_minus_one_wraps() -> None:
 def test_messages(call, words: str) -> None:
     with pytest.raises(TypeError, match=words):
         call()
+
+
+@pytest.mark.parametrize("operation", [lax.add, lax.max, lax.eq, lax.rem])
+def test_a_scalar_is_not_cut_to_the_dtype_beside_it(operation):
+    with pytest.raises(TypeError, match="one dtype"):
+        operation(I, 1.5)
+    assert operation(X, 1).shape == X.shape
