@@ -309,7 +309,7 @@ def histogram(
     if weights is None:
         w = lax.full(x.aval.shape, 1, x.aval.dtype)
     else:
-        w = ravel(one_array("histogram", weights))
+        (w,) = promote_inexact(ravel(one_array("histogram", weights)))
         if w.aval.size != x.aval.size:
             raise ValueError("histogram: weights should have the same shape as a.")
     n = edges.aval.shape[0] - 1
@@ -371,11 +371,10 @@ def histogramdd(
         flat = index if flat is None else add(multiply(flat, size), index)
         edges.append(e)
         shape.append(size)
-    w = (
-        lax.full((n,), 1, points.aval.dtype)
-        if weights is None
-        else one_array("histogramdd", weights)
-    )
+    if weights is None:
+        w = lax.full((n,), 1, dtypes.canonical(dtypes.int64))
+    else:
+        (w,) = promote_inexact(one_array("histogramdd", weights))
     total = int(np.prod(shape))
     counts = lax.full((total,), 0, w.aval.dtype).at[where(outside, total, flat)].add(w, mode="drop")
     counts = reshape(counts, tuple(shape))

@@ -231,6 +231,8 @@ def test_sorting_and_sets():
     agree("histogram", F.ravel(), 5)
     agree("histogram", F.ravel(), 5, density=True, weights=np.abs(G).ravel())
     agree("histogram2d", V, W, 4)
+    assert jnp.histogram2d(V, W, 4)[0].dtype == jnp.int32
+    assert jnp.histogram(V, 4, weights=np.arange(V.size))[0].dtype == jnp.float32
     agree("unique", I, return_index=True, return_inverse=True, return_counts=True)
     agree("unique", I % 2, axis=0)
     for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d", "isin"):
