@@ -14,7 +14,8 @@ import numpy as np
 from numjet.core import jaxpr as core_jaxpr
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 
-_WIDTH = 100
+# Columns of a line before it is broken, as JAX breaks it.
+_WIDTH = 80
 
 
 def _names() -> Iterator[str]:
@@ -27,7 +28,7 @@ def _names() -> Iterator[str]:
 
 
 class _Namer:
-    """Hands out a, b, ..., z, aa, ... in order of first appearance."""
+    """Hands out a, b, ..., z, aa, ... in order of first appearance, inner jaxprs included."""
 
     def __init__(self) -> None:
         self.names: dict[Var, str] = {}
@@ -47,71 +48,67 @@ class _Namer:
         return name
 
 
-def _param(value: Any, indent: int) -> str:
-    if isinstance(value, ClosedJaxpr):
-        return _jaxpr(value.jaxpr, indent)
-    if isinstance(value, Jaxpr):
-        return _jaxpr(value, indent)
-    if (
-        isinstance(value, tuple)
-        and value
-        and all(isinstance(v, ClosedJaxpr | Jaxpr) for v in value)
-    ):
+def _is_jaxpr(value: Any) -> bool:
+    return isinstance(value, ClosedJaxpr | Jaxpr)
+
+
+def _param(name: str, value: Any, namer: _Namer, indent: int) -> str:
+    """`name=value` for a line that starts in column `indent`."""
+    if _is_jaxpr(value):
+        return f"{name}={_jaxpr(value, namer, indent, len(name) + 1)}"
+    if isinstance(value, tuple) and value and all(_is_jaxpr(v) for v in value):
         pad = " " * (indent + 2)
-        inner = "\n".join(pad + _param(v, indent + 2) for v in value)
-        return f"(\n{inner}\n{' ' * indent})"
-    if isinstance(value, np.dtype):
-        return value.name
-    if isinstance(value, type):
-        return value.__name__
-    if callable(value) and hasattr(value, "__name__"):
-        return value.__name__
-    return str(value)
+        inner = "\n".join(pad + _jaxpr(v, namer, indent + 2) for v in value)
+        return f"{name}=(\n{inner}\n{' ' * indent})"
+    if name == "dimension_numbers" and type(value) is tuple:  # of a product: pairs of axes
+        value = tuple(tuple(list(axes) for axes in pair) for pair in value)
+    elif isinstance(value, np.dtype):
+        value = value.name
+    elif isinstance(value, type) or (callable(value) and hasattr(value, "__name__")):
+        value = value.__name__
+    return f"{name}={value}"
 
 
-def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
-    outs = " ".join("_:" + v.aval.str_short() if v is None else namer.bind(v) for v in eqn.outvars)
-    args = " ".join(namer(v) for v in eqn.invars)
-    params = {k: v for k, v in sorted(eqn.params.items()) if v is not None}
-    if not params:
-        head = eqn.primitive.name
-    else:
-        parts = [f"{k}={_param(v, indent + 4)}" for k, v in params.items()]
-        one_line = f"{eqn.primitive.name}[{' '.join(parts)}]"
-        if "\n" in one_line or len(one_line) + indent + len(outs) + len(args) > _WIDTH:
-            pad = " " * (indent + 2)
-            head = (
-                f"{eqn.primitive.name}[\n"
-                + "\n".join(pad + p for p in parts)
-                + f"\n{' ' * indent}]"
-            )
-        else:
-            head = one_line
+def _eqn(eqn: Eqn, namer: _Namer, used: set[Var], indent: int) -> str:
+    outs = " ".join(
+        namer.bind(v) if v in used else f"_:{v.aval.str_short()}" for v in eqn.outvars
+    )
+    params = [(k, v) for k, v in sorted(eqn.params.items()) if v is not None]
+    params.sort(key=lambda item: item[0] != "name")
+    if eqn.primitive.name == "broadcast_in_dim":  # the result's type says the shape
+        params = [(k, v) for k, v in params if k != "shape" and v]
+    args = " ".join([namer(v) for v in eqn.invars])
+    head = eqn.primitive.name
+    if params:
+        parts = [_param(k, v, namer, indent + 2) for k, v in params]
+        head = f"{eqn.primitive.name}[{' '.join(parts)}]"
+        if "\n" in head or indent + len(f"{outs} = {head} {args}") > _WIDTH:
+            lines = "".join(f"\n{' ' * (indent + 2)}{part}" for part in parts)
+            head = f"{eqn.primitive.name}[{lines}\n{' ' * indent}]"
     return f"{outs} = {head} {args}".rstrip()
 
 
-def _jaxpr(jaxpr: Jaxpr, indent: int = 0) -> str:
-    namer = _Namer()
-    consts = " ".join(namer.bind(v) for v in jaxpr.constvars)
-    ins = " ".join(namer.bind(v) for v in jaxpr.invars)
-    pad = " " * (indent + 4)
-    eqns = [_eqn(e, namer, indent + 4) for e in jaxpr.eqns]
-    outs = ", ".join(namer(v) for v in jaxpr.outvars)
-    outs = f"({outs},)" if len(jaxpr.outvars) == 1 else f"({outs})"
-    head = (
-        f"{{ lambda {consts + ' ' if consts else ''}; {ins + ' ' if ins else ''}".rstrip() + ". let"
-    )
-    head = head.replace(" . let", ". let")
-    one_line = f"{head} {eqns[0] if eqns else ''} in {outs} }}".replace("  ", " ")
-    if len(eqns) <= 1 and "\n" not in one_line and len(one_line) + indent <= _WIDTH:
+def _jaxpr(value: Any, namer: _Namer, indent: int = 0, before: int = 0) -> str:
+    """The text of a jaxpr whose line starts in column `indent`, behind `before` characters."""
+    jaxpr: Jaxpr = value.jaxpr if isinstance(value, ClosedJaxpr) else value
+    consts = " ".join([namer.bind(v) for v in jaxpr.constvars])
+    ins = " ".join([namer.bind(v) for v in jaxpr.invars])
+    read = [v for eqn in jaxpr.eqns for v in eqn.invars] + list(jaxpr.outvars)
+    used = {v for v in read if type(v) is Var}
+    eqns = [_eqn(e, namer, used, indent + 4) for e in jaxpr.eqns]
+    outs = ", ".join([namer(v) for v in jaxpr.outvars])
+    tail = f"in ({outs},) }}" if len(jaxpr.outvars) == 1 else f"in ({outs}) }}"
+    head = f"{{ lambda {consts}; {ins}. let" if ins else f"{{ lambda {consts}; . let"
+    one_line = f"{head} {'; '.join(eqns)} {tail}"
+    if "\n" not in one_line and indent + before + len(one_line) <= _WIDTH:
         return one_line
-    body = "".join(f"\n{pad}{e}" for e in eqns)
-    return f"{head}{body}\n{' ' * (indent + 2)}in {outs} }}"
+    body = "".join(f"\n{' ' * (indent + 4)}{eqn}" for eqn in eqns)
+    return f"{head}{body}\n{' ' * (indent + 2)}{tail}"
 
 
 def format_jaxpr(jaxpr: Jaxpr) -> str:
     """The text of `jaxpr`."""
-    return _jaxpr(jaxpr)
+    return _jaxpr(jaxpr, _Namer())
 
 
 core_jaxpr.printer = format_jaxpr
