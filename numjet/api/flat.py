@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import tree
-from numjet.core.array import as_array, is_arraylike
+from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 
 
 def name_of(fun: Callable) -> str:
@@ -22,17 +22,17 @@ def array_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[An
     """Leaves of `value` as Arrays or tracers, and its structure. The error names the path of a leaf
     that is none."""
     leaves, treedef = tree.tree_flatten(value)
-    out = []
     for i, x in enumerate(leaves):
-        try:
-            out.append(as_array(x))
-        except TypeError:
-            path = tree.keystr(tree.tree_flatten_with_path(value)[0][i][0])
-            raise TypeError(
-                f"{what}: {name}{path} is {x!r} of type {type(x).__name__}, which is no array or "
-                "scalar. Pass such values by closure, or through functools.partial."
-            ) from None
-    return out, treedef
+        if type(x) is not ArrayImpl and not isinstance(x, Array):
+            try:
+                leaves[i] = as_array(x)
+            except TypeError:
+                path = tree.keystr(tree.tree_flatten_with_path(value)[0][i][0])
+                raise TypeError(
+                    f"{what}: {name}{path} is {x!r} of type {type(x).__name__}, which is no array "
+                    "or scalar. Pass such values by closure, or through functools.partial."
+                ) from None
+    return leaves, treedef
 
 
 class Flat:

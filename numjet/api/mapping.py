@@ -52,17 +52,26 @@ def vmap(
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = array_leaves("vmap", (args, kwargs))
-        axes = _spread("vmap", in_axes, args, kwargs)
+        if type(in_axes) is int and not kwargs:
+            axes: list[int | None] = [in_axes] * len(leaves)
+        else:
+            axes = _spread("vmap", in_axes, args, kwargs)
         dims = [
             None if a is None else _dim(x, a, in_tree, i)
             for i, (x, a) in enumerate(zip(leaves, axes, strict=True))
         ]
-        size = _mapped_size(name_of(fun), leaves, dims, in_tree, axis_size)
+        size = _mapped_size(fun, leaves, dims, in_tree, axis_size)
         flat = Flat("vmap", lambda a, k: fun(*a, **k), in_tree)
         outs, out_dims = batch_call(flat, Axis(size, axis_name, spmd_axis_name), leaves, dims)
-        places = tree_prefix("vmap out_axes", out_axes, flat.unflatten(list(range(len(outs)))))
+        if type(out_axes) is int:
+            places = [out_axes] * len(outs)
+        else:
+            places = tree_prefix("vmap out_axes", out_axes, flat.unflatten(list(range(len(outs)))))
         return flat.unflatten(
-            [_place(x, d, p, size) for x, d, p in zip(outs, out_dims, places, strict=True)]
+            [
+                x if d is not None and d == p else _place(x, d, p, size)
+                for x, d, p in zip(outs, out_dims, places, strict=True)
+            ]
         )
 
     return mapped
@@ -98,7 +107,7 @@ def tree_prefix(what: str, prefix: Any, full: Any) -> list:
 def _dim(x: Any, axis: Any, in_tree: Any, i: int) -> int:
     if not isinstance(axis, int):
         raise TypeError(f"vmap: axes are integers or None, got {axis!r}.")
-    ndim = x.ndim
+    ndim = x.aval.ndim
     if not -ndim <= axis < ndim:
         raise ValueError(
             f"vmap: {_leaf_name(in_tree, i)} has shape {x.shape}, so it has no axis {axis} to map. "
@@ -116,7 +125,14 @@ def _leaf_name(in_tree: Any, i: int) -> str:
     return head + tree.keystr(rest)
 
 
-def _mapped_size(name: str, leaves: list, dims: list, in_tree: Any, given: int | None) -> int:
+def _mapped_size(fun: Callable, leaves: list, dims: list, in_tree: Any, given: int | None) -> int:
+    """The one size of the mapped axes; ValueError where there are several, or none."""
+    found = {x.aval.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None}
+    if given is not None:
+        found.add(given)
+    if len(found) == 1:
+        return found.pop()
+    name = name_of(fun)
     sizes: dict[int, list[str]] = {}
     for i, (x, d) in enumerate(zip(leaves, dims, strict=True)):
         if d is not None:
@@ -129,21 +145,17 @@ def _mapped_size(name: str, leaves: list, dims: list, in_tree: Any, given: int |
             + "; ".join(w for ws in sizes.values() for w in ws)
             + "."
         )
-    if len(sizes) > 1:
+    if sizes:
         raise ValueError(
             f"vmap of {name}: the sizes of mapped axes must be equal: "
             + "; ".join(w for ws in sizes.values() for w in ws)
             + ". Use in_axes to choose other axes, or None for arguments that are not mapped."
         )
-    if not sizes:
-        if given is None:
-            raise ValueError(
-                f"vmap of {name}: no argument is mapped, so the axis has no size. Map at least one "
-                "argument "
-                "with in_axes, or pass axis_size."
-            )
-        return given
-    return next(iter(sizes))
+    raise ValueError(
+        f"vmap of {name}: no argument is mapped, so the axis has no size. Map at least one "
+        "argument "
+        "with in_axes, or pass axis_size."
+    )
 
 
 def _place(x: Any, dim: int | None, place: Any, size: int) -> Any:
@@ -231,7 +243,7 @@ def pmap(
     @functools.wraps(fun)
     def parallel(*args: Any, **kwargs: Any) -> Any:
         members = chosen or tuple(all_devices())
-        n = _check_devices(name_of(fun), args, kwargs, in_axes, statics, axis_size, len(members))
+        n = _check_devices(fun, args, kwargs, in_axes, statics, axis_size, len(members))
         out = jitted(*args, **kwargs)
         places = tree_prefix("pmap out_axes", out_axes, out)
         leaves, treedef = tree.tree_flatten(out)
@@ -245,7 +257,13 @@ def pmap(
 
 
 def _check_devices(
-    name: str, args: tuple, kwargs: dict, in_axes: Any, statics: tuple, given: int | None, have: int
+    fun: Callable,
+    args: tuple,
+    kwargs: dict,
+    in_axes: Any,
+    statics: tuple,
+    given: int | None,
+    have: int,
 ) -> int:
     skipped = {s % len(args) for s in statics} if args else set()
     dynamic = tuple([x for i, x in enumerate(args) if i not in skipped])
@@ -258,11 +276,11 @@ def _check_devices(
         None if a is None else _dim(x, a, in_tree, i)
         for i, (x, a) in enumerate(zip(leaves, per_leaf, strict=True))
     ]
-    size = _mapped_size(name, leaves, dims, in_tree, given)
+    size = _mapped_size(fun, leaves, dims, in_tree, given)
     if size > have:
         raise ValueError(
-            f"pmap of {name}: the mapped axis has size {size}, but there are only {have} devices. "
-            "Use vmap inside "
-            "pmap for more than one example a device, or set NUMJET_NUM_CPU_DEVICES."
+            f"pmap of {name_of(fun)}: the mapped axis has size {size}, but there are only {have} "
+            "devices. Use vmap inside pmap for more than one example a device, or set "
+            "NUMJET_NUM_CPU_DEVICES."
         )
     return size

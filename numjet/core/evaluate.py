@@ -6,6 +6,7 @@ take over themselves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,47 +44,62 @@ except ImportError:
 
 
 _new = object.__new__
+_ndarray = np.ndarray
+
+
+def numpy_function(reference: Callable, dtype: Any) -> Callable:
+    """What `reference` calls for operands of `dtype`, without its detours for other types."""
+    plain = getattr(reference, "plain", None)
+    if plain is None and dtypes.is_inexact(dtype):
+        plain = getattr(reference, "of_floats", None)
+    return plain if plain is not None and dtype.itemsize > 2 else reference
 
 
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """Run `primitive` on concrete arrays and return Array(s)."""
+    # Most operations have one or two arrays and no parameters, and were run on such avals before.
+    key: Any = None
+    if not params:
+        if len(args) == 2:
+            x, y = args
+            if type(x) is ArrayImpl and type(y) is ArrayImpl:
+                key = (x.aval, y.aval)
+        elif len(args) == 1:
+            (x,) = args
+            if type(x) is ArrayImpl:
+                key = x.aval
+        found = primitive.eager.get(key)
+        if found is not None:
+            aval, function = found
+            token = _enter(_QUIET)
+            try:
+                out = function(x._value) if len(args) == 1 else function(x._value, y._value)
+            finally:
+                _leave(token)
+            if type(out) is _ndarray and out.dtype is aval.dtype and not numeric_checks[0]:
+                result = _new(ArrayImpl)
+                result._value, result.aval = out, aval
+                return result
+            return _wrap(primitive, out, aval)
     if primitive.evaluate is not None:
         for x in args:
             if type(x) is not ArrayImpl and isinstance(x, Array):
                 _concrete(primitive, x)  # raises: a tracer that leaked
         return primitive.evaluate(*args, **params)
-    values: Any
-    avals: Any
-    # Most operations have one or two arrays and no parameters: no lists for those.
-    if len(args) == 2 and type(args[0]) is ArrayImpl and type(args[1]) is ArrayImpl:
-        x, y = args
-        values, avals = (x._value, y._value), (x.aval, y.aval)
-    elif len(args) == 1 and type(args[0]) is ArrayImpl:
-        (x,) = args
-        values, avals = (x._value,), (x.aval,)
-    else:
-        arrays = [x if type(x) is ArrayImpl else _concrete(primitive, x) for x in args]
-        values, avals = [x._value for x in arrays], tuple([x.aval for x in arrays])
-    out_avals = None if params else primitive._abstract_cache.get(avals)
-    if out_avals is None:
-        out_avals = primitive.out_avals(avals, params)
+    arrays = [x if type(x) is ArrayImpl else _concrete(primitive, x) for x in args]
+    out_avals = primitive.out_avals(tuple([x.aval for x in arrays]), params)
     token = _enter(_QUIET)
     try:
-        out = primitive.reference(*values, **params)  # type: ignore[misc]
+        out = primitive.reference(*[x._value for x in arrays], **params)  # type: ignore[misc]
     finally:
         _leave(token)
     if primitive.multiple_results:
         return [_wrap(primitive, value, aval) for value, aval in zip(out, out_avals, strict=True)]
-    if (
-        type(out) is np.ndarray
-        and out.dtype is out_avals.dtype
-        and out.shape == out_avals.shape
-        and not numeric_checks[0]
-    ):
-        result = _new(ArrayImpl)
-        result._value, result.aval = out, out_avals
-        return result
-    return _wrap(primitive, out, out_avals)
+    result = _wrap(primitive, out, out_avals)
+    if key is not None and primitive.elementwise:
+        function = numpy_function(primitive.reference, arrays[0].aval.dtype)  # type: ignore[arg-type]
+        primitive.eager[key] = out_avals, function
+    return result
 
 
 def _wrap(primitive: Primitive, value: Any, aval: ShapedArray) -> ArrayImpl:

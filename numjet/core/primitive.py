@@ -61,6 +61,7 @@ class Primitive:
     stage(trace, args, params) -> outs: how it is recorded, where its params hold functions to be
     traced first
     effects: a set, or a function of the params that gives one
+    eager: a table of `core.evaluate`
     """
 
     __slots__ = (
@@ -82,6 +83,7 @@ class Primitive:
         "differentiable",
         "collective",
         "stage",
+        "eager",
         "_abstract_cache",
     )
 
@@ -131,6 +133,8 @@ class Primitive:
         self.effects, self.multiple_results = effects, multiple_results
         self.partial_eval, self.higher_order = partial_eval, higher_order
         self.differentiable, self.collective, self.stage = differentiable, collective, stage
+        # What concrete evaluation knows of operands it saw: avals -> (result's aval, function).
+        self.eager: dict = {}
         self._abstract_cache: dict = {}
         REGISTRY[name] = self
 

@@ -74,6 +74,9 @@ class EvalTrace(Trace):
 EVAL = EvalTrace()
 _current: ContextVar[Trace] = ContextVar("numjet.trace", default=EVAL)
 current_trace = _current.get
+# What `set_trace` does, for code that runs once an operation:
+# `token = enter_trace(trace)`, `try: ... finally: leave_trace(token)`.
+enter_trace, leave_trace = _current.set, _current.reset
 
 
 class set_trace:  # noqa: N801 - a context manager read as a statement
@@ -244,7 +247,9 @@ __all__ = [
     "aval_of",
     "concrete_or_none",
     "current_trace",
+    "enter_trace",
     "leaked",
+    "leave_trace",
     "set_trace",
     "user_source",
 ]

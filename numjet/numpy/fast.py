@@ -1,9 +1,10 @@
-"""The shortcut for small concrete operations: no trace, no promotion, one NumPy call.
+"""The shortcuts of the NumPy functions: no promotion, no checks that these operands passed before.
 
 `fast_unary` and `fast_binary` wrap a complete function (`slow`). What it did to operands of given
-avals is remembered when the operands went into one primitive unchanged; the next call with the same
-avals runs that primitive's NumPy function directly. Tracing, debug_nans and debug_infs always take
-the complete way. Any condition added to `slow` that depends on values must not use this.
+avals is remembered when the operands went into one primitive unchanged. The next call with the same
+avals runs that primitive's NumPy function directly on concrete operands, and binds the primitive
+directly where operands are traced. The checks of results (debug_nans, debug_infs) always take the
+complete way. Any condition added to `slow` that depends on values must not use this.
 
 NumPy warns of overflows and invalid values where IEEE's result is what is wanted. The complete way
 turns that off around each call, which costs as much as a small addition; here the warnings that
@@ -21,16 +22,25 @@ import numpy as np
 
 from numjet.base import config
 from numjet.core import dtypes
-from numjet.core.array import ArrayImpl
+from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.evaluate import _QUIET as QUIET, _enter as quiet_enter, _leave as quiet_leave
-from numjet.core.primitive import REGISTRY
-from numjet.core.trace import EVAL, current_trace
+from numjet.core.evaluate import (
+    _QUIET as QUIET,
+    _enter as quiet_enter,
+    _leave as quiet_leave,
+    numpy_function,
+)
+from numjet.core.primitive import REGISTRY, Primitive
+from numjet.core.trace import EVAL, Tracer, current_trace
 
 CHECKS = config.numeric_checks
 # Bound once: a global found in this module is cheaper than an attribute of another.
-ndarray, new = np.ndarray, object.__new__
+new = object.__new__
 _PYTHON_SCALARS = (int, float, bool, complex)
+# Larger integers do not fit the default integer type, so the complete way refuses them.
+_INT_LIMIT = 2**31
+# How many constants one kind of operation keeps for traced programs.
+_MAX_CONSTANTS = 256
 
 
 def eager() -> bool:
@@ -48,44 +58,49 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"numjet\.nump
 _REFUSED = (OverflowError, RuntimeWarning, FloatingPointError)
 
 
-# References that distinguish integers, which never get here.
-_OF_FLOATS: dict[Any, Callable] = {REGISTRY["div"].reference: np.divide}
-
-
-def numpy_function(reference: Callable, dtype: Any) -> Callable:
-    """What `reference` calls for operands of `dtype`, without its detour for 16-bit floats."""
-    plain = _OF_FLOATS.get(reference) or getattr(reference, "plain", None)
-    return plain if plain is not None and dtype.itemsize > 2 else reference
-
-
 def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`slow`, with a shortcut for avals that it hands to `primitive` unchanged."""
     known: dict[ShapedArray, tuple] = {}
-    reference = REGISTRY[primitive].reference
+    traced: dict[ShapedArray, bool] = {}
+    record = REGISTRY[primitive]
+    reference = record.reference
     assert reference is not None
 
     def call(x: Any, /) -> Any:
         if type(x) is ArrayImpl:
             found = known.get(x.aval)
             if found is not None and current_trace() is EVAL and not CHECKS[0]:
-                aval, function = found
+                aval, function, whole = found
                 try:
                     value = function(x._value)
                 except _REFUSED:
                     return slow(x)
-                if type(value) is not ndarray or value.dtype is not aval.dtype:
-                    value = fix(value, aval)
                 out = new(ArrayImpl)
-                out._value = value
+                out._value = value if whole else fix(value, aval)
                 out.aval = aval
                 return out
             out = slow(x)
             if found is None and type(out) is ArrayImpl and eager() and _direct(reference, x, out):
-                known[x.aval] = (out.aval, numpy_function(reference, x.aval.dtype))
+                known[x.aval] = _entry(out.aval, reference, x.aval.dtype)
+            return out
+        if isinstance(x, Tracer):
+            direct = traced.get(x.aval)
+            if direct:
+                return record.bind(x)
+            out = slow(x)
+            if direct is None:
+                traced[x.aval] = _binds(record, (x.aval,), out) and out is not x
             return out
         return slow(x)
 
     return call
+
+
+def _entry(aval: ShapedArray, reference: Callable, dtype: Any) -> tuple:
+    """What a shortcut needs: the result's aval, the function, and whether its results need no look.
+    (NumPy gives scalars where there are no dimensions, and views of ours give their own dtype.)"""
+    whole = bool(aval.shape) and aval.dtype.isbuiltin == 1
+    return aval, numpy_function(reference, dtype), whole
 
 
 def _direct(reference: Callable, x: ArrayImpl, out: ArrayImpl) -> bool:
@@ -100,13 +115,31 @@ def _direct(reference: Callable, x: ArrayImpl, out: ArrayImpl) -> bool:
         return False
 
 
+def _binds(record: Primitive, avals: tuple, out: Any) -> bool:
+    """Whether a traced result is what `record` gives for operands of these avals.
+
+    Not for complex numbers: order and extrema are made up of several primitives for them.
+    """
+    dtype = avals[0].dtype
+    if not isinstance(out, Array) or dtypes.is_key(dtype) or dtype == dtypes.float0:
+        return False
+    if dtypes.is_complex(dtype):
+        return False
+    try:
+        return record.out_avals(avals, {}) is out.aval
+    except TypeError:
+        return False
+
+
 def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """`slow`, with a shortcut for operands of one dtype (or a Python scalar that takes it)."""
     # Operands of one aval, the commonest case, have a table of their own: one lookup by identity.
     same: dict[ShapedArray, tuple] = {}
     known: dict[Any, tuple] = {}
-    reference = REGISTRY[primitive].reference
+    record = REGISTRY[primitive]
+    reference = record.reference
     assert reference is not None
+    traced = _traced_binary(record, slow)
 
     def call(x: Any, y: Any, /) -> Any:
         key: Any
@@ -118,16 +151,22 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
                 else:
                     key = (key, y.aval)
                     found = known.get(key)
+            elif isinstance(y, Tracer):
+                return traced(x, y)
             else:
                 key = (x.aval, type(y))
                 found = known.get(key)
+        elif isinstance(x, Tracer):
+            return traced(x, y)
         elif type(y) is ArrayImpl:
             key = (type(x), y.aval)
             found = known.get(key)
+        elif isinstance(y, Tracer):
+            return traced(x, y)
         else:
             return slow(x, y)
         if found is not None and current_trace() is EVAL and not CHECKS[0]:
-            aval, function = found
+            aval, function, whole = found
             try:
                 if type(y) is not ArrayImpl:
                     value = function(x._value, x.aval.dtype.type(y))
@@ -137,10 +176,8 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
                     value = function(x._value, y._value)
             except _REFUSED:
                 return slow(x, y)
-            if type(value) is not ndarray or value.dtype is not aval.dtype:
-                value = fix(value, aval)
             out = new(ArrayImpl)
-            out._value = value
+            out._value = value if whole else fix(value, aval)
             out.aval = aval
             return out
         out = slow(x, y)
@@ -148,11 +185,73 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             pair = key if type(key) is tuple else (key, key)
             if _same_dtype(pair, reference, out):
                 dtype = (pair[0] if type(pair[0]) is ShapedArray else pair[1]).dtype
-                entry = (out.aval, numpy_function(reference, dtype))
+                entry = _entry(out.aval, reference, dtype)
                 (known if type(key) is tuple else same)[key] = entry
         return out
 
     return call
+
+
+def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callable:
+    """The shortcut for operands of which one is traced."""
+    # For pairs of operands (avals, or the type of a Python scalar): False where the complete way
+    # is to be taken, else the constants made for scalars so far, by their values.
+    known: dict[tuple, Any] = {}
+
+    def call(x: Any, y: Any) -> Any:
+        left = x.aval if isinstance(x, Array) else type(x)
+        right = y.aval if isinstance(y, Array) else type(y)
+        constants = known.get((left, right))
+        if constants is None:
+            out = slow(x, y)
+            known[left, right] = {} if _binds_pair(record, left, right, out) else False
+            return out
+        if constants is False:
+            return slow(x, y)
+        if type(right) is not ShapedArray:
+            constant = constants.get(y)
+            if constant is None:
+                constant = _constant(constants, y, left.dtype)
+                if constant is None:
+                    return slow(x, y)
+            return record.bind(x, constant)
+        if type(left) is not ShapedArray:
+            constant = constants.get(x)
+            if constant is None:
+                constant = _constant(constants, x, right.dtype)
+                if constant is None:
+                    return slow(x, y)
+            return record.bind(constant, y)
+        return record.bind(x, y)
+
+    return call
+
+
+def _binds_pair(record: Primitive, left: Any, right: Any, out: Any) -> bool:
+    """Whether a traced result is what `record` gives for operands of these kinds as they are."""
+    if type(left) is ShapedArray and type(right) is ShapedArray:
+        alike = left.dtype is right.dtype and left.weak_type is right.weak_type
+        return alike and _binds(record, (left, right), out)
+    array, scalar = (left, right) if type(left) is ShapedArray else (right, left)
+    # Narrow types get constants by way of the default types, which may round twice or wrap.
+    if not _accepts_scalar(array, scalar) or array.dtype.itemsize < 4:
+        return False
+    constant = ShapedArray((), array.dtype)
+    return _binds(record, (array, constant) if array is left else (constant, array), out)
+
+
+def _constant(constants: dict, value: Any, dtype: Any) -> ArrayImpl | None:
+    """A Python scalar as an array of `dtype`, made once; None where it does not fit."""
+    if type(value) is int and not -_INT_LIMIT <= value < _INT_LIMIT:
+        return None
+    try:
+        array = ArrayImpl(np.asarray(value, dtype), ShapedArray((), dtype))
+    except _REFUSED:
+        return None
+    # Zeros are made anew, since 0.0 equals -0.0, and NaN equals nothing.
+    if value and value == value and len(constants) < _MAX_CONSTANTS:
+        constants[value] = array
+    return array
 
 
 def _same_dtype(key: tuple, reference: Callable, out: ArrayImpl) -> bool:
@@ -174,12 +273,8 @@ def _same_dtype(key: tuple, reference: Callable, out: ArrayImpl) -> bool:
             )
         ):
             return False
-    else:
-        scalar = y if array is x else x
-        if scalar not in _PYTHON_SCALARS or array.weak_type or array.dtype.kind not in "fiuc":
-            return False
-        if not _takes(array.dtype, scalar):
-            return False
+    elif not _accepts_scalar(array, y if array is x else x):
+        return False
     probe = np.ones((1,), array.dtype)
     try:
         with np.errstate(all="ignore"):
@@ -190,11 +285,13 @@ def _same_dtype(key: tuple, reference: Callable, out: ArrayImpl) -> bool:
     return bool(got == out.aval.dtype)
 
 
-def _takes(dtype: np.dtype, scalar: type) -> bool:
-    """Whether an array of `dtype` keeps it when it meets a Python scalar of this type."""
+def _accepts_scalar(array: ShapedArray, scalar: Any) -> bool:
+    """Whether an array of this aval keeps its dtype when it meets a Python scalar of this type."""
+    if scalar not in _PYTHON_SCALARS or array.weak_type or array.dtype.kind not in "fiuc":
+        return False
     if scalar in (bool, int):
         return True
-    return dtype.kind == "c" or (scalar is float and dtype.kind == "f")
+    return array.dtype.kind == "c" or (scalar is float and array.dtype.kind == "f")
 
 
 __all__ = [

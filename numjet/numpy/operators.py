@@ -50,10 +50,11 @@ def _operator(name: str, function: Callable, primitive: str | None = None) -> tu
 
     if primitive is not None:
         # Slow only for new kinds of operands; see `fast`.
-        quick, quick_back = fast_binary(primitive, forward), fast_binary(primitive, function)
+        quick = fast_binary(primitive, forward)
+        quick_back = fast_binary(primitive, lambda x, y: backward(y, x))
 
-        def backward_fast(y: Any, x: Any) -> Any:
-            return quick_back(x, y) if _accepts(x) else NotImplemented
+        def backward_fast(y: Any, x: Any, /) -> Any:
+            return quick_back(x, y)
 
         quick.__name__, backward_fast.__name__ = f"__{name}__", f"__r{name}__"
         return quick, backward_fast

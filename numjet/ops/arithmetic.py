@@ -88,6 +88,9 @@ def _div_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return _integer_quotient(x, y)[0]
 
 
+_div_reference.of_floats = np.divide  # type: ignore[attr-defined] # what it calls for them
+
+
 def _integer_quotient(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """C's quotient and remainder; x / 0 is -1 (all bits), x % 0 is x, and the lowest integer / -1
     wraps."""

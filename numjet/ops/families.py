@@ -119,6 +119,12 @@ def elementwise_batch(primitive_of: Callable[[], Primitive]) -> Callable:
     def batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tuple:
         if len(args) == 1:
             return primitive_of().bind(*args, **params), dims[0]
+        if len(args) == 2 and not params:
+            (x, y), (dx, dy) = args, dims
+            if dx == dy and x.aval.ndim == y.aval.ndim or dy is None and not y.aval.ndim:
+                return primitive_of().bind(x, y), dx
+            if dx is None and not x.aval.ndim:
+                return primitive_of().bind(x, y), dy
         aligned, dim = align_batched(axis, args, dims)
         return primitive_of().bind(*aligned, **params), dim
 
@@ -136,7 +142,13 @@ def elementwise_jvp(primitive_of: Callable[[], Primitive], rules: tuple) -> Call
 
     def jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
         out = primitive_of().bind(*primals, **params)
-        aval, total = out.aval, None
+        aval = out.aval
+        if len(primals) == 1:
+            rule, (tangent,) = rules[0], tangents
+            if type(tangent) is Zero or rule is None:
+                return out, Zero(aval.tangent())
+            return out, rule(tangent, out, *primals, **params)
+        total = None
         for rule, tangent in zip(rules, tangents, strict=True):
             if type(tangent) is Zero or rule is None:
                 continue

@@ -13,7 +13,15 @@ from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_batch, moveaxis
-from numjet.core.trace import Trace, Tracer, current_trace, set_trace, user_source
+from numjet.core.trace import (
+    Trace,
+    Tracer,
+    current_trace,
+    enter_trace,
+    leave_trace,
+    set_trace,
+    user_source,
+)
 from numjet.transforms.stage import stage
 
 
@@ -83,6 +91,16 @@ class extend_axis_env:  # noqa: N801 - a context manager read as a statement
         _axis_env.reset(self.token)
 
 
+# (aval, batch axis) -> the aval of one example; both are few.
+_examples: dict[tuple[ShapedArray, int], ShapedArray] = {}
+
+
+def _example(aval: ShapedArray, dim: int) -> ShapedArray:
+    shape = aval.shape[:dim] + aval.shape[dim + 1 :]
+    found = _examples[aval, dim] = ShapedArray(shape, aval.dtype, aval.weak_type)
+    return found
+
+
 class BatchTracer(Tracer):
     """`value` with its batch axis at `dim`; the aval is that of one example."""
 
@@ -90,9 +108,8 @@ class BatchTracer(Tracer):
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
         self.owner, self.value, self.dim = trace, value, dim
-        aval = value.aval
-        shape = aval.shape
-        self.aval = ShapedArray(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type)
+        aval = _examples.get((value.aval, dim))
+        self.aval: ShapedArray = _example(value.aval, dim) if aval is None else aval
 
     def origin(self) -> str:
         at = f" at {self.owner.source}" if self.owner.source else ""
@@ -120,11 +137,14 @@ class BatchTrace(Trace):
             else:
                 values.append(x)
                 dims.append(None)
-        parent = self.parent
-        with set_trace(parent):  # type: ignore[arg-type]
+        parent: Any = self.parent
+        token = enter_trace(parent)
+        try:
             if not mapped and not self._uses_axis(primitive, params):
-                return parent.process(primitive, tuple(values), params)  # type: ignore[union-attr]
+                return parent.process(primitive, tuple(values), params)
             out, out_dims = primitive.batch(self.axis, tuple(values), tuple(dims), **params)
+        finally:
+            leave_trace(token)
         if primitive.multiple_results:
             return [
                 BatchTracer(self, x, d) if d is not None else x

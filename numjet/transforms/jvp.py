@@ -9,25 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numjet.core.array import Array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import instantiate
-from numjet.core.trace import Trace, Tracer, aval_of, current_trace, set_trace, user_source
+from numjet.core.trace import (
+    Trace,
+    Tracer,
+    aval_of,
+    current_trace,
+    enter_trace,
+    leave_trace,
+    set_trace,
+    user_source,
+)
 from numjet.transforms.stage import stage
 
 
 class JVPTracer(Tracer):
     """A primal with its tangent."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("primal", "tangent", "aval")
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
         self.owner, self.primal, self.tangent = trace, primal, tangent
-
-    @property
-    def aval(self) -> ShapedArray:  # type: ignore[override]
-        return self.primal.aval
+        self.aval: ShapedArray = primal.aval
 
     def concrete(self) -> Any:
         primal = self.primal
@@ -56,22 +63,22 @@ class JVPTrace(Trace):
             if type(x) is JVPTracer and x.owner is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
-                active = active or type(x.tangent) is not Zero
+                active = True
             else:
                 primals.append(x)
                 tangents.append(None)
-        parent = self.parent
-        with set_trace(parent):  # type: ignore[arg-type]
-            if not active:
-                return parent.process(primitive, tuple(primals), params)  # type: ignore[union-attr]
-            if primitive.jvp is None:
-                out = primitive.bind(*primals, **params)
-                return out
+        parent: Any = self.parent
+        token = enter_trace(parent)
+        try:
+            if not active or primitive.jvp is None:
+                return parent.process(primitive, tuple(primals), params)
             for i, t in enumerate(tangents):
                 if t is None:
                     x = primals[i]
-                    tangents[i] = Zero((x.aval if hasattr(x, "aval") else aval_of(x)).tangent())
+                    tangents[i] = Zero((x.aval if isinstance(x, Array) else aval_of(x)).tangent())
             out, tangent = primitive.jvp(tuple(primals), tuple(tangents), **params)
+        finally:
+            leave_trace(token)
         if primitive.multiple_results:
             return [
                 JVPTracer(self, p, t) if type(t) is not Zero else p

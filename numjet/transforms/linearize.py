@@ -17,7 +17,15 @@ from numjet.core.evaluate import evaluate
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
 from numjet.core.lowering import Host
 from numjet.core.primitive import Primitive
-from numjet.core.trace import EVAL, Trace, Tracer, current_trace, set_trace
+from numjet.core.trace import (
+    EVAL,
+    Trace,
+    Tracer,
+    current_trace,
+    enter_trace,
+    leave_trace,
+    set_trace,
+)
 from numjet.transforms.jvp import JVPTrace, JVPTracer, split_outputs
 from numjet.transforms.stage import stage
 
@@ -58,8 +66,11 @@ class PartialTrace(Trace):
             if parent is EVAL and primitive.evaluate is None and type(primitive.loops) is not Host:
                 # NumPy alone runs, which does not look at the current trace.
                 return evaluate(primitive, args, params)
-            with set_trace(parent):  # type: ignore[arg-type]
+            token = enter_trace(parent)  # type: ignore[arg-type]
+            try:
                 return parent.process(primitive, args, params)  # type: ignore[union-attr]
+            finally:
+                leave_trace(token)
         if primitive.partial_eval is not None:
             return primitive.partial_eval(self, args, params)
         return self.record(primitive, args, params)

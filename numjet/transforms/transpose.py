@@ -19,21 +19,26 @@ from numjet.transforms.stage import stage
 
 
 def backward(
-    eqns: Sequence[Eqn], env: dict[Var, Any], linear: set[Var], cotangents: dict[Var, Any]
+    eqns: Sequence[Eqn],
+    env: dict[Var, Any],
+    linear: set[Var] | None,
+    cotangents: dict[Var, Any],
 ) -> None:
     """Accumulate into `cotangents` (variable -> value) through `eqns`, last to first.
 
-    `linear` holds the variables the function is linear in; other variables' values are in `env`
-    (inputs that are no variables are values themselves).
+    `linear` holds the variables the function is linear in (None: all are); other variables' values
+    are in `env` (inputs that are no variables are values themselves).
     """
     for eqn in reversed(eqns):
-        found = [cotangents.pop(v, None) for v in eqn.outvars]
-        for ct in found:
-            if ct is not None:
-                break
+        primitive, several = eqn.primitive, None
+        if primitive.multiple_results:
+            several = [cotangents.pop(v, None) for v in eqn.outvars]
+            if all([ct is None for ct in several]):
+                continue
         else:
-            continue
-        primitive = eqn.primitive
+            single = cotangents.pop(eqn.outvars[0], None)
+            if single is None:
+                continue
         if primitive.transpose is None:
             raise NotImplementedError(
                 f"Transposing {primitive.name} is not defined (it is not linear, or has no such "
@@ -41,23 +46,26 @@ def backward(
                 "Use forward mode (jvp, jacfwd), or give the function a custom_vjp."
             )
         args = [x if type(x) is ArrayImpl else _operand(x, env, linear) for x in eqn.invars]
-        if primitive.multiple_results:
+        if several is None:
+            results = primitive.transpose(single, *args, **eqn.params)
+        else:
             cts = [
-                Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, found, strict=True)
+                Zero(v.aval) if ct is None else ct
+                for v, ct in zip(eqn.outvars, several, strict=True)
             ]
             results = primitive.transpose(cts, *args, **eqn.params)
-        else:
-            results = primitive.transpose(found[0], *args, **eqn.params)
         for x, ct in zip(eqn.invars, results, strict=True):
-            if type(x) is not Var or ct is None or type(ct) is Zero or x not in linear:
+            if type(x) is not Var or ct is None or type(ct) is Zero:
+                continue
+            if linear is not None and x not in linear:
                 continue
             have = cotangents.get(x)
             cotangents[x] = ct if have is None else add_any(have, ct)
 
 
-def _operand(x: Any, env: dict[Var, Any], linear: set[Var]) -> Any:
+def _operand(x: Any, env: dict[Var, Any], linear: set[Var] | None) -> Any:
     if type(x) is Var:
-        return Linear(x.aval) if x in linear else env[x]
+        return Linear(x.aval) if linear is None or x in linear else env[x]
     return x.value if type(x) is Literal else x
 
 
@@ -70,11 +78,8 @@ def transpose_tape(
         if type(var) is Var and type(ct) is not Zero and ct.aval.dtype != dtypes.float0:
             have = cotangents.get(var)
             cotangents[var] = ct if have is None else add_any(have, ct)
-    linear = set(in_vars)
-    for eqn in tape:
-        linear.update(eqn.outvars)
-    backward(tape, {}, linear, cotangents)
-    return [cotangents.get(v, None) if v in cotangents else Zero(v.aval) for v in in_vars]
+    backward(tape, {}, None, cotangents)  # a tape's variables are all unknown, known inputs values
+    return [cotangents[v] if v in cotangents else Zero(v.aval) for v in in_vars]
 
 
 def backward_pass(closed: ClosedJaxpr, args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:

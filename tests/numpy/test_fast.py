@@ -1,0 +1,108 @@
+"""The shortcuts of functions and operators: a second call gives what the first one gave."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+
+x32 = jnp.array([0.5, -1.0, 2.0])
+
+
+def eqns(fun, *args) -> list[str]:
+    return [str(e.primitive) for e in nj.make_jaxpr(fun)(*args).jaxpr.eqns]
+
+
+@pytest.mark.parametrize(
+    "fun, args",
+    [
+        (lambda x: x * 1.5, (x32,)),
+        (lambda x: 2 - x, (x32,)),
+        (lambda x: x / 4, (x32,)),
+        (lambda x: x + x, (x32,)),
+        (lambda x: x + True, (x32,)),
+        (lambda x: x > 0, (x32,)),
+        (lambda x, y: x * y, (x32, jnp.array(3.0))),
+        (lambda x: jnp.maximum(x, 0.0), (x32,)),
+        (lambda x: jnp.tanh(-x), (x32,)),
+        (lambda x: x * 3, (jnp.arange(3),)),
+        (lambda x: x / 3, (jnp.arange(3),)),
+        (lambda x: x + 0.5, (jnp.arange(3),)),
+        (lambda x: x + x, (jnp.array([True, False]),)),
+        (lambda x: x + 1, (jnp.arange(3, dtype=jnp.int8),)),
+        (lambda x: x * 0.1, (x32.astype(jnp.bfloat16),)),
+        (lambda x: x * 0.1, (x32.astype(jnp.float16),)),
+        (lambda x, y: x + y, (x32, jnp.arange(3))),
+        (lambda x, y: x + y, (x32[:, None], x32)),
+        (lambda x: x < x, (jnp.array([1 + 2j, 1 - 2j]),)),
+        (lambda x: abs(x), (jnp.array([1, 2], jnp.uint8),)),
+    ],
+)
+def test_a_second_trace_is_the_first(fun, args):
+    texts = {str(nj.make_jaxpr(fun)(*args)) for _ in range(3)}
+    assert len(texts) == 1
+    first, second, compiled = fun(*args), fun(*args), nj.jit(fun)(*args)
+    assert first.aval is second.aval is compiled.aval
+    np.testing.assert_array_equal(np.asarray(second), np.asarray(first))
+    np.testing.assert_allclose(*[np.asarray(v, np.float64) for v in (compiled, first)], rtol=1e-6)
+
+
+def test_a_constant_keeps_the_sign_of_zero_and_nan():
+    def f(x):
+        return x * 0.0, x * -0.0, x * float("nan")
+
+    for _ in range(2):
+        plus, minus, nan = nj.jit(lambda x: f(x))(jnp.ones(2))
+        assert not np.signbit(plus).any() and np.signbit(minus).all() and np.isnan(nan).all()
+
+
+def test_constants_of_equal_value_and_other_type_stay_apart():
+    for value, dtype in ((1, jnp.int32), (True, jnp.int32), (1.0, jnp.float32)) * 2:
+        traced = nj.make_jaxpr(lambda x, value=value: x + value)(jnp.arange(3))
+        assert traced.out_avals[0].dtype == dtype
+
+
+def test_an_integer_that_does_not_fit_is_refused_at_every_call():
+    assert eqns(lambda x: x + 1, x32) == ["add"]
+    for _ in range(2):
+        with pytest.raises(OverflowError, match="does not fit"):
+            nj.make_jaxpr(lambda x: x + 2**40)(x32)
+
+
+def test_strict_promotion_is_checked_after_a_shortcut_was_learned():
+    x, i = jnp.ones(3), jnp.arange(3)
+    for _ in range(2):
+        nj.make_jaxpr(lambda x, i: x + i)(x, i)
+    with nj.numpy_dtype_promotion("strict"), pytest.raises(TypeError):
+        nj.make_jaxpr(lambda x, i: x + i)(x, i)
+
+
+def test_results_that_numpy_gives_as_scalars_are_arrays():
+    x = jnp.array(2.0)
+    for _ in range(3):
+        y = x + x
+        assert type(y._value) is np.ndarray and y.shape == () and float(y) == 4.0
+
+
+def test_warnings_as_errors_change_nothing():
+    x = jnp.array([1.0, 0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            np.testing.assert_array_equal(np.asarray(x / 0.0), [np.inf, np.nan])
+            with np.errstate(all="raise"):
+                np.testing.assert_array_equal(np.asarray(jnp.log(x)), [0.0, -np.inf])
+
+
+def test_results_are_checked_when_asked():
+    x = jnp.array([0.0])
+    for _ in range(2):
+        assert np.isnan(np.asarray(x / x)).all()
+    with nj.debug_nans(True), pytest.raises(FloatingPointError):
+        x / x
+    with nj.debug_nans(True), pytest.raises(FloatingPointError):
+        nj.lax.div(x, x)
