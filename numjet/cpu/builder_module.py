@@ -76,6 +76,14 @@ class Module:
             self._globals[name] = f"@{name} = private unnamed_addr constant {initial}, align 64"
         return Value(f"@{name}", "ptr")
 
+    def adopt(self, other: Module) -> None:
+        """Take over the functions and declarations of a module that holds no data of its own."""
+        if other._globals or other.raw:
+            raise ValueError("builder: a module with data cannot be taken over by another")
+        self.functions += other.functions
+        for name, line in other._declared.items():
+            self._declared.setdefault(name, line)
+
     def text(self) -> str:
         """The module as LLVM assembly."""
         defined = {function.name for function in self.functions}

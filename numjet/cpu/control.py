@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
-from numjet.cpu import lower_scalar
+from numjet.cpu import lower_scalar, lower_small
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.program import CondStep, CopyStep, LoopStep, Step, WhileStep, walk
 
@@ -26,7 +26,7 @@ def region(build: Any, node: Node) -> list[Step]:
             f"{node.primitive.name}: the native compiler has no control region named "
             f"{node.rule.name!r}. Give the primitive an Expand or Host lowering."
         )
-    return lower_scalar.lower(build, node) or rule(build, node)
+    return lower_scalar.lower(build, node) or lower_small.lower(build, node) or rule(build, node)
 
 
 def _open(jaxpr: ClosedJaxpr | Jaxpr) -> tuple[Jaxpr, list]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from numjet.cpu.builder import Builder, Value
+import struct
+
+from numjet.cpu.builder import TYPES, Builder, Value
 from numjet.cpu.math.coefficients import POW_EXP2_F32, POW_LOG2_F32, POW_TAIL_F64
 from numjet.cpu.math.common import (
     F32,
@@ -74,11 +76,87 @@ def cbrt(b: Builder, x: Value) -> Value:
 
 def pow(b: Builder, x: Value, y: Value) -> Value:
     """x^y with C99's special values (x^0 = 1^y = 1; NaN for x < 0 and y not an integer)."""
+    exponent = _constant(y)
+    if exponent is not None:
+        known = _pow_by_roots(b, x, exponent)
+        if known is not None:
+            return known
     positive = _pow_f32(b, x, y) if format_of(x) is F32 else _pow_f64(b, x, y)
     usual = b.and_(b.fcmp("ogt", x, 0.0), b.fcmp("olt", x, INFINITY))
     usual = b.and_(usual, b.fcmp("olt", b.abs(y), INFINITY))
     with b.if_(b.not_(b.all(usual)), otherwise=[positive]) as branch:
         branch.yield_(_pow_special(b, x, y, positive))
+    return branch.results[0]
+
+
+def _constant(x: Value) -> float | None:
+    """The number that a constant holds in every lane."""
+    word = x.ref.rpartition(" ")[2].rstrip(")")
+    if x.ref[0] in "%<" or not word.startswith("0x"):
+        return None
+    return struct.unpack(">d", bytes.fromhex(word[2:]))[0]
+
+
+# In double no power of a float up to this one leaves the range, nor does one on the way to it.
+_FLOAT_POWERS = 6
+
+
+def _pow_by_roots(b: Builder, x: Value, exponent: float) -> Value | None:
+    """x to a constant multiple of 1/2 by products and a square root; None for other exponents."""
+    if exponent == -1.5:
+        return _cubed_rsqrt(b, x)
+    if exponent in (0.0, 1.0, -1.0, 2.0, 3.0, 0.5, -0.5, 1.5):
+        return _root_product(b, x, exponent)  # two roundings at most
+    if format_of(x) is F32 and (2 * exponent).is_integer() and abs(exponent) <= _FLOAT_POWERS:
+        return b.fptrunc(_root_product(b, b.fpext(x, "double"), exponent), "float")
+    return None
+
+
+def _root_product(b: Builder, x: Value, exponent: float) -> Value:
+    """x^exponent as a product of x and √x, or one over it."""
+    count, half = divmod(abs(exponent), 1.0)
+    total = None
+    if half:
+        # C99: -∞ to a power that is no integer is as ∞, and -0 as 0.
+        x = b.add(b.select(b.fcmp("oeq", x, -INFINITY), INFINITY, x), 0.0)
+        total = b.sqrt(x)
+    base, left = x, int(count)
+    while left:
+        if left & 1:
+            total = base if total is None else b.mul(total, base)
+        left >>= 1
+        if left:
+            base = b.mul(base, base)
+    if total is None:
+        return b.const(1.0, x.type)
+    return b.div(1.0, total) if exponent < 0 else total
+
+
+def _cubed_rsqrt(b: Builder, x: Value) -> Value:
+    """x^(-3/2): one over x·√x, with what the root and the product lose put back.
+
+    Where x·√x or its inverse may leave the range: a float through double, a double without that.
+    """
+    low, high = (2.0**-80, 2.0**80) if format_of(x) is F32 else (2.0**-600, 2.0**600)
+    usual = b.and_(b.fcmp("ogt", x, low), b.fcmp("olt", x, high))
+    root = b.sqrt(x)
+    y = b.mul(x, root)
+    # √x = root + rest/(2·root), so that x·√x = y + lost, where x/root is root nearly enough.
+    rest = b.fma(b.neg(root), root, x)
+    lost = b.fma(b.mul(rest, 0.5), root, b.fma(x, root, b.neg(y)))
+    q = b.div(1.0, y)
+    error = b.fma(b.neg(q), lost, b.fma(b.neg(q), y, 1.0))
+    result = b.fma(q, error, q)
+    rare = b.not_(usual)
+    with b.if_(b.any(rare) if TYPES[x.type].lanes else rare, otherwise=[result]) as branch:
+        if format_of(x) is F32:
+            other = b.fptrunc(_root_product(b, b.fpext(x, "double"), -1.5), "float")
+        else:
+            other = b.mul(b.div(1.0, x), _root_product(b, x, -0.5))
+            # -0 and -∞ have no sign here.
+            other = b.select(b.fcmp("oeq", x, 0.0), INFINITY, other)
+            other = b.select(b.fcmp("oeq", b.abs(x), INFINITY), 0.0, other)
+        branch.yield_(b.select(rare, other, result))
     return branch.results[0]
 
 

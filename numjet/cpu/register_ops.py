@@ -1,0 +1,335 @@
+"""Operations on small arrays in registers: pointwise nodes and reductions as cells.
+
+A pointwise rule is run once, on an index of loop variables (`Template`); for a pattern of elements
+those are numbers, so that every read becomes a pattern of the operand. For: `lower_small`. What
+would break it: a rule whose expressions read other buffers than its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.cpu import emit_values as ev
+from numjet.cpu.builder import TYPES, Value
+from numjet.cpu.graph import Node, Val
+from numjet.cpu.index import (
+    Clamp,
+    Div,
+    Dyn,
+    Index,
+    LoopVar,
+    Mod,
+    Product,
+    atoms,
+    linear_address,
+    rewrite,
+)
+from numjet.cpu.kernels.common import fused
+from numjet.cpu.loop_cost import op_cost
+from numjet.cpu.loop_ir import Buffer, Cast, Const, Expr, IndexValue, Load, Op, Select
+from numjet.cpu.lower_access import KernelEmitter
+from numjet.cpu.registers import Cell, NotSmall, Pattern, Registers, parts_of
+
+# An element that costs up to this much is computed anew for each pattern it is wanted at; about
+# what a register takes to be put together from the two or three that hold its elements.
+AGAIN_COST = 6
+# A sum runs in so many parts beside each other, to hide the latency of the adder.
+PARTIAL_SUMS = 4
+
+
+def _lone(pattern: Pattern, parts: Sequence[Pattern]) -> bool:
+    """Whether `pattern` is the only element of the last register."""
+    return len(pattern) == 1 and pattern[0] == parts[-1][0] == parts[-1][-1]
+
+
+class Template:
+    """A pointwise node's rule, run once: its results as expressions over loads of operands."""
+
+    def __init__(self, node: Node) -> None:
+        e = KernelEmitter()
+        self.vars = [LoopVar(f"i{k}", n) for k, n in enumerate(node.outs[0].shape)]
+        self.buffers = [Buffer(f"x{k}", v.dtype, v.shape) for k, v in enumerate(node.ins)]
+        readers = [_Reader(e, x) for x in self.buffers]
+        index = [Index.of(v) for v in self.vars]
+        found = node.rule.fn(e, index, *readers, **node.params)
+        self.results = list(found) if isinstance(found, tuple | list) else [found]
+        if not all(isinstance(x, Expr) for x in self.results):
+            raise NotSmall  # a complex pair
+        self.number = {x: k for k, x in enumerate(self.buffers)}
+
+    def costs(self, result: Expr, operands: Sequence[Cell]) -> tuple[int, int, bool]:
+        """(cost of an element's own operations, with its operands, whether they may branch)."""
+        own = again = 0
+        branches = False
+        seen: set[int] = set()
+        todo = [result]
+        while todo:
+            x = todo.pop()
+            if id(x) in seen:
+                continue
+            seen.add(id(x))
+            if isinstance(x, Op):
+                own += op_cost(x.name)
+                branches |= op_cost(x.name) >= 25 or x.name == "rem"
+            elif isinstance(x, Select | Cast):
+                own += 1
+            elif isinstance(x, Load):
+                again += operands[self.number[x.buffer]].again
+            todo += x.args_()
+            for i in x.indices_():
+                todo += [a.expr for a in atoms(i) if type(a) is Dyn]
+        return own, own + again, branches
+
+
+class _Reader:
+    """An operand as a rule sees it."""
+
+    __slots__ = ("buffer", "dtype", "e", "shape")
+
+    def __init__(self, e: KernelEmitter, buffer: Buffer) -> None:
+        self.e, self.buffer, self.shape, self.dtype = e, buffer, buffer.shape, buffer.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __call__(self, *index: Any) -> Any:
+        return self.e.load(self.buffer, [Index.of(i) for i in index] if self.shape else [])
+
+
+class Made(Cell):
+    """One result of a pointwise node."""
+
+    def __init__(
+        self, template: Template, position: int, operands: Sequence[Cell], val: Val, top: int
+    ) -> None:
+        self.template, self.result = template, template.results[position]
+        self.operands = operands
+        own, again, branches = template.costs(self.result, operands)
+        depth = top if branches else max([x.depth for x in operands], default=0)
+        super().__init__(val.shape, val.dtype, depth)
+        self.moves = own == 0
+        self.lazy = own == 0 or (not branches and again <= AGAIN_COST)
+        self.again = again if self.lazy else 1
+        self.own = own
+
+    def find(self, r: Registers, pattern: Pattern) -> Value:
+        if self.lazy or self.size == 1:
+            return self.compute(r, self.result, pattern)
+        parts = parts_of(self.size, r.lanes)
+        if pattern in parts or _lone(pattern, parts):
+            return self.compute(r, self.result, pattern)
+        return r.shuffled(self, parts, pattern)
+
+    def compute(self, r: Registers, result: Expr, pattern: Pattern) -> Value:
+        """An expression of the template at the elements of `pattern`."""
+        where = np.unravel_index(np.array(pattern), self.shape) if self.shape else ()
+        env = dict(zip(self.template.vars, where, strict=True))
+        return _Evaluation(r, self, env, len(pattern)).value(result)
+
+
+class _Evaluation:
+    """One template at one pattern."""
+
+    def __init__(
+        self, r: Registers, made: Made, env: dict[LoopVar, np.ndarray], lanes: int
+    ) -> None:
+        self.r, self.made, self.env, self.lanes = r, made, env, lanes
+        self.known: dict[int, Value] = {}
+
+    def value(self, x: Expr) -> Value:
+        found = self.known.get(id(x))
+        if found is None:
+            found = self.known[id(x)] = self._value(x)
+        return found
+
+    def _value(self, x: Expr) -> Value:
+        b = self.r.b
+        if isinstance(x, Op):
+            args = self.r.alike([self.value(a) for a in x.args])
+            return ev.apply(b, x.name, x.args[0].dtype, *args)
+        if isinstance(x, Const):
+            return ev.constant(b, x.value, x.dtype)
+        if isinstance(x, Cast):
+            change = ev.bit_convert if x.bits else ev.convert
+            return change(b, self.value(x.arg), x.arg.dtype, x.dtype)
+        if isinstance(x, Select):
+            c, y, z = (self.value(a) for a in x.args_())
+            if TYPES[c.type].lanes:
+                y, z = (self.r.widen(v, TYPES[c.type].lanes) for v in (y, z))
+            else:
+                y, z = self.r.alike([y, z])
+            return b.select(c, y, z)
+        if isinstance(x, IndexValue):
+            kind = ev.register_type(x.dtype)
+            places, moving = self.places(x.index)
+            if moving is not None:
+                value = self.moved(places, moving)
+                return value if kind == "i64" else b.trunc(value, kind)
+            return b.const(places[0], kind) if len(set(places)) == 1 else b.lanes(places, kind)
+        assert isinstance(x, Load)
+        cell = self.made.operands[self.made.template.number[x.buffer]]
+        if cell.size == 1:
+            return self.r.at(cell, (0,))
+        places, moving = self.places(linear_address(x.index, x.buffer.shape))
+        if moving is None:
+            return self.r.at(cell, tuple(places))
+        cell, index = _behind(cell, x.index)
+        places, moving = self.places(linear_address(index, cell.shape))
+        assert moving is not None
+        memory = self.r.memory(cell)
+        if TYPES[moving.type].lanes:
+            return memory.gather(self.r, self.moved(places, moving))
+        if len(set(places)) == 1:
+            places = places[:1]
+        return memory.read(self.r, tuple(places), moving)
+
+    def places(self, i: Index) -> tuple[list[int], Value | None]:
+        """An index in the lanes: known numbers, and what is added to them at run time."""
+        b = self.r.b
+        total: Any = i.const
+        moving = None
+        for atom, k in i.terms:
+            if any(type(a) is Dyn for a in atoms(Index(((atom, 1),), 0))):
+                part = self.runtime(atom)
+                part = part if k == 1 else b.mul(part, k)
+                moving = part if moving is None else b.add(*self.r.alike([moving, part]))
+            else:
+                total = total + k * self.known_atom(atom)
+        lanes = np.broadcast_to(np.asarray(total), (self.lanes,))
+        return [int(p) for p in lanes], moving
+
+    def known_atom(self, atom: Any) -> Any:
+        if type(atom) is LoopVar:
+            return self.env[atom]
+        inside = [self.known_index(p) for p in atom.parts()]
+        if type(atom) is Div:
+            return inside[0] // atom.divisor
+        if type(atom) is Mod:
+            return inside[0] % atom.divisor
+        if type(atom) is Clamp:
+            return np.clip(inside[0], atom.low, atom.high)
+        assert type(atom) is Product
+        return inside[0] * inside[1]
+
+    def known_index(self, i: Index) -> Any:
+        total: Any = i.const
+        for atom, k in i.terms:
+            total = total + k * self.known_atom(atom)
+        return total
+
+    def runtime(self, atom: Any) -> Value:
+        """An atom that is known at run time only, as i64."""
+        b = self.r.b
+        if type(atom) is Dyn:
+            kind = atom.expr.dtype.kind
+            return (b.sext if kind == "i" else b.zext)(self.value(atom.expr), "i64")
+        if type(atom) is not Clamp:
+            raise NotSmall
+        places, moving = self.places(atom.arg)
+        assert moving is not None
+        x = self.moved(places, moving)
+        return b.min(b.max(x, atom.low), atom.high)
+
+    def moved(self, places: list[int], moving: Value) -> Value:
+        """The sum of both parts of an index."""
+        if len(set(places)) > 1:
+            return self.r.b.add(*self.r.alike([self.r.b.lanes(places, "i64"), moving]))
+        return self.r.b.add(moving, places[0]) if places[0] else moving
+
+
+def _behind(cell: Cell, index: tuple[Index, ...]) -> tuple[Cell, tuple[Index, ...]]:
+    """The cell, and the place in it, from which movers only hand on the element at `index`."""
+    while isinstance(cell, Made) and isinstance(cell.result, Load):
+        load, template = cell.result, cell.template
+        if any(type(a) is Dyn for i in load.index for a in atoms(i)):
+            break
+        by: dict[Any, Index] = dict(zip(template.vars, index, strict=True))
+        index = tuple([rewrite(i, by.get) for i in load.index])
+        cell = cell.operands[template.number[load.buffer]]
+    return cell, index
+
+
+class Total(Cell):
+    """A reduction of `source` over `axes`."""
+
+    again = 1
+
+    def __init__(self, op: str, source: Cell, axes: Sequence[int], val: Val) -> None:
+        super().__init__(val.shape, val.dtype, source.depth)
+        self.op, self.source = op, source
+        self.kept = [a for a in range(len(source.shape)) if a not in axes]
+        self.axes = [a for a in axes if source.shape[a] > 1]
+
+    def find(self, r: Registers, pattern: Pattern) -> Value:
+        if not self.axes:
+            return r.at(self.source, pattern)
+        if self.size == 1:
+            return self._whole(r)
+        parts = parts_of(self.size, r.lanes)
+        if pattern not in parts and not _lone(pattern, parts):
+            return r.shuffled(self, parts, pattern)
+        shape = self.source.shape
+        strides = [int(np.prod(shape[a + 1 :])) for a in range(len(shape))]
+        out = np.unravel_index(np.array(pattern), [shape[a] for a in self.kept])
+        base = sum(x * strides[a] for x, a in zip(out, self.kept, strict=True))
+        counts = [shape[a] for a in self.axes]
+        steps = np.indices(counts).reshape(len(counts), -1).T @ [strides[a] for a in self.axes]
+        terms = [tuple([int(x) for x in base + step]) for step in steps]
+        return self._combine(r, terms)
+
+    def _combine(self, r: Registers, terms: Sequence[Pattern]) -> Value:
+        """The terms joined, in partial results beside each other."""
+        count = min(PARTIAL_SUMS, (len(terms) + 1) // 2)
+        held: list[Value | None] = [None] * count
+        for k, pattern in enumerate(terms):
+            held[k % count] = self._join(r, held[k % count], pattern)
+        values = [x for x in held if x is not None]
+        while len(values) > 1:
+            half = (len(values) + 1) // 2
+            values = [
+                self._apply(r, x, values[half + k]) if half + k < len(values) else x
+                for k, x in enumerate(values[:half])
+            ]
+        return values[0]
+
+    def _join(self, r: Registers, held: Value | None, pattern: Pattern) -> Value:
+        source = self.source
+        if held is not None and self.op == "add" and isinstance(source, Made):
+            product = source.result
+            if isinstance(product, Op) and product.name == "mul" and source.lazy:
+                if product.dtype in ev.FLOATS:
+                    # A sum of products: one rounding a term.
+                    x, y = (source.compute(r, a, pattern) for a in product.args)
+                    x, y, held = r.alike([x, y, held])
+                    return fused(r.b, x, y, held)
+        value = r.at(source, pattern)
+        return value if held is None else self._apply(r, held, value)
+
+    def _apply(self, r: Registers, x: Value, y: Value) -> Value:
+        x, y = r.alike([x, y])
+        return ev.apply(r.b, self.op, self.dtype, x, y)
+
+    def _whole(self, r: Registers) -> Value:
+        """All elements, lane-wise first."""
+        b, size = r.b, self.source.size
+        found = None
+        held: dict[int, Value] = {}
+        start = 0
+        for pattern in parts_of(size, r.lanes):
+            width = len(pattern)
+            value = r.widen(r.at(self.source, pattern), width)
+            if start + width > size and self.op in ("add", "mul", "xor"):
+                mask = b.lanes([start + k < size for k in range(width)], "i1")
+                rest = ev.constant(b, ev.identity(self.op, self.dtype), self.dtype, width)
+                value = b.select(mask, value, rest)
+            held[width] = self._apply(r, held[width], value) if width in held else value
+            start += width
+        for value in held.values():
+            part = ev.reduce_lanes(b, self.op, self.dtype, value)
+            found = part if found is None else self._apply(r, found, part)
+        assert found is not None
+        return found
