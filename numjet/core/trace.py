@@ -19,7 +19,7 @@ from numjet.core.evaluate import evaluate
 from numjet.core.primitive import Primitive
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
-_internal_code: dict[Any, bool] = {}
+_internal: dict[str, bool] = {}  # file name -> whether its code is this package's
 
 
 class Source:
@@ -37,14 +37,13 @@ class Source:
 def user_source(depth: int = 2) -> Source | None:
     """Where in the user's code we are: the innermost frame outside this package."""
     frame: Any = sys._getframe(depth)
+    known = _internal.get
     while frame is not None:
         code = frame.f_code
-        internal = _internal_code.get(code)
+        name = code.co_filename  # hashed once, which code objects are not
+        internal = known(name)
         if internal is None:
-            name = code.co_filename
-            internal = _internal_code[code] = name.startswith(_PACKAGE) or name.startswith(
-                "<numjet"
-            )
+            internal = _internal[name] = name.startswith((_PACKAGE, "<numjet"))
         if not internal:
             return Source(code, frame.f_lineno)
         frame = frame.f_back

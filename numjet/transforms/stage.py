@@ -45,6 +45,8 @@ class StageTrace(Trace):
         self.consts: list[Any] = []
         self._const_of: dict[int, Var] = {}
         self.effects: frozenset = NO_EFFECTS
+        # The line that equations come from, where a transformation knows it; else it is looked up.
+        self.source: Any = None
         self.done = False
 
     def new_arg(self, aval: ShapedArray) -> StageTracer:
@@ -95,15 +97,20 @@ class StageTrace(Trace):
                 "tracer or a "
                 "generator outlived it. Return values instead of storing them."
             )
-        atom = self.atom
-        invars = [
-            x.jaxpr_var if type(x) is StageTracer and x.owner is self else atom(x) for x in args
-        ]
-        out = primitive.out_avals(tuple([v.aval for v in invars]), params)
-        effects = primitive.effects_of(params)
-        if effects:
+        invars, avals = [], []
+        for x in args:
+            if type(x) is StageTracer and x.owner is self:
+                var = x.jaxpr_var
+            else:
+                var = self.atom(x)
+            invars.append(var)
+            avals.append(var.aval)
+        out = primitive.out_avals(tuple(avals), params)
+        effects = primitive.effects
+        if effects is not NO_EFFECTS:
+            effects = primitive.effects_of(params)
             self.effects = self.effects | effects
-        source = user_source(3)
+        source = self.source or user_source(3)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in out]
             self.eqns.append(Eqn(invars, outvars, primitive, params, effects, source))
