@@ -6,11 +6,11 @@ whose memory results may take over.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import re
 import tempfile
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,10 +20,11 @@ from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.cpu import link, program_cache
 from numjet.cpu.executable import Executable
+from numjet.cpu.jobs import Jobs, undisturbed
 
-# What else must be compiled for a program: done on another thread meanwhile.
 _SYMBOLS = re.compile(r"@(nj_\w+)")
-_HELPERS = re.compile(r"@(nj_lanes_\w+|nj_parallel_for)")
+# What else must be compiled for a program: done on other threads meanwhile.
+_HELPERS = re.compile(r"nj_lanes_\w+|nj_parallel_for")
 
 
 def _compiler() -> Any:
@@ -39,41 +40,73 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
     """
     donate = tuple((options or {}).get("donate", ()))
 
-    def build() -> Any:
-        compiler = _compiler()
-        return compiler.run(compiler.Build(closed_jaxpr, donate))
-
-    key = program_cache.key(closed_jaxpr, donate)
-    data = None if key is None else link.cache_get(key)
-    if data is not None:
-        facts, consts, hosts, aliases, image = program_cache.unpack(data, closed_jaxpr)
+    with undisturbed:
+        key = program_cache.key(closed_jaxpr, donate)
+        data = None if key is None else link.cache_get(key)
+        if data is None:
+            return _compile(closed_jaxpr, donate, key)
+        facts, consts, hosts, aliases, images = program_cache.unpack(data, closed_jaxpr)
         if not _linked(facts.get("libraries", {})):
             for name in facts["providers"]:
                 importlib.import_module(name)
-        return _executable(
-            closed_jaxpr, image, consts, hosts, facts, aliases, lambda: _texts(build())
-        )
-    built = build()
-    image = _object(built)
-    program, facts = built.program, _compiler().facts(built)
-    facts["code_bytes"] = len(image)
-    facts["providers"] = program_cache.providers(built.llvm)
+        return _executable(closed_jaxpr, donate, images, consts, hosts, facts, aliases)
+
+
+def _compile(closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None) -> Executable:
+    """Run the compiler, and keep the program under `key`."""
+    compiler = _compiler()
+    modules = _Modules(kept=key is None)
+    built = compiler.Build(closed, donate, modules.compile)
+    try:
+        compiler.run(built)
+        modules.compile(built.llvm)
+        images = modules.images()
+    except InternalError as error:
+        handle, path = tempfile.mkstemp(prefix="numjet-", suffix=".ll")
+        with os.fdopen(handle, "w") as file:
+            file.writelines(f"; {line}\n" for line in built.program.text().splitlines())
+            file.write("\n".join(modules.texts))
+        raise InternalError(f"{error} The modules are in {path}; please report it.") from error
+    finally:
+        modules.jobs.close()
+    facts = compiler.facts(built)
+    facts["code_bytes"] = sum([len(image) for image in images])
+    facts["providers"] = program_cache.providers(modules.symbols)
     if facts["providers"] == ["numjet.cpu.kernels"]:
         libraries = importlib.import_module("numjet.cpu.kernels.libraries")
-        facts["libraries"] = libraries.keys(set(_SYMBOLS.findall(built.llvm)))
+        facts["libraries"] = libraries.keys(modules.symbols)
     if key is not None:
-        data = program_cache.pack(built, facts, image)
+        data = program_cache.pack(built, facts, images)
         if data is not None:
             link.cache_put(key, data)
+    program = built.program
     return _executable(
-        closed_jaxpr,
-        image,
-        program.consts,
-        program.hosts,
-        facts,
-        program.aliases,
-        lambda: _texts(built),
+        closed, donate, images, program.consts, program.hosts, facts, program.aliases
     )
+
+
+class _Modules:
+    """The modules of one program: compiled beside each other and beside their writer."""
+
+    def __init__(self, kept: bool) -> None:
+        self.compiler = link.compile_module if kept else link.compile_once
+        self.jobs = Jobs()
+        self.texts: list[str] = []
+        self.symbols: set[str] = set()
+
+    def compile(self, text: str) -> None:
+        """Begin to compile a module, and what it needs beside."""
+        symbols = set(_SYMBOLS.findall(text)) - self.symbols
+        self.symbols |= symbols
+        self.texts.append(text)
+        for name in sorted(symbols):
+            if _HELPERS.fullmatch(name) and link.defined_symbol(name) is None:
+                self.jobs.start(functools.partial(link.resolve, [name]))
+        self.jobs.start(lambda: self.compiler(text, verify=check_ir.value))
+
+    def images(self) -> list[bytes]:
+        """The machine code of all, once it is there."""
+        return [image for image in self.jobs.finish() if image is not None]
 
 
 def _linked(libraries: Mapping[str, str]) -> bool:
@@ -91,59 +124,31 @@ def _linked(libraries: Mapping[str, str]) -> bool:
     return True
 
 
-def _object(built: Any) -> bytes:
-    """Machine code; a fault of the compiler names the file that holds the module."""
-    failures: list[BaseException] = []
-    wanted = [x for x in set(_HELPERS.findall(built.llvm)) if link.defined_symbol(x) is None]
-
-    def helpers() -> None:
-        try:
-            link.resolve(sorted(wanted))
-        except BaseException as failure:  # raised below, in the caller's thread
-            failures.append(failure)
-
-    beside = threading.Thread(target=helpers)
-    try:
-        if not wanted:
-            return link.compile_module(built.llvm, verify=check_ir.value)
-        beside.start()
-        try:
-            image = link.compile_module(built.llvm, verify=check_ir.value)
-        finally:
-            beside.join()
-        if failures:
-            raise failures[0]
-        return image
-    except InternalError as error:
-        handle, path = tempfile.mkstemp(prefix="numjet-", suffix=".ll")
-        with os.fdopen(handle, "w") as file:
-            file.writelines(f"; {line}\n" for line in built.program.text().splitlines())
-            file.write(built.llvm)
-        raise InternalError(f"{error} The module is in {path}; please report it.") from error
-
-
 def _executable(
     closed: ClosedJaxpr,
-    image: bytes,
+    donate: tuple[int, ...],
+    images: list[bytes],
     consts: list,
     hosts: dict,
     facts: dict,
     aliases: dict,
-    texts: Any,
 ) -> Executable:
     return Executable(
-        image,
+        images,
         consts=consts,
         hosts=hosts,
         facts=facts,
-        texts=texts,
+        texts=lambda: _texts(closed, donate),
         aliases=aliases,
         args=[(a.shape, physical(a.dtype)) for a in closed.in_avals],
         outs=[(a.shape, physical(a.dtype)) for a in closed.out_avals],
     )
 
 
-def _texts(build: Any) -> dict[str, str]:
+def _texts(closed: ClosedJaxpr, donate: tuple[int, ...]) -> dict[str, str]:
+    """What a compiled program looks like, all of it in one module; made when somebody looks."""
+    compiler = _compiler()
+    build = compiler.run(compiler.Build(closed, donate))
     return {
         "program": build.program.text(),
         "llvm": build.llvm,

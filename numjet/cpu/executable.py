@@ -115,7 +115,7 @@ class Executable:
 
     def __init__(
         self,
-        image: bytes,
+        images: Sequence[bytes],
         *,
         consts: Sequence[Any],
         hosts: dict[int, HostCall],
@@ -125,7 +125,7 @@ class Executable:
         texts: Callable[[], dict[str, str]],
         aliases: dict[int, int],
     ) -> None:
-        self._library = link.load([image], (MAIN, OBJECTS))
+        self._library = link.load(images, (MAIN, OBJECTS))
         self.facts, self._texts = facts, texts
         self._args, self.outs, self._aliases = list(args), list(outs), aliases
         self._failure: list[BaseException] = []

@@ -159,6 +159,11 @@ def compile_module(ir_text: str, *, verify: bool = False) -> bytes:
     return data
 
 
+def compile_once(ir_text: str, *, verify: bool = False) -> bytes:
+    """The object file for `ir_text`, not kept: for those who keep it as a part of something."""
+    return _compile(ir_text, verify=verify)
+
+
 def compile_modules(ir_texts: Sequence[str], *, verify: bool = False) -> list[bytes]:
     """`compile_module` of each text; those not cached are compiled side by side on threads."""
     results: list[bytes | None] = [_store().get(digest(t)) for t in ir_texts]

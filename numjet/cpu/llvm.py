@@ -33,6 +33,14 @@ class SymbolAddress(ctypes.Structure):
 OBJECT_IMAGE = 2
 JIT_LIBRARY = 3
 
+# These return at once: giving up the interpreter for them costs more than they do.
+_SHORT = (
+    "LLVMPY_ContextCreate",
+    "LLVMPY_GetBufferStart",
+    "LLVMPY_GetBufferSize",
+    "LLVMPY_SetCommandLine",
+)
+
 _ERROR = ctypes.POINTER(c_void_p)  # char**: a string the library allocated
 
 _SIGNATURES = {
@@ -87,6 +95,9 @@ class LLVM:
 
     def __init__(self) -> None:
         self.lib = _open_library()
+        holding = ctypes.PyDLL(self.lib._name, handle=self.lib._handle)
+        for name in _SHORT:
+            setattr(self.lib, name, getattr(holding, name))
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(self.lib, name)
             function.restype = result

@@ -15,6 +15,7 @@ from numjet.base.config import check_ir
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
 from numjet.cpu import buffers, control, expand, fuse
+from numjet.cpu.builder import Module
 from numjet.cpu.emit import emit_kernel
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import Node, Val, flatten
@@ -37,12 +38,28 @@ from numjet.cpu.program_emit import Emitter
 from numjet.cpu.tile import tile
 from numjet.cpu.vectorize import vectorize
 
+# Lines of the modules that are compiled while the rest is written: a module costs LLVM 2-3 ms
+# beside its lines, but the first ones let other cores begin.
+FIRST_MODULES, FIRST_LINES, MODULE_LINES = 2, 150, 400
+
 
 class Build:
-    """What one compilation knows: the program under construction and its tables."""
+    """What one compilation knows: the program under construction and its tables.
 
-    def __init__(self, closed: ClosedJaxpr, donate: Sequence[int] = ()) -> None:
+    `compile` is given the text of each module of kernels as soon as it is written; without it all
+    kernels stand in main's module.
+    """
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        donate: Sequence[int] = (),
+        compile: Callable[[str], None] | None = None,
+    ) -> None:
         self.closed = closed
+        self.compile = compile
+        self.module = Module()  # kernels that are not given to `compile` yet
+        self.modules = 0
         self.program = Program(donated=frozenset(donate))
         self.emitter: Emitter | None = None
         self.llvm = ""
@@ -95,6 +112,20 @@ class Build:
         """A fresh kernel name."""
         self.kernel_count += 1
         return f"{hint}_{self.kernel_count}"
+
+    def write(self, kernel: Kernel) -> None:
+        """Write a kernel's code and have it compiled, with others or alone."""
+        emit_kernel(self.module, kernel)
+        enough = FIRST_LINES if self.modules < FIRST_MODULES else MODULE_LINES
+        if sum([len(f.lines) for f in self.module.functions]) >= enough:
+            self.flush()
+
+    def flush(self) -> None:
+        """Have all kernels compiled that are written."""
+        if self.compile is not None and self.module.functions:
+            self.compile(self.module.text())
+            self.module = Module()
+            self.modules += 1
 
     def kernel_texts(self) -> list[str]:
         """Each kernel as loops; special kernels and calls of Python by name."""
@@ -201,11 +232,16 @@ def emit(build: Build) -> None:
     def write(module: Any, kernel: Kernel) -> str:
         if kernel.name not in written:
             written.add(kernel.name)
-            emit_kernel(module, kernel)
+            if build.compile is None:
+                emit_kernel(module, kernel)
+            else:
+                module.declare(kernel.name, "void", ["ptr"])
+                build.write(kernel)
         return kernel.name
 
     build.emitter = Emitter(build.program, write)
     build.llvm = build.emitter.text()
+    build.flush()
 
 
 PIPELINE: tuple[tuple[str, Callable[[Build], None]], ...] = (

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from numjet.cpu import link
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import LOOPS, called
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class Uncacheable(Exception):
@@ -150,7 +149,7 @@ def _all_eqns(closed: ClosedJaxpr) -> list[Eqn]:
     return [eqn for j in _jaxprs(closed) for eqn in j.eqns]
 
 
-def pack(build: Any, facts: dict[str, Any], image: bytes) -> bytes | None:
+def pack(build: Any, facts: dict[str, Any], images: list[bytes]) -> bytes | None:
     """The program as bytes; None when a constant or callback cannot be found again."""
     program, closed = build.program, build.closed
     consts = {id(c): n for n, c in enumerate(_all_consts(closed))}
@@ -169,16 +168,16 @@ def pack(build: Any, facts: dict[str, Any], image: bytes) -> bytes | None:
             table.append(["const", consts[id(origin[k])]])
         else:
             return None
-    head = json.dumps(
-        {"facts": facts, "table": table, "aliases": [list(x) for x in program.aliases.items()]}
-    ).encode()
-    return struct.pack("<Q", len(head)) + head + image
+    aliases = [list(x) for x in program.aliases.items()]
+    sizes = [len(image) for image in images]
+    head = json.dumps({"facts": facts, "table": table, "aliases": aliases, "sizes": sizes}).encode()
+    return b"".join([struct.pack("<Q", len(head)), head, *images])
 
 
-def providers(ir_text: str) -> list[str]:
+def providers(symbols: Iterable[str]) -> list[str]:
     """The modules that define the library functions which the code calls (see `link.provide`)."""
     found = set()
-    for name in re.findall(r"@(nj_\w+)", ir_text):
+    for name in symbols:
         if name.startswith("nj_lanes_"):
             found.add("numjet.cpu.math")
         elif name not in _RUNTIME:
@@ -192,8 +191,8 @@ _RUNTIME = frozenset(["nj_parallel_for", "nj_pool_together"])
 
 def unpack(
     data: bytes, closed: ClosedJaxpr
-) -> tuple[dict, list, dict[int, HostCall], dict[int, int], bytes]:
-    """(facts, consts, hosts, aliases, image) of a packed program for `closed`."""
+) -> tuple[dict, list, dict[int, HostCall], dict[int, int], list[bytes]]:
+    """(facts, consts, hosts, aliases, images) of a packed program for `closed`."""
     size = struct.unpack_from("<Q", data)[0]
     head = json.loads(data[8 : 8 + size])
     consts: list[Any] = []
@@ -217,4 +216,8 @@ def unpack(
             const = find_const()[entry[1]]
             consts.append(np.asarray(getattr(const, "_value", const)))
     aliases = {k: v for k, v in head["aliases"]}
-    return head["facts"], consts, hosts, aliases, data[8 + size :]
+    images, start = [], 8 + size
+    for length in head["sizes"]:
+        images.append(data[start : start + length])
+        start += length
+    return head["facts"], consts, hosts, aliases, images

@@ -1,0 +1,56 @@
+"""Work on other threads: order of results, failures, and the interpreter's settings."""
+
+import gc
+import sys
+import time
+
+import pytest
+
+from numjet.cpu.jobs import Jobs, undisturbed
+
+
+def test_results_stand_in_the_order_of_start():
+    jobs = Jobs()
+    jobs.start(lambda: time.sleep(0.01) or "a")  # the next one overtakes it
+    jobs.start(lambda: "b")
+    for k in range(50):
+        jobs.start(lambda k=k: k)
+    assert jobs.finish() == ["a", "b", *range(50)]
+
+
+def test_the_first_failure_is_raised_and_later_work_is_dropped():
+    jobs = Jobs()
+
+    def fail():
+        raise KeyError("wanted")
+
+    jobs.start(fail)
+    with pytest.raises(KeyError, match="wanted"):
+        jobs.finish()
+    assert not jobs._todo
+
+
+def test_closed_jobs_let_their_threads_go():
+    jobs = Jobs()
+    jobs.start(lambda: None)
+    jobs.close()
+    for thread in jobs._threads:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_settings_come_back_after_the_last_one_has_left():
+    before = sys.getswitchinterval()
+    assert gc.isenabled()
+    with undisturbed:
+        with undisturbed:
+            assert not gc.isenabled() and sys.getswitchinterval() <= before
+        assert not gc.isenabled()
+    assert gc.isenabled() and sys.getswitchinterval() == before
+    gc.disable()
+    try:
+        with undisturbed:
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
