@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -105,6 +105,17 @@ def horner(b: Builder, x: Value, c: tuple[float, ...]) -> Value:
     for k in range(len(c) - 3, -1, -1):
         total = b.fma(total, x, c[k])
     return total
+
+
+def estrin(b: Builder, x: Value, terms: Sequence[Value]) -> Value:
+    """Σ terms_k x^k in a chain of about log2 as many multiply-adds."""
+    parts = list(terms)
+    while True:
+        pairs = [b.fma(parts[k + 1], x, parts[k]) for k in range(0, len(parts) - 1, 2)]
+        parts = [*pairs, *parts[2 * len(pairs) :]]
+        if len(parts) == 1:
+            return parts[0]
+        x = b.mul(x, x)
 
 
 def bits(b: Builder, x: Value) -> Value:

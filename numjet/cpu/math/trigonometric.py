@@ -8,13 +8,14 @@ any, since its argument reduction (Payne & Hanek 1983) is right for every number
 
 from __future__ import annotations
 
-from numjet.cpu.builder import TYPES, Builder, Value
+from numjet.cpu.builder import TYPES, Builder, Value, vector
 from numjet.cpu.math.common import (
     INFINITY,
     Format,
     bits,
     by_library,
     copysign,
+    estrin,
     format_of,
     from_bits,
     horner,
@@ -30,7 +31,7 @@ _LARGE = {"float": 2.0**17, "double": 2.0**40}
 def _reduce(b: Builder, x: Value, with_low: bool = False) -> tuple[Value, Value, Value]:
     """(r, low, quadrant): x = quadrant·π/2 + r + low; the quadrant is right modulo 4.
 
-    Without `with_low` r alone is the nearest, and low is r.
+    Without `with_low` r alone is the nearest, and low is r without the last part of π/2.
     """
     fmt = format_of(x)
     # All positive: then r is -0 for x = -0.
@@ -39,8 +40,8 @@ def _reduce(b: Builder, x: Value, with_low: bool = False) -> tuple[Value, Value,
     quadrant = bits(b, shifted)
     r = b.fma(n, -first, x)
     if not with_low:
-        r = b.fma(n, -third, b.fma(n, -second, r))
-        return r, r, quadrant
+        before = b.fma(n, -second, r)
+        return b.fma(n, -third, before), before, quadrant
     # The product and the difference with what they lose (Dekker, Knuth): either may be the larger.
     product = b.mul(n, -second)
     s = b.add(r, product)
@@ -65,6 +66,10 @@ def _cos_polynomial(b: Builder, z: Value, fmt: Format) -> Value:
 
 
 def _circular(b: Builder, x: Value, name: str) -> Value:
+    if not TYPES[x.type].lanes:
+        # In the first lane of a vector bits and floats share registers.
+        wide = b.insert(b.const(0.0, vector(x.type, 128 // TYPES[x.type].bits)), x, 0)
+        return _unless_large(b, name, x, b.extract(_soon(b, wide, name), 0))
     fmt = format_of(x)
     r, _, quadrant = _reduce(b, x)
     z = b.mul(r, r)
@@ -81,6 +86,30 @@ def _circular(b: Builder, x: Value, name: str) -> Value:
         turned = b.shl(b.and_(b.add(quadrant, 1), 2), top)
     result = from_bits(b, b.xor(bits(b, result), turned))
     return _unless_large(b, name, x, result)
+
+
+def _soon(b: Builder, x: Value, name: str) -> Value:
+    """As above, but in the shortest chain of operations: what scalar loops wait for.
+
+    Sine and cosine of r are m + m·z·p(z), m being |r| or 1; the quadrant chooses the coefficients
+    while r is computed, and p is summed in pairs of terms.
+    """
+    fmt = format_of(x)
+    r, before, quadrant = _reduce(b, x)
+    # The last part of π/2 changes z by less than its rounding does.
+    z = b.mul(before, before)
+    if name == "cos":
+        quadrant = b.add(quadrant, 1)
+    odd = b.icmp("ne", b.and_(quadrant, 1), 0)
+    m = b.select(odd, b.const(1.0, x.type), b.abs(r))
+    pairs = zip((*table("SIN", fmt), 0.0), (-0.5, *table("COS", fmt)), strict=True)
+    terms = [b.select(odd, b.const(cosine, x.type), sine) for sine, cosine in pairs]
+    result = b.fma(b.mul(m, z), estrin(b, z, terms), m)
+    # An odd function's sign, zero's too, and the quadrant's.
+    sign = b.select(odd, b.const(0, quadrant.type), bits(b, r))
+    turn = b.xor(b.shl(quadrant, TYPES[quadrant.type].bits - 2), sign)
+    lowest = -(1 << (TYPES[quadrant.type].bits - 1))
+    return from_bits(b, b.xor(bits(b, result), b.and_(turn, lowest)))
 
 
 def cos_and_sin(b: Builder, x: Value) -> tuple[Value, Value]:
