@@ -55,6 +55,9 @@ class Trace:
 
     parent: Trace | None = None
     name = "trace"
+    # The staging trace at or around this one, if any: it notes the user's lines, so who knows for
+    # several equations which line they come from tells it (`source`).
+    staging: Any = None
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         raise NotImplementedError(type(self).__name__)

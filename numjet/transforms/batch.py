@@ -123,6 +123,7 @@ class BatchTrace(Trace):
 
     def __init__(self, parent: Trace, axis: Axis) -> None:
         self.parent, self.axis = parent, axis
+        self.staging = parent.staging
         self.source = user_source(3)
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:

@@ -50,7 +50,8 @@ class JVPTrace(Trace):
     name = "differentiation"
 
     def __init__(self, parent: Trace) -> None:
-        self.parent = parent
+        self.parent: Any = parent
+        self.staging = parent.staging
         self.source = user_source(3)
 
     def origin(self) -> str:
@@ -67,8 +68,13 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
-        parent: Any = self.parent
+        parent, staging = self.parent, self.staging
         token = enter_trace(parent)
+        # All that a rule binds comes from one line; what calls the user's functions has more.
+        named = staging is not None and active and not primitive.higher_order
+        named = named and staging.source is None
+        if named:
+            staging.source = user_source(3)
         try:
             if not active or primitive.jvp is None:
                 return parent.process(primitive, tuple(primals), params)
@@ -79,6 +85,8 @@ class JVPTrace(Trace):
             out, tangent = primitive.jvp(tuple(primals), tuple(tangents), **params)
         finally:
             leave_trace(token)
+            if named:
+                staging.source = None
         if primitive.multiple_results:
             return [
                 JVPTracer(self, p, t) if type(t) is not Zero else p

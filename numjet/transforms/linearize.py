@@ -14,7 +14,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import evaluate
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
 from numjet.core.lowering import Host
 from numjet.core.primitive import Primitive
 from numjet.core.trace import (
@@ -49,6 +49,7 @@ class PartialTrace(Trace):
 
     def __init__(self, parent: Trace) -> None:
         self.parent = parent
+        self.staging = parent.staging
         self.tape: list[Eqn] = []
 
     def new_unknown(self, aval: ShapedArray) -> PartialTracer:
@@ -87,12 +88,16 @@ class PartialTrace(Trace):
             inputs.append(x)
             avals.append(x.aval)
         out = primitive.out_avals(tuple(avals), params)
+        effects = primitive.effects
+        if effects is not NO_EFFECTS:
+            effects = primitive.effects_of(params)
+        source = None if self.staging is None else self.staging.source
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in out]
-            self.tape.append(Eqn(inputs, outvars, primitive, params, primitive.effects_of(params)))
+            self.tape.append(Eqn(inputs, outvars, primitive, params, effects, source))
             return [PartialTracer(self, v) for v in outvars]
         var = Var(out)
-        self.tape.append(Eqn(inputs, [var], primitive, params, primitive.effects_of(params)))
+        self.tape.append(Eqn(inputs, [var], primitive, params, effects, source))
         return PartialTracer(self, var)
 
 

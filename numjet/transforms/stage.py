@@ -38,6 +38,7 @@ class StageTrace(Trace):
 
     def __init__(self, fun_name: str = "", names: Sequence[str] | None = None) -> None:
         self.parent = current_trace()
+        self.staging = self
         self.fun_name, self.names = fun_name, names
         self.eqns: list[Eqn] = []
         self.invars: list[Var] = []

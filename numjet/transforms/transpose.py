@@ -15,6 +15,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
 from numjet.core.primitive import Linear, Zero
 from numjet.core.structural import add_any
+from numjet.core.trace import current_trace
 from numjet.transforms.stage import stage
 
 
@@ -29,6 +30,23 @@ def backward(
     `linear` holds the variables the function is linear in (None: all are); other variables' values
     are in `env` (inputs that are no variables are values themselves).
     """
+    staging = current_trace().staging
+    line = None if staging is None else staging.source
+    try:
+        _backward(eqns, env, linear, cotangents, staging, line)
+    finally:
+        if staging is not None:
+            staging.source = line
+
+
+def _backward(
+    eqns: Sequence[Eqn],
+    env: dict[Var, Any],
+    linear: set[Var] | None,
+    cotangents: dict[Var, Any],
+    staging: Any,
+    line: Any,
+) -> None:
     for eqn in reversed(eqns):
         primitive, several = eqn.primitive, None
         if primitive.multiple_results:
@@ -45,6 +63,9 @@ def backward(
                 "rule), so reverse-mode differentiation cannot pass it. "
                 "Use forward mode (jvp, jacfwd), or give the function a custom_vjp."
             )
+        if staging is not None:
+            # What a rule binds comes from the line of its equation, a user's function from its own.
+            staging.source = line if primitive.higher_order else eqn.source or line
         args = [x if type(x) is ArrayImpl else _operand(x, env, linear) for x in eqn.invars]
         if several is None:
             results = primitive.transpose(single, *args, **eqn.params)
