@@ -121,11 +121,11 @@ def _salt() -> bytes:
     return "\n".join(map(str, (*parts, host.vector_bytes, _OPTIMIZATION_LEVEL))).encode()
 
 
-def digest(text: str) -> str:
+def digest(text: str | bytes) -> str:
     """Hexadecimal SHA-256 of `text`, the target and the versions of LLVM and of this cache."""
     state = hashlib.sha256(_salt())
     state.update(b"\0")
-    state.update(text.encode())
+    state.update(text.encode() if isinstance(text, str) else text)
     return state.hexdigest()
 
 

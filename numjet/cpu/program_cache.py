@@ -1,15 +1,16 @@
 """Compiled programs on disk: a second process neither fuses, emits nor compiles, it only loads.
 
-`key(closed, options)` is the digest of the jaxpr's canonical text; `pack` and `unpack` turn what an
+`key(closed, donate)` is the digest of the jaxpr in canonical form; `pack` and `unpack` turn what an
 executable needs into bytes and back. Constants and Python callbacks are not stored: they are
 found again in the jaxpr by their position. What would break it: a param that changes the code but
-not its text here (unknown objects make a program uncacheable instead).
+not its form here (unknown objects make a program uncacheable instead).
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import marshal
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 
 from numjet.base import config
 from numjet.core import dtypes, lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.cpu import link
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import LOOPS, called
@@ -44,89 +45,108 @@ def _package() -> str:
 
 def key(closed: ClosedJaxpr, donate: tuple[int, ...]) -> str | None:
     """The digest under which the compiled program is kept; None when it cannot be."""
-    parts = [str(_FORMAT), _package(), str(donate), str(config.check_ir.value)]
     try:
-        _closed(closed, parts)
+        form = [_FORMAT, _package(), donate, config.check_ir.value, _closed(closed)]
     except Uncacheable:
         return None
-    return link.digest("\n".join(parts))
+    # Version 0 writes equal values equally; later ones depend on which objects are shared.
+    return link.digest(marshal.dumps(form, 0))
 
 
-def _closed(closed: ClosedJaxpr | Jaxpr, parts: list[str]) -> None:
+def _closed(closed: ClosedJaxpr | Jaxpr) -> list:
+    """What decides the code of a jaxpr, as nested lists of plain values."""
+    out: list[Any] = []
     if isinstance(closed, ClosedJaxpr):
         for const in closed.consts:
             array = np.asarray(getattr(const, "_value", const))
-            parts.append(f"const {array.dtype}{array.shape}")
+            out.append((_dtype(array.dtype), array.shape))
         jaxpr = closed.jaxpr
     else:
         jaxpr = closed
-    numbers: dict[Any, int] = {}
-    texts: dict[Any, str] = {}
+    numbers: dict[Any, Any] = {}  # variable -> its number, literal -> its value
+    avals: dict[Any, int] = {}
 
-    def bind(var: Any) -> str:
-        numbers[var] = len(numbers)
-        return aval(var.aval)
+    def aval(a: Any) -> Any:
+        # By its text where it stands first, then by a number.
+        number = avals.get(a)
+        if number is not None:
+            return number
+        avals[a] = len(avals)
+        return (_dtype(a.dtype), a.shape, a.weak_type)
 
-    def aval(a: Any) -> str:
-        text = texts.get(a)
-        if text is None:
-            text = texts[a] = a.str_short() + ("w" if a.weak_type else "")
-        return text
+    def use(atom: Any) -> Any:
+        value = np.asarray(getattr(atom.value, "_value", atom.value))
+        return (value.tobytes(), aval(atom.aval))
 
-    def use(atom: Any) -> str:
-        if type(atom) is Literal:
-            value = np.asarray(getattr(atom.value, "_value", atom.value))
-            return f"{value.tobytes().hex()}:{aval(atom.aval)}"
-        return str(numbers[atom])
-
-    parts.append("in " + " ".join([bind(v) for v in (*jaxpr.constvars, *jaxpr.invars)]))
+    count = 0
+    for var in (*jaxpr.constvars, *jaxpr.invars):
+        numbers[var] = count
+        count += 1
+        out.append(aval(var.aval))
     for eqn in jaxpr.eqns:
-        ins = " ".join([use(a) for a in eqn.invars])
-        parts.append(f"{eqn.primitive.name} {ins} -> {' '.join([bind(v) for v in eqn.outvars])}")
-        if eqn.params:
-            _params(eqn, parts)
-    parts.append("out " + " ".join([use(a) for a in jaxpr.outvars]))
+        params = eqn.params
+        out.append(
+            (
+                eqn.primitive.name,
+                [numbers[a] if type(a) is Var else use(a) for a in eqn.invars],
+                [aval(v.aval) for v in eqn.outvars],
+                _params(eqn) if params else None,
+            )
+        )
+        for v in eqn.outvars:
+            numbers[v] = count
+            count += 1
+    out.append([numbers[a] if type(a) is Var else use(a) for a in jaxpr.outvars])
+    return out
 
 
-def _params(eqn: Eqn, parts: list[str]) -> None:
+def _params(eqn: Eqn) -> Any:
     rule = eqn.primitive.loops
     if type(rule) is low.Region and rule.name not in LOOPS:
         inner = called(eqn.params)
         if inner is not None:
-            _closed(inner, parts)
-            return
+            # How a call is inlined may depend on this param and on nothing else.
+            return (_closed(inner), bool(eqn.params.get("prevent_cse")))
     host = type(rule) is low.Host
-    for name, value in eqn.params.items():
-        parts.append(name)
-        _value(value, parts, host)
+    return [
+        (name, value if type(value) in _PLAIN else _value(value, host))
+        for name, value in eqn.params.items()
+    ]
 
 
-def _value(value: Any, parts: list[str], host: bool) -> None:
-    if isinstance(value, ClosedJaxpr | Jaxpr):
-        _closed(value, parts)
-    elif isinstance(value, tuple | list):
-        if all([type(item) is int for item in value]):
-            parts.append(repr(value))
-            return
-        parts.append(f"({len(value)}")
+_PLAIN = frozenset([int, bool, str, float, complex, type(None)])
+
+
+@functools.cache
+def _dtype(dtype: Any) -> str:
+    return repr(dtype)
+
+
+def _value(value: Any, host: bool) -> Any:
+    """A param as plain values that differ where the code may."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple or kind is list:
         for item in value:
-            _value(item, parts, host)
-    elif value is None or isinstance(
-        value, bool | int | float | complex | str | np.dtype | dtypes.KeyDType
-    ):
-        parts.append(repr(value))
-    elif isinstance(value, np.generic):
-        parts.append(f"{value.dtype}{value.tobytes().hex()}")
-    elif (
-        type(value).__module__.startswith("numjet")
+            if type(item) is not int:
+                return (kind is list, *[_value(item, host) for item in value])
+        return (kind is list, value)
+    if isinstance(value, np.dtype | dtypes.KeyDType):
+        return ("dtype", _dtype(value))
+    if isinstance(value, ClosedJaxpr | Jaxpr):
+        return ("jaxpr", _closed(value))
+    if isinstance(value, np.generic):
+        return ("scalar", _dtype(value.dtype), value.tobytes())
+    if isinstance(value, bool | int | float | complex | str | tuple | list) or (
+        kind.__module__.startswith("numjet")
         and not callable(value)
-        and type(value).__repr__ is not object.__repr__
+        and kind.__repr__ is not object.__repr__
     ):
-        parts.append(repr(value))
-    elif host:
-        parts.append(type(value).__name__)  # called from Python, found again in the jaxpr
-    else:
-        raise Uncacheable(repr(value))
+        return ("text", kind.__name__, repr(value))
+    if host:
+        return ("object", kind.__name__)  # called from Python, found again in the jaxpr
+    raise Uncacheable(repr(value))
 
 
 # ---- finding constants and callbacks again
