@@ -24,19 +24,13 @@ from typing import Any
 
 from numjet.base import config
 from numjet.core import lowering as low
-from numjet.cpu import lower_update, special
+from numjet.cpu import lower_update, recompute, special
 from numjet.cpu.graph import Graph, Node, Val, drop_dead
 from numjet.cpu.lower import lower
 from numjet.cpu.lower_access import OTHER, Access, access, compose, is_real, same_places
 from numjet.cpu.program import Step
+from numjet.cpu.recompute import UNREACHABLE
 
-# A value read by several kernels is computed again up to this cost (an addition is 1, exp 8),
-# about what storing and reloading an element costs.
-RECOMPUTE_COST = 10
-# One that is read by a single other kernel moves there whole, up to this cost.
-MOVE_COST = 64
-# A broadcast value is computed again for each element it goes to: only when nearly free.
-BROADCAST_COST = 3
 # A single element is computed anew by each kernel that reads it, up to this cost.
 SCALAR_COST = 40
 # Movers in a row that are looked through; a longer chain is stored in between.
@@ -45,7 +39,6 @@ MAX_HOPS = 24
 MAX_MEMBERS = 200
 # Rows kept in cache between phases need either many rows (to run on all cores) or little work.
 MIN_ROWS, SMALL_DOMAIN = 16, 1 << 16
-UNREACHABLE = 10**6
 
 REDUCTIONS = frozenset(["add", "mul", "max", "min", "and", "or", "xor", "argmax", "argmin"])
 
@@ -74,7 +67,7 @@ class Group:
     reduced: tuple[int, ...] | None = None
     members: list[Member] = field(default_factory=list)
     make: Callable[[], list[Step]] | None = None  # for what is not a loop
-    reads: list[Val] = field(default_factory=list)  # what such a step reads in a loop of its own
+    reads: list[Val] = field(default_factory=list)  # what such a step reads
     stored: dict[int, Val] = field(default_factory=dict)
 
     @property
@@ -107,10 +100,13 @@ class _Fusion:
         self.wanted: set[int] = set()
         self.hops: dict[int, int] = {}  # id(Val) -> how many movers stand between it and a member
         self.computed: set[tuple[int, int]] = set()
+        self.asked: dict[int, dict[int, recompute.Asked]] = {}  # group -> values read by later ones
+        self.read: set[int] = set()  # id(Val) of what settled groups read from memory
 
     def run(self) -> list[Step]:
         self.expand()
         self.find_wanted()
+        self.read.update([id(v.root()[0]) for v in self.graph.outs])
         for node in self.graph.nodes:
             self.place(node)
         for group in reversed(self.groups):
@@ -196,6 +192,7 @@ class _Fusion:
             group.make = lambda: build.region(node)
         else:
             group.make = lambda: special.steps(build, node)
+        group.reads = list(node.ins)
         self.add(group)
         for out in node.outs:
             self.level[id(out)] = group.number
@@ -447,6 +444,8 @@ class _Fusion:
     # ---- 3: what is live and what is stored
 
     def settle(self, group: Group) -> None:
+        if group.number in self.asked:
+            recompute.decide(self, group)
         for val in group.reads:
             self.use(group, val)
         for member in reversed(group.members):
@@ -460,7 +459,7 @@ class _Fusion:
                 self.use(group, val)
 
     def use(self, group: Group, val: Val) -> None:
-        """`group` reads `val`: mark what must be live or stored for it."""
+        """`group` reads `val`: mark what must be live, ask for what earlier groups compute."""
         todo = [val]
         while todo:
             val = todo.pop()
@@ -475,35 +474,15 @@ class _Fusion:
                 continue
             member = self.member.get(id(val))
             if member is None:
-                continue
-            if self.level[id(val)] == group.number:
+                self.read.add(id(val))
+            elif self.level[id(val)] == group.number:
                 member.live = True
-            elif id(val) not in self.wanted and self.again(group, val, member):
-                todo.extend(member.node.ins)
+            elif id(val) in self.wanted:
+                self.read.add(id(val))
             else:
-                self.wanted.add(id(val))
-
-    def again(self, group: Group, val: Val, member: Member) -> bool:
-        """Whether a later `group` computes `val` anew instead of reading it from memory."""
-        if type(member.node.rule) is low.Reduce:
-            return False
-        cost, size = self.anew(member.node), 1
-        for n in group.shape:
-            size *= n
-        if size > val.size:
-            return cost <= BROADCAST_COST
-        if self.users.get(id(val), _NOTHING) <= {group.number}:
-            return cost <= MOVE_COST
-        return cost <= RECOMPUTE_COST
-
-    def anew(self, node: Node) -> int:
-        """The cost of an element of a pointwise node, from what lies in memory anyway."""
-        found = self.accesses[id(node)]
-        cost = found.cost
-        for val, reads in zip(node.ins, found.reads, strict=True):
-            if val.literal is None:
-                cost += reads * (1 if self.in_memory(val) else self.cost_of(val))
-        return cost
+                asked = self.asked.setdefault(self.level[id(val)], {})
+                entry = asked.setdefault(id(val), recompute.Asked(val))
+                entry.groups[group.number] = group
 
     # ---- 4: kernels
 
@@ -551,9 +530,6 @@ class _Fusion:
             if id(node) not in done:
                 run(node)
         return steps
-
-
-_NOTHING: set[int] = set()
 
 
 def native(dtype: Any) -> bool:

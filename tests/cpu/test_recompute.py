@@ -1,0 +1,93 @@
+"""What a compiled program keeps for later kernels: how many temporaries it needs."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxpr_interpreter import compiled, spec
+
+from numjet.core.structural import full, reduce_sum
+from numjet.ops import transcendental as fn
+from numjet.ops.arithmetic import add, mul, sub
+from numjet.ops.dot import dot_general
+from numjet.ops.logic import gt
+from numjet.ops.shape import select
+
+N = 128
+WHOLE = N * N * 4
+SLACK = WHOLE // 8
+
+
+def product(x, y):
+    return dot_general(x, y, (((1,), (0,)), ((), ())))
+
+
+def number(value):
+    return full((N, N), value, np.dtype(np.float32))
+
+
+def temporaries(f):
+    run = compiled(f, spec(N, N), spec(N, N), tolerance=1e-3)
+    return run.memory_analysis()["temp_size_in_bytes"]
+
+
+def test_what_follows_from_one_dear_value_is_computed_from_it():
+    def run(x, w):
+        h = product(x, w)
+        t = fn.tanh(h)
+        factor, slope = mul(number(0.5), add(number(1.0), t)), sub(number(1.0), mul(t, t))
+        for _ in range(2):
+            x = product(mul(h, factor), w)
+        # t and h are kept for this, neither factor nor slope.
+        return mul(x, add(factor, mul(h, slope)))
+
+    # Besides, the product's operand; its result is the program's.
+    assert temporaries(run) <= 3 * WHOLE + SLACK
+
+
+def test_a_mask_is_kept_instead_of_what_it_was_made_from():
+    def run(x, w):
+        masks = []
+        for _ in range(4):
+            h = product(x, w)
+            masks.append(gt(h, number(0.0)))
+            x = mul(h, h)
+        for mask in reversed(masks):
+            x = select(mask, product(x, w), number(0.0))
+        return x
+
+    # Four masks of a byte an element; two whole arrays, and the holes between.
+    assert temporaries(run) <= 4 * WHOLE
+
+
+def test_a_sum_of_two_dying_values_is_kept_not_both():
+    def run(x, w):
+        kept = []
+        for _ in range(4):
+            a, b = product(x, w), product(w, x)
+            kept.append(add(a, b))
+            x = mul(a, b)
+        out = product(x, w)
+        for value in reversed(kept):
+            out = add(product(out, w), value)
+        return out
+
+    assert temporaries(run) <= 7 * WHOLE + SLACK
+
+
+def test_arguments_are_read_again_rather_than_a_sum_of_them_kept():
+    def run(x, y):
+        total = add(x, y)
+        z = product(fn.tanh(total), y)
+        return add(product(z, y), total)
+
+    assert temporaries(run) <= 2 * WHOLE + SLACK
+
+
+def test_rows_of_reductions_are_kept_rather_than_what_is_divided_by_them():
+    def run(x, w):
+        h = product(x, w)
+        total = reduce_sum(fn.exp(h), (1,))
+        z = product(h, w)
+        return [z, mul(total, reduce_sum(z, (1,)))]
+
+    assert temporaries(run) <= WHOLE + SLACK
