@@ -18,7 +18,7 @@ from numjet.core.structural import convert_element_type_p
 from numjet.cpu import products
 from numjet.cpu.builder import Builder, Value
 from numjet.cpu.graph import Node, Val
-from numjet.cpu.kernels import gemm, libraries, matvec, vecmat
+from numjet.cpu.kernels import gemm, libraries, matvec, small, vecmat
 from numjet.cpu.kernels.common import merge, strides, table
 from numjet.cpu.program import SpecialStep, Step
 
@@ -148,6 +148,16 @@ def generate(build: Any, node: Node) -> list[Step] | None:
         return [SpecialStep(name, reads, list(node.outs), _vecmat_emit(product), flops=flops)]
     if product.element in LETTERS.values():
         return [SpecialStep(name, reads, list(node.outs), _blas_emit(product), flops=4 * flops)]
+    spec = small.Spec(
+        product.element, product.m, product.n, product.k, product.a, product.b, product.crs,
+        tuple(product.loops),
+    )  # fmt: skip
+    if flops < gemm.PARALLEL_FLOPS and not product.depths and small.fits(spec):
+
+        def call(b: Builder, reads: list[Value], writes: list[Value]) -> None:
+            small.write(b, spec, [*reads, *writes])
+
+        return [SpecialStep(name, reads, list(node.outs), call, flops=flops)]
     loops = sorted(product.loops, key=lambda axis: axis[0])
     around, batches = loops[:-2], loops[-2:]
     depths = [(0, 0)]

@@ -7,9 +7,10 @@ levels of batch loops, all known when a program is compiled. So that a program w
 compiles none of them, the library is a module of its own, compiled once and cached on disk.
 
 A is read in place by broadcast loads, whatever its strides. B is packed in strips of up to NR
-columns by K, unless it can be read in place. Tiles are 6 rows by 4 (2 with 16 registers) vectors,
-or by one vector for the columns that are left; rows beyond the last are clamped to it and so
-computed twice, columns are masked.
+columns by K, unless it can be read in place. Tiles are 6 rows by 4 (2 with 16 registers) vectors;
+the columns that are left have a tile function of exactly their number, masked. Each tile function
+is a library of its own, so that a program compiles those it needs, side by side. Rows beyond the
+last are clamped to it and so computed twice.
 For: `dot` and `conv`. What would break it: C's columns not next to each other, or K·NR beyond the
 scratch (K is cut at `k_block`).
 """
@@ -22,16 +23,14 @@ from numjet.cpu import link, platform
 from numjet.cpu.builder import Builder, Module, Value, const, vector
 from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import (
-    SCRATCH_BYTES,
     Fields,
-    fused,
     lanes_of,
     prefix_mask,
-    scratch_functions,
     size_of,
     table,
     transpose_block,
 )
+from numjet.cpu.kernels.tiles import Line
 
 TILE_ROWS = 6
 FIELDS = (
@@ -60,9 +59,15 @@ FIELDS = (
     "grain",
     "segments",
     "segment_step",
+    "depth",
+    "tile",
+    "last_tile",
 )
 PACK_PREFIX = "nj_pack_"
+TILE_PREFIX = "nj_tile_"
 IN_PLACE, ROWS = 0, 1  # how B is brought in; else the address of a function that packs it
+# Packed strips lie on the stack (threads have 512 KB at least) and in a second-level cache.
+SCRATCH = 1 << 18
 PREFIX = "nj_gemm_"
 # Below this many operations the pool costs more than it brings.
 PARALLEL_FLOPS = 1_500_000
@@ -81,7 +86,7 @@ def tile_vectors() -> int:
 
 def k_block(element: str) -> int:
     """Most of K that one packed strip holds."""
-    return SCRATCH_BYTES // (tile_vectors() * lanes_of(element) * size_of(element))
+    return SCRATCH // (tile_vectors() * lanes_of(element) * size_of(element))
 
 
 def plan(
@@ -109,18 +114,15 @@ def plan(
     blocks = 1
     if flops >= PARALLEL_FLOPS and strips * repeats < wanted:
         blocks = max(1, min(-(-wanted // (strips * repeats)), m // 48))
-    block_rows = -(-m // (blocks * TILE_ROWS)) * TILE_ROWS
+    height = tile_rows(min(-(-n // lanes), tile_vectors()))
+    block_rows = -(-m // (blocks * height)) * height
     blocks = max(-(-m // block_rows), 1) if m else 0
     tasks = strips * blocks * repeats
     brs, bcs = b
     if bcs == size or n == 1:
         small = k * segments[0] * brs <= 1 << 15 or brs == width * size
         pack: int | str = ROWS
-        if (
-            n % lanes == 0
-            and (block_rows <= 24 or small and block_rows <= 96)
-            and k <= k_block(element)
-        ):
+        if block_rows <= 24 or small and block_rows <= 96:
             pack = IN_PLACE
     elif brs == size or k == 1:
         pack = f"{PACK_PREFIX}columns_{element}"
@@ -129,6 +131,8 @@ def plan(
     grain = 1 if flops >= PARALLEL_FLOPS else tasks
     if grain == 1 and flops // tasks < PARALLEL_FLOPS // 8:
         grain = max(1, min(tasks // wanted, PARALLEL_FLOPS // 8 // max(flops // tasks, 1)))
+    tiles = [f"{TILE_PREFIX}{columns}_{element}" if columns else 0 for columns in (
+        width if n >= width else 0, n % width)]  # fmt: skip
     values = {
         "m": m,
         "n": n,
@@ -155,8 +159,11 @@ def plan(
         "a2": outer[1][1],
         "b2": outer[1][2],
         "c2": outer[1][3],
+        "depth": max(k, 1) if pack == IN_PLACE else k_block(element) // segments[0],
+        "tile": tiles[0],
+        "last_tile": tiles[1],
     }
-    return [values[name] for name in FIELDS]
+    return [values[name] for name in FIELDS]  # type: ignore[misc]
 
 
 def calls(
@@ -186,92 +193,76 @@ def calls(
 def module_text(element: str) -> str:
     """The library for `element` as LLVM IR."""
     module = Module()
-    for count in (tile_vectors(), 1):
-        _tiles(module, element, count)
-    _pack_rows(module, element)
-    scratch_functions(module)
     _task(module, element)
     _entry(module, element)
     return module.text()
 
 
-def _tiles(module: Module, element: str, vectors: int) -> None:
-    """@tiles_<v>(table, a, b, brs, c, k, rows, columns, old): a strip of `vectors` vectors.
+def _tile_text(name: str) -> str:
+    columns, element = name.split("_")
+    module = Module()
+    _tiles(module, element, int(columns))
+    return module.text()
 
-    old (0 or 1): add to what C holds.
+
+def tile_rows(vectors: int) -> int:
+    """Rows of a tile by its vectors: as many accumulators as leave room for A and B."""
+    if registers() == 32:
+        return {4: TILE_ROWS}.get(vectors, 8)
+    return {2: TILE_ROWS}.get(vectors, 8)
+
+
+def _tiles(module: Module, element: str, columns: int) -> None:
+    """One strip of C, `columns` wide, tile by tile; the vectors' last lanes are masked.
+
+    entry(table, a, b, c, depth, rows, brs, old, scratch). old (0 or 1): add to what C holds.
+    scratch (or null): where the rows of B are copied to first.
     """
     b = Builder(
-        module,
-        f"tiles_{vectors}",
-        [
-            ("table", "ptr"),
-            ("a", "ptr"),
-            ("b", "ptr"),
-            ("brs", "i64"),
-            ("c", "ptr"),
-            ("k", "i64"),
-            ("rows", "i64"),
-            ("columns", "i64"),
-            ("old", "i64"),
-        ],
-        linkage="internal",
-    )
-    t, a, source, brs, c, k, rows, columns, old = b.args
-    lanes, size = lanes_of(element), size_of(element)
-    kind = vector(element, lanes)
+        module, libraries.ENTRY,
+        [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr"), ("depth", "i64"),
+         ("rows", "i64"), ("brs", "i64"), ("old", "i64"), ("scratch", "ptr")],
+    )  # fmt: skip
+    t, a, source, c, depth, rows, brs, old, scratch = b.args
+    line = Line(element, columns)
+    height = tile_rows(line.vectors)
     field = Fields(b, t, FIELDS)
     ars, acs, crs = field.ars, field.acs, field.crs
     segments, segment_step = field.segments, field.segment_step
-    mask = prefix_mask(b, b.sub(columns, (vectors - 1) * lanes), lanes)
-    full = b.icmp("sge", columns, vectors * lanes)
-    keep = b.splat(b.icmp("ne", old, 0), lanes)
-    keep_last = b.and_(keep, mask)
-    zero = const(0, kind)
-    with b.loop(0, rows, TILE_ROWS) as tiles:
-        last = b.sub(b.sub(rows, tiles.index), 1)
-        a_rows, c_rows = [], []
-        for r in range(TILE_ROWS):
-            row = b.add(tiles.index, b.min(last, r) if r else b.const(0, "i64"))
-            a_rows.append(b.gep(a, b.mul(row, ars)))
-            c_rows.append(b.gep(c, b.mul(row, crs)))
-        initial = []
-        for r in range(TILE_ROWS):
-            for v in range(vectors):
-                at = b.gep(c_rows[r], v * lanes * size) if v else c_rows[r]
-                initial.append(
-                    b.masked_load(at, keep_last if v == vectors - 1 else keep, zero, size)
-                )
-        start = (b.const(0, "i64"), source, *initial)
+    with b.if_(b.icmp("ne", scratch, 0), otherwise=[source, brs]) as packs:
+        with b.loop(0, b.mul(depth, segments), carried=[source, scratch]) as copy:
+            here, to = copy.values
+            line.store(b, line.load(b, here), to, masked=False)
+            copy.yield_(b.gep(here, brs), b.gep(to, line.nbytes))
+        packs.yield_(scratch, b.const(line.nbytes, "i64"))
+    source, stride = packs.results
+    with b.loop(0, rows, height) as tiles:
+        left = b.sub(rows, tiles.index)
+        there = [b.icmp("sgt", left, r) for r in range(1, height)]
+
+        def each_row(base: Value, step: Value) -> list[Value]:
+            """The addresses of the tile's rows; those beyond the last are the last."""
+            found = [b.gep(base, b.mul(tiles.index, step))]  # noqa: B023
+            for more in there:  # noqa: B023
+                found.append(b.gep(found[-1], b.select(more, step, 0)))
+            return found
+
+        a_rows = each_row(a, ars)
+        start = (b.const(0, "i64"), source, *line.zeros() * height)
         with b.loop(0, segments, carried=start, at_least_once=True) as part:
-            with b.loop(0, k, carried=part.values) as steps:
+            with b.loop(0, depth, carried=part.values) as steps:
                 offset, here, *sums = steps.values
-                columns_now = [
-                    b.load(b.gep(here, v * lanes * size) if v else here, kind, size)
-                    for v in range(vectors)
-                ]
-                for r in range(TILE_ROWS):
-                    x = b.splat(b.load(b.gep(a_rows[r], offset), element, size), lanes)
-                    for v in range(vectors):
-                        place = r * vectors + v
-                        sums[place] = fused(b, x, columns_now[v], sums[place])
-                steps.yield_(b.add(offset, acs), b.gep(here, brs), *sums)
-            following = b.add(part.values[0], segment_step)
-            part.yield_(following, *steps.results[1:])
+                sums = line.multiply(b, [b.gep(x, offset) for x in a_rows], here, sums)
+                steps.yield_(b.add(offset, acs), b.gep(here, stride), *sums)
+            part.yield_(b.add(part.values[0], segment_step), *steps.results[1:])
         sums = list(part.results[2:])
-        for r in range(TILE_ROWS):
-            for v in range(vectors - 1):
-                b.store(
-                    sums[r * vectors + v],
-                    b.gep(c_rows[r], v * lanes * size) if v else c_rows[r],
-                    size,
-                )
-        ends = [b.gep(c_rows[r], (vectors - 1) * lanes * size) for r in range(TILE_ROWS)]
-        with b.if_(full) as whole:
-            for r in range(TILE_ROWS):
-                b.store(sums[r * vectors + vectors - 1], ends[r], size)
-        with whole.else_():
-            for r in range(TILE_ROWS):
-                b.masked_store(sums[r * vectors + vectors - 1], ends[r], mask, size)
+        c_rows = each_row(c, crs)
+        with b.if_(b.icmp("ne", old, 0), otherwise=sums) as more:
+            before = [x for place in c_rows for x in line.load(b, place)]
+            more.yield_(*[b.add(x, y) for x, y in zip(sums, before, strict=True)])
+        parts = len(line.kinds)
+        for r, place in enumerate(c_rows):
+            line.store(b, more.results[r * parts : (r + 1) * parts], place)
     b.ret()
 
 
@@ -290,28 +281,6 @@ def _packer(module: Module, name: str, linkage: str = "") -> Builder:
         ],
         linkage=linkage,
     )
-
-
-def _pack_rows(module: Module, element: str) -> None:
-    """Columns of B next to each other: copy vectors, the last one masked."""
-    b = _packer(module, "pack_rows", "internal")
-    t, source, to, k, columns, width = b.args
-    lanes, size = lanes_of(element), size_of(element)
-    kind = vector(element, lanes)
-    brs = Fields(b, t, FIELDS).brs
-    step = lanes * size
-    last = b.sub(width, step)
-    rest = b.sub(columns, b.div(last, size))
-    mask = prefix_mask(b, rest, lanes)
-    with b.loop(0, k) as rows:
-        start = b.gep(source, b.mul(rows.index, brs))
-        end = b.gep(to, b.mul(rows.index, width))
-        with b.loop(0, last, step) as chunks:
-            b.store(b.load(b.gep(start, chunks.index), kind, size), b.gep(end, chunks.index), step)
-        b.store(
-            b.masked_load(b.gep(start, last), mask, const(0, kind), size), b.gep(end, last), step
-        )
-    b.ret()
 
 
 def _pack_columns(module: Module, element: str) -> None:
@@ -360,84 +329,65 @@ def _pack_elements(module: Module, element: str) -> None:
     b.ret()
 
 
+# Run once a task and not compiled with care: that takes a fifth of the time.
+_GLUE = "nounwind noinline optnone"
+
+
 def _task(module: Module, element: str) -> None:
     """@task(ctx, begin, end): ctx = (table, a, b, c). Task = (batch1, batch2, block, strip)."""
     b = Builder(
-        module, "task", [("ctx", "ptr"), ("begin", "i64"), ("end", "i64")], linkage="internal"
-    )
+        module, "task", [("ctx", "ptr"), ("begin", "i64"), ("end", "i64")], linkage="internal",
+        attributes=_GLUE,
+    )  # fmt: skip
     ctx, begin, end = b.args
-    lanes, size, vectors = lanes_of(element), size_of(element), tile_vectors()
-    strip_columns = vectors * lanes
+    lanes, size = lanes_of(element), size_of(element)
+    strip_columns = tile_vectors() * lanes
     t, a0, b0, c0 = [b.load(b.gep(ctx, 8 * i), "ptr", 8) for i in range(4)]
     f = Fields(b, t, FIELDS)
-    m, n, k, ars, acs, brs, bcs, crs = f.m, f.n, f.k, f.ars, f.acs, f.brs, f.bcs, f.crs
-    strips, blocks, block_rows, pack, accumulate = (
-        f.strips,
-        f.blocks,
-        f.block_rows,
-        f.pack,
-        f.accumulate,
-    )
-    batch2, a1, b1, c1, a2, b2, c2 = f.batch2, f.a1, f.b1, f.c1, f.a2, f.b2, f.c2
-    segments = f.segments
-    packs = b.icmp("ne", pack, IN_PLACE)
-    with b.if_(packs, otherwise=[b.const(0, "ptr")]) as needed:
-        needed.yield_(b.call(Value("@take_scratch", "ptr"), "ptr"))
-    scratch = needed.results[0]
-    block_k = k_block(element)
+    m, n, k, brs = f.m, f.n, f.k, f.brs
+    scratch = b.alloca(f"[{SCRATCH} x i8]")
+    nothing = b.const(0, "ptr")
+    copies = b.select(b.icmp("eq", f.pack, ROWS), scratch, nothing)
+    packs = b.icmp("sgt", f.pack, ROWS)
+    packer = b.emit(f"inttoptr i64 {f.pack.ref} to ptr", "ptr")
     with b.loop(begin, end) as tasks:
-        rest, strip = tasks.index, None
-        strip = b.urem(rest, strips)
-        rest = b.udiv(rest, strips)
-        block = b.urem(rest, blocks)
-        rest = b.udiv(rest, blocks)
-        inner = b.urem(rest, batch2)
-        outer = b.udiv(rest, batch2)
-        row = b.mul(block, block_rows)
-        rows = b.min(block_rows, b.sub(m, row))
-        column = b.mul(strip, strip_columns)
-        columns = b.min(b.sub(n, column), strip_columns)
-        count = b.udiv(b.add(columns, lanes - 1), lanes)
-        a = b.gep(b.gep(b.gep(a0, b.mul(outer, a1)), b.mul(inner, a2)), b.mul(row, ars))
-        bb = b.gep(b.gep(b.gep(b0, b.mul(outer, b1)), b.mul(inner, b2)), b.mul(column, bcs))
-        c = b.gep(b.gep(b.gep(c0, b.mul(outer, c1)), b.mul(inner, c2)), b.mul(row, crs))
-        c = b.gep(c, b.mul(column, size))
-        with b.loop(0, b.max(k, 1), block_k) as parts:  # once even for K = 0: it writes zeros
-            depth = b.min(b.sub(k, parts.index), block_k)
-            whole = b.mul(depth, segments)
-            part_a = b.gep(a, b.mul(parts.index, acs))
+        rest, strip = b.udiv(tasks.index, f.strips), b.urem(tasks.index, f.strips)
+        rest, block = b.udiv(rest, f.blocks), b.urem(rest, f.blocks)
+        outer, inner = b.udiv(rest, f.batch2), b.urem(rest, f.batch2)
+        row, column = b.mul(block, f.block_rows), b.mul(strip, strip_columns)
+        rows = b.min(f.block_rows, b.sub(m, row))
+        columns = b.sub(n, column)
+        full = b.icmp("sge", columns, strip_columns)
+        columns = b.min(columns, strip_columns)
+        tile = b.emit(f"inttoptr i64 {b.select(full, f.tile, f.last_tile).ref} to ptr", "ptr")
+        width = b.and_(b.mul(b.add(columns, lanes - 1), size), -lanes * size)
+
+        def place(base: Value, one: Value, two: Value, at: Value, step: Value) -> Value:
+            base = b.gep(b.gep(base, b.mul(outer, one)), b.mul(inner, two))  # noqa: B023
+            return b.gep(base, b.mul(at, step))
+
+        a = place(a0, f.a1, f.a2, row, f.ars)
+        bb = place(b0, f.b1, f.b2, column, f.bcs)
+        c = b.gep(place(c0, f.c1, f.c2, row, f.crs), b.mul(column, size))
+        with b.loop(0, b.max(k, 1), f.depth) as parts:  # once even for K = 0: it writes zeros
+            depth = b.min(b.sub(k, parts.index), f.depth)
+            part_a = b.gep(a, b.mul(parts.index, f.acs))
             part_b = b.gep(bb, b.mul(parts.index, brs))
-            old = b.or_(accumulate, b.zext(b.icmp("sgt", parts.index, 0), "i64"))
-            width = b.mul(count, lanes * size)
+            old = b.or_(f.accumulate, b.zext(b.icmp("sgt", parts.index, 0), "i64"))
             with b.if_(packs, otherwise=[part_b, brs]) as packed:
-                with b.if_(b.icmp("eq", pack, ROWS)) as rowwise:
-                    b.call("pack_rows", "void", t, part_b, scratch, whole, columns, width)
-                with rowwise.else_():
-                    packer = b.emit(f"inttoptr i64 {pack.ref} to ptr", "ptr")
-                    b.call(packer, "void", t, part_b, scratch, whole, columns, width)
+                whole = b.mul(depth, f.segments)
+                b.call(packer, "void", t, part_b, scratch, whole, columns, width)
                 packed.yield_(scratch, width)
             here, stride = packed.results
-            with b.if_(b.icmp("eq", count, vectors)) as wide:
-                b.call(
-                    f"tiles_{vectors}", "void", t, part_a, here, stride, c, depth, rows, columns,
-                    old,
-                )  # fmt: skip
-            with wide.else_(), b.loop(0, count) as single:
-                offset = b.mul(single.index, lanes * size)
-                rest = b.sub(columns, b.mul(single.index, lanes))
-                b.call(
-                    "tiles_1", "void", t, part_a, b.gep(here, offset), stride,
-                    b.gep(c, offset), depth, rows, rest, old,
-                )  # fmt: skip
-    with b.if_(packs):
-        b.call(Value("@give_scratch", "ptr"), "void", scratch)
+            b.call(tile, "void", t, part_a, here, c, depth, rows, stride, old, copies)
     b.ret()
 
 
 def _entry(module: Module, element: str) -> None:
     b = Builder(
-        module, libraries.ENTRY, [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr")]
-    )
+        module, libraries.ENTRY, [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr")],
+        attributes=_GLUE,
+    )  # fmt: skip
     ctx = b.alloca("[4 x ptr]")
     for i, value in enumerate(b.args):
         b.store(value, b.gep(ctx, 8 * i), 8)
@@ -464,3 +414,4 @@ def _packer_text(name: str) -> str:
 
 libraries.provide(PREFIX, module_text)
 libraries.provide(PACK_PREFIX, _packer_text)
+libraries.provide(TILE_PREFIX, _tile_text)

@@ -1,0 +1,178 @@
+"""Products of a static shape, written into the program that needs them: small ones.
+
+`write(b, spec, a, b, c)` writes a call of a function that computes C = A·B for exactly one shape
+and layout; equal products of a program share it. A tile is some rows by up to four vectors, each
+row one wide vector that code generation splits over registers, so that the code has few lines to
+compile: a product of 32×32 takes 2 ms where the general library takes 25. Rows overlap in the
+last tile, columns are masked. A is read by broadcasts, B in place, or from a packed copy on the
+stack where its columns are not next to each other. One thread.
+For: `dot` and loop bodies. What would break it: C's columns not next to each other, or C in the
+memory of A or B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from numjet.cpu import link
+from numjet.cpu.builder import Builder, Module, Value, vector
+from numjet.cpu.kernels.common import lanes_of, size_of, transpose_block
+from numjet.cpu.kernels.tiles import Line
+
+# Rows of a tile by its vectors, where there are 32 registers: about 24 accumulators, and at least 8
+# where rows allow (the latency of a multiply-add times the two a cycle that processors begin).
+_ROWS = {4: (6, 5, 4), 3: (8, 7, 6, 5), 2: (8, 12, 10, 7, 6, 5), 1: (12, 8, 10, 9, 7, 6, 5)}
+_ROWS_16 = {2: (6, 5, 4), 1: (8, 12, 10, 7, 6, 5)}
+# The most of B that is read in place (it must stay in the nearest cache), and that is packed on
+# the stack.
+IN_PLACE_BYTES, PACKED_BYTES = 1 << 15, 1 << 15
+# Packing turns squares of this side in registers; larger ones are faster and slower to compile.
+SQUARE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A product: sizes, byte strides of (rows, columns) of A and B, of C's rows, and the loops
+    around it as (count, strides of A, B and C), outer first."""
+
+    element: str
+    m: int
+    n: int
+    k: int
+    a: tuple[int, int]
+    b: tuple[int, int]
+    crs: int
+    loops: tuple[tuple[int, int, int, int], ...] = ()
+
+    @property
+    def in_place(self) -> bool:
+        """Whether B's columns are next to each other."""
+        return self.b[1] == size_of(self.element) or self.n == 1
+
+
+def fits(spec: Spec) -> bool:
+    """Whether B is small enough to be read over and over."""
+    size = size_of(spec.element)
+    if spec.in_place:
+        return spec.k * min(spec.b[0], spec.n * size) <= IN_PLACE_BYTES
+    return spec.k * (spec.n + lanes_of(spec.element)) * size <= PACKED_BYTES
+
+
+def write(b: Builder, spec: Spec, pointers: Sequence[Value]) -> None:
+    """Write the call of the product `spec` on the pointers to A, B and C."""
+    name = f"product_{_name(spec)}"
+    if all([function.name != name for function in b.module.functions]):
+        _function(b.module, name, spec)
+    b.call(name, "void", *pointers)
+
+
+def _name(spec: Spec) -> str:
+    words = [spec.element, spec.m, spec.n, spec.k, *spec.a, *spec.b, spec.crs]
+    for loop in spec.loops:
+        words += loop
+    return "_".join([str(word) for word in words])
+
+
+def _shape(spec: Spec) -> tuple[int, int]:
+    """Vectors and rows of a tile."""
+    host = link.target()
+    many = host.vector_bytes == 64 or not host.triple.startswith("x86_64")
+    rows = _ROWS if many else _ROWS_16
+    vectors = -(-spec.n // lanes_of(spec.element))
+    # The fewest strips; among equal ones the narrowest, so that they divide the columns evenly.
+    strips = -(-vectors // max(rows))
+    width = -(-vectors // strips)
+    best = min(rows[width], key=lambda r: (-(-spec.m // r) * r, rows[width].index(r)))
+    return width, min(best, spec.m)
+
+
+def _function(module: Module, name: str, spec: Spec) -> None:
+    b = Builder(
+        module, name, [("a", "ptr"), ("b", "ptr"), ("c", "ptr noalias")], linkage="internal"
+    )
+    _loops(b, spec, spec.loops, list(b.args))
+    b.ret()
+
+
+def _loops(b: Builder, spec: Spec, loops: Sequence[tuple[int, ...]], pointers: list[Value]) -> None:
+    if not loops:
+        _product(b, spec, *pointers)
+        return
+    (count, *strides), *inner = loops
+    with b.loop(0, count, carried=pointers) as each:
+        _loops(b, spec, inner, list(each.values))
+        each.yield_(*[b.gep(p, s) if s else p for p, s in zip(each.values, strides, strict=True)])
+
+
+def _product(b: Builder, spec: Spec, a: Value, source: Value, c: Value) -> None:
+    lanes, size = lanes_of(spec.element), size_of(spec.element)
+    vectors, rows = _shape(spec)
+    width = vectors * lanes
+    stride = spec.b[0]
+    if not spec.in_place:
+        stride = -(-spec.n // lanes) * lanes * size
+        source = _packed(b, spec, source, stride)
+    whole = spec.n // width
+    if whole == 1:
+        _strip(b, spec, rows, width, a, source, stride, c)
+    elif whole:
+        with b.loop(0, whole * width * size, width * size) as strips:
+            x, y = b.gep(source, strips.index), b.gep(c, strips.index)
+            _strip(b, spec, rows, width, a, x, stride, y)
+    rest = spec.n - whole * width
+    if rest:
+        offset = whole * width * size
+        x, y = (b.gep(p, offset) if offset else p for p in (source, c))
+        _strip(b, spec, rows, rest, a, x, stride, y)
+
+
+def _strip(
+    b: Builder, spec: Spec, rows: int, columns: int, a: Value, source: Value, stride: int, c: Value
+) -> None:
+    """All rows of `columns` columns."""
+    line = Line(spec.element, columns)
+    ars, acs = spec.a
+    parts = len(line.kinds)
+
+    def tile(at: Value, to: Value) -> None:
+        start = (at, source, *line.zeros() * rows)
+        with b.loop(0, spec.k, carried=start) as steps:
+            x, y, *sums = steps.values
+            sums = line.multiply(b, [b.gep(x, r * ars) if r else x for r in range(rows)], y, sums)
+            steps.yield_(b.gep(x, acs), b.gep(y, stride), *sums)
+        sums = list(steps.results[2:])
+        for r in range(rows):
+            place = b.gep(to, r * spec.crs) if r else to
+            line.store(b, sums[r * parts : (r + 1) * parts], place)
+
+    if spec.m == rows:
+        tile(a, c)
+        return
+    with b.loop(0, spec.m, rows) as tiles:
+        row = b.min(tiles.index, spec.m - rows) if spec.m % rows else tiles.index
+        tile(b.gep(a, b.mul(row, ars)), b.gep(c, b.mul(row, spec.crs)))
+
+
+def _packed(b: Builder, spec: Spec, source: Value, stride: int) -> Value:
+    """A copy of B with rows of `stride` bytes; what is beyond its columns is left as it was."""
+    size = size_of(spec.element)
+    copy = b.alloca(f"[{spec.k * stride} x i8]")
+    brs, bcs = spec.b
+    side = SQUARE if brs == size and min(spec.k, spec.n) >= SQUARE else 1
+    kind = vector(spec.element, side if side > 1 else 0)
+
+    def position(index: Value, extent: int) -> Value:
+        """Where a square begins; the last one overlaps its neighbour."""
+        return b.min(index, extent - side) if extent % side else index
+
+    with b.loop(0, spec.n, side) as columns:
+        j = position(columns.index, spec.n)
+        here, to = b.gep(source, b.mul(j, bcs)), b.gep(copy, b.mul(j, size))
+        with b.loop(0, spec.k, side) as rows:
+            i = position(rows.index, spec.k)
+            x, y = b.gep(here, b.mul(i, brs)), b.gep(to, b.mul(i, stride))
+            block = [b.load(b.gep(x, r * bcs) if r else x, kind, size) for r in range(side)]
+            for r, line in enumerate(transpose_block(b, block) if side > 1 else block):
+                b.store(line, b.gep(y, r * stride) if r else y, size)
+    return copy
