@@ -2,7 +2,8 @@
 
 A block of accumulators lies in the first-level cache while rows are added into it; nothing is
 transposed. Values that exist once a column are arrays over the block. Several sweeps over a block
-(softmax along the first axis) stay in cache too.
+(softmax along the first axis) stay in cache too. Where columns are few, chunks of the rows are
+reduced apart (`lower_chunks`).
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from numjet.cpu import lower_chunks
 from numjet.cpu.index import Index, LoopVar, clamp
 from numjet.cpu.loop_ir import Alloc, Buffer, For, Stmt
 from numjet.cpu.lower_core import PARALLEL_WORK, Lowering, product, unflatten
+from numjet.cpu.lower_moments import pairwise
 from numjet.cpu.lower_sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction, position
 from numjet.cpu.program import Step
 
@@ -22,6 +25,14 @@ BLOCK = 4096
 # Rows added up before they go into the accumulators: each pass over those costs a load and a store.
 ROWS_AT_ONCE = 8
 LIGHT = 24
+# Rows of up to SHORT_ROW bytes that follow each other are read in order: side by side they are
+# many streams within few pages, which prefetchers do not follow (on Zen 4 eight rows of 1 KB at a
+# time came at 11 GB/s, in order at 30). Below IN_ORDER bytes the accumulators' latency is longer
+# than a row, so as many rows as make that up are added up at once.
+SHORT_ROW, IN_ORDER = 4096, 1024
+# Rows a multiple of ALIASED bytes apart share sets of the first-level cache, which may have eight
+# ways: fewer at once leave room for the accumulators.
+ALIASED, ALIASED_ROWS = 4096, 4
 # Elements of a block over all its rows, when swept several times: what a second-level cache holds.
 BLOCK_ELEMENTS = 1 << 16
 # Blocks to aim for when several threads run.
@@ -32,10 +43,10 @@ _METHODS = {"and": "and_", "or": "or_"}
 
 def lower(k: Lowering) -> list[Step]:
     """The kernel of a group whose reductions leave the last axis."""
-    return _Columns(k).steps()
+    return Columns(k).steps()
 
 
-class _Columns:
+class Columns:
     def __init__(self, k: Lowering) -> None:
         self.k = k
         shape = k.group.shape
@@ -57,21 +68,12 @@ class _Columns:
     def steps(self) -> list[Step]:
         k, shape = self.k, self.k.group.shape
         outer = product([shape[a] for a in self.leading])
+        if lower_chunks.suits(self, outer):
+            return lower_chunks.steps(self, outer)
         block = self.block_size(outer)
-        blocks = -(-self.columns // block)
-        self.block = block
-        count = outer * blocks
+        count = outer * self.cut(block)
         var = LoopVar("b", count)
-        whole = Index.of(var)
-        self.start = whole % blocks * block if blocks > 1 else Index.of(0)
-        self.extent: Any = block
-        if self.columns % block:
-            self.extent = clamp(self.columns - self.start, 1, block)
-        base: list[Index] = [Index.of(0)] * len(shape)
-        sizes = [shape[a] for a in self.leading]
-        for a, i in zip(self.leading, unflatten(whole // blocks, sizes), strict=True):
-            base[a] = i
-        self.base = base
+        self.stand(Index.of(var), outer)
         body: list[Stmt] = []
         self.make_scratch()
         self.row_level(-1, body)
@@ -84,6 +86,25 @@ class _Columns:
             body = [For(var, count, tuple(body), "serial", 1, 0, k.grain(count, each))]
         return k.finish("columns", body, k.same_place_pairs(self.sweeps.late()), annotated=True)
 
+    def cut(self, block: int) -> int:
+        """Choose blocks of so many columns; answers how many there are."""
+        self.block = block
+        return -(-self.columns // block)
+
+    def stand(self, whole: Index, outer: int) -> None:
+        """Be at the block number `whole`, those of one place of the leading axes together."""
+        shape, block = self.k.group.shape, self.block
+        blocks = -(-self.columns // block)
+        self.start = whole % blocks * block if blocks > 1 else Index.of(0)
+        self.extent: Any = block
+        if self.columns % block:
+            self.extent = clamp(self.columns - self.start, 1, block)
+        base: list[Index] = [Index.of(0)] * len(shape)
+        sizes = [shape[a] for a in self.leading]
+        for a, i in zip(self.leading, unflatten(whole // blocks, sizes), strict=True):
+            base[a] = i
+        self.base = base
+
     def block_size(self, outer: int) -> int:
         """Columns of a block; of several axes a divisor of their number, so that all are full."""
         block = min(self.columns, BLOCK)
@@ -92,6 +113,14 @@ class _Columns:
         work = self.rows * self.columns * outer * self.k.weight()
         if outer < BLOCKS and work >= 2 * PARALLEL_WORK:
             block = min(block, max(64, -(-self.columns * outer // BLOCKS // 64) * 64))
+        return self.whole(block)
+
+    def block_of(self, arrays: int) -> int:
+        """Columns of a block of so many accumulators that is not cut further for threads."""
+        return self.whole(min(self.columns, max(64, BLOCK // arrays // 64 * 64)))
+
+    def whole(self, block: int) -> int:
+        """About so many columns, but a divisor of their number where they are of several axes."""
         if len([a for a in self.trailing if self.k.group.shape[a] > 1]) < 2:
             return block
         divisors = [n for n in range(1, 4 * block) if self.columns % n == 0]
@@ -152,9 +181,9 @@ class _Columns:
     # ---- one sweep
 
     def sweep(self, phase: int, body: list[Stmt]) -> None:
-        k, shape, sweeps = self.k, self.k.group.shape, self.sweeps
+        shape, sweeps = self.k.group.shape, self.sweeps
         full = [m for m in sweeps.full if sweeps.home[id(m)] == phase]
-        running = [_Running(self, m) for m in sweeps.rows if is_reduction(m) and m.phase == phase]
+        running = self.running(phase)
         if not full and not running:
             return
         if running:
@@ -163,33 +192,47 @@ class _Columns:
             for r in running:
                 r.begin(column, start)
             body.append(For(var, self.extent, tuple(start), "vector"))
-        together = (
-            ROWS_AT_ONCE
-            if running
-            and k.weight() <= LIGHT
-            and not any(r.a.arg for r in running)
-            and not self.writes_rows(full)
-            else 1
-        )
-        outer = [(LoopVar(f"r{phase}_{a}", shape[a]), a) for a in self.reduced[:-1]]
         final = self.reduced[-1] if self.reduced else None
         rows = shape[final] if final is not None else 1
-        together = min(together, rows)
+        together = min(self.rows_at_once(full, running), rows)
+        outer = {a: LoopVar(f"r{phase}_{a}", shape[a]) for a in self.reduced[:-1]}
+        places = {a: Index.of(var) for a, var in outer.items()}
         inner: list[Stmt] = []
         main = rows // together
         if main:
-            inner.append(self.rows_loop(phase, outer, final, main, together, 0, full, running))
+            part = LoopVar(f"r{phase}", main)
+            inner.append(self.rows_loop(part, main, together, 0, places, full, running))
         if rows % together:
+            part = LoopVar(f"r{phase}t", rows % together)
             inner.append(
-                self.rows_loop(
-                    phase, outer, final, rows % together, 1, main * together, full, running
-                )
+                self.rows_loop(part, part.extent, 1, main * together, places, full, running)
             )
-        for var, _ in reversed(outer):
+        for var in reversed(outer.values()):
             inner = [For(var, var.extent, tuple(inner), "serial")]
         body.extend(inner)
         for r in running:
             self.arrays[id(r.a.out)] = (r.places if r.a.arg else r.values, r.a.out.dtype)
+
+    def running(self, phase: int) -> list[_Running]:
+        """Accumulators of the reductions of a sweep."""
+        found = [m for m in self.sweeps.rows if is_reduction(m) and m.phase == phase]
+        return [_Running(self, m) for m in found]
+
+    def rows_at_once(self, full: list, running: list) -> int:
+        """How many rows are added up before they go into the accumulators."""
+        k = self.k
+        plain = running and k.weight() <= LIGHT and not any(r.arg for r in running)
+        if not plain or self.writes_rows(full):
+            return 1
+        apart = self.row_bytes()
+        if self.block == self.columns and apart <= SHORT_ROW:
+            return min(ROWS_AT_ONCE, max(1, IN_ORDER // apart))
+        return ALIASED_ROWS if apart % ALIASED == 0 else ROWS_AT_ONCE
+
+    def row_bytes(self) -> int:
+        """The bytes from a row to the next in an operand that has the domain's shape."""
+        sizes = [m.node.ins[0].dtype.itemsize for m in self.sweeps.rows if is_reduction(m)]
+        return self.columns * max(sizes, default=4)
 
     def writes_rows(self, full: list) -> bool:
         return any(
@@ -198,32 +241,32 @@ class _Columns:
 
     def rows_loop(
         self,
-        phase: int,
-        outer: list,
-        final: int | None,
-        count: int,
+        row: LoopVar,
+        extent: int | Index,
         together: int,
-        first: int,
+        first: int | Index,
+        places: dict[int, Index],
         full: list,
-        running: list[_Running],
+        running: list,
     ) -> Stmt:
-        """`count` rounds of `together` rows from row `first` on."""
+        """`extent` rounds of `together` rows from row `first` of the last reduced axis on; the
+        others are at `places`."""
         k = self.k
-        row = LoopVar(f"r{phase}" + ("t" if first else ""), count)
-        var, column = self.column_loop(f"j{phase}" + ("t" if first else ""))
+        final = self.reduced[-1] if self.reduced else None
+        var, column = self.column_loop("j" + row.name[1:])
         arrays = dict(k.values)
         inner: list[Stmt] = []
         totals: list[list[Any]] = [[] for _ in running]
         for n in range(together):
             k.values, k.memo, k.depth = dict(arrays), {}, {}
-            for v, a in outer:
-                k.domain[a] = Index.of(v)
+            for a, i in places.items():
+                k.domain[a] = i
             if final is not None:
                 k.domain[final] = Index.of(row) * together + (first + n)
             for member in full:
                 k.compute(member, k.domain, inner)
             for total, r in zip(totals, running, strict=True):
-                total.append(k.e.cast(k.element(r.a.source, tuple(k.domain)), r.a.dtype))
+                total.append(k.e.cast(k.element(r.source, tuple(k.domain)), r.dtype))
             if together == 1:
                 vals = [v for m in full for v in m.node.outs if id(v) in k.group.stored]
                 k.stores(vals, {id(v): k.domain for v in vals}, inner)
@@ -238,7 +281,7 @@ class _Columns:
         for total, r in zip(totals, running, strict=True):
             r.take(column, total, at, inner)
         loop = For(var, self.extent, tuple(inner), "vector")
-        return For(row, count, (loop,), "serial")
+        return For(row, extent, (loop,), "serial")
 
     def row_level(self, phase: int, body: list[Stmt]) -> None:
         """Values that exist once a column, after sweep `phase`."""
@@ -273,9 +316,10 @@ class _Columns:
 class _Running:
     """A reduction's accumulators, an array over the block (two for argmax and argmin)."""
 
-    def __init__(self, columns: _Columns, member: Any) -> None:
+    def __init__(self, columns: Columns, member: Any) -> None:
         self.columns = columns
         self.a = Accumulator(columns.k, member)
+        self.source, self.dtype, self.arg = self.a.source, self.a.dtype, self.a.arg
         self.values = columns.array(self.a.dtype)
         self.places = columns.array(self.a.out.dtype) if self.a.arg else self.values
 
@@ -302,7 +346,4 @@ class _Running:
             body.extend(e.store(self.values, (at,), value))
             return
         combine = getattr(e, _METHODS.get(op, op))
-        while len(values) > 1:
-            pairs = [combine(x, y) for x, y in zip(values[::2], values[1::2], strict=False)]
-            values = pairs + values[len(pairs) * 2 :]
-        body.extend(e.store(self.values, (at,), combine(held, values[0])))
+        body.extend(e.store(self.values, (at,), combine(held, pairwise(combine, values))))

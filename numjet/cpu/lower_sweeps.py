@@ -53,11 +53,11 @@ class Sweeps:
                 if any(p > phase for p in uses):
                     for val in member.node.outs:
                         self.later[id(val)] = member
-            for other in self._operands(member):
+            for other in self.operands(member):
                 if not other.row:
                     used.setdefault(id(other), set()).add(phase)
 
-    def _operands(self, member: Any) -> list[Any]:
+    def operands(self, member: Any) -> list[Any]:
         """Members of the group that `member` reads, through nodes that move elements."""
         fusion, number = self.k.fusion, self.k.group.number
         found, todo, seen = [], list(member.node.ins), set()

@@ -1,0 +1,148 @@
+"""Reductions of few columns over many rows: chunks, variances in one sweep, odd sizes, threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numjet
+import numjet.numpy as jnp
+from numjet.cpu.runtime import threads
+
+# (shape, axes): rows that chunks and rounds divide and do not, several reduced axes, long rows.
+SIZES = [
+    ((4096, 64), (0,)),
+    ((5003, 67), (0,)),
+    ((6000, 9), (0,)),
+    ((130, 20, 101), (0, 1)),
+    ((3, 1999, 50), (1,)),
+    ((301, 7, 5, 60), (0, 2)),
+    ((900, 9000), (0,)),
+]
+
+
+def draw(shape, dtype=np.float32):
+    return (np.random.default_rng(len(shape)).standard_normal(shape) * 3 + 2).astype(dtype)
+
+
+def kernel(f, *args) -> str:
+    """The only kernel of a program."""
+    text = numjet.jit(f).lower(*args).as_text()
+    assert text.count("kernel ") == 1 and " host " not in text
+    return text
+
+
+def chunked(text: str) -> bool:
+    return "part0" in text or "work0" in text
+
+
+def sweeps(text: str) -> int:
+    """How many loops over the rows read the operand, the one for the pivot aside."""
+    return text.count(" for j") - text.count(" for jp")
+
+
+@pytest.mark.parametrize(("shape", "axes"), SIZES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_variance_in_one_sweep(shape, axes, dtype):
+    with numjet.enable_x64(True):
+        x = draw(shape, dtype)
+        f = lambda x: jnp.var(x, axis=axes, ddof=1)
+        large = x.size >= 1 << 18
+        text = kernel(f, x)
+        assert chunked(text) == large and (not large or sweeps(text) == 1)
+        got = np.asarray(numjet.jit(f)(x))
+    want = np.var(x.astype(np.float64), axis=axes, ddof=1)
+    np.testing.assert_allclose(got, want, 2e-6 if dtype == np.float32 else 1e-13)
+
+
+@pytest.mark.parametrize(("shape", "axes"), SIZES)
+def test_mean_and_deviation_of_a_computed_value(shape, axes):
+    x, y = draw(shape), draw(shape[-1:])
+
+    def f(x, y):
+        z = x * y + 1
+        return jnp.std(z, axis=axes), jnp.mean(z, axis=axes), jnp.max(z, axis=axes)
+
+    kernel(f, x, y)
+    z = x.astype(np.float64) * y + 1
+    for got, want in zip(
+        numjet.jit(f)(x, y), (z.std(axes), z.mean(axes), z.max(axes)), strict=True
+    ):
+        np.testing.assert_allclose(got, want, 3e-6, 3e-6)
+
+
+@pytest.mark.parametrize(("shape", "axes"), SIZES)
+@pytest.mark.parametrize("name", ["sum", "min", "prod", "any", "all"])
+def test_plain_reductions_of_integers(shape, axes, name):
+    x = np.random.default_rng(0).integers(0, 5, shape).astype(np.int32)
+    f = lambda x: getattr(jnp, name)(x, axis=axes)
+    text = kernel(f, x)
+    if shape == (4096, 64):
+        assert chunked(text)
+    want = getattr(np, name)(x, axis=axes)
+    np.testing.assert_array_equal(numjet.jit(f)(x), want.astype(np.int32) if want.dtype.kind == "i"
+                                  else want)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16])
+def test_small_floats_are_summed_wide(dtype):
+    x = np.asarray(draw((5000, 70)), dtype)
+    want = x.astype(np.float64)
+    for name in ("var", "sum"):
+        f = lambda x, name=name: getattr(jnp, name)(x, axis=0)
+        got = np.asarray(numjet.jit(f)(x)).astype(np.float64)
+        np.testing.assert_allclose(got, getattr(want, name)(0), 1e-2)
+
+
+@pytest.mark.parametrize("change", ["offset", "first row", "first of each chunk", "sorted"])
+def test_variance_far_from_the_pivot(change):
+    """Data whose first rows say little about the rest lose few digits."""
+    x = draw((20_000, 40))
+    if change == "offset":
+        x += 1e4
+    elif change == "first row":
+        x[0] = 1e6
+    elif change == "first of each chunk":
+        x[::1250] = 1e6
+    else:
+        x.sort(axis=0)
+    f = lambda x: jnp.var(x, axis=0)
+    assert chunked(kernel(f, x))
+    np.testing.assert_allclose(numjet.jit(f)(x), np.var(x.astype(np.float64), axis=0), 3e-5)
+
+
+def test_variance_of_what_is_not_finite():
+    x = draw((20_000, 16))
+    x[5, 0], x[19_000, 1], x[7, 2] = np.inf, -np.inf, np.nan
+    x[:, 3] = 2.5
+    x[::2, 4] = 3e19  # squares overflow
+    got = np.asarray(numjet.jit(lambda x: jnp.var(x, axis=0))(x))
+    assert np.isnan(got[:3]).all() and got[3] == 0 and got[4] == np.inf
+    assert np.isfinite(got[5:]).all()
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    x = draw((20_000, 33))
+    run = numjet.jit(lambda x: (jnp.var(x, axis=0), jnp.sum(x, axis=0)))
+    found = []
+    try:
+        for count in (1, 2, 3):
+            threads.set_num_threads(count)
+            found.append([np.asarray(y) for y in run(x)])
+    finally:
+        threads.set_num_threads(0)
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_what_is_no_variance_keeps_its_two_sweeps():
+    x = draw((20_000, 40))
+    away = lambda x, mean: jnp.sum((x - mean) ** 2, axis=0)
+    for f, want in (
+        (lambda x: away(x, jnp.max(x, axis=0)), ((x - x.max(0)) ** 2).sum(0)),
+        (lambda x: away(x, jnp.sum(x, axis=0) / 7), ((x - x.sum(0) / 7) ** 2).sum(0)),
+        (lambda x: jnp.sum((x - jnp.mean(x, axis=0)) ** 4, axis=0), ((x - x.mean(0)) ** 4).sum(0)),
+    ):
+        assert not chunked(kernel(f, x))
+        np.testing.assert_allclose(numjet.jit(f)(x), want, 1e-4)
