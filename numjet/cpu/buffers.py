@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Sequence
 
 from numjet.cpu.graph import Val
-from numjet.cpu.program import CopyStep, LoopStep, Program, Slot, Step, WhileStep, place_of
+from numjet.cpu.program import Apart, CopyStep, LoopStep, Program, Slot, Step, WhileStep, place_of
 
 ALIGNMENT = 64
 
@@ -45,6 +45,7 @@ class _Life:
             self.steps.append((start, step))
             for val in step.reads:
                 self.touch(val, used)
+            held = {val.root()[0].place.slot for val in step.reads}
             for val in step.writes:
                 self.touch(val, used, write=True)
             inner: set[Slot] = set()
@@ -56,8 +57,8 @@ class _Life:
             if inner:
                 if isinstance(step, WhileStep | LoopStep):
                     self.time += 1
-                    for slot in inner:
-                        if self.first[slot] < start:
+                    for slot in inner | held:
+                        if self.first[slot] <= start:
                             self.last[slot] = self.time
                 used |= inner
         return used
@@ -189,5 +190,11 @@ def same_place(a: Val, b: Val) -> bool:
     return (
         one.slot.owner() is two.slot.owner()
         and one.offset == two.offset
-        and sorted((id(c), s) for c, s in one.terms) == sorted((id(c), s) for c, s in two.terms)
+        and sorted([(id(c), _step(s)) for c, s in one.terms])
+        == sorted([(id(c), _step(s)) for c, s in two.terms])
     )
+
+
+def _step(stride: int | Apart) -> tuple[int, ...]:
+    """What equal strides share."""
+    return (stride,) if isinstance(stride, int) else (id(stride.here), id(stride.there))

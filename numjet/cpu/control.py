@@ -15,7 +15,19 @@ from typing import Any
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
 from numjet.cpu import lower_scalar, lower_small
 from numjet.cpu.graph import Node, Val
-from numjet.cpu.program import CondStep, CopyStep, LoopStep, Step, WhileStep, walk
+from numjet.cpu.program import (
+    Apart,
+    CondStep,
+    CopyStep,
+    LoopStep,
+    Step,
+    Turn,
+    WhileStep,
+    walk,
+)
+
+# Smaller carries are copied; long bodies around them stay tables of fixed addresses.
+TURNING_BYTES = 1 << 14
 
 
 def region(build: Any, node: Node) -> list[Step]:
@@ -34,11 +46,72 @@ def _open(jaxpr: ClosedJaxpr | Jaxpr) -> tuple[Jaxpr, list]:
 
 
 def _body(
-    build: Any, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Val]
+    build: Any, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Val], turns: _Turns | None = None
 ) -> tuple[list[Step], list[Val]]:
-    """Steps and results of a jaxpr run on `args`."""
+    """Steps and results of a jaxpr run on `args`; those of a loop's body begin with the carries."""
     inner, consts = _open(jaxpr)
+    build.turning = {} if turns is None else turns.positions()
     return build.block(inner, [build.constant(c) for c in consts], list(args))
+
+
+class _Turns:
+    """The carries of a loop that are large: in each round they may be read from one memory and
+    written to another, where writing in place would need a copy."""
+
+    def __init__(self, build: Any, carries: Sequence[Val]) -> None:
+        self.build, self.carries = build, list(carries)
+        self.turn = Turn(build.counter(), build.counter())
+        self.old: list[Val] = []  # the carries as the body reads them
+        self.windows: set[int] = set()
+        for carry in carries:
+            old = carry
+            if carry.nbytes >= TURNING_BYTES:
+                old = carry.view(carry.shape)
+                old.aval = carry.aval
+            self.old.append(old)
+
+    def positions(self) -> dict[int, int]:
+        """Which of the body's results are next values of carries that may turn."""
+        pairs = enumerate(zip(self.carries, self.old, strict=True))
+        return {id(old): k for k, (carry, old) in pairs if old is not carry}
+
+    def find_windows(self, build: Any) -> None:
+        """Remember the carries of which rounds write only a window that never moves."""
+        pairs = zip(self.carries, self.old, strict=True)
+        self.windows = {id(carry) for carry, old in pairs if id(old) in build.windows}
+
+    def take(self, goal: Val, memory: Val) -> bool:
+        """Let `memory`, the next value of a carry, lie beside it; whether that may be."""
+        for carry, old in zip(self.carries, self.old, strict=True):
+            if carry is goal and old is not carry:
+                break
+        else:
+            return False
+        other = self.build.temporary(Val(carry.shape, carry.dtype))
+        self.turn.pairs.append((carry, other))
+        apart = Apart(carry, other)
+        old.terms = ((self.turn.old, apart),)
+        following = carry.view(carry.shape)
+        following.terms = ((self.turn.new, apart),)
+        memory.base = following
+        return True
+
+    def start(self, steps: list[Step], odd: bool) -> Turn | None:
+        """Put the first values, which `steps` copy, where the first round reads them."""
+        if not self.turn.pairs:
+            return None
+        pairs = {id(_memory(carry)): other for carry, other in self.turn.pairs}
+        for step in list(steps):
+            assert isinstance(step, CopyStep)
+            other = pairs.get(id(_memory(step.target)))
+            if other is None:
+                continue
+            if id(step.target) in self.windows:
+                # Rounds write a window each: what lies around it is the same in both.
+                steps.insert(0, CopyStep(step.source, other))
+            elif odd:
+                step.target = other
+        return self.turn
 
 
 def _memory(val: Val) -> Val:
@@ -51,11 +124,13 @@ def deliver(
     targets: Sequence[Val],
     build: Any,
     old: Sequence[Val] = (),
+    turns: _Turns | None = None,
 ) -> None:
     """Make `outs`, computed by `steps`, end in the memory of `targets`.
 
     A result is written there directly where that is safe; else a copy is appended. `old` are the
-    targets that hold values which `steps` may still read (loop carries).
+    targets that hold values which `steps` may still read (loop carries); `turns` takes those that
+    are better written beside the old ones.
     """
     carried = {id(_memory(v)) for v in old}
     early = []
@@ -86,6 +161,7 @@ def deliver(
         if id(memory) in carried and memory is not _memory(target):
             last_read[id(memory)] = end
     copies: list[tuple[Val, Val]] = []
+    places = [id(_memory(out)) for out, _ in pairs]
     for out, target in zip(outs, targets, strict=True):
         if out.literal is not None:
             out = build.constant(out.literal)
@@ -93,7 +169,7 @@ def deliver(
         goal = _memory(target)
         if memory is goal and out.nbytes == target.nbytes and id(goal) in carried:
             continue
-        free = (
+        fresh = free = (
             id(memory) in position
             and memory.place is None
             and id(memory) not in carried
@@ -108,9 +184,10 @@ def deliver(
                 read == at
                 and any(_memory(w) is memory and _memory(r) is goal for w, r in step.inplace)
             )
+        once = fresh and places.count(id(memory)) == 1
         if free:
             memory.base = target
-        else:
+        elif not (once and turns is not None and turns.take(target, memory)):
             copies.append((out, target))
     sources = {id(_memory(source)) for source, _ in copies}
     clash = any(id(_memory(target)) in sources for _, target in copies)
@@ -136,13 +213,15 @@ def _while(build: Any, node: Node) -> list[Step]:
     n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
     cond_consts, body_consts = ins[:n_cond], ins[n_cond : n_cond + n_body]
     steps = _start(build, ins[n_cond + n_body :], carries)
-    cond, (test,) = _body(build, params["cond_jaxpr"], [*cond_consts, *carries])
+    turns = _Turns(build, carries)
+    cond, (test,) = _body(build, params["cond_jaxpr"], [*cond_consts, *turns.old])
     if test.literal is not None:
         test = build.constant(test.literal)
-    build.carries.update([id(v) for v in carries])
-    body, outs = _body(build, params["body_jaxpr"], [*body_consts, *carries])
-    deliver(body, outs, carries, build, old=carries)
-    steps.append(WhileStep(cond, test, body))
+    build.carries.update([id(v) for v in turns.old])
+    body, outs = _body(build, params["body_jaxpr"], [*body_consts, *turns.old], turns)
+    turns.find_windows(build)
+    deliver(body, outs, carries, build, old=carries, turns=turns)
+    steps.append(WhileStep(cond, test, body, turns.start(steps, odd=False)))
     return steps
 
 
@@ -180,10 +259,12 @@ def _scan(build: Any, node: Node) -> list[Step]:
     if length == 0:
         return steps
     rows = [row(build.materialize(x)) for x in ins[n_consts + n_carry :]]
-    build.carries.update([id(v) for v in carries])
-    body, outs = _body(build, params["jaxpr"], [*consts, *carries, *rows])
-    deliver(body, outs, [*carries, *[row(y) for y in stacked]], build, old=carries)
-    steps.append(LoopStep(length, counter, body))
+    turns = _Turns(build, carries)
+    build.carries.update([id(v) for v in turns.old])
+    body, outs = _body(build, params["jaxpr"], [*consts, *turns.old, *rows], turns)
+    turns.find_windows(build)
+    deliver(body, outs, [*carries, *[row(y) for y in stacked]], build, old=carries, turns=turns)
+    steps.append(LoopStep(length, counter, body, turns.start(steps, odd=length % 2 == 1)))
     return steps
 
 

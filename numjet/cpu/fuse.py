@@ -102,6 +102,9 @@ class _Fusion:
         self.computed: set[tuple[int, int]] = set()
         self.asked: dict[int, dict[int, recompute.Asked]] = {}  # group -> values read by later ones
         self.read: set[int] = set()  # id(Val) of what settled groups read from memory
+        self.steps: list[Step] = []
+        self.turning = build.turning
+        build.turning = {}  # blocks inside know nothing of these
 
     def run(self) -> list[Step]:
         self.expand()
@@ -111,13 +114,12 @@ class _Fusion:
             self.place(node)
         for group in reversed(self.groups):
             self.settle(group)
-        steps: list[Step] = []
         for group in self.groups:
             if group.make is not None:
-                steps.extend(group.make())
+                self.steps.extend(group.make())
             elif any(m.live for m in group.members):
-                steps.extend(self.lower(group))
-        return steps
+                self.steps.extend(self.lower(group))
+        return self.steps
 
     def expand(self) -> None:
         """Replace nodes that are better run as loops by nodes that are loops."""
@@ -206,12 +208,31 @@ class _Fusion:
         )
         return lower_update.is_update(node, carried) and all(native(v.dtype) for v in node.ins)
 
+    def is_window(self, node: Node) -> bool:
+        """Whether an update may be written beside a carry's old value instead of over it: the rest
+        is the same in both, since the window never moves and nothing else is written."""
+        at = self.turning.get(id(node.ins[0]))
+        outs, out, new = self.graph.outs, node.outs[0], node.ins[1]
+        return (
+            at is not None
+            and node.primitive.name == "dynamic_update_slice"
+            and outs[at] is out
+            and sum(v is out for v in outs) == 1
+            and not any(v is new for v in outs)
+            and sum(v is new for other in self.graph.nodes for v in other.ins) == 1
+            and all(v.literal is not None for v in node.ins[2:])
+            and 2 * new.size >= node.ins[0].size
+        )
+
     def place_update(self, node: Node) -> bool:
         """A scatter or dynamic_update_slice: a step with a loop that may read through movers."""
         group = Group(len(self.groups), lower_update.updates_of(node).shape)
         group.reads = list(node.ins)
 
         def make() -> list[Step]:
+            if self.is_window(node) and lower_update.redirect(self.steps, node):
+                self.build.windows.add(id(node.ins[0]))
+                return []
             try:
                 return lower_update.lower(self.build, self, group, node)
             except NotImplementedError:

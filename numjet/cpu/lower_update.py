@@ -8,14 +8,16 @@ in this kernel from the array itself, other than a single element (`fuse` puts t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from numjet.cpu import kernels
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.index import Index, LoopVar
-from numjet.cpu.loop_ir import For, If, Kernel, Stmt
+from numjet.cpu.loop_ir import Buffer, For, If, Kernel, Load, Stmt, Store, exprs
 from numjet.cpu.lower_core import Lowering
-from numjet.cpu.program import Step, UpdateStep
+from numjet.cpu.program import KernelStep, Step, UpdateStep
+from numjet.cpu.vectorize import map_blocks
 
 _METHODS = {
     "scatter-add": "add",
@@ -81,6 +83,42 @@ def lower(build: Any, fusion: Any, group: Any, node: Node) -> list[Step]:
         if axes[a].extent > 1:
             body = [For(axes[a], axes[a].extent, tuple(body))]
     return [_step(k, body, operand, out, updates, {} if plain else {"annotated": True})]
+
+
+def redirect(steps: Sequence[Step], node: Node) -> bool:
+    """Let the kernel that computes the new elements of a dynamic_update_slice at a known place
+    write them there, in memory that no operand shares; whether it does."""
+    new, out = node.ins[1], node.outs[0]
+    found = [s for s in steps if isinstance(s, KernelStep) and any(v is new for v in s.writes)]
+    if len(found) != 1 or type(found[0]) is not KernelStep:
+        return False
+    step = found[0]
+    position = next(k for k, v in enumerate(step.operands) if v is new)
+    before = step.kernel.buffers[position]
+    if before.shape != new.shape or any(
+        isinstance(e, Load) and e.buffer is before for e in exprs(step.kernel.body)
+    ):
+        return False  # one axis only, or read again
+    starts = [
+        min(max(int(start.literal), 0), n - size)
+        for start, n, size in zip(node.ins[2:], out.shape, new.shape, strict=True)
+    ]
+    after = Buffer(before.name, out.dtype, out.shape, "out")
+
+    def change(s: Stmt) -> Stmt:
+        s = map_blocks(s, lambda block: tuple([change(x) for x in block]))
+        if isinstance(s, Store) and s.buffer is before:
+            index = tuple([i + start for i, start in zip(s.index, starts, strict=True)])
+            return replace(s, buffer=after, index=index)
+        return s
+
+    body = tuple([change(s) for s in step.kernel.body])
+    buffers = tuple([after if x is before else x for x in step.kernel.buffers])
+    step.kernel = replace(step.kernel, buffers=buffers, body=body)
+    step.operands = [out if v is new else v for v in step.operands]
+    step.writes = [out if v is new else v for v in step.writes]
+    step.inplace = [(w, r) for w, r in step.inplace if w is not new]
+    return True
 
 
 def _step(k: Lowering, body: list[Stmt], operand: Val, out: Val, updates: Val, notes: dict) -> Step:

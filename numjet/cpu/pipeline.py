@@ -70,6 +70,10 @@ class Build:
         self.specials: dict[Any, Any] = {}  # the same of special kernels
         self.origins: dict[int, Any] = {}  # const index -> the object it came from
         self.carries: set[int] = set()  # id(Val) of what loops carry
+        # id(Val) of a large carry -> the result of the next block that is its next value; and of
+        # those of which a round only writes a window, always the same.
+        self.turning: dict[int, int] = {}
+        self.windows: set[int] = set()
 
     # ---- values
 

@@ -53,15 +53,26 @@ class Counter:
         self.value: Any = None
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Apart:
+    """A stride known when the program runs: from the memory of `here` to that of `there`."""
+
+    here: Val
+    there: Val
+
+
+Terms = tuple[tuple[Counter, int | Apart], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """`offset` bytes into `slot`, plus stride * counter for each of `terms`."""
 
     slot: Slot
     offset: int = 0
-    terms: tuple[tuple[Counter, int], ...] = ()
+    terms: Terms = ()
 
-    def moved(self, offset: int, terms: tuple[tuple[Counter, int], ...] = ()) -> Place:
+    def moved(self, offset: int, terms: Terms = ()) -> Place:
         """The place `offset` bytes further on."""
         if not offset and not terms:
             return self
@@ -72,6 +83,9 @@ class Place:
         if self.offset:
             text += f"+{self.offset}"
         for counter, stride in self.terms:
+            if isinstance(stride, Apart):
+                text += f" or {place_of(stride.there)!r} by {counter.name}"
+                continue
             text += f"{'+' if stride >= 0 else '-'}{abs(stride)}*{counter.name}"
         return text
 
@@ -200,12 +214,32 @@ class CopyStep(Step):
 
 
 @dataclass(eq=False)
+class Turn:
+    """Carries that change places in each round of a loop: `pairs` of memory, the first of which
+    holds the last results. `old` counts 1 where the second memory holds what is read, `new` is
+    1 - old."""
+
+    old: Counter
+    new: Counter
+    pairs: list[tuple[Val, Val]] = field(default_factory=list)
+
+    def memory(self) -> list[Val]:
+        """All that must live as long as the loop."""
+        return [v for pair in self.pairs for v in pair]
+
+
+@dataclass(eq=False)
 class WhileStep(ControlStep):
     """Run `cond`; leave unless `test` holds; run `body`; again."""
 
     cond: list[Step]
     test: Val
     body: list[Step]
+    turn: Turn | None = None
+
+    @property
+    def reads(self) -> list[Val]:  # type: ignore[override]
+        return [] if self.turn is None else self.turn.memory()
 
     def blocks(self) -> Sequence[list[Step]]:
         return (self.cond, self.body)
@@ -218,6 +252,11 @@ class LoopStep(ControlStep):
     length: int
     counter: Counter
     body: list[Step]
+    turn: Turn | None = None
+
+    @property
+    def reads(self) -> list[Val]:  # type: ignore[override]
+        return [] if self.turn is None else self.turn.memory()
 
     def blocks(self) -> Sequence[list[Step]]:
         return (self.body,)

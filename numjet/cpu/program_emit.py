@@ -19,6 +19,7 @@ from numjet.cpu.builder import Builder, Module, Value
 from numjet.cpu.entry import CONTIGUOUS_ALIGNED, DATA_OFFSET, FLAGS_OFFSET, MAIN, OBJECTS
 from numjet.cpu.graph import Val
 from numjet.cpu.program import (
+    Apart,
     CondStep,
     CopyStep,
     HostStep,
@@ -147,8 +148,15 @@ class Emitter:
         if not place.terms:
             self.known[key] = base
         for counter, stride in place.terms:
-            base = b.gep(base, b.mul(counter.value, stride))
+            step = stride if isinstance(stride, int) else self.apart(stride)
+            base = b.gep(base, b.mul(counter.value, step))
         return base
+
+    def apart(self, stride: Apart) -> Value:
+        """The bytes from one value's memory to another's."""
+        b = self.b
+        here, there = (b.ptrtoint(self.pointer(v), I64) for v in (stride.here, stride.there))
+        return b.sub(there, here)
 
     def inside(self, steps: Sequence[Step]) -> None:
         """Steps of an inner block: addresses computed there are not known after it."""
@@ -219,14 +227,25 @@ class Emitter:
         b.block(following)
 
     def while_(self, step: WhileStep) -> None:
-        b = self.b
-        with b.while_() as loop:
+        b, turn = self.b, step.turn
+        with b.while_([] if turn is None else [b.const(0, I64)]) as loop:
             outer, self.known = self.known, dict(self.known)
+            if turn is not None:
+                turn.old.value = loop.values[0]
+                turn.new.value = b.xor(turn.old.value, 1)
             self.steps(step.cond)
             test = b.load(self.pointer(step.test), "i8", 1)
             loop.test(b.icmp("ne", test, 0))
             self.steps(step.body)
             self.known = outer
+            if turn is not None:
+                loop.yield_(turn.new.value)
+        if turn is not None:
+            with b.if_(b.icmp("ne", loop.results[0], 0)):
+                outer, self.known = self.known, dict(self.known)
+                for last, other in turn.pairs:
+                    self.copy(CopyStep(other, last))
+                self.known = outer
 
     def loop(self, step: LoopStep) -> None:
         b = self.b
@@ -234,6 +253,10 @@ class Emitter:
             return
         with b.loop(0, step.length) as loop:
             step.counter.value = loop.index
+            if step.turn is not None:
+                # After the last round the first memory of each pair is the old one.
+                step.turn.old.value = b.and_(b.add(loop.index, step.length & 1), 1)
+                step.turn.new.value = b.xor(step.turn.old.value, 1)
             self.inside(step.body)
 
     def cond(self, step: CondStep) -> None:
