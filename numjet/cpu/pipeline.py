@@ -25,6 +25,7 @@ from numjet.cpu.loop_verify import verify
 from numjet.cpu.parallelize import parallelize
 from numjet.cpu.program import (
     Counter,
+    Function,
     HostStep,
     KernelStep,
     Place,
@@ -60,6 +61,7 @@ class Build:
         self.compile = compile
         self.module = Module()  # kernels that are not given to `compile` yet
         self.modules = 0
+        self.written: set[str] = set()  # names of the kernels and functions in any module
         self.program = Program(donated=frozenset(donate))
         self.emitter: Emitter | None = None
         self.llvm = ""
@@ -117,9 +119,17 @@ class Build:
         self.kernel_count += 1
         return f"{hint}_{self.kernel_count}"
 
-    def write(self, kernel: Kernel) -> None:
+    def begin(self, function: Function) -> None:
+        """Have a function that a step will need compiled now, if it is among the first."""
+        if self.compile is not None and function.name not in self.written:
+            self.written.add(function.name)
+            self.write(function)
+            if self.modules < FIRST_MODULES:
+                self.flush()
+
+    def write(self, kernel: Kernel | Function) -> None:
         """Write a kernel's code and have it compiled, with others or alone."""
-        emit_kernel(self.module, kernel)
+        put(self.module, kernel)
         enough = FIRST_LINES if self.modules < FIRST_MODULES else MODULE_LINES
         if sum([len(f.lines) for f in self.module.functions]) >= enough:
             self.flush()
@@ -229,17 +239,26 @@ def annotate_loops(build: Build) -> None:
             step.kernel = kernel
 
 
+def put(module: Module, kernel: Kernel | Function) -> None:
+    """Write the code of a kernel or of a special step's function into a module."""
+    if isinstance(kernel, Function):
+        kernel.write(module)
+    else:
+        emit_kernel(module, kernel)
+
+
 def emit(build: Build) -> None:
     """Write the LLVM IR of main and of every kernel."""
-    written: set[str] = set()
+    written = build.written
 
-    def write(module: Any, kernel: Kernel) -> str:
+    def write(module: Module, kernel: Kernel | Function) -> str:
+        if build.compile is not None:
+            module.declare(kernel.name, "void", ["ptr"])
         if kernel.name not in written:
             written.add(kernel.name)
             if build.compile is None:
-                emit_kernel(module, kernel)
+                put(module, kernel)
             else:
-                module.declare(kernel.name, "void", ["ptr"])
                 build.write(kernel)
         return kernel.name
 

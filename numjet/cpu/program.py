@@ -154,14 +154,24 @@ class UpdateStep(KernelStep):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Function:
+    """Code that depends on nothing but its operands: `write(module)` adds
+    `void NAME(ptr operands)` to an LLVM module; equal names mean equal code."""
+
+    name: str
+    write: Callable[[Any], None]
+
+
 @dataclass(eq=False)
 class SpecialStep(Step):
-    """Run a special kernel: `emit(builder, read_pointers, write_pointers)` writes the call."""
+    """Run a special kernel: `emit(builder, read_pointers, write_pointers)` writes the call; a
+    `Function` instead is called with a table of those pointers."""
 
     name: str
     reads: list[Val]
     writes: list[Val]
-    emit: Callable[..., None]
+    emit: Callable[..., None] | Function
     inplace: list[tuple[Val, Val]] = field(default_factory=list)
     flops: int = 0
 

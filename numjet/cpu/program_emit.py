@@ -22,6 +22,7 @@ from numjet.cpu.program import (
     Apart,
     CondStep,
     CopyStep,
+    Function,
     HostStep,
     KernelStep,
     LoopStep,
@@ -183,13 +184,17 @@ class Emitter:
             self.table.run(self.b, steps, self.emit_kernel)
 
     def kernel(self, step: KernelStep) -> None:
+        self.call(step.kernel, step.operands)
+
+    def call(self, kernel: Any, operands: Sequence[Val]) -> None:
+        """Call a function on a table of pointers to `operands`."""
         b = self.b
-        name = self.emit_kernel(self.module, step.kernel)
-        count = len(step.operands)
+        name = self.emit_kernel(self.module, kernel)
+        count = len(operands)
         table = self.tables.get(count)
         if table is None:
             table = self.tables[count] = b.alloca(PTR, max(count, 1))
-        for k, val in enumerate(step.operands):
+        for k, val in enumerate(operands):
             b.store(self.pointer(val), b.gep(table, 8 * k) if k else table, 8)
         b.call(name, "void", table)
 
@@ -198,6 +203,9 @@ class Emitter:
         self.kernel(step)
 
     def special(self, step: SpecialStep) -> None:
+        if isinstance(step.emit, Function):
+            self.call(step.emit, [*step.reads, *step.writes])
+            return
         step.emit(
             self.b, [self.pointer(v) for v in step.reads], [self.pointer(v) for v in step.writes]
         )

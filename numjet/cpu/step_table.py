@@ -12,7 +12,7 @@ from typing import Any
 
 from numjet.cpu.buffers import same_place
 from numjet.cpu.builder import Builder, Module
-from numjet.cpu.program import KernelStep, SpecialStep, Step, UpdateStep, place_of
+from numjet.cpu.program import Function, KernelStep, SpecialStep, Step, UpdateStep, place_of
 
 # Shorter runs are written as calls.
 SHORTEST_RUN = 12
@@ -124,7 +124,7 @@ class StepTable:
             if isinstance(step, KernelStep):
                 name, vals = emit_kernel(self.module, step.kernel), step.operands
             else:
-                name, vals = self._special(step), [*step.reads, *step.writes]
+                name, vals = self._special(step, emit_kernel), [*step.reads, *step.writes]
             words.append(self.functions.setdefault(name, len(self.functions)))
             words.append(len(vals))
             words += [self._place(v) for v in vals]
@@ -145,8 +145,10 @@ class StepTable:
             key = (_KINDS[slot.kind], slot.index * 8, place.offset)
         return self.places.setdefault(key, len(self.places))
 
-    def _special(self, step: Any) -> str:
+    def _special(self, step: Any, emit_kernel: Any) -> str:
         """The function that runs a special step on a table of pointers; equal ones are one."""
+        if isinstance(step.emit, Function):
+            return emit_kernel(self.module, step.emit)
         known = self._emitted.get(id(step.emit))
         if known is not None:
             return known

@@ -153,11 +153,9 @@ def generate(build: Any, node: Node) -> list[Step] | None:
         tuple(product.loops),
     )  # fmt: skip
     if flops < gemm.PARALLEL_FLOPS and not product.depths and small.fits(spec):
-
-        def call(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-            small.write(b, spec, [*reads, *writes])
-
-        return [SpecialStep(name, reads, list(node.outs), call, flops=flops)]
+        function = small.function(spec)
+        build.begin(function)
+        return [SpecialStep(name, reads, list(node.outs), function, flops=flops)]
     loops = sorted(product.loops, key=lambda axis: axis[0])
     around, batches = loops[:-2], loops[-2:]
     depths = [(0, 0)]
