@@ -2,7 +2,8 @@
 
 `plan(program)` gives every arena slot its offset. Needs: every step's values have places. Keeps:
 the steps, except that copies within one place are dropped by the emitter. A slot written before a
-loop and used inside it stays alive to the loop's end. What would break it: a step that reads or
+loop and used inside it stays alive to the loop's end; one that is written inside and used after is
+alive from the loop's beginning. What would break it: a step that reads or
 writes memory it does not list.
 """
 
@@ -13,9 +14,11 @@ import heapq
 from collections.abc import Sequence
 
 from numjet.cpu.graph import Val
-from numjet.cpu.program import Apart, CopyStep, LoopStep, Program, Slot, Step, WhileStep, place_of
+from numjet.cpu.program import Apart, LoopStep, Program, Slot, Step, WhileStep, place_of
 
 ALIGNMENT = 64
+# Smaller results are not worth the search, and lie at addresses that are aligned to less.
+LEAST_HOST = 1 << 16
 
 
 class _Life:
@@ -24,17 +27,28 @@ class _Life:
     def __init__(self) -> None:
         self.first: dict[Slot, int] = {}
         self.last: dict[Slot, int] = {}
-        self.written: dict[Slot, int] = {}
         self.steps: list[tuple[int, Step]] = []
         self.time = 0
+        self.loops: list[int] = []  # when the loops around began
+        self.home: dict[Slot, tuple[int, ...]] = {}  # the loops that a slot belongs to
 
-    def touch(self, val: Val, used: set[Slot], write: bool = False) -> None:
+    def touch(self, val: Val, used: set[Slot]) -> None:
         slot = val.root()[0].place.slot
-        self.first.setdefault(slot, self.time)
+        home = self.home.get(slot)
+        if home is None:
+            self.first[slot], self.home[slot] = self.time, tuple(self.loops)
+        else:
+            depth = 0
+            for one, other in zip(home, self.loops):  # noqa: B905  the shorter one decides
+                if one != other:
+                    break
+                depth += 1
+            if depth < len(home):
+                # It outlives a loop: each iteration leaves alone what earlier ones wrote.
+                self.first[slot] = min(self.first[slot], home[depth])
+                self.home[slot] = home[:depth]
         self.last[slot] = self.time
         used.add(slot)
-        if write:
-            self.written.setdefault(slot, self.time)
 
     def block(self, steps: Sequence[Step]) -> set[Slot]:
         """Walk a block; returns the slots it uses."""
@@ -47,15 +61,20 @@ class _Life:
                 self.touch(val, used)
             held = {val.root()[0].place.slot for val in step.reads}
             for val in step.writes:
-                self.touch(val, used, write=True)
+                self.touch(val, used)
             inner: set[Slot] = set()
+            loop = isinstance(step, WhileStep | LoopStep)
+            if loop:
+                self.loops.append(start)
             for block in step.blocks():
                 inner |= self.block(block)
                 if isinstance(step, WhileStep) and block is step.cond:
                     self.time += 1
                     self.touch(step.test, inner)
+            if loop:
+                self.loops.pop()
             if inner:
-                if isinstance(step, WhileStep | LoopStep):
+                if loop:
                     self.time += 1
                     for slot in inner | held:
                         if self.first[slot] <= start:
@@ -98,8 +117,9 @@ def _share(program: Program, life: _Life) -> None:
                 target.donor = source
                 last[source] = last[target]
                 taken.add(source)
-            elif target.kind == "output" and isinstance(step, CopyStep):
+            elif target.kind == "output" and target.donor is None:
                 source.donor = target
+                first[target] = min(time, first[source])
                 taken.add(source)
 
     for source in [program.args[k].place.slot for k in sorted(program.donated)]:
@@ -124,14 +144,18 @@ def _donate(program: Program, source: Slot, target: Slot) -> bool:
     return True
 
 
-class _Arena:
-    """First fit by address over a free list."""
+class _Memory:
+    """Best fit over a free list; `limit` None: it grows as needed."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None = None) -> None:
         self.free: list[tuple[int, int]] = []  # (offset, size), by offset
         self.end = 0
+        if limit is not None:
+            self.free.append((0, limit))
+        self.grows = limit is None
 
     def take(self, size: int) -> int:
+        """Offset of `size` free bytes; -1 where there are none."""
         best = -1
         for k, (_, room) in enumerate(self.free):
             if room >= size and (best < 0 or room < self.free[best][1]):
@@ -139,6 +163,8 @@ class _Arena:
                 if room == size:
                     break
         if best < 0:
+            if not self.grows:
+                return -1
             if self.free and self.free[-1][0] + self.free[-1][1] == self.end:
                 offset, _ = self.free.pop()
             else:
@@ -162,26 +188,50 @@ class _Arena:
 
 
 def plan(program: Program) -> None:
-    """Give every arena slot of `program` an offset; sets `arena_bytes`."""
+    """Give every arena slot of `program` an offset; sets `arena_bytes`.
+
+    Temporaries that are dead before a result is first written lie in the result's memory.
+    """
     life = _Life()
     life.block(program.steps)
+    life.time += 1
+    for val in program.outs:
+        life.touch(val, set())
     _share(program, life)
+    hosts = _hosts(program, life)
     slots = [s for s in life.first if s.kind == "arena" and s.donor is None]
     slots.sort(key=lambda s: life.first[s])
-    memory = _Arena()
-    busy: list[tuple[int, int, int, int]] = []  # (last use, tie, offset, size)
-    total = 0
+    arena = _Memory()
+    busy: list[tuple[int, int, _Memory, int, int]] = []  # (last use, tie, where, offset, size)
     for tie, slot in enumerate(slots):
-        start = life.first[slot]
+        start, last = life.first[slot], life.last[slot]
         while busy and busy[0][0] < start:
-            _, _, offset, size = heapq.heappop(busy)
+            _, _, memory, offset, size = heapq.heappop(busy)
             memory.give(offset, size)
         size = -(-max(slot.nbytes, 1) // ALIGNMENT) * ALIGNMENT
-        total += size
-        slot.offset = memory.take(size)
-        heapq.heappush(busy, (life.last[slot], tie, slot.offset, size))
-    program.arena_bytes = memory.end
-    program.naive_bytes = total
+        slot.offset = -1
+        for begin, host, memory in hosts:
+            if last < begin and size <= host.nbytes:
+                slot.offset = memory.take(size)
+                if slot.offset >= 0:
+                    slot.kind, slot.index = host.kind, host.index
+                    break
+        if slot.offset < 0:
+            memory = arena
+            slot.offset = arena.take(size)
+        heapq.heappush(busy, (last, tie, memory, slot.offset, size))
+    program.arena_bytes = arena.end
+
+
+def _hosts(program: Program, life: _Life) -> list[tuple[int, Slot, _Memory]]:
+    """Results whose memory may hold temporaries before they are written, by when they are."""
+    out = []
+    for val in program.outs:
+        slot = val.place.slot
+        if slot.donor is None and slot.nbytes >= LEAST_HOST:
+            out.append((life.first[slot], slot, _Memory(slot.nbytes // ALIGNMENT * ALIGNMENT)))
+    out.sort(key=lambda host: host[0])
+    return out
 
 
 def same_place(a: Val, b: Val) -> bool:

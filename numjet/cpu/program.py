@@ -19,14 +19,15 @@ from numjet.cpu.graph import Val
 class Slot:
     """A piece of memory: entry `index` of the input, output or const table, or part of the arena.
 
-    `offset` in the arena is set by `buffers`; `donor` is the slot whose memory this one shares.
+    `buffers` sets `offset`, where in the arena (or in the memory of a result) it begins; `donor` is
+    the slot whose memory this one shares.
     """
 
     __slots__ = ("kind", "index", "nbytes", "offset", "donor")
 
     def __init__(self, kind: str, nbytes: int, index: int = -1) -> None:
         self.kind, self.nbytes, self.index = kind, nbytes, index
-        self.offset = -1
+        self.offset = 0
         self.donor: Slot | None = None
 
     def owner(self) -> Slot:
@@ -40,7 +41,7 @@ class Slot:
         slot = self.owner()
         if slot.kind == "arena":
             return f"arena+{slot.offset}"
-        return f"{slot.kind}{slot.index}"
+        return f"{slot.kind}{slot.index}" + (f"+{slot.offset}" if slot.offset else "")
 
 
 class Counter:
@@ -297,7 +298,6 @@ class Program:
     consts: list[np.ndarray | None] = field(default_factory=list)
     hosts: dict[int, Any] = field(default_factory=dict)  # const index -> Host call description
     arena_bytes: int = 0
-    naive_bytes: int = 0
     donated: frozenset[int] = frozenset()  # arguments whose memory may be overwritten
     aliases: dict[int, int] = field(
         default_factory=dict

@@ -141,9 +141,10 @@ class Emitter:
         if not place.terms and key in self.known:
             return self.known[key]
         if slot.kind == "arena":
-            base, offset = self.bases["arena", -1], slot.offset + place.offset
+            base = self.bases["arena", -1]
         else:
-            base, offset = self.bases[slot.kind, slot.index], place.offset
+            base = self.bases[slot.kind, slot.index]
+        offset = slot.offset + place.offset
         if offset:
             base = b.gep(base, offset)
         if not place.terms:

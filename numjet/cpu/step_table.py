@@ -142,7 +142,7 @@ class StepTable:
         if slot.kind == "arena":
             key = (0, 0, slot.offset + place.offset)
         else:
-            key = (_KINDS[slot.kind], slot.index * 8, place.offset)
+            key = (_KINDS[slot.kind], slot.index * 8, slot.offset + place.offset)
         return self.places.setdefault(key, len(self.places))
 
     def _special(self, step: Any, emit_kernel: Any) -> str:

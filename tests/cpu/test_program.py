@@ -206,3 +206,37 @@ def test_keys_are_moved_as_words():
     words = np.arange(6, dtype=np.uint64).reshape(2, 3)
     (out,) = backend.compile(closed)([words])
     np.testing.assert_array_equal(out, words.T)
+
+
+def test_what_a_loop_stacks_is_not_overwritten_by_the_next_iteration():
+    """A large temporary dies in the loop's body before the stacked result is first written."""
+
+    def run(x, w, wide, back):
+        def body(c, row):
+            inside = dot_general(mul(c, along(row, c.shape)), wide, PRODUCT)
+            return c, dot_general(dot_general(fn.tanh(inside), back, PRODUCT), w, PRODUCT)
+
+        return sort(scan(body, x, full((5, 1), 1.5, F32))[1], dimension=0)
+
+    def along(row, shape):
+        return broadcast_in_dim(row, shape, (1,))
+
+    compiled(run, spec(32, 32), spec(32, 32), spec(32, 96), spec(96, 32), tolerance=1e-3)
+
+
+def test_temporaries_lie_in_results_that_are_written_later():
+    def network(x, w):
+        first = dot_general(fn.tanh(dot_general(x, w, PRODUCT)), w, PRODUCT)
+        return [dot_general(fn.sin(first), w, PRODUCT), dot_general(fn.cos(first), w, PRODUCT)]
+
+    run = compiled(network, spec(128, 128), spec(128, 128), tolerance=1e-3)
+    # Only the sine and the cosine, one after the other, live when a result is written.
+    assert run.memory_analysis()["temp_size_in_bytes"] == 128 * 128 * 4
+
+
+def test_results_take_over_operands_that_die():
+    def network(x, w):
+        return add(mul(dot_general(x, w, PRODUCT), x), w)
+
+    run = compiled(network, spec(64, 64), spec(64, 64), tolerance=1e-3)
+    assert run.memory_analysis()["temp_size_in_bytes"] == 0
