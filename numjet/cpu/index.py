@@ -186,22 +186,24 @@ class Index:
         lo = hi = const
         for atom, k in terms:
             if k > 0:
-                lo, hi = lo + k * atom.lo, hi + k * atom.hi
+                lo += k * atom.lo
+                hi += k * atom.hi
             else:
-                lo, hi = lo + k * atom.hi, hi + k * atom.lo
+                lo += k * atom.hi
+                hi += k * atom.lo
         self.lo, self.hi = lo, hi
-        self._hash = hash((const, frozenset(terms)))
+        self._hash = -1  # not computed yet
 
     @staticmethod
     def of(value: Any) -> Index:
         """An Index from an Index, an int or an Atom."""
-        if isinstance(value, Index):
+        if type(value) is Index:
             return value
         if isinstance(value, Atom):
             if value.lo == value.hi:
                 return Index((), value.lo)
             return Index(((value, 1),), 0)
-        return Index((), int(value))
+        return Index((), int(value)) if value else ZERO
 
     @property
     def is_const(self) -> bool:
@@ -220,14 +222,19 @@ class Index:
         if isinstance(other, int):
             return not self.terms and self.const == other
         return (
-            isinstance(other, Index)
-            and self._hash == other._hash
+            type(other) is Index
             and self.const == other.const
+            and self.lo == other.lo
+            and self.hi == other.hi
             and len(self.terms) == len(other.terms)
             and (self.terms == other.terms or dict(self.terms) == dict(other.terms))
         )
 
     def __hash__(self) -> int:
+        if self._hash == -1:
+            terms = self.terms
+            many = frozenset(terms) if len(terms) > 1 else terms
+            self._hash = hash((self.const, many))
         return self._hash
 
     def __repr__(self) -> str:
@@ -245,7 +252,8 @@ class Index:
     # -- arithmetic -------------------------------------------------------------------------
 
     def __add__(self, other: IndexLike) -> Index:
-        other = Index.of(other)
+        if type(other) is not Index:
+            other = Index.of(other)
         if not other.terms:
             return self if other.const == 0 else Index(self.terms, self.const + other.const)
         if not self.terms:
@@ -274,7 +282,7 @@ class Index:
                 return self
             if k == 0:
                 return ZERO
-            return Index(tuple((a, c * k) for a, c in self.terms), self.const * k)
+            return Index(tuple([(a, c * k) for a, c in self.terms]), self.const * k)
         if not self.terms:
             return other * self.const
         ends = [a * b for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
@@ -304,8 +312,9 @@ def _divisor(value: IndexLike, sign: str) -> int:
 
 def _sum(sums: dict[Atom, int], const: int) -> Index:
     """An Index of summed coefficients; joins k·c·(x//c) + k·(x%c) to k·x."""
-    terms = tuple((a, k) for a, k in sums.items() if k)
-    if any(type(a) is Div for a, _ in terms) and any(type(a) is not Div for a, _ in terms):
+    terms = tuple([(a, k) for a, k in sums.items() if k])
+    kinds = {type(a) for a, _ in terms}
+    if Div in kinds and len(kinds) > 1:
         present = dict(terms)
         for atom, k in terms:
             if type(atom) is not Div or k % atom.divisor:
@@ -320,8 +329,8 @@ def _sum(sums: dict[Atom, int], const: int) -> Index:
 
 def _split(x: Index, step: int) -> tuple[Index, Index]:
     """x = step·quotient + rest, taking every term whose coefficient `step` divides."""
-    quotient = tuple((a, k // step) for a, k in x.terms if k % step == 0)
-    rest = tuple((a, k) for a, k in x.terms if k % step)
+    quotient = tuple([(a, k // step) for a, k in x.terms if k % step == 0])
+    rest = tuple([(a, k) for a, k in x.terms if k % step])
     return Index(quotient, x.const // step), Index(rest, x.const % step)
 
 
@@ -472,10 +481,26 @@ def linear_address(index: Sequence[IndexLike], shape: Sequence[int]) -> Index:
     """The element offset of `index` in a C-contiguous array of `shape`."""
     if len(index) != len(shape):
         raise ValueError(f"an index of {len(index)} places into {len(shape)} dimensions")
-    total = ZERO
-    step = 1
+    key = (tuple(index), tuple(shape))
+    found = _addresses.get(key)
+    if found is not None:
+        return found
+    sums: dict[Atom, int] = {}
+    const, step = 0, 1
     for i, n in zip(reversed(index), reversed(shape)):
         if n > 1:
-            total = total + Index.of(i) * step
+            if type(i) is not Index:
+                i = Index.of(i)
+            const += i.const * step
+            for atom, k in i.terms:
+                sums[atom] = sums.get(atom, 0) + k * step
         step *= n
-    return total
+    if len(_addresses) >= _MOST_ADDRESSES:
+        _addresses.clear()
+    found = _addresses[key] = _sum(sums, const)
+    return found
+
+
+# Every pass over a kernel asks for the addresses of the same accesses.
+_addresses: dict[tuple, Index] = {}
+_MOST_ADDRESSES = 1024

@@ -31,8 +31,9 @@ CPU backend, its passes and its emitter. What would break it: a Load kept across
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,9 @@ class Local:
 class Expr:
     """A value of real, integer or boolean `dtype`. Immutable; compared by identity."""
 
-    __slots__ = ("__weakref__", "dtype")
+    __slots__ = ("__weakref__", "_operands", "dtype")
     dtype: np.dtype
+    _operands: tuple[Expr, ...]  # see `operands`
 
     def args_(self) -> tuple[Expr, ...]:
         """The expressions directly inside (those inside indices are not among them)."""
@@ -310,9 +312,20 @@ def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 def walk(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
     """Every statement, outer before inner, in order."""
     for stmt in stmts:
-        yield stmt
+        if isinstance(stmt, For | While | If):
+            yield from _inside(stmt)
+        else:
+            yield stmt
+
+
+def _inside(stmt: Stmt) -> list[Stmt]:
+    """A statement with blocks and every statement in them, found once."""
+    found = stmt.__dict__.get("_inside")
+    if found is None:
+        found = stmt.__dict__["_inside"] = [stmt]
         for block in blocks(stmt):
-            yield from walk(block)
+            found += walk(block)
+    return found
 
 
 def stmt_exprs(stmt: Stmt) -> tuple[Expr, ...]:
@@ -335,30 +348,52 @@ def stmt_indices(stmt: Stmt) -> tuple[Index, ...]:
     return ()
 
 
-def operands(e: Expr) -> list[Expr]:
-    """The expressions directly inside, those in indices too."""
-    found = list(e.args_())
-    for i in e.indices_():
-        found += [a.expr for a in atoms(i) if type(a) is Dyn]
-    return found
+def operands(e: Expr) -> tuple[Expr, ...]:
+    """The expressions directly inside, those in indices too; found once."""
+    try:
+        return e._operands
+    except AttributeError:
+        found = e.args_()
+        for i in e.indices_():
+            if i.terms:
+                found += tuple([a.expr for a in atoms(i) if type(a) is Dyn])
+        e._operands = found
+        return found
 
 
 def exprs(stmts: Sequence[Stmt]) -> list[Expr]:
     """Every distinct expression under the statements, operands first, also those in indices."""
     seen: dict[int, Expr] = {}
-    for stmt in walk(stmts):
-        pending = list(reversed(stmt_exprs(stmt)))
-        for i in stmt_indices(stmt):
-            pending += [a.expr for a in atoms(i) if type(a) is Dyn]
-        while pending:  # explicit: fused expressions are deeper than Python's stack
-            top = pending[-1]
-            missing = [a for a in operands(top) if id(a) not in seen]
-            if missing and id(top) not in seen:
-                pending += missing
-            else:
-                pending.pop()
-                seen[id(top)] = top
+    for stmt in stmts:
+        seen.update(_exprs(stmt))
     return list(seen.values())
+
+
+def _exprs(stmt: Stmt) -> dict[int, Expr]:
+    """The expressions under one statement by their ids, found once."""
+    seen = stmt.__dict__.get("_exprs")
+    if seen is not None:
+        return seen
+    seen = {}
+    pending = list(reversed(stmt_exprs(stmt)))
+    for i in stmt_indices(stmt):
+        pending += [a.expr for a in atoms(i) if type(a) is Dyn]
+    while pending:  # explicit: fused expressions are deeper than Python's stack
+        top = pending[-1]
+        if id(top) in seen:
+            pending.pop()
+            continue
+        missing = [a for a in operands(top) if id(a) not in seen]
+        if missing:
+            pending += missing
+        else:
+            pending.pop()
+            seen[id(top)] = top
+    for block in blocks(stmt):
+        for inner in block:
+            seen.update(_exprs(inner))
+    stmt.__dict__["_exprs"] = seen
+    return seen
 
 
 def assigned(stmts: Sequence[Stmt]) -> list[Local]:
@@ -410,8 +445,8 @@ class Rewriter:
         return rewrite(i, self._leaf)
 
     def indices(self, index: tuple[Index, ...]) -> tuple[Index, ...]:
-        new = tuple(self.index(i) for i in index)
-        return index if all(a is b for a, b in zip(index, new)) else new
+        new = tuple([self.index(i) for i in index])
+        return index if all(map(operator.is_, index, new)) else new
 
     def expr(self, e: Expr) -> Expr:
         memo = self._memo
@@ -442,8 +477,8 @@ class Rewriter:
             i = self.index(e.index)
             return e if i is e.index else IndexValue(i, e.dtype)
         old = e.args_()
-        args = tuple(self.expr(a) for a in old)
-        if all(a is b for a, b in zip(args, old)):
+        args = tuple([self._memo[id(a)][1] for a in old])
+        if all(map(operator.is_, args, old)):
             return e
         if isinstance(e, Op):
             return Op(e.name, args, e.dtype)
@@ -452,12 +487,13 @@ class Rewriter:
         return Select(*args)
 
     def block(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        return tuple(self.stmt(s) for s in stmts)
+        return tuple([self.stmt(s) for s in stmts])
 
     def stmt(self, s: Stmt) -> Stmt:
         if isinstance(s, For):
             extent = s.extent if isinstance(s.extent, int) else self.index(s.extent)
-            return replace(s, extent=extent, body=self.block(s.body))
+            body = self.block(s.body)
+            return For(s.var, extent, body, s.kind, s.unroll, s.lanes, s.grain)
         if isinstance(s, Alloc):
             return Alloc(self.buffer.get(s.buffer, s.buffer))
         if isinstance(s, Store):

@@ -10,6 +10,7 @@ order of Updates.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -71,10 +72,16 @@ def vectorize(kernel: Kernel) -> Kernel:
 def map_blocks(s: Stmt, change) -> Stmt:
     """A statement with each of its blocks replaced by change(block)."""
     if isinstance(s, For | While):
-        return replace(s, body=change(s.body))
+        body = change(s.body)
+        return s if body is s.body else replace(s, body=body)
     if isinstance(s, If):
         return replace(s, then=change(s.then), otherwise=change(s.otherwise))
     return s
+
+
+def _same(new: list[Stmt], old: Sequence[Stmt]) -> bool:
+    """Whether a block was left as it is: then what is known of it stays known."""
+    return len(new) == len(old) and all(map(operator.is_, new, old))
 
 
 def drop_unit_loops(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -86,12 +93,12 @@ def drop_unit_loops(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
             out += substitute(s.body, s.var, Index.of(0))
         else:
             out.append(s)
-    return tuple(out)
+    return stmts if type(stmts) is tuple and _same(out, stmts) else tuple(out)
 
 
 def collapse(s: Stmt) -> Stmt:
     """Join perfectly nested loops into one where every address stays affine in it."""
-    s = map_blocks(s, lambda block: tuple(collapse(x) for x in block))
+    s = map_blocks(s, _collapse_all)
     while isinstance(s, For) and len(s.body) == 1 and isinstance(s.body[0], For):
         inner = s.body[0]
         plain = all(
@@ -101,6 +108,8 @@ def collapse(s: Stmt) -> Stmt:
         if not plain:
             return s
         assert isinstance(s.extent, int) and isinstance(inner.extent, int)
+        if not _runs_on(s.var, inner.var, inner.body):
+            return s
         var = LoopVar(s.var.name, s.extent * inner.extent)
         one = Index.of(var)
         by = {s.var: one // inner.extent, inner.var: one % inner.extent}
@@ -109,6 +118,34 @@ def collapse(s: Stmt) -> Stmt:
             return s
         s = For(var, var.extent, body)
     return s
+
+
+def _collapse_all(block: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    out = [collapse(x) for x in block]
+    return block if _same(out, block) else tuple(out)
+
+
+def _runs_on(outer: LoopVar, inner: LoopVar, body: Sequence[Stmt]) -> bool:
+    """Whether every address where both variables stand alone goes on over the ends of the inner
+    loop; a cheap test before the loops are joined to see."""
+    places = [linear_address(s.index, s.buffer.shape) for s in walk(body) if isinstance(s, Store)]
+    for e in exprs(body):
+        if isinstance(e, Load):
+            places.append(linear_address(e.index, e.buffer.shape))
+        else:
+            places += e.indices_()
+    for place in places:
+        apart = far = near = 0
+        for atom, k in place.terms:
+            if atom is outer:
+                far = k
+            elif atom is inner:
+                near = k
+            elif type(atom) is not LoopVar:
+                apart = 1
+        if not apart and far != near * inner.extent:
+            return False
+    return True
 
 
 def _affine(body: Sequence[Stmt], var: LoopVar) -> bool:
