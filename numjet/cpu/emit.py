@@ -43,10 +43,12 @@ def emit_kernel(module: Module, kernel: Kernel, check: bool | None = None) -> No
     b = Builder(module, kernel.name, [("buffers", "ptr")])
     emitter = _Emitter(b, {}, Dependences(stored(kernel.body)), check)
     emitter.kernel = kernel
+    emitter.streamed = kernel.notes.get("stream", frozenset())
     emitter.order = list(kernel.buffers)
     emitter.context = b.args[0]
     emitter.load_pointers(kernel.buffers, kernel.body)
     emitter.block(kernel.body, top=True)
+    emitter.finish()
     b.ret()
 
 
@@ -69,6 +71,12 @@ class _Emitter(VectorWriter):
             self._parallel(s)
         else:
             super().loop(s, top, start, stop)
+
+    def finish(self) -> None:
+        """Before the function returns: what went past the caches is seen by other threads."""
+        if self.fence and self.b.module.has("sse2"):
+            self.b.module.declare("llvm.x86.sse.sfence", "void", ())
+            self.b.line("call void @llvm.x86.sse.sfence()")
 
     def load_pointers(self, buffers: Sequence[Buffer], body: Sequence[Stmt]) -> None:
         """Fetch the data pointers of the buffers that `body` uses."""
@@ -103,6 +111,7 @@ class _Emitter(VectorWriter):
         )  # fmt: skip
         inner = _Emitter(body, {}, self.deps, self.check)
         inner.kernel, inner.order, inner.context = self.kernel, list(order), body.args[0]
+        inner.streamed = self.streamed
         inner.load_pointers(order, [s])
         unit, grain = 1, s.grain
         begin, end = body.args[1:]
@@ -122,6 +131,7 @@ class _Emitter(VectorWriter):
                 extent = b.udiv(b.add(extent, unit - 1), unit)
         inner.scopes.push()
         inner.loop(s, False, begin, end)
+        inner.finish()
         body.ret()
         b.call(
             "nj_parallel_for", "void", Value(f"@{name}", "ptr"), context,

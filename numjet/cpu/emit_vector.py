@@ -389,7 +389,12 @@ class VectorWriter(StatementWriter):
                 mask = None if tile.width == lanes else some
             else:
                 mask = b.and_(b.splat(b.icmp("sgt", active, r), lanes), some)
-            self._store_vector(rows[r], self._row(buffer, lin, r), mask)
+            past = False
+            if mask is None:
+                step = self.lane_stride(lin)
+                assert step is not None
+                past = self.past(buffer, lin + r * step, tile.var)
+            self._store_vector(rows[r], self._row(buffer, lin, r), mask, past)
 
 
 def _varying(s: For, deps: Dependences) -> set[Dependence]:

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from numjet.cpu.emit_scope import Dependences
 from numjet.cpu.loop_ir import (
     COMPLEX_PARTS,
     Assign,
     Cast,
+    Expr,
     For,
     IndexValue,
     Load,
@@ -28,6 +30,7 @@ from numjet.cpu.loop_ir import (
     assigned,
     defined,
     exprs,
+    stored,
     walk,
 )
 
@@ -68,14 +71,19 @@ def cost(stmts: Sequence[Stmt]) -> int:
 
 def default_lanes(s: For, vector_bytes: int) -> int:
     """As many lanes as the widest element type in the loop's data has in a vector register."""
-    widest = 1
+    widths: list[tuple[int, Expr]] = []
     for e in exprs(s.body):
         if isinstance(e, IndexValue) or (isinstance(e, ReadLocal) and e.dtype.kind in "iu"):
             continue
         if e.dtype != np.dtype(bool):
             size = e.dtype.itemsize
             # The small floats are computed as float32.
-            widest = max(widest, 4 if e.dtype.kind in "fV" and size < 4 else size)
+            widths.append((4 if e.dtype.kind in "fV" and size < 4 else size, e))
+    if len({size for size, _ in widths}) > 1:
+        # What is the same in every round stays scalar, like the 64 bits of a random key.
+        deps = Dependences(stored(s.body))
+        widths = [(size, e) for size, e in widths if deps.expr(e)]
+    widest = max([size for size, _ in widths], default=1)
     for x in walk(s.body):
         if isinstance(x, Store):
             widest = max(widest, COMPLEX_PARTS.get(x.buffer.dtype, x.buffer.dtype).itemsize)

@@ -36,6 +36,7 @@ from numjet.cpu.program import (
     arena,
 )
 from numjet.cpu.program_emit import Emitter
+from numjet.cpu.stream import stream, streamed
 from numjet.cpu.tile import tile
 from numjet.cpu.vectorize import vectorize
 
@@ -215,15 +216,19 @@ LOOP_PASSES: tuple[Callable[[Kernel], Kernel], ...] = (
 def annotate_loops(build: Build) -> None:
     """Make equal kernels one, then choose vector loops and loops for threads in each."""
     known: dict[str, Kernel] = {}
-    seen: dict[int, tuple[Kernel, Kernel]] = {}  # id -> a kernel as lowered, as annotated
+    # (id, operands past the caches) -> a kernel as lowered, as annotated
+    seen: dict[tuple, tuple[Kernel, Kernel]] = {}
     for step in build.program.walk():
         if isinstance(step, KernelStep):
-            before = seen.get(id(step.kernel))
+            past = streamed(step)
+            before = seen.get((id(step.kernel), past))
             if before is not None:
                 step.kernel = before[1]
                 continue
             lowered = step.kernel
             key = canonical(lowered)
+            if past:
+                key += f"past {past}"
             kernel = known.get(key)
             if kernel is None:
                 kernel = step.kernel
@@ -234,8 +239,10 @@ def annotate_loops(build: Build) -> None:
                     kernel = change(kernel)
                     if check_ir.value:
                         verify(kernel)
+                if past:
+                    kernel = stream(kernel, past)
                 known[key] = kernel
-            seen[id(lowered)] = lowered, kernel
+            seen[id(lowered), past] = lowered, kernel
             step.kernel = kernel
 
 

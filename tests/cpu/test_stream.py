@@ -1,0 +1,72 @@
+"""Large results written past the caches: which ones, and that they are right."""
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.base import config
+from numjet.cpu import link, stream
+from numjet.cpu.pipeline import Build, run
+
+pytestmark = pytest.mark.skipif(
+    link.vector_bytes() < 64, reason="a vector is no cache line on this machine"
+)
+MARK = "!nontemporal"
+
+
+def stores(monkeypatch, f, *shapes, donate=(), dtype="float32"):
+    """How many stores past the caches the program of `f` has."""
+    monkeypatch.setattr(stream, "RESULT_BYTES", 1 << 16)
+    with config.enable_x64(True):
+        closed = nj.make_jaxpr(f)(*[jnp.zeros(s, dtype) for s in shapes])
+        return run(Build(closed, donate)).llvm.count(MARK)
+
+
+def test_large_results_go_past_the_caches(monkeypatch):
+    assert stores(monkeypatch, lambda x: x + 1, 1 << 15)
+    assert stores(monkeypatch, lambda x: x.T, (512, 256)) == 16
+    assert stores(monkeypatch, lambda x: x.T, (512, 256), dtype="float64") == 8
+
+
+def test_what_stays_in_the_caches(monkeypatch):
+    assert not stores(monkeypatch, lambda x: x + 1, 1 << 13)
+    # Rows that begin inside a line, lines in pieces far apart, memory that was just read.
+    assert not stores(monkeypatch, lambda x: jnp.tanh(x) / x.sum(1, keepdims=True), (300, 1000))
+    assert not stores(monkeypatch, lambda x: x.T, (512, 256), dtype="int8")
+    assert not stores(monkeypatch, lambda x: x + 1, 1 << 15, donate=(0,))
+    # A temporary that the program reads again.
+    assert not stores(monkeypatch, lambda x: jnp.cumsum(jnp.exp(x)).sum(), 1 << 15)
+
+
+def test_only_the_result_in_fresh_memory(monkeypatch):
+    def f(x, y):
+        return x * 2 + 1, y * 2 + 1
+
+    both = stores(monkeypatch, f, 1 << 15, 1 << 15)
+    assert stores(monkeypatch, f, 1 << 15, 1 << 15, donate=(0,)) == both // 2 > 0
+
+
+def test_equal_kernels_of_which_one_writes_in_place(monkeypatch):
+    def f(x, y):
+        return jnp.cumsum(x).sum() + x * 2, jnp.cumsum(y).sum() + y * 2
+
+    both = stores(monkeypatch, f, 1 << 15, 1 << 15)
+    one = stores(monkeypatch, f, 1 << 15, 1 << 15, donate=(0,))
+    assert 0 < one <= both
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "complex64", "bool"])
+def test_results(dtype):
+    shape = (2000, stream.RESULT_BYTES // 2000 // np.dtype(dtype).itemsize + 64)
+    x = np.arange(shape[0] * shape[1]).reshape(shape).astype(dtype)
+    with config.enable_x64(True):
+        moved, same = nj.jit(lambda x: (x.T, x[::-1]))(x)
+    np.testing.assert_array_equal(moved, x.T)
+    np.testing.assert_array_equal(same, x[::-1])
+
+
+def test_rows_in_lines():
+    x = np.linspace(-1, 1, stream.RESULT_BYTES // 4, dtype=np.float32).reshape(-1, 1024)
+    got = nj.jit(lambda x: x - x.mean(1, keepdims=True))(x)
+    np.testing.assert_allclose(got, x - x.mean(1, keepdims=True), atol=1e-6)
