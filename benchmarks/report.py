@@ -51,12 +51,11 @@ def spread(values: list[float]) -> float:
     return (high - low) / 2 / statistics.median(values)
 
 
-def limit_of(row: Row, limits: dict[str, float]) -> float | None:
-    """The least time that memory and arithmetic allow, or None for a row without figures."""
-    moved = row.reads + row.writes
-    memory = moved / (limits["copy"] if row.writes > row.reads / 10 else limits["read"])
+def limit_of(row: Row, limits: dict[str, float], moved: float) -> float | None:
+    """The least time that arithmetic allows and memory, in which the row's bytes were moved in
+    `moved` seconds; None for a row without figures."""
     compute = row.flops / limits["flops"] * (2 if row.double else 1)
-    return max(memory, compute) or None
+    return max(moved, compute) or None
 
 
 def judge(row: Row, outcome: dict) -> None:
@@ -64,7 +63,7 @@ def judge(row: Row, outcome: dict) -> None:
     entry = outcome["rows"][row.name]
     label = next(iter(outcome["threads"]))
     found = medians(entry["times"][label])
-    limit = limit_of(row, outcome["limits"][label])
+    limit = limit_of(row, outcome["limits"][label], entry["moved"].get(label, 0.0))
     entry["limit"] = limit
     # The same ratios of the fastest repetitions, which other work on the machine disturbs less.
     least = {peer: min(times) for peer, times in entry["times"][label].items()}
@@ -211,9 +210,11 @@ def markdown(outcome: dict) -> str:
     lines += [
         "- Times are medians of alternating repetitions, on all cores, with half the interquartile "
         "range for numjet; in brackets on one. Ratios are numjet's time over the peer's (below 1: "
-        "numjet is faster). Limit: the share of what memory bandwidth and multiply-adds allow "
-        "(above 100 % where the data fits in a cache). Each row's results were compared with the "
-        "peers' before it was timed. PyTorch runs eagerly.",
+        "numjet is faster). Limit: the share of what memory and multiply-adds allow; memory's is "
+        "to move as many bytes as the row has to, in other memory, timed like a package and in "
+        "turn with it (medians, the best of four ways). The bandwidths above are the best of many, "
+        "from 256 MB. Each row's results were compared with the peers' before it was timed. "
+        "PyTorch runs eagerly.",
         "- A row passes when it meets its bars; every row but start-up and single eager calls also "
         f"has to stay within {BEST} × the best peer.",
         "",

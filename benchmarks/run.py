@@ -11,10 +11,12 @@ results.png. `make bench ROWS=...` is the same.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import pathlib
 import pickle
 import select
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,7 +27,7 @@ import numpy as np
 import peers
 import report
 import rows
-from registry import ROWS, Row, select as select_rows
+from registry import ROWS, WAYS, Row, select as select_rows
 
 HERE = pathlib.Path(__file__).resolve().parent
 # A program that takes longer than this to compile and run has failed.
@@ -135,8 +137,9 @@ def load(row: Row, processes: dict[str, Process]) -> tuple[list[str], dict[str, 
     return [p for p in samples if p not in failures], failures
 
 
-def time_row(row: Row, processes: dict[str, Process], quick: bool) -> tuple[dict, dict]:
-    """Seconds of each package's batches, and the failures."""
+def time_row(row: Row, processes: dict[str, Process], quick: bool) -> tuple[dict, dict, list]:
+    """Seconds of each package's batches, the failures, and the seconds in which the row's bytes are
+    moved in each way (see physical.py), timed like a package's batches and between them."""
     ready, failures = load(row, processes)
     counts, cost, slow = {}, 0.0, {}
     for peer in ready[:]:
@@ -158,6 +161,8 @@ def time_row(row: Row, processes: dict[str, Process], quick: bool) -> tuple[dict
     if quick:
         repeats = min(repeats, 3)
     times: dict[str, list[float]] = {**{peer: [] for peer in ready}, **slow}
+    moved: list[list[float]] = [[] for _ in range(WAYS)]
+    turns = itertools.cycle(moved)
     for repeat in range(repeats):
         # A different package begins each round.
         for peer in ready[repeat % max(len(ready), 1) :] + ready[: repeat % max(len(ready), 1)]:
@@ -167,10 +172,14 @@ def time_row(row: Row, processes: dict[str, Process], quick: bool) -> tuple[dict
                 times[peer].append(processes[peer].ask("batch", counts[peer]) / row.per)
             except Failure as failure:
                 failures[peer] = str(failure)
+            if row.reads + row.writes and "numjet" in ready:
+                way, ours = next(turns), processes["numjet"]
+                request = ours.threads, moved.index(way), counts["numjet"]
+                way.append(ours.ask("stream", *request))
     for peer in ready:
         if processes[peer].process is not None:
             processes[peer].ask("unload")
-    return {peer: values for peer, values in times.items() if values}, failures
+    return {peer: values for peer, values in times.items() if values}, failures, moved
 
 
 def time_cold(row: Row, quick: bool, second: bool) -> tuple[dict, dict]:
@@ -256,7 +265,7 @@ def _measure(chosen: list[Row], threads: dict[str, int], workers: dict, quick: b
     report.print_head(outcome)
     first = next(iter(threads))
     for row in chosen:
-        entry: dict[str, Any] = {"times": {}, "failures": {}}
+        entry: dict[str, Any] = {"times": {}, "failures": {}, "moved": {}}
         for label in threads:
             if row.cold:
                 if label != first:
@@ -267,7 +276,9 @@ def _measure(chosen: list[Row], threads: dict[str, int], workers: dict, quick: b
                 here = workers[label]
                 present = Row(**{**vars(row), "only": tuple(p for p in row.peers() if p in here)})
                 # The bars are about all threads: one thread is timed with fewer repetitions.
-                times, failures = time_row(present, here, quick or label != first)
+                times, failures, moved = time_row(present, here, quick or label != first)
+                if any(moved):
+                    entry["moved"][label] = min(statistics.median(way) for way in moved if way)
             entry["times"][label] = times
             entry["failures"][label] = failures
         outcome["rows"][row.name] = entry

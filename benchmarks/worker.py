@@ -8,6 +8,7 @@ A message is a tuple (command, argument...); the answer is ("ok", value) or ("er
   batch N      run N calls, value: seconds a call
   unload       forget the row
   limits N     physical limits of the machine with N threads (numjet's worker only)
+  stream N W C seconds in which N threads move the row's bytes in way W, of C passes in a row
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Worker:
         self.version = str((self.space.top if self.array else self.space).__version__)
         self.call: Any = None
         self.row: Row | None = None
+        self.moved: Any = None
 
     def load(self, name: str) -> list[tuple]:
         self.unload()
@@ -100,12 +102,18 @@ class Worker:
             count *= 4
 
     def unload(self) -> None:
-        self.call = self.row = None
+        self.call = self.row = self.moved = None
         gc.collect()
 
     def limits(self, threads: int) -> dict[str, float]:
         physical = importlib.import_module("physical")
         return physical.measure(threads)
+
+    def stream(self, threads: int, way: int, count: int) -> float:
+        if self.moved is None:
+            physical = importlib.import_module("physical")
+            self.moved = physical.Stream(self.row.reads, self.row.writes, threads)
+        return self.moved.seconds(way, count)
 
 
 def sample(array: np.ndarray) -> tuple:
