@@ -98,7 +98,11 @@ def _share(program: Program, life: _Life) -> None:
 
     for time, step in life.steps:
         taken: set[Slot] = set()
-        for write, read in step.inplace:
+        pairs = step.inplace
+        if program.donated and len(pairs) > 1:
+            # A result lies in a donated argument rather than a temporary in the result.
+            pairs = sorted(pairs, key=lambda pair: pair[1].root()[0].place.slot.kind != "input")
+        for write, read in pairs:
             target, source = _whole(write), _whole(read)
             if target is None or source is None or target.nbytes != source.nbytes:
                 continue

@@ -154,9 +154,10 @@ class Executable:
         """Run on C-contiguous arrays (others are copied first); results are new arrays."""
         if self._failure:
             self._raise()  # of a prepared call that ended early: nothing may run twice
-        results = [make() for make in self.makers]
         if self._aliases:
-            arrays = self._donated(arrays, results)
+            arrays, results = self._donated(arrays)
+        else:
+            results = [make() for make in self.makers]
         status = 2
         if _LAYOUT_KNOWN:
             # A pair of tables is taken while it is in use: another thread gets another.
@@ -192,15 +193,23 @@ class Executable:
             self._raise()
         return results
 
-    def _donated(self, arrays: Sequence[np.ndarray], results: list[np.ndarray]) -> list[np.ndarray]:
-        """Put results into the memory of donated arguments (copies of those we may not write)."""
+    def _donated(
+        self, arrays: Sequence[np.ndarray]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Arguments and results, these in the memory of donated arguments (copies of those we may
+        not write) where they share it."""
         arrays = list(arrays)
-        for k, arg in self._aliases.items():
+        results = []
+        for k, make in enumerate(self.makers):
+            arg = self._aliases.get(k)
+            if arg is None:
+                results.append(make())
+                continue
             flags = arrays[arg].flags
             if not (flags.writeable and flags.c_contiguous and flags.aligned):
                 arrays[arg] = np.array(arrays[arg], order="C", copy=True)
-            results[k] = arrays[arg].reshape(self.outs[k][0])
-        return arrays
+            results.append(arrays[arg].reshape(self.outs[k][0]))
+        return arrays, results
 
     def _native(self, function: Any, ins: Any, outs: Any) -> int:
         if not self.arena_bytes:

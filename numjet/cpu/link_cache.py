@@ -35,7 +35,8 @@ class Store:
 
     The disk part holds at most `limit` bytes. Each write adds its size to an append-only log
     shared by all processes; when the log says that a sixteenth of the limit was written, the
-    writer sweeps: entries that were not used for longest go, until 7/8 of the limit is left.
+    writer first sweeps: entries that were not used for longest go, until with the new one 3/4 of
+    the limit is taken.
     """
 
     def __init__(self, directory: str | None, limit: int) -> None:
@@ -119,6 +120,8 @@ class Store:
         path = self._path(key)
         folder = os.path.dirname(path)
         os.makedirs(folder, mode=0o700, exist_ok=True)
+        if self._grown(len(data)):
+            self.sweep(len(data))
         # Unique among threads and live processes; a dead process's leftover is swept.
         temporary = f"{folder}/.tmp-{os.getpid()}-{next(self._temporaries)}-{key[:8]}"
         try:
@@ -129,8 +132,6 @@ class Store:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-        if self._grown(len(data)):
-            self.sweep()
 
     def _grown(self, nbytes: int) -> bool:
         """Add `nbytes` to the growth log; True when it is time to sweep."""
@@ -142,12 +143,13 @@ class Store:
         finally:
             os.close(log)
 
-    def sweep(self) -> None:
-        """Remove entries used longest ago while more than 15/16 of the limit is taken."""
+    def sweep(self, coming: int = 0) -> None:
+        """Remove entries used longest ago if with `coming` bytes more than 7/8 of the limit were
+        taken: what all processes write until the next sweep fits in the rest."""
         with open(f"{self.directory}/growth", "wb"):
             pass
         entries = []
-        total = 0
+        total = coming
         now = time.time()
         for folder in os.scandir(self.directory):
             if not folder.is_dir():
@@ -161,10 +163,10 @@ class Store:
                     continue  # somebody is writing it
                 total += status.st_size
                 entries.append((status.st_mtime, status.st_size, entry.path))
-        if total <= self.limit - self.limit // 16:
+        if total <= self.limit - self.limit // 8:
             return
         for _, size, path in sorted(entries):
-            if total <= self.limit - self.limit // 8:
+            if total <= self.limit - self.limit // 4:
                 return
             try:
                 os.unlink(path)

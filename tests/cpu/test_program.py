@@ -14,6 +14,7 @@ from numjet.cpu import backend
 from numjet.cpu.buffers import plan
 from numjet.cpu.graph import Val
 from numjet.cpu.program import CopyStep, Place, Program, Slot
+from numjet.cpu.runtime import memory
 from numjet.ops import transcendental as fn
 from numjet.ops.arithmetic import add, mul
 from numjet.ops.dot import dot_general
@@ -240,3 +241,29 @@ def test_results_take_over_operands_that_die():
 
     run = compiled(network, spec(64, 64), spec(64, 64), tolerance=1e-3)
     assert run.memory_analysis()["temp_size_in_bytes"] == 0
+
+
+def test_every_donated_parameter_is_updated_in_place():
+    def step(p, q, x):
+        slope = dot_general(x, dot_general(p, q, PRODUCT), PRODUCT)
+        return [add(p, slope), add(q, mul(slope, x))]
+
+    shapes = [spec(64, 64)] * 3
+    closed = stage_closed(step, shapes)
+    run = backend.compile(closed, {"donate": (0, 1)})
+    arrays = [np.random.default_rng(k).standard_normal((64, 64), np.float32) for k in range(3)]
+    expected = interpret(closed, *arrays)
+    given = [a.copy() for a in arrays]
+    outs = run(given)
+    assert {o.ctypes.data for o in outs} == {a.ctypes.data for a in given[:2]}
+    for out, want in zip(outs, expected):
+        np.testing.assert_allclose(out, want, rtol=1e-3, atol=1e-3)
+
+
+def test_a_donated_update_allocates_nothing():
+    run = compiled(lambda x: mul(x, x), spec(1 << 18), options={"donate": (0,)})
+    x = memory.empty((1 << 18,), F32)
+    x.fill(2)
+    before = memory.stats()
+    (out,) = run([x])
+    assert memory.stats() == before and out.ctypes.data == x.ctypes.data and (out == 4).all()
