@@ -29,12 +29,13 @@ class Row:
     array(space), others[peer](module) build the function of these arguments that is timed.
     bars: limits on numjet's time over another's: "jax", "numpy", "best" (the fastest peer),
     "row:NAME" (numjet's own time of another row); "limit" is the least fraction of the physical
-    limit, "seconds" an absolute time (of one unit, see `per`).
+    limit, "seconds" an absolute time (of one unit, see `per`), "bytes" the same of memory.
     reads, writes, flops: what the row has to move and to compute at least; they give the limit.
     per: units a call does (equations, say); reported times are of one unit.
     block: wait for each result (else only for the last of a batch, which times the dispatch).
     blas: the peers may leave library threads spinning, so they are given time to fall asleep.
     compare: peers whose results have to agree (None: all).
+    cold: what a fresh process measures, with cold.py, or with memory.py where the unit is "bytes".
     """
 
     name: str
@@ -57,6 +58,7 @@ class Row:
     only: tuple[str, ...] | None = None
     repeats: int = 7
     cold: str = ""
+    unit: str = "seconds"
 
     def arguments(self) -> tuple:
         """The random inputs, the same in every process."""

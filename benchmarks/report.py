@@ -39,6 +39,19 @@ def duration(seconds: float) -> str:
     return f"{seconds / 1e-9:.3g} ns"
 
 
+def size(count: float) -> str:
+    """Bytes: three digits with a unit."""
+    for unit, scale in (("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def amount(row: Row, value: float) -> str:
+    """A row's figure in its unit."""
+    return size(value) if row.unit == "bytes" else duration(value)
+
+
 def medians(times: dict[str, list[float]]) -> dict[str, float]:
     return {peer: statistics.median(values) for peer, values in times.items()}
 
@@ -99,7 +112,7 @@ def judge(row: Row, outcome: dict) -> None:
 
 
 def _value(kind, ours, others, best, outcome, label) -> float | None:
-    if kind == "seconds":
+    if kind in ("seconds", "bytes"):
         return ours
     if kind == "best":
         return best
@@ -118,6 +131,8 @@ def bar_text(item: dict) -> str:
         return f"limit {value:.0%} ≥ {bar:.0%}{mark}"
     if kind == "seconds":
         return f"{duration(value)} ≤ {duration(bar)}{mark}"
+    if kind == "bytes":
+        return f"{size(value)} ≤ {size(bar)}{mark}"
     name = peers.TITLES.get(kind, kind.replace("row:", ""))
     return f"{name} {value:.3g} ≤ {bar:g}{mark}"
 
@@ -126,7 +141,7 @@ def geometric_means(outcome: dict, group: str = "") -> dict[str, tuple[float, in
     """For each peer the geometric mean of the ratios of a group's rows, and how many rows."""
     collected: dict[str, list[float]] = {}
     for name, entry in outcome["rows"].items():
-        if group not in ("", ROWS[name].group):
+        if group not in ("", ROWS[name].group) or ROWS[name].unit == "bytes":
             continue
         for peer, ratio in entry.get("ratios", {}).items():
             collected.setdefault(peer, []).append(ratio)
@@ -167,7 +182,7 @@ def print_row(row: Row, outcome: dict) -> None:
         values = entry["times"][labels[0]].get(peer)
         if values is None:
             continue
-        text = f"{peers.TITLES[peer]} {duration(statistics.median(values))}"
+        text = f"{peers.TITLES[peer]} {amount(row, statistics.median(values))}"
         text += f" ±{spread(values):.0%}" if peer == "numjet" else ""
         alone = entry["times"].get("1", {}).get(peer) if len(labels) > 1 else None
         text += f" ({duration(statistics.median(alone))})" if alone else ""
@@ -231,7 +246,7 @@ def markdown(outcome: dict) -> str:
             lines.append("|" + "---|" * len(header))
         cells = [row.title]
         for peer in ("numjet", *peers.PEERS):
-            cells.append(_cell(entry, peer, labels))
+            cells.append(_cell(row, entry, peer, labels))
         ratio = entry.get("ratios", {}).get("jax")
         cells.append(f"{ratio:.3g}" if ratio else "")
         cells.append(f"{entry['best']:.3g}" if entry.get("best") else "")
@@ -250,11 +265,11 @@ def markdown(outcome: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cell(entry: dict, peer: str, labels: list[str]) -> str:
+def _cell(row: Row, entry: dict, peer: str, labels: list[str]) -> str:
     values = entry["times"][labels[0]].get(peer)
     if values is None:
         return "fails" if peer in entry["failures"][labels[0]] else ""
-    text = duration(statistics.median(values))
+    text = amount(row, statistics.median(values))
     if peer == "numjet":
         text += f" ± {spread(values):.0%}"
     alone = entry["times"].get("1", {}).get(peer) if len(labels) > 1 else None
@@ -269,6 +284,7 @@ def plot(outcome: dict, path: pathlib.Path) -> None:
     import matplotlib.pyplot as pyplot
 
     entries = [(ROWS[n], e) for n, e in outcome["rows"].items() if e.get("ratios")]
+    entries = [(row, entry) for row, entry in entries if row.unit == "seconds"]
     figure, axes = pyplot.subplots(figsize=(9, 0.21 * len(entries) + 1.5))
     places = range(len(entries))
     against_jax = [entry["ratios"].get("jax", math.nan) for _, entry in entries]

@@ -193,7 +193,8 @@ def time_cold(row: Row, quick: bool, second: bool) -> tuple[dict, dict]:
             if python is None or peer in failures:
                 continue
             with tempfile.TemporaryDirectory() as cache:
-                command = [python, str(HERE / "cold.py"), peer, row.cold]
+                script = "memory.py" if row.unit == "bytes" else "cold.py"
+                command = [python, str(HERE / script), peer, row.cold]
                 # The first run of an import compiles Python's own caches.
                 warm = second or (row.cold.startswith("import") and repeat == 0)
                 for _ in range(2 if warm else 1):

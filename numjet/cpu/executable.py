@@ -193,9 +193,7 @@ class Executable:
             self._raise()
         return results
 
-    def _donated(
-        self, arrays: Sequence[np.ndarray]
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _donated(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Arguments and results, these in the memory of donated arguments (copies of those we may
         not write) where they share it."""
         arrays = list(arrays)
