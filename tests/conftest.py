@@ -1,6 +1,7 @@
 """What every test shares: a cache of its own, Hypothesis's settings, and the markers' meaning."""
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -12,6 +13,7 @@ from oracle import NO_ORACLE, oracle_python
 # Set before numjet is imported: tests neither read nor fill the user's cache of compiled objects.
 _cache = tempfile.mkdtemp(prefix="numjet-test-cache-")
 os.environ.setdefault("NUMJET_CACHE_DIR", _cache)
+atexit.register(shutil.rmtree, _cache, ignore_errors=True)  # after what numjet does at the end
 
 # Machines that run tests are shared, so a slow example says nothing.
 settings.register_profile("numjet", deadline=None, max_examples=60, print_blob=True,
@@ -27,7 +29,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=NO_ORACLE))
         if no_gpu and item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason="This machine has no GPU."))
-
-
-def pytest_sessionfinish() -> None:
-    shutil.rmtree(_cache, ignore_errors=True)

@@ -26,7 +26,12 @@ from numjet.core.structural import convert, instantiate
 from numjet.core.trace import aval_of
 from numjet.ops.shape import reshape
 from numjet.transforms.jvp import jvp_call
-from numjet.transforms.linearize import linearize as linearize_flat, live_tape, tape_to_jaxpr
+from numjet.transforms.linearize import (
+    Linearized,
+    linearize as linearize_flat,
+    live_tape,
+    tape_to_jaxpr,
+)
 from numjet.transforms.remat import checkpoint_policies, remat_p
 from numjet.transforms.stage import hoist_consts, stage
 from numjet.transforms.transpose import backward_pass, transpose_tape
@@ -132,11 +137,12 @@ class VJP:
     """The pullback of a function at a point: maps cotangents of its outputs to cotangents of its
     arguments."""
 
-    __slots__ = ("flat", "in_tree", "result", "leaves", "tape", "__weakref__")
+    __slots__ = ("flat", "in_tree", "result", "leaves", "__weakref__")
 
     def __init__(self, flat: Flat, in_tree: Any, result: Any, leaves: list) -> None:
         self.flat, self.in_tree, self.result, self.leaves = flat, in_tree, result, leaves
-        self.tape = live_tape(result.tape, result.out_tangents)
+        # What no output depends on is not kept while the pullback waits.
+        result.tape = live_tape(result.tape, result.out_tangents)
 
     def __call__(self, cotangents: Any) -> tuple:
         leaves, treedef = array_leaves("vjp", cotangents, "cotangent")
@@ -151,14 +157,20 @@ class VJP:
             _check_cotangent(flat.out_tree, i, x, ct)
             for i, (x, ct) in enumerate(zip(self.result.outs, leaves, strict=False))
         ]
-        found = self.pull(cts)
-        return tree.tree_unflatten(self.in_tree, found)
+        return tree.tree_unflatten(self.in_tree, self.pull(cts))
 
     def pull(self, cts: Sequence[Any]) -> list[Any]:
         """Flat cotangents of the arguments, dense."""
-        result, n = self.result, self.flat.n_out
-        found = transpose_tape(self.tape, result.in_vars, result.out_tangents[:n], cts)
-        return [_match(x, instantiate(ct)) for x, ct in zip(self.leaves, found, strict=True)]
+        return pull(self.result, self.leaves, self.flat.n_out, cts)
+
+
+def pull(result: Linearized, leaves: Sequence[Any], n_out: int, cts: Sequence[Any]) -> list[Any]:
+    """Cotangents of `leaves`, dense, from those of the first `n_out` outputs."""
+    found = transpose_tape(result.tape, result.in_vars, result.out_tangents[:n_out], cts)
+    return [
+        ct if type(ct) is not Zero and ct.aval is x.aval else _match(x, instantiate(ct))
+        for x, ct in zip(leaves, found, strict=True)
+    ]
 
 
 def _match(x: Any, ct: Any) -> Any:
@@ -241,12 +253,16 @@ def value_and_grad(
 
     @functools.wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        nums = (
-            argnums_tuple("grad", argnums, len(args), name)
-            if args or argnums != 0
-            else _no_args(fun, args, kwargs)
-        )
-        chosen = tuple([args[i] for i in nums])
+        nums: tuple[int, ...]
+        if type(argnums) is int and 0 <= argnums < len(args):
+            nums, chosen = (argnums,), (args[argnums],)
+        else:
+            nums = (
+                argnums_tuple("grad", argnums, len(args), name)
+                if args or argnums != 0
+                else _no_args(fun, args, kwargs)
+            )
+            chosen = tuple([args[i] for i in nums])
         leaves, in_tree = array_leaves("grad", chosen, "argument")
         for i, x in enumerate(leaves):
             _check_input(name, in_tree, i, x.aval, holomorphic, allow_int)
@@ -261,8 +277,7 @@ def value_and_grad(
             )
         aval = aval_of(outs[0])
         _check_output(name, aval, holomorphic)
-        one = _one(aval)
-        found = VJP(flat, in_tree, result, leaves).pull([one])
+        found = pull(result, leaves, 1, [_one(aval)])
         grads = tree.tree_unflatten(in_tree, found)
         grads = grads[0] if isinstance(argnums, int) else grads
         value = flat.unflatten(outs)

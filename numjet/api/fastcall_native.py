@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from numjet.api import fastcall_ir as ir
+from numjet.api.objects import NEW_ARRAY, array_api, layout
 from numjet.base import config
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -48,70 +48,18 @@ class _Method(ctypes.Structure):
     ]
 
 
-def _slot(name: str) -> int | None:
-    """The offset of a slot in an Array, found by planting an object there."""
-    value = np.zeros(1)
-    probe = ArrayImpl.__new__(ArrayImpl)
-    setattr(probe, name, value)
-    words = (ctypes.c_size_t * (ArrayImpl.__basicsize__ // 8)).from_address(id(probe))
-    places = [8 * i for i, word in enumerate(words) if word == id(value)]
-    return places[0] if len(places) == 1 else None
-
-
-def _layout() -> tuple[int, int] | None:
-    """Offsets of an Array's `aval` and `_value`, when objects lie as the native code reads them."""
-    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
-        return None
-    if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return None
-    a, b = object(), object()
-    pair, row = (a, b), [a, b]
-
-    def word(x: Any, offset: int) -> int:
-        return ctypes.c_size_t.from_address(id(x) + offset).value
-
-    items = (ctypes.c_size_t * 2).from_address(word(row, 24))
-    grid = np.zeros((3, 5), np.float32)
-    dims = (ctypes.c_size_t * 2).from_address(word(grid, 32))
-    good = (
-        word(a, 8) == id(object)
-        and (word(pair, 16), word(pair, _ITEMS), word(pair, _ITEMS + 8)) == (2, id(a), id(b))
-        and word(row, 16) == 2
-        and list(items) == [id(a), id(b)]
-        and ctypes.c_double.from_address(id(x := 1.5) + 16).value == x
-        and word(grid, 16) == grid.__array_interface__["data"][0]
-        and word(grid, 24) & 0xFFFFFFFF == 2
-        and list(dims) == [3, 5]
-        and word(grid, 56) == id(grid.dtype)
-        and word(grid, 64) & 0x101 == 0x101
-        and word(grid.T, 64) & 0x101 == 0x100
-    )
-    aval, value = _slot("aval"), _slot("_value")
-    return (aval, value) if good and aval is not None and value is not None else None
-
-
-def _new_array_address() -> int:
-    """PyArray_NewFromDescr, from the table that NumPy exports to extension modules."""
-    from numpy._core._multiarray_umath import _ARRAY_API
-
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = pointer(_ARRAY_API, None)
-    return ctypes.c_size_t.from_address(table + 8 * 94).value
-
-
 @functools.cache
 def _method() -> _Method | None:
     """The native function, linked and tried once; None where it cannot be used."""
-    layout = _layout()
-    if layout is None:
+    offsets = layout()
+    if offsets is None:
         return None
     try:
         symbols = {
             name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
             for name in _API
         }
-        symbols["nj_py_new_array"] = _new_array_address()
+        symbols["nj_py_new_array"] = array_api()[NEW_ARRAY]
     except (AttributeError, ImportError):
         return None  # an interpreter or a NumPy without these functions
     symbols["nj_py_state"] = config.state.buffer_info()[0]
@@ -123,7 +71,7 @@ def _method() -> _Method | None:
         symbols[f"nj_py_{name}"] = id(x)
     for name, address in symbols.items():
         link.define_symbol(name, address or 0)
-    library = link.load([link.compile_module(ir.text(_ITEMS, *layout))], ("numjet_call",))
+    library = link.load([link.compile_module(ir.text(_ITEMS, *offsets))], ("numjet_call",))
     library.leak()
     return _Method(b"call", library.address("numjet_call"), _FLAGS, b"A compiled function.")
 

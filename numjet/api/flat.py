@@ -91,9 +91,9 @@ def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int,
     return tuple([i % n_args for i in nums])
 
 
-def close_over(fun: Callable, args: tuple, kwargs: dict, nums: Sequence[int]) -> Callable:
+def close_over(fun: Callable, args: tuple, kwargs: dict, nums: tuple[int, ...]) -> Callable:
     """A function of the arguments at `nums` alone; the others keep their values."""
-    if len(nums) == len(args) and list(nums) == list(range(len(args))):
+    if len(nums) == len(args) and nums == tuple(range(len(args))):
         return (lambda *xs: fun(*xs, **kwargs)) if kwargs else fun
 
     def partial(*xs: Any) -> Any:

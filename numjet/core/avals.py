@@ -9,7 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from numjet.core import dtypes
+
+# The tables of operators as native code has them, by number. Such code is handed an Array alone, so
+# every aval leads to this one.
+OPERATORS = np.zeros(32, np.int64)
 
 
 class ShapedArray:
@@ -18,12 +24,13 @@ class ShapedArray:
     `weak_type` marks values that came from Python scalars: their dtype gives way in promotion.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "_tangent")
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "operators", "_tangent")
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     ndim: int
     size: int
+    operators: np.ndarray
     _tangent: Any
     _known: dict[tuple, ShapedArray] = {}
 
@@ -35,7 +42,7 @@ class ShapedArray:
             shape = tuple([int(n) for n in shape])
             found.shape, found.dtype, found.weak_type = shape, dtype, bool(weak_type)
             found.ndim, found.size = len(shape), math.prod(shape)
-            found._tangent = None
+            found.operators, found._tangent = OPERATORS, None
             found = cls._known.setdefault(key, found)
         return found
 

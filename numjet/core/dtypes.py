@@ -132,7 +132,7 @@ def is_floating(dtype: Any) -> bool:
 
 
 def is_complex(dtype: Any) -> bool:
-    return dtype is complex64 or dtype is complex128 or dtype in (complex64, complex128)
+    return dtype in _COMPLEX
 
 
 def is_integer(dtype: Any) -> bool:
@@ -148,7 +148,8 @@ def is_key(dtype: Any) -> bool:
 
 
 _FLOATING = frozenset([float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2])
-_INEXACT = _FLOATING | {complex64, complex128}
+_COMPLEX = frozenset([complex64, complex128])
+_INEXACT = _FLOATING | _COMPLEX
 _INTEGER = frozenset([int8, int16, int32, int64, uint8, uint16, uint32, uint64])
 _REAL_OF = {complex64: float32, complex128: float64}
 _COMPLEX_OF = {

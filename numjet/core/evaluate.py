@@ -55,8 +55,26 @@ def numpy_function(reference: Callable, dtype: Any) -> Callable:
     return plain if plain is not None and dtype.itemsize > 2 else reference
 
 
+class Native:
+    """Late binding: `numpy.fast_native` installs what makes native forms of evaluations.
+
+    `learn(primitive, avals, function, out_aval)`: evaluation of `primitive` for operands of these
+    avals is NumPy's `function`; it sets `primitive.run` to a function of the operands, which calls
+    `evaluate_python` for operands it does not know.
+    """
+
+    learn: Callable | None = None
+
+
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """Run `primitive` on concrete arrays and return Array(s)."""
+    if primitive.run is not None and not params:
+        return primitive.run(*args)
+    return evaluate_python(primitive, args, params)
+
+
+def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
+    """`evaluate` by Python and NumPy."""
     # Most operations have one or two arrays and no parameters, and were run on such avals before.
     key: Any = None
     if not params:
@@ -99,6 +117,8 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     if key is not None and primitive.elementwise:
         function = numpy_function(primitive.reference, arrays[0].aval.dtype)  # type: ignore[arg-type]
         primitive.eager[key] = out_avals, function
+        if Native.learn is not None:
+            Native.learn(primitive, key if type(key) is tuple else (key,), function, out_avals)
     return result
 
 

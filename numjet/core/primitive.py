@@ -62,6 +62,7 @@ class Primitive:
     traced first
     effects: a set, or a function of the params that gives one
     eager: a table of `core.evaluate`
+    run: evaluation without params by native code, where there is any (`core.evaluate`)
     """
 
     __slots__ = (
@@ -84,6 +85,7 @@ class Primitive:
         "collective",
         "stage",
         "eager",
+        "run",
         "_abstract_cache",
     )
 
@@ -135,6 +137,7 @@ class Primitive:
         self.differentiable, self.collective, self.stage = differentiable, collective, stage
         # What concrete evaluation knows of operands it saw: avals -> (result's aval, function).
         self.eager: dict = {}
+        self.run: Callable | None = None
         self._abstract_cache: dict = {}
         REGISTRY[name] = self
 

@@ -7,6 +7,7 @@ sequences.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -63,10 +64,20 @@ def _broadcast_abstract(
 
 
 def _broadcast_reference(x: np.ndarray, *, shape: tuple, broadcast_dimensions: tuple) -> np.ndarray:
-    expanded = [1] * len(shape)
-    for axis, dim in enumerate(broadcast_dimensions):
-        expanded[dim] = x.shape[axis]
-    return np.broadcast_to(x.reshape(expanded), shape)
+    if broadcast_dimensions:
+        expanded = [1] * len(shape)
+        for axis, dim in enumerate(broadcast_dimensions):
+            expanded[dim] = x.shape[axis]
+        x = x.reshape(expanded)
+    if math.prod(shape) > _DENSE:
+        return np.broadcast_to(x, shape)
+    out = np.empty(shape, x.dtype)
+    out[...] = x
+    return out
+
+
+# Up to so many elements a copy takes less time than NumPy's broadcast_to, and so do its readers.
+_DENSE = 1024
 
 
 def _broadcast_loops(
@@ -290,9 +301,10 @@ def batch_reduction(primitive: Primitive) -> Any:
 
 
 def _sum_reference(x: np.ndarray, *, axes: tuple) -> np.ndarray:
-    if x.dtype in (dtypes.bfloat16, dtypes.float16):
-        return np.add.reduce(x, axis=axes, dtype=np.float32).astype(x.dtype)
-    return np.add.reduce(x, axis=axes, dtype=x.dtype)
+    dtype = x.dtype
+    if dtype.itemsize == 2 and dtypes.is_floating(dtype):
+        return np.add.reduce(x, axis=axes, dtype=np.float32).astype(dtype)
+    return np.add.reduce(x, axes, dtype)
 
 
 def _sum_transpose(ct: Any, x: Any, *, axes: tuple) -> list:

@@ -26,6 +26,7 @@ from numjet.numpy.fast import (
     fast_binary,
     fast_unary,
     fix,
+    quick,
     quiet_enter,
     quiet_leave,
 )
@@ -67,7 +68,7 @@ def unary(
             (x,) = promote_inexact(x)
         return operation(x)
 
-    return named(name, doc, fast_unary(primitive, slow))
+    return named(name, doc, quick(fast_unary(primitive, slow), 1))
 
 
 def prepared(name: str, promote: Callable, x: Any, y: Any) -> list[Any]:
@@ -83,7 +84,7 @@ def binary(
     def slow(x: Any, y: Any) -> Any:
         return operation(*prepared(name, promote, x, y))
 
-    return named(name, doc, fast_binary(primitive, slow))
+    return named(name, doc, quick(fast_binary(primitive, slow), 2))
 
 
 def zeros_like(x: Any) -> Any:
@@ -459,7 +460,7 @@ def _rounding(name: str, doc: str, operation: Callable, primitive: str) -> Calla
             raise TypeError(f"{name} does not support complex numbers. Round .real and .imag.")
         return operation(x)
 
-    return named(name, doc, fast_unary(primitive, slow))
+    return named(name, doc, quick(fast_unary(primitive, slow), 1))
 
 
 floor = _rounding("floor", "The largest integer not above x.", lax.floor, "floor")

@@ -10,6 +10,9 @@ NumPy warns of overflows and invalid values where IEEE's result is what is wante
 turns that off around each call, which costs as much as a small addition; here the warnings that
 NumPy attributes to this module are filtered instead, and where a user turns them into errors, the
 complete way is taken.
+
+Where `fast_native` is usable, it takes the concrete operands that were seen before, and the Python
+functions here the others.
 """
 
 from __future__ import annotations
@@ -32,13 +35,14 @@ from numjet.core.evaluate import (
 )
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.numpy import fast_ir, fast_native as native
 
 CHECKS = config.numeric_checks
 # Bound once: a global found in this module is cheaper than an attribute of another.
 new = object.__new__
 _PYTHON_SCALARS = (int, float, bool, complex)
-# Larger integers do not fit the default integer type, so the complete way refuses them.
-_INT_LIMIT = 2**31
+# Larger integers may not fit the default integer type: the complete way decides.
+_INT_LIMIT = fast_ir.INT_LIMIT
 # How many constants one kind of operation keeps for traced programs.
 _MAX_CONSTANTS = 256
 
@@ -81,7 +85,8 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
                 return out
             out = slow(x)
             if found is None and type(out) is ArrayImpl and eager() and _direct(reference, x, out):
-                known[x.aval] = _entry(out.aval, reference, x.aval.dtype)
+                found = known[x.aval] = _entry(out.aval, reference, x.aval.dtype)
+                native.learn(tables, x.aval, None, found[1], out.aval)
             return out
         if isinstance(x, Tracer):
             direct = traced.get(x.aval)
@@ -93,7 +98,30 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
             return out
         return slow(x)
 
+    tables = call.tables = []  # type: ignore[attr-defined] # native forms of it: see `quick`
     return call
+
+
+def quick(function: Callable, operands: int) -> Callable:
+    """A function of `fast_unary` or `fast_binary` that asks native code first, where it is there.
+
+    Not for operators: those of concrete arrays are native methods (`fast_native.install`).
+    """
+    if not native.usable():
+        return function
+    table = native.Table(function, operands)
+    function.tables.append(table)  # type: ignore[attr-defined]
+    run = table.function()
+
+    def unary(x: Any, /) -> Any:
+        return run(x) if type(x) is ArrayImpl else function(x)
+
+    def binary(x: Any, y: Any, /) -> Any:
+        return run(x, y)
+
+    wrapped: Any = unary if operands == 1 else binary
+    wrapped.tables = function.tables  # type: ignore[attr-defined]
+    return wrapped
 
 
 def _entry(aval: ShapedArray, reference: Callable, dtype: Any) -> tuple:
@@ -169,8 +197,12 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             aval, function, whole = found
             try:
                 if type(y) is not ArrayImpl:
+                    if type(y) is int and not -_INT_LIMIT <= y < _INT_LIMIT:
+                        return slow(x, y)
                     value = function(x._value, x.aval.dtype.type(y))
                 elif type(x) is not ArrayImpl:
+                    if type(x) is int and not -_INT_LIMIT <= x < _INT_LIMIT:
+                        return slow(x, y)
                     value = function(y.aval.dtype.type(x), y._value)
                 else:
                     value = function(x._value, y._value)
@@ -187,8 +219,10 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
                 dtype = (pair[0] if type(pair[0]) is ShapedArray else pair[1]).dtype
                 entry = _entry(out.aval, reference, dtype)
                 (known if type(key) is tuple else same)[key] = entry
+                native.learn(tables, pair[0], pair[1], entry[1], out.aval)
         return out
 
+    tables = call.tables = []  # type: ignore[attr-defined] # native forms of it: see `quick`
     return call
 
 
@@ -301,6 +335,7 @@ __all__ = [
     "fast_binary",
     "fast_unary",
     "fix",
+    "quick",
     "quiet_enter",
     "quiet_leave",
 ]

@@ -17,6 +17,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.trace import Tracer
 from numjet.numpy import (
     elementwise as el,
+    fast_native,
     index_tricks,
     lax_names as lax,
     products,
@@ -56,6 +57,7 @@ def _operator(name: str, function: Callable, primitive: str | None = None) -> tu
         def backward_fast(y: Any, x: Any, /) -> Any:
             return quick_back(x, y)
 
+        backward_fast.tables = quick_back.tables  # type: ignore[attr-defined]
         quick.__name__, backward_fast.__name__ = f"__{name}__", f"__r{name}__"
         return quick, backward_fast
     forward.__name__, backward.__name__ = f"__{name}__", f"__r{name}__"
@@ -279,5 +281,8 @@ def install() -> None:
             "__hash__": Array.__hash__,
         }
     )
-    from_array = {name: table[name] for name in table}
-    install_methods(from_array)
+    install_methods(table)
+    unary_functions = {"__neg__": el.negative, "__abs__": el.absolute, "__invert__": el.invert}
+    for name in fast_native.OPERATORS:
+        method = table[name]
+        fast_native.install(name, method, unary_functions.get(name, method).tables)

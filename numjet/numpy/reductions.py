@@ -13,7 +13,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.primitive import REGISTRY
-from numjet.core.trace import EVAL, current_trace
+from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
     add,
@@ -85,7 +85,9 @@ def _reduction(
     """A reduction with NumPy's arguments. `neutral(dtype)` fills masked elements; `empty` says that
     an empty reduction has a value."""
     known: dict[tuple, tuple] = {}
-    reference = REGISTRY[primitive].reference
+    traced: dict[tuple, tuple] = {}
+    record = REGISTRY[primitive]
+    reference = record.reference
     assert reference is not None
 
     def complete(
@@ -127,6 +129,18 @@ def _reduction(
             value = fix(value, aval)
         return ArrayImpl(value, aval)
 
+    def bound(a: Tracer, axis: Any) -> Any:
+        """The common call, traced: the primitive at once where nothing else was done before."""
+        axes = traced.get((a.aval, axis))
+        if axes:
+            return record.bind(a, axes=axes)
+        out = complete(a, axis, None, False, None, None, True)
+        if axes is None:
+            axes = canonical_axes(axis, a.aval.ndim, name)
+            alone = prepare(name, a, None, True) is a and not dtypes.is_complex(a.aval.dtype)
+            traced[a.aval, axis] = axes if alone and type(out) is type(a) else ()
+        return out
+
     def reduce(
         a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool = True
     ) -> Any:
@@ -143,6 +157,9 @@ def _reduction(
             out = shortcut(a, axis)
             if out is not None:
                 return out
+        elif isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and not keepdims and promote:
+            if dtype is None and initial is None and mask is None:
+                return bound(a, axis)
         out = complete(a, axis, dtype, keepdims, initial, mask, promote)
         if plain and type(out) is ArrayImpl and current_trace() is EVAL:
             x = prepare(name, a, None, True)

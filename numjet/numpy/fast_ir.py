@@ -1,0 +1,401 @@
+"""Operators and functions on small concrete arrays, as LLVM IR.
+
+`numpy.fast_native` compiles it, fills the tables it reads and tests it before its first use. A call
+looks its operands' avals up in the operation's table and runs the inner loop that NumPy has for
+them, on memory of a new array; whatever is not in the table goes to the fallback. Nothing here
+refers to a symbol: the interpreter's functions and objects stand in a context table.
+
+Words of an operation's table (`TABLE`), then its slots of three words each: the keys of the left
+and the right operand (an aval, the type of a Python scalar, or 0) and the entry. An entry's words
+are named in `ENTRY`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+CONTEXT = (
+    "Py_IncRef Py_DecRef PyObject_Vectorcall PyContextVar_Get PyLong_AsLongLong PyErr_Occurred "
+    "PyErr_Clear PyType_GenericAlloc new_array trace eval checks zero array ndarray"
+).split()
+TABLE = ["context", "fallback", "check_trace", "operands"]
+SLOTS = 64
+# Python integers beyond this do not fit the default integer type.
+INT_LIMIT = 2**31
+ENTRY = (
+    "count loop data aval dtype rank dims left right step0 step1 step2 out_place"
+).split()
+# How an operand is read: an array, or a Python scalar made a number of the array's type.
+ARRAY, FLOAT_F32, FLOAT_F64, INT_F32, INT_F64, INT_I32, INT_I64 = range(7)
+
+_OPERAND = """
+define internal ptr @operand(ptr %c, ptr %x, i64 %code, ptr %buffer) #0 {
+  switch i64 %code, label %none [
+    i64 0, label %array i64 1, label %float_single i64 2, label %float_double
+    i64 3, label %int i64 4, label %int i64 5, label %int i64 6, label %int ]
+array:
+  %value_p = getelementptr i8, ptr %x, i64 VALUE
+  %value = load ptr, ptr %value_p
+  %there = icmp ne ptr %value, null
+  br i1 %there, label %look, label %none
+look:
+  %flags_p = getelementptr i8, ptr %value, i64 64
+  %flags = load i32, ptr %flags_p
+  %both = and i32 %flags, 257
+  %dense = icmp eq i32 %both, 257
+  %data_p = getelementptr i8, ptr %value, i64 16
+  %data = load ptr, ptr %data_p
+  br i1 %dense, label %good, label %none
+good:
+  ret ptr %data
+float_single:
+  %d_p = getelementptr i8, ptr %x, i64 16
+  %d = load double, ptr %d_p
+  %s = fptrunc double %d to float
+  store float %s, ptr %buffer
+  ret ptr %buffer
+float_double:
+  %e_p = getelementptr i8, ptr %x, i64 16
+  %e = load double, ptr %e_p
+  store double %e, ptr %buffer
+  ret ptr %buffer
+int:
+  %as_long = load ptr, ptr CONTEXT_PyLong_AsLongLong
+  %i = call i64 %as_long(ptr %x)
+  %low = icmp sge i64 %i, -INT_LIMIT
+  %high = icmp slt i64 %i, INT_LIMIT
+  %fits = and i1 %low, %high
+  br i1 %fits, label %convert, label %clear
+clear:
+  %clear_p = load ptr, ptr CONTEXT_PyErr_Clear
+  call void %clear_p()
+  ret ptr null
+convert:
+  ; -1 is also how an error shows, which cannot be told from it by the value.
+  %minus = icmp eq i64 %i, -1
+  br i1 %minus, label %check, label %store
+check:
+  %occurred = load ptr, ptr CONTEXT_PyErr_Occurred
+  %error = call ptr %occurred()
+  %raised = icmp ne ptr %error, null
+  br i1 %raised, label %clear, label %store
+store:
+  switch i64 %code, label %store_i64 [
+    i64 3, label %store_f32 i64 4, label %store_f64 i64 5, label %store_i32 ]
+store_f32:
+  %f = sitofp i64 %i to float
+  store float %f, ptr %buffer
+  ret ptr %buffer
+store_f64:
+  %g = sitofp i64 %i to double
+  store double %g, ptr %buffer
+  ret ptr %buffer
+store_i32:
+  %t = trunc i64 %i to i32
+  store i32 %t, ptr %buffer
+  ret ptr %buffer
+store_i64:
+  store i64 %i, ptr %buffer
+  ret ptr %buffer
+none:
+  ret ptr null
+}
+
+define internal i64 @key(ptr %c, ptr %x) #0 {
+  %type_p = getelementptr i8, ptr %x, i64 8
+  %type = load ptr, ptr %type_p
+  %array = load ptr, ptr CONTEXT_array
+  %is = icmp eq ptr %type, %array
+  %aval_p = getelementptr i8, ptr %x, i64 AVAL
+  br i1 %is, label %aval, label %other
+aval:
+  %k = load i64, ptr %aval_p
+  ret i64 %k
+other:
+  %t = ptrtoint ptr %type to i64
+  ret i64 %t
+}
+
+; Whether nothing traces (where that is to be asked) and no results are checked.
+define internal i1 @plain(ptr %c, i64 %check_trace) #0 {
+  %value = alloca ptr
+  %checks = load ptr, ptr CONTEXT_checks
+  %items_p = getelementptr i8, ptr %checks, i64 24
+  %items = load ptr, ptr %items_p
+  %flag = load ptr, ptr %items
+  %zero = load ptr, ptr CONTEXT_zero
+  %unchecked = icmp eq ptr %flag, %zero
+  br i1 %unchecked, label %ask, label %no
+ask:
+  %asked = icmp ne i64 %check_trace, 0
+  br i1 %asked, label %trace, label %yes
+trace:
+  %var = load ptr, ptr CONTEXT_trace
+  %get = load ptr, ptr CONTEXT_PyContextVar_Get
+  store ptr null, ptr %value
+  %r = call i32 %get(ptr %var, ptr null, ptr %value)
+  %now = load ptr, ptr %value
+  %decref = load ptr, ptr CONTEXT_Py_DecRef
+  call void %decref(ptr %now)
+  %eval = load ptr, ptr CONTEXT_eval
+  %same = icmp eq ptr %now, %eval
+  ret i1 %same
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; The entry for operands with these keys, or null.
+define internal ptr @find(ptr %t, i64 %kx, i64 %ky) #0 {
+  %a = lshr i64 %kx, 4
+  %b = lshr i64 %kx, 10
+  %c = lshr i64 %ky, 5
+  %d = lshr i64 %ky, 11
+  %ab = xor i64 %a, %b
+  %cd = xor i64 %c, %d
+  %mix = xor i64 %ab, %cd
+  %h = and i64 %mix, SLOT_MASK
+  %first_at = mul i64 %h, 24
+  %base = getelementptr i8, ptr %t, i64 HEADER
+  %p = getelementptr i8, ptr %base, i64 %first_at
+  %x1 = load i64, ptr %p
+  %y1_p = getelementptr i64, ptr %p, i64 1
+  %y1 = load i64, ptr %y1_p
+  %ex1 = icmp eq i64 %x1, %kx
+  %ey1 = icmp eq i64 %y1, %ky
+  %hit1 = and i1 %ex1, %ey1
+  br i1 %hit1, label %one, label %next
+one:
+  %e1_p = getelementptr i64, ptr %p, i64 2
+  %e1 = load ptr, ptr %e1_p
+  ret ptr %e1
+next:
+  %h2 = xor i64 %h, 1
+  %second_at = mul i64 %h2, 24
+  %q = getelementptr i8, ptr %base, i64 %second_at
+  %x2 = load i64, ptr %q
+  %y2_p = getelementptr i64, ptr %q, i64 1
+  %y2 = load i64, ptr %y2_p
+  %ex2 = icmp eq i64 %x2, %kx
+  %ey2 = icmp eq i64 %y2, %ky
+  %hit2 = and i1 %ex2, %ey2
+  %e2_p = getelementptr i64, ptr %q, i64 2
+  %e2 = load ptr, ptr %e2_p
+  %e = select i1 %hit2, ptr %e2, ptr null
+  ret ptr %e
+}
+
+; An Array around `value`, which is taken over; null (and no error set) when there is no memory.
+define internal ptr @wrap(ptr %c, ptr %value, ptr %aval) #0 {
+  %none = icmp eq ptr %value, null
+  br i1 %none, label %fail, label %make
+make:
+  %alloc = load ptr, ptr CONTEXT_PyType_GenericAlloc
+  %type = load ptr, ptr CONTEXT_array
+  %out = call ptr %alloc(ptr %type, i64 0)
+  %made = icmp ne ptr %out, null
+  br i1 %made, label %fill, label %drop
+fill:
+  %incref = load ptr, ptr CONTEXT_Py_IncRef
+  call void %incref(ptr %aval)
+  %aval_p = getelementptr i8, ptr %out, i64 AVAL
+  store ptr %aval, ptr %aval_p
+  %value_p = getelementptr i8, ptr %out, i64 VALUE
+  store ptr %value, ptr %value_p
+  ret ptr %out
+drop:
+  %decref = load ptr, ptr CONTEXT_Py_DecRef
+  call void %decref(ptr %value)
+  br label %fail
+fail:
+  %clear = load ptr, ptr CONTEXT_PyErr_Clear
+  call void %clear()
+  ret ptr null
+}
+
+; The operation on x (and y, unless null), or null where the fallback is to be taken.
+define internal ptr @apply(ptr %t, ptr %x, ptr %y) #0 {
+entry:
+  %buffers = alloca [2 x i64]
+  %pointers = alloca [3 x ptr]
+  %c = load ptr, ptr %t
+  %check_p = getelementptr i64, ptr %t, i64 2
+  %check = load i64, ptr %check_p
+  %kx = call i64 @key(ptr %c, ptr %x)
+  %unary = icmp eq ptr %y, null
+  br i1 %unary, label %search, label %right_key
+right_key:
+  %ky = call i64 @key(ptr %c, ptr %y)
+  br label %search
+search:
+  %k2 = phi i64 [ 0, %entry ], [ %ky, %right_key ]
+  %e = call ptr @find(ptr %t, i64 %kx, i64 %k2)
+  %known = icmp ne ptr %e, null
+  br i1 %known, label %state, label %miss
+state:
+  %plain = call i1 @plain(ptr %c, i64 %check)
+  br i1 %plain, label %operands, label %miss
+operands:
+  %left = load i64, ptr ENTRY_left
+  %x_data = call ptr @operand(ptr %c, ptr %x, i64 %left, ptr %buffers)
+  store ptr %x_data, ptr %pointers
+  %x_good = icmp ne ptr %x_data, null
+  br i1 %x_good, label %second, label %miss
+second:
+  br i1 %unary, label %result, label %second_read
+second_read:
+  %right = load i64, ptr ENTRY_right
+  %buffer2 = getelementptr i64, ptr %buffers, i64 1
+  %y_data = call ptr @operand(ptr %c, ptr %y, i64 %right, ptr %buffer2)
+  %pointer2 = getelementptr ptr, ptr %pointers, i64 1
+  store ptr %y_data, ptr %pointer2
+  %y_good = icmp ne ptr %y_data, null
+  br i1 %y_good, label %result, label %miss
+result:
+  %dtype = load ptr, ptr ENTRY_dtype
+  %incref = load ptr, ptr CONTEXT_Py_IncRef
+  call void %incref(ptr %dtype)
+  %new = load ptr, ptr CONTEXT_new_array
+  %ndarray = load ptr, ptr CONTEXT_ndarray
+  %rank = load i64, ptr ENTRY_rank
+  %rank32 = trunc i64 %rank to i32
+  %dims = load ptr, ptr ENTRY_dims
+  %value = call ptr %new(ptr %ndarray, ptr %dtype, i32 %rank32, ptr %dims, ptr null, ptr null,
+                         i32 0, ptr null)
+  %made = icmp ne ptr %value, null
+  br i1 %made, label %run, label %wrap
+run:
+  %out_data_p = getelementptr i8, ptr %value, i64 16
+  %out_data = load ptr, ptr %out_data_p
+  %place = load i64, ptr ENTRY_out_place
+  %out_p = getelementptr ptr, ptr %pointers, i64 %place
+  store ptr %out_data, ptr %out_p
+  %loop = load ptr, ptr ENTRY_loop
+  %data = load ptr, ptr ENTRY_data
+  call void %loop(ptr %pointers, ptr ENTRY_count, ptr ENTRY_step0, ptr %data)
+  br label %wrap
+wrap:
+  %aval = load ptr, ptr ENTRY_aval
+  %out = call ptr @wrap(ptr %c, ptr %value, ptr %aval)
+  ret ptr %out
+miss:
+  ret ptr null
+}
+
+define internal ptr @otherwise(ptr %t, ptr %args, i64 %n, ptr %names) #0 {
+  %c = load ptr, ptr %t
+  %call = load ptr, ptr CONTEXT_PyObject_Vectorcall
+  %fallback_p = getelementptr i64, ptr %t, i64 1
+  %fallback = load ptr, ptr %fallback_p
+  %r = call ptr %call(ptr %fallback, ptr %args, i64 %n, ptr %names)
+  ret ptr %r
+}
+
+; METH_FASTCALL | METH_KEYWORDS; self is a tuple that begins with the table's array.
+define ptr @function(ptr %self, ptr %args, i64 %n, ptr %names) #0 {
+  %holder_p = getelementptr i8, ptr %self, i64 ITEMS
+  %holder = load ptr, ptr %holder_p
+  %t_p = getelementptr i8, ptr %holder, i64 16
+  %t = load ptr, ptr %t_p
+  %operands_p = getelementptr i64, ptr %t, i64 3
+  %operands = load i64, ptr %operands_p
+  %given = icmp eq i64 %n, %operands
+  %unnamed = icmp eq ptr %names, null
+  %fits = and i1 %given, %unnamed
+  br i1 %fits, label %read, label %slow
+read:
+  %x = load ptr, ptr %args
+  %binary = icmp eq i64 %operands, 2
+  br i1 %binary, label %two, label %go
+two:
+  %y_p = getelementptr ptr, ptr %args, i64 1
+  %y = load ptr, ptr %y_p
+  br label %go
+go:
+  %second = phi ptr [ null, %read ], [ %y, %two ]
+  %out = call ptr @apply(ptr %t, ptr %x, ptr %second)
+  %done = icmp ne ptr %out, null
+  br i1 %done, label %end, label %slow
+end:
+  ret ptr %out
+slow:
+  %other = call ptr @otherwise(ptr %t, ptr %args, i64 %n, ptr %names)
+  ret ptr %other
+}
+"""
+
+# An operator method (METH_O, or METH_NOARGS with `other` null) number K. Its table is found by way
+# of the aval of self.
+_OPERATOR = """
+define ptr @operator_K(ptr %self, ptr %other) #0 {
+  %args = alloca [2 x ptr]
+  %aval_p = getelementptr i8, ptr %self, i64 AVAL
+  %aval = load ptr, ptr %aval_p
+  %holder_p = getelementptr i8, ptr %aval, i64 OPERATORS
+  %holder = load ptr, ptr %holder_p
+  %tables_p = getelementptr i8, ptr %holder, i64 16
+  %tables = load ptr, ptr %tables_p
+  %t_p = getelementptr ptr, ptr %tables, i64 K
+  %t = load ptr, ptr %t_p
+  %out = call ptr @apply(ptr %t, ptr %X, ptr %Y)
+  %done = icmp ne ptr %out, null
+  br i1 %done, label %end, label %slow
+end:
+  ret ptr %out
+slow:
+  store ptr %self, ptr %args
+  %second = getelementptr ptr, ptr %args, i64 1
+  store ptr %other, ptr %second
+  %unary = icmp eq ptr %other, null
+  %n = select i1 %unary, i64 1, i64 2
+  %r = call ptr @otherwise(ptr %t, ptr %args, i64 %n, ptr null)
+  ret ptr %r
+}
+"""
+
+
+def identity(*offsets: Any) -> str:
+    """A text that tells modules of these arguments of `text` apart, and is quick to make."""
+    return "\n".join(map(repr, (_OPERAND, _OPERATOR, CONTEXT, TABLE, SLOTS, ENTRY, offsets)))
+
+
+def text(items: int, aval: int, value: int, operators: int, reflected: list[bool]) -> str:
+    """The module. items, aval, value, operators: offsets in a tuple, an Array and an aval;
+    reflected: for each operator whether self is the right operand."""
+    parts = [_OPERAND]
+    for k, swap in enumerate(reflected):
+        names = ("other", "self") if swap else ("self", "other")
+        body = _OPERATOR.replace("K(", f"{k}(").replace("i64 K", f"i64 {k}")
+        parts.append(body.replace("%X", f"%{names[0]}").replace("%Y", f"%{names[1]}"))
+    # A switch as comparisons: tables would lie outside of the code.
+    parts.append('attributes #0 = { nounwind "no-jump-tables"="true" }')
+    return "\n".join(
+        _with_fields(part)
+        .replace("ITEMS", str(items))
+        .replace("AVAL", str(aval))
+        .replace("VALUE", str(value))
+        .replace("OPERATORS", str(operators))
+        .replace("INT_LIMIT", str(INT_LIMIT))
+        .replace("SLOT_MASK", str(SLOTS - 1))
+        .replace("HEADER", str(8 * len(TABLE)))
+        for part in parts
+    )
+
+
+def _with_fields(body: str) -> str:
+    """Addresses of context and entry words (`ptr CONTEXT_name`) written out before their use."""
+    lines: list[str] = []
+    for line in body.splitlines():
+        for prefix, base, names in (("CONTEXT_", "%c", CONTEXT), ("ENTRY_", "%e", ENTRY)):
+            while prefix in line:
+                start = line.index(prefix)
+                end = start + len(prefix)
+                while end < len(line) and (line[end].isalnum() or line[end] == "_"):
+                    end += 1
+                number = names.index(line[start + len(prefix) : end])
+                register = f"%at{len(lines)}"
+                lines.append(f"  {register} = getelementptr i64, ptr {base}, i64 {number}")
+                line = line[:start] + register + line[end:]
+        lines.append(line)
+    return "\n".join(lines)

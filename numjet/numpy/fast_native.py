@@ -1,0 +1,262 @@
+"""The shortcuts as native code: tables for the functions of `fast_ir`, and their use.
+
+`numpy.fast` asks for them and stays with Python where they are not to be had: another interpreter
+or system, a build without the GIL, a layout of objects that the tests here do not find, or a
+process that is the first one of its kind, which compiles the code when it ends. A call costs a
+third of what NumPy's own takes on few numbers, since NumPy's inner loop is called directly. What
+would break it: an entry whose objects die (`_keep` holds them), and inner loops that are called
+with what they were not made for (their types are read from the ufunc itself).
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.api.objects import NEW_ARRAY, array_api, layout, slot
+from numjet.base import config
+from numjet.core import avals
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import Native, evaluate_python
+from numjet.core.primitive import Primitive
+from numjet.core.trace import EVAL, _current
+from numjet.cpu import freestanding
+from numjet.numpy import fast_ir as ir
+
+# Above this size what a call costs beside its work does not count, and Python lets others run.
+MAX_BYTES = 1 << 15
+_FLAGS = {"function": 0x0080 | 0x0002, "binary": 0x0008, "unary": 0x0004}  # METH_...
+# Methods with a native form: name -> whether self is the right operand; None: there is no other.
+OPERATORS: dict[str, bool | None] = {
+    "__add__": False, "__radd__": True, "__sub__": False, "__rsub__": True, "__mul__": False,
+    "__rmul__": True, "__truediv__": False, "__rtruediv__": True, "__and__": False,
+    "__rand__": True, "__or__": False, "__ror__": True, "__xor__": False, "__rxor__": True,
+    "__eq__": False, "__ne__": False, "__lt__": False, "__le__": False, "__gt__": False,
+    "__ge__": False, "__neg__": None, "__abs__": None, "__invert__": None,
+}
+_SCALARS = {
+    (float, "f4"): ir.FLOAT_F32, (float, "f8"): ir.FLOAT_F64, (int, "f4"): ir.INT_F32,
+    (int, "f8"): ir.INT_F64, (int, "i4"): ir.INT_I32, (int, "i8"): ir.INT_I64,
+}
+_keep: list[Any] = []
+
+
+class _Method(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+class _UfuncObject(ctypes.Structure):
+    """The head of NumPy's PyUFuncObject, a public structure."""
+
+    _fields_ = [
+        ("refcount", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("nin", ctypes.c_int),
+        ("nout", ctypes.c_int), ("nargs", ctypes.c_int), ("identity", ctypes.c_int),
+        ("functions", ctypes.POINTER(ctypes.c_void_p)), ("data", ctypes.POINTER(ctypes.c_void_p)),
+        ("ntypes", ctypes.c_int), ("reserved", ctypes.c_int), ("name", ctypes.c_char_p),
+        ("types", ctypes.POINTER(ctypes.c_char)),
+    ]
+
+
+def _address(table: np.ndarray) -> int:
+    return table.__array_interface__["data"][0]
+
+
+def inner_loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[int, int] | None:
+    """The inner loop of `ufunc` for operands and result of exactly these dtypes, and its data."""
+    head = _UfuncObject.from_address(id(ufunc))
+    if (head.nin, head.nout, head.nargs, head.ntypes) != (
+        ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes
+    ) or head.name != ufunc.__name__.encode():
+        return None
+    n = head.nargs
+    numbers = bytes(dtype.num for dtype in dtypes)
+    for k in range(head.ntypes):
+        if head.types[k * n : (k + 1) * n] == numbers:
+            function, data = head.functions[k], head.data[k] if head.data else None
+            return (function, data or 0) if function else None
+    return None
+
+
+class Table:
+    """The table of one operation: which operands it knows, and what to do with them."""
+
+    def __init__(self, fallback: Callable, operands: int, check_trace: bool = True) -> None:
+        words = np.zeros(len(ir.TABLE) + 3 * ir.SLOTS, np.int64)
+        words[: len(ir.TABLE)] = (_address(_context()), id(fallback), check_trace, operands)
+        self.words = words
+        _keep.append((words, fallback))
+
+    def add(self, left: Any, right: Any, function: Any, out: ShapedArray) -> None:
+        """Remember that NumPy's `function` gives an array of aval `out` for operands of these
+        kinds (an aval, or the type of a Python scalar; right None: one operand), if it can be."""
+        entry = _entry(left, right, function, out)
+        if entry is None:
+            return
+        x, y = id(left), 0 if right is None else id(right)
+        first = (x >> 4 ^ x >> 10 ^ y >> 5 ^ y >> 11) & (ir.SLOTS - 1)
+        for k in (first, first ^ 1):
+            place = self.words[len(ir.TABLE) + 3 * k :][:3]
+            if place[2] == 0 or (place[0] == x and place[1] == y):
+                place[:] = x, y, _address(entry)
+                _keep.append((entry, left, right, out))
+                return
+
+    def function(self) -> Callable:
+        """The operation as a function object."""
+        return _new_function(ctypes.addressof(_methods()["function"]), (self.words,), None)
+
+
+def _entry(left: Any, right: Any, function: Any, out: ShapedArray) -> np.ndarray | None:
+    operands = [left] if right is None else [left, right]
+    dtype = next(x for x in operands if type(x) is ShapedArray).dtype
+    if not isinstance(function, np.ufunc) or function.nin != len(operands) or function.nout != 1:
+        return None
+    if out.size * max(out.dtype.itemsize, dtype.itemsize) > MAX_BYTES:
+        return None
+    if any(not isinstance(d, np.dtype) or d.isbuiltin != 1 for d in (dtype, out.dtype)):
+        return None
+    codes, steps = [], []
+    for x in operands:
+        if type(x) is not ShapedArray:
+            code = _SCALARS.get((x, dtype.str[1:]))
+            codes.append(code)
+            steps.append(0)
+        else:
+            codes.append(ir.ARRAY)
+            steps.append(0 if not x.shape else dtype.itemsize)
+            if x.dtype is not dtype or (x.shape and x.shape != out.shape):
+                return None
+    loop = inner_loop(function, (*[dtype] * len(operands), out.dtype))
+    if loop is None or None in codes:
+        return None
+    dims = np.array([*out.shape, 0], np.intp)
+    _keep.append((dims, out.dtype, function))
+    words = {
+        "count": out.size, "loop": loop[0], "data": loop[1], "aval": id(out),
+        "dtype": id(out.dtype), "rank": out.ndim, "dims": _address(dims), "left": codes[0],
+        "right": codes[-1], "out_place": len(operands),
+    }
+    for k, step in enumerate([*steps, out.dtype.itemsize]):
+        words[f"step{k}"] = step
+    return np.array([words.get(name, 0) for name in ir.ENTRY], np.uint64)
+
+
+def learn(
+    tables: list[Table], left: Any, right: Any, function: Any, out: ShapedArray
+) -> None:
+    """`Table.add` for each of an operation's tables; notes that there is a use for native code."""
+    _wanted()
+    for table in tables:
+        table.add(left, right, function, out)
+
+
+_evaluations: dict[Primitive, Table] = {}
+
+
+def _learn_evaluation(
+    primitive: Primitive, operands: tuple, function: Any, out: ShapedArray
+) -> None:
+    """Evaluation of primitives, which transformations bind, as native calls."""
+    table = _evaluations.get(primitive)
+    if table is None:
+
+        def fallback(*args: Any) -> Any:
+            return evaluate_python(primitive, args, {})
+
+        table = _evaluations[primitive] = Table(fallback, len(operands), check_trace=False)
+        primitive.run = table.function()
+    table.add(operands[0], operands[1] if len(operands) == 2 else None, function, out)
+
+
+# ------------------------------------------------------------------ loading
+_state: dict[str, Any] = {}
+
+
+def _arguments() -> tuple | None:
+    """What `ir.text` takes for this interpreter's objects, or None where they lie otherwise."""
+    offsets = layout() if freestanding.supported() else None
+    operators = slot(ShapedArray, "operators")
+    if offsets is None or operators is None:
+        return None
+    return (tuple.__basicsize__, *offsets, operators, [bool(x) for x in OPERATORS.values()])
+
+
+def usable() -> bool:
+    """Whether the native code is there (asked once, when the package is imported)."""
+    if "addresses" not in _state:
+        arguments = _arguments() if config.disk_cache.value else None
+        _state["addresses"] = arguments and freestanding.load(ir.identity(*arguments))
+        if arguments is not None and _state["addresses"] is None:
+            _state["missing"] = arguments
+        if _state["addresses"] is not None:
+            Native.learn = _learn_evaluation
+    return _state["addresses"] is not None
+
+
+def _wanted() -> None:
+    """A process that would have used the code, had it been there, compiles it when it ends."""
+    arguments = _state.pop("missing", None)
+    if arguments is not None:
+        atexit.register(_build, arguments)
+
+
+def _build(arguments: tuple) -> None:
+    with contextlib.suppress(Exception):  # a later process tries again; nobody waits for this one
+        freestanding.build(ir.identity(*arguments), ir.text(*arguments))
+
+
+def _context() -> np.ndarray:
+    if "context" not in _state:
+        api = array_api()
+        values = {"new_array": api[NEW_ARRAY]}
+        for name, x in (
+            ("trace", _current), ("eval", EVAL), ("checks", config.numeric_checks), ("zero", 0),
+            ("array", ArrayImpl), ("ndarray", np.ndarray),
+        ):
+            values[name] = id(x)
+        for name in ir.CONTEXT:
+            if name not in values:
+                pointer = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p)
+                values[name] = pointer.value or 0
+        _state["context"] = np.array([values[name] for name in ir.CONTEXT], np.uint64)
+    return _state["context"]
+
+
+def _methods() -> dict[str, _Method]:
+    if "methods" not in _state:
+        addresses = _state["addresses"]
+        methods = {"function": _Method(b"call", addresses["function"], _FLAGS["function"], None)}
+        for k, (name, swap) in enumerate(OPERATORS.items()):
+            flags = _FLAGS["unary" if swap is None else "binary"]
+            methods[name] = _Method(name.encode(), addresses[f"operator_{k}"], flags, None)
+        _state["methods"] = methods
+    return _state["methods"]
+
+
+_new_function = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+)(("PyCFunction_NewEx", ctypes.pythonapi))
+_new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(
+    ("PyDescr_NewMethod", ctypes.pythonapi)
+)
+
+
+def install(name: str, method: Callable, tables: list[Table]) -> None:
+    """Make operator `name` a native method of concrete arrays, with `method` for what it does not
+    know; `tables` are those of the operation behind it."""
+    if not usable() or name not in OPERATORS:
+        return
+    swap = OPERATORS[name]
+    table = Table(method, 1 if swap is None else 2)
+    tables.append(table)
+    avals.OPERATORS[list(OPERATORS).index(name)] = _address(table.words)
+    setattr(ArrayImpl, name, _new_method(ArrayImpl, ctypes.addressof(_methods()[name])))

@@ -1,0 +1,166 @@
+"""Operators and functions as native code: the same results, errors and lifetimes as in Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from numjet.base.errors import InternalError
+from numjet.cpu import freestanding, link
+
+SCRIPT = r"""
+import gc, hashlib, json, operator, pickle, sys, warnings
+import numpy as np
+import numjet as nj, numjet.numpy as jnp
+from numjet.core.array import ArrayImpl
+from numjet.numpy import fast_native
+
+found = {"native": fast_native.usable()}
+special = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 3e38, 1e-45]
+arrays = {
+    "f": jnp.array(special), "g": jnp.array(special[::-1]), "i": jnp.arange(-4, 5),
+    "s": jnp.array(0.25), "t": jnp.array(3), "u": jnp.array([1, 2, 2**32 - 1], jnp.uint32),
+    "b": jnp.array([True, False, True]), "h": jnp.array([0.5, 1.5], jnp.float16),
+    "w": jnp.array([0.5, 1.5], jnp.bfloat16), "c": jnp.array([1 + 2j, -1j]),
+    "e": jnp.ones((0, 3)), "m": jnp.arange(6.0).reshape(2, 3),
+    "T": jnp.arange(6.0).reshape(3, 2).T, "L": jnp.arange(20000.0),
+}
+scalars = [2, -3, 0.1, 0.0, -0.0, float("inf"), True, 2**31 - 1, -1, 2**40, 2**70, 1e300, 1j]
+names = "add sub mul truediv and_ or_ xor eq ne lt le gt ge".split()
+functions = "sin cos exp log tanh sqrt abs sign square negative floor isnan".split()
+pairs = [jnp.maximum, jnp.minimum, jnp.add, jnp.arctan2]
+
+def outcome(f, *args):
+    try:
+        y = f(*args)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    if not isinstance(y, ArrayImpl):
+        return repr(y)
+    assert type(y._value) is np.ndarray and y._value.shape == y.aval.shape, (f, args)
+    assert y._value.dtype == y.aval.dtype, (f, args)
+    return repr(y.aval) + hashlib.sha256(np.ascontiguousarray(y._value).tobytes()).hexdigest()
+
+results = {}
+for _ in range(3):
+    for n, x in arrays.items():
+        for name in functions:
+            key = f"{name} {n}"
+            got = outcome(getattr(jnp, name), x)
+            assert results.setdefault(key, got) == got, key
+        for f in (operator.neg, operator.abs, operator.invert):
+            key = f"{f.__name__} {n}"
+            got = outcome(f, x)
+            assert results.setdefault(key, got) == got, key
+        others = list(arrays.items()) + [(repr(v), v) for v in scalars] + [("none", None)]
+        for k, y in others:
+            for f in [getattr(operator, name) for name in names] + pairs:
+                kind = type(f).__name__
+                for args in ((x, y), (y, x)):
+                    key = f"{kind} {f.__name__} {n} {k} {args[0] is x}"
+                    got = outcome(f, *args)
+                    assert results.setdefault(key, got) == got, (key, results[key], got)
+found["results"] = hashlib.sha256(json.dumps(results, sort_keys=True).encode()).hexdigest()
+found["errors"] = sum("Error" in value for value in results.values())
+
+x = arrays["f"]
+for bad in (lambda: jnp.sin(), lambda: jnp.sin(x, x), lambda: jnp.sin(x=x), lambda: x.__add__()):
+    try:
+        bad()
+    except TypeError:
+        continue
+    raise AssertionError("accepted")
+
+# Memory and references come back.
+y = x + x
+before = [sys.getrefcount(o) for o in (x, x._value, x.aval, x.aval.dtype, y.aval)]
+for _ in range(1000):
+    x + x; x + 2; 2.0 - x; jnp.sin(x); -x; x < x; x + 2**40 if False else None
+after = [sys.getrefcount(o) for o in (x, x._value, x.aval, x.aval.dtype, y.aval)]
+assert before == after, (before, after)
+
+# Views, deleted arrays, tracers, checks of results.
+view = ArrayImpl(np.arange(18, dtype=np.float32)[::2], x.aval)
+np.testing.assert_array_equal(np.asarray(view + view), np.arange(18)[::2] * 2)
+gone = x + 1
+gone.delete()
+for f in (lambda: gone + gone, lambda: jnp.sin(gone), lambda: -gone):
+    try:
+        f()
+    except RuntimeError as error:
+        assert "deleted" in str(error)
+    else:
+        raise AssertionError("read a deleted array")
+assert len(nj.make_jaxpr(lambda z: z + x)(x).jaxpr.eqns) == 1
+assert len(nj.make_jaxpr(lambda: x + x)().jaxpr.eqns) == 1
+with nj.debug_nans(True):
+    try:
+        x - x
+    except FloatingPointError:
+        pass
+    else:
+        raise AssertionError("not checked")
+assert pickle.loads(pickle.dumps(jnp.sin)) is jnp.sin and jnp.sin.__name__ == "sin"
+g = nj.grad(lambda z: jnp.sum(jnp.tanh(z) ** 2 * z))
+z = jnp.linspace(-1, 1, 5)
+exact = nj.jit(g)(z)
+for _ in range(3):
+    np.testing.assert_allclose(np.asarray(g(z)), np.asarray(exact), rtol=1e-6)
+print(json.dumps(found))
+"""
+
+
+def run(cache: Path) -> dict:
+    environment = {**os.environ, "NUMJET_CACHE_DIR": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT],
+        env=environment, capture_output=True, text=True, timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def test_a_later_process_gives_in_native_code_what_the_first_gave_in_python(tmp_path):
+    first, second = run(tmp_path), run(tmp_path)
+    assert not first.pop("native")
+    assert second.pop("native") == freestanding.supported()
+    assert first == second and first["errors"] > 100
+
+
+@pytest.mark.skipif(not freestanding.supported(), reason="code is mapped on Linux only")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "declare void @abort()\ndefine void @f() { call void @abort() ret void }",
+        "@g = private constant [4 x i64] [i64 1, i64 2, i64 3, i64 4]\n"
+        "define i64 @f(i64 %i) { %p = getelementptr i64, ptr @g, i64 %i\n"
+        "%x = load i64, ptr %p\n ret i64 %x }",
+    ],
+)
+def test_code_that_refers_to_something_is_refused(text):
+    with pytest.raises(InternalError, match="freestanding"):
+        freestanding.build("a module that is not freestanding", text)
+
+
+@pytest.mark.skipif(not freestanding.supported(), reason="code is mapped on Linux only")
+def test_code_is_found_under_its_identity_alone():
+    import ctypes
+
+    text = "define i64 @f(i64 %x) { %y = mul i64 %x, 3 ret i64 %y }\n" \
+           "define i64 @g(i64 %x) { %y = call i64 @f(i64 %x) %z = add i64 %y, 1 ret i64 %z }"
+    try:
+        freestanding.build("test: three times", text)
+    except InternalError:
+        # A call between functions that others may replace goes through a symbol.
+        text = text.replace("define i64 @f", "define internal i64 @f")
+        freestanding.build("test: three times", text)
+    addresses = freestanding.load("test: three times")
+    assert addresses is not None and freestanding.load("test: something else") is None
+    g = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(addresses["g"])
+    assert g(5) == 16
+    assert link.cache_get(freestanding._key("test: three times")) is not None
