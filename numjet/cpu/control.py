@@ -237,7 +237,32 @@ def _cond(build: Any, node: Node) -> list[Step]:
         steps, outs = _body(build, jaxpr, operands)
         deliver(steps, outs, node.outs, build)
         branches.append(steps)
-    return [CondStep(index, branches)]
+    pairs = [
+        (out, val)
+        for out in node.outs
+        for val in operands
+        if val.literal is None
+        and (val.shape, val.dtype) == (out.shape, out.dtype)
+        and all(_over(steps, out, val) for steps in branches)
+    ]
+    return [CondStep(index, branches, pairs)]
+
+
+def _over(steps: Sequence[Step], out: Val, val: Val) -> bool:
+    """Whether `steps` may write `out` over `val`: they read it before, or element by element."""
+    target, source = _memory(out), _memory(val)
+    first = last = -1
+    for k, step in enumerate(steps):
+        for part in walk([step]):
+            if first < 0 and any(_memory(v) is target for v in part.writes):
+                first = k
+            read = [*part.reads, part.test] if isinstance(part, WhileStep) else part.reads
+            if any(_memory(v) is source for v in read):
+                last = k
+    if first < 0 or last > first:
+        return False
+    pairs = steps[first].inplace
+    return last < first or any(_memory(w) is target and _memory(r) is source for w, r in pairs)
 
 
 def _scan(build: Any, node: Node) -> list[Step]:

@@ -28,6 +28,8 @@ from numjet.cpu.registers import Cell, Held, Literal, Memory, NotSmall, Register
 MOST_CARRIED = 2048
 # Operations on registers in a round, as the sizes of the values tell.
 MOST_WORK = 1200
+# Products of all sums of products in a round: each is a line of code, and a column to be held.
+MOST_PRODUCTS = 1100
 # Rows that an inner scan stacks lie on the stack.
 STACKED_BYTES = 1 << 15
 
@@ -50,6 +52,7 @@ class _Check:
 
     def __init__(self, build: Any) -> None:
         self.build, self.work, self.widest, self.arrays = build, 0.0, 1, False
+        self.products = 0
 
     def region(self, node: Node) -> int:
         self.visit(node)
@@ -97,7 +100,8 @@ class _Check:
                 out = int(np.prod(eqn.outvars[0].aval.shape))
                 depth = int(np.prod([eqn.invars[0].aval.shape[a] for a in contracted]))
                 self.work += out * depth / 16 + depth
-            if self.work > MOST_WORK:
+                self.products += out * depth
+            if self.work > MOST_WORK or self.products > MOST_PRODUCTS:
                 raise NotSmall
 
 

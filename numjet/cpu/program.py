@@ -122,7 +122,7 @@ class ControlStep(Step):
 
     reads = ()
     writes = ()
-    inplace = ()
+    inplace: Sequence[tuple[Val, Val]] = ()
 
 
 @dataclass(eq=False)
@@ -279,6 +279,7 @@ class CondStep(ControlStep):
 
     index: Val
     branches: list[list[Step]]
+    inplace: list[tuple[Val, Val]] = field(default_factory=list)
 
     @property
     def reads(self) -> list[Val]:  # type: ignore[override]

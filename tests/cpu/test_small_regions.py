@@ -64,7 +64,7 @@ def test_products_with_constants(n, reverse):
         h = jnp.tanh(w @ h + h @ w + x)
         return h, h
 
-    check(body, normal(0, n), normal(1, 4, n), reverse=reverse)
+    check(body, normal(0, n), normal(1, 4, n), reverse=reverse, small=n < 31)
 
 
 def test_products_of_matrices_that_are_carried():
