@@ -62,6 +62,11 @@ class MemoryWriter(Writer):
     ) -> None:
         """Write the lanes where `mask` holds."""
         type = value.type
+        if mask.ref.count("true") == 1 and mask.ref.startswith("<"):
+            # A scalar store: LLVM 22 makes one of the source's width when `value` is a truncation
+            # (four bytes for one bfloat16), which overwrites the neighbour.
+            self._store_lane(value, pointer, mask.ref[1:-1].split(", ").index("i1 true"))
+            return
         name = f"llvm.masked.store.{TYPES[type].mangled}.p0"
         self.module.declare(name, "void", (type, "ptr", "i32", mask.type))
         align = align or max(TYPES[type].bits // 8, 1)
@@ -69,6 +74,13 @@ class MemoryWriter(Writer):
             f"  call void @{name}({type} {value.ref}, ptr {pointer.ref}, i32 {align}, "
             f"{mask.type} {mask.ref})"
         )
+
+    def _store_lane(self, value: Value, pointer: Value, lane: int) -> None:
+        """Write one lane to its place of the vector at `pointer`."""
+        info = TYPES[value.type]
+        if lane:
+            pointer = self.gep(pointer, lane, info.element)
+        self.store(self.extract(value, lane), pointer, max(info.bits // 8, 1))
 
     def gather(self, pointers: Value, type: str, mask: Value | None = None) -> Value:
         """Lane k from address k; lanes outside `mask` are 0 and not read."""
@@ -144,6 +156,10 @@ class MemoryWriter(Writer):
 
     def shuffle(self, a: Value, b: Value | None, lanes: Sequence[int]) -> Value:
         """Lanes picked from a followed by b; -1 leaves one unspecified."""
+        if a.ref.startswith("<i1 ") and b is None:  # a constant mask stays one
+            held = a.ref[1:-1].split(", ")
+            picked = ", ".join([held[k] if k >= 0 else "i1 false" for k in lanes])
+            return Value(f"<{picked}>", f"<{len(lanes)} x i1>")
         other = f"{a.type} poison" if b is None else f"{b.type} {b.ref}"
         mask = ", ".join("i32 poison" if k < 0 else f"i32 {k}" for k in lanes)
         return self.emit(

@@ -321,3 +321,18 @@ def test_checked_mode_stops_at_a_bad_index():
     kernel = Kernel("f", (x, y), (For(i, 8, tuple(e.store(y, (i,), e.load(x, (at,)))), "vector"),))
     assert "llvm.trap" in text(kernel, check=True)
     assert "llvm.trap" not in text(kernel)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", *SMALL])
+@pytest.mark.parametrize("n", [1, 2, 17, 33, 49, 65])
+def test_the_tail_of_a_vector_loop_stays_within_its_elements(dtype, n):
+    x = np.arange(1, n + 1, dtype=np.float32)
+    e, i = ExprEmitter(), LoopVar("i", n)
+    source = Buffer("x", x.dtype, (n,))
+    target = Buffer("y", np.dtype(dtype), (n,), "out")
+    value = e.cast(e.load(source, (i,)), np.dtype(dtype))
+    around = np.full(n + 16, 7, dtype)
+    body = (For(i, n, tuple(e.store(target, (i,), value)), "vector"),)
+    run(Kernel("f", (source, target), body), x, around[8 : n + 8])
+    same(around[8 : n + 8], x.astype(dtype))
+    assert (around[:8] == 7).all() and (around[n + 8 :] == 7).all()
