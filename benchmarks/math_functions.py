@@ -30,7 +30,7 @@ import numpy as np
 
 from numjet.cpu import math as vector_math
 from numjet.cpu.builder import Builder, Module, vector
-from numjet.cpu.math.common import lanes_function
+from numjet.cpu.runtime import programs
 
 TYPES = {"f": "float", "d": "double", "i": "i32", "l": "i64", "?": "i1"}
 _KEEP = []
@@ -81,7 +81,7 @@ def build(name: str, dtype, lanes: int | None = None, target: str = "avx512", ar
     if assembly:
         print(assembly)
     for symbol in set(re.findall(r"nj_lanes_\w+", module.text())):
-        llvm.add_symbol(symbol, lanes_function(symbol))
+        llvm.add_symbol(symbol, programs.address(symbol))
     engine = llvm.create_mcjit_compiler(parsed, machine)
     engine.finalize_object()
     took = time.perf_counter() - start

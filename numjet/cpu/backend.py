@@ -19,12 +19,13 @@ from numjet.base.errors import InternalError
 from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.cpu import link, program_cache
+from numjet.cpu.entry import RUN
 from numjet.cpu.executable import Executable
 from numjet.cpu.jobs import Jobs, undisturbed
 
 _SYMBOLS = re.compile(r"@(nj_\w+)")
 # What else must be compiled for a program: done on other threads meanwhile.
-_HELPERS = re.compile(r"nj_lanes_\w+|nj_parallel_for")
+_HELPERS = (RUN, "nj_parallel_for")
 
 
 def _compiler() -> Any:
@@ -59,7 +60,8 @@ def _compile(closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None) -> E
     built = compiler.Build(closed, donate, modules.compile)
     try:
         compiler.run(built)
-        modules.compile(built.llvm)
+        if built.llvm:
+            modules.compile(built.llvm)
         images = modules.images()
     except InternalError as error:
         handle, path = tempfile.mkstemp(prefix="numjet-", suffix=".ll")
@@ -93,14 +95,16 @@ class _Modules:
         self.jobs = Jobs()
         self.texts: list[str] = []
         self.symbols: set[str] = set()
+        self.started: set[str] = set()
 
     def compile(self, text: str) -> None:
         """Begin to compile a module, and what it needs beside."""
         symbols = set(_SYMBOLS.findall(text)) - self.symbols
         self.symbols |= symbols
         self.texts.append(text)
-        for name in sorted(symbols):
-            if _HELPERS.fullmatch(name) and link.defined_symbol(name) is None:
+        for name in _HELPERS:
+            if link.defined_symbol(name) is None and name not in self.started:
+                self.started.add(name)
                 self.jobs.start(functools.partial(link.resolve, [name]))
         self.jobs.start(lambda: self.compiler(text, verify=check_ir.value))
 

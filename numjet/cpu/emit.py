@@ -3,6 +3,8 @@
 `emit_kernel(module, kernel)` writes `void NAME(ptr buffers)`: `buffers` points to the data pointers
 of `kernel.buffers` in order. A top-level loop with a grain becomes a function of its own,
 `void NAME_parK(ptr context, i64 begin, i64 end)`, that `nj_parallel_for` calls with ranges.
+`emit_launch` leaves the first away where it would do nothing but call the second, and says how the
+kernel is run.
 Nothing is read or written past the end of a buffer.
 
 The writer is built in layers: expressions and accesses (`emit_exprs`), statements and loops in
@@ -14,6 +16,7 @@ it: a loop with a grain whose iterations depend on each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from numjet.base.config import check_ir
 from numjet.cpu import link
@@ -42,14 +45,61 @@ def emit_kernel(module: Module, kernel: Kernel, check: bool | None = None) -> No
     check = check_ir.value if check is None else check
     b = Builder(module, kernel.name, [("buffers", "ptr")])
     emitter = _Emitter(b, {}, Dependences(stored(kernel.body)), check)
-    emitter.kernel = kernel
-    emitter.streamed = kernel.notes.get("stream", frozenset())
-    emitter.order = list(kernel.buffers)
-    emitter.context = b.args[0]
+    emitter.prepare(kernel, kernel.buffers)
     emitter.load_pointers(kernel.buffers, kernel.body)
     emitter.block(kernel.body, top=True)
     emitter.finish()
     b.ret()
+
+
+class Launch(NamedTuple):
+    """How a kernel is run: NAME(buffers), or where there is a grain
+    nj_parallel_for(NAME, buffers, extent, grain)."""
+
+    name: str
+    extent: int = 0
+    grain: int = 0
+
+
+def emit_launch(module: Module, kernel: Kernel) -> Launch:
+    """Write `kernel` as `void NAME(ptr buffers, i64 begin, i64 end)` when it is one loop for
+    threads, else as `emit_kernel` does."""
+    (s, *more) = kernel.body
+    if more or not isinstance(s, For) or not s.grain or not isinstance(s.extent, int):
+        emit_kernel(module, kernel)
+        return Launch(kernel.name)
+    deps = Dependences(stored(kernel.body))
+    unit, grain = _chunks(module, kernel.name, kernel, s, kernel.buffers, deps, check_ir.value)
+    return Launch(kernel.name, -(-s.extent // unit), grain)
+
+
+def _chunks(
+    module: Module, name: str, kernel: Kernel, s: For, buffers: Sequence[Buffer],
+    deps: Dependences, check: bool, linkage: str = "",
+) -> tuple[int, int]:  # fmt: skip
+    """Write the rounds of `s` in a range as a function of its own; `buffers` says whose pointers
+    its context holds. Returns the rounds of one unit of the range, and the units of a chunk."""
+    b = Builder(module, name, [("context", "ptr"), ("begin", "i64"), ("end", "i64")],
+                linkage=linkage)  # fmt: skip
+    emitter = _Emitter(b, {}, deps, check)
+    emitter.prepare(kernel, buffers)
+    emitter.load_pointers(buffers, [s])
+    unit, grain = 1, s.grain
+    begin, end = b.args[1:]
+    if s.kind == "vector":
+        lanes = s.lanes or default_lanes(s, link.vector_bytes())
+        block = lanes * s.unroll
+        unit, grain = (s.grain + block - 1) // block * block, 1
+    if unit > 1:
+        begin, end = b.mul(begin, unit), b.mul(end, unit)
+        limit = emitter.extent(s)
+        if not (isinstance(limit, int) and limit % unit == 0):
+            end = b.min(end, limit)
+    emitter.scopes.push()
+    emitter.loop(s, False, begin, end)
+    emitter.finish()
+    b.ret()
+    return unit, grain
 
 
 def _used(stmts: Sequence[Stmt]) -> set[Buffer]:
@@ -71,6 +121,11 @@ class _Emitter(VectorWriter):
             self._parallel(s)
         else:
             super().loop(s, top, start, stop)
+
+    def prepare(self, kernel: Kernel, buffers: Sequence[Buffer]) -> None:
+        """Write (a part of) `kernel`: the first argument is a table of pointers to `buffers`."""
+        self.kernel, self.order, self.context = kernel, list(buffers), self.b.args[0]
+        self.streamed = kernel.notes.get("stream", frozenset())
 
     def finish(self) -> None:
         """Before the function returns: what went past the caches is seen by other threads."""
@@ -105,34 +160,15 @@ class _Emitter(VectorWriter):
                 b.store(self.pointers[x], b.gep(context, k, "ptr"), 8)
         self.parallel_count += 1
         name = f"{self.kernel.name}_par{self.parallel_count}"
-        body = Builder(
-            module, name, [("context", "ptr"), ("begin", "i64"), ("end", "i64")],
-            linkage="internal",
-        )  # fmt: skip
-        inner = _Emitter(body, {}, self.deps, self.check)
-        inner.kernel, inner.order, inner.context = self.kernel, list(order), body.args[0]
-        inner.streamed = self.streamed
-        inner.load_pointers(order, [s])
-        unit, grain = 1, s.grain
-        begin, end = body.args[1:]
-        if s.kind == "vector":
-            lanes = s.lanes or default_lanes(s, link.vector_bytes())
-            block = lanes * s.unroll
-            unit, grain = (s.grain + block - 1) // block * block, 1
+        unit, grain = _chunks(
+            module, name, self.kernel, s, order, self.deps, self.check, "internal"
+        )
         extent = self.extent(s)
         if unit > 1:
-            begin, end = body.mul(begin, unit), body.mul(end, unit)
-            limit = inner.extent(s)
-            if not (isinstance(limit, int) and limit % unit == 0):
-                end = body.min(end, limit)
             if isinstance(extent, int):
                 extent = (extent + unit - 1) // unit
             else:
                 extent = b.udiv(b.add(extent, unit - 1), unit)
-        inner.scopes.push()
-        inner.loop(s, False, begin, end)
-        inner.finish()
-        body.ret()
         b.call(
             "nj_parallel_for", "void", Value(f"@{name}", "ptr"), context,
             b.value(extent, "i64"), b.const(grain, "i64"),

@@ -21,7 +21,17 @@ from numjet.core.dtypes import physical
 from numjet.core.evaluate import evaluate
 from numjet.core.primitive import Primitive
 from numjet.cpu import link
-from numjet.cpu.entry import CONTIGUOUS_ALIGNED, DATA_OFFSET, FLAGS_OFFSET, MAIN, OBJECTS
+from numjet.cpu.entry import (
+    CONSTS,
+    CONTIGUOUS_ALIGNED,
+    DATA_OFFSET,
+    FLAGS_OFFSET,
+    HEADER,
+    MAIN,
+    OBJECTS,
+    PROGRAM,
+    RUN,
+)
 from numjet.cpu.runtime import memory as runtime
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
@@ -99,6 +109,30 @@ def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
     return np.frombuffer((ctypes.c_char * nbytes).from_address(address), dtype).reshape(shape)
 
 
+class _Program:
+    """A program's table in memory (`program_table` wrote it, `entry` describes it)."""
+
+    __slots__ = ("_functions", "_places", "_steps", "words")
+
+    def __init__(self, table: dict[str, Any], library: link.Library | None) -> None:
+        names = table["functions"]
+        self._places = ctypes.create_string_buffer(bytes.fromhex(table["places"]))
+        self._steps = ctypes.create_string_buffer(bytes.fromhex(table["steps"]))
+        self._functions = (ctypes.c_void_p * len(names))()
+        for k, name in enumerate(names):
+            assert library is not None
+            self._functions[k] = library.address(name)
+        words = {
+            "count": len(table["places"]) // 32,
+            "places": ctypes.addressof(self._places),
+            "functions": ctypes.addressof(self._functions),
+            "steps": ctypes.addressof(self._steps),
+            "bytes": table["bytes"],
+            "most": table["most"],
+        }
+        self.words = (ctypes.c_size_t * len(words))(*[words[name] for name in PROGRAM])
+
+
 class Prepared(NamedTuple):
     """`function(inputs, outputs, arena, table)`: the first two are addresses of tables of array
     objects. `arenas` is the list of idle ones (see `new_arena`), None when none is needed."""
@@ -125,22 +159,27 @@ class Executable:
         texts: Callable[[], dict[str, str]],
         aliases: dict[int, int],
     ) -> None:
-        self._library = link.load(images, (MAIN, OBJECTS))
+        table = facts["table"]
+        wanted = [*table["functions"], *([] if table["whole"] else [MAIN])]
+        self._library = link.load(images, wanted) if wanted else None
         self.facts, self._texts = facts, texts
         self._args, self.outs, self._aliases = list(args), list(outs), aliases
         self._failure: list[BaseException] = []
         self._hosts = hosts
         self._consts = [None if c is None else _aligned(np.ascontiguousarray(c)) for c in consts]
-        table = (ctypes.c_void_p * max(len(self._consts), 1))()
-        for k, array in enumerate(self._consts):
-            table[k] = hosts[k].bind(self._failure) if k in hosts else _address(array)
-        self.table = table
+        link.resolve([RUN, OBJECTS, *(["nj_parallel_for"] if table["chunked"] else [])])
+        self._program = _Program(table, self._library)
+        if self._library is None or table["whole"]:
+            self.address = link.defined_symbol(RUN) or 0
+        else:
+            self.address = self._library.address(MAIN)
+        self._objects = link.defined_symbol(OBJECTS) or 0
+        self.table = self._table()
         self.seconds = float(facts.get("seconds", 0.0))
         prototype = ctypes.CFUNCTYPE if self.seconds > RELEASE_GIL_ABOVE else ctypes.PYFUNCTYPE
         self._prototype = prototype
-        self.address = self._library.address(MAIN)
         self._call_pointers = prototype(ctypes.c_int)(self.address)
-        self._call_objects = prototype(ctypes.c_int)(self._library.address(OBJECTS))
+        self._call_objects = prototype(ctypes.c_int)(self._objects)
         self.makers = [runtime.maker(shape, dtype) for shape, dtype in self.outs]
         self._in_type = ctypes.c_void_p * max(len(self._args), 1)
         self._out_type = ctypes.c_void_p * max(len(self.outs), 1)
@@ -149,6 +188,24 @@ class Executable:
         self.arena_bytes = int(facts["arena_bytes"])
         # The shortest time that a call has taken: what `api` decides by, better than the estimate.
         self.measured = math.inf
+
+    def _table(self) -> ctypes.Array:
+        """The last argument of the program: see `entry`."""
+        consts = self._consts
+        table = (ctypes.c_void_p * (HEADER + len(consts)))()
+        words = {
+            "program": ctypes.addressof(self._program.words),
+            "main": self.address,
+            "inputs": len(self._args),
+            "outputs": len(self.outs),
+            "parallel_for": link.defined_symbol("nj_parallel_for") or 0,
+        }
+        for name, offset in CONSTS.items():
+            table[offset // 8] = words[name]
+        for k, array in enumerate(consts):
+            hosts = self._hosts
+            table[HEADER + k] = hosts[k].bind(self._failure) if k in hosts else _address(array)
+        return table
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on C-contiguous arrays (others are copied first); results are new arrays."""
@@ -230,7 +287,7 @@ class Executable:
         """What a call made ahead for one signature needs. A status other than 0 means: call the
         executable itself, which copies arguments or raises."""
         kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-        function = self._prototype(ctypes.c_int, *kinds)(self._library.address(OBJECTS))
+        function = self._prototype(ctypes.c_int, *kinds)(self._objects)
         arenas = self.arenas if self.arena_bytes else None
         return Prepared(function, self.table, self.outs, self.makers, arenas)
 

@@ -16,7 +16,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
 from numjet.cpu import buffers, control, expand, fuse
 from numjet.cpu.builder import Module
-from numjet.cpu.emit import emit_kernel
+from numjet.cpu.emit import Launch, emit_launch
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import Node, Val, flatten
 from numjet.cpu.loop_ir import Kernel
@@ -62,7 +62,7 @@ class Build:
         self.compile = compile
         self.module = Module()  # kernels that are not given to `compile` yet
         self.modules = 0
-        self.written: set[str] = set()  # names of the kernels and functions in any module
+        self.written: dict[str, Launch] = {}  # the kernels and functions in any module, by name
         self.program = Program(donated=frozenset(donate))
         self.emitter: Emitter | None = None
         self.llvm = ""
@@ -123,14 +123,13 @@ class Build:
     def begin(self, function: Function) -> None:
         """Have a function that a step will need compiled now, if it is among the first."""
         if self.compile is not None and function.name not in self.written:
-            self.written.add(function.name)
             self.write(function)
             if self.modules < FIRST_MODULES:
                 self.flush()
 
     def write(self, kernel: Kernel | Function) -> None:
         """Write a kernel's code and have it compiled, with others or alone."""
-        put(self.module, kernel)
+        self.written[kernel.name] = put(self.module, kernel)
         enough = FIRST_LINES if self.modules < FIRST_MODULES else MODULE_LINES
         if sum([len(f.lines) for f in self.module.functions]) >= enough:
             self.flush()
@@ -246,30 +245,25 @@ def annotate_loops(build: Build) -> None:
             step.kernel = kernel
 
 
-def put(module: Module, kernel: Kernel | Function) -> None:
+def put(module: Module, kernel: Kernel | Function) -> Launch:
     """Write the code of a kernel or of a special step's function into a module."""
-    if isinstance(kernel, Function):
-        kernel.write(module)
-    else:
-        emit_kernel(module, kernel)
+    if not isinstance(kernel, Function):
+        return emit_launch(module, kernel)
+    kernel.write(module)
+    return Launch(kernel.name)
 
 
 def emit(build: Build) -> None:
-    """Write the LLVM IR of main and of every kernel."""
-    written = build.written
+    """Write the LLVM IR of main, where there is one, and of every kernel."""
 
-    def write(module: Module, kernel: Kernel | Function) -> str:
-        if build.compile is not None:
-            module.declare(kernel.name, "void", ["ptr"])
-        if kernel.name not in written:
-            written.add(kernel.name)
-            if build.compile is None:
-                put(module, kernel)
-            else:
-                build.write(kernel)
-        return kernel.name
+    def launch(kernel: Kernel | Function) -> Launch:
+        if kernel.name not in build.written:
+            build.write(kernel)
+        return build.written[kernel.name]
 
-    build.emitter = Emitter(build.program, write)
+    build.emitter = Emitter(build.program, launch, lambda: build.module)
+    if build.compile is None:
+        build.module = build.emitter.module  # one for all, to be looked at
     build.llvm = build.emitter.text()
     build.flush()
 
@@ -309,6 +303,7 @@ def facts(build: Build) -> dict[str, Any]:
         "output_bytes": sum(v.nbytes for v in program.outs),
         "alias_bytes": sum(program.outs[k].nbytes for k in program.aliases),
         "seconds": _seconds(program, flops, bytes_accessed),
+        "table": build.emitter.table.facts() if build.emitter is not None else {},
     }
 
 

@@ -22,6 +22,7 @@ from numjet.base import config
 from numjet.core import dtypes, lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.cpu import link
+from numjet.cpu.entry import RUNTIME
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import LOOPS, called
 
@@ -198,15 +199,9 @@ def providers(symbols: Iterable[str]) -> list[str]:
     """The modules that define the library functions which the code calls (see `link.provide`)."""
     found = set()
     for name in symbols:
-        if name.startswith("nj_lanes_"):
-            found.add("numjet.cpu.math")
-        elif name not in _RUNTIME:
+        if not name.startswith(RUNTIME):
             found.add("numjet.cpu.kernels")
     return sorted(found)
-
-
-# Symbols of the runtime, which is there whenever code is.
-_RUNTIME = frozenset(["nj_parallel_for", "nj_pool_together"])
 
 
 def unpack(

@@ -1,12 +1,12 @@
-"""Emission of a Program: the native main function and everything it calls, as LLVM IR text.
+"""Emission of a Program: what it is as data, the kernels it calls, and where there is control flow
+the native main function, as LLVM IR text.
 
     i32 main(ptr inputs, ptr outputs, ptr arena, ptr consts)
 
-The first two and the last are tables of pointers. It returns 0, or 1 when a callback into Python
-failed. `numjet_objects` does the same on tables of NumPy array objects: it reads their data
-pointers itself, and returns 2, having done nothing, when one is not contiguous and aligned.
-Kernels with equal loops are written once. Called by `backend` after `buffers.plan`. What would
-break it: a kernel generator that writes anything but one void function of pointers.
+The first two are tables of pointers, the last is described in `entry`. It returns 0, or 1 when a
+callback into Python failed. Kernels with equal loops are written once. Called by `pipeline` after
+`buffers.plan`. What would break it: a kernel generator that writes anything but one void function
+of pointers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 
 from numjet.cpu.buffers import same_place
 from numjet.cpu.builder import Builder, Module, Value
-from numjet.cpu.entry import CONTIGUOUS_ALIGNED, DATA_OFFSET, FLAGS_OFFSET, MAIN, OBJECTS
+from numjet.cpu.emit import Launch
+from numjet.cpu.entry import HEADER, MAIN, PLACES, STEPS
 from numjet.cpu.graph import Val
 from numjet.cpu.program import (
     Apart,
@@ -33,83 +34,56 @@ from numjet.cpu.program import (
     WhileStep,
     place_of,
 )
-from numjet.cpu.step_table import StepTable
+from numjet.cpu.program_table import ProgramTable
 
 PTR, I64, I32 = "ptr", "i64", "i32"
 
-# The data pointers of n array objects, and the flags that all of them have.
-_DATA = f"""define internal i32 @numjet_data(ptr %objects, ptr %pointers, i64 %n) nounwind {{
-entry:
-  br label %next
-next:
-  %k = phi i64 [ 0, %entry ], [ %k1, %next ]
-  %both = phi i32 [ -1, %entry ], [ %both1, %next ]
-  %a = getelementptr ptr, ptr %objects, i64 %k
-  %array = load ptr, ptr %a, align 8
-  %b = getelementptr i8, ptr %array, i64 {FLAGS_OFFSET}
-  %flags = load i32, ptr %b, align 4
-  %c = getelementptr i8, ptr %array, i64 {DATA_OFFSET}
-  %data = load ptr, ptr %c, align 8
-  %d = getelementptr ptr, ptr %pointers, i64 %k
-  store ptr %data, ptr %d, align 8
-  %both1 = and i32 %both, %flags
-  %k1 = add i64 %k, 1
-  %more = icmp slt i64 %k1, %n
-  br i1 %more, label %next, label %done
-done:
-  ret i32 %both1
-}}"""
-
-
 class Emitter:
-    """Writes one program. `kernel(module, kernel)` writes a loop-IR kernel and returns its name."""
+    """Writes one program. launch(kernel) writes a loop-IR kernel (or a special step's function);
+    kernels() is the module where they go, `module` that of main."""
 
-    def __init__(self, program: Program, kernel: Callable[[Module, Any], str]) -> None:
-        self.program, self.emit_kernel = program, kernel
+    def __init__(
+        self,
+        program: Program,
+        launch: Callable[[Any], Launch],
+        kernels: Callable[[], Module] | None = None,
+    ) -> None:
+        self.program, self.launch = program, launch
         self.module = Module()
-        self.kernels: dict[str, str] = {}
         self.b: Any = None
         self.bases: dict[tuple[str, int], Value] = {}
         self.failed: str | None = None
         self.known: dict[Any, Value] = {}  # addresses computed in this block or around it
         self.tables: dict[int, Value] = {}  # pointer tables passed to kernels, by length
-        self.table = StepTable(self.module)
+        self.table = ProgramTable(launch, kernels or (lambda: self.module))
 
     def text(self) -> str:
-        """The module's LLVM IR."""
+        """The module's LLVM IR; "" when the program is all data."""
+        self.table.choose(self.program.steps)
+        if self.table.whole:
+            self.table.run(self.program.steps)
+            return self.module.text() if self.module.functions else ""
         arguments = [("inputs", PTR), ("outputs", PTR), ("arena", PTR), ("consts", PTR)]
         b = self.b = Builder(self.module, MAIN, arguments, I32)
-        self.table.choose(self.program.steps)
         self._bases()
         self.steps(self.program.steps)
         b.ret(b.const(0, I32))
         if self.failed is not None:
             b.block(self.failed)
             b.ret(b.const(1, I32))
-        self.table.finish(b)
-        self._objects(arguments)
+        if self.table.places:
+            self._places()
         return self.module.text()
 
-    def _objects(self, arguments: Sequence[tuple[str, str]]) -> None:
-        """The entry that takes array objects."""
-        b = Builder(self.module, OBJECTS, arguments, I32)
-        self.module.raw.append(_DATA)
-        flags: Any = CONTIGUOUS_ALIGNED
-        tables = []
-        for table, vals in ((b.args[0], self.program.args), (b.args[1], self.program.outs)):
-            pointers = b.alloca(PTR, max(len(vals), 1))
-            if vals:
-                found = b.emit(
-                    f"call i32 @numjet_data(ptr {table.ref}, ptr {pointers.ref}, i64 {len(vals)})",
-                    I32,
-                )
-                flags = b.and_(found, flags)
-            tables.append(pointers)
-        if isinstance(flags, Value):
-            with b.if_(b.icmp("ne", flags, CONTIGUOUS_ALIGNED)):
-                b.ret(b.const(2, I32))
-                b.block(b.new_label("unreached"))
-        b.ret(b.call(MAIN, I32, *tables, *b.args[2:]))
+    def _places(self) -> None:
+        """At the entry of main: the addresses of what the table names."""
+        b = self.b
+        self.module.declare(PLACES, "void", [PTR] * 5)
+        tables = ", ".join([f"ptr {argument.ref}" for argument in b.args])
+        b._allocas += [
+            f"  %places = alloca [{len(self.table.places)} x ptr], align 64",
+            f"  call void @{PLACES}({tables}, ptr %places)",
+        ]
 
     def _bases(self) -> None:
         """Load the table entries that any step uses, at the entry of the function."""
@@ -131,7 +105,8 @@ class Emitter:
                     wanted.add((slot.kind, slot.index))
         tables = {"input": inputs, "output": outputs, "const": consts}
         for kind, index in sorted(wanted):
-            self.bases[kind, index] = b.load(b.gep(tables[kind], index * 8), PTR, 8)
+            first = HEADER if kind == "const" else 0
+            self.bases[kind, index] = b.load(b.gep(tables[kind], 8 * (first + index)), PTR, 8)
 
     def pointer(self, val: Val) -> Value:
         """The address of `val`."""
@@ -180,9 +155,15 @@ class Emitter:
         self.run(run)
 
     def run(self, steps: Sequence[Step]) -> None:
-        """A long run of steps, as a table."""
-        if steps:
-            self.table.run(self.b, steps, self.emit_kernel)
+        """A long run of steps, as a part of the table."""
+        if not steps:
+            return
+        b = self.b
+        start, size = self.table.run(steps)
+        part = (b.const(start, I64), b.const(size, I64))
+        status = b.call(STEPS, I32, b.args[3], Value("%places", PTR), *part)
+        if any([isinstance(step, HostStep) for step in steps]):
+            self._unless_failed(status)
 
     def kernel(self, step: KernelStep) -> None:
         self.call(step.kernel, step.operands)
@@ -190,14 +171,19 @@ class Emitter:
     def call(self, kernel: Any, operands: Sequence[Val]) -> None:
         """Call a function on a table of pointers to `operands`."""
         b = self.b
-        name = self.emit_kernel(self.module, kernel)
+        launch = self.launch(kernel)
         count = len(operands)
         table = self.tables.get(count)
         if table is None:
             table = self.tables[count] = b.alloca(PTR, max(count, 1))
         for k, val in enumerate(operands):
             b.store(self.pointer(val), b.gep(table, 8 * k) if k else table, 8)
-        b.call(name, "void", table)
+        if not launch.grain:
+            b.call(launch.name, "void", table)
+            return
+        self.module.declare(launch.name, "void", (PTR, I64, I64))
+        chunks = (b.const(launch.extent, I64), b.const(launch.grain, I64))
+        b.call("nj_parallel_for", "void", Value(f"@{launch.name}", PTR), table, *chunks)
 
     def update(self, step: UpdateStep) -> None:
         self.copy(CopyStep(step.source, step.target))
@@ -228,7 +214,11 @@ class Emitter:
         table = b.alloca(PTR, max(len(vals), 1))
         for k, val in enumerate(vals):
             b.store(self.pointer(val), b.gep(table, 8 * k), 8)
-        status = b.call(self.bases["const", step.index], I32, table)
+        self._unless_failed(b.call(self.bases["const", step.index], I32, table))
+
+    def _unless_failed(self, status: Value) -> None:
+        """Leave main when a callback failed."""
+        b = self.b
         if self.failed is None:
             self.failed = b.new_label("failed")
         following = b.new_label("after")

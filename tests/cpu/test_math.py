@@ -15,7 +15,7 @@ import pytest
 
 from numjet.cpu import link, math as vector_math
 from numjet.cpu.builder import Builder, Module, vector
-from numjet.cpu.math.common import lanes_function
+from numjet.cpu.runtime import programs
 
 INF, NAN = np.inf, np.nan
 TYPES = {"f": "float", "d": "double", "e": "half", "i": "i32", "l": "i64", "h": "i16"}
@@ -53,7 +53,7 @@ def narrow_address(text, width):
         cpu=llvm.get_host_cpu_name(), features=features, opt=1
     )
     for symbol in set(re.findall(r"nj_lanes_\w+", text)):
-        llvm.add_symbol(symbol, lanes_function(symbol))
+        llvm.add_symbol(symbol, programs.address(symbol))
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
     engine.finalize_object()
     return engine, engine.get_function_address("f")

@@ -109,7 +109,7 @@ def test_equal_kernels_are_written_once():
 def test_texts():
     run = compiled(lambda x: [fn.exp(x), reduce_sum(x, (0,))], spec(50))
     assert "kernel" in run.program_text() and "exp(" in run.kernels_text()
-    assert "define i32 @numjet_main" in run.llvm_text() and "numjet_main" in run.assembly()
+    assert "define void @" in run.llvm_text() and "ret" in run.assembly()
     assert run.cost_analysis()["flops"] > 0 and run.cost_analysis()["bytes accessed"] >= 200
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from numjet.cpu import link, platform
+from numjet.cpu.entry import RUNTIME
 from numjet.cpu.runtime import threads
 
 ENTRY = "entry"
@@ -39,7 +40,7 @@ def _key(symbol: str) -> str:
 
 def keys(symbols: set[str]) -> dict[str, str]:
     """The cache key of each symbol's library; empty unless libraries define all but the pool's."""
-    wanted = sorted(symbols - {"nj_parallel_for", "nj_pool_together"})
+    wanted = sorted([symbol for symbol in symbols if not symbol.startswith(RUNTIME)])
     if not all(symbol.startswith(tuple(_texts)) for symbol in wanted):
         return {}
     return {symbol: _key(symbol) for symbol in wanted}

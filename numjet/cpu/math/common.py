@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from numjet.cpu import link
-from numjet.cpu.builder import TYPES, Builder, Module, Value, like
+from numjet.cpu.builder import TYPES, Builder, Value, like
+from numjet.cpu.entry import LANES
 from numjet.cpu.math import coefficients
 
 
@@ -210,36 +210,15 @@ def by_library(b: Builder, name: str, rare: Value, result: Value, *xs: Value) ->
 
 
 def _lane_by_lane(b: Builder, name: str, *xs: Value) -> Value:
-    """The C library's `name` of each lane, through a function that is linked in when needed."""
+    """The C library's `name` of each lane, by a function of the runtime."""
     info = TYPES[xs[0].type]
     kind = "f32" if info.bits == 32 else "f64"
-    symbol = f"{_LANES}{name}_{kind}_{len(xs)}"
-    b.module.declare(symbol, "void", ["i64", *["ptr"] * len(xs)], "cold nounwind")
+    symbol = f"{LANES}{kind}_{len(xs)}"
+    b.module.declare(symbol, "void", ["ptr", "i64", *["ptr"] * len(xs)], "cold nounwind")
+    b.module.declare(name, "double", ["double"] * len(xs))
     places = [b.alloca(x.type) for x in xs]
     for x, place in zip(xs, places, strict=True):
         b.store(x, place)
-    b.call(symbol, "void", b.const(max(info.lanes, 1), "i64"), *places)
+    count = b.const(max(info.lanes, 1), "i64")
+    b.call(symbol, "void", Value(f"@{name}", "ptr"), count, *places)
     return b.load(places[0], xs[0].type)
-
-
-_LANES = "nj_lanes_"
-_linked: list[link.Library] = []
-
-
-def lanes_function(symbol: str) -> int:
-    """The address of "nj_lanes_NAME_TYPE_ARITY": NAME of n elements, over its first array."""
-    name, kind, arity = symbol.removeprefix(_LANES).rsplit("_", 2)
-    element = "float" if kind == "f32" else "double"
-    module = Module()
-    arrays = [(f"values{k}", "ptr") for k in range(int(arity))]
-    b = Builder(module, f"each_{name}_{kind}", [("n", "i64"), *arrays])
-    with b.loop(0, b.args[0]) as loop:
-        places = [b.gep(array, loop.index, element) for array in b.args[1:]]
-        values = [b.fpext(b.load(place, element), "double") for place in places]
-        b.store(b.fptrunc(b.call(name, "double", *values), element), places[0])
-    b.ret()
-    _linked.append(link.load([link.compile_module(module.text())], [b.name]))
-    return _linked[-1].address(b.name)
-
-
-link.provide(_LANES, lanes_function)

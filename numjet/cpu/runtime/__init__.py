@@ -1,17 +1,18 @@
 """What compiled programs need while they run: memory, threads, BLAS and LAPACK, queues.
 
 For: the compiler's executables and the layers above. Importing it makes the symbols
-`nj_parallel_for`, `nj_pool_together`, `nj_blas_…` and `nj_lapack_…` known to the linker; they
-cost nothing until an object refers to them.
+`nj_parallel_for`, `nj_pool_together`, `nj_program_…`, `nj_lanes_…`, `nj_blas_…` and `nj_lapack_…`
+known to the linker; they cost nothing until an object refers to them.
 """
 
 from numjet.cpu import link
-from numjet.cpu.runtime import blas, lapack, threads
+from numjet.cpu.runtime import blas, lapack, programs, threads
 from numjet.cpu.runtime.events import Pending, Queue
 from numjet.cpu.runtime.memory import allocate, empty, maker, release
 
 __all__ = [
-    "Pending", "Queue", "allocate", "blas", "empty", "lapack", "maker", "release", "threads",
+    "Pending", "Queue", "allocate", "blas", "empty", "lapack", "maker", "programs", "release",
+    "threads",
 ]
 
 

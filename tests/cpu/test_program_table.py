@@ -1,6 +1,7 @@
 """Long runs of steps as tables, and equal groups that are lowered once."""
 
 import numpy as np
+import pytest
 
 import numjet
 import numjet.numpy as jnp
@@ -37,14 +38,24 @@ def test_many_equal_layers_are_a_table():
         numjet.jit(_layers(40))(x, w), _expected(40, x, w), rtol=2e-3, atol=2e-4
     )
     short, long = _llvm(_layers(40), x, w), _llvm(_layers(80), x, w)
-    assert "numjet_steps" in long
+    assert "define i32 @numjet_main" not in long
     assert long.count("define") == short.count("define")
     assert long.count("\n") == short.count("\n")
 
 
-def test_few_layers_are_calls():
+def test_control_flow_needs_a_main_function():
     x, w = _operands()
-    assert "numjet_steps" not in _llvm(_layers(3), x, w)
+
+    def run(x, w, many):
+        return lax.cond(many, lambda x: _layers(20)(x, w), lambda x: _layers(3)(x, w), x)
+
+    text = _llvm(run, x, w, True)
+    assert text.count("call i32 @nj_program_steps") == 1  # twenty steps; three are calls
+    assert text.count("call void @nj_program_places") == 1
+    for many, count in ((True, 20), (False, 3)):
+        np.testing.assert_allclose(
+            numjet.jit(run)(x, w, many), _expected(count, x, w), rtol=2e-3, atol=2e-4
+        )
     np.testing.assert_allclose(
         numjet.jit(_layers(3))(x, w), _expected(3, x, w), rtol=1e-4, atol=1e-5
     )
@@ -89,3 +100,43 @@ def test_results_and_constants_in_a_table():
     for found, c in zip(numjet.jit(run)(x), consts, strict=True):
         expected = np.cumsum(expected[::-1].astype(np.float64) * c) / 500
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_copies_and_callbacks_are_steps():
+    seen = []
+
+    def note(x):
+        seen.append(float(x))
+        return x + 1
+
+    def run(x, y):
+        z = numjet.pure_callback(note, jnp.sum(x), jnp.sum(x))
+        return x, z * 2, y.at[1].set(7.0), y
+
+    x, y = np.arange(5, dtype=np.float32), np.zeros(3, np.float32)
+    assert "define i32 @numjet_main" not in _llvm(run, x, y)
+    same, z, changed, kept = numjet.jit(run)(x, y)
+    np.testing.assert_array_equal(same, x)
+    np.testing.assert_array_equal(changed, [0, 7, 0])
+    np.testing.assert_array_equal(kept, y)
+    assert z == 22 and seen[-1] == 10
+
+
+def test_a_callback_that_fails_ends_the_program():
+    def fail(x):
+        raise KeyError("a callback's own")
+
+    def run(x):
+        y = numjet.pure_callback(fail, x, x)
+        return numjet.pure_callback(lambda y: done.append(1) or y, y, y)
+
+    done: list = []
+    with pytest.raises(KeyError, match="a callback's own"):
+        numjet.jit(run)(np.ones(3, np.float32))
+    assert not done
+
+
+def test_programs_without_steps_or_arguments():
+    assert numjet.jit(lambda: 3)() == 3
+    assert numjet.jit(lambda x: ())(np.ones(2)) == ()
+    assert numjet.jit(lambda x: x)(np.float32(4)) == 4

@@ -1,0 +1,290 @@
+"""What every compiled program needs, compiled once: the steps of a program walked as data, the
+entry that takes array objects, and library functions lane by lane.
+
+For: `executable` (the first two) and generated code, which refers to the rest. Compiling these
+functions with each program took longer than compiling a small kernel. `entry` describes the tables.
+What would break it: a table that dies while a program runs on it.
+
+    i32 nj_program_run(ptr inputs, ptr outputs, ptr arena, ptr consts)
+
+runs a program that is all data; 1 when a callback into Python failed. `nj_program_objects` does the
+same to any program, on tables of NumPy array objects: it reads their data pointers itself, and
+returns 2, having done nothing, when one is not contiguous and aligned. `nj_program_places` computes
+the addresses of a program's places, `nj_program_steps` runs a part of its steps on them.
+
+    void nj_lanes_TYPE_ARITY(ptr function, i64 n, ptr values...)
+
+calls a C function of doubles with every element, and leaves the results in the first array.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+
+from numjet.cpu import link
+from numjet.cpu.entry import (
+    CHUNKS,
+    CONSTS,
+    CONTIGUOUS_ALIGNED,
+    COPY,
+    DATA_OFFSET,
+    FLAGS_OFFSET,
+    HOST,
+    LANES,
+    PROGRAM,
+    TABLES,
+)
+
+_OBJECTS = f"""
+define internal i32 @data(ptr %objects, ptr %pointers, i64 %n) nounwind {{
+entry:
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %next, label %none
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %next ]
+  %both = phi i32 [ -1, %entry ], [ %both1, %next ]
+  %a = getelementptr ptr, ptr %objects, i64 %k
+  %array = load ptr, ptr %a, align 8
+  %b = getelementptr i8, ptr %array, i64 {FLAGS_OFFSET}
+  %flags = load i32, ptr %b, align 4
+  %c = getelementptr i8, ptr %array, i64 {DATA_OFFSET}
+  %data = load ptr, ptr %c, align 8
+  %d = getelementptr ptr, ptr %pointers, i64 %k
+  store ptr %data, ptr %d, align 8
+  %both1 = and i32 %both, %flags
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, %n
+  br i1 %more, label %next, label %done
+done:
+  ret i32 %both1
+none:
+  ret i32 -1
+}}
+
+define i32 @program_objects(ptr %inputs, ptr %outputs, ptr %arena, ptr %consts) nounwind {{
+entry:
+  %a = getelementptr i8, ptr %consts, i64 {CONSTS["inputs"]}
+  %ins = load i64, ptr %a, align 8
+  %b = getelementptr i8, ptr %consts, i64 {CONSTS["outputs"]}
+  %outs = load i64, ptr %b, align 8
+  %from = alloca ptr, i64 %ins, align 16
+  %to = alloca ptr, i64 %outs, align 16
+  %one = call i32 @data(ptr %inputs, ptr %from, i64 %ins)
+  %two = call i32 @data(ptr %outputs, ptr %to, i64 %outs)
+  %both = and i32 %one, %two
+  %flags = and i32 %both, {CONTIGUOUS_ALIGNED}
+  %plain = icmp eq i32 %flags, {CONTIGUOUS_ALIGNED}
+  br i1 %plain, label %run, label %refuse
+run:
+  %c = getelementptr i8, ptr %consts, i64 {CONSTS["main"]}
+  %main = load ptr, ptr %c, align 8
+  %status = call i32 %main(ptr %from, ptr %to, ptr %arena, ptr %consts)
+  ret i32 %status
+refuse:
+  ret i32 2
+}}
+"""
+
+_PLACES = f"""
+define void @program_places(
+  ptr %inputs, ptr %outputs, ptr %arena, ptr %consts, ptr %places
+) nounwind {{
+entry:
+  %tables = alloca [4 x ptr], align 16
+  %arenas = alloca ptr, align 8
+  store ptr %arena, ptr %arenas, align 8
+  %t0 = getelementptr i8, ptr %tables, i64 {TABLES["arena"]}
+  store ptr %arenas, ptr %t0, align 8
+  %t1 = getelementptr i8, ptr %tables, i64 {TABLES["input"]}
+  store ptr %inputs, ptr %t1, align 8
+  %t2 = getelementptr i8, ptr %tables, i64 {TABLES["output"]}
+  store ptr %outputs, ptr %t2, align 8
+  %t3 = getelementptr i8, ptr %tables, i64 {TABLES["const"]}
+  store ptr %consts, ptr %t3, align 8
+  %program = load ptr, ptr %consts, align 8
+  %a = getelementptr i8, ptr %program, i64 {PROGRAM["count"]}
+  %n = load i64, ptr %a, align 8
+  %b = getelementptr i8, ptr %program, i64 {PROGRAM["places"]}
+  %words = load ptr, ptr %b, align 8
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %next, label %done
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %next ]
+  %at = shl i64 %k, 4
+  %place = getelementptr i8, ptr %words, i64 %at
+  %kind = load i32, ptr %place, align 4
+  %c = getelementptr i8, ptr %place, i64 4
+  %index = load i32, ptr %c, align 4
+  %d = getelementptr i8, ptr %tables, i32 %kind
+  %table = load ptr, ptr %d, align 8
+  %e = getelementptr i8, ptr %table, i32 %index
+  %base = load ptr, ptr %e, align 8
+  %f = getelementptr i8, ptr %place, i64 8
+  %offset = load i64, ptr %f, align 8
+  %address = getelementptr i8, ptr %base, i64 %offset
+  %to = getelementptr ptr, ptr %places, i64 %k
+  store ptr %address, ptr %to, align 8
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, %n
+  br i1 %more, label %next, label %done
+done:
+  ret void
+}}
+"""
+
+# The words of a step: number and kind, how many operands, two 64-bit numbers, the operands' places.
+_STEPS = f"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+define i32 @program_steps(ptr %consts, ptr %places, i64 %start, i64 %bytes) nounwind {{
+entry:
+  %program = load ptr, ptr %consts, align 8
+  %a = getelementptr i8, ptr %program, i64 {PROGRAM["functions"]}
+  %functions = load ptr, ptr %a, align 8
+  %b = getelementptr i8, ptr %program, i64 {PROGRAM["steps"]}
+  %steps = load ptr, ptr %b, align 8
+  %c = getelementptr i8, ptr %program, i64 {PROGRAM["most"]}
+  %most = load i64, ptr %c, align 8
+  %d = getelementptr i8, ptr %consts, i64 {CONSTS["parallel_for"]}
+  %parallel_for = load ptr, ptr %d, align 8
+  %operands = alloca ptr, i64 %most, align 16
+  %first = getelementptr i8, ptr %steps, i64 %start
+  %end = getelementptr i8, ptr %first, i64 %bytes
+  br label %on
+on:
+  %at = phi ptr [ %first, %entry ], [ %after, %plain ], [ %after, %chunks ], [ %after, %copy ],
+                [ %after, %host ]
+  %more = icmp ult ptr %at, %end
+  br i1 %more, label %step, label %done
+step:
+  %word = load i32, ptr %at, align 4
+  %e = getelementptr i8, ptr %at, i64 4
+  %count = load i32, ptr %e, align 4
+  %f = getelementptr i8, ptr %at, i64 8
+  %one = load i64, ptr %f, align 4
+  %g = getelementptr i8, ptr %at, i64 16
+  %two = load i64, ptr %g, align 4
+  %h = getelementptr i8, ptr %at, i64 24
+  %size = shl i32 %count, 2
+  %after = getelementptr i8, ptr %h, i32 %size
+  %kind = and i32 %word, 3
+  %number = lshr i32 %word, 2
+  br label %operand
+operand:
+  %from = phi ptr [ %h, %step ], [ %from1, %operand ]
+  %to = phi ptr [ %operands, %step ], [ %to1, %operand ]
+  %place = load i32, ptr %from, align 4
+  %i = getelementptr ptr, ptr %places, i32 %place
+  %value = load ptr, ptr %i, align 8
+  store ptr %value, ptr %to, align 8
+  %from1 = getelementptr i8, ptr %from, i64 4
+  %to1 = getelementptr i8, ptr %to, i64 8
+  %again = icmp ult ptr %from1, %after
+  br i1 %again, label %operand, label %act
+act:
+  %j = getelementptr ptr, ptr %functions, i32 %number
+  switch i32 %kind, label %plain [
+    i32 {CHUNKS}, label %chunks
+    i32 {COPY}, label %copy
+    i32 {HOST}, label %host
+  ]
+plain:
+  %function = load ptr, ptr %j, align 8
+  call void %function(ptr %operands)
+  br label %on
+chunks:
+  %body = load ptr, ptr %j, align 8
+  call void %parallel_for(ptr %body, ptr %operands, i64 %one, i64 %two)
+  br label %on
+copy:
+  %target = load ptr, ptr %operands, align 8
+  %l = getelementptr i8, ptr %operands, i64 8
+  %source = load ptr, ptr %l, align 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 %one, i1 false)
+  br label %on
+host:
+  %m = getelementptr ptr, ptr %consts, i32 %number
+  %callback = load ptr, ptr %m, align 8
+  %status = call i32 %callback(ptr %operands)
+  %failed = icmp ne i32 %status, 0
+  br i1 %failed, label %stop, label %on
+stop:
+  ret i32 1
+done:
+  ret i32 0
+}}
+"""
+
+_RUN = f"""
+define i32 @program_run(ptr %inputs, ptr %outputs, ptr %arena, ptr %consts) nounwind {{
+entry:
+  %program = load ptr, ptr %consts, align 8
+  %a = getelementptr i8, ptr %program, i64 {PROGRAM["count"]}
+  %n = load i64, ptr %a, align 8
+  %places = alloca ptr, i64 %n, align 16
+  call void @program_places(ptr %inputs, ptr %outputs, ptr %arena, ptr %consts, ptr %places)
+  %b = getelementptr i8, ptr %program, i64 {PROGRAM["bytes"]}
+  %bytes = load i64, ptr %b, align 8
+  %status = call i32 @program_steps(ptr %consts, ptr %places, i64 0, i64 %bytes)
+  ret i32 %status
+}}
+"""
+
+
+def _lanes(element: str, arity: int) -> str:
+    """lanes_f32_1 and the like."""
+    kind = {"float": "f32", "double": "f64"}[element]
+    read = widen = ""
+    for k in range(arity):
+        read += f"  %p{k} = getelementptr {element}, ptr %values{k}, i64 %i\n"
+        read += f"  %x{k} = load {element}, ptr %p{k}\n"
+        if element == "float":
+            widen += f"  %d{k} = fpext float %x{k} to double\n"
+    argument = "%d" if widen else "%x"
+    given = ", ".join([f"double {argument}{k}" for k in range(arity)])
+    narrow, result = "", "%y"
+    if element == "float":
+        narrow, result = "  %z = fptrunc double %y to float\n", "%z"
+    arrays = ", ".join([f"ptr %values{k}" for k in range(arity)])
+    return f"""
+define void @lanes_{kind}_{arity}(ptr %function, i64 %n, {arrays}) nounwind {{
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
+{read}{widen}  %y = call double %function({given})
+{narrow}  store {element} {result}, ptr %p0
+  %i1 = add i64 %i, 1
+  %more = icmp slt i64 %i1, %n
+  br i1 %more, label %next, label %done
+done:
+  ret void
+}}
+"""
+
+
+def programs_ir() -> str:
+    """The module."""
+    lanes = [_lanes(element, arity) for element in ("float", "double") for arity in (1, 2)]
+    return "".join([_OBJECTS, _PLACES, _STEPS, _RUN, *lanes])
+
+
+_starting = threading.Lock()
+
+
+@functools.cache
+def _library_once() -> link.Library:
+    library = link.load([link.compile_module(programs_ir())])
+    library.leak()  # queued calls may be inside when the interpreter ends
+    return library
+
+
+def address(name: str) -> int:
+    """The address of one of the module's functions, whose names begin with "nj_" outside of it."""
+    with _starting:
+        return _library_once().address(name.removeprefix("nj_"))
+
+
+link.provide("nj_program_", address)
+link.provide(LANES, address)
