@@ -65,6 +65,7 @@ FIELDS = (
 )
 PACK_PREFIX = "nj_pack_"
 TILE_PREFIX = "nj_tile_"
+GENERAL = "general"
 IN_PLACE, ROWS = 0, 1  # how B is brought in; else the address of a function that packs it
 # Packed strips lie on the stack (threads have 512 KB at least) and in a second-level cache.
 SCRATCH = 1 << 18
@@ -131,8 +132,12 @@ def plan(
     grain = 1 if flops >= PARALLEL_FLOPS else tasks
     if grain == 1 and flops // tasks < PARALLEL_FLOPS // 8:
         grain = max(1, min(tasks // wanted, PARALLEL_FLOPS // 8 // max(flops // tasks, 1)))
-    tiles = [f"{TILE_PREFIX}{columns}_{element}" if columns else 0 for columns in (
-        width if n >= width else 0, n % width)]  # fmt: skip
+    depth = max(k, 1) if pack == IN_PLACE else k_block(element) // segments[0]
+    kind = GENERAL if accumulate or depth < k or segments[0] > 1 else "once"
+    tiles = [
+        f"{TILE_PREFIX}{kind}_{columns}_{element}" if columns else 0
+        for columns in (width if n >= width else 0, n % width)
+    ]
     values = {
         "m": m,
         "n": n,
@@ -159,7 +164,7 @@ def plan(
         "a2": outer[1][1],
         "b2": outer[1][2],
         "c2": outer[1][3],
-        "depth": max(k, 1) if pack == IN_PLACE else k_block(element) // segments[0],
+        "depth": depth,
         "tile": tiles[0],
         "last_tile": tiles[1],
     }
@@ -199,9 +204,9 @@ def module_text(element: str) -> str:
 
 
 def _tile_text(name: str) -> str:
-    columns, element = name.split("_")
+    kind, columns, element = name.split("_")
     module = Module()
-    _tiles(module, element, int(columns))
+    _tiles(module, element, int(columns), kind == GENERAL)
     return module.text()
 
 
@@ -212,11 +217,12 @@ def tile_rows(vectors: int) -> int:
     return {2: TILE_ROWS}.get(vectors, 8)
 
 
-def _tiles(module: Module, element: str, columns: int) -> None:
+def _tiles(module: Module, element: str, columns: int, general: bool) -> None:
     """One strip of C, `columns` wide, tile by tile; the vectors' last lanes are masked.
 
     entry(table, a, b, c, depth, rows, brs, old, scratch). old (0 or 1): add to what C holds.
-    scratch (or null): where the rows of B are copied to first.
+    scratch (or null): where the rows of B are copied to first. Unless `general`, old is 0 and
+    there is one segment, which is less to compile.
     """
     b = Builder(
         module, libraries.ENTRY,
@@ -228,9 +234,11 @@ def _tiles(module: Module, element: str, columns: int) -> None:
     height = tile_rows(line.vectors)
     field = Fields(b, t, FIELDS)
     ars, acs, crs = field.ars, field.acs, field.crs
-    segments, segment_step = field.segments, field.segment_step
+    if general:
+        segments, segment_step = field.segments, field.segment_step
     with b.if_(b.icmp("ne", scratch, 0), otherwise=[source, brs]) as packs:
-        with b.loop(0, b.mul(depth, segments), carried=[source, scratch]) as copy:
+        lines = b.mul(depth, segments) if general else depth
+        with b.loop(0, lines, carried=[source, scratch]) as copy:
             here, to = copy.values
             line.store(b, line.load(b, here), to, masked=False)
             copy.yield_(b.gep(here, brs), b.gep(to, line.nbytes))
@@ -248,21 +256,34 @@ def _tiles(module: Module, element: str, columns: int) -> None:
             return found
 
         a_rows = each_row(a, ars)
-        start = (b.const(0, "i64"), source, *line.zeros() * height)
-        with b.loop(0, segments, carried=start, at_least_once=True) as part:
-            with b.loop(0, depth, carried=part.values) as steps:
+
+        def add_up(offset: Value, here: Value, sums: Sequence[Value]) -> tuple[Value, ...]:
+            """Add `depth` steps from `offset` in A and from the address `here` on."""
+            with b.loop(0, depth, carried=(offset, here, *sums)) as steps:
                 offset, here, *sums = steps.values
-                sums = line.multiply(b, [b.gep(x, offset) for x in a_rows], here, sums)
+                places = [b.gep(x, offset) for x in a_rows]  # noqa: B023
+                sums = line.multiply(b, places, here, sums)
                 steps.yield_(b.add(offset, acs), b.gep(here, stride), *sums)
-            part.yield_(b.add(part.values[0], segment_step), *steps.results[1:])
-        sums = list(part.results[2:])
-        c_rows = each_row(c, crs)
-        with b.if_(b.icmp("ne", old, 0), otherwise=sums) as more:
-            before = [x for place in c_rows for x in line.load(b, place)]
-            more.yield_(*[b.add(x, y) for x, y in zip(sums, before, strict=True)])
+            return steps.results
+
+        start = (b.const(0, "i64"), source, *line.zeros() * height)
+        if general:
+            with b.loop(0, segments, carried=start, at_least_once=True) as part:
+                offset, here, *sums = part.values
+                _, *ends = add_up(offset, here, sums)
+                part.yield_(b.add(offset, segment_step), *ends)
+            sums = list(part.results[2:])
+            c_rows = each_row(c, crs)
+            with b.if_(b.icmp("ne", old, 0), otherwise=sums) as more:
+                before = [x for place in c_rows for x in line.load(b, place)]
+                more.yield_(*[b.add(x, y) for x, y in zip(sums, before, strict=True)])
+            sums = list(more.results)
+        else:
+            sums = list(add_up(start[0], source, start[2:])[2:])
+            c_rows = each_row(c, crs)
         parts = len(line.kinds)
         for r, place in enumerate(c_rows):
-            line.store(b, more.results[r * parts : (r + 1) * parts], place)
+            line.store(b, sums[r * parts : (r + 1) * parts], place)
     b.ret()
 
 
