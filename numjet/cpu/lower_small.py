@@ -21,15 +21,16 @@ from numjet.cpu.builder import TYPES, Builder, Module, Value
 from numjet.cpu.fuse import is_reshape
 from numjet.cpu.graph import Graph, Node, Val, flatten
 from numjet.cpu.program import SpecialStep, Step
-from numjet.cpu.register_ops import Made, Template, Total
+from numjet.cpu.register_ops import Made, Template
+from numjet.cpu.register_sums import Total
 from numjet.cpu.registers import Cell, Held, Literal, Memory, NotSmall, Registers, parts_of
 
 # What a loop carries must fit in about as many registers as there are.
 MOST_CARRIED = 2048
 # Operations on registers in a round, as the sizes of the values tell.
 MOST_WORK = 1200
-# Products of all sums of products in a round: each is a line of code, and a column to be held.
-MOST_PRODUCTS = 1100
+# Products of all sums of products in a round: larger ones are better shared among threads.
+MOST_PRODUCTS = 40_000
 # Rows that an inner scan stacks lie on the stack.
 STACKED_BYTES = 1 << 15
 
@@ -99,7 +100,7 @@ class _Check:
                 (contracted, _), _ = eqn.params["dimension_numbers"]
                 out = int(np.prod(eqn.outvars[0].aval.shape))
                 depth = int(np.prod([eqn.invars[0].aval.shape[a] for a in contracted]))
-                self.work += out * depth / 16 + depth
+                self.work += 40
                 self.products += out * depth
             if self.work > MOST_WORK or self.products > MOST_PRODUCTS:
                 raise NotSmall

@@ -1,4 +1,4 @@
-"""Operations on small arrays in registers: pointwise nodes and reductions as cells.
+"""Operations on small arrays in registers: pointwise nodes as cells.
 
 A pointwise rule is run once, on an index of loop variables (`Template`); for a pattern of elements
 those are numbers, so that every read becomes a pattern of the operand. For: `lower_small`. What
@@ -27,22 +27,14 @@ from numjet.cpu.index import (
     linear_address,
     rewrite,
 )
-from numjet.cpu.kernels.common import fused
 from numjet.cpu.loop_cost import op_cost
 from numjet.cpu.loop_ir import Buffer, Cast, Const, Expr, IndexValue, Load, Op, Select
 from numjet.cpu.lower_access import KernelEmitter
-from numjet.cpu.registers import Cell, NotSmall, Pattern, Registers, parts_of
+from numjet.cpu.registers import Cell, NotSmall, Pattern, Registers, lone, parts_of
 
 # An element that costs up to this much is computed anew for each pattern it is wanted at; about
 # what a register takes to be put together from the two or three that hold its elements.
 AGAIN_COST = 6
-# A sum runs in so many parts beside each other, to hide the latency of the adder.
-PARTIAL_SUMS = 4
-
-
-def _lone(pattern: Pattern, parts: Sequence[Pattern]) -> bool:
-    """Whether `pattern` is the only element of the last register."""
-    return len(pattern) == 1 and pattern[0] == parts[-1][0] == parts[-1][-1]
 
 
 class Template:
@@ -120,7 +112,7 @@ class Made(Cell):
         if self.lazy or self.size == 1:
             return self.compute(r, self.result, pattern)
         parts = parts_of(self.size, r.lanes)
-        if pattern in parts or _lone(pattern, parts):
+        if pattern in parts or lone(pattern, parts):
             return self.compute(r, self.result, pattern)
         return r.shuffled(self, parts, pattern)
 
@@ -128,10 +120,10 @@ class Made(Cell):
         """An expression of the template at the elements of `pattern`."""
         where = np.unravel_index(np.array(pattern), self.shape) if self.shape else ()
         env = dict(zip(self.template.vars, where, strict=True))
-        return _Evaluation(r, self, env, len(pattern)).value(result)
+        return Evaluation(r, self, env, len(pattern)).value(result)
 
 
-class _Evaluation:
+class Evaluation:
     """One template at one pattern."""
 
     def __init__(
@@ -171,13 +163,17 @@ class _Evaluation:
                 return value if kind == "i64" else b.trunc(value, kind)
             return b.const(places[0], kind) if len(set(places)) == 1 else b.lanes(places, kind)
         assert isinstance(x, Load)
+        return self.load(x)
+
+    def load(self, x: Load) -> Value:
+        """An element of an operand."""
         cell = self.made.operands[self.made.template.number[x.buffer]]
         if cell.size == 1:
             return self.r.at(cell, (0,))
         places, moving = self.places(linear_address(x.index, x.buffer.shape))
         if moving is None:
             return self.r.at(cell, tuple(places))
-        cell, index = _behind(cell, x.index)
+        cell, index = behind(cell, x.index)
         places, moving = self.places(linear_address(index, cell.shape))
         assert moving is not None
         memory = self.r.memory(cell)
@@ -241,7 +237,7 @@ class _Evaluation:
         return self.r.b.add(moving, places[0]) if places[0] else moving
 
 
-def _behind(cell: Cell, index: tuple[Index, ...]) -> tuple[Cell, tuple[Index, ...]]:
+def behind(cell: Cell, index: tuple[Index, ...]) -> tuple[Cell, tuple[Index, ...]]:
     """The cell, and the place in it, from which movers only hand on the element at `index`."""
     while isinstance(cell, Made) and isinstance(cell.result, Load):
         load, template = cell.result, cell.template
@@ -251,85 +247,3 @@ def _behind(cell: Cell, index: tuple[Index, ...]) -> tuple[Cell, tuple[Index, ..
         index = tuple([rewrite(i, by.get) for i in load.index])
         cell = cell.operands[template.number[load.buffer]]
     return cell, index
-
-
-class Total(Cell):
-    """A reduction of `source` over `axes`."""
-
-    again = 1
-
-    def __init__(self, op: str, source: Cell, axes: Sequence[int], val: Val) -> None:
-        super().__init__(val.shape, val.dtype, source.depth)
-        self.op, self.source = op, source
-        self.kept = [a for a in range(len(source.shape)) if a not in axes]
-        self.axes = [a for a in axes if source.shape[a] > 1]
-
-    def find(self, r: Registers, pattern: Pattern) -> Value:
-        if not self.axes:
-            return r.at(self.source, pattern)
-        if self.size == 1:
-            return self._whole(r)
-        parts = parts_of(self.size, r.lanes)
-        if pattern not in parts and not _lone(pattern, parts):
-            return r.shuffled(self, parts, pattern)
-        shape = self.source.shape
-        strides = [int(np.prod(shape[a + 1 :])) for a in range(len(shape))]
-        out = np.unravel_index(np.array(pattern), [shape[a] for a in self.kept])
-        base = sum(x * strides[a] for x, a in zip(out, self.kept, strict=True))
-        counts = [shape[a] for a in self.axes]
-        steps = np.indices(counts).reshape(len(counts), -1).T @ [strides[a] for a in self.axes]
-        terms = [tuple([int(x) for x in base + step]) for step in steps]
-        return self._combine(r, terms)
-
-    def _combine(self, r: Registers, terms: Sequence[Pattern]) -> Value:
-        """The terms joined, in partial results beside each other."""
-        count = min(PARTIAL_SUMS, (len(terms) + 1) // 2)
-        held: list[Value | None] = [None] * count
-        for k, pattern in enumerate(terms):
-            held[k % count] = self._join(r, held[k % count], pattern)
-        values = [x for x in held if x is not None]
-        while len(values) > 1:
-            half = (len(values) + 1) // 2
-            values = [
-                self._apply(r, x, values[half + k]) if half + k < len(values) else x
-                for k, x in enumerate(values[:half])
-            ]
-        return values[0]
-
-    def _join(self, r: Registers, held: Value | None, pattern: Pattern) -> Value:
-        source = self.source
-        if held is not None and self.op == "add" and isinstance(source, Made):
-            product = source.result
-            if isinstance(product, Op) and product.name == "mul" and source.lazy:
-                if product.dtype in ev.FLOATS:
-                    # A sum of products: one rounding a term.
-                    x, y = (source.compute(r, a, pattern) for a in product.args)
-                    x, y, held = r.alike([x, y, held])
-                    return fused(r.b, x, y, held)
-        value = r.at(source, pattern)
-        return value if held is None else self._apply(r, held, value)
-
-    def _apply(self, r: Registers, x: Value, y: Value) -> Value:
-        x, y = r.alike([x, y])
-        return ev.apply(r.b, self.op, self.dtype, x, y)
-
-    def _whole(self, r: Registers) -> Value:
-        """All elements, lane-wise first."""
-        b, size = r.b, self.source.size
-        found = None
-        held: dict[int, Value] = {}
-        start = 0
-        for pattern in parts_of(size, r.lanes):
-            width = len(pattern)
-            value = r.widen(r.at(self.source, pattern), width)
-            if start + width > size and self.op in ("add", "mul", "xor"):
-                mask = b.lanes([start + k < size for k in range(width)], "i1")
-                rest = ev.constant(b, ev.identity(self.op, self.dtype), self.dtype, width)
-                value = b.select(mask, value, rest)
-            held[width] = self._apply(r, held[width], value) if width in held else value
-            start += width
-        for value in held.values():
-            part = ev.reduce_lanes(b, self.op, self.dtype, value)
-            found = part if found is None else self._apply(r, found, part)
-        assert found is not None
-        return found

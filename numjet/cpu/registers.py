@@ -50,6 +50,11 @@ def parts_of(size: int, lanes: int) -> list[Pattern]:
     return found
 
 
+def lone(pattern: Pattern, parts: Sequence[Pattern]) -> bool:
+    """Whether `pattern` is the only element of the last register."""
+    return len(pattern) == 1 and pattern[0] == parts[-1][0] == parts[-1][-1]
+
+
 class Cell:
     """A value of a region. `depth`: the frame in which it changes; `again`: what an element costs
     at a pattern that no register holds."""
@@ -272,18 +277,48 @@ class Registers:
         wanted = [(used.index(p // self.lanes), p % self.lanes) for p in pattern]
         return pick(self.b, values, [wanted], len(pattern))
 
-    def memory(self, cell: Cell) -> Memory:
-        """A cell as memory, for reads at places known at run time."""
+    def memory(self, cell: Cell, most: int = SPILLED_PARTS) -> Memory:
+        """A cell of up to `most` registers as memory, for reads at places known at run time."""
         if isinstance(cell, Memory):
             return cell
         memo = self.frames[cell.depth].memo
         place = memo.get((cell, "memory"))
         if place is None:
-            if self.now != cell.depth or cell.size > SPILLED_PARTS * self.lanes:
+            if cell.size > most * self.lanes:
                 raise NotSmall
-            place = self.spill(cell)
-            memo[cell, "memory"] = place
+            with self._before(cell.depth):
+                place = memo[cell, "memory"] = self.spill(cell)
         return Memory(place, cell.shape, cell.dtype, cell.depth)
+
+    def turned(self, cell: Memory, step: int) -> Memory:
+        """A copy of an array in which elements that were `step` apart are neighbours, made before
+        the loops in which the array stays the same."""
+        memo = self.frames[cell.depth].memo
+        place = memo.get((cell, "turned", step))
+        if place is None:
+            b, rows = self.b, cell.size // step
+            with self._before(cell.depth):
+                place = b.alloca("i8", cell.size * cell.dtype.itemsize)
+                counts = (b.const(rows, "i64"), b.const(step, "i64"))
+                b.call(self._turn(cell.element), "void", cell.pointer, place, *counts)
+            memo[cell, "turned", step] = place
+        return Memory(place, (step, cell.size // step), cell.dtype, cell.depth)
+
+    def _turn(self, element: str) -> str:
+        """The function that transposes a matrix of rows × columns."""
+        name = f"{self.b.name}_turn_{element}"
+        if all(f.name != name for f in self.b.module.functions):
+            arguments = [("from", "ptr"), ("to", "ptr"), ("rows", "i64"), ("columns", "i64")]
+            b = Builder(self.b.module, name, arguments, linkage="internal")
+            source, target, rows, columns = b.args
+            with b.loop(0, columns) as outer:
+                here = b.gep(target, b.mul(outer.index, rows), element)
+                there = b.gep(source, outer.index, element)
+                with b.loop(0, rows) as inner:
+                    place = b.gep(there, b.mul(inner.index, columns), element)
+                    b.store(b.load(place, element), b.gep(here, inner.index, element))
+            b.ret()
+        return name
 
     def spill(self, cell: Cell) -> Value:
         """Write a cell to the stack; the address."""

@@ -64,7 +64,7 @@ def test_products_with_constants(n, reverse):
         h = jnp.tanh(w @ h + h @ w + x)
         return h, h
 
-    check(body, normal(0, n), normal(1, 4, n), reverse=reverse, small=n < 31)
+    check(body, normal(0, n), normal(1, 4, n), reverse=reverse)
 
 
 def test_products_of_matrices_that_are_carried():
@@ -236,3 +236,37 @@ def test_large_bodies_stay_kernels():
     found, text = program(lambda c, x: lax.scan(body, c, x)[0], normal(0, 5000), normal(1, 2))
     assert "small_" not in text
     assert found.shape == (5000,)
+
+
+@pytest.mark.parametrize("n, m", [(64, 64), (100, 40), (7, 120), (120, 7), (33, 49)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_longer_products_run_in_loops(n, m, dtype):
+    """Rows, columns (transposed before the loop), and sums in front of them."""
+    with nj.enable_x64(True):
+        w, v = normal(2, n, m, dtype=dtype) / n, normal(3, m, n, dtype=dtype) / m
+
+        def body(h, x):
+            wide = jnp.tanh(w.T @ h + h @ v.T + x)
+            return jnp.sin(w @ wide + (wide * 2) @ v), wide
+
+        check(body, normal(0, n, dtype=dtype), normal(1, 3, m, dtype=dtype))
+
+
+def test_sums_of_long_rows_and_parts_of_matrices():
+    w = normal(0, 40, 60)
+
+    def body(h, x):
+        rows = jnp.sum(x, axis=0) + jnp.mean(x * h[None, :9], axis=0)
+        part = w[3:23, 10:50].T @ h[5:25]
+        turned = w[::2, ::3].T[1:] @ h[:20]
+        return 0.5 * h + 0.01 * jnp.pad(part, (0, 0)), (rows, turned)
+
+    check(body, normal(1, 40), normal(2, 4, 64, 9))
+
+
+def test_products_of_values_made_in_the_loop():
+    def body(m, x):
+        y = jnp.outer(x, x) + m
+        return 0.1 * (y @ m), jnp.sum(y, axis=0) @ jnp.concatenate([x, x])[::2]
+
+    check(body, normal(0, 12, 12), normal(1, 3, 12), small=True)
