@@ -237,9 +237,26 @@ class Writer:
     zext = _cast("zext")
     sext = _cast("sext")
     fpext = _cast("fpext")
-    fptrunc = _cast("fptrunc")
+    _fptrunc = _cast("fptrunc")
     ptrtoint = _cast("ptrtoint")
     inttoptr = _cast("inttoptr")
+
+    def fptrunc(self, x: Value, element: str) -> Value:
+        """A narrower float, rounded to nearest even."""
+        if TYPES[element].element != "bfloat":
+            return self._fptrunc(x, element)
+        # By integers: LLVM calls a library routine that is not there on processors without an
+        # instruction for it, and the instruction takes subnormal numbers for zero.
+        bits = self.bitcast(self.round_bfloat(self._fptrunc(x, "float")), like(x.type, "i32"))
+        return self.bitcast(self.trunc(self.lshr(bits, 16), "i16"), like(x.type, "bfloat"))
+
+    def round_bfloat(self, x: Value) -> Value:
+        """A float rounded to nearest even to bfloat precision, still a float; NaN stays one."""
+        bits = self.bitcast(x, like(x.type, "i32"))
+        odd = self.and_(self.lshr(bits, 16), 1)
+        rounded = self.and_(self.add(bits, self.add(odd, 0x7FFF)), -0x10000)
+        quiet = self.and_(self.or_(bits, 0x400000), -0x10000)
+        return self.bitcast(self.select(self.fcmp("uno", x, x), quiet, rounded), x.type)
 
     def fptosi(self, x: Value, element: str, saturate: bool = True) -> Value:
         """Toward zero; out of range clamps and NaN gives 0 (unspecified if not `saturate`)."""

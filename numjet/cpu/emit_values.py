@@ -82,12 +82,7 @@ def round_small(b: Builder, x: Value, dtype: np.dtype) -> Value:
     """A float rounded to nearest even to float16 or bfloat16 precision, still a float."""
     if dtype == FLOAT16:
         return b.fpext(b.fptrunc(x, "half"), "float")
-    bits = b.bitcast(x, like(x.type, "i32"))
-    odd = b.and_(b.lshr(bits, 16), 1)
-    rounded = b.and_(b.add(bits, b.add(odd, 0x7FFF)), -0x10000)
-    quiet = b.and_(b.or_(bits, 0x400000), -0x10000)
-    result = b.select(b.fcmp("uno", x, x), quiet, rounded)
-    return b.bitcast(result, x.type)
+    return b.round_bfloat(x)
 
 
 # -- casts ----------------------------------------------------------------------------------

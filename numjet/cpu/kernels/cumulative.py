@@ -60,6 +60,11 @@ class Scan:
         """Bytes of an element in memory."""
         return size_of(self.element)
 
+    @property
+    def memory(self) -> str:
+        """The type that is loaded and stored: processors without bfloats know their bits only."""
+        return "i16" if self.element == "bfloat" else self.element
+
     def identity(self) -> float:
         """The value that changes nothing."""
         if self.op in ("add", "mul"):
@@ -85,16 +90,17 @@ class Scan:
     def load(self, b: Builder, at: Value, mask: Value | None = None) -> Value:
         """A vector at work; the identity where `mask` does not hold."""
         kind = vector(self.element, self.lanes)
+        raw = vector(self.memory, self.lanes)
         if mask is None:
-            x = b.load(at, kind, self.size)
+            x = b.load(at, raw, self.size)
         else:
-            x = b.masked_load(at, mask, const(self.identity(), kind), self.size)
-        return x if self.element == self.work else b.fpext(x, self.work)
+            x = b.masked_load(at, mask, b.bitcast(const(self.identity(), kind), raw), self.size)
+        return x if self.element == self.work else b.fpext(b.bitcast(x, kind), self.work)
 
     def store(self, b: Builder, x: Value, at: Value, mask: Value | None = None) -> None:
         """A vector to memory, where `mask` holds."""
         if self.element != self.work:
-            x = b.fptrunc(x, self.element)
+            x = b.bitcast(b.fptrunc(x, self.element), vector(self.memory, self.lanes))
         if mask is None:
             b.store(x, at, self.size)
         else:

@@ -1,0 +1,62 @@
+"""Compiled programs on processors with narrower vectors, which lack instructions for some types.
+
+A process of its own for each width: the width is read once, when the compiler is first used.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = """
+import numpy as np
+import numjet as nj, numjet.numpy as jnp
+from numjet import lax
+
+rng = np.random.default_rng(0)
+at = jnp.asarray(rng.integers(0, 40, 60))
+functions = {
+    "cumsum": lambda x: jnp.cumsum(x, 0),
+    "cummax": lambda x: lax.cummax(x, 1, reverse=True),
+    "sort": lambda x: jnp.sort(x, 0),
+    "argsort": lambda x: jnp.argsort(x, 1),
+    "product": lambda x: x @ x.T,
+    "small product": lambda x: x[:8, :8] @ x[:8, :8],
+    "products": lambda x: x.reshape(4, 10, 37) @ x.reshape(4, 37, 10),
+    "matrix-vector": lambda x: x @ x[0],
+    "scatter": lambda x: x.at[at].add(x[at]),
+    "histogram": lambda x: jnp.zeros(40, x.dtype).at[at].add(1),
+    "transpose": lambda x: x.T,
+    "convolution": lambda x: lax.conv(x[None, None], x[None, None, :3, :3], (1, 1), "SAME"),
+    "scan": lambda x: lax.scan(lambda c, t: (jnp.tanh(c + t), c), x[0], x)[1],
+    "softmax": lambda x: nj.nn.softmax(x, 1),
+    "columns": lambda x: x.var(0),
+    "chain": lambda x: jnp.exp(x) * jnp.sin(x),
+    "integers": lambda x: (x * 9).astype(jnp.int8),
+}
+for dtype in (jnp.float32, jnp.float16, jnp.bfloat16):
+    x = jnp.asarray(rng.standard_normal((40, 37)), dtype)
+    for name, function in functions.items():
+        got, want = (np.asarray(f(x), np.float32) for f in (nj.jit(function), function))
+        tolerance = 1e-4 if dtype == jnp.float32 else 0.05
+        assert abs(got - want).max() <= tolerance * abs(want).max() + 1e-6, (name, dtype)
+print("agree")
+"""
+
+
+@pytest.mark.parametrize("width", [16, 32])
+def test_programs_agree_with_their_references(width):
+    root = Path(__file__).resolve().parents[2]
+    environment = {
+        **os.environ, "NUMJET_VECTOR_BYTES": str(width), "NUMJET_CACHE_DIR": "",
+        "PYTHONPATH": str(root),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAMS], env=environment, capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+    assert done.stdout == "agree\n", done.stderr
