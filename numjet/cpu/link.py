@@ -28,7 +28,7 @@ from numjet.cpu import llvm, platform
 from numjet.cpu.link_cache import Store
 
 # Part of every key: raise it when cached bytes of an older version must not be used any more.
-CACHE_VERSION = 3
+CACHE_VERSION = 4
 
 _OPTIMIZATION_LEVEL = 1
 
