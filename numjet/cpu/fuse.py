@@ -116,9 +116,9 @@ class _Fusion:
             self.settle(group)
         for group in self.groups:
             if group.make is not None:
-                self.steps.extend(group.make())
+                self.steps.extend(self.build.started(group.make()))
             elif any(m.live for m in group.members):
-                self.steps.extend(self.lower(group))
+                self.steps.extend(self.build.started(self.lower(group)))
         return self.steps
 
     def expand(self) -> None:

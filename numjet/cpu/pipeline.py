@@ -6,7 +6,8 @@ it: reordering entries against the comments beside them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from numjet.cpu.program import (
     arena,
 )
 from numjet.cpu.program_emit import Emitter
-from numjet.cpu.stream import stream, streamed
+from numjet.cpu.stream import may_stream, stream, streamed
 from numjet.cpu.tile import tile
 from numjet.cpu.vectorize import vectorize
 
@@ -69,6 +70,10 @@ class Build:
         self.kernel_count = 0
         self._counters = 0
         self._consts: dict[Any, Val] = {}
+        self.kernels: dict[str, Kernel] = {}  # canonical text -> the kernel, annotated
+        self.names: set[str] = set()  # theirs
+        # (id, operands past the caches) -> a kernel as lowered, as annotated
+        self.annotated: dict[tuple, tuple[Kernel, Kernel]] = {}
         self.lowered: dict[Any, Any] = {}  # what equal groups share -> how they are lowered
         self.specials: dict[Any, Any] = {}  # the same of special kernels
         self.origins: dict[int, Any] = {}  # const index -> the object it came from
@@ -119,6 +124,17 @@ class Build:
         """A fresh kernel name."""
         self.kernel_count += 1
         return f"{hint}_{self.kernel_count}"
+
+    def started(self, steps: list[Step]) -> list[Step]:
+        """`steps`, whose kernels are compiled from now on where nothing about them is open."""
+        if self.compile is not None:
+            ready = [s for s in steps if isinstance(s, KernelStep) and not may_stream(s)]
+            annotate(self, ready)
+            for step in ready:
+                kernel = self.annotated[id(step.kernel), ()][1]
+                if kernel.name not in self.written:
+                    self.write(kernel)
+        return steps
 
     def begin(self, function: Function) -> None:
         """Have a function that a step will need compiled now, if it is among the first."""
@@ -214,15 +230,20 @@ LOOP_PASSES: tuple[Callable[[Kernel], Kernel], ...] = (
 
 def annotate_loops(build: Build) -> None:
     """Make equal kernels one, then choose vector loops and loops for threads in each."""
-    known: dict[str, Kernel] = {}
-    # (id, operands past the caches) -> a kernel as lowered, as annotated
-    seen: dict[tuple, tuple[Kernel, Kernel]] = {}
-    for step in build.program.walk():
+    steps = [step for step in build.program.walk() if isinstance(step, KernelStep)]
+    annotate(build, steps)
+    for step in steps:
+        step.kernel = build.annotated[id(step.kernel), streamed(step)][1]
+
+
+def annotate(build: Build, steps: Iterable[Step]) -> None:
+    """Have `build.annotated` hold the kernels of `steps`."""
+    known, seen = build.kernels, build.annotated
+    for step in steps:
         if isinstance(step, KernelStep):
             past = streamed(step)
             before = seen.get((id(step.kernel), past))
             if before is not None:
-                step.kernel = before[1]
                 continue
             lowered = step.kernel
             key = canonical(lowered)
@@ -240,9 +261,12 @@ def annotate_loops(build: Build) -> None:
                         verify(kernel)
                 if past:
                     kernel = stream(kernel, past)
+                if kernel.name in build.names:
+                    # Changed since it was started: what was written stays, and is not called.
+                    kernel = replace(kernel, name=build.kernel_name(kernel.name))
+                build.names.add(kernel.name)
                 known[key] = kernel
             seen[id(lowered), past] = lowered, kernel
-            step.kernel = kernel
 
 
 def put(module: Module, kernel: Kernel | Function) -> Launch:

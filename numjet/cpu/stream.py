@@ -23,6 +23,11 @@ RESULT_BYTES = 16 << 20
 TEMPORARY_BYTES = 64 << 20
 
 
+def may_stream(step: Step) -> bool:
+    """Whether `streamed` depends on where the step's values lie, which is decided late."""
+    return any([v.nbytes >= RESULT_BYTES for v in step.writes])
+
+
 def streamed(step: Step) -> tuple[int, ...]:
     """The operands of `step`, by number, that go past the caches."""
     if type(step) is not KernelStep:
