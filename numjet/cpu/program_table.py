@@ -158,8 +158,10 @@ class ProgramTable:
         ]
         step.emit(b, pointers[:reads], pointers[reads:])
         b.ret()
-        code = (*b._allocas, "", *b.lines)
-        found = self._bodies.setdefault(code, name)
+        code = "\n".join([*b._allocas, "", *b.lines])
+        # Tables are numbered in each module, so their contents are part of the code.
+        data = [x for x, table in module._arrays.items() if f"@{table}" in code]
+        found = self._bodies.setdefault((code, *data), name)
         if found != name:
             del module.functions[before]
         self._emitted[id(step.emit)] = found  # the program keeps its steps meanwhile

@@ -140,3 +140,22 @@ def test_programs_without_steps_or_arguments():
     assert numjet.jit(lambda: 3)() == 3
     assert numjet.jit(lambda x: ())(np.ones(2)) == ()
     assert numjet.jit(lambda x: x)(np.float32(4)) == 4
+
+
+def test_products_of_different_shapes_in_different_modules():
+    """Their calls look alike but for tables of sizes, which each module numbers for itself."""
+    rng = np.random.default_rng(0)
+    sizes = (256, 192, 320, 128)
+    weights = [
+        rng.standard_normal((m, n)).astype(np.float32) / 16
+        for m, n in zip(sizes, sizes[1:], strict=False)
+    ]
+    x = rng.standard_normal((128, 256)).astype(np.float32)
+
+    def run(x, weights, np):
+        for k, w in enumerate(weights):
+            x = (np.tanh, np.sin, np.arctan)[k](np.exp(-np.abs(x @ w)) + np.log1p(x[:, :1] ** 2))
+        return x
+
+    got = numjet.jit(lambda x, weights: run(x, weights, jnp))(x, weights)
+    np.testing.assert_allclose(got, run(x, weights, np), rtol=1e-4, atol=1e-5)
