@@ -6,6 +6,10 @@ import pytest
 import numjet
 import numjet.numpy as jnp
 from numjet import lax
+from numjet.cpu.builder import Module
+from numjet.cpu.kernels.common import table
+from numjet.cpu.program import SpecialStep
+from numjet.cpu.program_table import ProgramTable
 
 
 def _llvm(function, *arguments):
@@ -67,9 +71,7 @@ def test_a_table_inside_a_loop_reads_the_carry():
     def run(x, w):
         return lax.fori_loop(0, 3, lambda _, x: _layers(20)(x, w), x)
 
-    np.testing.assert_allclose(
-        numjet.jit(run)(x, w), _expected(60, x, w), rtol=2e-3, atol=2e-4
-    )
+    np.testing.assert_allclose(numjet.jit(run)(x, w), _expected(60, x, w), rtol=2e-3, atol=2e-4)
 
 
 def test_equal_groups_keep_their_own_operands():
@@ -142,20 +144,22 @@ def test_programs_without_steps_or_arguments():
     assert numjet.jit(lambda x: x)(np.float32(4)) == 4
 
 
-def test_products_of_different_shapes_in_different_modules():
-    """Their calls look alike but for tables of sizes, which each module numbers for itself."""
-    rng = np.random.default_rng(0)
-    sizes = (256, 192, 320, 128)
-    weights = [
-        rng.standard_normal((m, n)).astype(np.float32) / 16
-        for m, n in zip(sizes, sizes[1:], strict=False)
-    ]
-    x = rng.standard_normal((128, 256)).astype(np.float32)
+def test_special_steps_of_different_modules_differ_by_their_tables():
+    """Each module numbers its tables for itself: equal calls of table0 need not be equal."""
+    modules: list[Module] = []
 
-    def run(x, weights, np):
-        for k, w in enumerate(weights):
-            x = (np.tanh, np.sin, np.arctan)[k](np.exp(-np.abs(x @ w)) + np.log1p(x[:, :1] ** 2))
-        return x
+    def fresh():
+        modules.append(Module())
+        return modules[-1]
 
-    got = numjet.jit(lambda x, weights: run(x, weights, jnp))(x, weights)
-    np.testing.assert_allclose(got, run(x, weights, np), rtol=1e-4, atol=1e-5)
+    def step(numbers):
+        def emit(b, reads, writes):
+            b.call("nj_some_kernel", "void", table(b.module, numbers), *reads, *writes)
+
+        return SpecialStep("some", [], [], emit)
+
+    known = ProgramTable(lambda kernel: None, fresh)
+    steps = [step(numbers) for numbers in ([1, 2], [1, 3], [1, 2])]
+    first, second, third = [known._special(x) for x in steps]
+    assert first == third != second
+    assert [len(m.functions) for m in modules] == [1, 1, 0]
