@@ -9,6 +9,7 @@ import pytest
 from numjet import cpu
 from numjet.base import config
 from numjet.core.avals import ShapedArray
+from numjet.cpu.kernels import sort_long
 from numjet.ops.sort import sort_p, top_k_p
 from numjet.transforms.stage import stage_closed
 
@@ -74,6 +75,24 @@ def test_keys_and_payloads(dtype: str) -> None:
         check([key, place], axis)
     check([key, values(rng, shape, np.dtype("float64"))], axis)
     check([key, place, values(rng, shape, np.dtype("int8")), place.astype(np.int64)], axis)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int64", "uint8"])
+def test_one_long_row(dtype: str) -> None:
+    """Threads share it: keys of all magnitudes, all the same, few, and ones that differ low."""
+    rng = np.random.default_rng(2)
+    n = sort_long.LONG + 77
+    place = np.arange(n, dtype=np.int32)[::-1].copy()
+    for key in (
+        values(rng, (n,), np.dtype(dtype)),
+        np.ones(n, dtype),
+        rng.integers(0, 3, n).astype(dtype),
+        (rng.integers(0, 50, n) + 64).astype(dtype),
+    ):
+        check([key], 0)
+        check([key, place], 0)
+    check([key, values(rng, (n,), np.dtype("float64")), place], 0)
+    check([np.stack([key, key[::-1]], 1)], 0)
 
 
 def test_bfloat16() -> None:

@@ -2,7 +2,8 @@
 
 Keys become unsigned integers of the same order (NaN last, -0 equal to 0) and move together with a
 four-byte payload or a position in one word. Passes of eight bits; digits that all keys share are
-skipped; rows of a few elements are sorted by insertion. Zeros get their signs back in the order
+skipped; rows of a few elements are sorted by insertion, one long row on all threads (`sort_long`).
+Zeros get their signs back in the order
 they came in, as a stable sort leaves them.
 For: `kernels.GENERATORS`. What would break it: rows of 2^32 elements.
 """
@@ -16,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from numjet.cpu import platform
-from numjet.cpu.builder import Builder, Module, Value
+from numjet.cpu.builder import Builder, Module, Value, vector
 from numjet.cpu.graph import Node, Val
+from numjet.cpu.kernels import sort_long
 from numjet.cpu.kernels.common import ELEMENTS, parallel_call
 from numjet.cpu.program import Place, Slot, SpecialStep, Step
 
@@ -87,7 +89,7 @@ def generate(build: Any, node: Node) -> list[Step] | None:
         return None
     if any(v.dtype.itemsize > 8 for v in node.ins) or first.shape[axis] >= 1 << 32:
         return None
-    plan = _Plan(key, [v.dtype.itemsize for v in node.ins], first.shape, axis)
+    plan = Plan(key, [v.dtype.itemsize for v in node.ins], first.shape, axis)
     scratch = Val((plan.tasks * plan.task_bytes,), np.dtype(np.uint8))
     scratch.place = Place(Slot("arena", scratch.nbytes))
 
@@ -119,7 +121,7 @@ def top_k(build: Any, node: Node) -> list[Step] | None:
     return [SpecialStep("top_k", reads, [*node.outs, scratch], emit, flops=flops)]
 
 
-class _Plan:
+class Plan:
     """One sort: sizes, word layout, how the rows are shared out."""
 
     def __init__(self, key: Key, sizes: list[int], shape: tuple[int, ...], axis: int) -> None:
@@ -136,10 +138,15 @@ class _Plan:
         self.shift = 32 if payloads and key.width == 32 else 0
         self.carried = payloads == 1 and sizes[1] == 4
         self.word_bytes = {"i32": 4, "i64": 8, "<2 x i64>": 16}[self.word]
+        self.short = SHORT
         self.tasks = 1
-        if self.rows > 1 and self.rows * self.n >= PARALLEL_ELEMENTS:
+        self.long = self.n >= sort_long.LONG and self.rows < platform.cpu_count()
+        self.long &= type(self) is Plan
+        if self.rows > 1 and not self.long and self.rows * self.n >= PARALLEL_ELEMENTS:
             self.tasks = min(self.rows, 4 * platform.cpu_count())
         self.task_bytes = -(-2 * self.n * self.word_bytes // 64) * 64
+        if self.long:
+            self.task_bytes = sort_long.scratch_bytes(self)
 
     def key_of(self, b: Builder, word: Value) -> Value:
         """The key part of a word."""
@@ -157,6 +164,13 @@ class _Plan:
         ins, outs = self.counts()
         names = [f"p{k}" for k in range(ins + outs + 1)]
         b = Builder(module, name, [(p, "ptr") for p in names], linkage="internal")
+        if self.long:
+            with b.loop(0, self.rows) as rows:
+                sources = self.bases(b, list(b.args[:ins]), rows.index, self.n)
+                targets = self.bases(b, list(b.args[ins:-1]), rows.index, self.n)
+                sort_long.LongRow(self, module).emit(b, sources, targets, b.args[-1])
+            b.ret()
+            return name
 
         def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
             scratch = pointers[-1]
@@ -197,7 +211,7 @@ class _Plan:
     def row(self, b: Builder, ins: list[Value], outs: list[Value], one: Value, two: Value,
             counts: Value | None) -> None:  # fmt: skip
         """Sort one row: words to `one`, sorted to wherever it ends, then out."""
-        key, bits = self.key, f"i{self.key.bits}"
+        key = self.key
         digits = key.bits // 8
         if counts is not None:
             with b.loop(0, digits * _BUCKETS, 8) as clear:
@@ -205,19 +219,10 @@ class _Plan:
         negative_zeros = b.const(0, "i64")
         with b.loop(0, self.n, carried=[negative_zeros]) as load:
             i = load.index
-            place = b.mul(i, self.inner)
-            x = b.load(b.gep(ins[0], b.mul(place, self.sizes[0])), bits)
+            word, ordered, negative = self.word_at(b, ins, i)
             zeros = load.values[0]
-            if key.kind == "f":
-                zeros = b.add(zeros, b.zext(b.icmp("eq", x, key.top), "i64"))
-            ordered = self.order(b, x)
-            word = ordered
-            if self.word == "<2 x i64>":
-                word = b.insert(b.const(0, "<2 x i64>"), ordered, 0)
-                word = b.insert(word, self.payload(b, ins, i, "i64"), 1)
-            elif self.shift:
-                high = b.shl(b.zext(ordered, "i64"), 32)
-                word = b.or_(high, b.zext(self.payload(b, ins, i, "i32"), "i64"))
+            if negative is not None:
+                zeros = b.add(zeros, b.zext(negative, "i64"))
             b.store(word, b.gep(one, b.mul(i, self.word_bytes)), self.word_bytes)
             if counts is not None:
                 for digit in range(digits):
@@ -228,7 +233,7 @@ class _Plan:
             load.yield_(zeros)
         negative_zeros = load.results[0]
         if counts is None:
-            self.insertion(b, one)
+            self.insertion(b, one, b.const(self.n, "i64"))
             source = one
         else:
             passes = self.radix_pass(b.module)
@@ -239,21 +244,40 @@ class _Plan:
                 moved = b.call(passes, "i1", here, there, b.const(self.n, "i64"), shift, table)
                 turns.yield_(b.select(moved, there, here), b.select(moved, here, there))
             source = turns.results[0]
-        self.finish(b, ins, outs, source)
-        if key.kind == "f" and type(self) is _Plan:
+        self.finish(b, ins, outs, source, 0, self.keep)
+        if key.kind == "f" and type(self) is Plan:
             with b.if_(b.icmp("ne", negative_zeros, 0)):
                 self.restore_zeros(b, ins[0], outs[0])
 
-    def payload(self, b: Builder, ins: list[Value], i: Value, type: str) -> Value:
+    def word_at(
+        self, b: Builder, ins: list[Value], i: Value, lanes: int = 0
+    ) -> tuple[Value, Value, Value | None]:
+        """The word of element i (or of `lanes` neighbours), its key, whether that is -0."""
+        place = b.mul(i, self.inner)
+        bits = vector(f"i{self.key.bits}", lanes)
+        x = b.load(b.gep(ins[0], b.mul(place, self.sizes[0])), bits)
+        negative = b.icmp("eq", x, self.key.top) if self.key.kind == "f" else None
+        ordered = self.order(b, x)
+        if self.word == "<2 x i64>":
+            word = b.insert(b.const(0, "<2 x i64>"), ordered, 0)
+            return b.insert(word, self.payload(b, ins, i, "i64"), 1), ordered, negative
+        if not self.shift:
+            return ordered, ordered, negative
+        low = self.payload(b, ins, i, "i32", lanes)
+        return b.or_(b.shl(b.zext(ordered, "i64"), 32), b.zext(low, "i64")), ordered, negative
+
+    def payload(self, b: Builder, ins: list[Value], i: Value, type: str, lanes: int = 0) -> Value:
         """What moves with the key: the only payload of four bytes, or the position."""
         if self.carried:
-            x = b.load(b.gep(ins[1], b.mul(b.mul(i, self.inner), 4)), "i32")
+            x = b.load(b.gep(ins[1], b.mul(b.mul(i, self.inner), 4)), vector("i32", lanes))
             return x if type == "i32" else b.zext(x, type)
-        return b.trunc(i, "i32") if type == "i32" else i
+        at = b.trunc(i, "i32") if type == "i32" else i
+        return b.add(b.splat(at, lanes), b.iota("i32", lanes)) if lanes else at
 
-    def finish(self, b: Builder, ins: list[Value], outs: list[Value], source: Value) -> None:
-        """Write keys and payloads in their new order."""
-        with b.loop(0, self.n) as each:
+    def finish(self, b: Builder, ins: list[Value], outs: list[Value], source: Value,
+               first: Value | int, last: Value | int) -> None:  # fmt: skip
+        """Write the keys and payloads first..last of the sorted words at `source`."""
+        with b.loop(first, last) as each:
             place = b.mul(each.index, self.inner)
             word = b.load(
                 b.gep(source, b.mul(each.index, self.word_bytes)), self.word, self.word_bytes
@@ -291,10 +315,10 @@ class _Plan:
                 b.store(x, b.gep(target, b.mul(each.values[0], step)), size)
             each.yield_(b.add(each.values[0], b.zext(zero, "i64")))
 
-    def insertion(self, b: Builder, words: Value) -> None:
+    def insertion(self, b: Builder, words: Value, count: Value) -> None:
         """Stable, in place; for a few words."""
         size = self.word_bytes
-        with b.loop(1, b.const(self.n, "i64")) as each:
+        with b.loop(1, count) as each:
             word = b.load(b.gep(words, b.mul(each.index, size)), self.word, size)
             key = self.key_of(b, word)
             end = b.new_label("placed")
@@ -310,10 +334,11 @@ class _Plan:
             b.br(end)
             b.block(end)
 
-    def radix_pass(self, module: Module) -> str:
-        """(from, to, n, shift, counts) -> whether words were moved: not when all digits agree."""
+    def radix_pass(self, module: Module, counting: bool = False) -> str:
+        """(from, to, n, shift, counts) -> whether words were moved: not when all digits agree.
+        `counting`: it fills the counts itself."""
         word, size = self.word, self.word_bytes
-        name = f"radix_{word.strip('<>').replace(' ', '')}"
+        name = f"radix_{word.strip('<>').replace(' ', '')}" + "_counting" * counting
         if any(f.name == name for f in module.functions):
             return name
         b = Builder(module, name, [
@@ -328,6 +353,13 @@ class _Plan:
             part = b.and_(b.lshr(x, amount), _BUCKETS - 1)
             return b.zext(part, "i64") if word == "i32" else part
 
+        if counting:
+            with b.loop(0, _BUCKETS, 8) as clear:
+                b.store(b.const(0, "<8 x i64>"), b.gep(counts, b.mul(clear.index, 8)), 8)
+            with b.loop(0, n) as tally:
+                x = b.load(b.gep(source, b.mul(tally.index, size)), word, size)
+                slot = b.gep(counts, b.mul(digit(x), 8))
+                b.store(b.add(b.load(slot, "i64"), 1), slot)
         # Counts become addresses.
         one = digit(b.load(source, word, size))
         alike = b.icmp("eq", b.load(b.gep(counts, b.mul(one, 8)), "i64"), n)
@@ -358,7 +390,7 @@ class _Plan:
         return name
 
 
-class _TopK(_Plan):
+class _TopK(Plan):
     """Downwards, the first `keep` with their positions."""
 
     def counts(self) -> tuple[int, int]:
@@ -368,9 +400,10 @@ class _TopK(_Plan):
         ordered = self.key.to_order(b, x, same_zeros=True)
         return b.xor(ordered, -1 if self.key.bits == self.key.width else (1 << self.key.bits) - 1)
 
-    def finish(self, b: Builder, ins: list[Value], outs: list[Value], source: Value) -> None:
+    def finish(self, b: Builder, ins: list[Value], outs: list[Value], source: Value,
+               first: Value | int, last: Value | int) -> None:  # fmt: skip
         size, bits = self.sizes[0], f"i{self.key.bits}"
-        with b.loop(0, self.keep) as each:
+        with b.loop(first, last) as each:
             place = b.mul(each.index, self.inner)
             at = b.gep(source, b.mul(each.index, self.word_bytes))
             word = b.load(at, self.word, self.word_bytes)
