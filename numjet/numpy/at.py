@@ -14,7 +14,7 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
-from numjet.core.trace import Tracer
+from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array as make_array, ones_like
 from numjet.numpy.elementwise import (
@@ -27,7 +27,7 @@ from numjet.numpy.elementwise import (
     subtract,
     where,
 )
-from numjet.numpy.fast import QUIET, eager, quiet_enter, quiet_leave
+from numjet.numpy.fast import CHECKS, QUIET, quiet_enter, quiet_leave
 from numjet.numpy.indexing import (
     INT32,
     Plan,
@@ -185,9 +185,17 @@ _BASIC = (int, slice, type(None), type(Ellipsis))
 
 def _eager_write(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:
     """The write by NumPy on a copy, or None when the complete way must decide."""
-    if not eager():
+    if current_trace() is not EVAL or CHECKS[0]:
         return None
     dtype = x.aval.dtype
+    if name == "set" and type(index) is int and type(values) is int and dtype.kind in "fi":
+        # The commonest write: no conversion that could warn, no aval that could change.
+        new = x._value.copy()
+        try:
+            new[index] = values
+        except (IndexError, OverflowError):
+            return None
+        return ArrayImpl(new, x.aval)
     if type(values) is ArrayImpl:
         if values.aval.dtype != dtype or values.aval.ndim > x.aval.ndim:
             return None

@@ -26,6 +26,7 @@ from numjet.numpy.fast import (
     fast_binary,
     fast_unary,
     fix,
+    new,
     quick,
     quiet_enter,
     quiet_leave,
@@ -285,10 +286,12 @@ def power(x1: Any, x2: Any, /) -> Any:
 
     TypeError for an integer raised to a negative Python integer: give a float.
     """
-    if isinstance(x2, int) and not isinstance(x2, bool):
+    if type(x2) is int or isinstance(x2, int) and not isinstance(x2, bool):
         if type(x1) is ArrayImpl:
             aval = _powers.get((x1.aval, x2))
             if aval is not None and eager():
+                if x2 == 2:
+                    return multiply(x1, x1)
                 token = quiet_enter(QUIET)
                 try:
                     value = _integer_pow(x1._value, y=x2)
@@ -553,11 +556,22 @@ def clip(
 # ------------------------------------------------------------------ selection
 _where_known: dict[tuple, tuple[ShapedArray, Any]] = {}
 _SCALARS = (int, float, bool)
+_numpy_where = np.where
 
 
 def where(condition: Any, x: Any, y: Any, /) -> Any:
     """x where `condition` is true, else y."""
     if type(condition) is ArrayImpl:
+        key: Any
+        if type(x) is ArrayImpl and type(y) is ArrayImpl:
+            key = (condition.aval, x.aval, y.aval)
+            found = _where_known.get(key)
+            if found is not None and current_trace() is EVAL:
+                out = new(ArrayImpl)
+                out.aval = aval = found[0]
+                value = _numpy_where(condition._value, x._value, y._value)
+                out._value = value if aval.shape else fix(value, aval)
+                return out
         key = (
             condition.aval,
             x.aval if type(x) is ArrayImpl else type(x),

@@ -335,6 +335,7 @@ __all__ = [
     "fast_binary",
     "fast_unary",
     "fix",
+    "new",
     "quick",
     "quiet_enter",
     "quiet_leave",

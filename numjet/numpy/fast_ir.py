@@ -16,7 +16,8 @@ from typing import Any
 
 CONTEXT = (
     "Py_IncRef Py_DecRef PyObject_Vectorcall PyContextVar_Get PyLong_AsLongLong PyErr_Occurred "
-    "PyErr_Clear PyType_GenericAlloc new_array trace eval checks zero array ndarray"
+    "PyErr_Clear PyType_GenericAlloc PySlice_Unpack PySlice_AdjustIndices new_array set_base trace "
+    "eval checks zero array ndarray int slice"
 ).split()
 TABLE = ["context", "fallback", "check_trace", "operands"]
 SLOTS = 64
@@ -25,6 +26,7 @@ INT_LIMIT = 2**31
 ENTRY = (
     "count loop data aval dtype rank dims left right step0 step1 step2 out_place"
 ).split()
+MAX_RANK = 8  # of arrays that are indexed here
 # How an operand is read: an array, or a Python scalar made a number of the array's type.
 ARRAY, FLOAT_F32, FLOAT_F64, INT_F32, INT_F64, INT_I32, INT_I64 = range(7)
 
@@ -325,6 +327,168 @@ slow:
 }
 """
 
+# x[index] for an integer or a slice (METH_O): a view of x's array. Its table's right keys are the
+# type `int`, and for slices `range_key` of the number of rows they leave.
+_GETITEM = """
+define internal ptr @view(ptr %c, ptr %of, i32 %rank, ptr %dims, ptr %strides, i64 %offset,
+                          ptr %aval) #0 {
+  %dtype_p = getelementptr i8, ptr %of, i64 56
+  %dtype = load ptr, ptr %dtype_p
+  %incref = load ptr, ptr CONTEXT_Py_IncRef
+  call void %incref(ptr %dtype)
+  %flags_p = getelementptr i8, ptr %of, i64 64
+  %flags = load i32, ptr %flags_p
+  %writeable = and i32 %flags, 1024
+  %data_p = getelementptr i8, ptr %of, i64 16
+  %data = load ptr, ptr %data_p
+  %start = getelementptr i8, ptr %data, i64 %offset
+  %ndarray = load ptr, ptr CONTEXT_ndarray
+  %new = load ptr, ptr CONTEXT_new_array
+  %value = call ptr %new(ptr %ndarray, ptr %dtype, i32 %rank, ptr %dims, ptr %strides, ptr %start,
+                         i32 %writeable, ptr null)
+  %made = icmp ne ptr %value, null
+  br i1 %made, label %based, label %wrapped
+based:
+  call void %incref(ptr %of)
+  %set_base = load ptr, ptr CONTEXT_set_base
+  %status = call i32 %set_base(ptr %value, ptr %of)
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %wrapped, label %drop
+drop:
+  %decref = load ptr, ptr CONTEXT_Py_DecRef
+  call void %decref(ptr %value)
+  br label %wrapped
+wrapped:
+  %whole = phi ptr [ null, %0 ], [ %value, %based ], [ null, %drop ]
+  %out = call ptr @wrap(ptr %c, ptr %whole, ptr %aval)
+  ret ptr %out
+}
+
+define internal ptr @rows(ptr %t, ptr %self, ptr %index) #0 {
+  %ints = alloca [3 x i64]
+  %dims = alloca [MAX_RANK x i64]
+  %strides = alloca [MAX_RANK x i64]
+  %k = alloca i64
+  %c = load ptr, ptr %t
+  %plain = call i1 @plain(ptr %c, i64 1)
+  br i1 %plain, label %read, label %miss
+read:
+  %value_p = getelementptr i8, ptr %self, i64 VALUE
+  %value = load ptr, ptr %value_p
+  %there = icmp ne ptr %value, null
+  br i1 %there, label %ranked, label %miss
+ranked:
+  %rank_p = getelementptr i8, ptr %value, i64 24
+  %rank32 = load i32, ptr %rank_p
+  %rank = sext i32 %rank32 to i64
+  %low = icmp sge i64 %rank, 1
+  %high = icmp sle i64 %rank, MAX_RANK
+  %fits = and i1 %low, %high
+  br i1 %fits, label %kind, label %miss
+kind:
+  %dims_p = getelementptr i8, ptr %value, i64 32
+  %own_dims = load ptr, ptr %dims_p
+  %strides_p = getelementptr i8, ptr %value, i64 40
+  %own_strides = load ptr, ptr %strides_p
+  %n = load i64, ptr %own_dims
+  %stride = load i64, ptr %own_strides
+  %aval_p = getelementptr i8, ptr %self, i64 AVAL
+  %aval = load i64, ptr %aval_p
+  %type_p = getelementptr i8, ptr %index, i64 8
+  %type = load ptr, ptr %type_p
+  %int_type = load ptr, ptr CONTEXT_int
+  %is_int = icmp eq ptr %type, %int_type
+  br i1 %is_int, label %int, label %other
+int:
+  %int_key = ptrtoint ptr %int_type to i64
+  %row = call ptr @find(ptr %t, i64 %aval, i64 %int_key)
+  %row_known = icmp ne ptr %row, null
+  br i1 %row_known, label %position, label %miss
+position:
+  %as_long = load ptr, ptr CONTEXT_PyLong_AsLongLong
+  %given = call i64 %as_long(ptr %index)
+  %minus = icmp eq i64 %given, -1
+  br i1 %minus, label %check, label %bound
+check:
+  %occurred = load ptr, ptr CONTEXT_PyErr_Occurred
+  %error = call ptr %occurred()
+  %raised = icmp ne ptr %error, null
+  br i1 %raised, label %clear, label %bound
+bound:
+  %negative = icmp slt i64 %given, 0
+  %from_end = add i64 %given, %n
+  %i = select i1 %negative, i64 %from_end, i64 %given
+  %inside = icmp ult i64 %i, %n
+  br i1 %inside, label %take_row, label %miss
+take_row:
+  %row_offset = mul i64 %i, %stride
+  %row_rank = sub i32 %rank32, 1
+  %row_dims = getelementptr i64, ptr %own_dims, i64 1
+  %row_strides = getelementptr i64, ptr %own_strides, i64 1
+  %row_aval_p = getelementptr i64, ptr %row, i64 3
+  %row_aval = load ptr, ptr %row_aval_p
+  %row_out = call ptr @view(ptr %c, ptr %value, i32 %row_rank, ptr %row_dims, ptr %row_strides,
+                            i64 %row_offset, ptr %row_aval)
+  ret ptr %row_out
+other:
+  %slice_type = load ptr, ptr CONTEXT_slice
+  %is_slice = icmp eq ptr %type, %slice_type
+  br i1 %is_slice, label %slice, label %miss
+slice:
+  %stop_p = getelementptr i64, ptr %ints, i64 1
+  %step_p = getelementptr i64, ptr %ints, i64 2
+  %unpack = load ptr, ptr CONTEXT_PySlice_Unpack
+  %bad = call i32 %unpack(ptr %index, ptr %ints, ptr %stop_p, ptr %step_p)
+  %good = icmp eq i32 %bad, 0
+  br i1 %good, label %adjust, label %clear
+adjust:
+  %step = load i64, ptr %step_p
+  %adjust_p = load ptr, ptr CONTEXT_PySlice_AdjustIndices
+  %length = call i64 %adjust_p(i64 %n, ptr %ints, ptr %stop_p, i64 %step)
+  %key_high = mul i64 %length, 64
+  %key = or i64 %key_high, 1
+  %range = call ptr @find(ptr %t, i64 %aval, i64 %key)
+  %range_known = icmp ne ptr %range, null
+  br i1 %range_known, label %copy, label %miss
+copy:
+  store i64 0, ptr %k
+  br label %head
+head:
+  %j = load i64, ptr %k
+  %d_p = getelementptr i64, ptr %own_dims, i64 %j
+  %d = load i64, ptr %d_p
+  %d_q = getelementptr i64, ptr %dims, i64 %j
+  store i64 %d, ptr %d_q
+  %s_p = getelementptr i64, ptr %own_strides, i64 %j
+  %s = load i64, ptr %s_p
+  %s_q = getelementptr i64, ptr %strides, i64 %j
+  store i64 %s, ptr %s_q
+  %j1 = add i64 %j, 1
+  store i64 %j1, ptr %k
+  %more = icmp slt i64 %j1, %rank
+  br i1 %more, label %head, label %cut
+cut:
+  store i64 %length, ptr %dims
+  %new_stride = mul i64 %stride, %step
+  store i64 %new_stride, ptr %strides
+  %start = load i64, ptr %ints
+  %offset = mul i64 %start, %stride
+  %empty = icmp eq i64 %length, 0
+  %from = select i1 %empty, i64 0, i64 %offset
+  %range_aval_p = getelementptr i64, ptr %range, i64 3
+  %range_aval = load ptr, ptr %range_aval_p
+  %range_out = call ptr @view(ptr %c, ptr %value, i32 %rank32, ptr %dims, ptr %strides, i64 %from,
+                              ptr %range_aval)
+  ret ptr %range_out
+clear:
+  %clear_p = load ptr, ptr CONTEXT_PyErr_Clear
+  call void %clear_p()
+  br label %miss
+miss:
+  ret ptr null
+}
+"""
+
 # An operator method (METH_O, or METH_NOARGS with `other` null) number K. Its table is found by way
 # of the aval of self.
 _OPERATOR = """
@@ -338,7 +502,7 @@ define ptr @operator_K(ptr %self, ptr %other) #0 {
   %tables = load ptr, ptr %tables_p
   %t_p = getelementptr ptr, ptr %tables, i64 K
   %t = load ptr, ptr %t_p
-  %out = call ptr @apply(ptr %t, ptr %X, ptr %Y)
+  %out = call ptr @BODY(ptr %t, ptr %X, ptr %Y)
   %done = icmp ne ptr %out, null
   br i1 %done, label %end, label %slow
 end:
@@ -355,18 +519,25 @@ slow:
 """
 
 
+def range_key(rows: int) -> int:
+    """The right key of slices that leave so many rows; no address is odd."""
+    return rows * 64 + 1
+
+
 def identity(*offsets: Any) -> str:
     """A text that tells modules of these arguments of `text` apart, and is quick to make."""
-    return "\n".join(map(repr, (_OPERAND, _OPERATOR, CONTEXT, TABLE, SLOTS, ENTRY, offsets)))
+    parts = (_OPERAND, _GETITEM, _OPERATOR, CONTEXT, TABLE, SLOTS, ENTRY, offsets)
+    return "\n".join(map(repr, parts))
 
 
-def text(items: int, aval: int, value: int, operators: int, reflected: list[bool]) -> str:
-    """The module. items, aval, value, operators: offsets in a tuple, an Array and an aval;
-    reflected: for each operator whether self is the right operand."""
-    parts = [_OPERAND]
-    for k, swap in enumerate(reflected):
-        names = ("other", "self") if swap else ("self", "other")
+def text(items: int, aval: int, value: int, operators: int, kinds: list[str]) -> str:
+    """The module. items, aval, value, operators: offsets in a tuple, an Array and an aval; kinds:
+    for each operator "plain", "reflected" (self is the right operand) or "index"."""
+    parts = [_OPERAND, _GETITEM]
+    for k, kind in enumerate(kinds):
+        names = ("other", "self") if kind == "reflected" else ("self", "other")
         body = _OPERATOR.replace("K(", f"{k}(").replace("i64 K", f"i64 {k}")
+        body = body.replace("BODY", "rows" if kind == "index" else "apply")
         parts.append(body.replace("%X", f"%{names[0]}").replace("%Y", f"%{names[1]}"))
     # A switch as comparisons: tables would lie outside of the code.
     parts.append('attributes #0 = { nounwind "no-jump-tables"="true" }')
@@ -377,6 +548,7 @@ def text(items: int, aval: int, value: int, operators: int, reflected: list[bool
         .replace("VALUE", str(value))
         .replace("OPERATORS", str(operators))
         .replace("INT_LIMIT", str(INT_LIMIT))
+        .replace("MAX_RANK", str(MAX_RANK))
         .replace("SLOT_MASK", str(SLOTS - 1))
         .replace("HEADER", str(8 * len(TABLE)))
         for part in parts

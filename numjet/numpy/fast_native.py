@@ -11,15 +11,16 @@ with what they were not made for (their types are read from the ufunc itself).
 from __future__ import annotations
 
 import atexit
-import contextlib
 import ctypes
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from numjet.api.objects import NEW_ARRAY, array_api, layout, slot
+from numjet.api.objects import NEW_ARRAY, SET_BASE, array_api, layout, slot
 from numjet.base import config
+from numjet.base.errors import InternalError
 from numjet.core import avals
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -32,14 +33,15 @@ from numjet.numpy import fast_ir as ir
 # Above this size what a call costs beside its work does not count, and Python lets others run.
 MAX_BYTES = 1 << 15
 _FLAGS = {"function": 0x0080 | 0x0002, "binary": 0x0008, "unary": 0x0004}  # METH_...
-# Methods with a native form: name -> whether self is the right operand; None: there is no other.
-OPERATORS: dict[str, bool | None] = {
-    "__add__": False, "__radd__": True, "__sub__": False, "__rsub__": True, "__mul__": False,
-    "__rmul__": True, "__truediv__": False, "__rtruediv__": True, "__and__": False,
-    "__rand__": True, "__or__": False, "__ror__": True, "__xor__": False, "__rxor__": True,
-    "__eq__": False, "__ne__": False, "__lt__": False, "__le__": False, "__gt__": False,
-    "__ge__": False, "__neg__": None, "__abs__": None, "__invert__": None,
-}
+# Methods with a native form, and what they do (see `fast_ir.text`; "unary": there is no operand).
+_BINARY = "add sub mul truediv and or xor".split()
+_COMPARISONS = "eq ne lt le gt ge".split()
+OPERATORS = (
+    {f"__{name}__": "plain" for name in (*_BINARY, *_COMPARISONS)}
+    | {f"__r{name}__": "reflected" for name in _BINARY}
+    | {f"__{name}__": "unary" for name in ("neg", "abs", "invert")}
+    | {"__getitem__": "index"}
+)
 _SCALARS = {
     (float, "f4"): ir.FLOAT_F32, (float, "f8"): ir.FLOAT_F64, (int, "f4"): ir.INT_F32,
     (int, "f8"): ir.INT_F64, (int, "i4"): ir.INT_I32, (int, "i8"): ir.INT_I64,
@@ -101,13 +103,24 @@ class Table:
         entry = _entry(left, right, function, out)
         if entry is None:
             return
-        x, y = id(left), 0 if right is None else id(right)
+        self.put(id(left), 0 if right is None else id(right), entry)
+        _keep.append((left, right, out))
+
+    def add_view(self, x: ShapedArray, rows: int | None, out: ShapedArray) -> None:
+        """Remember the aval of a slice of x's that leaves so many rows; None: of one row."""
+        entry = np.zeros(len(ir.ENTRY), np.uint64)
+        entry[ir.ENTRY.index("aval")] = id(out)
+        self.put(id(x), id(int) if rows is None else ir.range_key(rows), entry)
+        _keep.append((x, out))
+
+    def put(self, x: int, y: int, entry: np.ndarray) -> None:
+        """Store an entry under these keys if one of its two places is free."""
         first = (x >> 4 ^ x >> 10 ^ y >> 5 ^ y >> 11) & (ir.SLOTS - 1)
         for k in (first, first ^ 1):
             place = self.words[len(ir.TABLE) + 3 * k :][:3]
             if place[2] == 0 or (place[0] == x and place[1] == y):
                 place[:] = x, y, _address(entry)
-                _keep.append((entry, left, right, out))
+                _keep.append(entry)
                 return
 
     def function(self) -> Callable:
@@ -187,7 +200,7 @@ def _arguments() -> tuple | None:
     operators = slot(ShapedArray, "operators")
     if offsets is None or operators is None:
         return None
-    return (tuple.__basicsize__, *offsets, operators, [bool(x) for x in OPERATORS.values()])
+    return (tuple.__basicsize__, *offsets, operators, list(OPERATORS.values()))
 
 
 def usable() -> bool:
@@ -210,17 +223,19 @@ def _wanted() -> None:
 
 
 def _build(arguments: tuple) -> None:
-    with contextlib.suppress(Exception):  # a later process tries again; nobody waits for this one
+    try:
         freestanding.build(ir.identity(*arguments), ir.text(*arguments))
+    except (InternalError, ImportError, OSError) as error:
+        warnings.warn(f"numjet's operators stay with Python: {error}", RuntimeWarning, stacklevel=1)
 
 
 def _context() -> np.ndarray:
     if "context" not in _state:
         api = array_api()
-        values = {"new_array": api[NEW_ARRAY]}
+        values = {"new_array": api[NEW_ARRAY], "set_base": api[SET_BASE]}
         for name, x in (
             ("trace", _current), ("eval", EVAL), ("checks", config.numeric_checks), ("zero", 0),
-            ("array", ArrayImpl), ("ndarray", np.ndarray),
+            ("array", ArrayImpl), ("ndarray", np.ndarray), ("int", int), ("slice", slice),
         ):
             values[name] = id(x)
         for name in ir.CONTEXT:
@@ -235,8 +250,8 @@ def _methods() -> dict[str, _Method]:
     if "methods" not in _state:
         addresses = _state["addresses"]
         methods = {"function": _Method(b"call", addresses["function"], _FLAGS["function"], None)}
-        for k, (name, swap) in enumerate(OPERATORS.items()):
-            flags = _FLAGS["unary" if swap is None else "binary"]
+        for k, (name, kind) in enumerate(OPERATORS.items()):
+            flags = _FLAGS["unary" if kind == "unary" else "binary"]
             methods[name] = _Method(name.encode(), addresses[f"operator_{k}"], flags, None)
         _state["methods"] = methods
     return _state["methods"]
@@ -253,10 +268,9 @@ _new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_voi
 def install(name: str, method: Callable, tables: list[Table]) -> None:
     """Make operator `name` a native method of concrete arrays, with `method` for what it does not
     know; `tables` are those of the operation behind it."""
-    if not usable() or name not in OPERATORS:
+    if not usable():
         return
-    swap = OPERATORS[name]
-    table = Table(method, 1 if swap is None else 2)
+    table = Table(method, 1 if OPERATORS[name] == "unary" else 2)
     tables.append(table)
     avals.OPERATORS[list(OPERATORS).index(name)] = _address(table.words)
     setattr(ArrayImpl, name, _new_method(ArrayImpl, ctypes.addressof(_methods()[name])))

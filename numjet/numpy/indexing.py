@@ -20,6 +20,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, less, where
+from numjet.numpy.fast_native import Table
 from numjet.numpy.promote import broadcast, cast, join_shapes
 
 INT32 = np.dtype(np.int32)
@@ -262,7 +263,10 @@ _rows: dict[ShapedArray, ShapedArray] = {}
 _ranges: dict[tuple, ShapedArray] = {}
 
 
-def getitem(x: Any, index: Any) -> Any:
+native_tables: list[Table] = []  # integers and slices as native code: see `fast_native`
+
+
+def getitem(x: Any, index: Any, /) -> Any:
     """x[index]; positions out of bounds are clamped."""
     if type(x) is not ArrayImpl or current_trace() is not EVAL:
         return _complete(x, index)
@@ -273,6 +277,8 @@ def getitem(x: Any, index: Any) -> Any:
             if not aval.shape:
                 return _complete(x, index)
             row = _rows[aval] = ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
+            for table in native_tables:
+                table.add_view(aval, None, row)
         if -aval.shape[0] <= index < aval.shape[0]:
             return ArrayImpl(x._value[index, ...], row)
         return _complete(x, index)
@@ -289,6 +295,9 @@ def getitem(x: Any, index: Any) -> Any:
     found = _ranges.get(key)
     if found is None:
         found = _ranges[key] = ShapedArray(value.shape, aval.dtype, aval.weak_type)
+        if aval.shape and value.shape[:1] and value.shape[1:] == aval.shape[1:]:
+            for table in native_tables:
+                table.add_view(aval, value.shape[0], found)
     return ArrayImpl(value, found)
 
 

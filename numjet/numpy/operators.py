@@ -29,7 +29,7 @@ from numjet.numpy import (
 from numjet.numpy.at import IndexUpdateHelper
 from numjet.numpy.creation import copy as copy_
 from numjet.numpy.fast import fast_binary
-from numjet.numpy.indexing import getitem
+from numjet.numpy.indexing import getitem, native_tables
 from numjet.numpy.promote import canonical_dtype, cast
 from numjet.numpy.take import choose, compress, take
 
@@ -96,6 +96,8 @@ def _table() -> dict[str, Any]:
 
 
 def _pow(x: Any, y: Any, modulus: Any = None) -> Any:
+    if type(y) is int and modulus is None:
+        return el.power(x, y)
     if modulus is not None:
         raise NotImplementedError("pow: a modulus is not supported. Use (x ** y) % modulus.")
     return el.power(x, y) if _accepts(y) else NotImplemented
@@ -282,7 +284,12 @@ def install() -> None:
         }
     )
     install_methods(table)
-    unary_functions = {"__neg__": el.negative, "__abs__": el.absolute, "__invert__": el.invert}
+    tables: dict[str, list] = {
+        "__neg__": el.negative.tables,  # type: ignore[attr-defined]
+        "__abs__": el.absolute.tables,  # type: ignore[attr-defined]
+        "__invert__": el.invert.tables,  # type: ignore[attr-defined]
+        "__getitem__": native_tables,
+    }
     for name in fast_native.OPERATORS:
         method = table[name]
-        fast_native.install(name, method, unary_functions.get(name, method).tables)
+        fast_native.install(name, method, tables[name] if name in tables else method.tables)
