@@ -16,7 +16,6 @@ import numpy as np
 
 from numjet.core.avals import ShapedArray
 from numjet.core.structural import convert_element_type_p, transpose_p
-from numjet.cpu.builder import Builder, Value
 from numjet.cpu.graph import Node, Val, literal
 from numjet.cpu.kernels import dot, gemm
 from numjet.cpu.kernels.common import merge, strides as strides_of
@@ -147,23 +146,14 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     for count, x, y in kernel:
         offsets = [(i + x * t, j + y * t) for i, j in offsets for t in range(count)]
     loops.sort()
-    around, batches = loops[:-2], loops[-2:]
+    around = loops[:-2]
     if len(offsets) * math.prod([loop[0] for loop in around]) > _MOST_CALLS:
         return None
 
-    tables = [
-        gemm.plan(
-            element, m, columns, depth, (ars, size), (b_strides[-2], size), crs, batches, more,
-            segments,
-        )
-        for more in (False, True)
-    ]  # fmt: skip
-    gemm.start(element, tables[0])
-
-    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        for values, some in zip(tables, (offsets[:1], offsets[1:]), strict=True):
-            gemm.calls(b, element, values, around, some, [*reads, *writes])
-
+    function = gemm.function(
+        element, m, columns, depth, (ars, size), (b_strides[-2], size), crs, loops, offsets,
+        segments,
+    )  # fmt: skip
     flops = 2 * out.size * math.prod(rhs.shape[:-1])
     reads = [build.materialize(v) for v in node.ins]
-    return [SpecialStep("conv", reads, list(node.outs), emit, flops=flops)]
+    return [SpecialStep("conv", reads, list(node.outs), function, flops=flops)]

@@ -156,26 +156,14 @@ def generate(build: Any, node: Node) -> list[Step] | None:
         function = small.function(spec)
         build.begin(function)
         return [SpecialStep(name, reads, list(node.outs), function, flops=flops)]
-    loops = sorted(product.loops, key=lambda axis: axis[0])
-    around, batches = loops[:-2], loops[-2:]
     depths = [(0, 0)]
     for count, x, y in product.depths:
         depths = [(i + x * t, j + y * t) for i, j in depths for t in range(count)]
-
-    tables = [
-        gemm.plan(
-            product.element, product.m, product.n, product.k, product.a, product.b, product.crs,
-            batches, more,
-        )
-        for more in (False, True)
-    ]  # fmt: skip
-    gemm.start(product.element, tables[0])
-
-    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        for values, some in zip(tables, (depths[:1], depths[1:]), strict=True):
-            gemm.calls(b, product.element, values, around, some, [*reads, *writes])
-
-    return [SpecialStep(name, reads, list(node.outs), emit, flops=flops)]
+    function = gemm.function(
+        product.element, product.m, product.n, product.k, product.a, product.b, product.crs,
+        product.loops, depths,
+    )  # fmt: skip
+    return [SpecialStep(name, reads, list(node.outs), function, flops=flops)]
 
 
 def widened(node: Node) -> list[Node] | None:

@@ -17,6 +17,7 @@ scratch (K is cut at `k_block`).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from numjet.cpu import link, platform
@@ -31,6 +32,7 @@ from numjet.cpu.kernels.common import (
     transpose_block,
 )
 from numjet.cpu.kernels.tiles import Line
+from numjet.cpu.program import Function
 
 TILE_ROWS = 6
 FIELDS = (
@@ -70,6 +72,8 @@ IN_PLACE, ROWS = 0, 1  # how B is brought in; else the address of a function tha
 # Packed strips lie on the stack (threads have 512 KB at least) and in a second-level cache.
 SCRATCH = 1 << 18
 PREFIX = "nj_gemm_"
+# Run once a task or a call, and not compiled with care: that takes less than half the time.
+GLUE = "nounwind noinline optnone"
 # Below this many operations the pool costs more than it brings.
 PARALLEL_FLOPS = 1_500_000
 
@@ -101,10 +105,12 @@ def plan(
     batches: Sequence[tuple[int, int, int, int]] = (),
     accumulate: bool = False,
     segments: tuple[int, int] = (1, 0),
+    general: bool = False,
 ) -> list[int | str]:
     """The table of a product. a, b: (row, column) strides in bytes; batches: up to two of
     (count, stride of a, of b, of c), the outer one first. segments: (count, stride of a): the
-    depth is `count` times k, A jumps by the stride after each k; together at most `k_block`."""
+    depth is `count` times k, A jumps by the stride after each k; together at most `k_block`.
+    general: use the tiles that accumulating products need too."""
     size, lanes = size_of(element), lanes_of(element)
     width = tile_vectors() * lanes
     strips = max(-(-n // width), 1)
@@ -133,7 +139,8 @@ def plan(
     if grain == 1 and flops // tasks < PARALLEL_FLOPS // 8:
         grain = max(1, min(tasks // wanted, PARALLEL_FLOPS // 8 // max(flops // tasks, 1)))
     depth = max(k, 1) if pack == IN_PLACE else k_block(element) // segments[0]
-    kind = GENERAL if accumulate or depth < k or segments[0] > 1 else "once"
+    general = general or accumulate or depth < k or segments[0] > 1
+    kind = GENERAL if general else "once"
     tiles = [
         f"{TILE_PREFIX}{kind}_{columns}_{element}" if columns else 0
         for columns in (width if n >= width else 0, n % width)
@@ -171,28 +178,51 @@ def plan(
     return [values[name] for name in FIELDS]  # type: ignore[misc]
 
 
-def calls(
-    b: Builder,
+def function(
     element: str,
-    values: Sequence[int | str],
-    around: Sequence[tuple[int, int, int, int]],
-    depths: Sequence[tuple[int, int]],
-    pointers: Sequence[Value],
-) -> None:
-    """Write the calls with the table `values`: for all loops `around` (count, strides of a, b and
-    c) and all offsets `depths` of a and b. pointers: a, b, c."""
-    if not depths:
-        return
-    offsets = [(0, 0, 0)]
-    for count, x, y, z in around:
-        offsets = [(i + x * t, j + y * t, k + z * t) for i, j, k in offsets for t in range(count)]
-    address = table(b.module, values)
-    for x, y, z in offsets:
-        for dx, dy in depths:
-            moved = [
-                b.gep(p, d) if d else p for p, d in zip(pointers, (x + dx, y + dy, z), strict=True)
-            ]
-            b.call(PREFIX + element, "void", address, *moved)
+    m: int,
+    n: int,
+    k: int,
+    a: tuple[int, int],
+    b: tuple[int, int],
+    crs: int,
+    loops: Sequence[tuple[int, int, int, int]] = (),
+    depths: Sequence[tuple[int, int]] = ((0, 0),),
+    segments: tuple[int, int] = (1, 0),
+) -> Function:
+    """The function of the product (see `plan`) on the addresses of A, B and C.
+
+    loops: any number of batch loops; all but the two longest are written out. depths: offsets of
+    A and B whose products are summed. Begins to make what the product needs of the library.
+    """
+    loops = sorted(loops, key=lambda loop: loop[0])
+    several = len(depths) > 1
+    first, more = [
+        plan(element, m, n, k, a, b, crs, loops[-2:], accumulate, segments, several)
+        for accumulate in (False, True)
+    ]
+    places = [(0, 0, 0)]
+    for count, x, y, z in loops[:-2]:
+        places = [(i + x * t, j + y * t, k + z * t) for i, j, k in places for t in range(count)]
+    libraries.start(PREFIX + element, *[word for word in first if isinstance(word, str)])
+
+    def write(module: Module) -> None:
+        builder = Builder(module, name, [("operands", "ptr")], attributes=GLUE)
+        operands = builder.args[0]
+        pointers = [builder.load(builder.gep(operands, 8 * i), "ptr", 8) for i in range(3)]
+        for place in places:
+            for i, (x, y) in enumerate(depths):
+                moved = [
+                    builder.gep(p, d) if d else p
+                    for p, d in zip(pointers, (place[0] + x, place[1] + y, place[2]), strict=True)
+                ]
+                sizes = table(module, more if i else first)
+                builder.call(PREFIX + element, "void", sizes, *moved)
+        builder.ret()
+
+    words = (first, places, tuple(depths))
+    name = f"product_{element}_{hashlib.sha256(repr(words).encode()).hexdigest()[:16]}"
+    return Function(name, write)
 
 
 def module_text(element: str) -> str:
@@ -350,15 +380,11 @@ def _pack_elements(module: Module, element: str) -> None:
     b.ret()
 
 
-# Run once a task and not compiled with care: that takes a fifth of the time.
-_GLUE = "nounwind noinline optnone"
-
-
 def _task(module: Module, element: str) -> None:
     """@task(ctx, begin, end): ctx = (table, a, b, c). Task = (batch1, batch2, block, strip)."""
     b = Builder(
         module, "task", [("ctx", "ptr"), ("begin", "i64"), ("end", "i64")], linkage="internal",
-        attributes=_GLUE,
+        attributes=GLUE,
     )  # fmt: skip
     ctx, begin, end = b.args
     lanes, size = lanes_of(element), size_of(element)
@@ -407,7 +433,7 @@ def _task(module: Module, element: str) -> None:
 def _entry(module: Module, element: str) -> None:
     b = Builder(
         module, libraries.ENTRY, [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr")],
-        attributes=_GLUE,
+        attributes=GLUE,
     )  # fmt: skip
     ctx = b.alloca("[4 x ptr]")
     for i, value in enumerate(b.args):
@@ -419,11 +445,6 @@ def _entry(module: Module, element: str) -> None:
     with wide.else_():
         b.call("task", "void", ctx, b.const(0, "i64"), tasks)
     b.ret()
-
-
-def start(element: str, values: Sequence[int | str]) -> None:
-    """Begin to make what a product with the table `values` needs."""
-    libraries.start(PREFIX + element, *[word for word in values if isinstance(word, str)])
 
 
 def _packer_text(name: str) -> str:
