@@ -9,8 +9,8 @@ compiles none of them, the library is a module of its own, compiled once and cac
 A is read in place by broadcast loads, whatever its strides. B is packed in strips of up to NR
 columns by K, unless it can be read in place. Tiles are 6 rows by 4 (2 with 16 registers) vectors;
 the columns that are left have a tile function of exactly their number, masked. Each tile function
-is a library of its own, so that a program compiles those it needs, side by side. Rows beyond the
-last are clamped to it and so computed twice.
+is a library of its own, so that a program compiles those it needs, side by side. The last tile of
+a block overlaps the one before it, or repeats the last row where it may not.
 For: `dot` and `conv`. What would break it: C's columns not next to each other, or K·NR beyond the
 scratch (K is cut at `k_block`).
 """
@@ -139,7 +139,8 @@ def plan(
     if grain == 1 and flops // tasks < PARALLEL_FLOPS // 8:
         grain = max(1, min(tasks // wanted, PARALLEL_FLOPS // 8 // max(flops // tasks, 1)))
     depth = max(k, 1) if pack == IN_PLACE else k_block(element) // segments[0]
-    general = general or accumulate or depth < k or segments[0] > 1
+    few_rows = m - (blocks - 1) * block_rows < TILE_ROWS + 2  # no tile has more
+    general = general or accumulate or depth < k or segments[0] > 1 or few_rows
     kind = GENERAL if general else "once"
     tiles = [
         f"{TILE_PREFIX}{kind}_{columns}_{element}" if columns else 0
@@ -251,8 +252,8 @@ def _tiles(module: Module, element: str, columns: int, general: bool) -> None:
     """One strip of C, `columns` wide, tile by tile; the vectors' last lanes are masked.
 
     entry(table, a, b, c, depth, rows, brs, old, scratch). old (0 or 1): add to what C holds.
-    scratch (or null): where the rows of B are copied to first. Unless `general`, old is 0 and
-    there is one segment, which is less to compile.
+    scratch (or null): where the rows of B are copied to first. Unless `general`, old is 0, there
+    is one segment, and there are enough rows for the last tile to overlap the one before it.
     """
     b = Builder(
         module, libraries.ENTRY,
@@ -275,14 +276,18 @@ def _tiles(module: Module, element: str, columns: int, general: bool) -> None:
         packs.yield_(scratch, b.const(line.nbytes, "i64"))
     source, stride = packs.results
     with b.loop(0, rows, height) as tiles:
-        left = b.sub(rows, tiles.index)
-        there = [b.icmp("sgt", left, r) for r in range(1, height)]
+        if general:
+            row, left = tiles.index, b.sub(rows, tiles.index)
+            there = [b.icmp("sgt", left, r) for r in range(1, height)]
+        else:
+            row = b.min(tiles.index, b.sub(rows, height))
 
         def each_row(base: Value, step: Value) -> list[Value]:
-            """The addresses of the tile's rows; those beyond the last are the last."""
-            found = [b.gep(base, b.mul(tiles.index, step))]  # noqa: B023
-            for more in there:  # noqa: B023
-                found.append(b.gep(found[-1], b.select(more, step, 0)))
+            """The addresses of the tile's rows; in general those beyond the last are the last."""
+            found = [b.gep(base, b.mul(row, step))]  # noqa: B023
+            for r in range(height - 1):
+                by = b.select(there[r], step, 0) if general else step  # noqa: B023
+                found.append(b.gep(found[-1], by))
             return found
 
         a_rows = each_row(a, ars)
