@@ -57,11 +57,12 @@ def _compile(closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None) -> E
     """Run the compiler, and keep the program under `key`."""
     compiler = _compiler()
     modules = _Modules(kept=key is None)
-    built = compiler.Build(closed, donate, modules.compile)
+    built = compiler.Build(closed, donate, modules.compile, modules.idle)
     try:
         compiler.run(built)
         if built.llvm:
             modules.compile(built.llvm)
+        facts = compiler.facts(built)
         images = modules.images()
     except InternalError as error:
         handle, path = tempfile.mkstemp(prefix="numjet-", suffix=".ll")
@@ -71,7 +72,6 @@ def _compile(closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None) -> E
         raise InternalError(f"{error} The modules are in {path}; please report it.") from error
     finally:
         modules.jobs.close()
-    facts = compiler.facts(built)
     facts["code_bytes"] = sum([len(image) for image in images])
     facts["providers"] = program_cache.providers(modules.symbols)
     if facts["providers"] == ["numjet.cpu.kernels"]:
@@ -93,6 +93,7 @@ class _Modules:
     def __init__(self, kept: bool) -> None:
         self.compiler = link.compile_module if kept else link.compile_once
         self.jobs = Jobs()
+        self.kept = kept
         self.texts: list[str] = []
         self.symbols: set[str] = set()
         self.started: set[str] = set()
@@ -107,6 +108,11 @@ class _Modules:
                 self.started.add(name)
                 self.jobs.start(functools.partial(link.resolve, [name]))
         self.jobs.start(lambda: self.compiler(text, verify=check_ir.value))
+
+    def idle(self) -> bool:
+        """Whether another module would be compiled at once. What is kept under its text is cut into
+        modules the same way each time."""
+        return not self.kept and self.jobs.idle()
 
     def images(self) -> list[bytes]:
         """The machine code of all, once it is there."""

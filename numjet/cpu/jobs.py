@@ -77,6 +77,12 @@ class Jobs:
                 self._threads.append(thread)
                 thread.start()
 
+    def idle(self) -> bool:
+        """Whether a thread would begin at once with what is started next."""
+        with self._changed:
+            free = self._waiting + platform.cpu_count() - 1 - len(self._threads)
+            return len(self._todo) < free
+
     def finish(self) -> list[Any]:
         """The results, once all work is done; raises the first failure."""
         while self._step(wait=False):

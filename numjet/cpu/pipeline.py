@@ -20,6 +20,7 @@ from numjet.cpu.builder import Module
 from numjet.cpu.emit import Launch, emit_launch
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import Node, Val, flatten
+from numjet.cpu.kernels import libraries
 from numjet.cpu.loop_ir import Kernel
 from numjet.cpu.loop_print import canonical, text as kernel_text
 from numjet.cpu.loop_verify import verify
@@ -41,16 +42,16 @@ from numjet.cpu.stream import may_stream, stream, streamed
 from numjet.cpu.tile import tile
 from numjet.cpu.vectorize import vectorize
 
-# Lines of the modules that are compiled while the rest is written: a module costs LLVM 2-3 ms
-# beside its lines, but the first ones let other cores begin.
-FIRST_MODULES, FIRST_LINES, MODULE_LINES = 2, 150, 400
+# A module costs LLVM 2-3 ms beside its lines, so kernels are compiled together, so many lines at
+# once, unless a core has nothing to do meanwhile.
+MODULE_LINES = 400
 
 
 class Build:
     """What one compilation knows: the program under construction and its tables.
 
     `compile` is given the text of each module of kernels as soon as it is written; without it all
-    kernels stand in main's module.
+    kernels stand in main's module. `idle` tells whether the next module would be compiled at once.
     """
 
     def __init__(
@@ -58,9 +59,10 @@ class Build:
         closed: ClosedJaxpr,
         donate: Sequence[int] = (),
         compile: Callable[[str], None] | None = None,
+        idle: Callable[[], bool] = lambda: False,
     ) -> None:
         self.closed = closed
-        self.compile = compile
+        self.compile, self.idle = compile, idle
         self.module = Module()  # kernels that are not given to `compile` yet
         self.modules = 0
         self.written: dict[str, Launch] = {}  # the kernels and functions in any module, by name
@@ -140,14 +142,12 @@ class Build:
         """Have a function that a step will need compiled now, if it is among the first."""
         if self.compile is not None and function.name not in self.written:
             self.write(function)
-            if self.modules < FIRST_MODULES:
-                self.flush()
 
     def write(self, kernel: Kernel | Function) -> None:
         """Write a kernel's code and have it compiled, with others or alone."""
         self.written[kernel.name] = put(self.module, kernel)
-        enough = FIRST_LINES if self.modules < FIRST_MODULES else MODULE_LINES
-        if sum([len(f.lines) for f in self.module.functions]) >= enough:
+        lines = sum([len(f.lines) for f in self.module.functions])
+        if lines >= MODULE_LINES or (self.idle() and not libraries.busy()):
             self.flush()
 
     def flush(self) -> None:

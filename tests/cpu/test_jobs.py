@@ -2,10 +2,12 @@
 
 import gc
 import sys
+import threading
 import time
 
 import pytest
 
+from numjet.cpu import platform
 from numjet.cpu.jobs import Jobs, undisturbed
 
 
@@ -54,3 +56,15 @@ def test_settings_come_back_after_the_last_one_has_left():
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_idle_tells_whether_work_would_begin(monkeypatch):
+    monkeypatch.setattr(platform, "cpu_count", lambda: 2)
+    jobs, go = Jobs(), threading.Event()
+    assert jobs.idle()
+    jobs.start(go.wait)
+    assert not jobs.idle()
+    go.set()
+    jobs.finish()
+    monkeypatch.setattr(platform, "cpu_count", lambda: 1)
+    assert not Jobs().idle()

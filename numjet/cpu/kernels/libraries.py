@@ -100,6 +100,11 @@ def start(*symbols: str) -> None:
         threading.Thread(target=job.run).start()
 
 
+def busy() -> bool:
+    """Whether a library is being made."""
+    return any([not job.ready.is_set() for job in list(_jobs.values())])
+
+
 def address(symbol: str) -> int:
     """The address of `symbol`, once its library is there."""
     job, fresh = _job(symbol)
