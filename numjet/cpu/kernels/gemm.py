@@ -117,8 +117,12 @@ def plan(
     outer = [*[(1, 0, 0, 0)] * (2 - len(batches)), *batches]
     repeats = outer[0][0] * outer[1][0]
     flops = 2 * m * n * k * repeats * segments[0]
-    wanted = 4 * platform.cpu_count()
+    cores = platform.cpu_count()
+    wanted = 4 * cores
     blocks = 1
+    turned = b[1] != size and n > 1
+    if turned and strips * repeats % cores == 0:
+        wanted = cores  # each block of rows would turn its strip of B anew
     if flops >= PARALLEL_FLOPS and strips * repeats < wanted:
         blocks = max(1, min(-(-wanted // (strips * repeats)), m // 48))
     height = tile_rows(min(-(-n // lanes), tile_vectors()))
