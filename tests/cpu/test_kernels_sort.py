@@ -95,6 +95,17 @@ def test_one_long_row(dtype: str) -> None:
     check([np.stack([key, key[::-1]], 1)], 0)
 
 
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 33, 100, 257, 1000])
+def test_rows_side_by_side(n: int) -> None:
+    rng = np.random.default_rng(n)
+    for shape, axis in (((37, n), 1), ((n, 37), 0), ((2, n, 19), 1)):
+        key = values(rng, shape, np.dtype("float32"))
+        place = rng.integers(-5, 5, shape).astype(np.int32)
+        check([key], axis)
+        check([key, place, place.astype(np.float64)], axis)
+        check([values(rng, shape, np.dtype("int16")), place], axis)
+
+
 def test_bfloat16() -> None:
     x = values(np.random.default_rng(1), (500,), np.dtype(np.float32)).astype(ml_dtypes.bfloat16)
     got = run([x], 0)[0].astype(np.float32)

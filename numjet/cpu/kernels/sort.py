@@ -1,10 +1,10 @@
-"""sort by one key, with any number of operands moved along: least significant digit radix sort.
+"""sort by one key, with any number of operands moved along.
 
 Keys become unsigned integers of the same order (NaN last, -0 equal to 0) and move together with a
-four-byte payload or a position in one word. Passes of eight bits; digits that all keys share are
-skipped; rows of a few elements are sorted by insertion, one long row on all threads (`sort_long`).
-Zeros get their signs back in the order
-they came in, as a stable sort leaves them.
+four-byte payload or a position in one word: least significant digit first, eight bits a pass;
+digits that all keys share are skipped. Many rows are sorted side by side (`sort_rows`), few short
+ones by insertion, one long row on all threads (`sort_long`). Zeros get their signs back in the
+order they came in, as a stable sort leaves them.
 For: `kernels.GENERATORS`. What would break it: rows of 2^32 elements.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Module, Value, vector
 from numjet.cpu.graph import Node, Val
-from numjet.cpu.kernels import sort_long
+from numjet.cpu.kernels import sort_long, sort_rows
 from numjet.cpu.kernels.common import ELEMENTS, parallel_call
 from numjet.cpu.program import Place, Slot, SpecialStep, Step
 
@@ -147,6 +147,11 @@ class Plan:
         self.task_bytes = -(-2 * self.n * self.word_bytes // 64) * 64
         if self.long:
             self.task_bytes = sort_long.scratch_bytes(self)
+        self.network = type(self) is Plan and sort_rows.fits(self)
+        if self.network:
+            self.carried = False
+            self.tasks = min(self.tasks, sort_rows.batches(self))
+            self.task_bytes = sort_rows.scratch_bytes(self)
 
     def key_of(self, b: Builder, word: Value) -> Value:
         """The key part of a word."""
@@ -172,15 +177,23 @@ class Plan:
             b.ret()
             return name
 
+        units = sort_rows.batches(self) if self.network else self.rows
+
         def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
             scratch = pointers[-1]
             counts = None
-            if self.n > SHORT:
+            if self.n > SHORT and not self.network:
                 counts = b.alloca("i64", _BUCKETS * self.key.bits // 8)
             with b.loop(begin, end) as tasks:
-                start = b.div(b.mul(tasks.index, self.rows), self.tasks)
-                stop = b.div(b.mul(b.add(tasks.index, 1), self.rows), self.tasks)
+                start = b.div(b.mul(tasks.index, units), self.tasks)
+                stop = b.div(b.mul(b.add(tasks.index, 1), units), self.tasks)
                 one = b.gep(scratch, b.mul(tasks.index, self.task_bytes))
+                if self.network:
+                    with b.loop(start, stop) as batches:
+                        sort_rows.RowBatch(self).emit(
+                            b, pointers[:ins], pointers[ins:-1], one, batches.index
+                        )
+                    return
                 two = b.gep(one, self.n * self.word_bytes)
                 with b.loop(start, stop) as rows:
                     sources = self.bases(b, pointers[:ins], rows.index, self.n)
@@ -300,13 +313,14 @@ class Plan:
                     b.store(x, b.gep(outs[k], b.mul(place, size)))
 
     def restore_zeros(self, b: Builder, source: Value, target: Value) -> None:
-        """Zeros in the order of the input, from the place of the first one on."""
+        """Zeros, if any, in the order of the input, from the place of the first one on."""
         bits, size, step = f"i{self.key.bits}", self.sizes[0], self.sizes[0] * self.inner
         low = (1 << (self.key.bits - 1)) - 1
         with b.while_([b.const(0, "i64")]) as search:
             at = search.values[0]
-            x = b.load(b.gep(target, b.mul(at, step)), bits, size)
-            search.test(b.icmp("ne", b.and_(x, low), 0))
+            inside = b.icmp("slt", at, self.n)
+            x = b.load(b.gep(target, b.mul(b.min(at, self.n - 1), step)), bits, size)
+            search.test(b.and_(inside, b.icmp("ne", b.and_(x, low), 0)))
             search.yield_(b.add(at, 1))
         with b.loop(0, self.n, carried=[search.results[0]]) as each:
             x = b.load(b.gep(source, b.mul(each.index, step)), bits, size)
