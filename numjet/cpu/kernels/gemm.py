@@ -24,6 +24,7 @@ from numjet.cpu import link, platform
 from numjet.cpu.builder import Builder, Module, Value, const, vector
 from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import (
+    GLUE,
     Fields,
     lanes_of,
     prefix_mask,
@@ -72,8 +73,6 @@ IN_PLACE, ROWS = 0, 1  # how B is brought in; else the address of a function tha
 # Packed strips lie on the stack (threads have 512 KB at least) and in a second-level cache.
 SCRATCH = 1 << 18
 PREFIX = "nj_gemm_"
-# Run once a task or a call, and not compiled with care: that takes less than half the time.
-GLUE = "nounwind noinline optnone"
 # Below this many operations the pool costs more than it brings.
 PARALLEL_FLOPS = 1_500_000
 

@@ -15,6 +15,7 @@ from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Module, Value, const, vector
 from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import (
+    GLUE,
     SCRATCH_BYTES,
     Fields,
     fused,
@@ -105,8 +106,9 @@ def _add_rows(module: Module, element: str, rows: int) -> None:
 def _task(module: Module, element: str) -> None:
     """@task(ctx, begin, end): ctx = (table, x, b, y, partial sums)."""
     b = Builder(
-        module, "task", [("ctx", "ptr"), ("begin", "i64"), ("end", "i64")], linkage="internal"
-    )
+        module, "task", [("ctx", "ptr"), ("begin", "i64"), ("end", "i64")], linkage="internal",
+        attributes=GLUE,
+    )  # fmt: skip
     ctx, begin, end = b.args
     size = size_of(element)
     t, x0, b0, y0, partial = [b.load(b.gep(ctx, 8 * i), "ptr", 8) for i in range(5)]
