@@ -126,6 +126,7 @@ class _Emitter(VectorWriter):
         """Write (a part of) `kernel`: the first argument is a table of pointers to `buffers`."""
         self.kernel, self.order, self.context = kernel, list(buffers), self.b.args[0]
         self.streamed = kernel.notes.get("stream", frozenset())
+        self.ahead = kernel.notes.get("ahead", {})
 
     def finish(self) -> None:
         """Before the function returns: what went past the caches is seen by other threads."""

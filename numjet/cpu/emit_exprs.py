@@ -64,6 +64,8 @@ class ExprWriter:
         self.predicated = False  # the mask excludes more than the lanes past the end
         self.varying: set[Dependence] = set()
         self.sinks: dict[tuple[Buffer, Index], Tile] = {}  # stores that wait for their tile
+        # Loads, by place, that ask for what lies so many bytes further on.
+        self.ahead: dict[tuple[Buffer, tuple[Index, ...]], int] = {}
         self.streamed: frozenset[Buffer] = frozenset()  # results that go past the caches
         self.fence = False  # there were such stores
         self._linear: dict[tuple, Index] = {}
@@ -357,7 +359,10 @@ class ExprWriter:
         elif step == 2 and part is not None:
             raw = self._load_part(buffer, lin, part, element)
         elif step == 1:
-            raw = self._load_vector(self.pointer(buffer, lin), vector(element, self.lanes))
+            address = self.pointer(buffer, lin)
+            if (buffer, index) in self.ahead and self.mask is None:
+                b.prefetch(b.gep(address, self.ahead[buffer, index]))
+            raw = self._load_vector(address, vector(element, self.lanes))
         elif step == -1:
             first = self.pointer(buffer, lin - (self.lanes - 1))
             raw = self._reverse(self._load_vector(first, vector(element, self.lanes), True))

@@ -25,6 +25,7 @@ from numjet.cpu.loop_ir import Kernel
 from numjet.cpu.loop_print import canonical, text as kernel_text
 from numjet.cpu.loop_verify import verify
 from numjet.cpu.parallelize import parallelize
+from numjet.cpu.prefetch import prefetch
 from numjet.cpu.program import (
     Counter,
     Function,
@@ -225,7 +226,9 @@ LOOP_PASSES: tuple[Callable[[Kernel], Kernel], ...] = (
     tile,  # before vectorize: it needs loops that nobody annotated
     vectorize,  # before parallelize: lanes decide what a chunk costs
     parallelize,
+    prefetch,  # after vectorize: vector loops announce
 )
+ANNOTATED_PASSES = LOOP_PASSES[2:]  # for kernels that were lowered with their vector loops
 
 
 def annotate_loops(build: Build) -> None:
@@ -252,7 +255,7 @@ def annotate(build: Build, steps: Iterable[Step]) -> None:
             kernel = known.get(key)
             if kernel is None:
                 kernel = step.kernel
-                passes = LOOP_PASSES[-1:] if kernel.notes.get("annotated") else LOOP_PASSES
+                passes = ANNOTATED_PASSES if kernel.notes.get("annotated") else LOOP_PASSES
                 if check_ir.value:
                     verify(kernel)
                 for change in passes:

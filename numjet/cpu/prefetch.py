@@ -1,0 +1,77 @@
+"""Ask ahead for what vector loops stream from memory: note the loads that announce later ones.
+
+Needs an annotated kernel. Does: notes["ahead"] maps (buffer, index) of loads to the bytes by which
+the emitter looks ahead of them. Prefetchers of the hardware stop at the end of a page and follow
+few streams at once; a load that asks for the line one page on has it by then. Keeps: results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from numjet.cpu.index import Dyn, Index, LoopVar, atoms, linear_address, stride
+from numjet.cpu.loop_cost import cost
+from numjet.cpu.loop_ir import For, Kernel, Load, Stmt, blocks, exprs
+
+# What fits into a core's own caches needs no announcement.
+LARGE = 4 << 20
+# One page: 64 lines, about the latency of memory at the bandwidth of one core.
+AHEAD = 4096
+# A body of more instructions waits for them, not for memory.
+LIGHT = 60
+# Within rows that are apart, where at most an eighth of what is asked for lies past the row's end.
+WITHIN = 1024
+
+
+def prefetch(kernel: Kernel) -> Kernel:
+    """Note the loads of a kernel that look ahead; see the module's text."""
+    large = {x for x in kernel.buffers if x.role == "in" and x.nbytes >= LARGE}
+    if not large:
+        return kernel
+    ahead: dict[tuple, int] = {}
+    for around, loop in _vector_loops(kernel.body, ()):
+        if cost(loop.body) > LIGHT:
+            continue
+        places: dict[object, dict[tuple, Index]] = {}
+        for e in exprs(loop.body):
+            if isinstance(e, Load) and e.buffer in large and e.part is None:
+                lin = linear_address(e.index, e.buffer.shape)
+                if not any(type(a) is Dyn for i in e.index for a in atoms(i)):
+                    places.setdefault(e.buffer, {})[e.buffer, e.index] = lin
+        for found in places.values():
+            for key, lin in found.items():
+                size = key[0].dtype.itemsize
+                far = _distance(lin, loop, around, len(found), size)
+                if far:
+                    ahead[key] = far
+    return replace(kernel, notes={**kernel.notes, "ahead": ahead}) if ahead else kernel
+
+
+def _vector_loops(stmts: Sequence[Stmt], around: tuple[LoopVar, ...]) -> Iterator[tuple]:
+    """Each vector loop, with the variables of the loops around it, outer first."""
+    for s in stmts:
+        if isinstance(s, For) and s.kind == "vector":
+            if not any(isinstance(x, For) for x in s.body):
+                yield around, s
+        else:
+            inner = (*around, s.var) if isinstance(s, For) else around
+            for block in blocks(s):
+                yield from _vector_loops(block, inner)
+
+
+def _distance(lin: Index, loop: For, around: Sequence[LoopVar], together: int, size: int) -> int:
+    """The bytes by which a load looks ahead; 0 for not at all."""
+    if stride(lin, loop.var, max(loop.lanes, 1)) != 1:
+        return 0
+    length = loop.var.extent
+    for var in reversed(around):
+        step = stride(lin, var)
+        if step == 0:
+            continue
+        if step is None or step < 0:
+            return 0
+        if step <= length * together:
+            return AHEAD  # the next round continues where this one ends
+        return WITHIN if length * size >= 8 * WITHIN else 0
+    return AHEAD

@@ -1,0 +1,72 @@
+"""Which loads look ahead, and that the emitted code asks for what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from numjet.cpu.builder import Module
+from numjet.cpu.emit import emit_kernel
+from numjet.cpu.index import Index, LoopVar
+from numjet.cpu.loop_ir import (
+    Buffer,
+    Const,
+    Define,
+    For,
+    Kernel,
+    Load,
+    Local,
+    Op,
+    ReadLocal,
+    Store,
+    Update,
+)
+from numjet.cpu.prefetch import AHEAD, WITHIN, prefetch
+
+F32 = np.dtype(np.float32)
+
+
+def sums(rows: int, columns: int, apart: int, kind: str = "vector") -> Kernel:
+    """Sums of rows of `columns` elements that begin `apart` elements from each other."""
+    x = Buffer("x", F32, (rows * apart,))
+    y = Buffer("y", F32, (rows,), "out")
+    i, j, acc = LoopVar("i", rows), LoopVar("j", columns), Local("acc", F32)
+    load = Load(x, (Index.of(i) * apart + Index.of(j),))
+    inner = For(j, columns, (Update(acc, "add", load),), kind, 4 if kind == "vector" else 1, 16)
+    body = (Define(acc, Const(0.0, F32)), inner, Store(y, (Index.of(i),), ReadLocal(acc)))
+    return Kernel("sums", (y, x), (For(i, rows, body),))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "apart", "kind", "distance"),
+    [
+        (8192, 256, 256, "vector", AHEAD),  # one row continues the last
+        (512, 4096, 65536, "vector", WITHIN),  # long rows apart
+        (8192, 256, 4096, "vector", 0),  # short rows apart: most would be for nothing
+        (64, 256, 256, "vector", 0),  # fits into the caches
+        (8192, 256, 256, "serial", 0),  # not a stream of vectors
+    ],
+)
+def test_how_far_loads_look_ahead(rows, columns, apart, kind, distance):
+    kernel = prefetch(sums(rows, columns, apart, kind))
+    assert set(kernel.notes.get("ahead", {}).values()) == ({distance} if distance else set())
+    module = Module()
+    emit_kernel(module, kernel)
+    text = module.text()
+    assert ("@llvm.prefetch" in text) == bool(distance)
+    if distance:
+        assert text.count("call void @llvm.prefetch") == 4  # one a vector of the unrolled loop
+        assert f"i64 {distance}" in text
+
+
+def test_a_body_that_computes_long_does_not_look_ahead():
+    x = Buffer("x", F32, (1 << 22,))
+    y = Buffer("y", F32, (1 << 22,), "out")
+    i = LoopVar("i", 1 << 22)
+    value = Load(x, (Index.of(i),))
+    for _ in range(4):
+        value = Op("exp", (value,), F32)
+    kernel = Kernel(
+        "long", (y, x), (For(i, 1 << 22, (Store(y, (Index.of(i),), value),), "vector"),)
+    )
+    assert "ahead" not in prefetch(kernel).notes
