@@ -24,7 +24,7 @@ from typing import Any
 
 from numjet.base import config
 from numjet.core import lowering as low
-from numjet.cpu import lower_update, recompute, special
+from numjet.cpu import lower_update, recompute, scan_sums, special
 from numjet.cpu.graph import Graph, Node, Val, drop_dead
 from numjet.cpu.lower import lower
 from numjet.cpu.lower_access import OTHER, Access, access, compose, is_real, same_places
@@ -124,6 +124,7 @@ class _Fusion:
     def expand(self) -> None:
         """Replace nodes that are better run as loops by nodes that are loops."""
         nodes: list[Node] = []
+        self.graph.nodes = scan_sums.hoist_all(self.graph.nodes)
         special.join_transposes(self.graph)
         for node in self.graph.nodes:
             found = special.expand(node) if type(node.rule) is low.Kernel else None
