@@ -86,7 +86,7 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
             out = slow(x)
             if found is None and type(out) is ArrayImpl and eager() and _direct(reference, x, out):
                 found = known[x.aval] = _entry(out.aval, reference, x.aval.dtype)
-                native.learn(tables, x.aval, None, found[1], out.aval)
+                forms.learn(x.aval, None, found[1], out.aval)
             return out
         if isinstance(x, Tracer):
             direct = traced.get(x.aval)
@@ -98,7 +98,7 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
             return out
         return slow(x)
 
-    tables = call.tables = []  # type: ignore[attr-defined] # native forms of it: see `quick`
+    forms = call.forms = native.Forms()  # type: ignore[attr-defined] # see `quick`
     return call
 
 
@@ -107,11 +107,14 @@ def quick(function: Callable, operands: int) -> Callable:
 
     Not for operators: those of concrete arrays are native methods (`fast_native.install`).
     """
-    if not native.usable():
+    if not native.possible():
         return function
-    table = native.Table(function, operands)
-    function.tables.append(table)  # type: ignore[attr-defined]
-    run = table.function()
+    forms = function.forms  # type: ignore[attr-defined]
+    run = function
+
+    def attach() -> None:
+        nonlocal run
+        run = forms.attach(native.Table(function, operands)).function()
 
     def unary(x: Any, /) -> Any:
         return run(x) if type(x) is ArrayImpl else function(x)
@@ -119,8 +122,9 @@ def quick(function: Callable, operands: int) -> Callable:
     def binary(x: Any, y: Any, /) -> Any:
         return run(x, y)
 
+    native.when_ready(attach)
     wrapped: Any = unary if operands == 1 else binary
-    wrapped.tables = function.tables  # type: ignore[attr-defined]
+    wrapped.forms = forms
     return wrapped
 
 
@@ -219,10 +223,10 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
                 dtype = (pair[0] if type(pair[0]) is ShapedArray else pair[1]).dtype
                 entry = _entry(out.aval, reference, dtype)
                 (known if type(key) is tuple else same)[key] = entry
-                native.learn(tables, pair[0], pair[1], entry[1], out.aval)
+                forms.learn(pair[0], pair[1], entry[1], out.aval)
         return out
 
-    tables = call.tables = []  # type: ignore[attr-defined] # native forms of it: see `quick`
+    forms = call.forms = native.Forms()  # type: ignore[attr-defined] # see `quick`
     return call
 
 

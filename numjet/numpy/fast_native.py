@@ -1,17 +1,19 @@
 """The shortcuts as native code: tables for the functions of `fast_ir`, and their use.
 
-`numpy.fast` asks for them and stays with Python where they are not to be had: another interpreter
-or system, a build without the GIL, a layout of objects that the tests here do not find, or a
-process that is the first one of its kind, which compiles the code when it ends. A call costs a
-third of what NumPy's own takes on few numbers, since NumPy's inner loop is called directly. What
-would break it: an entry whose objects die (`_keep` holds them), and inner loops that are called
-with what they were not made for (their types are read from the ufunc itself).
+`numpy.fast` hands over what it learns and stays with Python where there is no native code: on
+another interpreter or system, in a build without the GIL, where objects do not lie as the tests
+here want them, and in the first process of its kind for a second, until another thread of it has
+compiled the code. A call costs a third of what NumPy's own takes on few numbers, since NumPy's
+inner loop is called directly. What would break it: an entry whose objects die (`_keep` holds them),
+and inner loops that are called with what they were not made for (their types are read from the
+ufunc).
 """
 
 from __future__ import annotations
 
 import atexit
 import ctypes
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +27,7 @@ from numjet.core import avals
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import Native, evaluate_python
-from numjet.core.primitive import Primitive
+from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, _current
 from numjet.cpu import freestanding
 from numjet.numpy import fast_ir as ir
@@ -107,7 +109,7 @@ class Table:
         _keep.append((left, right, out))
 
     def add_view(self, x: ShapedArray, rows: int | None, out: ShapedArray) -> None:
-        """Remember the aval of a slice of x's that leaves so many rows; None: of one row."""
+        """Remember the aval of a slice of x's that leaves so many rows; rows None: of one row."""
         entry = np.zeros(len(ir.ENTRY), np.uint64)
         entry[ir.ENTRY.index("aval")] = id(out)
         self.put(id(x), id(int) if rows is None else ir.range_key(rows), entry)
@@ -163,13 +165,34 @@ def _entry(left: Any, right: Any, function: Any, out: ShapedArray) -> np.ndarray
     return np.array([words.get(name, 0) for name in ir.ENTRY], np.uint64)
 
 
-def learn(
-    tables: list[Table], left: Any, right: Any, function: Any, out: ShapedArray
-) -> None:
-    """`Table.add` for each of an operation's tables; notes that there is a use for native code."""
-    _wanted()
-    for table in tables:
-        table.add(left, right, function, out)
+class Forms:
+    """The native forms of one operation: its tables, and what they have to know."""
+
+    def __init__(self) -> None:
+        self.tables: list[Table] = []
+        self.facts: list[tuple] = []
+
+    def learn(self, left: Any, right: Any, function: Any, out: ShapedArray) -> None:
+        """`Table.add` for each table, now or when there is one."""
+        self._note((Table.add, left, right, function, out))
+
+    def learn_view(self, x: ShapedArray, rows: int | None, out: ShapedArray) -> None:
+        """`Table.add_view` for each table, now or when there is one."""
+        self._note((Table.add_view, x, rows, out))
+
+    def _note(self, fact: tuple) -> None:
+        if possible():
+            self.facts.append(fact)
+            for table in self.tables:
+                fact[0](table, *fact[1:])
+            _wanted()
+
+    def attach(self, table: Table) -> Table:
+        """Let `table` know what is known already, and what is learned from now on."""
+        self.tables.append(table)
+        for fact in list(self.facts):
+            fact[0](table, *fact[1:])
+        return table
 
 
 _evaluations: dict[Primitive, Table] = {}
@@ -190,8 +213,18 @@ def _learn_evaluation(
     table.add(operands[0], operands[1] if len(operands) == 2 else None, function, out)
 
 
+def _learn_evaluations() -> None:
+    Native.learn = _learn_evaluation
+    for primitive in list(REGISTRY.values()):
+        for key, (out, function) in list(primitive.eager.items()):
+            _learn_evaluation(primitive, key if type(key) is tuple else (key,), function, out)
+
+
 # ------------------------------------------------------------------ loading
+# A program that runs for longer gains more than it pays: 30 ms of one core, once a machine.
+WAIT_SECONDS = 1.0
 _state: dict[str, Any] = {}
+_waiting: list[Callable[[], None]] = []
 
 
 def _arguments() -> tuple | None:
@@ -203,30 +236,63 @@ def _arguments() -> tuple | None:
     return (tuple.__basicsize__, *offsets, operators, list(OPERATORS.values()))
 
 
-def usable() -> bool:
-    """Whether the native code is there (asked once, when the package is imported)."""
-    if "addresses" not in _state:
+def _find() -> dict[str, Any]:
+    """Ask for the code once, when the package is imported."""
+    if not _state:
         arguments = _arguments() if config.disk_cache.value else None
+        _state["arguments"] = arguments
         _state["addresses"] = arguments and freestanding.load(ir.identity(*arguments))
-        if arguments is not None and _state["addresses"] is None:
-            _state["missing"] = arguments
-        if _state["addresses"] is not None:
-            Native.learn = _learn_evaluation
-    return _state["addresses"] is not None
+        when_ready(_learn_evaluations)
+    return _state
+
+
+def possible() -> bool:
+    """Whether the native code is there, or may come."""
+    return _find()["arguments"] is not None
+
+
+def usable() -> bool:
+    """Whether the native code is there."""
+    return bool(_find()["addresses"])
+
+
+def when_ready(action: Callable[[], None]) -> None:
+    """Do something when the native code is there: now or never, or from another thread."""
+    if usable():
+        action()
+    elif possible():
+        _waiting.append(action)
 
 
 def _wanted() -> None:
-    """A process that would have used the code, had it been there, compiles it when it ends."""
-    arguments = _state.pop("missing", None)
-    if arguments is not None:
-        atexit.register(_build, arguments)
+    """There is a use for the code: where it is not there yet, it is compiled, by another thread and
+    after a while, so that programs that do little do not compete with it for a core."""
+    if "timer" not in _state and not usable():
+        timer = _state["timer"] = threading.Timer(WAIT_SECONDS, _build)
+        timer.daemon = True
+        timer.start()
+        atexit.register(_build_at_last, timer)
 
 
-def _build(arguments: tuple) -> None:
+def _build_at_last(timer: threading.Timer) -> None:
+    """At the end: compile for later processes unless it was done; not while it is being done."""
+    timer.cancel()
+    timer.join()
+    if not usable():
+        _build()
+
+
+def _build() -> None:
+    arguments = _state["arguments"]
+    identity = ir.identity(*arguments)
     try:
-        freestanding.build(ir.identity(*arguments), ir.text(*arguments))
+        freestanding.build(identity, ir.text(*arguments))
+        _state["addresses"] = freestanding.load(identity)
     except (InternalError, ImportError, OSError) as error:
+        _state["arguments"] = None
         warnings.warn(f"numjet's operators stay with Python: {error}", RuntimeWarning, stacklevel=1)
+    while usable() and _waiting:
+        _waiting.pop(0)()
 
 
 def _context() -> np.ndarray:
@@ -265,12 +331,13 @@ _new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_voi
 )
 
 
-def install(name: str, method: Callable, tables: list[Table]) -> None:
+def install(name: str, method: Callable, forms: Forms) -> None:
     """Make operator `name` a native method of concrete arrays, with `method` for what it does not
-    know; `tables` are those of the operation behind it."""
-    if not usable():
-        return
-    table = Table(method, 1 if OPERATORS[name] == "unary" else 2)
-    tables.append(table)
-    avals.OPERATORS[list(OPERATORS).index(name)] = _address(table.words)
-    setattr(ArrayImpl, name, _new_method(ArrayImpl, ctypes.addressof(_methods()[name])))
+    know; `forms` are those of the operation behind it."""
+
+    def attach() -> None:
+        table = forms.attach(Table(method, 1 if OPERATORS[name] == "unary" else 2))
+        avals.OPERATORS[list(OPERATORS).index(name)] = _address(table.words)
+        setattr(ArrayImpl, name, _new_method(ArrayImpl, ctypes.addressof(_methods()[name])))
+
+    when_ready(attach)

@@ -20,7 +20,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, less, where
-from numjet.numpy.fast_native import Table
+from numjet.numpy.fast_native import Forms
 from numjet.numpy.promote import broadcast, cast, join_shapes
 
 INT32 = np.dtype(np.int32)
@@ -263,7 +263,7 @@ _rows: dict[ShapedArray, ShapedArray] = {}
 _ranges: dict[tuple, ShapedArray] = {}
 
 
-native_tables: list[Table] = []  # integers and slices as native code: see `fast_native`
+index_forms = Forms()  # of integers and slices; see `fast_native`
 
 
 def getitem(x: Any, index: Any, /) -> Any:
@@ -277,8 +277,7 @@ def getitem(x: Any, index: Any, /) -> Any:
             if not aval.shape:
                 return _complete(x, index)
             row = _rows[aval] = ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
-            for table in native_tables:
-                table.add_view(aval, None, row)
+            index_forms.learn_view(aval, None, row)
         if -aval.shape[0] <= index < aval.shape[0]:
             return ArrayImpl(x._value[index, ...], row)
         return _complete(x, index)
@@ -296,8 +295,7 @@ def getitem(x: Any, index: Any, /) -> Any:
     if found is None:
         found = _ranges[key] = ShapedArray(value.shape, aval.dtype, aval.weak_type)
         if aval.shape and value.shape[:1] and value.shape[1:] == aval.shape[1:]:
-            for table in native_tables:
-                table.add_view(aval, value.shape[0], found)
+            index_forms.learn_view(aval, value.shape[0], found)
     return ArrayImpl(value, found)
 
 

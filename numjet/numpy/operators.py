@@ -29,7 +29,7 @@ from numjet.numpy import (
 from numjet.numpy.at import IndexUpdateHelper
 from numjet.numpy.creation import copy as copy_
 from numjet.numpy.fast import fast_binary
-from numjet.numpy.indexing import getitem, native_tables
+from numjet.numpy.indexing import getitem, index_forms
 from numjet.numpy.promote import canonical_dtype, cast
 from numjet.numpy.take import choose, compress, take
 
@@ -57,7 +57,7 @@ def _operator(name: str, function: Callable, primitive: str | None = None) -> tu
         def backward_fast(y: Any, x: Any, /) -> Any:
             return quick_back(x, y)
 
-        backward_fast.tables = quick_back.tables  # type: ignore[attr-defined]
+        backward_fast.forms = quick_back.forms  # type: ignore[attr-defined]
         quick.__name__, backward_fast.__name__ = f"__{name}__", f"__r{name}__"
         return quick, backward_fast
     forward.__name__, backward.__name__ = f"__{name}__", f"__r{name}__"
@@ -284,12 +284,12 @@ def install() -> None:
         }
     )
     install_methods(table)
-    tables: dict[str, list] = {
-        "__neg__": el.negative.tables,  # type: ignore[attr-defined]
-        "__abs__": el.absolute.tables,  # type: ignore[attr-defined]
-        "__invert__": el.invert.tables,  # type: ignore[attr-defined]
-        "__getitem__": native_tables,
+    forms: dict[str, fast_native.Forms] = {
+        "__neg__": el.negative.forms,  # type: ignore[attr-defined]
+        "__abs__": el.absolute.forms,  # type: ignore[attr-defined]
+        "__invert__": el.invert.forms,  # type: ignore[attr-defined]
+        "__getitem__": index_forms,
     }
     for name in fast_native.OPERATORS:
         method = table[name]
-        fast_native.install(name, method, tables[name] if name in tables else method.tables)
+        fast_native.install(name, method, forms[name] if name in forms else method.forms)
