@@ -19,6 +19,9 @@ from numjet.cpu.program import Apart, LoopStep, Program, Slot, Step, WhileStep, 
 ALIGNMENT = 64
 # Smaller results are not worth the search, and lie at addresses that are aligned to less.
 LEAST_HOST = 1 << 16
+# Slots are placed by size where placing them by time takes so much more than lives at once; it
+# costs the square of their number.
+SPLIT, MOST_BY_SIZE = 1.02, 400
 
 
 class _Life:
@@ -206,6 +209,7 @@ def plan(program: Program) -> None:
     slots = [s for s in life.first if s.kind == "arena" and s.donor is None]
     slots.sort(key=lambda s: life.first[s])
     arena = _Memory()
+    inside: list[tuple[Slot, int]] = []  # slots in the arena, and their sizes
     busy: list[tuple[int, int, _Memory, int, int]] = []  # (last use, tie, where, offset, size)
     for tie, slot in enumerate(slots):
         start, last = life.first[slot], life.last[slot]
@@ -223,8 +227,52 @@ def plan(program: Program) -> None:
         if slot.offset < 0:
             memory = arena
             slot.offset = arena.take(size)
+            inside.append((slot, size))
         heapq.heappush(busy, (last, tie, memory, slot.offset, size))
-    program.arena_bytes = arena.end
+    program.arena_bytes = _by_size(inside, life, arena.end)
+
+
+def _by_size(slots: list[tuple[Slot, int]], life: _Life, end: int) -> int:
+    """Place the largest slots first where this takes fewer than `end` bytes; returns the end.
+
+    In order of time, small slots may split the room of large ones that come later.
+    """
+    if len(slots) > MOST_BY_SIZE or end <= _least(slots, life) * SPLIT:
+        return end
+    placed: list[tuple[int, int, int, int]] = []  # (offset, size, first, last), by offset
+    offsets = []
+    highest = 0
+    for slot, size in sorted(slots, key=lambda pair: -pair[1]):
+        first, last = life.first[slot], life.last[slot]
+        offset = at = 0
+        room = -1
+        for begin, taken, one, other in placed:
+            if other < first or one > last:
+                continue
+            if size <= begin - at and (room < 0 or begin - at < room):
+                offset, room = at, begin - at
+            at = max(at, begin + taken)
+        if room < 0:
+            offset = at
+        bisect.insort(placed, (offset, size, first, last))
+        offsets.append((slot, offset))
+        highest = max(highest, offset + size)
+    if highest >= end:
+        return end
+    for slot, offset in offsets:
+        slot.offset = offset
+    return highest
+
+
+def _least(slots: list[tuple[Slot, int]], life: _Life) -> int:
+    """The most bytes that live at one time."""
+    changes = [(life.first[slot], size) for slot, size in slots]
+    changes += [(life.last[slot] + 1, -size) for slot, size in slots]
+    most = now = 0
+    for _, change in sorted(changes):
+        now += change
+        most = max(most, now)
+    return most
 
 
 def _hosts(program: Program, life: _Life) -> list[tuple[int, Slot, _Memory]]:

@@ -8,15 +8,19 @@ Called by `fuse`. What would break it: a call before every later group is settle
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from typing import Any
 
 from numjet.core import lowering as low
-from numjet.cpu.graph import Node, Val
+from numjet.cpu.graph import Val
 
 # A value read by several kernels is computed again up to this cost (an addition is 1, exp 8),
 # about what storing and reloading an element costs.
 RECOMPUTE_COST = 10
+# The same of a value of at least LARGE bytes, beyond the caches next to a core; and of one for
+# which less than 1/LESS of its bytes are read.
+LARGE, LARGE_COST = 1 << 20, 16
+LESS, LIGHT_COST = 8, 24
 # One that is read by a single other kernel moves there whole, up to this cost.
 MOVE_COST = 64
 # A broadcast value is computed again for each element it goes to: only when nearly free.
@@ -39,142 +43,124 @@ class Asked:
 def decide(fusion: Any, group: Any) -> None:
     """Mark the values of `group` that are kept as wanted; ask for what the others are made from."""
     asked: dict[int, Asked] = fusion.asked[group.number]
-    costs = None
-    if any(not _trivial(fusion, a.val) for a in asked.values()):
-        costs = _Costs(fusion, group, asked)
+    dear = [a for a in asked.values() if not _allowed(fusion, group, a)]
+    if dear:
+        _keep(fusion, group, dear)
+        # Earlier members first: what follows from them may then be cheap.
         for member in group.members:
-            costs.add(member)
-        dear = [a for a in asked.values() if not costs.allow(a)]
-        if dear:
-            _keep(fusion, group, dear)
-            # Earlier members first: what follows from them may then be cheap.
-            costs = _Costs(fusion, group, asked)
-            for member in group.members:
-                costs.add(member)
-                for val in member.node.outs:
-                    if id(val) in asked and not costs.allow(asked[id(val)]):
-                        keep(fusion, val)
+            for val in member.node.outs:
+                if id(val) in asked and not _allowed(fusion, group, asked[id(val)]):
+                    _wanted(fusion, val)
     # Later members first: they ask for earlier ones.
     for member in reversed(group.members):
         for val in member.node.outs:
             found = asked.get(id(val))
             if found is None or id(val) in fusion.wanted:
                 continue
-            allowed = _trivial(fusion, val) or (costs is not None and costs.allow(found))
-            if not allowed or _prolongs(fusion, group, val):
-                keep(fusion, val)
+            if not _allowed(fusion, group, found) or _prolongs(fusion, group, val):
+                _wanted(fusion, val)
                 continue
             for reader in found.groups.values():
                 for operand in member.node.ins:
                     fusion.use(reader, operand)
 
 
-def keep(fusion: Any, val: Val) -> None:
+def _wanted(fusion: Any, val: Val) -> None:
     """Decide that `val` will lie in memory."""
     fusion.wanted.add(id(val))
     fusion.read.add(id(val))
 
 
-def _trivial(fusion: Any, val: Val) -> bool:
-    """Whether any reader may compute `val`, without a closer look."""
-    reduction = val.node is None or type(val.node.rule) is low.Reduce
-    return not reduction and fusion.cost_of(val) <= BROADCAST_COST
+def _allowed(fusion: Any, group: Any, asked: Asked) -> bool:
+    """Whether the value lies in memory or may be computed again."""
+    val = asked.val
+    if id(val) in fusion.wanted:
+        return True
+    if val.node is None or type(val.node.rule) is low.Reduce:
+        return False
+    if fusion.cost_of(val) <= BROADCAST_COST:
+        return True
+    again = _Again(fusion, group, val)
+    for reader in asked.groups.values():
+        size = 1
+        for n in reader.shape:
+            size *= n
+        if size > val.size:
+            return again.total <= BROADCAST_COST
+    limit = RECOMPUTE_COST
+    if val.nbytes >= LARGE:
+        light = LESS * sum([v.nbytes for v in again.reads]) <= val.nbytes
+        limit = LIGHT_COST if light else LARGE_COST
+    if again.total <= limit:
+        return True
+    if len(asked.groups) > 1 or again.total > MOVE_COST:
+        return False
+    return again.repeated(_live(fusion, group)) <= limit
 
 
-class _Costs:
-    """Costs of an element of the group's values, from what lies in memory: `total`, and
-    `repeated`, the part that the group does anyway for what it stores. Only of members that
-    `asked` values follow from."""
+class _Again:
+    """What computing an element of `val` anew takes: `total`, its cost from what lies in memory;
+    `reads`, what is read; `done`, the cost of each of the group's values on the way."""
 
-    def __init__(self, fusion: Any, group: Any, asked: Container[int]) -> None:
-        self.fusion = fusion
-        self.total: dict[int, int] = {}
-        self.repeated: dict[int, int] = {}
-        wanted = fusion.wanted
-        self.live: set[int] = set()
-        self.needed: set[int] = set()
-        for member in reversed(group.members):
-            outs = member.node.outs
-            live = needed = False
-            for val in outs:
-                key = id(val)
-                live = live or key in wanted or key in self.live
-                needed = needed or key in asked or key in self.needed
-            if not (live or needed):
-                continue
-            reads = _through(fusion, member.node.ins)
-            if live:
-                self.live.update([id(v) for v in outs])
-                self.live.update(reads)
-            if needed:
-                self.needed.update([id(v) for v in outs])
-                self.needed.update(reads)
+    __slots__ = ("total", "reads", "done")
 
-    def add(self, member: Any) -> None:
-        """Note the costs of a member; those before it are known."""
-        node = member.node
-        if id(node.outs[0]) not in self.needed:
-            return
-        if type(node.rule) is low.Reduce:
-            total = repeated = 1  # it will lie in memory
-        else:
-            total, repeated = self.of(node)
-            if id(node.outs[0]) not in self.live:
-                repeated -= self.fusion.accesses[id(node)].cost
-        for val in node.outs:
-            self.total[id(val)], self.repeated[id(val)] = total, repeated
-
-    def of(self, node: Node) -> tuple[int, int]:
-        """Both costs of a pointwise node, itself counted."""
-        fusion = self.fusion
-        found = fusion.accesses[id(node)]
-        total = repeated = found.cost
-        for val, reads in zip(node.ins, found.reads, strict=True):
+    def __init__(self, fusion: Any, group: Any, val: Val) -> None:
+        self.reads: list[Val] = []
+        self.done: dict[int, int] = {}
+        times: dict[int, int] = {}
+        total = 0
+        todo = [(val, 1)]
+        while todo:
+            val, count = todo.pop()
             if val.literal is not None:
                 continue
-            if fusion.in_memory(val):
-                each = 1, 1
-            elif id(val) in self.total:
-                each = self.total[id(val)], self.repeated[id(val)]
-            elif id(val) in fusion.inline:
-                each = self.of(fusion.inline[id(val)])
+            key = id(val)
+            before = times.get(key, 0)
+            if before >= count:
+                continue
+            times[key] = count
+            node = fusion.inline.get(key)
+            if node is None:
+                member = fusion.member.get(key)
+                kept = fusion.in_memory(val)
+                if member is None or kept or type(member.node.rule) is low.Reduce:
+                    if not before:
+                        self.reads.append(val.root()[0])
+                        total += 1
+                    continue
+                if fusion.level[key] != group.number:
+                    total += (count - before) * fusion.cost_of(val)
+                    continue
+                node = member.node
+                self.done[key] = count * fusion.accesses[id(node)].cost
+            found = fusion.accesses[id(node)]
+            total += (count - before) * found.cost
+            for operand, reads in zip(node.ins, found.reads, strict=True):
+                todo.append((operand, count * reads))
+        self.total = total
+
+    def repeated(self, live: Container[int]) -> int:
+        """The part that the group does anyway for what it stores."""
+        return self.total - sum([cost for key, cost in self.done.items() if key not in live])
+
+
+def _live(fusion: Any, group: Any) -> set[int]:
+    """Ids of the values that the group computes for what it stores."""
+    live: set[int] = set()
+    for member in reversed(group.members):
+        outs = member.node.outs
+        if not any(id(v) in fusion.wanted or id(v) in live for v in outs):
+            continue
+        live.update([id(v) for v in outs])
+        todo = list(member.node.ins)
+        while todo:
+            val = todo.pop()
+            node = fusion.inline.get(id(val))
+            if node is not None:
+                todo.extend(node.ins)
             else:
-                each = fusion.cost_of(val), fusion.cost_of(val)
-            total += reads * each[0]
-            repeated += reads * each[1]
-        return min(total, UNREACHABLE), min(repeated, UNREACHABLE)
-
-    def allow(self, asked: Asked) -> bool:
-        """Whether the value lies in memory or may be computed again."""
-        val = asked.val
-        if id(val) in self.fusion.wanted:
-            return True
-        if val.node is None or type(val.node.rule) is low.Reduce:
-            return False
-        total = self.total[id(val)]
-        for group in asked.groups.values():
-            size = 1
-            for n in group.shape:
-                size *= n
-            if size > val.size:
-                return total <= BROADCAST_COST
-        if len(asked.groups) > 1:
-            return total <= RECOMPUTE_COST
-        return total <= MOVE_COST and self.repeated[id(val)] <= RECOMPUTE_COST
-
-
-def _through(fusion: Any, vals: Sequence[Val]) -> list[int]:
-    """Ids of what is read when `vals` are, through nodes that move elements."""
-    out = []
-    todo = list(vals)
-    while todo:
-        val = todo.pop()
-        node = fusion.inline.get(id(val))
-        if node is not None:
-            todo.extend(node.ins)
-        else:
-            out.append(id(val))
-    return out
+                live.add(id(val))
+    return live
 
 
 def _keep(fusion: Any, group: Any, dear: list[Asked]) -> None:
@@ -223,26 +209,9 @@ def _prolongs(fusion: Any, group: Any, val: Val) -> bool:
     after the group reads otherwise."""
     held = 0
     seen: set[int] = set()
-    todo = list(fusion.member[id(val)].node.ins)
-    while todo:
-        operand = todo.pop()
-        if operand.literal is not None:
-            continue
-        operand = operand.root()[0]
-        if id(operand) in seen:
-            continue
-        seen.add(id(operand))
-        node = fusion.inline.get(id(operand))
-        if node is not None:
-            todo.extend(node.ins)
-        elif not fusion.in_memory(operand):
-            maker = fusion.member[id(operand)].node
-            if type(maker.rule) is low.Reduce:
+    for operand in _Again(fusion, group, val).reads:
+        if fusion.level_of(operand) >= 0 and id(operand) not in fusion.read:
+            if id(operand) not in seen:
+                seen.add(id(operand))
                 held += operand.nbytes
-            elif fusion.level[id(operand)] == group.number:
-                todo.extend(maker.ins)
-        elif fusion.level_of(operand) >= 0 and id(operand) not in fusion.read:
-            held += operand.nbytes
-        if held > val.nbytes:
-            return True
-    return False
+    return held > val.nbytes

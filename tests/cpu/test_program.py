@@ -13,7 +13,7 @@ from numjet.core.structural import broadcast_in_dim, full, reduce_sum, transpose
 from numjet.cpu import backend
 from numjet.cpu.buffers import plan
 from numjet.cpu.graph import Val
-from numjet.cpu.program import CopyStep, Place, Program, Slot
+from numjet.cpu.program import CopyStep, KernelStep, Place, Program, Slot
 from numjet.cpu.runtime import memory
 from numjet.ops import transcendental as fn
 from numjet.ops.arithmetic import add, mul
@@ -267,3 +267,34 @@ def test_a_donated_update_allocates_nothing():
     before = memory.stats()
     (out,) = run([x])
     assert memory.stats() == before and out.ctypes.data == x.ctypes.data and (out == 4).all()
+
+
+def test_small_temporaries_do_not_split_the_room_of_large_ones():
+    """By time alone the small one would lie in the first large one's room."""
+    big, small, other, tall = (temporary(n) for n in (64_000, 640, 64_000, 64_000))
+    alive = [big, tall], [small, tall], [small, other, tall]
+    program = Program(steps=[KernelStep(None, vals, vals, []) for vals in alive])
+    plan(program)
+    assert program.arena_bytes == 128_000 + 640
+
+
+def test_random_lifetimes_never_overlap():
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        count = int(rng.integers(2, 30))
+        vals = [temporary(int(n)) for n in rng.integers(1, 5000, count)]
+        spans = [sorted(rng.integers(0, 40, 2)) for _ in vals]
+        steps = []
+        for time in range(40):
+            alive = [v for v, (a, b) in zip(vals, spans) if a <= time <= b]
+            steps.append(KernelStep(None, alive, alive, []))
+        program = Program(steps=steps)
+        plan(program)
+        for i, (a, b) in enumerate(spans):
+            for j, (c, d) in enumerate(spans[:i]):
+                one, two = vals[i].place.slot, vals[j].place.slot
+                if a <= d and c <= b:
+                    apart = one.offset + one.nbytes <= two.offset
+                    assert apart or two.offset + two.nbytes <= one.offset
+        most = max(v.place.slot.offset + v.nbytes for v in vals)
+        assert most <= program.arena_bytes

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxpr_interpreter import compiled, spec
 
-from numjet.core.structural import full, reduce_sum
+from numjet.core.structural import broadcast_in_dim, full, reduce_sum
 from numjet.ops import transcendental as fn
-from numjet.ops.arithmetic import add, mul, sub
+from numjet.ops.arithmetic import add, div, mul, sub
 from numjet.ops.dot import dot_general
 from numjet.ops.logic import gt
 from numjet.ops.shape import select
@@ -91,3 +91,15 @@ def test_rows_of_reductions_are_kept_rather_than_what_is_divided_by_them():
         return [z, mul(total, reduce_sum(z, (1,)))]
 
     assert temporaries(run) <= WHOLE + SLACK
+
+
+def test_large_values_made_from_small_ones_are_computed_again():
+    n = 512
+
+    def run(x, y):
+        wide = broadcast_in_dim(x, (n, n), (0,)), broadcast_in_dim(y, (n, n), (1,))
+        far = div(sub(*wide), add(fn.exp(sub(*wide)), full((n, n), 1.0, np.dtype(np.float32))))
+        return [reduce_sum(far, (0,)), reduce_sum(far, (1,))]
+
+    run = compiled(run, spec(n), spec(n), tolerance=1e-3)
+    assert run.memory_analysis()["temp_size_in_bytes"] < n * n
