@@ -122,9 +122,11 @@ def plan(
     turned = b[1] != size and n > 1
     if turned and strips * repeats % cores == 0:
         wanted = cores  # each block of rows would turn its strip of B anew
+    height = tile_rows(min(-(-n // lanes), tile_vectors()))
     if flops >= PARALLEL_FLOPS and strips * repeats < wanted:
         blocks = max(1, min(-(-wanted // (strips * repeats)), m // 48))
-    height = tile_rows(min(-(-n // lanes), tile_vectors()))
+        if strips * repeats * blocks < cores:
+            blocks = max(1, min(-(-cores // (strips * repeats)), m // (2 * height)))
     block_rows = -(-m // (blocks * height)) * height
     blocks = max(-(-m // block_rows), 1) if m else 0
     tasks = strips * blocks * repeats
