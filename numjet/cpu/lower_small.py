@@ -15,16 +15,21 @@ from typing import Any
 import numpy as np
 
 from numjet.core import lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from numjet.cpu import emit_values as ev, expand, link, lower_update, products
 from numjet.cpu.builder import TYPES, Builder, Module, Value
 from numjet.cpu.fuse import is_reshape
 from numjet.cpu.graph import Graph, Node, Val, flatten
+from numjet.cpu.lower_access import WEIGHTS
 from numjet.cpu.program import SpecialStep, Step
 from numjet.cpu.register_ops import Made, Template
 from numjet.cpu.register_sums import Total
 from numjet.cpu.registers import Cell, Held, Literal, Memory, NotSmall, Registers, parts_of
 
+# Arrays of so many elements are held an element a register, where elements change places and
+# nothing dear is computed of them: a shuffle costs as much as the operations that it makes one.
+FEW_ELEMENTS, DEAR = 4, 8
+_MOVES = frozenset(["slice", "concatenate", "dynamic_slice", "gather", "rev", "transpose", "pad"])
 # What a loop carries must fit in about as many registers as there are.
 MOST_CARRIED = 2048
 # Operations on registers in a round, as the sizes of the values tell.
@@ -38,7 +43,7 @@ STACKED_BYTES = 1 << 15
 def lower(build: Any, node: Node) -> list[Step] | None:
     """The step of a small region, or None."""
     try:
-        lanes = _Check(build).region(node)
+        lanes = _Check().region(node)
         return _Function(build, node, lanes).steps()
     except (NotSmall, NotImplementedError):
         return None
@@ -51,14 +56,17 @@ def _native(dtype: np.dtype) -> bool:
 class _Check:
     """A look at a region before any code is written: is it small, and how many lanes suit it."""
 
-    def __init__(self, build: Any) -> None:
-        self.build, self.work, self.widest, self.arrays = build, 0.0, 1, False
-        self.products = 0
+    def __init__(self) -> None:
+        self.work, self.products = 0.0, 0
+        self.widest = self.largest = 1
+        self.moves = self.dear = False
 
     def region(self, node: Node) -> int:
         self.visit(node)
-        if not self.arrays:
+        if self.largest == 1:
             raise NotSmall
+        if self.largest <= FEW_ELEMENTS and self.moves and not self.dear:
+            return 1
         return max(link.vector_bytes() // self.widest, 2)
 
     def visit(self, node: Node) -> None:
@@ -86,17 +94,23 @@ class _Check:
         if not _native(val.dtype):
             raise NotSmall
         if val.size > 1:
-            self.arrays = True
+            self.largest = max(self.largest, val.size)
             if val.dtype != np.dtype(bool):
                 self.widest = max(self.widest, val.dtype.itemsize)
 
     def jaxpr(self, jaxpr: Jaxpr) -> None:
         """The equations of a body, those of calls in it too."""
         for eqn in jaxpr.eqns:
+            for inner in subjaxprs(eqn.params):
+                self.jaxpr(inner)
+            name = eqn.primitive.name
+            self.moves |= name in _MOVES
             for var in eqn.outvars:
                 size = int(np.prod(var.aval.shape))
+                self.largest = max(self.largest, size)
+                self.dear |= size > 1 and WEIGHTS.get(name, 1) >= DEAR
                 self.work += size / (64 // max(np.dtype(_physical(var.aval)).itemsize, 1))
-            if eqn.primitive.name == "dot_general":
+            if name == "dot_general":
                 (contracted, _), _ = eqn.params["dimension_numbers"]
                 out = int(np.prod(eqn.outvars[0].aval.shape))
                 depth = int(np.prod([eqn.invars[0].aval.shape[a] for a in contracted]))

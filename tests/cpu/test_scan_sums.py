@@ -124,8 +124,7 @@ def test_no_round_reads_a_gathered_matrix():
 
     c, xs = normal(0, 200, 200), normal(1, 50, 200)
     lines = program(run, c, xs).splitlines()
-    start = next(k for k, line in enumerate(lines) if " for i" in line)
-    assert lines[start + 1].startswith("    ")
-    assert not any("f32[200,200]" in line for line in lines if line.startswith("    "))
+    loop = [x for x in lines if "small_" in x or x.startswith("    ")]
+    assert loop and not any("f32[200,200]" in x for x in loop)
     want = c + np.einsum("tn,tm->nm", xs, np.sin(xs))
     np.testing.assert_allclose(nj.jit(run)(c, xs), want, rtol=1e-3, atol=1e-4)

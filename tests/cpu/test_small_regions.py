@@ -270,3 +270,27 @@ def test_products_of_values_made_in_the_loop():
         return 0.1 * (y @ m), jnp.sum(y, axis=0) @ jnp.concatenate([x, x])[::2]
 
     check(body, normal(0, 12, 12), normal(1, 3, 12), small=True)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_few_elements_are_held_one_a_register(n):
+    def body(s, x):
+        parts = [s[k] for k in range(n)]
+        turned = jnp.array([parts[k - 1] * 0.5 - parts[k] * x[k] for k in range(n)])
+        total = jnp.sum(turned) + jnp.max(s * x)
+        some = jnp.where(turned > 0, turned, x[::-1])
+        return turned + 0.1 * total, (some, total, jnp.stack([total, x[0]]), turned > x)
+
+    check(body, normal(0, n), normal(1, 5, n))
+    check(body, normal(0, n), normal(1, 5, n), reverse=True)
+
+
+def test_inner_products_of_few_elements():
+    def body(q, w):
+        cross = jnp.array(
+            [q[1] * w[2] - q[2] * w[1], q[2] * w[0] - q[0] * w[2], q[0] * w[1] - q[1] * w[0]]
+        )
+        q = q + 0.1 * cross
+        return q / jnp.sqrt(q @ q), (q @ w, q[0])
+
+    check(body, normal(0, 3), normal(1, 6, 3))
