@@ -20,6 +20,8 @@ PREFIX = "nj_matvec_"
 FIELDS = ("n", "k", "ars", "groups", "batch", "xb", "ab", "yb", "grain")
 ROWS = 8
 UNROLL = 1
+# How many bytes ahead each row is asked for: prefetchers stop at the end of a page.
+AHEAD = 1024
 
 
 def plan(element: str, n: int, k: int, ars: int, batch: Sequence[int] = (1, 0, 0, 0)) -> list[int]:
@@ -73,7 +75,9 @@ def _task(module: Module, element: str) -> None:
                 offset = b.mul(b.add(chunks.index, u * lanes), size)
                 part = b.load(b.gep(x, offset), kind, size)
                 for r in range(ROWS):
-                    row = b.load(b.gep(starts[r], offset), kind, size)
+                    place = b.gep(starts[r], offset)
+                    b.prefetch(b.gep(place, AHEAD))
+                    row = b.load(place, kind, size)
                     sums[r * UNROLL + u] = fused(b, row, part, sums[r * UNROLL + u])
             chunks.yield_(*sums)
         totals = []
