@@ -104,6 +104,8 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
             if type(x) is not ArrayImpl and isinstance(x, Array):
                 _concrete(primitive, x)  # raises: a tracer that leaked
         return primitive.evaluate(*args, **params)
+    if params and len(args) == 1 and type(args[0]) is ArrayImpl and not primitive.higher_order:
+        return _evaluate_one(primitive, args[0], params)
     arrays = [x if type(x) is ArrayImpl else _concrete(primitive, x) for x in args]
     out_avals = primitive.out_avals(tuple([x.aval for x in arrays]), params)
     token = _enter(_QUIET)
@@ -120,6 +122,19 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
         if Native.learn is not None:
             Native.learn(primitive, key if type(key) is tuple else (key,), function, out_avals)
     return result
+
+
+def _evaluate_one(primitive: Primitive, x: ArrayImpl, params: dict) -> Any:
+    """The commonest operations with params: reductions, broadcasts and the like of one array."""
+    aval = primitive.out_avals((x.aval,), params)
+    token = _enter(_QUIET)
+    try:
+        out = primitive.reference(x._value, **params)  # type: ignore[misc]
+    finally:
+        _leave(token)
+    if not primitive.multiple_results:
+        return _wrap(primitive, out, aval)
+    return [_wrap(primitive, value, a) for value, a in zip(out, aval, strict=True)]
 
 
 def _wrap(primitive: Primitive, value: Any, aval: ShapedArray) -> ArrayImpl:

@@ -98,8 +98,12 @@ class set_trace:  # noqa: N801 - a context manager read as a statement
 
 
 def _bind(self: Primitive, *args: Any, **params: Any) -> Any:
-    trace = _current.get()
-    return evaluate(self, args, params) if trace is EVAL else trace.process(self, args, params)
+    trace = current_trace()
+    if trace is not EVAL:
+        return trace.process(self, args, params)
+    if not params and self.run is not None:
+        return self.run(*args)
+    return evaluate(self, args, params)
 
 
 Primitive.bind = _bind  # type: ignore[method-assign]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes
-from numjet.core.array import as_array
+from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import elementwise_loops
 from numjet.core.primitive import Primitive
@@ -336,22 +336,30 @@ clamp_p = Primitive(
 # ------------------------------------------------------------------ functions
 def add(x: Any, y: Any) -> Any:
     """x + y."""
-    return add_p.bind(*pair(x, y))
+    if type(x) is not ArrayImpl or type(y) is not ArrayImpl:
+        x, y = pair(x, y)
+    return add_p.bind(x, y)
 
 
 def sub(x: Any, y: Any) -> Any:
     """x - y."""
-    return sub_p.bind(*pair(x, y))
+    if type(x) is not ArrayImpl or type(y) is not ArrayImpl:
+        x, y = pair(x, y)
+    return sub_p.bind(x, y)
 
 
 def mul(x: Any, y: Any) -> Any:
     """x * y."""
-    return mul_p.bind(*pair(x, y))
+    if type(x) is not ArrayImpl or type(y) is not ArrayImpl:
+        x, y = pair(x, y)
+    return mul_p.bind(x, y)
 
 
 def div(x: Any, y: Any) -> Any:
     """x / y; integers truncate as C does, and x / 0 is -1."""
-    return div_p.bind(*pair(x, y))
+    if type(x) is not ArrayImpl or type(y) is not ArrayImpl:
+        x, y = pair(x, y)
+    return div_p.bind(x, y)
 
 
 def rem(x: Any, y: Any) -> Any:

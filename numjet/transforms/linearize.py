@@ -64,6 +64,8 @@ class PartialTrace(Trace):
                 break
         else:
             parent = self.parent
+            if parent is EVAL and not params and primitive.run is not None:
+                return primitive.run(*args)
             if parent is EVAL and primitive.evaluate is None and type(primitive.loops) is not Host:
                 # NumPy alone runs, which does not look at the current trace.
                 return evaluate(primitive, args, params)
