@@ -46,6 +46,8 @@ from numjet.cpu.vectorize import vectorize
 # A module costs LLVM 2-3 ms beside its lines, so kernels are compiled together, so many lines at
 # once, unless a core has nothing to do meanwhile.
 MODULE_LINES = 400
+# From so many on there are two modules, so that two cores compile what is left at the end.
+SHARED_LINES = 100
 
 
 class Build:
@@ -64,7 +66,8 @@ class Build:
     ) -> None:
         self.closed = closed
         self.compile, self.idle = compile, idle
-        self.module = Module()  # kernels that are not given to `compile` yet
+        # Kernels that are not given to `compile` yet, in two modules: that written to, the other.
+        self.module, self.beside = Module(), Module()
         self.modules = 0
         self.written: dict[str, Launch] = {}  # the kernels and functions in any module, by name
         self.program = Program(donated=frozenset(donate))
@@ -146,13 +149,16 @@ class Build:
 
     def write(self, kernel: Kernel | Function) -> None:
         """Write a kernel's code and have it compiled, with others or alone."""
+        lines = _lines(self.module)
+        if self.compile is not None and lines >= SHARED_LINES and _lines(self.beside) < lines:
+            self.module, self.beside = self.beside, self.module
         self.written[kernel.name] = put(self.module, kernel)
-        lines = sum([len(f.lines) for f in self.module.functions])
+        lines = _lines(self.module)
         if lines >= MODULE_LINES or (self.idle() and not libraries.busy()):
             self.flush()
 
     def flush(self) -> None:
-        """Have all kernels compiled that are written."""
+        """Have the kernels of the module that is written to compiled."""
         if self.compile is not None and self.module.functions:
             self.compile(self.module.text())
             self.module = Module()
@@ -190,6 +196,10 @@ class Build:
         self.program.consts.append(None)
         self.program.hosts[index] = call
         return HostStep(node.primitive.name, reads, list(node.outs), index)
+
+
+def _lines(module: Module) -> int:
+    return sum([len(function.lines) for function in module.functions])
 
 
 def build_steps(build: Build) -> None:
@@ -292,6 +302,8 @@ def emit(build: Build) -> None:
     if build.compile is None:
         build.module = build.emitter.module  # one for all, to be looked at
     build.llvm = build.emitter.text()
+    build.flush()
+    build.module = build.beside
     build.flush()
 
 
