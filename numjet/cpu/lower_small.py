@@ -9,11 +9,13 @@ code reads a carry's first value after its result was written.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from numjet.cpu import emit_values as ev, expand, link, lower_update, products
@@ -46,6 +48,16 @@ def lower(build: Any, node: Node) -> list[Step] | None:
         lanes = _Check().region(node)
         return _Function(build, node, lanes).steps()
     except (NotSmall, NotImplementedError):
+        return None
+    except Exception as error:
+        if config.check_ir.value:
+            raise
+        warnings.warn(
+            f"numjet: a small loop failed to be lowered ({type(error).__name__}: {error}); it runs "
+            "as a loop of kernels. Please report this.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return None
 
 

@@ -8,6 +8,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
+from numjet.cpu import link
 
 
 def normal(seed, *shape, dtype=np.float32):
@@ -36,7 +37,9 @@ def check(body, init, xs, length=None, reverse=False, small=True):
     found, text = program(
         lambda init, xs: lax.scan(body, init, xs, length=length, reverse=reverse), init, xs
     )
-    assert ("small_" in text) == small, text
+    # With shorter vectors a region takes more of them, and may be too large.
+    if not small or link.vector_bytes() == 64:
+        assert ("small_" in text) == small, text
     want = scanned(body, init, xs, length, reverse)
     for x, y in zip(nj.tree.leaves(found), nj.tree.leaves(want), strict=True):
         assert x.dtype == y.dtype and x.shape == y.shape
