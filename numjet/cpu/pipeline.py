@@ -42,6 +42,7 @@ from numjet.cpu.program_emit import Emitter
 from numjet.cpu.stream import may_stream, stream, streamed
 from numjet.cpu.tile import tile
 from numjet.cpu.vectorize import vectorize
+from numjet.cpu.whole_complex import whole_complex
 
 # A module costs LLVM 2-3 ms beside its lines, so kernels are compiled together, so many lines at
 # once, unless a core has nothing to do meanwhile.
@@ -233,6 +234,7 @@ def plan_buffers(build: Build) -> None:
 
 
 LOOP_PASSES: tuple[Callable[[Kernel], Kernel], ...] = (
+    whole_complex,  # before the others: they see elements then, not parts
     tile,  # before vectorize: it needs loops that nobody annotated
     vectorize,  # before parallelize: lanes decide what a chunk costs
     parallelize,

@@ -100,10 +100,13 @@ def _choose(nest: list[For], body: Sequence[Stmt]) -> tuple[For, For] | None:
         if j.var.extent < 4 or not all(stride(x, j.var) == 1 for x in stores):
             continue
         for i in reversed(nest):
-            if i is j or i.var.extent < 4:
+            if i is j:
                 continue
             for at in loads:
-                if stride(at, i.var) == 1 and stride(at, j.var) not in (None, 0, 1, -1):
+                step = stride(at, j.var)
+                # Short rows are moved whole when they follow each other: channels of pixels.
+                worth = i.var.extent >= 4 or step == i.var.extent
+                if worth and stride(at, i.var) == 1 and step not in (None, 0, 1, -1):
                     return j, i
     return None
 

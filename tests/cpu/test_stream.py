@@ -47,15 +47,6 @@ def test_only_the_result_in_fresh_memory(monkeypatch):
     assert stores(monkeypatch, f, 1 << 15, 1 << 15, donate=(0,)) == both // 2 > 0
 
 
-def test_equal_kernels_of_which_one_writes_in_place(monkeypatch):
-    def f(x, y):
-        return jnp.cumsum(x).sum() + x * 2, jnp.cumsum(y).sum() + y * 2
-
-    both = stores(monkeypatch, f, 1 << 15, 1 << 15)
-    one = stores(monkeypatch, f, 1 << 15, 1 << 15, donate=(0,))
-    assert 0 < one <= both
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "complex64", "bool"])
 def test_results(dtype):
     shape = (2000, stream.RESULT_BYTES // 2000 // np.dtype(dtype).itemsize + 64)

@@ -60,7 +60,7 @@ def test_the_contiguous_loop_is_taken():
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
-@pytest.mark.parametrize("shape", [(16, 16), (37, 53), (5, 300), (300, 5), (130, 64)])
+@pytest.mark.parametrize("shape", [(16, 16), (37, 53), (5, 300), (300, 5), (130, 64), (3, 500)])
 @pytest.mark.parametrize("heavy", [False, True])
 def test_transposes(dtype, shape, heavy):
     e = ExprEmitter()
