@@ -17,6 +17,7 @@ lower than that of a group it reads.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,7 +28,15 @@ from numjet.core import lowering as low
 from numjet.cpu import lower_update, recompute, scan_sums, special
 from numjet.cpu.graph import Graph, Node, Val, drop_dead
 from numjet.cpu.lower import lower
-from numjet.cpu.lower_access import OTHER, Access, access, compose, is_real, same_places
+from numjet.cpu.lower_access import (
+    OTHER,
+    Access,
+    access,
+    compose,
+    every_axis,
+    is_real,
+    same_places,
+)
 from numjet.cpu.program import Step
 from numjet.cpu.recompute import UNREACHABLE
 
@@ -124,13 +133,22 @@ class _Fusion:
     def expand(self) -> None:
         """Replace nodes that are better run as loops by nodes that are loops."""
         nodes: list[Node] = []
+<<<<<<< ours
         self.graph.nodes = scan_sums.hoist_all(self.graph.nodes)
         special.join_transposes(self.graph)
+=======
+        changed = special.join_transposes(self.graph)
+>>>>>>> theirs
         for node in self.graph.nodes:
             found = special.expand(node) if type(node.rule) is low.Kernel else None
-            nodes.extend([node] if found is None else found)
+            if found is None:
+                nodes.append(node)
+            else:
+                nodes += found
+                changed = changed or len(found) != 1 or found[0] is not node
         self.graph.nodes = nodes
-        drop_dead(self.graph)
+        if changed:
+            drop_dead(self.graph)
 
     # ---- 1: what must be in memory
 
@@ -202,6 +220,8 @@ class _Fusion:
             self.costs[id(out)] = 1
 
     def is_update(self, node: Node) -> bool:
+        if not lower_update.writes_parts(node):
+            return False
         carried = (
             bool(node.ins and node.outs)
             and id(node.ins[0]) in self.build.carries
@@ -259,25 +279,32 @@ class _Fusion:
             self.level[id(out)] = self.level_of(node.ins[0])
             self.costs[id(out)] = 1
             return True
-        if any(not native(v.dtype) for v in (*node.ins, *node.outs)):
+        empty = False
+        for val in node.ins:
+            if not native(val.dtype):
+                return False
+            empty = empty or val.size == 0
+        if not all([native(v.dtype) for v in node.outs]):
             return False
         if out.size == 0:
             self.level[id(out)] = -1
             self.costs[id(out)] = 1
             return True
-        if any(v.size == 0 for v in node.ins):
+        if empty:
             return False
         found = self.access_of(node)
         if found is None:
             return False
         self.accesses[id(node)] = found
-        cost = found.cost
+        cost, hops = found.cost, 1
         for val, reads in zip(node.ins, found.reads, strict=True):
-            cost += reads * self.cost_of(val)
+            if val.literal is None:
+                cost += reads * self.costs.get(id(val), 1)
+                hops = max(hops, 1 + self.hops.get(id(val), 0))
+        wanted = False
         for val in node.outs:
             self.costs[id(val)] = min(cost, UNREACHABLE)
-        hops = 1 + max([self.hops.get(id(v), 0) for v in node.ins], default=0)
-        wanted = any(id(v) in self.wanted for v in node.outs)
+            wanted = wanted or id(val) in self.wanted
         passes = found.moves or self.is_cheap_scalar(node)
         if passes and not wanted and hops <= MAX_HOPS:
             self.hops[id(out)] = hops
@@ -391,33 +418,16 @@ class _Fusion:
         if reduced is not None:
             if shape != group.shape or (group.reduced is not None and group.reduced != reduced):
                 return None
-            phase = self.phase_of(group, node, found, tuple(range(len(shape))), row=False)
+            phase = self.phase_of(group, node, found, every_axis(len(shape)), row=False)
             if phase is None or (phase > 0 and not group.many_phases):
                 return None
             kept = tuple(a for a in range(len(shape)) if a not in reduced)
             return Member(node, kept, True, phase)
-        for axes, row in self.positions(group, shape):
+        for axes, row in positions(group.shape, group.reduced, shape):
             phase = self.phase_of(group, node, found, axes, row)
             if phase is not None and (phase <= 0 or row or group.many_phases):
                 return Member(node, axes, row, phase)
         return None
-
-    def positions(self, group: Group, shape: tuple) -> list[tuple[tuple, bool]]:
-        """How a value of `shape` may lie in the group's domain: as all of it, or one a row."""
-        out: list[tuple[tuple, bool]] = []
-        if shape == group.shape:
-            out.append((tuple(range(len(shape))), False))
-        if group.reduced is not None:
-            kept = tuple(a for a in range(len(group.shape)) if a not in group.reduced)
-            if shape == tuple(group.shape[a] for a in kept):
-                out.append((kept, True))
-            elif len(shape) == len(group.shape) and all(
-                n == (group.shape[a] if a in kept else 1) for a, n in enumerate(shape)
-            ):
-                out.append((tuple(a if a in kept else None for a in range(len(shape))), True))
-            elif all(n == 1 for n in shape) and all(group.shape[a] == 1 for a in kept):
-                out.append(((None,) * len(shape), True))
-        return out
 
     def phase_of(
         self, group: Group, node: Node, found: Access, axes: tuple, row: bool
@@ -552,6 +562,27 @@ class _Fusion:
             if id(node) not in done:
                 run(node)
         return steps
+
+
+@functools.lru_cache(4096)
+def positions(
+    domain: tuple[int, ...], reduced: tuple[int, ...] | None, shape: tuple[int, ...]
+) -> list[tuple[tuple, bool]]:
+    """How a value of `shape` may lie in a group's domain: as all of it, or one a row."""
+    out: list[tuple[tuple, bool]] = []
+    if shape == domain:
+        out.append((every_axis(len(shape)), False))
+    if reduced is not None:
+        kept = tuple([a for a in range(len(domain)) if a not in reduced])
+        if shape == tuple([domain[a] for a in kept]):
+            out.append((kept, True))
+        elif len(shape) == len(domain) and all(
+            n == (domain[a] if a in kept else 1) for a, n in enumerate(shape)
+        ):
+            out.append((tuple([a if a in kept else None for a in range(len(shape))]), True))
+        elif all(n == 1 for n in shape) and all(domain[a] == 1 for a in kept):
+            out.append(((None,) * len(shape), True))
+    return out
 
 
 def native(dtype: Any) -> bool:

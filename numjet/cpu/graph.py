@@ -258,10 +258,17 @@ def drop_dead(graph: Graph) -> None:
     live = {id(v) for v in graph.outs}
     kept = []
     for node in reversed(graph.nodes):
-        if node.effects or any(id(out) in live for out in node.outs):
-            live.update([id(v) for v in node.ins])
+        outs = node.outs
+        if (id(outs[0]) in live if len(outs) == 1 else any([id(v) in live for v in outs])) or (
+            node.effects
+        ):
+            for val in node.ins:
+                live.add(id(val))
             kept.append(node)
     kept.reverse()
     graph.nodes = kept
-    for number, val in enumerate([*graph.args, *[v for n in kept for v in n.outs]]):
-        val.number = number
+    number = 0
+    for vals in (graph.args, *[node.outs for node in kept]):
+        for val in vals:
+            val.number = number
+            number += 1

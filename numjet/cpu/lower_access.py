@@ -168,7 +168,7 @@ def _access(node: Node) -> Access:
         cost = _elementwise_costs.get(key)
         if cost is None:
             cost = _elementwise_costs[key] = max(_run(node, [])[1], 1)
-        same = tuple(range(len(shape)))
+        same = every_axis(len(shape))
         return Access([same if v.shape else () for v in node.ins], [1] * len(node.ins), cost, False)
     index = loop_vars(shape)
     recorders, cost = _run(node, index)
@@ -199,8 +199,20 @@ def _run(node: Node, index: list[Index]) -> tuple[list[_Recorder], int]:
     return recorders, _weigh(emitter)
 
 
+_every: list[tuple[int, ...]] = []
+
+
+def every_axis(rank: int) -> tuple[int, ...]:
+    """The map of what is read at the reader's own place; one object a rank."""
+    while len(_every) <= rank:
+        _every.append(tuple(range(len(_every))))
+    return _every[rank]
+
+
 def compose(outer: Any, inner: Any) -> Any:
     """The map of a value read by `inner` from a node that is itself read by `outer`."""
+    if outer is inner and outer is not OTHER and outer is every_axis(len(outer)):
+        return outer
     if outer is OTHER or inner is OTHER:
         return OTHER
     return tuple([None if a is None else outer[a] for a in inner])
@@ -210,6 +222,8 @@ def same_places(found: Any, wanted: AxisMap, shape: tuple[int, ...]) -> bool:
     """Whether two maps agree on every axis longer than 1."""
     if found is OTHER:
         return False
+    if found == wanted:
+        return True
     return all(n == 1 or f == w for f, w, n in zip(found, wanted, shape, strict=True))
 
 

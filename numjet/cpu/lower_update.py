@@ -30,6 +30,12 @@ _METHODS = {
 VECTOR_WINDOW = 4
 
 
+def writes_parts(node: Node) -> bool:
+    """Whether `node` may be an update at all."""
+    name = node.primitive.name
+    return name == "dynamic_update_slice" or name == "scatter" or name in _METHODS
+
+
 def is_update(node: Node, carried: bool) -> bool:
     """Whether `node` is better run as an update than as a loop over its whole result; `carried`
     says that the array dies, as a loop's carry, so that nothing is copied."""

@@ -59,8 +59,10 @@ def _repeats(step: Step, node: Node) -> bool:
     )
 
 
-def join_transposes(graph: Graph) -> None:
-    """Turn `transpose(dot_general(a, b))` that swaps rows and columns into `dot_general(b, a)`."""
+def join_transposes(graph: Graph) -> bool:
+    """Turn `transpose(dot_general(a, b))` that swaps rows and columns into `dot_general(b, a)`;
+    whether there was any."""
+    joined = False
     uses: dict[int, int] = {}
     for val in (*graph.outs, *[v for node in graph.nodes for v in node.ins]):
         uses[id(val)] = uses.get(id(val), 0) + 1
@@ -86,6 +88,8 @@ def join_transposes(graph: Graph) -> None:
         node.primitive, node.rule = maker.primitive, maker.rule
         node.params = {**maker.params, "dimension_numbers": ((rc, lc), (rb, lb))}
         node.ins = [maker.ins[1], maker.ins[0]]
+        joined = True
+    return joined
 
 
 def _without_transposes(node: Node) -> Node:
