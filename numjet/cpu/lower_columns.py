@@ -20,9 +20,10 @@ from numjet.cpu.lower_moments import pairwise
 from numjet.cpu.lower_sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction, position
 from numjet.cpu.program import Step
 
-# Columns of a block: accumulators of 4,096 floats fill half of a first-level cache.
-BLOCK = 4096
-# Rows added up before they go into the accumulators: each pass over those costs a load and a store.
+# Bytes of a block's accumulators, all reductions together: those of a first-level cache.
+BLOCK_BYTES = 1 << 15
+# Rows added up before they go into the accumulators: each pass over those costs a load and a store
+# (128 MB in rows of 512 KB took 4.5 ms with eight rows at once, 5.1 with four, 6.2 with one).
 ROWS_AT_ONCE = 8
 LIGHT = 24
 # Rows of up to SHORT_ROW bytes that follow each other are read in order: side by side they are
@@ -30,9 +31,6 @@ LIGHT = 24
 # time came at 11 GB/s, in order at 30). Below IN_ORDER bytes the accumulators' latency is longer
 # than a row, so as many rows as make that up are added up at once.
 SHORT_ROW, IN_ORDER = 4096, 1024
-# Rows a multiple of ALIASED bytes apart share sets of the first-level cache, which may have eight
-# ways: fewer at once leave room for the accumulators.
-ALIASED, ALIASED_ROWS = 4096, 4
 # Elements of a block over all its rows, when swept several times: what a second-level cache holds.
 BLOCK_ELEMENTS = 1 << 16
 # Blocks to aim for when several threads run.
@@ -107,7 +105,7 @@ class Columns:
 
     def block_size(self, outer: int) -> int:
         """Columns of a block; of several axes a divisor of their number, so that all are full."""
-        block = min(self.columns, BLOCK)
+        block = min(self.columns, self.most_columns(1))
         if self.sweeps.count > 1:
             block = min(block, max(64, BLOCK_ELEMENTS // self.rows // 16 * 16))
         work = self.rows * self.columns * outer * self.k.weight()
@@ -117,7 +115,13 @@ class Columns:
 
     def block_of(self, arrays: int) -> int:
         """Columns of a block of so many accumulators that is not cut further for threads."""
-        return self.whole(min(self.columns, max(64, BLOCK // arrays // 64 * 64)))
+        return self.whole(min(self.columns, self.most_columns(arrays)))
+
+    def most_columns(self, arrays: int) -> int:
+        """As many as have room with `arrays` accumulators each for every reduction."""
+        found = [m for m in self.sweeps.rows if is_reduction(m)]
+        size = sum(max(m.node.ins[0].dtype.itemsize, 4) for m in found)
+        return max(BLOCK_BYTES // max(size, 4) // arrays // 64 * 64, 64)
 
     def whole(self, block: int) -> int:
         """About so many columns, but a divisor of their number where they are of several axes."""
@@ -227,7 +231,7 @@ class Columns:
         apart = self.row_bytes()
         if self.block == self.columns and apart <= SHORT_ROW:
             return min(ROWS_AT_ONCE, max(1, IN_ORDER // apart))
-        return ALIASED_ROWS if apart % ALIASED == 0 else ROWS_AT_ONCE
+        return ROWS_AT_ONCE
 
     def row_bytes(self) -> int:
         """The bytes from a row to the next in an operand that has the domain's shape."""
