@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
+from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
     absolute,
@@ -49,9 +51,25 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """exp(x) divided by its sum along `axis`; 0 where the mask `where` does not hold."""
     (x,) = promote_inexact(one_array("softmax", x))
     x = x if where is None else _where(where, x, -np.inf)
-    grown = exp(subtract(x, _peak(x, axis, None)))
-    out = divide(grown, sum_(grown, axis, keepdims=True))
+    # A rule of its own matters to transformations only, and costs an eager call as much again.
+    out = _softmax(x, axis) if isinstance(x, Tracer) else _normalized(x, axis)
     return out if where is None else _where(where, out, 0)
+
+
+def _normalized(x: Any, axis: Any) -> Any:
+    grown = exp(subtract(x, _peak(x, axis, None)))
+    return divide(grown, sum_(grown, axis, keepdims=True))
+
+
+_softmax = custom_jvp(_normalized, nondiff_argnums=(1,))
+
+
+@_softmax.defjvp
+def _softmax_jvp(axis: Any, primals: tuple, tangents: tuple) -> tuple:
+    """dy = y (dx - Σ y dx): nothing but the result is kept for the backward pass."""
+    (x,), (dx,) = primals, tangents
+    y = _softmax(x, axis)
+    return y, multiply(y, subtract(dx, sum_(multiply(y, dx), axis, keepdims=True)))
 
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxpr_interpreter import compiled, spec
 
+from numjet.api.autodiff import grad
 from numjet.core.structural import broadcast_in_dim, full, reduce_sum
+from numjet.nn import softmax
 from numjet.ops import transcendental as fn
 from numjet.ops.arithmetic import add, div, mul, sub
 from numjet.ops.dot import dot_general
@@ -103,3 +105,14 @@ def test_large_values_made_from_small_ones_are_computed_again():
 
     run = compiled(run, spec(n), spec(n), tolerance=1e-3)
     assert run.memory_analysis()["temp_size_in_bytes"] < n * n
+
+
+def test_softmax_keeps_its_result_alone_for_the_backward_pass():
+    def loss(x, w):
+        for _ in range(6):
+            x = softmax(product(x, w), 1)
+        return reduce_sum(mul(x, x), (0, 1))
+
+    run = compiled(lambda x, w: grad(loss, (0, 1))(x, w), spec(N, N), spec(N, N), tolerance=1e-3)
+    # Six results; the gradient's memory holds the rest.
+    assert run.memory_analysis()["temp_size_in_bytes"] <= 7 * WHOLE + SLACK
