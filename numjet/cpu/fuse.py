@@ -133,12 +133,9 @@ class _Fusion:
     def expand(self) -> None:
         """Replace nodes that are better run as loops by nodes that are loops."""
         nodes: list[Node] = []
-<<<<<<< ours
-        self.graph.nodes = scan_sums.hoist_all(self.graph.nodes)
-        special.join_transposes(self.graph)
-=======
-        changed = special.join_transposes(self.graph)
->>>>>>> theirs
+        before = self.graph.nodes
+        self.graph.nodes = scan_sums.hoist_all(before)
+        changed = special.join_transposes(self.graph) or self.graph.nodes is not before
         for node in self.graph.nodes:
             found = special.expand(node) if type(node.rule) is low.Kernel else None
             if found is None:
