@@ -43,12 +43,9 @@ def streamed(step: Step) -> tuple[int, ...]:
         slot = place.slot.owner()
         if slot in taken or place.terms:
             continue
-        if slot.kind == "output":
-            fits, start = True, place.offset
-        else:
-            fits = slot.kind == "arena" and v.nbytes >= TEMPORARY_BYTES
-            start = slot.offset + place.offset
-        if fits and start % ALIGNMENT == 0:
+        least = RESULT_BYTES if slot.kind == "output" else TEMPORARY_BYTES
+        fits = slot.kind in ("output", "arena") and v.nbytes >= least
+        if fits and (slot.offset + place.offset) % ALIGNMENT == 0:
             found.append(next(k for k, x in enumerate(step.operands) if x is v))
     return tuple(found)
 
