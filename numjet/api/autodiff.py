@@ -78,13 +78,13 @@ def jvp(
 
 def _check_tangent(in_tree: Any, i: int, x: Any, t: Any) -> Any:
     want, got = x.aval.tangent(), t.aval
-    if want.shape != got.shape or (want.dtype != got.dtype and not got.weak_type):
-        raise TypeError(
+    converts = got.weak_type and dtypes.is_inexact(got.dtype)
+    if want.shape != got.shape or (want.dtype != got.dtype and not converts):
+        mistake = TypeError if want.shape == got.shape else ValueError
+        raise mistake(
             f"jvp: tangents{_path(in_tree, i)} must have the shape and tangent dtype of its "
-            "primal: expected "
-            f"{want.str_short()}, got {got.str_short()}. Convert the tangent with .astype(), or "
-            "pass "
-            "integers as float0."
+            f"primal: expected {want.str_short()}, got {got.str_short()}. Convert the tangent with "
+            ".astype(), or pass integers as float0."
         )
     if want.dtype == dtypes.float0:
         return Zero(want)

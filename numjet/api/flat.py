@@ -77,16 +77,18 @@ class Flat:
 
 
 def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int, ...]:
-    """`argnums` as non-negative positions. Raises ValueError when one is out of range."""
+    """`argnums` as non-negative positions. Raises TypeError when an argument is missing, ValueError
+    when a negative one is out of range.
+    """
     nums: tuple = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for i in nums:
         if not isinstance(i, int):
             raise TypeError(f"{what}: argnums must be an integer or integers, got {argnums!r}.")
         if not -n_args <= i < n_args:
-            raise ValueError(
+            mistake = ValueError if i < 0 else TypeError
+            raise mistake(
                 f"{what}: argnums {argnums!r} is out of range: {name} was called with {n_args} "
-                "positional "
-                "argument(s). Pass differentiated arguments by position."
+                "positional argument(s). Pass differentiated arguments by position."
             )
     return tuple([i % n_args for i in nums])
 

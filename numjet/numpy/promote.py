@@ -266,7 +266,7 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
                     f"{n!r} of type {type(n).__name__}."
                 ) from error
         if n < 0:
-            raise ValueError(f"{name}: sizes must not be negative, got shape {tuple(shape)}.")
+            raise TypeError(f"{name}: sizes must not be negative, got shape {tuple(shape)}.")
         out.append(n)
     return tuple(out)
 

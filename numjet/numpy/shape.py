@@ -107,7 +107,7 @@ def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
         sizes.append(n)
     unknown = [i for i, n in enumerate(sizes) if n == -1]
     if len(unknown) > 1:
-        raise ValueError(f"reshape: only one size can be -1, got {tuple(sizes)}.")
+        raise TypeError(f"reshape: only one size can be -1, got {tuple(sizes)}.")
     if unknown:
         rest = math.prod([n for n in sizes if n != -1])
         if not rest or aval.size % rest:

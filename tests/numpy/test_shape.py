@@ -356,7 +356,7 @@ def test_methods():
         (lambda: jnp.stack([jnp.ones(2), jnp.ones(3)]), ValueError, "same shape"),
         (lambda: jnp.squeeze(jnp.ones((1, 3)), 1), ValueError, "not equal to one"),
         (lambda: jnp.zeros(2.5), TypeError, "concrete integers"),
-        (lambda: jnp.zeros(-1), ValueError, "negative"),
+        (lambda: jnp.zeros(-1), TypeError, "negative"),
         (lambda: jnp.arange(jnp.ones(2)), ValueError, "scalars"),
         (lambda: jnp.broadcast_to(jnp.ones(3), (2,)), ValueError, "Incompatible shapes"),
         (lambda: jnp.expand_dims(jnp.ones(3), 3), ValueError, "out of bounds"),
