@@ -335,8 +335,8 @@ def _match_cotangent(name: str, position: int, want: ShapedArray, ct: Any) -> An
     if have.shape != want.shape or (have.dtype != want.dtype and not have.weak_type):
         raise ValueError(
             f"custom_vjp rule of {name}: the backward function must return a cotangent of the "
-            f"shape and dtype of each input: for input leaf {position} expected {want.str_short()}, got "
-            f"{have.str_short()}. Return None where no gradient flows."
+            f"shape and dtype of each input: for input leaf {position} expected "
+            f"{want.str_short()}, got {have.str_short()}. Return None where no gradient flows."
         )
     return convert(ct, want.dtype, have.weak_type) if have.dtype != want.dtype else ct
 

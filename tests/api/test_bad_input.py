@@ -510,7 +510,10 @@ def test_custom_vjp_with_the_wrong_number_of_cotangents() -> None:
         "'k'",
     )
     says(
-        message(ValueError, made(lambda r, ct: (x3, {"k": ct})), *args), "product", "f32[]", "f32[3]"
+        message(ValueError, made(lambda r, ct: (x3, {"k": ct})), *args),
+        "product",
+        "f32[]",
+        "f32[3]",
     )
     gradient = made(lambda r, ct: (ct, None))(*args)
     assert float(gradient[1]["k"]) == 0.0
