@@ -22,6 +22,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.cpu.jobs import undisturbed
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.batch import axis_env
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
@@ -307,7 +308,8 @@ class JitCore:
             out_tree.append(structure)
             return [_output(x, self._name, structure, i) for i, x in enumerate(outs)]
 
-        jaxpr, consts = stage(flat, avals, self._name, self._arg_names(treedef))
+        with undisturbed:  # looking for cycles among the equations would be half of all tracing
+            jaxpr, consts = stage(flat, avals, self._name, self._arg_names(treedef))
         return Entry(
             hoist_consts(jaxpr),
             consts,

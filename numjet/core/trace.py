@@ -34,6 +34,11 @@ class Source:
         return f"{self.code.co_filename}:{self.line} ({self.code.co_name})"
 
 
+# By code object (which the source keeps alive) and instruction: finding a line reads a table.
+_sources: dict[tuple[int, int], Source] = {}
+_MAX_SOURCES = 100_000
+
+
 def user_source(depth: int = 2) -> Source | None:
     """Where in the user's code we are: the innermost frame outside this package."""
     frame: Any = sys._getframe(depth)
@@ -45,7 +50,13 @@ def user_source(depth: int = 2) -> Source | None:
         if internal is None:
             internal = _internal[name] = name.startswith((_PACKAGE, "<numjet"))
         if not internal:
-            return Source(code, frame.f_lineno)
+            key = (id(code), frame.f_lasti)
+            found = _sources.get(key)
+            if found is None:
+                if len(_sources) >= _MAX_SOURCES:
+                    _sources.clear()
+                found = _sources[key] = Source(code, frame.f_lineno)
+            return found
         frame = frame.f_back
     return None
 

@@ -428,3 +428,18 @@ def test_results_of_long_calls_arrive_when_they_are_read() -> None:
     assert y.block_until_ready() is y and y.is_ready()
     z = f(y) + f(y)  # pending values feed further calls
     close(z, 2 * np.asarray(f(y)))
+
+
+def test_cycles_are_looked_for_again_after_a_trace_that_raised():
+    import gc
+
+    seen = []
+
+    def f(x):
+        seen.append(gc.isenabled())
+        raise KeyError("mine")
+
+    assert gc.isenabled()
+    with pytest.raises(KeyError, match="mine"):
+        nj.jit(f)(1.0)
+    assert seen == [False] and gc.isenabled()
