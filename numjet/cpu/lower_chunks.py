@@ -16,7 +16,7 @@ from typing import Any
 from numjet.cpu import lower_moments
 from numjet.cpu.index import Index, LoopVar, clamp
 from numjet.cpu.loop_ir import COMPLEX_PARTS, Alloc, Buffer, For, Stmt
-from numjet.cpu.lower_core import PARALLEL_WORK, product
+from numjet.cpu.lower_core import product
 from numjet.cpu.lower_moments import PIVOT_ROWS, Moments
 from numjet.cpu.lower_sweeps import STACK_SCRATCH, Accumulator, is_reduction
 from numjet.cpu.program import Step
@@ -25,8 +25,8 @@ from numjet.cpu.program import Step
 # distance from a pivot is squared (its cancellation grows with their number).
 TASKS = 16
 FEWEST_ROWS, MOST_ROWS = 64, 32 * PIVOT_ROWS
-# A variance of fewer elements stays in the second-level cache between two sweeps.
-LARGE = 1 << 18
+# Fewer elements stay in the second-level caches: two sweeps cost little there, joining parts more.
+LARGE = 1 << 19
 
 
 def suits(columns: Any, outer: int) -> bool:
@@ -42,11 +42,11 @@ def suits(columns: Any, outer: int) -> bool:
     if any(id(v) in k.group.stored for m in sweeps.full for v in m.node.outs):
         return False
     size = columns.rows * columns.columns * outer
-    if columns.rows < 2 * FEWEST_ROWS or size * k.weight() < 2 * PARALLEL_WORK:
+    if columns.rows < 2 * FEWEST_ROWS or size < LARGE:
         return False
     if sweeps.count == 1:
         return outer * -(-columns.columns // columns.block_of(1)) < TASKS // 2
-    return size >= LARGE and bool(lower_moments.find(sweeps))
+    return bool(lower_moments.find(sweeps))
 
 
 def steps(columns: Any, outer: int) -> list[Step]:
