@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from numjet.base.errors import InternalError
-from numjet.cpu.index import Clamp, Dyn, Index, LoopVar, atoms, rewrite
+from numjet.cpu.index import Clamp, Dyn, Index, LoopVar, Mod, atoms, rewrite
 from numjet.cpu.loop_ir import (
     COMPARISONS,
     COMPLEX_PARTS,
@@ -192,10 +192,14 @@ class _Verifier:
 
     def last_rounds(self, i: Index) -> Index:
         """The index in the last rounds of the loops whose extent is computed: c*4 + k is at most
-        n - 1 when k < min(n - c*4, 4). An extreme of a sum is in the first round or the last."""
+        n - 1 when k < min(n - c*4, 4). An extreme of a sum, or of its quotient, is in the first round
+        or the last."""
+        found = set(atoms(i))
+        # A remainder is not monotone: its ends are not in the first and last rounds.
+        torn = {v for atom in found if type(atom) is Mod for p in atom.parts() for v in atoms(p)}
         last = {}
         for var, extent in self.extents.items():
-            if i.coefficient(var):
+            if var in found and var not in torn:
                 only = extent.terms[0][0] if len(extent.terms) == 1 else None
                 last[var] = (only.arg if isinstance(only, Clamp) else extent) - 1
         return rewrite(i, last.get)  # type: ignore[arg-type]

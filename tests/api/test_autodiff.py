@@ -179,7 +179,7 @@ def test_jvp_pushes_trees() -> None:
 
 
 def test_jvp_checks_tangents() -> None:
-    with pytest.raises(TypeError, match=r"tangents\[0\].*expected f32\[3\], got f32\[2\]"):
+    with pytest.raises(ValueError, match=r"tangents\[0\].*expected f32\[3\], got f32\[2\]"):
         nj.jvp(jnp.sin, (x3,), (jnp.ones(2),))
     with pytest.raises(TypeError, match="tuple or list"):
         nj.jvp(jnp.sin, x3, x3)
