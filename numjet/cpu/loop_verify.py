@@ -192,8 +192,8 @@ class _Verifier:
 
     def last_rounds(self, i: Index) -> Index:
         """The index in the last rounds of the loops whose extent is computed: c*4 + k is at most
-        n - 1 when k < min(n - c*4, 4). An extreme of a sum, or of its quotient, is in the first round
-        or the last."""
+        n - 1 when k < min(n - c*4, 4). An extreme of a sum, or of its quotient, is in the first
+        round or the last."""
         found = set(atoms(i))
         # A remainder is not monotone: its ends are not in the first and last rounds.
         torn = {v for atom in found if type(atom) is Mod for p in atom.parts() for v in atoms(p)}
