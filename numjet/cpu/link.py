@@ -164,38 +164,6 @@ def compile_once(ir_text: str, *, verify: bool = False) -> bytes:
     return _compile(ir_text, verify=verify)
 
 
-def compile_modules(ir_texts: Sequence[str], *, verify: bool = False) -> list[bytes]:
-    """`compile_module` of each text; those not cached are compiled side by side on threads."""
-    results: list[bytes | None] = [_store().get(digest(t)) for t in ir_texts]
-    missing = [i for i, data in enumerate(results) if data is None]
-    workers = min(len(missing), platform.cpu_count())
-    failures: list[BaseException] = []
-    # Largest first: the last one to start decides when all are done.
-    todo = iter(sorted(missing, key=lambda i: -len(ir_texts[i])))
-    taking = threading.Lock()
-
-    def work() -> None:
-        while not failures:
-            with taking:
-                i = next(todo, None)
-            if i is None:
-                return
-            try:
-                results[i] = compile_module(ir_texts[i], verify=verify)
-            except BaseException as error:  # re-raised below, in the caller's thread
-                failures.append(error)
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(workers - 1)]
-    for thread in threads:
-        thread.start()
-    work()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
-    return [data for data in results if data is not None]
-
-
 def assembly(ir_text: str) -> str:
     """The assembly text `ir_text` compiles to on this target; not cached."""
     return _compile(ir_text, assembly=True).decode()

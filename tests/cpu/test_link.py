@@ -1,6 +1,7 @@
 """Compiling, caching and linking of IR modules."""
 
 import ctypes
+import functools
 import glob
 import os
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from numjet.base.errors import InternalError
 from numjet.cpu import link, link_cache
+from numjet.cpu.jobs import Jobs
 
 
 def constant_module(name, value):
@@ -50,7 +52,7 @@ def test_compile_load_and_call(store):
 
 def test_objects_of_one_library_refer_to_each_other(store):
     caller = "declare i64 @g()\ndefine i64 @f() {\n %x = call i64 @g()\n ret i64 %x\n}\n"
-    objects = link.compile_modules([caller, constant_module("g", 5)])
+    objects = [link.compile_module(text) for text in (caller, constant_module("g", 5))]
     assert call(link.load(objects).address("f")) == 5
 
 
@@ -120,8 +122,6 @@ def test_unknown_export_is_named(store):
 def test_invalid_ir_is_an_internal_error(store, text):
     with pytest.raises(InternalError, match="cannot parse"):
         link.compile_module(text)
-    with pytest.raises(InternalError, match="cannot parse"):
-        link.compile_modules([constant_module("f", 1), text, constant_module("f", 2)])
 
 
 def test_verifier_finds_undominated_uses(store):
@@ -143,12 +143,13 @@ def test_equal_text_compiles_once(store, monkeypatch):
     assert link.compile_module(constant_module("f", 1)) == first
     store.clear_memory()
     assert link.compile_module(constant_module("f", 1)) == first
-    assert link.compile_modules([constant_module("f", 1)] * 3) == [first] * 3
 
 
 def test_many_modules_compile_side_by_side(store):
-    objects = link.compile_modules([constant_module(f"f{i}", i) for i in range(40)])
-    library = link.load(objects)
+    jobs = Jobs()
+    for i in range(40):
+        jobs.start(functools.partial(link.compile_module, constant_module(f"f{i}", i)))
+    library = link.load(jobs.finish())
     assert [call(library.address(f"f{i}")) for i in range(40)] == list(range(40))
     assert len(entries(store)) == 40
 
@@ -250,7 +251,7 @@ _CHILD = """
 import ctypes, sys
 from numjet.cpu import link
 texts = ["define i64 @f%d() {\\n ret i64 %d\\n}\\n" % (i, i) for i in range(30)]
-library = link.load(link.compile_modules(texts))
+library = link.load([link.compile_module(text) for text in texts])
 for i in range(30):
     assert ctypes.CFUNCTYPE(ctypes.c_int64)(library.address("f%d" % i))() == i
 assert "llvmlite" not in sys.modules
