@@ -9,18 +9,14 @@ compiled), and systems other than Linux, where None is the answer and callers st
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
-import os
 import struct
-import sys
 from ctypes import byref, c_void_p
 
 from numjet.base.errors import InternalError
-from numjet.cpu import link
+from numjet.cpu import link, platform
 
 _FORMAT = 1
-_PAGE = 4096
 _ALLOCATED = 2  # SHF_ALLOC
 _RELOCATIONS = (4, 9)  # SHT_RELA, SHT_REL
 _SYMBOLS = 2  # SHT_SYMTAB
@@ -29,14 +25,15 @@ _FUNCTION = 2  # STT_FUNC
 
 def _key(identity: str) -> str:
     """What code is kept under. LLVM is not loaded for it."""
-    state = hashlib.sha256(f"freestanding {_FORMAT} {os.uname().machine}\n".encode())
+    triple = platform.freestanding_triple()
+    state = hashlib.sha256(f"freestanding {_FORMAT} {triple}\n".encode())
     state.update(identity.encode())
     return state.hexdigest()
 
 
 def supported() -> bool:
     """Whether code can be mapped here."""
-    return sys.platform.startswith("linux") and hasattr(os, "memfd_create")
+    return platform.freestanding_triple() is not None
 
 
 def load(identity: str) -> dict[str, int] | None:
@@ -58,29 +55,16 @@ def _compile(ir_text: str) -> bytes:
     """An ELF object for any processor of this architecture."""
     library = link._llvm()
     lib, error = library.lib, c_void_p()
-    triple = f"{os.uname().machine}-unknown-linux-gnu".encode()
+    triple = (platform.freestanding_triple() or "").encode()
     reference = lib.LLVMPY_GetTargetFromTriple(triple, byref(error))
     if not reference:
         raise InternalError(f"no LLVM target for {triple!r}: {library.take_string(error)}")
     target = lib.LLVMPY_CreateTargetMachine(
         reference, triple, b"", b"", 2, b"pic", b"small", 0, 1, b""
     )
-    context = lib.LLVMPY_ContextCreate()
-    module = buffer = None
     try:
-        module = lib.LLVMPY_ParseAssembly(context, ir_text.encode(), byref(error))
-        if module:
-            buffer = lib.LLVMPY_TargetMachineEmitToMemory(target, module, 1, byref(error))
-        if not buffer:
-            raise InternalError(f"LLVM cannot compile the module: {library.take_string(error)}")
-        start, size = lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer)
-        return ctypes.string_at(start, size)
+        return library.machine_code(target, ir_text)
     finally:
-        if buffer:
-            lib.LLVMPY_DisposeMemoryBuffer(buffer)
-        if module:
-            lib.LLVMPY_DisposeModule(module)
-        lib.LLVMPY_ContextDispose(context)
         lib.LLVMPY_DisposeTargetMachine(target)
 
 
@@ -121,22 +105,8 @@ def _extract(image: bytes) -> bytes:
 def _map(data: bytes) -> dict[str, int] | None:
     """Addresses of the functions; None where the system refuses executable memory. Never freed."""
     lines, _, code = data.partition(b"\0")
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = c_void_p
-    libc.mmap.argtypes = [c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    size = -(-len(code) // _PAGE) * _PAGE
-    try:
-        file = os.memfd_create("numjet", os.MFD_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        os.write(file, code)
-        os.ftruncate(file, size)
-        # Read and execute, private; the kernel keeps instruction caches right.
-        base = libc.mmap(None, size, 1 | 4, 2, file, 0)
-    finally:
-        os.close(file)
-    if base in (None, c_void_p(-1).value):
+    base = platform.map_code(code)
+    if base is None:
         return None
     addresses = {}
     for line in lines.decode().splitlines():

@@ -198,39 +198,12 @@ _without_strength_reduction = _WithoutStrengthReduction()
 
 
 def _compile(ir_text: str, *, verify: bool = False, assembly: bool = False) -> bytes:
-    library = _llvm()
-    lib = library.lib
-    error = c_void_p()
     machine = _take_machine()
-    context = lib.LLVMPY_ContextCreate()
-    module = buffer = None
     try:
-        module = lib.LLVMPY_ParseAssembly(context, ir_text.encode(), byref(error))
-        if not module:
-            _invalid("parse", library.take_string(error), ir_text)
-        if verify and lib.LLVMPY_VerifyModule(module, byref(error)):
-            _invalid("verify", library.take_string(error), ir_text)
         with _without_strength_reduction:
-            buffer = lib.LLVMPY_TargetMachineEmitToMemory(
-                machine, module, 0 if assembly else 1, byref(error)
-            )
-        if not buffer:
-            _invalid("generate code for", library.take_string(error), ir_text)
-        start, size = lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer)
-        return ctypes.string_at(start, size)
+            return _llvm().machine_code(machine, ir_text, verify=verify, assembly=assembly)
     finally:
-        if buffer:
-            lib.LLVMPY_DisposeMemoryBuffer(buffer)
-        if module:
-            lib.LLVMPY_DisposeModule(module)
-        lib.LLVMPY_ContextDispose(context)
         _machines.append(machine)
-
-
-def _invalid(step: str, message: str, ir_text: str) -> None:
-    # The offending line says more than a whole module; callers attach the module.
-    raise InternalError(f"LLVM cannot {step} a generated module of {len(ir_text)} characters: "
-                        f"{message.strip()}")
 
 
 def _take_machine() -> int:

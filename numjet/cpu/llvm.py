@@ -121,6 +121,43 @@ class LLVM:
         getattr(self.lib, function)(ctypes.byref(out))
         return self.take_string(out)
 
+    def machine_code(
+        self, machine: int, ir_text: str, *, verify: bool = False, assembly: bool = False
+    ) -> bytes:
+        """The object file of `ir_text` for a target machine, or its assembly text.
+
+        Raises InternalError with LLVM's message for IR that is not valid.
+        """
+        lib, error = self.lib, c_void_p()
+        context = lib.LLVMPY_ContextCreate()
+        module = buffer = None
+        try:
+            module = lib.LLVMPY_ParseAssembly(context, ir_text.encode(), ctypes.byref(error))
+            if not module:
+                self._invalid("parse", error, ir_text)
+            if verify and lib.LLVMPY_VerifyModule(module, ctypes.byref(error)):
+                self._invalid("verify", error, ir_text)
+            buffer = lib.LLVMPY_TargetMachineEmitToMemory(
+                machine, module, 0 if assembly else 1, ctypes.byref(error)
+            )
+            if not buffer:
+                self._invalid("generate code for", error, ir_text)
+            start, size = lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer)
+            return ctypes.string_at(start, size)
+        finally:
+            if buffer:
+                lib.LLVMPY_DisposeMemoryBuffer(buffer)
+            if module:
+                lib.LLVMPY_DisposeModule(module)
+            lib.LLVMPY_ContextDispose(context)
+
+    def _invalid(self, step: str, error: c_void_p, ir_text: str) -> None:
+        # The offending line says more than a whole module; callers attach the module.
+        raise InternalError(
+            f"LLVM cannot {step} a generated module of {len(ir_text)} characters: "
+            f"{self.take_string(error).strip()}"
+        )
+
 
 def _open_library() -> ctypes.CDLL:
     spec = importlib.machinery.PathFinder.find_spec("llvmlite")

@@ -305,3 +305,37 @@ define internal void @os_wake(ptr %word, i32 %count) {
   ret void
 }
 """
+
+
+# -- code that is mapped as it is ---------------------------------------------------------------
+
+_PAGE = 4096
+
+
+def freestanding_triple() -> str | None:
+    """The target of code that `map_code` takes (ELF objects), or None where it takes none."""
+    if not (sys.platform.startswith("linux") and hasattr(os, "memfd_create")):
+        return None
+    return f"{os.uname().machine}-unknown-linux-gnu"
+
+
+def map_code(code: bytes) -> int | None:
+    """The address of a copy of `code` that can be run, never freed; None where the system refuses
+    executable memory.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    size = -(-len(code) // _PAGE) * _PAGE
+    try:
+        file = os.memfd_create("numjet", os.MFD_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        os.write(file, code)
+        os.ftruncate(file, size)
+        # Read and execute, private; the kernel keeps instruction caches right.
+        base = libc.mmap(None, size, 1 | 4, 2, file, 0)
+    finally:
+        os.close(file)
+    return None if base in (None, ctypes.c_void_p(-1).value) else base
