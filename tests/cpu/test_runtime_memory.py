@@ -34,6 +34,17 @@ def test_shape_dtype_and_alignment(shape, dtype):
         assert (array == 1).all()
 
 
+def test_large_blocks_begin_at_different_places_of_their_pages():
+    blocks = [memory.empty((memory.LARGE,), np.dtype(np.int8)) for _ in range(15)]
+    places = [block.ctypes.data % 4096 for block in blocks]
+    assert len(set(places)) == 15 and min(places) >= 256 and max(places) <= 4096 - 256
+    apart = [abs(p - q) for p, q in zip(places, places[1:])]
+    assert min(apart) >= 512
+    for block in blocks:
+        block.fill(1)
+    assert memory.stats()["used"] >= 15 * memory.LARGE
+
+
 @pytest.mark.parametrize("count", [20_000, 500_000])
 def test_memory_is_reused(count):
     make = memory.maker((count,), F32)
