@@ -23,6 +23,10 @@ LIGHT = 60
 # Within rows that are apart, where at most an eighth of what is asked for lies past the row's end.
 WITHIN = 1024
 
+# Rows up to this stay in a core's caches between sweeps. Softmax of 10,000 x 1,000 from cold caches
+# took 4.9 ms with the sweep that takes exponentials asking for the next row, 5.5 with both asking.
+ROW = 256 << 10
+
 
 def prefetch(kernel: Kernel) -> Kernel:
     """Note the loads of a kernel that look ahead; see the module's text."""
@@ -30,6 +34,7 @@ def prefetch(kernel: Kernel) -> Kernel:
     if not large:
         return kernel
     ahead: dict[tuple, int] = {}
+    heaviest: dict[tuple, tuple[int, tuple]] = {}  # where a row begins -> (cost, its load)
     for around, loop in _vector_loops(kernel.body, ()):
         if cost(loop.body) > LIGHT:
             continue
@@ -43,8 +48,19 @@ def prefetch(kernel: Kernel) -> Kernel:
             for key, lin in found.items():
                 size = key[0].dtype.itemsize
                 far = _distance(lin, loop, around, len(found), size)
-                if far:
-                    ahead[key] = far
+                if not far:
+                    continue
+                if around and loop.var.extent * size <= ROW:
+                    # Sweeps over one row: the one with most to do while lines arrive asks.
+                    rest = frozenset(t for t in lin.terms if t[0] is not loop.var)
+                    row = key[0], around, lin.const, rest
+                    before = heaviest.get(row)
+                    if before is not None and before[0] > cost(loop.body):
+                        continue
+                    if before is not None:
+                        ahead.pop(before[1], None)
+                    heaviest[row] = cost(loop.body), key
+                ahead[key] = far
     return replace(kernel, notes={**kernel.notes, "ahead": ahead}) if ahead else kernel
 
 

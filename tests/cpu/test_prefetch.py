@@ -70,3 +70,20 @@ def test_a_body_that_computes_long_does_not_look_ahead():
         "long", (y, x), (For(i, 1 << 22, (Store(y, (Index.of(i),), value),), "vector"),)
     )
     assert "ahead" not in prefetch(kernel).notes
+
+
+def test_of_sweeps_over_a_row_the_one_with_most_to_do_asks():
+    x, y = Buffer("x", F32, (8192, 256)), Buffer("y", F32, (8192,), "out")
+    i, top, total = LoopVar("i", 8192), Local("top", F32), Local("total", F32)
+    j, k = LoopVar("j", 256), LoopVar("k", 256)
+    light = Load(x, (Index.of(i), Index.of(j)))
+    heavy = Load(x, (Index.of(i), Index.of(k)))
+    sweeps = (
+        For(k, 256, (Update(total, "add", Op("exp", (heavy,), F32)),), "vector", 1, 16),
+        For(j, 256, (Update(top, "max", light),), "vector", 1, 16),
+    )
+    for order in (sweeps, sweeps[::-1]):
+        body = (Define(top, Const(0.0, F32)), Define(total, Const(0.0, F32)), *order,
+                Store(y, (Index.of(i),), ReadLocal(total)))  # fmt: skip
+        kernel = prefetch(Kernel("f", (y, x), (For(i, 8192, body),)))
+        assert kernel.notes["ahead"] == {(x, heavy.index): AHEAD}
