@@ -246,21 +246,12 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
             return out
         if constants is False:
             return slow(x, y)
+        a, b = x, y
         if type(right) is not ShapedArray:
-            constant = constants.get(y)
-            if constant is None:
-                constant = _constant(constants, y, left.dtype)
-                if constant is None:
-                    return slow(x, y)
-            return record.bind(x, constant)
-        if type(left) is not ShapedArray:
-            constant = constants.get(x)
-            if constant is None:
-                constant = _constant(constants, x, right.dtype)
-                if constant is None:
-                    return slow(x, y)
-            return record.bind(constant, y)
-        return record.bind(x, y)
+            b = _constant(constants, y, left.dtype)
+        elif type(left) is not ShapedArray:
+            a = _constant(constants, x, right.dtype)
+        return slow(x, y) if a is None or b is None else record.bind(a, b)
 
     return call
 
@@ -280,6 +271,9 @@ def _binds_pair(record: Primitive, left: Any, right: Any, out: Any) -> bool:
 
 def _constant(constants: dict, value: Any, dtype: Any) -> ArrayImpl | None:
     """A Python scalar as an array of `dtype`, made once; None where it does not fit."""
+    found = constants.get(value)
+    if found is not None:
+        return found
     if type(value) is int and not -_INT_LIMIT <= value < _INT_LIMIT:
         return None
     try:
