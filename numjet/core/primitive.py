@@ -60,6 +60,8 @@ class Primitive:
         can be split
     stage(trace, args, params) -> outs: how it is recorded, where its params hold functions to be
     traced first
+    prune(params, used) -> (params, inputs kept, outputs kept), or None where nothing goes: the
+        equation without outputs nobody uses (`used`: a flag each) and what only they need
     effects: a set, or a function of the params that gives one
     eager: a table of `core.evaluate`
     run: evaluation without params by native code, where there is any (`core.evaluate`)
@@ -80,6 +82,7 @@ class Primitive:
         "effects",
         "multiple_results",
         "partial_eval",
+        "prune",
         "higher_order",
         "differentiable",
         "collective",
@@ -106,6 +109,7 @@ class Primitive:
         effects: frozenset | Callable = NO_EFFECTS,
         multiple_results: bool = False,
         partial_eval: Callable | None = None,
+        prune: Callable | None = None,
         higher_order: bool = False,
         differentiable: bool = True,
         collective: bool = False,
@@ -133,7 +137,7 @@ class Primitive:
         self.jvp, self.transpose, self.batch = jvp, transpose, batch
         self.loops, self.hlo, self.linear, self.elementwise = loops, hlo, linear, elementwise
         self.effects, self.multiple_results = effects, multiple_results
-        self.partial_eval, self.higher_order = partial_eval, higher_order
+        self.partial_eval, self.prune, self.higher_order = partial_eval, prune, higher_order
         self.differentiable, self.collective, self.stage = differentiable, collective, stage
         # What concrete evaluation knows of operands it saw: avals -> (result's aval, function).
         self.eager: dict = {}

@@ -253,6 +253,16 @@ def _fold(eqn: Any, ins: Sequence[Val]) -> Val | None:
     return literal(np.asarray(value), aval)
 
 
+def _prune(node: Node, live: set[int]) -> None:
+    """Take results nobody reads out of a loop or branch, with what is computed for them alone."""
+    prune, used = node.primitive.prune, tuple([id(v) in live for v in node.outs])
+    found = None if prune is None or all(used) else prune(node.params, used)
+    if found is not None:
+        node.params, ins, outs = found
+        node.ins = [node.ins[i] for i in ins]
+        node.outs = [node.outs[i] for i in outs]
+
+
 def drop_dead(graph: Graph) -> None:
     """Drop nodes whose results nobody reads, and number the values."""
     live = {id(v) for v in graph.outs}
@@ -262,6 +272,8 @@ def drop_dead(graph: Graph) -> None:
         if (id(outs[0]) in live if len(outs) == 1 else any([id(v) in live for v in outs])) or (
             node.effects
         ):
+            if type(node.rule) is low.Region:
+                _prune(node, live)
             for val in node.ins:
                 live.add(id(val))
             kept.append(node)

@@ -23,6 +23,7 @@ from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, batch_jaxpr, to_front
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
+from numjet.transforms.simplify import dce_jaxpr
 from numjet.transforms.stage import stage
 from numjet.transforms.transpose import transpose_jaxpr
 
@@ -199,6 +200,23 @@ def _fill_zeros(
     return found
 
 
+def _prune(params: dict, used: tuple[bool, ...]) -> tuple[dict, list[int], list[int]] | None:
+    """Without results that nobody uses, and the operands that no branch reads then."""
+    branches = params["branches"]
+    key = ("cond_pruned", used, branches[1:])
+    found = branches[0].cache.get(key)
+    if found is None:
+        pruned = [dce_jaxpr(b.jaxpr, used) for b in branches]
+        ins = [i for i, reads in enumerate(zip(*[r for _, r in pruned], strict=True)) if any(reads)]
+        less = tuple(
+            ClosedJaxpr(body.replace(invars=[body.invars[i] for i in ins]), b.consts)
+            for (body, _), b in zip(pruned, branches, strict=True)
+        )
+        found = branches[0].cache[key] = less, [0, *[1 + i for i in ins]]
+    outs = [i for i, flag in enumerate(used) if flag]
+    return {**params, "branches": found[0]}, found[1], outs
+
+
 cond_p = Primitive(
     "cond",
     multiple_results=True,
@@ -209,6 +227,7 @@ cond_p = Primitive(
     jvp=_jvp,
     batch=_batch,
     partial_eval=_partial_eval,
+    prune=_prune,
     transpose=_transpose,
     loops=Region("cond"),
     effects=lambda branches: frozenset().union(*[b.effects for b in branches]),

@@ -33,6 +33,7 @@ from numjet.ops.shape import concatenate, expand_dims
 from numjet.transforms.batch import Axis, batch_jaxpr, to_front
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
+from numjet.transforms.simplify import prune_loop
 from numjet.transforms.stage import stage
 from numjet.transforms.transpose import backward_pass
 
@@ -264,6 +265,21 @@ def _transpose(
     reverse: bool,
     **params: Any,
 ) -> list:
+    # Rows without a cotangent, and what only they are computed from, are left out.
+    used = [True] * num_carry + [type(ct) is not Zero for ct in cts[num_carry:]]
+    whole = {**params, "jaxpr": jaxpr, "num_consts": num_consts, "num_carry": num_carry}
+    less = None if all(used) else _prune(whole, tuple(used))
+    if less is not None:
+        params, ins, outs = less
+        found = _transpose(
+            [cts[i] for i in outs], *[args[i] for i in ins],
+            **params, length=length, reverse=reverse,
+        )  # fmt: skip
+        place = dict(zip(ins, found, strict=True))
+        return [
+            place[i] if i in place else Zero(x.aval) if type(x) is Linear else None
+            for i, x in enumerate(args)
+        ]
     consts, carry, xs = split(args, num_consts, num_carry)
     # A carry that starts from a known value (the zeros of a tangent) evolves linearly all the same;
     # its own cotangent goes nowhere.
@@ -344,6 +360,18 @@ def _transposed_body(
     return found
 
 
+def _prune(params: dict, used: tuple[bool, ...]) -> tuple[dict, list[int], list[int]] | None:
+    """Without rows and carries that nobody uses, and without the operands read for them only."""
+    num_consts, num_carry = params["num_consts"], params["num_carry"]
+    found = prune_loop(params["jaxpr"], num_consts, used, [False] * num_carry)
+    if found is None:
+        return None
+    body, ins, outs = found
+    consts = sum(i < num_consts for i in ins)
+    carry = sum(i < num_carry for i in outs)
+    return {**params, "jaxpr": body, "num_consts": consts, "num_carry": carry}, ins, outs
+
+
 scan_p = Primitive(
     "scan",
     multiple_results=True,
@@ -354,6 +382,7 @@ scan_p = Primitive(
     jvp=_jvp,
     batch=_batch,
     partial_eval=_partial_eval,
+    prune=_prune,
     transpose=_transpose,
     loops=Region("scan"),
     effects=lambda jaxpr, **_: jaxpr.effects,

@@ -39,6 +39,7 @@ from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, batch_jaxpr, to_front
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
+from numjet.transforms.simplify import dce_jaxpr, prune_loop
 from numjet.transforms.stage import stage
 
 
@@ -242,6 +243,23 @@ def _transpose(cts: list, *args: Any, **params: Any) -> list:
     )
 
 
+def _prune(params: dict, used: tuple[bool, ...]) -> tuple[dict, list[int], list[int]] | None:
+    """Without the carries that neither the condition nor a result depends on."""
+    cond, nc, nb = params["cond_jaxpr"], params["cond_nconsts"], params["body_nconsts"]
+    _, reads = dce_jaxpr(cond.jaxpr)
+    found = prune_loop(params["body_jaxpr"], nb, used, reads[nc:])
+    if found is None:
+        return None
+    body, ins, outs = found
+    key = ("while_pruned", *outs)
+    test = cond.cache.get(key)
+    if test is None:
+        test = cond.cache[key] = permute(cond, [*range(nc), *[nc + i for i in outs]])
+    kept = {"cond_jaxpr": test, "body_jaxpr": body, "cond_nconsts": nc}
+    consts = sum(i < nb for i in ins)
+    return {**params, **kept, "body_nconsts": consts}, [*range(nc), *[nc + i for i in ins]], outs
+
+
 while_p = Primitive(
     "while",
     multiple_results=True,
@@ -251,6 +269,7 @@ while_p = Primitive(
     jvp=_jvp,
     batch=_batch,
     partial_eval=_partial_eval,
+    prune=_prune,
     transpose=_transpose,
     loops=Region("while"),
     effects=lambda cond_jaxpr, body_jaxpr, **_: cond_jaxpr.effects | body_jaxpr.effects,

@@ -11,12 +11,13 @@ from typing import Any
 
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
+from numjet.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from numjet.core.lowering import Region, elementwise_loops
 from numjet.core.primitive import Primitive
 from numjet.core.structural import linear_tangent
 from numjet.core.trace import set_trace
 from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose
+from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr
 
 Policy = Callable[..., bool]
@@ -65,31 +66,39 @@ def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
     found = closed.cache.get(key)
     if found is not None:
         return found
-    jaxpr = closed.jaxpr
-    unknown_vars = {v for v, unk in zip(jaxpr.invars, unknown, strict=True) if unk}
-    saved: list[Var] = []
-    known_eqns = []
-    for eqn in jaxpr.eqns:
-        if any(v in unknown_vars for v in eqn.invars if type(v) is Var):
-            unknown_vars.update(eqn.outvars)
-            continue
-        known_eqns.append(eqn)
-        if policy is not None and policy(
-            eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params
-        ):
-            saved.extend(eqn.outvars)
-    unknown_out = [type(v) is Var and v in unknown_vars for v in jaxpr.outvars]
+    # Loops and calls are split inside, so that each equation of the later part is either computed
+    # again from what is known or linear in what is not.
+    known, linear, unknown_out, _ = partial_eval_jaxpr(closed, unknown)
+    forward = known.jaxpr
+    n_known = len(unknown_out) - sum(unknown_out)
+    known_outs, residuals = forward.outvars[:n_known], forward.outvars[n_known:]
+    saved = [
+        v
+        for eqn in forward.eqns
+        if policy is not None
+        and policy(eqn.primitive, *[x.aval for x in eqn.invars], **eqn.params)
+        for v in eqn.outvars
+    ]
     is_saved = set(saved)
-    later_eqns = [e for e in jaxpr.eqns if not all(v in is_saved for v in e.outvars)]
-    unknown_outvars = [v for v, unk in zip(jaxpr.outvars, unknown_out, strict=True) if unk]
-    later, _ = dce_jaxpr(jaxpr.replace(eqns=later_eqns, outvars=unknown_outvars, effects=None))
+    again = [eqn for eqn in forward.eqns if not all(v in is_saved for v in eqn.outvars)]
+    n_res = len(residuals)
+    linear_in, value_of = linear.jaxpr.invars, dict(zip(linear.jaxpr.invars, residuals))
+
+    def rename(atom: Atom) -> Atom:
+        return value_of.get(atom, atom) if type(atom) is Var else atom
+
+    eqns = again + [
+        eqn.replace(invars=[rename(x) for x in eqn.invars]) for eqn in linear.jaxpr.eqns
+    ]
+    k_in, u_in = iter(forward.invars), iter(linear_in[n_res:])
+    invars = [next(u_in) if unk else next(k_in) for unk in unknown]
+    outs = [rename(x) for x in linear.jaxpr.outvars]
+    later, _ = dce_jaxpr(Jaxpr(forward.constvars, invars, eqns, outs))
     read = {v for eqn in later.eqns for v in eqn.invars if type(v) is Var}
     saved = [v for v in saved if v in read]
-    later = later.replace(invars=[*jaxpr.invars, *saved])
-    known_outs = [v for v, unk in zip(jaxpr.outvars, unknown_out, strict=True) if not unk]
-    known_in = [v for v, unk in zip(jaxpr.invars, unknown, strict=True) if not unk]
-    known, _ = dce_jaxpr(Jaxpr(jaxpr.constvars, known_in, known_eqns, [*known_outs, *saved]))
-    result = ClosedJaxpr(known, closed.consts), ClosedJaxpr(later, closed.consts), unknown_out
+    later = later.replace(invars=[*invars, *saved])
+    now, _ = dce_jaxpr(forward.replace(outvars=[*known_outs, *saved], effects=None))
+    result = ClosedJaxpr(now, known.consts), ClosedJaxpr(later, known.consts), unknown_out
     closed.cache[key] = result
     return result
 

@@ -1,16 +1,17 @@
-"""Dead-code elimination in jaxprs: rematerialization drops what a split leaves unread with it."""
+"""Dead-code elimination in jaxprs: what a split or a transposition leaves unread is dropped."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from numjet.core.jaxpr import Eqn, Jaxpr, Var
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 
 
 def dce_jaxpr(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, list[bool]]:
     """Drop unused outputs and every equation without effects that nothing needs.
 
-    Returns the jaxpr with all its inputs kept, and which inputs it still reads.
+    Returns the jaxpr with all its inputs kept, and which inputs it still reads. Loops and branches
+    lose the results that nothing needs, and what is computed for them alone.
     """
     outvars = (
         [v for v, u in zip(jaxpr.outvars, used, strict=True) if u]
@@ -20,10 +21,56 @@ def dce_jaxpr(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, 
     needed = {v for v in outvars if type(v) is Var}
     kept: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
-        if eqn.effects or any(v in needed for v in eqn.outvars):
+        used = [v in needed for v in eqn.outvars]
+        if eqn.effects or any(used):
+            eqn = _pruned(eqn, used)
             kept.append(eqn)
             needed.update(v for v in eqn.invars if type(v) is Var)
     kept.reverse()
     return jaxpr.replace(eqns=kept, outvars=outvars, effects=None), [
         v in needed for v in jaxpr.invars
     ]
+
+
+def _pruned(eqn: Eqn, used: Sequence[bool]) -> Eqn:
+    prune = eqn.primitive.prune
+    found = prune(eqn.params, tuple(used)) if prune is not None and not all(used) else None
+    if found is None:
+        return eqn
+    params, ins, outs = found
+    return eqn.replace(
+        params=params,
+        invars=[eqn.invars[i] for i in ins],
+        outvars=[eqn.outvars[i] for i in outs],
+    )
+
+
+def prune_loop(
+    closed: ClosedJaxpr, num_consts: int, used: Sequence[bool], carry: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[int], list[int]] | None:
+    """The body of a loop of (consts, carry, xs) -> (carry, ys) with the outputs that are used.
+
+    A carry also stays where another one that stays, or an output, is computed from it; `carry` are
+    flags of those that stay in any case. Returns the body and the inputs and outputs it keeps, or
+    None where all stay. Remembered with the jaxpr.
+    """
+    n = len(carry)
+    key = ("prune", num_consts, tuple(used), tuple(carry))
+    if key in closed.cache:
+        return closed.cache[key]
+    flags = [a or b for a, b in zip(used, carry, strict=False)] + list(used[n:])
+    while True:
+        body, reads = dce_jaxpr(closed.jaxpr, flags)
+        grown = [a or b for a, b in zip(flags, reads[num_consts : num_consts + n], strict=False)]
+        if grown == flags[:n]:
+            break
+        flags[:n] = grown
+    reads[num_consts : num_consts + n] = flags[:n]
+    ins = [i for i, read in enumerate(reads) if read]
+    outs = [i for i, flag in enumerate(flags) if flag]
+    found = None
+    if len(outs) < len(flags):
+        body = body.replace(invars=[body.invars[i] for i in ins])
+        found = ClosedJaxpr(body, closed.consts), ins, outs
+    closed.cache[key] = found
+    return found

@@ -285,6 +285,30 @@ def test_checkpoint_with_statics_kwargs_and_loops() -> None:
           nj.grad(lambda x: lax.scan(lambda c, a: (jnp.sin(c * a), c), x, x3)[0])(0.3))  # fmt: skip
 
 
+AROUND = {
+    "jit": lambda x: nj.jit(lambda x: jnp.sin(x) * x)(x),
+    "cond": lambda x: lax.cond(x[0] > 0, lambda x: jnp.sin(x) * x, lambda x: x, x),
+    "fori": lambda x: lax.fori_loop(0, 3, lambda i, x: jnp.sin(x) * x, x),
+    "scan": lambda x: lax.scan(lambda c, _: (jnp.sin(c) * x, c**2), x, None, length=3),
+    "nested": lambda x: nj.checkpoint(
+        lambda x: lax.scan(lambda c, a: (jnp.sin(c) * a, jnp.exp(c * a)), x[0], x)
+    )(x),
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+@pytest.mark.parametrize("policy", ["nothing_saveable", "dots_saveable", "everything_saveable"])
+def test_checkpoint_around_loops_and_calls(name: str, policy: str) -> None:
+    def f(x: Any) -> Any:
+        return sum(jnp.sum(jnp.cos(y)) for y in nj.tree.leaves(AROUND[name](x)))
+
+    g = nj.checkpoint(f, policy=getattr(nj.checkpoint_policies, policy))
+    close(nj.value_and_grad(g)(x3), nj.value_and_grad(f)(x3))
+    close(nj.jit(nj.grad(g))(x3), nj.grad(f)(x3))
+    close(nj.hessian(g)(x3), nj.hessian(f)(x3))
+    close(nj.vmap(nj.grad(g))(jnp.stack([x3, -x3])), nj.vmap(nj.grad(f))(jnp.stack([x3, -x3])))
+
+
 # ------------------------------------------------------------------ implicit functions
 def newton(f: Callable, x: Any) -> Any:
     return lax.fori_loop(0, 20, lambda _, y: y - f(y) / nj.grad(f)(y), x)
