@@ -25,13 +25,9 @@ from numjet.core.primitive import Linear, Zero
 from numjet.core.structural import convert, instantiate
 from numjet.core.trace import aval_of
 from numjet.ops.shape import reshape
+from numjet.transforms.eager import linearize as linearize_flat
 from numjet.transforms.jvp import jvp_call
-from numjet.transforms.linearize import (
-    Linearized,
-    linearize as linearize_flat,
-    live_tape,
-    tape_to_jaxpr,
-)
+from numjet.transforms.linearize import Linearized, live_tape, tape_to_jaxpr
 from numjet.transforms.remat import checkpoint_policies, remat_p
 from numjet.transforms.stage import hoist_consts, stage
 from numjet.transforms.transpose import backward_pass, transpose_tape

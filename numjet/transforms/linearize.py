@@ -28,6 +28,7 @@ from numjet.core.trace import (
 )
 from numjet.transforms.jvp import JVPTrace, JVPTracer, split_outputs
 from numjet.transforms.stage import stage
+from numjet.transforms.steps import expanded
 
 
 class PartialTracer(Tracer):
@@ -131,7 +132,7 @@ def tape_to_jaxpr(
 
     `outs` are variables or known values.
     """
-    tape = live_tape(tape, outs)
+    tape = live_tape(expanded(tape), outs)
     residual_of: dict[int, Var] = {}
     residuals: list[Any] = []
 

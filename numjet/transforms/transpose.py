@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numjet.base.config import numeric_checks
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
 from numjet.core.primitive import Linear, Zero
 from numjet.core.structural import add_any
-from numjet.core.trace import current_trace
+from numjet.core.trace import EVAL, current_trace
 from numjet.transforms.stage import stage
+from numjet.transforms.steps import Step
 
 
 def backward(
@@ -47,7 +49,21 @@ def _backward(
     staging: Any,
     line: Any,
 ) -> None:
+    concrete = current_trace() is EVAL and not numeric_checks[0]
     for eqn in reversed(eqns):
+        if type(eqn) is Step:
+            ct = cotangents.get(eqn.outvars[0])
+            if ct is None:
+                continue
+            if not concrete or type(ct) is not ArrayImpl or ct.aval is not eqn.rule.aval:
+                _backward(eqn.expand(), env, linear, cotangents, staging, line)
+                continue
+            del cotangents[eqn.outvars[0]]
+            for v, part in zip(eqn.invars, eqn.rule.backward(ct, eqn.residuals), strict=True):
+                if part is not None:
+                    have = cotangents.get(v)
+                    cotangents[v] = part if have is None else add_any(have, part)
+            continue
         primitive, several = eqn.primitive, None
         if primitive.multiple_results:
             several = [cotangents.pop(v, None) for v in eqn.outvars]

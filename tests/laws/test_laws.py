@@ -17,6 +17,7 @@ import numjet as nj
 from numjet.base import config
 from numjet.core.jaxpr import Jaxpr, subjaxprs
 from numjet.core.primitive import REGISTRY
+from numjet.transforms import eager
 
 with config.enable_x64(True):
     from laws.samples import SAMPLES, Sample
@@ -139,6 +140,29 @@ def test_transpose_is_the_adjoint(sample: Sample) -> None:
         # Cotangents pair with tangents by the real part of the product without conjugation.
         left, right = np.real(inner(us, leaves(tangent))), np.real(inner(back, vs))
         np.testing.assert_allclose(left, right, rtol=1e-8, atol=1e-9)
+
+
+@each(DIFFERENTIABLE)
+def test_rules_linearize_as_the_general_way(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    xs, vs = [np.asarray(sample.args[i]) for i in sample.diff], direction(sample, 5)
+    fun = lambda *a: [y for y in nj.tree.leaves(at(sample, list(a))) if y.dtype.kind in "fc"]  # noqa: E731
+    monkeypatch.setattr(eager, "_rules", {})
+    results = []
+    # The general way, the same while rules are derived, and by rules.
+    for uses in (1 << 30, 0, 0):
+        monkeypatch.setattr(eager, "USES_BEFORE_DERIVING", uses)
+        out, pull = nj.vjp(fun, *xs)
+        us = [np.ones_like(y) for y in out]
+        many = nj.vmap(pull)([np.stack([u, 2 * u]) for u in us])
+        linear = nj.linearize(fun, *xs)[1](*vs) if sample.note != "reverse-only" else None
+        found = nj.tree.leaves((out, pull(us), many, linear))
+        results.append([(x.aval, np.asarray(x)) for x in found])
+    for other in results[1:]:
+        for (aval, value), (want_aval, want) in zip(other, results[0], strict=True):
+            assert aval is want_aval
+            np.testing.assert_allclose(value, want, rtol=1e-13, atol=1e-13)
 
 
 @each(DIFFERENTIABLE)

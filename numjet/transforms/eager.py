@@ -1,0 +1,321 @@
+"""Linearization of concrete values, by rules that are derived once and then run as they are.
+
+A function that is differentiated again and again without being compiled meets the same primitives
+at the same avals. `LinearizeTrace` runs a `Rule` for such an operation, and takes the general way,
+through the primitive's jvp rule and partial evaluation, until there is one. A rule is derived by
+staging just that way and its transpose, and written as Python functions that call what evaluates
+each equation. It holds whatever the values: jvp and transpose rules never look at them.
+
+What would break it: a primitive's rule that depends on more than avals, params and traced flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.base import config
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl
+from numjet.core.evaluate import executor
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from numjet.core.lowering import Host
+from numjet.core.primitive import Primitive, Zero
+from numjet.core.trace import (
+    EVAL,
+    Tracer,
+    aval_of,
+    current_trace,
+    enter_trace,
+    leave_trace,
+    set_trace,
+)
+from numjet.transforms import linearize as general
+from numjet.transforms.jvp import JVPTrace, JVPTracer
+from numjet.transforms.linearize import Linearized, PartialTrace, PartialTracer, tape_to_jaxpr
+from numjet.transforms.simplify import dce_jaxpr
+from numjet.transforms.stage import stage
+from numjet.transforms.steps import Rule, Step
+from numjet.transforms.transpose import transpose_jaxpr
+
+CHECKS = config.numeric_checks
+# Deriving a rule takes as long as some thirty uses of an operation without it.
+USES_BEFORE_DERIVING = 8
+# Programs of ever new shapes must not fill the memory with rules.
+MAX_RULES = 10_000
+# Values of the traced flags -> (primitive, avals, which operands are active, params) -> a Rule, the
+# number of uses while there is none yet, or None where there can be none.
+_rules: dict[tuple, dict[tuple, Any]] = {}
+_new = object.__new__
+
+
+class LinearTracer(Tracer):
+    """A concrete primal; `tangent` is a variable of the record, or a known value."""
+
+    __slots__ = ("primal", "tangent", "aval")
+
+    def __init__(self, trace: LinearizeTrace, primal: Any, tangent: Any) -> None:
+        self.owner, self.primal, self.tangent = trace, primal, tangent
+        self.aval = primal.aval
+
+    def concrete(self) -> Any:
+        return self.primal
+
+    def origin(self) -> str:
+        return self.owner.origin()
+
+
+class LinearizeTrace(JVPTrace):
+    """Evaluates primals and records the linear part in the parent, a `PartialTrace`."""
+
+    def __init__(self, parent: PartialTrace) -> None:
+        super().__init__(parent)
+        key = config.trace_key()
+        rules = _rules.get(key)
+        self.rules: dict[tuple, Any] = _rules.setdefault(key, {}) if rules is None else rules
+
+    def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        if primitive.higher_order or CHECKS[0]:
+            return self.derived(primitive, args, params)
+        key: list[Any] = [primitive]
+        primals, variables = [], []
+        mask, bit = 0, 1
+        for x in args:
+            if type(x) is LinearTracer and x.owner is self:
+                var = x.tangent
+                aval = x.aval
+                if type(var) is not Var or var.aval is not aval:
+                    return self.derived(primitive, args, params)
+                variables.append(var)
+                mask |= bit
+                x = x.primal
+            elif type(x) is ArrayImpl:
+                aval = x.aval
+            else:
+                return self.derived(primitive, args, params)
+            primals.append(x)
+            key.append(aval)
+            bit += bit
+        if not mask or primitive.jvp is None:
+            return self.parent.process(primitive, tuple(primals), params)
+        key.append(mask)
+        if params:
+            key.extend(params.items())
+        found = tuple(key)
+        rule = self.rules.get(found)
+        if type(rule) is not Rule:
+            out = self.derived(primitive, args, params)
+            if rule is not None or found not in self.rules:
+                avals = key[1 : 1 + len(args)]
+                _count(self.rules, found, rule or 0, primitive, avals, mask, params)
+            return out
+        out, residuals = rule.forward(*primals)
+        if rule.aval is None:
+            return out
+        if rule.alias is None:
+            tangent = _new(Var)
+            tangent.aval = rule.aval
+            self.parent.tape.append(Step(rule, residuals, variables, tangent))
+        else:
+            tangent = variables[rule.alias]
+        tracer = _new(LinearTracer)
+        tracer.owner, tracer.primal, tracer.tangent, tracer.aval = self, out, tangent, out.aval
+        return tracer
+
+    def derived(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        """`process` by the primitive's jvp rule."""
+        parent: Any = self.parent
+        primals: list[Any] = []
+        tangents: list[Any] = []
+        active = False
+        for x in args:
+            if type(x) is LinearTracer and x.owner is self:
+                tangent = x.tangent
+                primals.append(x.primal)
+                tangents.append(PartialTracer(parent, tangent) if type(tangent) is Var else tangent)
+                active = True
+            else:
+                primals.append(x)
+                tangents.append(Zero((x.aval if isinstance(x, Array) else aval_of(x)).tangent()))
+        token = enter_trace(parent)
+        try:
+            if not active or primitive.jvp is None:
+                return parent.process(primitive, tuple(primals), params)
+            out, tangent = primitive.jvp(tuple(primals), tuple(tangents), **params)
+        finally:
+            leave_trace(token)
+        if primitive.multiple_results:
+            return [self._pair(p, t) for p, t in zip(out, tangent, strict=True)]
+        return self._pair(out, tangent)
+
+    def _pair(self, out: Any, tangent: Any) -> Any:
+        if type(tangent) is Zero:
+            return out
+        if type(tangent) is PartialTracer and tangent.owner is self.parent:
+            tangent = tangent.jaxpr_var
+        return LinearTracer(self, out, tangent)
+
+
+def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
+    """Run flat `fun` at `primals`, recording the part linear in the tangents."""
+    if current_trace() is not EVAL:
+        return general.linearize(fun, primals)
+    partial = PartialTrace(EVAL)
+    trace = LinearizeTrace(partial)
+    in_vars, ins = [], []
+    for x in primals:
+        aval = x.aval.tangent()
+        var = Var(aval)
+        in_vars.append(var)
+        ins.append(x if aval.dtype == dtypes.float0 else LinearTracer(trace, x, var))
+    with set_trace(trace):
+        results = fun(*ins)
+    outs: list[Any] = []
+    tangents: list[Any] = []
+    for x in results:
+        if type(x) is LinearTracer and x.owner is trace:
+            outs.append(x.primal)
+            tangents.append(x.tangent)
+        else:
+            outs.append(x)
+            tangents.append(Zero(aval_of(x).tangent()))
+    return Linearized(outs, partial.tape, in_vars, tangents)
+
+
+# ------------------------------------------------------------------ making rules
+def _count(
+    rules: dict,
+    key: tuple,
+    uses: int,
+    primitive: Primitive,
+    avals: Sequence[Any],
+    mask: int,
+    params: dict,
+) -> None:
+    """Note a use of an operation without a rule; derive it when there were enough."""
+    if uses < USES_BEFORE_DERIVING:
+        rules[key] = uses + 1
+        return
+    if len(rules) >= MAX_RULES:
+        rules.clear()
+    token = enter_trace(EVAL)
+    try:
+        rules[key] = derive(primitive, avals, mask, params)
+    finally:
+        leave_trace(token)
+
+
+class _NoRule(Exception):
+    """The tangent is not an unknown value."""
+
+
+def derive(primitive: Primitive, avals: Sequence[Any], mask: int, params: dict) -> Rule | None:
+    """The rule of `primitive` at operands of these avals; bit i of `mask`: operand i is active.
+
+    None where its equations are more than calls of NumPy.
+    """
+    if primitive.multiple_results:
+        return None
+    linear: Any = None
+
+    def run(*primals: Any) -> list[Any]:
+        nonlocal linear
+        partial = PartialTrace(current_trace())
+        trace = JVPTrace(partial)
+        ins, variables = [], []
+        for i, x in enumerate(primals):
+            if mask >> i & 1:
+                unknown = partial.new_unknown(x.aval.tangent())
+                variables.append(unknown.jaxpr_var)
+                x = JVPTracer(trace, x, unknown)
+            ins.append(x)
+        with set_trace(trace):
+            out = primitive.bind(*ins, **params)
+        if type(out) is not JVPTracer:
+            return [out]
+        if type(out.tangent) is not PartialTracer:
+            raise _NoRule
+        linear, residuals = tape_to_jaxpr(partial.tape, variables, [out.tangent.jaxpr_var])
+        return [out.primal, *residuals]
+
+    try:
+        known, consts = stage(run, avals, primitive.name)
+    except _NoRule:
+        return None
+    known, _ = dce_jaxpr(known)
+    out, residuals = known.outvars[0], known.outvars[1:]
+    forward = _write(known, consts, known.invars, out, residuals)
+    if forward is None or linear is None:
+        return forward and Rule(forward, None, None, None, None)
+    (tangent,) = linear.outvars
+    tangents = linear.invars[len(residuals) :]
+    if tangent in tangents:
+        return Rule(forward, None, linear, tangent.aval, tangents.index(tangent))
+    backward = _backward(linear, len(tangents))
+    return backward and Rule(forward, backward, linear, tangent.aval, None)
+
+
+def _backward(linear: Jaxpr, n: int) -> Callable | None:
+    """The function of a cotangent and the residuals that gives those of the last `n` inputs."""
+    r = len(linear.invars) - n
+    unknown = [i >= r for i in range(len(linear.invars))]
+    closed, nonzero = transpose_jaxpr(ClosedJaxpr(linear, []), unknown, [True])
+    jaxpr, _ = dce_jaxpr(closed.jaxpr)
+    given = iter(jaxpr.outvars)
+    outs = [next(given) if there else None for there in nonzero]
+    *residuals, ct = jaxpr.invars
+    return _write(jaxpr, closed.consts, [ct], None, outs, residuals)
+
+
+def _write(
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    arguments: Sequence[Var],
+    first: Any,
+    outs: Sequence[Any],
+    residuals: Sequence[Var] = (),
+) -> Callable | None:
+    """A Python function of `arguments` (and the values of `residuals` as a tuple, if there are any)
+    that runs the equations and returns a tuple of `outs`, with `first` before it unless None.
+
+    None where an equation is more than a call of NumPy.
+    """
+    space: dict[str, Any] = {}
+    names: dict[Any, str] = {None: "None"}
+
+    def constant(value: Any) -> str:
+        name = f"c{len(space)}"
+        space[name] = value
+        return name
+
+    def name(v: Any) -> str:
+        return constant(v.value) if type(v) is Literal else names.setdefault(v, f"v{len(names)}")
+
+    def several(values: Sequence[Any]) -> str:
+        return f"({''.join([f'{name(v)}, ' for v in values])})"
+
+    for v, value in zip(jaxpr.constvars, consts, strict=True):
+        if type(value) is not ArrayImpl:
+            return None
+        names[v] = constant(value)
+    heads, lines = [name(v) for v in arguments], []
+    if first is None:
+        heads.append("residuals")
+        if residuals:
+            lines.append(f"{several(residuals)} = residuals")
+    for eqn in jaxpr.eqns:
+        primitive = eqn.primitive
+        if primitive.evaluate is not None or primitive.multiple_results or eqn.effects:
+            return None
+        if type(primitive.loops) is Host:
+            return None
+        run = executor(primitive, tuple([v.aval for v in eqn.invars]), eqn.params)
+        args = ", ".join([name(v) for v in eqn.invars])
+        lines.append(f"{name(eqn.outvars[0])} = {constant(run)}({args})")
+    lines.append(
+        f"return {several(outs)}" if first is None else f"return {name(first)}, {several(outs)}"
+    )
+    body = "\n    ".join(lines)
+    code = compile(f"def rule({', '.join(heads)}):\n    {body}\n", "<numjet rule>", "exec")
+    exec(code, space)
+    return space["rule"]
