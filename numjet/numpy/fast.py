@@ -36,6 +36,7 @@ from numjet.core.evaluate import (
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.numpy import fast_ir, fast_native as native
+from numjet.transforms.stage import bind_known
 
 CHECKS = config.numeric_checks
 # Bound once: a global found in this module is cheaper than an attribute of another.
@@ -65,7 +66,8 @@ _REFUSED = (OverflowError, RuntimeWarning, FloatingPointError)
 def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`slow`, with a shortcut for avals that it hands to `primitive` unchanged."""
     known: dict[ShapedArray, tuple] = {}
-    traced: dict[ShapedArray, bool] = {}
+    # The result's aval, or None where the complete way is to be taken.
+    traced: dict[ShapedArray, ShapedArray | None] = {}
     record = REGISTRY[primitive]
     reference = record.reference
     assert reference is not None
@@ -89,12 +91,13 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
                 forms.learn(x.aval, None, found[1], out.aval)
             return out
         if isinstance(x, Tracer):
-            direct = traced.get(x.aval)
-            if direct:
-                return record.bind(x)
+            aval = traced.get(x.aval)
+            if aval is not None:
+                return bind_known(record, (x,), {}, aval)
             out = slow(x)
-            if direct is None:
-                traced[x.aval] = _binds(record, (x.aval,), out) and out is not x
+            if x.aval not in traced:
+                direct = _binds(record, (x.aval,), out) and out is not x
+                traced[x.aval] = out.aval if direct else None
             return out
         return slow(x)
 
@@ -233,25 +236,30 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
 def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callable:
     """The shortcut for operands of which one is traced."""
     # For pairs of operands (avals, or the type of a Python scalar): False where the complete way
-    # is to be taken, else the constants made for scalars so far, by their values.
+    # is to be taken, else the result's aval, and the constants made for scalars so far, by their
+    # values.
     known: dict[tuple, Any] = {}
 
     def call(x: Any, y: Any) -> Any:
         left = x.aval if isinstance(x, Array) else type(x)
         right = y.aval if isinstance(y, Array) else type(y)
-        constants = known.get((left, right))
-        if constants is None:
+        found = known.get((left, right))
+        if found is None:
             out = slow(x, y)
-            known[left, right] = {} if _binds_pair(record, left, right, out) else False
+            direct = _binds_pair(record, left, right, out)
+            known[left, right] = (out.aval, {}) if direct else False
             return out
-        if constants is False:
+        if found is False:
             return slow(x, y)
+        aval, constants = found
         a, b = x, y
         if type(right) is not ShapedArray:
             b = _constant(constants, y, left.dtype)
         elif type(left) is not ShapedArray:
             a = _constant(constants, x, right.dtype)
-        return slow(x, y) if a is None or b is None else record.bind(a, b)
+        if a is None or b is None:
+            return slow(x, y)
+        return bind_known(record, (a, b), {}, aval)
 
     return call
 

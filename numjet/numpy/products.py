@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes, structural
-from numjet.core.array import ArrayImpl
+from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import multiply, subtract
 from numjet.numpy.fast import QUIET, eager, quiet_enter, quiet_leave
@@ -27,6 +28,8 @@ from numjet.numpy.promote import (
     refuse,
 )
 from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape
+from numjet.ops.dot import dot_general_p
+from numjet.transforms.stage import bind_known
 
 
 def contract(x: Any, y: Any, numbers: Any, precision: Any = None, preferred: Any = None) -> Any:
@@ -74,6 +77,32 @@ def _eager_product(a: Any, b: Any) -> ArrayImpl | None:
     return ArrayImpl(value if type(value) is np.ndarray else np.asarray(value), aval)
 
 
+# Operands of a product that were traced before, by their avals: the params and the result's aval.
+_traced: dict[tuple, tuple] = {}
+
+
+def _quick_product(a: Any, b: Any) -> Any:
+    """The product of arrays whose like were multiplied before, concrete or traced; else None."""
+    if isinstance(a, Tracer) or isinstance(b, Tracer):
+        if not (isinstance(a, Array) and isinstance(b, Array)):
+            return None
+        found = _traced.get((a.aval, b.aval))
+        return None if found is None else bind_known(dot_general_p, (a, b), *found)
+    return _eager_product(a, b)
+
+
+def _plain_product(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
+    """The product of a vector or matrix with another; remembered for traced ones of one dtype."""
+    numbers = (((x.aval.ndim - 1,), (0,)), ((), ()))
+    out = contract(x, y, numbers, precision, preferred)
+    if precision is None and preferred is None and isinstance(out, Tracer):
+        u, v = x.aval, y.aval
+        if u.dtype is v.dtype and u.weak_type is v.weak_type and not u.weak_type:
+            names = ("dimension_numbers", "precision", "preferred_element_type")
+            _traced[u, v] = dict(zip(names, (numbers, None, None), strict=True)), out.aval
+    return out
+
+
 def dot(
     a: Any,
     b: Any,
@@ -83,7 +112,7 @@ def dot(
     out_sharding: Any = None,
 ) -> Any:
     """The product over the last axis of `a` and the second last (or only) axis of `b`."""
-    quick = _eager_product(a, b) if precision is None and preferred_element_type is None else None
+    quick = _quick_product(a, b) if precision is None and preferred_element_type is None else None
     if quick is not None:
         return quick
     x, y = as_arrays("dot", a, b)
@@ -109,7 +138,7 @@ def matmul(
     out_sharding: Any = None,
 ) -> Any:
     """The matrix product, over broadcast leading axes."""
-    quick = _eager_product(a, b) if precision is None and preferred_element_type is None else None
+    quick = _quick_product(a, b) if precision is None and preferred_element_type is None else None
     if quick is not None:
         return quick
     x, y = as_arrays("matmul", a, b)
@@ -124,7 +153,7 @@ def matmul(
     if x.aval.shape[i] != y.aval.shape[j]:
         raise _mismatch("matmul", x, y, i, j)
     if p <= 2 and q <= 2:
-        return contract(x, y, (((i,), (j,)), ((), ())), precision, preferred_element_type)
+        return _plain_product(x, y, precision, preferred_element_type)
     lead_x, lead_y = x.aval.shape[:-2] if p > 1 else (), y.aval.shape[:-2] if q > 1 else ()
     lead = join_shapes("matmul", [lead_x, lead_y])
     if not lead_y or math.prod(lead_y) == 1 and len(lead_y) <= len(lead_x):

@@ -18,11 +18,14 @@ from numjet.core.jaxpr_check import check_jaxpr
 from numjet.core.primitive import Primitive
 from numjet.core.trace import Trace, Tracer, current_trace, leaked, set_trace, user_source
 
+_new = object.__new__
+
 
 class StageTracer(Tracer):
     """A variable of the jaxpr being built."""
 
     __slots__ = ("jaxpr_var", "aval", "source")
+    source: Any
 
     def __init__(self, trace: StageTrace, var: Var, source: Any = None) -> None:
         self.owner, self.jaxpr_var, self.aval, self.source = trace, var, var.aval, source
@@ -90,23 +93,27 @@ class StageTrace(Trace):
             return primitive.stage(self, args, params)
         return self.record(primitive, args, params)
 
-    def record(self, primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
-        """Append the equation and return tracers for its outputs."""
+    def record(
+        self, primitive: Primitive, args: Sequence[Any], params: dict, out: Any = None
+    ) -> Any:
+        """Append the equation and return tracers for its outputs.
+
+        `out` is the aval of its one output where the caller knows it.
+        """
         if self.done:
             raise errors.UnexpectedTracerError(
                 f"{primitive.name}: the trace of {self.fun_name or 'a function'} has ended; a "
                 "tracer or a "
                 "generator outlived it. Return values instead of storing them."
             )
-        invars, avals = [], []
+        invars: list[Any] = []
         for x in args:
             if type(x) is StageTracer and x.owner is self:
-                var = x.jaxpr_var
+                invars.append(x.jaxpr_var)
             else:
-                var = self.atom(x)
-            invars.append(var)
-            avals.append(var.aval)
-        out = primitive.out_avals(tuple(avals), params)
+                invars.append(self.atom(x))
+        if out is None:
+            out = primitive.out_avals(tuple([var.aval for var in invars]), params)
         effects = primitive.effects
         if effects is not NO_EFFECTS:
             effects = primitive.effects_of(params)
@@ -116,9 +123,16 @@ class StageTrace(Trace):
             outvars = [Var(aval) for aval in out]
             self.eqns.append(Eqn(invars, outvars, primitive, params, effects, source))
             return [StageTracer(self, v, source) for v in outvars]
-        var = Var(out)
-        self.eqns.append(Eqn(invars, [var], primitive, params, effects, source))
-        return StageTracer(self, var, source)
+        # The constructors written out: calling three of them is half of what an equation costs.
+        var = _new(Var)
+        var.aval = out
+        eqn = _new(Eqn)
+        eqn.invars, eqn.outvars, eqn.primitive = invars, [var], primitive
+        eqn.params, eqn.effects, eqn.source = params, effects, source
+        self.eqns.append(eqn)
+        tracer = _new(StageTracer)
+        tracer.owner, tracer.jaxpr_var, tracer.aval, tracer.source = self, var, out, source
+        return tracer
 
     def finish(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The jaxpr returning `outs`, and the values of its constvars."""
@@ -155,6 +169,18 @@ class StageTrace(Trace):
         if tracer.source is not None:
             parts.append(f"{'and was' if parts else 'It was'} computed at {tracer.source}")
         return " ".join(parts) + "." if parts else ""
+
+
+def bind_known(primitive: Primitive, args: tuple, params: dict, out: ShapedArray) -> Any:
+    """`primitive.bind(*args, **params)` where the result's aval is known to be `out`.
+
+    For the shortcuts of functions that saw operands of these avals before. `params` are kept as
+    they are, so equations may share them.
+    """
+    trace = current_trace()
+    if type(trace) is StageTrace and primitive.stage is None:
+        return trace.record(primitive, args, params, out)
+    return trace.process(primitive, args, params)
 
 
 def stage(
