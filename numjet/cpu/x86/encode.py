@@ -290,8 +290,8 @@ def _address(
     if index is None and low != 4 and base is not None:
         rm, tail = low, b""
     else:
-        chosen = 4 if index is None else index & 7
-        rm, tail = 4, bytes(((scale.bit_length() - 1) << 6 | chosen << 3 | low,))
+        chosen = 4 if index is None else (scale.bit_length() - 1) << 3 | index & 7
+        rm, tail = 4, bytes((chosen << 3 | low,))
     if base is None:
         return rm, high, tail + disp.to_bytes(4, "little", signed=True)
     if disp == 0 and low != 5:
