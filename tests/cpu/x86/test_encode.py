@@ -38,7 +38,7 @@ POINTERS = {
 
 # name, operands, properties. Operands in the assembler's order, each a kind and the field that
 # holds it: r reg, v vvvv, m r/m. Kinds: v a vector of the instruction's length, h q o of half,
-# quarter, eighth; x y of 16, 32 bytes; k a mask; r R a general register of 32, 64 bits; i an immediate.
+# quarter, eighth; x y of 16, 32 bytes; k a mask; r R general registers of 32, 64 bits; i immediate.
 # Properties: the lengths there are, where not all; k results can be masked, z and zeroed; - r/m is
 # never a register, = never memory.
 ARITHMETIC = r"add|mul|sub|min|div|max|scalef|fn?m(add|sub)\d+"
