@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from numjet.base import config
 from numjet.base.errors import InternalError
-from numjet.cpu import llvm, platform
+from numjet.cpu import llvm, loader, platform
 from numjet.cpu.link_cache import Store
 
 # Part of every key: raise it when cached bytes of an older version must not be used any more.
@@ -258,6 +258,91 @@ def resolve(names: Iterable[str]) -> None:
                 _symbols[name] = make(name)
 
 
+def combined(objects: Iterable[bytes]) -> list[bytes]:
+    """Objects linked as far as that can be done once for all processes, for `load` and to be kept:
+    one image, or the objects themselves where this system's linker is LLVM's."""
+    parts = list(objects)
+    if not parts or not platform.maps_code() or loader.packed(parts[0]):
+        return parts
+    try:
+        return [loader.combine(parts).pack()]
+    except loader.Unsupported:
+        return parts
+
+
+class Library:
+    """Linked code. Its addresses are valid as long as the object lives, unless `leak`ed.
+
+    addresses: those known; find(symbol) tells others; release() gives the memory back.
+    """
+
+    __slots__ = ("__weakref__", "_addresses", "_find", "_release")
+
+    def __init__(
+        self, addresses: dict[str, int], find: Callable[[str], int], release: Callable[[], None]
+    ) -> None:
+        self._addresses = addresses
+        self._find = find
+        self._release: Callable[[], None] | None = release
+
+    def address(self, symbol: str) -> int:
+        """Address of an exported function or variable of the library."""
+        found = self._addresses.get(symbol)
+        if found is None:
+            found = self._addresses[symbol] = self._find(symbol)
+        return found
+
+    def leak(self) -> None:
+        """Keep the code in memory for ever: threads may be inside when the process ends."""
+        self._release = None
+
+    def __del__(self) -> None:
+        # The end of the process frees everything, and globals may be gone by then.
+        if self._release is not None and sys is not None and not sys.is_finalizing():
+            self._release()
+
+
+def load(objects: Iterable[bytes], exports: Sequence[str] = ()) -> Library:
+    """Link object files, or what `combined` made of them, into one library.
+
+    exports: symbols whose addresses are wanted at once (others are looked up when asked for).
+    References are resolved among the objects, then among `define_symbol`s, then in the process.
+    """
+    parts = combined(objects)
+    ours = bool(parts) and loader.packed(parts[0])
+    library = _map(loader.unpack(parts[0])) if ours else _link(parts, exports)
+    for name in exports:
+        library.address(name)
+    return library
+
+
+def _map(image: loader.Image) -> Library:
+    resolve(image.imports)
+    base = loader.place(image, [_outside(name) for name in image.imports])
+
+    def find(symbol: str) -> int:
+        raise InternalError(f"symbol {symbol!r}: not in a library of {list(image.exports)}")
+
+    places = {name: base + offset for name, offset in image.exports.items()}
+    return Library(places, find, functools.partial(loader.remove, image, base))
+
+
+def _outside(name: str) -> int:
+    found = _symbols.get(name)
+    return _in_process(name) if found is None else found
+
+
+@functools.cache
+def _in_process(name: str) -> int:
+    found = platform.symbol_address(name)
+    if found is None:
+        raise InternalError(f"linking failed: nobody defines {name}")
+    return found
+
+
+# -- LLVM's linker, where objects are not ELF or not understood ------------------------------
+
+
 def _imports(images: list[bytes]) -> dict[str, int]:
     """The defined and providable symbols that the objects may refer to, with their addresses."""
     # Names end with a zero byte in an object's string table: a cheap, generous test.
@@ -291,55 +376,8 @@ def _linker() -> int:
         return _linker_once()
 
 
-class Library:
-    """Linked code. Its addresses are valid as long as the object lives, unless `leak`ed."""
-
-    __slots__ = ("__weakref__", "_addresses", "_lookups", "_name", "_tracker")
-
-    def __init__(self, name: bytes, tracker: int, addresses: dict[str, int]) -> None:
-        self._name = name
-        self._tracker = tracker
-        self._addresses = addresses
-        self._lookups: list[int] = []
-
-    def address(self, symbol: str) -> int:
-        """Address of an exported function or variable of the library."""
-        found = self._addresses.get(symbol)
-        if found is None:
-            library = _llvm()
-            error, value = c_void_p(), ctypes.c_uint64()
-            tracker = library.lib.LLVMPY_LLJITLookup(
-                _linker(), self._name, symbol.encode(), byref(value), byref(error)
-            )
-            if not tracker:
-                raise InternalError(f"symbol {symbol!r}: {library.take_string(error).strip()}")
-            self._lookups.append(tracker)
-            found = self._addresses[symbol] = value.value
-        return found
-
-    def leak(self) -> None:
-        """Keep the code in memory for ever: threads may be inside when the process ends."""
-        self._tracker = 0
-        self._lookups = []  # their owners are never disposed of, so the code stays
-
-    def __del__(self) -> None:
-        # The end of the process frees everything, and globals may be gone by then.
-        if not self._tracker or sys is None or sys.is_finalizing():
-            return
-        dispose = _llvm_once().lib.LLVMPY_LLJIT_Dylib_Tracker_Dispose
-        error = c_void_p()
-        for tracker in (*self._lookups, self._tracker):
-            dispose(tracker, byref(error))
-
-
-def load(objects: Iterable[bytes], exports: Sequence[str] = ()) -> Library:
-    """Link object files into one library.
-
-    exports: symbols whose addresses are wanted at once (others are looked up when asked for).
-    References are resolved among the objects, then among `define_symbol`s, then in the process.
-    """
+def _link(images: list[bytes], exports: Sequence[str]) -> Library:
     library = _llvm()
-    images = list(objects)
     elements = (llvm.LinkElement * (len(images) + 1))()
     for element, image in zip(elements, images, strict=False):
         element.kind, element.value, element.length = llvm.OBJECT_IMAGE, image, len(image)
@@ -360,5 +398,20 @@ def load(objects: Iterable[bytes], exports: Sequence[str] = ()) -> Library:
     )
     if not tracker:
         raise InternalError(f"linking failed: {library.take_string(error).strip()}")
-    addresses = {slot.name.decode(): slot.address for slot in outputs}
-    return Library(name_of_library, tracker, addresses)
+    trackers = [tracker]
+
+    def find(symbol: str) -> int:
+        error, value = c_void_p(), ctypes.c_uint64()
+        found = library.lib.LLVMPY_LLJITLookup(
+            _linker(), name_of_library, symbol.encode(), byref(value), byref(error)
+        )
+        if not found:
+            raise InternalError(f"symbol {symbol!r}: {library.take_string(error).strip()}")
+        trackers.insert(0, found)  # look-ups own code too, and go before the library
+        return value.value
+
+    def release() -> None:
+        for owner in trackers:
+            library.lib.LLVMPY_LLJIT_Dylib_Tracker_Dispose(owner, byref(c_void_p()))
+
+    return Library({slot.name.decode(): slot.address for slot in outputs}, find, release)

@@ -10,8 +10,10 @@ missing, and its users have a slower way for that case.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import sys
+from typing import Any
 
 LINUX = sys.platform.startswith("linux")
 MACOS = sys.platform == "darwin"
@@ -307,35 +309,45 @@ define internal void @os_wake(ptr %word, i32 %count) {
 """
 
 
-# -- code that is mapped as it is ---------------------------------------------------------------
+# -- memory for code ------------------------------------------------------------------------------
 
-_PAGE = 4096
+# Bytes of a page, the unit of protection.
+PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
-def freestanding_triple() -> str | None:
-    """The target of code that `map_code` takes (ELF objects), or None where it takes none."""
-    if not (sys.platform.startswith("linux") and hasattr(os, "memfd_create")):
-        return None
+def maps_code() -> bool:
+    """Whether the functions below work here."""
+    return LINUX and ctypes.sizeof(ctypes.c_void_p) == 8
+
+
+def object_machine() -> str:
+    """The triple of ELF objects for any processor of this architecture (Linux)."""
     return f"{os.uname().machine}-unknown-linux-gnu"
 
 
-def map_code(code: bytes) -> int | None:
-    """The address of a copy of `code` that can be run, never freed; None where the system refuses
-    executable memory.
-    """
+@functools.cache
+def _memory() -> Any:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    size = -(-len(code) // _PAGE) * _PAGE
-    try:
-        file = os.memfd_create("numjet", os.MFD_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        os.write(file, code)
-        os.ftruncate(file, size)
-        # Read and execute, private; the kernel keeps instruction caches right.
-        base = libc.mmap(None, size, 1 | 4, 2, file, 0)
-    finally:
-        os.close(file)
-    return None if base in (None, ctypes.c_void_p(-1).value) else base
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    return libc
+
+
+def reserve(size: int) -> int | None:
+    """The address of `size` fresh bytes to write to, on pages of their own; None if refused."""
+    # Readable and writable; private and anonymous.
+    base = _memory().mmap(None, size, 1 | 2, 2 | 0x20, -1, 0)
+    return None if base == ctypes.c_void_p(-1).value else base
+
+
+def make_executable(start: int, size: int) -> bool:
+    """Make these pages code, which nobody writes to any more; False if refused. (Kernels that map
+    a page as executable see to it that instruction caches are right.)"""
+    return not size or _memory().mprotect(start, size, 1 | 4) == 0
+
+
+def unmap(base: int, size: int) -> None:
+    """Give memory of `reserve` back."""
+    _memory().munmap(base, size)

@@ -105,11 +105,10 @@ def test_symbols_of_the_process_resolve(store):
     assert call(link.load([link.compile_module(text)]).address("f"), 7) == 3
 
 
-def test_undefined_symbol_is_named(store, capfd):
+def test_undefined_symbol_is_named(store):
     text = "declare void @nj_nowhere()\ndefine void @f() {\n call void @nj_nowhere()\n ret void }"
-    with pytest.raises(InternalError, match="linking failed"):
+    with pytest.raises(InternalError, match="linking failed.*nj_nowhere"):
         link.load([link.compile_module(text)], ["f"])
-    assert "nj_nowhere" in capfd.readouterr().err
 
 
 def test_unknown_export_is_named(store):
