@@ -271,21 +271,23 @@ class Columns:
                 k.compute(member, k.domain, inner)
             for total, r in zip(totals, running, strict=True):
                 total.append(k.e.cast(k.element(r.source, tuple(k.domain)), r.dtype))
-            if together == 1:
-                vals = [v for m in full for v in m.node.outs if id(v) in k.group.stored]
-                k.stores(vals, {id(v): k.domain for v in vals}, inner)
-                for m in full:
-                    for v in m.node.outs:
-                        if id(v) in self.scratch:
-                            buffer = self.scratch[id(v)]
-                            inner.extend(
-                                k.e.store(buffer, self.scratch_at(buffer), k.values[id(v)])
-                            )
         at = position(self.reduced, k.domain, k.group.shape)
         for total, r in zip(totals, running, strict=True):
             r.take(column, total, at, inner)
+        if together == 1:
+            # After the reductions: a result may lie in the memory of what they read.
+            self.keep(full, inner)
         loop = For(var, self.extent, tuple(inner), "vector")
         return For(row, extent, (loop,), "serial")
+
+    def keep(self, full: list, body: list[Stmt]) -> None:
+        """Store what members of the whole domain give at one element."""
+        k = self.k
+        for val in [v for m in full for v in m.node.outs if id(v) in self.scratch]:
+            buffer = self.scratch[id(val)]
+            body.extend(k.e.store(buffer, self.scratch_at(buffer), k.values[id(val)]))
+        vals = [v for m in full for v in m.node.outs if id(v) in k.group.stored]
+        k.stores(vals, {id(v): k.domain for v in vals}, body)
 
     def row_level(self, phase: int, body: list[Stmt]) -> None:
         """Values that exist once a column, after sweep `phase`."""
