@@ -60,17 +60,36 @@ class Native:
 
     `learn(primitive, avals, function, out_aval)`: evaluation of `primitive` for operands of these
     avals is NumPy's `function`; it sets `primitive.run` to a function of the operands, which calls
-    `evaluate_python` for operands it does not know.
+    `evaluate_python` for operands it does not know. `executor(primitive, avals, params, out_aval)`
+    is such a function where there are params, or None.
     """
 
     learn: Callable | None = None
+    executor: Callable | None = None
+
+
+# How many kinds of operands with params one primitive keeps a function for.
+_MAX_RUNS = 4096
 
 
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """Run `primitive` on concrete arrays and return Array(s)."""
-    if primitive.run is not None and not params:
-        return primitive.run(*args)
-    return evaluate_python(primitive, args, params)
+    if not params:
+        return evaluate_python(primitive, args, params) if primitive.run is None else primitive.run(
+            *args
+        )
+    avals = [x.aval for x in args if type(x) is ArrayImpl]
+    if len(avals) != len(args) or primitive.evaluate is not None or primitive.multiple_results:
+        return evaluate_python(primitive, args, params)
+    key = (*avals, *params.items())
+    run = primitive.runs.get(key)
+    if run is not None:
+        return run(*args)
+    out = evaluate_python(primitive, args, params)
+    if len(primitive.runs) >= _MAX_RUNS:
+        primitive.runs.clear()
+    primitive.runs[key] = executor(primitive, tuple(avals), params)
+    return out
 
 
 def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
@@ -104,8 +123,6 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
             if type(x) is not ArrayImpl and isinstance(x, Array):
                 _concrete(primitive, x)  # raises: a tracer that leaked
         return primitive.evaluate(*args, **params)
-    if params and len(args) == 1 and type(args[0]) is ArrayImpl and not primitive.higher_order:
-        return _evaluate_one(primitive, args[0], params)
     arrays = [x if type(x) is ArrayImpl else _concrete(primitive, x) for x in args]
     out_avals = primitive.out_avals(tuple([x.aval for x in arrays]), params)
     token = _enter(_QUIET)
@@ -124,28 +141,29 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
     return result
 
 
-def _evaluate_one(primitive: Primitive, x: ArrayImpl, params: dict) -> Any:
-    """The commonest operations with params: reductions, broadcasts and the like of one array."""
-    aval = primitive.out_avals((x.aval,), params)
-    token = _enter(_QUIET)
-    try:
-        out = primitive.reference(x._value, **params)  # type: ignore[misc]
-    finally:
-        _leave(token)
-    if not primitive.multiple_results:
-        return _wrap(primitive, out, aval)
-    return [_wrap(primitive, value, a) for value, a in zip(out, aval, strict=True)]
-
-
 def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
-    """A function of concrete arrays of these avals that evaluates `primitive`, for callers that do
-    so often. It does not ask what traces, and not for `evaluate` rules."""
+    """A function of concrete arrays of these avals that evaluates `primitive` (which has no
+    `evaluate` rule), for callers that do so often. It does not ask what traces."""
     if not params and primitive.run is not None:
         return primitive.run
     aval = primitive.out_avals(avals, params)
+    if params and Native.executor is not None:
+        run = Native.executor(primitive, avals, params, aval)
+        if run is not None:
+            return run
     reference: Any = primitive.reference
+    bound = getattr(reference, "bound", None)
+    function = bound(avals, **params) if bound is not None else None
 
-    def run(*args: Any) -> Any:
+    def run_bound(*args: Any) -> Any:
+        token = _enter(_QUIET)
+        try:
+            out = function(*[x._value for x in args])
+        finally:
+            _leave(token)
+        return _wrap(primitive, out, aval)
+
+    def run_reference(*args: Any) -> Any:
         token = _enter(_QUIET)
         try:
             out = reference(*[x._value for x in args], **params)
@@ -153,7 +171,7 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
             _leave(token)
         return _wrap(primitive, out, aval)
 
-    return run
+    return run_reference if function is None else run_bound
 
 
 def _wrap(primitive: Primitive, value: Any, aval: ShapedArray) -> ArrayImpl:

@@ -64,6 +64,7 @@ class Primitive:
         equation without outputs nobody uses (`used`: a flag each) and what only they need
     effects: a set, or a function of the params that gives one
     eager: a table of `core.evaluate`
+    runs: functions that evaluate it with params (`core.evaluate`), by avals and params
     run: evaluation without params by native code, where there is any (`core.evaluate`)
     """
 
@@ -89,6 +90,7 @@ class Primitive:
         "stage",
         "eager",
         "run",
+        "runs",
         "_abstract_cache",
     )
 
@@ -142,6 +144,7 @@ class Primitive:
         # What concrete evaluation knows of operands it saw: avals -> (result's aval, function).
         self.eager: dict = {}
         self.run: Callable | None = None
+        self.runs: dict = {}
         self._abstract_cache: dict = {}
         REGISTRY[name] = self
 

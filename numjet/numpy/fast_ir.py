@@ -7,7 +7,9 @@ refers to a symbol: the interpreter's functions and objects stand in a context t
 
 Words of an operation's table (`TABLE`), then its slots of three words each: the keys of the left
 and the right operand (an aval, the type of a Python scalar, or 0) and the entry. An entry's words
-are named in `ENTRY`.
+are named in `ENTRY`: the inner loop is called `outer` times, on operands and results that lie
+`ostep`s apart. A reduction's results are filled first, `fill` of them with `init` or (`fill_own`)
+with elements of the operand, of which the loop then leaves out the first `skip` bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ SLOTS = 64
 # Python integers beyond this do not fit the default integer type.
 INT_LIMIT = 2**31
 ENTRY = (
-    "count loop data aval dtype rank dims left right step0 step1 step2 out_place"
+    "count loop data aval dtype rank dims left right step0 step1 step2 out_place outer ostep0 "
+    "ostep1 ostep2 fill fill_size fill_step fill_own init skip"
 ).split()
 MAX_RANK = 8  # of arrays that are indexed here
 # How an operand is read: an array, or a Python scalar made a number of the array's type.
@@ -216,6 +219,85 @@ fail:
   ret ptr null
 }
 
+; The results of a reduction before it.
+define internal void @fill(ptr %e, ptr %out, ptr %x) #0 {
+entry:
+  %n = load i64, ptr ENTRY_fill
+  %size = load i64, ptr ENTRY_fill_size
+  %step = load i64, ptr ENTRY_fill_step
+  %own = load i64, ptr ENTRY_fill_own
+  %given = icmp eq i64 %own, 0
+  %from = select i1 %given, ptr ENTRY_init, ptr %x
+  br label %head
+head:
+  %k = phi i64 [ 0, %entry ], [ %k1, %next ]
+  %from_at = mul i64 %k, %step
+  %p = getelementptr i8, ptr %from, i64 %from_at
+  %to_at = mul i64 %k, %size
+  %q = getelementptr i8, ptr %out, i64 %to_at
+  switch i64 %size, label %eight [ i64 1, label %one i64 2, label %two i64 4, label %four ]
+one:
+  %v1 = load i8, ptr %p
+  store i8 %v1, ptr %q
+  br label %next
+two:
+  %v2 = load i16, ptr %p
+  store i16 %v2, ptr %q
+  br label %next
+four:
+  %v4 = load i32, ptr %p
+  store i32 %v4, ptr %q
+  br label %next
+eight:
+  %v8 = load i64, ptr %p
+  store i64 %v8, ptr %q
+  br label %next
+next:
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, %n
+  br i1 %more, label %head, label %done
+done:
+  ret void
+}
+
+; NumPy's inner loop on the operands and results at `pointers`, `outer` times.
+define internal void @sweep(ptr %e, ptr %pointers) #0 {
+entry:
+  %loop = load ptr, ptr ENTRY_loop
+  %data = load ptr, ptr ENTRY_data
+  %outer = load i64, ptr ENTRY_outer
+  %count_p = getelementptr i8, ptr ENTRY_count, i64 0
+  %steps_p = getelementptr i8, ptr ENTRY_step0, i64 0
+  %osteps_p = getelementptr i8, ptr ENTRY_ostep0, i64 0
+  br label %head
+head:
+  %k = phi i64 [ 0, %entry ], [ %k1, %again ]
+  call void %loop(ptr %pointers, ptr %count_p, ptr %steps_p, ptr %data)
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, %outer
+  br i1 %more, label %again, label %done
+again:
+  %p0 = load ptr, ptr %pointers
+  %s0 = load i64, ptr %osteps_p
+  %q0 = getelementptr i8, ptr %p0, i64 %s0
+  store ptr %q0, ptr %pointers
+  %pointer1 = getelementptr ptr, ptr %pointers, i64 1
+  %p1 = load ptr, ptr %pointer1
+  %ostep1_p = getelementptr i64, ptr %osteps_p, i64 1
+  %s1 = load i64, ptr %ostep1_p
+  %q1 = getelementptr i8, ptr %p1, i64 %s1
+  store ptr %q1, ptr %pointer1
+  %pointer2 = getelementptr ptr, ptr %pointers, i64 2
+  %p2 = load ptr, ptr %pointer2
+  %ostep2_p = getelementptr i64, ptr %osteps_p, i64 2
+  %s2 = load i64, ptr %ostep2_p
+  %q2 = getelementptr i8, ptr %p2, i64 %s2
+  store ptr %q2, ptr %pointer2
+  br label %head
+done:
+  ret void
+}
+
 ; The operation on x (and y, unless null), or null where the fallback is to be taken.
 define internal ptr @apply(ptr %t, ptr %x, ptr %y) #0 {
 entry:
@@ -273,9 +355,19 @@ run:
   %place = load i64, ptr ENTRY_out_place
   %out_p = getelementptr ptr, ptr %pointers, i64 %place
   store ptr %out_data, ptr %out_p
-  %loop = load ptr, ptr ENTRY_loop
-  %data = load ptr, ptr ENTRY_data
-  call void %loop(ptr %pointers, ptr ENTRY_count, ptr ENTRY_step0, ptr %data)
+  %fill = load i64, ptr ENTRY_fill
+  %elementwise = icmp eq i64 %fill, 0
+  br i1 %elementwise, label %sweep, label %reduce
+reduce:
+  call void @fill(ptr %e, ptr %out_data, ptr %x_data)
+  store ptr %out_data, ptr %pointers
+  %skip = load i64, ptr ENTRY_skip
+  %rest = getelementptr i8, ptr %x_data, i64 %skip
+  %reduced_p = getelementptr ptr, ptr %pointers, i64 1
+  store ptr %rest, ptr %reduced_p
+  br label %sweep
+sweep:
+  call void @sweep(ptr %e, ptr %pointers)
   br label %wrap
 wrap:
   %aval = load ptr, ptr ENTRY_aval

@@ -110,7 +110,7 @@ class Table:
 
     def add_view(self, x: ShapedArray, rows: int | None, out: ShapedArray) -> None:
         """Remember the aval of a slice of x's that leaves so many rows; rows None: of one row."""
-        entry = np.zeros(len(ir.ENTRY), np.uint64)
+        entry = np.zeros(len(ir.ENTRY), np.int64)
         entry[ir.ENTRY.index("aval")] = id(out)
         self.put(id(x), id(int) if rows is None else ir.range_key(rows), entry)
         _keep.append((x, out))
@@ -130,39 +130,163 @@ class Table:
         return _new_function(ctypes.addressof(_methods()["function"]), (self.words,), None)
 
 
+def _nest(shape: tuple, strides: list[list[int]]) -> tuple[int, int, list[list[int]]] | None:
+    """Outer and inner extent and each array's outer and inner stride for a walk over `shape`, where
+    two loops do. Axes that lie one after another in all arrays are one."""
+    dims: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for axis, n in enumerate(shape):
+        if n == 1:
+            continue
+        if dims and all(s[-1] == own[axis] * n for s, own in zip(steps, strides, strict=True)):
+            dims[-1] *= n
+            for s, own in zip(steps, strides, strict=True):
+                s[-1] = own[axis]
+        else:
+            dims.append(n)
+            for s, own in zip(steps, strides, strict=True):
+                s.append(own[axis])
+    if len(dims) > 2:
+        return None
+    missing = 2 - len(dims)
+    dims = [1] * missing + dims
+    return dims[0], dims[1], [[0] * missing + s for s in steps]
+
+
+def _strides(shape: tuple, size: int) -> list[int]:
+    """Of a dense array; 0 along axes of one element, so that these repeat."""
+    out, step = [], size
+    for n in reversed(shape):
+        out.append(step if n != 1 else 0)
+        step *= n
+    return out[::-1]
+
+
+def _spread(shape: tuple, size: int, rank: int) -> list[int]:
+    return [0] * (rank - len(shape)) + _strides(shape, size)
+
+
+def _words(function: Any, dtypes: tuple, out: ShapedArray) -> dict[str, int] | None:
+    """What each entry has: the inner loop of `function` for these dtypes, and the result."""
+    if not isinstance(function, np.ufunc) or function.nout != 1:
+        return None
+    if any(not isinstance(d, np.dtype) or d.isbuiltin != 1 for d in dtypes):
+        return None
+    loop = inner_loop(function, dtypes)
+    if loop is None:
+        return None
+    dims = np.array([*out.shape, 0], np.intp)
+    _keep.append((dims, out, out.dtype, function))
+    return {
+        "loop": loop[0], "data": loop[1], "aval": id(out), "dtype": id(out.dtype),
+        "rank": out.ndim, "dims": _address(dims), "left": ir.ARRAY,
+    }
+
+
+def _pack(words: dict[str, int], walk: tuple[int, int, list[list[int]]]) -> np.ndarray:
+    words["outer"], words["count"] = walk[:2]
+    if not walk[0]:
+        words["outer"], words["count"] = 1, 0
+    for k, (outer, inner) in enumerate(walk[2]):
+        words[f"ostep{k}"], words[f"step{k}"] = outer, inner
+    return np.array([words.get(name, 0) for name in ir.ENTRY], np.int64)
+
+
 def _entry(left: Any, right: Any, function: Any, out: ShapedArray) -> np.ndarray | None:
     operands = [left] if right is None else [left, right]
     dtype = next(x for x in operands if type(x) is ShapedArray).dtype
-    if not isinstance(function, np.ufunc) or function.nin != len(operands) or function.nout != 1:
-        return None
     if out.size * max(out.dtype.itemsize, dtype.itemsize) > MAX_BYTES:
         return None
-    if any(not isinstance(d, np.dtype) or d.isbuiltin != 1 for d in (dtype, out.dtype)):
-        return None
-    codes, steps = [], []
+    codes, strides = [], []
     for x in operands:
         if type(x) is not ShapedArray:
-            code = _SCALARS.get((x, dtype.str[1:]))
-            codes.append(code)
-            steps.append(0)
+            codes.append(_SCALARS.get((x, dtype.str[1:])))
+            strides.append([0] * out.ndim)
+        elif x.dtype is not dtype or x.ndim > out.ndim:
+            return None
         else:
             codes.append(ir.ARRAY)
-            steps.append(0 if not x.shape else dtype.itemsize)
-            if x.dtype is not dtype or (x.shape and x.shape != out.shape):
-                return None
-    loop = inner_loop(function, (*[dtype] * len(operands), out.dtype))
-    if loop is None or None in codes:
+            strides.append(_spread(x.shape, dtype.itemsize, out.ndim))
+    walk = _nest(out.shape, [*strides, _strides(out.shape, out.dtype.itemsize)])
+    if None in codes or walk is None or getattr(function, "nin", 0) != len(operands):
         return None
-    dims = np.array([*out.shape, 0], np.intp)
-    _keep.append((dims, out.dtype, function))
-    words = {
-        "count": out.size, "loop": loop[0], "data": loop[1], "aval": id(out),
-        "dtype": id(out.dtype), "rank": out.ndim, "dims": _address(dims), "left": codes[0],
-        "right": codes[-1], "out_place": len(operands),
-    }
-    for k, step in enumerate([*steps, out.dtype.itemsize]):
-        words[f"step{k}"] = step
-    return np.array([words.get(name, 0) for name in ir.ENTRY], np.uint64)
+    words = _words(function, (*[dtype] * len(operands), out.dtype), out)
+    if words is None:
+        return None
+    words |= {"left": codes[0], "right": codes[-1], "out_place": len(operands)}
+    return _pack(words, walk)
+
+
+# Reductions of one ufunc, and what they begin with, as NumPy's own do: a number, or None for the
+# first elements.
+_REDUCTIONS: dict[str, tuple[np.ufunc, Any]] = {
+    "reduce_sum": (np.add, 0), "reduce_prod": (np.multiply, 1),
+    "reduce_max": (np.maximum, None), "reduce_min": (np.minimum, None),
+    "reduce_and": (np.bitwise_and, -1), "reduce_or": (np.bitwise_or, 0),
+    "reduce_xor": (np.bitwise_xor, 0),
+}
+
+
+def _reduction_entry(name: str, x: ShapedArray, axes: tuple, out: ShapedArray) -> Any:
+    function, start = _REDUCTIONS[name]
+    dtype = x.dtype
+    if x.nbytes > MAX_BYTES or not out.size or dtype.itemsize > 8:
+        return None
+    # Sums of half floats are added up in single precision.
+    if dtype.itemsize == 2 and dtype.kind == "f" or start is None and not x.size:
+        return None
+    kept = iter(_strides(out.shape, dtype.itemsize))
+    to = [0 if axis in axes else next(kept) for axis in range(x.ndim)]
+    walk = _nest(x.shape, [to, _strides(x.shape, dtype.itemsize), to])
+    words = walk and _words(function, (dtype, dtype, dtype), out)
+    if walk is None or not words:
+        return None
+    words |= {"out_place": 2, "fill": out.size, "fill_size": dtype.itemsize}
+    if start is not None:
+        value = np.asarray(start).astype(dtype)
+        words["init"] = int.from_bytes(value.tobytes(), "little", signed=value.itemsize == 8)
+        return _pack(words, walk)
+    outer, inner, ((_, to_inner), (from_outer, from_inner), _) = walk
+    words["fill_own"] = 1
+    if to_inner:  # results lie along the inner axis: the first sweep is left out
+        words |= {"fill_step": from_inner, "skip": from_outer}
+        walk = (outer - 1, inner, walk[2])
+    else:
+        words |= {"fill_step": from_outer, "skip": from_inner}
+        walk = (outer, inner - 1, walk[2])
+    return _pack(words, walk)
+
+
+def _broadcast_entry(
+    x: ShapedArray, shape: tuple, broadcast_dimensions: tuple, out: ShapedArray
+) -> Any:
+    if out.nbytes > MAX_BYTES:
+        return None
+    strides = [0] * out.ndim
+    for axis, step in zip(broadcast_dimensions, _strides(x.shape, x.dtype.itemsize), strict=True):
+        strides[axis] = step
+    walk = _nest(shape, [strides, _strides(shape, x.dtype.itemsize)])
+    words = walk and _words(np.positive, (x.dtype, x.dtype), out)
+    if walk is None or not words:
+        return None
+    words["out_place"] = 1
+    return _pack(words, walk)
+
+
+def _entry_with_params(
+    primitive: Primitive, avals: tuple, params: dict, out: ShapedArray
+) -> np.ndarray | None:
+    """How one array becomes another by a ufunc's inner loop, where an operation is just that."""
+    if len(avals) != 1 or not isinstance(avals[0].dtype, np.dtype):
+        return None
+    (x,) = avals
+    if primitive.name in _REDUCTIONS:
+        return _reduction_entry(primitive.name, x, params["axes"], out)
+    if primitive.name == "broadcast_in_dim":
+        return _broadcast_entry(x, out=out, **params)
+    if primitive.name == "integer_pow" and params["y"] == 2:
+        return _entry(x, None, np.square, out)
+    return None
 
 
 class Forms:
@@ -213,9 +337,34 @@ def _learn_evaluation(
     table.add(operands[0], operands[1] if len(operands) == 2 else None, function, out)
 
 
+_executors: dict[tuple, tuple[Table, Callable]] = {}
+
+
+def _executor(
+    primitive: Primitive, avals: tuple, params: dict, out: ShapedArray
+) -> Callable | None:
+    """Evaluation with params as a native call, where it is one loop."""
+    entry = _entry_with_params(primitive, avals, params, out)
+    if entry is None:
+        return None
+    key = (primitive, *params.items())
+    found = _executors.get(key)
+    if found is None:
+
+        def fallback(*args: Any) -> Any:
+            return evaluate_python(primitive, args, params)
+
+        table = Table(fallback, len(avals), check_trace=False)
+        found = _executors[key] = table, table.function()
+    found[0].put(id(avals[0]), 0, entry)
+    _keep.append(avals)
+    return found[1]
+
+
 def _learn_evaluations() -> None:
-    Native.learn = _learn_evaluation
+    Native.learn, Native.executor = _learn_evaluation, _executor
     for primitive in list(REGISTRY.values()):
+        primitive.runs.clear()
         for key, (out, function) in list(primitive.eager.items()):
             _learn_evaluation(primitive, key if type(key) is tuple else (key,), function, out)
 

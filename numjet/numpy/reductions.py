@@ -12,6 +12,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import executor
 from numjet.core.primitive import REGISTRY
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.numpy import lax_names as lax
@@ -28,7 +29,7 @@ from numjet.numpy.elementwise import (
     subtract,
     where,
 )
-from numjet.numpy.fast import QUIET, eager, fix, quiet_enter, quiet_leave
+from numjet.numpy.fast_native import when_ready
 from numjet.numpy.promote import (
     broadcast,
     canonical_axes,
@@ -84,11 +85,9 @@ def _reduction(
 ) -> Callable:
     """A reduction with NumPy's arguments. `neutral(dtype)` fills masked elements; `empty` says that
     an empty reduction has a value."""
-    known: dict[tuple, tuple] = {}
+    known: dict[tuple, Callable] = {}
     traced: dict[tuple, tuple] = {}
     record = REGISTRY[primitive]
-    reference = record.reference
-    assert reference is not None
 
     def complete(
         a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool
@@ -113,21 +112,6 @@ def _reduction(
                 raise ValueError(f"{name}: `initial` must be a scalar, got {value.aval}.")
             out = combine(cast(value, x.aval.dtype, x.aval.weak_type), out)
         return out
-
-    def shortcut(a: Any, axis: Any) -> Any:
-        """The common call: concrete, no options. None when it is not known yet."""
-        found = known.get((a.aval, axis))
-        if found is None or not eager():
-            return None
-        aval, axes = found
-        token = quiet_enter(QUIET)
-        try:
-            value = reference(a._value, axes=axes)
-        finally:
-            quiet_leave(token)
-        if type(value) is not np.ndarray or value.dtype is not aval.dtype:
-            value = fix(value, aval)
-        return ArrayImpl(value, aval)
 
     def bound(a: Tracer, axis: Any) -> Any:
         """The common call, traced: the primitive at once where nothing else was done before."""
@@ -154,24 +138,29 @@ def _reduction(
             and type(axis) in _AXIS_TYPES
         )
         if plain:
-            out = shortcut(a, axis)
-            if out is not None:
-                return out
+            run = known.get((a.aval, axis))
+            if run is not None and current_trace() is EVAL:
+                return run(a)
         elif isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and not keepdims and promote:
             if dtype is None and initial is None and mask is None:
                 return bound(a, axis)
         out = complete(a, axis, dtype, keepdims, initial, mask, promote)
         if plain and type(out) is ArrayImpl and current_trace() is EVAL:
-            x = prepare(name, a, None, True)
-            if x is a and len(known) < 100_000:
-                known[a.aval, axis] = (out.aval, canonical_axes(axis, x.aval.ndim, name))
+            if len(known) < _MAX_KNOWN and prepare(name, a, None, True) is a:
+                axes = canonical_axes(axis, a.aval.ndim, name)
+                if axes and record.out_avals((a.aval,), {"axes": axes}) is out.aval:
+                    known[a.aval, axis] = executor(record, (a.aval,), {"axes": axes})
         return out
+
+    # Functions that were made without native code are made anew with it.
+    when_ready(known.clear)
 
     reduce.__name__, reduce.__doc__ = name, doc
     return reduce
 
 
 _AXIS_TYPES = (type(None), int)
+_MAX_KNOWN = 10_000
 
 
 def _accumulating(name: str, x: Any, dtype: Any, promote: bool) -> Any:
