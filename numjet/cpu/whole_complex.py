@@ -13,7 +13,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from numjet.cpu.loop_ir import Buffer, For, If, Kernel, Load, Stmt, Store, While, exprs, walk
+from numjet.cpu.loop_ir import (
+    Buffer,
+    Define,
+    For,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    While,
+    blocks,
+    exprs,
+    stmt_exprs,
+    walk,
+)
 
 _COMPLEX = np.dtype(np.complex64)
 _WHOLE = np.dtype(np.int64)
@@ -25,7 +40,7 @@ def whole_complex(kernel: Kernel) -> Kernel:
     if not candidates:
         return kernel
     links: list[tuple[Buffer, Buffer]] = []
-    moved: set[int] = set()  # ids of the loads of copies
+    copies: set[int] = set()  # ids of the stores
     for stmts in _blocks(kernel.body):
         for k, s in enumerate(stmts):
             if not isinstance(s, Store) or s.buffer not in candidates:
@@ -36,10 +51,11 @@ def whole_complex(kernel: Kernel) -> Kernel:
                 continue
             assert isinstance(s.value, Load)
             links.append((s.buffer, s.value.buffer))
-            moved.add(id(s.value))
-    for e in exprs(kernel.body):
-        if isinstance(e, Load) and id(e) not in moved:
-            candidates.discard(e.buffer)
+            copies.add(id(s))
+    # A load may be shared by a copy and by what computes with it.
+    for s in walk(kernel.body):
+        if id(s) not in copies:
+            candidates -= {e.buffer for e in exprs(_alone(s)) if isinstance(e, Load)}
     grew = True
     while grew:  # both ends of a copy, or neither
         apart = {x for pair in links for x in pair if not candidates.issuperset(pair)}
@@ -53,6 +69,13 @@ def whole_complex(kernel: Kernel) -> Kernel:
         buffers=tuple(made.get(x, x) for x in kernel.buffers),
         body=_rewritten(kernel.body, made),
     )
+
+
+def _alone(s: Stmt) -> list[Stmt]:
+    """A statement without those inside it."""
+    if blocks(s):
+        return [Define(Local("test", e.dtype), e) for e in stmt_exprs(s)]
+    return [s]
 
 
 def _blocks(stmts: Sequence[Stmt]) -> list[Sequence[Stmt]]:

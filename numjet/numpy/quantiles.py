@@ -53,12 +53,10 @@ def _quantile(
         raise ValueError(f"{name}: method must be one of {_METHODS}, got {method!r}.")
     if dtypes.is_complex(x.aval.dtype):
         raise ValueError(f"{name} does not support complex numbers: they have no order.")
-    x, q = promote_inexact(x, q)
-    if x.aval.dtype.itemsize < 4:
-        result = x.aval.dtype
-        x, q = cast(x, dtypes.float32), cast(q, dtypes.float32)
-    else:
-        result = x.aval.dtype
+    (x,) = promote_inexact(x)
+    result = x.aval.dtype  # whatever the dtype of q
+    wider = dtypes.float32 if result.itemsize < 4 else result
+    x, q = cast(x, wider), cast(q, wider)
     if q.aval.ndim > 1:
         raise ValueError(f"{name}: q must have at most one dimension, got {q.aval}.")
     axes = canonical_axes(axis, x.aval.ndim, name)

@@ -186,7 +186,7 @@ def searchsorted(
         a = getitem(a, one_array("searchsorted", sorter))
     a, v = promote_dtypes(a, v)
     n = a.aval.shape[0]
-    dtype = int_dtype()
+    dtype = dtypes.int32 if n < 2**31 else dtypes.int64
     if not n:
         return lax.full(v.aval.shape, 0, dtype)
     low = lax.full(v.aval.shape, 0, dtype)
@@ -221,7 +221,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     if bins.aval.ndim != 1:
         raise ValueError(f"digitize: bins must have one dimension, got {bins.aval.shape}.")
     if not bins.aval.shape[0]:
-        return lax.full(x.aval.shape, 0, int_dtype())
+        return lax.full(x.aval.shape, 0, dtypes.int32)
     side = "right" if not right else "left"
     rising = less_equal(getitem(bins, 0), getitem(bins, -1))
     up = searchsorted(bins, x, side=side)

@@ -36,6 +36,12 @@ def test_moved(name: str) -> None:
     assert "i64" in text and "c64" not in text
 
 
+def test_one_element_is_moved_and_computed_with() -> None:
+    x = jnp.array([1 - 2j], "complex64")
+    moved, largest = nj.jit(lambda x: (x[::-1], jnp.max(x.real + x.imag)))(x)
+    assert moved[0] == 1 - 2j and largest == -1
+
+
 @pytest.mark.parametrize("name", COMPUTED)
 def test_computed(name: str) -> None:
     assert "c64" in check(COMPUTED[name])

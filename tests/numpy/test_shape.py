@@ -210,6 +210,10 @@ def test_values_and_dtypes():
         assert jnp.zeros(3, jnp.float64).dtype == jnp.float32
     with numjet.enable_x64(True):
         assert jnp.zeros(3).dtype == np.float64 and jnp.arange(3).dtype == np.int64
+        x = jnp.arange(4, dtype="float32")
+        assert jnp.searchsorted(x, 2.5).dtype == jnp.digitize(x, x).dtype == np.int32
+        assert jnp.quantile(x, jnp.array([0.5])).dtype == np.float32  # that of x, whatever q's
+        assert jnp.percentile(jnp.arange(4), jnp.float32(50)).dtype == np.float64
     for bad, error in (
         ("a", TypeError),
         (None, ValueError),
