@@ -63,7 +63,7 @@ def _compile(closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None) -> E
         if built.llvm:
             modules.compile(built.llvm)
         facts = compiler.facts(built)
-        images = modules.images()
+        images = link.combined(modules.images())
     except InternalError as error:
         handle, path = tempfile.mkstemp(prefix="numjet-", suffix=".ll")
         with os.fdopen(handle, "w") as file:

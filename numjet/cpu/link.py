@@ -14,27 +14,27 @@ import ctypes
 import functools
 import hashlib
 import itertools
+import marshal
 import os
 import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_void_p
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from numjet.base import config
 from numjet.base.errors import InternalError
-from numjet.cpu import llvm, loader, platform
+from numjet.cpu import llvm, loader, platform, processor
 from numjet.cpu.link_cache import Store
 
 # Part of every key: raise it when cached bytes of an older version must not be used any more.
-CACHE_VERSION = 4
+CACHE_VERSION = 5
 
 _OPTIMIZATION_LEVEL = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """The processor code is generated for."""
 
     triple: str
@@ -68,6 +68,21 @@ def _llvm() -> llvm.LLVM:
 @functools.cache
 def target() -> Target:
     """The host, or the narrower machine that NUMJET_VECTOR_BYTES=16|32|64 asks for (tests)."""
+    key = None
+    if processor.identity() is not None:
+        # A later process on this machine learns it without loading LLVM.
+        key = digest("target")
+        known = cache_get(key)
+        if known is not None:
+            return Target(*marshal.loads(known))
+    found = _host()
+    if key is not None:
+        cache_put(key, marshal.dumps([*found], 2))
+    return found
+
+
+def _host() -> Target:
+    """`target` as LLVM describes it."""
     library = _llvm()
     features = {}
     for item in library.text("LLVMPY_GetHostCPUFeatures").split(","):
@@ -78,22 +93,26 @@ def target() -> Target:
         width = 32
     if features.get("avx512f"):
         width = 64
-    asked = os.environ.get("NUMJET_VECTOR_BYTES")
-    if asked:
-        if asked not in ("16", "32", "64"):
-            raise ValueError(f"NUMJET_VECTOR_BYTES={asked!r}: expected 16, 32 or 64")
-        if int(asked) < width:
-            width = int(asked)
-            # The narrower machine must not select the wide instructions either.
-            features = {
-                name: on and not name.startswith("avx512") for name, on in features.items()
-            }
+    asked = _asked_width()
+    if asked is not None and asked < width:
+        width = asked
+        # The narrower machine must not select the wide instructions either.
+        features = {name: on and not name.startswith("avx512") for name, on in features.items()}
     return Target(
         triple=platform.object_triple(library.text("LLVMPY_GetProcessTriple")),
         cpu=library.text("LLVMPY_GetHostCPUName"),
         features=",".join(("+" if on else "-") + name for name, on in sorted(features.items())),
         vector_bytes=width,
     )
+
+
+def _asked_width() -> int | None:
+    asked = os.environ.get("NUMJET_VECTOR_BYTES")
+    if not asked:
+        return None
+    if asked not in ("16", "32", "64"):
+        raise ValueError(f"NUMJET_VECTOR_BYTES={asked!r}: expected 16, 32 or 64")
+    return int(asked)
 
 
 def vector_bytes() -> int:
@@ -116,9 +135,18 @@ def _store() -> Store:
 
 @functools.cache
 def _salt() -> bytes:
-    host = target()
-    parts = (CACHE_VERSION, _llvm().version, host.triple, host.cpu, host.features)
-    return "\n".join(map(str, (*parts, host.vector_bytes, _OPTIMIZATION_LEVEL))).encode()
+    """What compiled code depends on beside its text: the compiler and the machine."""
+    host: tuple
+    processor_is = processor.identity()
+    if processor_is is None:
+        described = _host()
+        host = (_llvm().version, described.triple, described.cpu, described.features)
+        host += (described.vector_bytes,)
+    else:
+        # The file stands for the version: LLVM would have to be loaded to tell it.
+        file = os.stat(llvm.library_path())
+        host = (file.st_size, file.st_mtime_ns, sys.platform, processor_is.hex(), _asked_width())
+    return "\n".join(map(str, (CACHE_VERSION, *host, _OPTIMIZATION_LEVEL))).encode()
 
 
 def digest(text: str | bytes) -> str:

@@ -94,7 +94,7 @@ class LLVM:
     """The opened library; `lib.LLVMPY_…` calls release the GIL and take no lock."""
 
     def __init__(self) -> None:
-        self.lib = _open_library()
+        self.lib = ctypes.CDLL(library_path())
         holding = ctypes.PyDLL(self.lib._name, handle=self.lib._handle)
         for name in _SHORT:
             setattr(self.lib, name, getattr(holding, name))
@@ -159,7 +159,8 @@ class LLVM:
         )
 
 
-def _open_library() -> ctypes.CDLL:
+def library_path() -> str:
+    """The file of llvmlite's shared library."""
     spec = importlib.machinery.PathFinder.find_spec("llvmlite")
     if spec is None or not spec.submodule_search_locations:
         raise ImportError("numjet compiles through llvmlite; install it: pip install llvmlite")
@@ -167,7 +168,7 @@ def _open_library() -> ctypes.CDLL:
     for folder in spec.submodule_search_locations:
         path = os.path.join(folder, "binding", name)
         if os.path.exists(path):
-            return ctypes.CDLL(path)
+            return path
     raise InternalError(
         f"llvmlite is installed but {name} is not in its 'binding' folder; "
         "reinstall llvmlite in a version named in pyproject.toml"

@@ -9,7 +9,6 @@ not its form here (unknown objects make a program uncacheable instead).
 from __future__ import annotations
 
 import functools
-import json
 import marshal
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +25,7 @@ from numjet.cpu.entry import RUNTIME
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import LOOPS, called
 
-_FORMAT = 2
+_FORMAT = 3
 
 
 class Uncacheable(Exception):
@@ -184,14 +183,14 @@ def pack(build: Any, facts: dict[str, Any], images: list[bytes]) -> bytes | None
                 return None
             table.append(["host", eqns[id(call.params)]])
         elif array.size <= 1 and array.dtype.name in np.sctypeDict:
-            table.append(["value", array.dtype.name, list(array.shape), array.tobytes().hex()])
+            table.append(["value", array.dtype.name, array.shape, array.tobytes()])
         elif id(origin[k]) in consts:
             table.append(["const", consts[id(origin[k])]])
         else:
             return None
     aliases = [list(x) for x in program.aliases.items()]
     sizes = [len(image) for image in images]
-    head = json.dumps({"facts": facts, "table": table, "aliases": aliases, "sizes": sizes}).encode()
+    head = marshal.dumps([facts, table, aliases, sizes], 2)
     return b"".join([struct.pack("<Q", len(head)), head, *images])
 
 
@@ -209,12 +208,12 @@ def unpack(
 ) -> tuple[dict, list, dict[int, HostCall], dict[int, int], list[bytes]]:
     """(facts, consts, hosts, aliases, images) of a packed program for `closed`."""
     size = struct.unpack_from("<Q", data)[0]
-    head = json.loads(data[8 : 8 + size])
+    facts, table, aliases, sizes = marshal.loads(memoryview(data)[8 : 8 + size])
     consts: list[Any] = []
     hosts: dict[int, HostCall] = {}
     find_const: Callable = functools.cache(lambda: _all_consts(closed))
     find_eqns: Callable = functools.cache(lambda: _all_eqns(closed))
-    for k, entry in enumerate(head["table"]):
+    for k, entry in enumerate(table):
         if entry[0] == "host":
             eqn = find_eqns()[entry[1]]
             hosts[k] = HostCall.of(
@@ -225,14 +224,13 @@ def unpack(
             )
             consts.append(None)
         elif entry[0] == "value":
-            _, name, shape, text = entry
-            consts.append(np.frombuffer(bytes.fromhex(text), np.dtype(name)).reshape(shape))
+            _, name, shape, content = entry
+            consts.append(np.frombuffer(content, np.dtype(name)).reshape(shape))
         else:
             const = find_const()[entry[1]]
             consts.append(np.asarray(getattr(const, "_value", const)))
-    aliases = {k: v for k, v in head["aliases"]}
     images, start = [], 8 + size
-    for length in head["sizes"]:
+    for length in sizes:
         images.append(data[start : start + length])
         start += length
-    return head["facts"], consts, hosts, aliases, images
+    return facts, consts, hosts, dict(aliases), images

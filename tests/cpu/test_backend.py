@@ -126,6 +126,10 @@ x = np.ones((40, 40), np.float32)
 np.testing.assert_allclose(run([x, x])[0], 40.0)
 if sys.argv[1] == "again":
     assert "numjet.cpu.fuse" not in sys.modules
+    from numjet.cpu import processor
+    if processor.identity() is not None:
+        with open("/proc/self/maps") as file:
+            assert "llvmlite" not in file.read()
 """
 
 

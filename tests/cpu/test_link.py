@@ -13,7 +13,7 @@ import warnings
 import pytest
 
 from numjet.base.errors import InternalError
-from numjet.cpu import link, link_cache
+from numjet.cpu import link, link_cache, processor
 from numjet.cpu.jobs import Jobs
 
 
@@ -29,6 +29,7 @@ def call(address, *arguments):
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     """A fresh store in a temporary directory, in place of the process's own."""
+    link.target()  # which the process's own store may keep
     fresh = link_cache.Store(str(tmp_path / "cache"), 1 << 20)
     monkeypatch.setattr(link, "_store", lambda: fresh)
     return fresh
@@ -160,6 +161,24 @@ def test_digest_depends_on_text_and_target(monkeypatch):
     assert link.digest("a") != before
 
 
+def test_a_kept_target_is_the_hosts_and_belongs_to_one_processor(store, monkeypatch):
+    if processor.identity() is None:
+        pytest.skip("only LLVM knows this processor")
+    host = link._host()
+    assert link.target.__wrapped__() == host
+    with monkeypatch.context() as patch:
+        patch.setattr(link, "_host", lambda: None)
+        assert link.target.__wrapped__() == host
+    salt = link._salt.__wrapped__()
+    for name, other in (("NUMJET_VECTOR_BYTES", "16"), ("NUMJET_VECTOR_BYTES", "32")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, other)
+            assert link._salt.__wrapped__() != salt
+    identity = processor.identity()
+    monkeypatch.setattr(processor, "identity", lambda: identity[:-1] + b"?")
+    assert link._salt.__wrapped__() != salt
+
+
 def test_generic_entries(store):
     key = link.digest("a program")
     assert link.cache_get(key) is None
@@ -271,7 +290,9 @@ def test_two_processes_fill_one_directory(tmp_path):
         for process in [child(str(tmp_path)), child(str(tmp_path))]:
             output, errors = process.communicate(timeout=60)
             assert (process.returncode, output) == (0, "ok\n"), errors
-    assert len(glob.glob(f"{tmp_path}/??/*")) == 30
+    # The modules, and what the target is where later processes can recognize it.
+    described = processor.identity() is not None
+    assert len(glob.glob(f"{tmp_path}/??/*")) == 30 + described
     assert not glob.glob(f"{tmp_path}/??/.tmp*")
 
 

@@ -62,7 +62,8 @@ class _Job:
             image = link.cache_get(key)
             if image is None:
                 prefix = next(p for p in _texts if self.symbol.startswith(p))
-                image = link.compile_module(_texts[prefix](self.symbol.removeprefix(prefix)))
+                module = link.compile_module(_texts[prefix](self.symbol.removeprefix(prefix)))
+                (image,) = link.combined([module])
                 link.cache_put(key, image)
             library = link.load([image])
             library.leak()
