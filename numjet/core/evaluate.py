@@ -75,9 +75,8 @@ _MAX_RUNS = 4096
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """Run `primitive` on concrete arrays and return Array(s)."""
     if not params:
-        return evaluate_python(primitive, args, params) if primitive.run is None else primitive.run(
-            *args
-        )
+        run = primitive.run
+        return evaluate_python(primitive, args, params) if run is None else run(*args)
     avals = [x.aval for x in args if type(x) is ArrayImpl]
     if len(avals) != len(args) or primitive.evaluate is not None or primitive.multiple_results:
         return evaluate_python(primitive, args, params)
@@ -148,22 +147,12 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
         return primitive.run
     aval = primitive.out_avals(avals, params)
     if params and Native.executor is not None:
-        run = Native.executor(primitive, avals, params, aval)
-        if run is not None:
-            return run
+        native = Native.executor(primitive, avals, params, aval)
+        if native is not None:
+            return native
     reference: Any = primitive.reference
-    bound = getattr(reference, "bound", None)
-    function = bound(avals, **params) if bound is not None else None
 
-    def run_bound(*args: Any) -> Any:
-        token = _enter(_QUIET)
-        try:
-            out = function(*[x._value for x in args])
-        finally:
-            _leave(token)
-        return _wrap(primitive, out, aval)
-
-    def run_reference(*args: Any) -> Any:
+    def run(*args: Any) -> Any:
         token = _enter(_QUIET)
         try:
             out = reference(*[x._value for x in args], **params)
@@ -171,7 +160,7 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
             _leave(token)
         return _wrap(primitive, out, aval)
 
-    return run_reference if function is None else run_bound
+    return run
 
 
 def _wrap(primitive: Primitive, value: Any, aval: ShapedArray) -> ArrayImpl:

@@ -7,9 +7,10 @@ refers to a symbol: the interpreter's functions and objects stand in a context t
 
 Words of an operation's table (`TABLE`), then its slots of three words each: the keys of the left
 and the right operand (an aval, the type of a Python scalar, or 0) and the entry. An entry's words
-are named in `ENTRY`: the inner loop is called `outer` times, on operands and results that lie
-`ostep`s apart. A reduction's results are filled first, `fill` of them with `init` or (`fill_own`)
-with elements of the operand, of which the loop then leaves out the first `skip` bytes.
+are named in `ENTRY`: the inner loop is called `outer` times with its arrays of counts and steps, on
+operands and results that lie `ostep`s apart. A reduction's results are filled first, `fill` of them
+with `init` or (`fill_own`) with elements of the operand, of which the loop then leaves out the
+first `skip` bytes.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ SLOTS = 64
 # Python integers beyond this do not fit the default integer type.
 INT_LIMIT = 2**31
 ENTRY = (
-    "count loop data aval dtype rank dims left right step0 step1 step2 out_place outer ostep0 "
-    "ostep1 ostep2 fill fill_size fill_step fill_own init skip"
+    "counts steps loop data aval dtype rank dims left right out_place outer ostep0 ostep1 ostep2 "
+    "fill fill_size fill_step fill_own init skip"
 ).split()
 MAX_RANK = 8  # of arrays that are indexed here
 # How an operand is read: an array, or a Python scalar made a number of the array's type.
@@ -266,13 +267,13 @@ entry:
   %loop = load ptr, ptr ENTRY_loop
   %data = load ptr, ptr ENTRY_data
   %outer = load i64, ptr ENTRY_outer
-  %count_p = getelementptr i8, ptr ENTRY_count, i64 0
-  %steps_p = getelementptr i8, ptr ENTRY_step0, i64 0
+  %counts = load ptr, ptr ENTRY_counts
+  %steps = load ptr, ptr ENTRY_steps
   %osteps_p = getelementptr i8, ptr ENTRY_ostep0, i64 0
   br label %head
 head:
   %k = phi i64 [ 0, %entry ], [ %k1, %again ]
-  call void %loop(ptr %pointers, ptr %count_p, ptr %steps_p, ptr %data)
+  call void %loop(ptr %pointers, ptr %counts, ptr %steps, ptr %data)
   %k1 = add i64 %k, 1
   %more = icmp ult i64 %k1, %outer
   br i1 %more, label %again, label %done
@@ -517,7 +518,7 @@ take_row:
   %row_rank = sub i32 %rank32, 1
   %row_dims = getelementptr i64, ptr %own_dims, i64 1
   %row_strides = getelementptr i64, ptr %own_strides, i64 1
-  %row_aval_p = getelementptr i64, ptr %row, i64 3
+  %row_aval_p = getelementptr i64, ptr %row, i64 WORD_OF_AVAL
   %row_aval = load ptr, ptr %row_aval_p
   %row_out = call ptr @view(ptr %c, ptr %value, i32 %row_rank, ptr %row_dims, ptr %row_strides,
                             i64 %row_offset, ptr %row_aval)
@@ -567,7 +568,7 @@ cut:
   %offset = mul i64 %start, %stride
   %empty = icmp eq i64 %length, 0
   %from = select i1 %empty, i64 0, i64 %offset
-  %range_aval_p = getelementptr i64, ptr %range, i64 3
+  %range_aval_p = getelementptr i64, ptr %range, i64 WORD_OF_AVAL
   %range_aval = load ptr, ptr %range_aval_p
   %range_out = call ptr @view(ptr %c, ptr %value, i32 %rank32, ptr %dims, ptr %strides, i64 %from,
                               ptr %range_aval)
@@ -636,6 +637,7 @@ def text(items: int, aval: int, value: int, operators: int, kinds: list[str]) ->
     return "\n".join(
         _with_fields(part)
         .replace("ITEMS", str(items))
+        .replace("WORD_OF_AVAL", str(ENTRY.index("aval")))
         .replace("AVAL", str(aval))
         .replace("VALUE", str(value))
         .replace("OPERATORS", str(operators))

@@ -42,7 +42,7 @@ OPERATORS = (
     {f"__{name}__": "plain" for name in (*_BINARY, *_COMPARISONS)}
     | {f"__r{name}__": "reflected" for name in _BINARY}
     | {f"__{name}__": "unary" for name in ("neg", "abs", "invert")}
-    | {"__getitem__": "index"}
+    | {"__getitem__": "index", "__matmul__": "plain"}
 )
 _SCALARS = {
     (float, "f4"): ir.FLOAT_F32, (float, "f8"): ir.FLOAT_F64, (int, "f4"): ir.INT_F32,
@@ -166,7 +166,7 @@ def _spread(shape: tuple, size: int, rank: int) -> list[int]:
     return [0] * (rank - len(shape)) + _strides(shape, size)
 
 
-def _words(function: Any, dtypes: tuple, out: ShapedArray) -> dict[str, int] | None:
+def _words(function: Any, dtypes: tuple, out: ShapedArray) -> dict[str, Any] | None:
     """What each entry has: the inner loop of `function` for these dtypes, and the result."""
     if not isinstance(function, np.ufunc) or function.nout != 1:
         return None
@@ -183,16 +183,57 @@ def _words(function: Any, dtypes: tuple, out: ShapedArray) -> dict[str, int] | N
     }
 
 
-def _pack(words: dict[str, int], walk: tuple[int, int, list[list[int]]]) -> np.ndarray:
-    words["outer"], words["count"] = walk[:2]
-    if not walk[0]:
-        words["outer"], words["count"] = 1, 0
-    for k, (outer, inner) in enumerate(walk[2]):
-        words[f"ostep{k}"], words[f"step{k}"] = outer, inner
+def _pack(words: dict[str, Any], walk: tuple[int, int, list[list[int]]]) -> np.ndarray:
+    outer, inner, steps = walk
+    if not outer:
+        outer, inner = 1, 0
+    for k, (step, _) in enumerate(steps):
+        words[f"ostep{k}"] = step
+    return _with_counts(words | {"outer": outer}, [inner], [step for _, step in steps])
+
+
+def _with_counts(words: dict[str, Any], counts: list[int], steps: list[int]) -> np.ndarray:
+    arrays = np.array(counts, np.intp), np.array(steps, np.intp)
+    _keep.append(arrays)
+    words |= {"counts": _address(arrays[0]), "steps": _address(arrays[1])}
     return np.array([words.get(name, 0) for name in ir.ENTRY], np.int64)
 
 
+# A product of so many multiplications takes some ten times as long as its call does here.
+_MAX_PRODUCT = 1 << 18
+
+
+def _product_entry(
+    x: ShapedArray, y: ShapedArray, out: ShapedArray, turned: tuple[bool, bool] = (False, False)
+) -> np.ndarray | None:
+    """NumPy's product of vectors and matrices of one dtype; `turned`: operands to be transposed."""
+    size = x.dtype.itemsize
+    if x.dtype is not y.dtype or not 0 < x.ndim <= 2 or not 0 < y.ndim <= 2:
+        return None
+    rows, columns = (1, *x.shape)[-2:]
+    x_steps = [columns * size, size]
+    if turned[0]:
+        rows, columns, x_steps = columns, rows, x_steps[::-1]
+    inner, n = (*y.shape, 1)[:2]
+    y_steps = [n * size, size]
+    if turned[1]:
+        inner, n, y_steps = n, inner, y_steps[::-1]
+    m, k = rows, columns
+    if k != inner:
+        return None
+    if m * n * k > _MAX_PRODUCT or not m * n * k:
+        return None
+    words = _words(np.matmul, (x.dtype, x.dtype, out.dtype), out)
+    if words is None:
+        return None
+    words |= {"right": ir.ARRAY, "out_place": 2, "outer": 1}
+    steps = [0, 0, 0, *x_steps, *y_steps, n * size, size]
+    return _with_counts(words, [1, m, k, n], steps)
+
+
 def _entry(left: Any, right: Any, function: Any, out: ShapedArray) -> np.ndarray | None:
+    if function is np.matmul:
+        return _product_entry(left, right, out)
     operands = [left] if right is None else [left, right]
     dtype = next(x for x in operands if type(x) is ShapedArray).dtype
     if out.size * max(out.dtype.itemsize, dtype.itemsize) > MAX_BYTES:
@@ -273,11 +314,35 @@ def _broadcast_entry(
     return _pack(words, walk)
 
 
+def _dot_entry(
+    x: ShapedArray,
+    y: ShapedArray,
+    out: ShapedArray,
+    *,
+    dimension_numbers: tuple,
+    precision: Any,
+    preferred_element_type: Any,
+) -> np.ndarray | None:
+    contracting, (batch, _) = dimension_numbers
+    if batch or preferred_element_type not in (None, x.dtype) or x.dtype.kind not in "fc":
+        return None
+    if x.dtype.itemsize < 4 or (x.ndim, y.ndim) != (2, 2):
+        return None
+    if contracting not in (((1,), (0,)), ((0,), (0,)), ((1,), (1,)), ((0,), (1,))):
+        return None
+    (i,), (j,) = contracting
+    return _product_entry(x, y, out, (i == 0, j == 1))
+
+
 def _entry_with_params(
     primitive: Primitive, avals: tuple, params: dict, out: ShapedArray
 ) -> np.ndarray | None:
-    """How one array becomes another by a ufunc's inner loop, where an operation is just that."""
-    if len(avals) != 1 or not isinstance(avals[0].dtype, np.dtype):
+    """The entry of an operation that is just a ufunc's inner loop on its operands, else None."""
+    if not all(isinstance(aval.dtype, np.dtype) for aval in avals):
+        return None
+    if primitive.name == "dot_general":
+        return _dot_entry(avals[0], avals[1], out, **params)
+    if len(avals) != 1:
         return None
     (x,) = avals
     if primitive.name in _REDUCTIONS:
@@ -356,7 +421,7 @@ def _executor(
 
         table = Table(fallback, len(avals), check_trace=False)
         found = _executors[key] = table, table.function()
-    found[0].put(id(avals[0]), 0, entry)
+    found[0].put(id(avals[0]), 0 if len(avals) == 1 else id(avals[1]), entry)
     _keep.append(avals)
     return found[1]
 

@@ -289,6 +289,7 @@ def install() -> None:
         "__abs__": el.absolute.forms,  # type: ignore[attr-defined]
         "__invert__": el.invert.forms,  # type: ignore[attr-defined]
         "__getitem__": index_forms,
+        "__matmul__": products.product_forms,
     }
     for name in fast_native.OPERATORS:
         method = table[name]

@@ -15,6 +15,7 @@ from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import multiply, subtract
 from numjet.numpy.fast import QUIET, eager, quiet_enter, quiet_leave
+from numjet.numpy.fast_native import Forms
 from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
     as_arrays,
@@ -50,6 +51,7 @@ def _mismatch(name: str, x: Any, y: Any, i: int, j: int) -> TypeError:
 
 
 _products: dict[tuple, Any] = {}
+product_forms = Forms()
 
 
 def _eager_product(a: Any, b: Any) -> ArrayImpl | None:
@@ -69,9 +71,10 @@ def _eager_product(a: Any, b: Any) -> ArrayImpl | None:
             return None
         aval = ShapedArray(x.shape[:-1] + y.shape[1:], x.dtype, x.weak_type and y.weak_type)
         _products[x, y] = aval
+        product_forms.learn(x, y, np.matmul, aval)
     token = quiet_enter(QUIET)
     try:
-        value = np.dot(a._value, b._value)
+        value = np.matmul(a._value, b._value)
     finally:
         quiet_leave(token)
     return ArrayImpl(value if type(value) is np.ndarray else np.asarray(value), aval)

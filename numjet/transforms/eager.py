@@ -11,6 +11,7 @@ What would break it: a primitive's rule that depends on more than avals, params 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.evaluate import executor
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.lowering import Host
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.trace import (
@@ -261,10 +262,38 @@ def _backward(linear: Jaxpr, n: int) -> Callable | None:
     unknown = [i >= r for i in range(len(linear.invars))]
     closed, nonzero = transpose_jaxpr(ClosedJaxpr(linear, []), unknown, [True])
     jaxpr, _ = dce_jaxpr(closed.jaxpr)
+    jaxpr = jaxpr.replace(eqns=_without_turns(jaxpr))
     given = iter(jaxpr.outvars)
     outs = [next(given) if there else None for there in nonzero]
     *residuals, ct = jaxpr.invars
     return _write(jaxpr, closed.consts, [ct], None, outs, residuals)
+
+
+def _without_turns(jaxpr: Jaxpr) -> list[Eqn]:
+    """The equations, with matrix products that only a transposition reads done the other way round,
+    so that gradients of weights lie in memory as the weights do."""
+    uses = Counter([v for eqn in jaxpr.eqns for v in eqn.invars] + jaxpr.outvars)
+    eqns: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        last = eqns[-1] if eqns else None
+        if (
+            last is None
+            or (last.primitive.name, eqn.primitive.name) != ("dot_general", "transpose")
+            or eqn.invars[0] is not last.outvars[0]
+            or uses[last.outvars[0]] != 1
+            or eqn.params["permutation"] != (1, 0)
+            or last.params["dimension_numbers"][1] != ((), ())
+        ):
+            eqns.append(eqn)
+            continue
+        (left, right), batch = last.params["dimension_numbers"]
+        precision = last.params["precision"]
+        params = last.params | {
+            "dimension_numbers": ((right, left), batch),
+            "precision": precision and precision[::-1],
+        }
+        eqns[-1] = last.replace(invars=last.invars[::-1], outvars=eqn.outvars, params=params)
+    return eqns
 
 
 def _write(

@@ -113,3 +113,14 @@ def test_variables_that_only_pass_through() -> None:
         assert nj.grad(lambda x: x)(1.0) == 1.0
         assert nj.grad(lambda x: jnp.sum(jnp.floor(x)))(x3).tolist() == [0.0, 0.0, 0.0]
     assert rules()["add"].alias == 0
+
+
+def test_gradients_of_weights_lie_in_memory_as_the_weights_do() -> None:
+    rng = np.random.default_rng(0)
+    w, x = jnp.asarray(rng.standard_normal((5, 3))), jnp.asarray(rng.standard_normal((4, 5)))
+    gradient = nj.grad(lambda w: jnp.sum(jnp.sin(x @ w)))
+    results = [np.asarray(gradient(w)) for _ in range(3)]
+    assert results[2].flags.c_contiguous
+    exact = np.asarray(x).T @ np.cos(np.asarray(x @ w))
+    for result in results:
+        np.testing.assert_allclose(result, exact, rtol=1e-5, atol=1e-6)
