@@ -1,0 +1,262 @@
+"""Selection of arithmetic in vector registers, on lanes and on single floats, and of comparisons.
+
+The last operand of most instructions may be memory: a constant (one element, read for all lanes)
+or a load that nobody else reads.
+"""
+
+from __future__ import annotations
+
+from numjet.cpu.x86 import forms
+from numjet.cpu.x86.control import compare_floats
+from numjet.cpu.x86.encode import OPS, Op
+from numjet.cpu.x86.parse import Instruction
+from numjet.cpu.x86.scalar import general_binary
+from numjet.cpu.x86.select import Selector, handles, move
+from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Type, Unsupported, constant
+
+_FLOAT = {"fadd": "vadd", "fsub": "vsub", "fmul": "vmul", "fdiv": "vdiv"}
+_COMMUTES = frozenset(("fadd", "fmul", "add", "mul", "and", "or", "xor"))
+_INTEGER = {"add": "vpadd", "sub": "vpsub"}
+_INTEGER_PREDICATES = {
+    "eq": 0, "slt": 1, "ult": 1, "sle": 2, "ule": 2,
+    "ne": 4, "sge": 5, "uge": 5, "sgt": 6, "ugt": 6,
+}  # fmt: skip
+
+
+def last(
+    s: Selector, op: Op, d: int, x: int, type: Type, b: str, part: int = 0,
+    k: int = -1, z: int = 0, imm: int | None = None, tied: bool = False,
+) -> None:
+    """Write d = op(x, b); `b` is an operand of the text, where possible read from memory."""
+    length = type.length
+    here: tuple
+    if b[0] == "%":
+        load = s.foldable(b)
+        if load is not None and (type.size >= 16 or not type.lanes):
+            base, index, scale, disp = s.address(load[4])
+            memory = (base, index, scale, disp + 64 * part)
+            shape = forms.v3mt if tied else forms.v3m
+            here = (shape, op, d, x, memory, k, z, length, 0, imm)
+        else:
+            shape = forms.v3t if tied else forms.v3
+            here = (shape, op, d, x, s.need(b) + part, k, z, length, imm)
+    else:
+        value = constant(type, b)
+        shape = forms.v3ct if tied else forms.v3c
+        if not type.lanes:
+            here = (shape, op, d, x, s.data(type, value, part), k, z, 0, 0, imm)
+        elif value.splat is not None and op.element * 8 == type.bits:
+            data = s.data(type, value, part)[: op.element]
+            here = (shape, op, d, x, data, k, z, length, 1, imm)
+        elif type.size >= 16:
+            here = (shape, op, d, x, s.data(type, value, part), k, z, length, 0, imm)
+        else:
+            shape = forms.v3t if tied else forms.v3
+            here = (shape, op, d, x, s.vector(type, b, part), k, z, length, imm)
+    s.put(d, here)
+
+
+def three(
+    s: Selector, op: Op, d: int, type: Type, a: str, b: str, part: int = 0,
+    imm: int | None = None, k: int = -1, z: int = 0,
+) -> None:
+    """Write d = op(a, b)."""
+    last(s, op, d, s.vector(type, a, part), type, b, part, k, z, imm)
+
+
+def pattern(s: Selector, op: str, d: int, x: int, type: Type, bits: int) -> None:
+    """Write d = op(x, the same bits in every lane)."""
+    data = bits.to_bytes(type.bits // 8, "little")
+    s.put(d, (forms.v3c, OPS[op + type.letter], d, x, data, -1, 0, type.length, 1, None))
+
+
+def seed(s: Selector, d: int, type: Type, text: str, part: int = 0) -> None:
+    """Write the copy of an operand to `d`, which an instruction written already changes further."""
+    s.end[d] = len(s.out)
+    if text[0] == "%":
+        move(s, type, d, s.need(text) + part)
+        s.end[d] = len(s.out) - 1
+        return
+
+    def write(register: int, instruction: tuple) -> None:
+        s.put(register, instruction)
+
+    s.fill(d, type, constant(type, text), part, write)
+
+
+def swap_for_memory(s: Selector, type: Type, a: str, b: str) -> bool:
+    """Whether exchanging the operands lets a constant or a load come last."""
+    if a[0] != "%":
+        return b[0] == "%"
+    return b[0] == "%" and s.foldable(a) is not None and s.foldable(b) is None
+
+
+@handles("fadd", "fsub", "fmul", "fdiv")
+def float_binary(s: Selector, instruction: Instruction) -> None:
+    op, name, _, type, a, b = instruction
+    if type.bits == 16:
+        raise Unsupported("half arithmetic")
+    if op in _COMMUTES and swap_for_memory(s, type, a, b):
+        a, b = b, a
+    d = s.define(name)
+    made = OPS[_FLOAT[op] + type.float_suffix]
+    for part in range(type.parts):
+        three(s, made, d + part, type, a, b, part)
+
+
+@handles("fneg")
+def fneg(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, x = instruction
+    d = s.define(name)
+    for part in range(type.parts):
+        pattern(s, "vpxor", d + part, s.vector(type, x, part), type, 1 << (type.bits - 1))
+
+
+@handles("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr",
+         "sdiv", "udiv", "srem", "urem")
+def binary(s: Selector, instruction: Instruction) -> None:
+    op, name, _, type, a, b = instruction
+    if type.cls == GENERAL:
+        general_binary(s, instruction)
+        return
+    if type.cls == MASK:
+        mask_binary(s, instruction)
+        return
+    if op in _COMMUTES and swap_for_memory(s, type, a, b):
+        a, b = b, a
+    d = s.define(name)
+    imm = None
+    if op in _INTEGER:
+        made = _INTEGER[op] + type.letter
+    elif op in ("and", "or", "xor"):
+        made = f"vp{op}{'q' if type.bits == 64 else 'd'}"
+    elif op == "mul":
+        if type.bits == 8:
+            raise Unsupported("product of bytes")
+        made = "vpmull" + type.letter
+    elif op in ("shl", "lshr", "ashr"):
+        shift(s, instruction, d)
+        return
+    else:
+        raise Unsupported(f"vector {op}")
+    for part in range(type.parts):
+        three(s, OPS[made], d + part, type, a, b, part, imm)
+
+
+_SHIFTS = {"shl": "vpsll", "lshr": "vpsrl", "ashr": "vpsra"}
+
+
+def shift(s: Selector, instruction: Instruction, d: int) -> None:
+    """Shifts of lanes, by one number or by lanes."""
+    op, _, _, type, a, b = instruction
+    if type.bits == 8:
+        raise Unsupported("shift of bytes")
+    count = constant(type, b).splat if b[0] != "%" else None
+    for part in range(type.parts):
+        if count is not None:
+            made = OPS[_SHIFTS[op] + type.letter + "i"]
+            x = s.vector(type, a, part)
+            # The destination of these stands in vvvv.
+            s.put(d + part, (forms.v3s, made, d + part, x, type.length, min(count, 255)))
+        else:
+            made = OPS[_SHIFTS[op] + "v" + type.letter]
+            three(s, made, d + part, type, a, b, part)
+
+
+# -- masks
+
+
+def mask_word(lanes: int) -> str:
+    """The letter of instructions on that many mask bits."""
+    return "b" if lanes <= 8 else "w" if lanes == 16 else "d" if lanes == 32 else "q"
+
+
+def mask_binary(s: Selector, instruction: Instruction) -> None:
+    """and, or, xor of masks; bits beyond the lanes stay 0."""
+    op, name, _, type, a, b = instruction
+    if a[0] != "%":
+        a, b = b, a
+    d = s.define(name)
+    letter = mask_word(type.lanes)
+    ones = (1 << type.lanes) - 1
+    if op == "xor" and b[0] != "%" and constant(type, b).mask() == ones and type.lanes >= 8:
+        s.put(d, (forms.v3, OPS["knot" + letter], d, -1, s.mask(type, a), -1, 0, 0, None))
+        return
+    if op not in ("and", "or", "xor"):
+        op = {"add": "xor", "sub": "xor", "mul": "and"}.get(op, "")
+        if not op:
+            raise Unsupported("arithmetic of bits")
+    x, y = s.mask(type, a), s.mask(type, b)
+    s.put(d, (forms.v3, OPS[f"k{op}{letter}"], d, x, y, -1, 0, 0, None))
+
+
+def join_masks(s: Selector, d: int, type: Type, count: int) -> list[int]:
+    """Registers for the masks of `count` parts, whose bits together become `d`'s."""
+    lanes = type.lanes // count
+    if count == 1:
+        return [d]
+    if lanes < 8:
+        raise Unsupported("short masks")
+    pieces = [d]
+    span = type.lanes
+    while len(pieces) < count:
+        span //= 2
+        op = OPS["kunpck" + {8: "bw", 16: "wd", 32: "dq"}[span]]
+        halves = []
+        for piece in pieces:
+            low, high = s.new(MASK), s.new(MASK)
+            s.put(piece, (forms.v3, op, piece, high, low, -1, 0, 0, None))
+            halves += [low, high]
+        pieces = halves
+    return pieces
+
+
+def part_mask(s: Selector, k: int, type: Type, part: int) -> int:
+    """The bits of mask `k` that belong to a part of `type`."""
+    if not part:
+        return k
+    t = s.new(MASK)
+    op = OPS["kshiftrq" if type.lanes > 32 else "kshiftrd" if type.lanes > 16 else "kshiftrw"]
+    by = part * (type.lanes // type.parts)
+    return s.later(t, (forms.v3, op, t, -1, k, -1, 0, 0, by))
+
+
+def short(s: Selector, type: Type) -> int:
+    """The mask that a comparison of less than a register needs: its lanes; -1 for whole ones."""
+    return -1 if type.size >= 16 else s.mask_constant((1 << type.lanes) - 1, type.lanes)
+
+
+def compare_integers(s: Selector, instruction: Instruction) -> None:
+    """icmp of vectors."""
+    name, (a, b, predicate, type) = instruction[1], instruction[4:8]
+    if type.bits == 1:
+        raise Unsupported("comparison of bits")
+    imm = _INTEGER_PREDICATES[predicate]
+    unsigned = "u" if predicate[0] == "u" else ""
+    if swap_for_memory(s, type, a, b):
+        a, b, imm = b, a, {1: 6, 2: 5, 5: 2, 6: 1}.get(imm, imm)
+    d = s.define(name)
+    for part, piece in enumerate(join_masks(s, d, type, type.parts)):
+        if b[0] != "%" and constant(type, b).splat == 0 and imm in (0, 4):
+            x, test = s.vector(type, a, part), "vptestm" if imm == 4 else "vptestnm"
+            op = OPS[test + type.letter]
+            s.put(piece, (forms.v3, op, piece, x, x, short(s, type), 0, type.length, None))
+            continue
+        op = OPS[f"vpcmp{unsigned}{type.letter}"]
+        three(s, op, piece, type, a, b, part, imm, short(s, type))
+
+
+@handles("fcmp")
+def fcmp(s: Selector, instruction: Instruction) -> None:
+    name, type = instruction[1], instruction[7]
+    d = s.define(name)
+    if not type.lanes:
+        k = s.new(MASK)
+        s.put(d, (forms.v3, OPS["kmovd_to_r"], d, -1, k, -1, 0, 0, None))
+        compare_floats(s, instruction, k, 0)
+        return
+    for part, piece in enumerate(join_masks(s, d, type, type.parts)):
+        compare_floats(s, instruction, piece, part)
+
+
+_ = VECTOR

@@ -1,0 +1,400 @@
+"""Selection of what ends blocks, of values that meet in blocks, and of calls.
+
+A block's last instruction becomes one `Branch`, with the copies that each way needs: `finish`
+decides how blocks follow each other. Comparisons that only a branch or a choice reads are written
+directly before it and leave their answer in the flags.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from numjet.cpu.x86 import forms
+from numjet.cpu.x86.encode import GPR, OPS
+from numjet.cpu.x86.opcodes import CONDITIONS
+from numjet.cpu.x86.parse import Instruction, split, typed
+from numjet.cpu.x86.select import Selector, handles, size_of
+from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Type, Unsupported, constant, signed
+
+# (destination, source register or -1, constant bytes or number, type)
+Copy = tuple[int, int, object, Type]
+
+_SIGNED = {
+    "eq": "e", "ne": "ne", "slt": "l", "sle": "le", "sgt": "g", "sge": "ge",
+    "ult": "b", "ule": "be", "ugt": "a", "uge": "ae",
+}  # fmt: skip
+SWAPPED = {
+    "slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle", "ult": "ugt", "ule": "uge",
+    "ugt": "ult", "uge": "ule", "eq": "eq", "ne": "ne",
+}  # fmt: skip
+# The immediate of a comparison of floats.
+FLOAT_PREDICATES = {
+    "oeq": 0, "olt": 17, "ole": 18, "uno": 3, "une": 4, "uge": 21, "ugt": 22, "ord": 7,
+    "ueq": 8, "ult": 25, "ule": 26, "false": 11, "one": 12, "oge": 29, "ogt": 30, "true": 15,
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Branch:
+    """Where control goes: to `then` under `condition` (a number of `CONDITIONS`), else on.
+
+    condition -1 says always. `cases` are (comparison, target) tried in order before it.
+    """
+
+    condition: int
+    then: int
+    otherwise: int = -1
+    then_copies: list[Copy] = field(default_factory=list)
+    otherwise_copies: list[Copy] = field(default_factory=list)
+    cases: list[tuple[int, int, int, int, list[Copy]]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Call:
+    """A call: of a symbol, of code of this module (`label`), or through a register."""
+
+    symbol: str = ""
+    label: int = -1
+    register: int = -1
+    arguments: list[Copy] = field(default_factory=list)
+    result: int = -1
+    result_type: Type | None = None
+    variadic: bool = False
+    # (register, slot) of what to keep, filled in by `allocate`
+    saved: list[tuple[int, int]] = field(default_factory=list)
+
+
+def branch(code: object, at: list[int], m: tuple) -> None:
+    """(Branch,): written by `finish`, which knows what follows."""
+    raise AssertionError
+
+
+def call(code: object, at: list[int], m: tuple) -> None:
+    """(Call,): written by `finish`, which knows what has to be kept."""
+    raise AssertionError
+
+
+def leave(code: object, at: list[int], m: tuple) -> None:
+    """(register or -1, type or None): the end of the function; written by `finish`."""
+    raise AssertionError
+
+
+def copy_of(s: Selector, type: Type, d: int, text: str) -> list[Copy]:
+    """What sets `d` to an operand, part by part."""
+    if text[0] == "%":
+        r = s.need(text)
+        return [(d + k, r + k, None, type) for k in range(type.parts)]
+    if text in ("poison", "undef"):
+        return []
+    if text[0] == "@":
+        return [(d, -1, s.labels.get(text, text[1:]), type)]
+    value = constant(type, text)
+    return [(d + k, -1, (value, k), type) for k in range(type.parts)]
+
+
+def _edge(s: Selector, target: str, latch: bool) -> list[Copy]:
+    """The copies into the phis of `target` on the way from here; wishes to do without them."""
+    block = s.blocks[target]
+    copies: list[Copy] = []
+    here = s.block
+    back = block.index <= here.index
+    wishes = []
+    for phi in block.phis:
+        _, name, _, type, incoming = phi
+        if s.counts[name] < 2 or (not back and name not in s.reg):
+            continue
+        fresh = name not in s.reg
+        if fresh:
+            s.reg[name] = s.new(type.cls, type.parts)
+        p = s.reg[name]
+        for part in range(p, p + type.parts):
+            s.joined.add(part)
+            s.end[part] = len(s.out)
+            if back:
+                loop = s.loop
+                while loop is not None and loop.lo != block.index:
+                    loop = loop.parent
+                if loop is not None:
+                    s.start[part] = min(s.start[part], loop.place)
+        source = incoming[here.label]
+        made = s.defs.get(source) if source[0] == "%" else None
+        if (
+            made is not None and made[2] == here.index and made[0] not in ("phi", "argument")
+            and made[3].parts == type.parts
+            and (source not in s.reg if not back else fresh or latch)
+            and source not in s.merge
+        ):  # fmt: skip
+            wishes.append((source, p))
+        copies += copy_of(s, type, p, source)
+    for source, p in wishes:
+        if source not in s.merge and s.reg[source] not in s.joined:
+            s.merge[source] = (p, s.weight[p])
+    return copies
+
+
+@handles("br")
+def br(s: Selector, instruction: Instruction) -> None:
+    target = s.blocks[instruction[4]]
+    copies = _edge(s, instruction[4], True)
+    s.emit((branch, Branch(-1, target.index, then_copies=copies)))
+
+
+@handles("cbr")
+def cbr(s: Selector, instruction: Instruction) -> None:
+    condition, then, otherwise = instruction[4:7]
+    # The way back first: what it carries matters most.
+    back = s.blocks[otherwise].index <= s.block.index
+    if back:
+        second = _edge(s, otherwise, False)
+        first = _edge(s, then, False)
+    else:
+        first = _edge(s, then, False)
+        second = _edge(s, otherwise, False)
+    made = Branch(0, s.blocks[then].index, s.blocks[otherwise].index, first, second)
+    s.emit((branch, made))
+    made.condition = CONDITIONS[flags(s, condition)]
+
+
+@handles("switch")
+def switch(s: Selector, instruction: Instruction) -> None:
+    type, value, default, choices = instruction[3:7]
+    made = Branch(-1, s.blocks[default].index, then_copies=_edge(s, default, False))
+    x = s.general(type, value)
+    for number, label in choices:
+        if not -(1 << 31) <= number < 1 << 31:
+            raise Unsupported("switch on large numbers")
+        copies = _edge(s, label, False)
+        made.cases.append((x, size_of(type), number, s.blocks[label].index, copies))
+    if type.bits < 32:
+        raise Unsupported(f"switch on {type.text}")
+    s.emit((branch, made))
+
+
+@handles("ret")
+def ret(s: Selector, instruction: Instruction) -> None:
+    type, value = instruction[3:5]
+    copies: list[Copy] = []
+    if type is not None:
+        if type.lanes:
+            raise Unsupported("a vector as a result")
+        copies = copy_of(s, type, -1, value)
+    s.emit((leave, copies, type))
+
+
+@handles("unreachable")
+def unreachable(s: Selector, instruction: Instruction) -> None:
+    s.emit((leave, [], None))
+
+
+# -- conditions
+
+
+def flags(s: Selector, condition: str) -> str:
+    """Write, before what was emitted last, what sets the flags; the condition that holds then."""
+    if condition[0] != "%":
+        raise Unsupported("a condition that is constant")
+    made = s.once(condition, "icmp")
+    if made is not None and made[3].lanes == 0:
+        return _compare_general(s, made)
+    made = s.once(condition, "fcmp")
+    if made is not None and made[3].lanes == 0:
+        k = s.new(MASK)
+        s.emit((forms.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
+        compare_floats(s, made, k, 0)
+        return "ne"
+    made = s.once(condition, "call")
+    if made is not None and "vector.reduce." in made[4]:
+        found = _any_or_all(s, made)
+        if found:
+            return found
+    r = s.need(condition)
+    s.emit((forms.g1read, GPR["testi"], 1, r, 1))
+    return "ne"
+
+
+def _compare_general(s: Selector, made: Instruction) -> str:
+    a, b, predicate, type = made[4:8]
+    return flags_between(s, type, a, b, predicate)
+
+
+def flags_between(s: Selector, type: Type, a: str, b: str, predicate: str) -> str:
+    """Compare two integers; the condition that holds then where `predicate` does."""
+    if a[0] not in "%@":
+        a, b, predicate = b, a, SWAPPED[predicate]
+    size = max(type.bits // 8, 1)
+    number = s.integer(type, b)
+    if type.bits == 1:
+        if number is not None:
+            number &= 1
+        if predicate[0] == "s":
+            raise Unsupported("order of bits")
+    folded = s.foldable(b) if b[0] == "%" else None
+    if number is not None and -(1 << 31) <= number < 1 << 31:
+        folded = s.foldable(a)
+        if folded is not None:
+            memory = s.address(folded[4])
+            s.emit((forms.gmi, GPR["cmpi"], size, memory, number))
+        elif number == 0:
+            x = s.need(a)
+            s.emit((forms.gread, GPR["test"], size, x, x))
+        else:
+            s.emit((forms.g1read, GPR["cmpi"], size, s.need(a), number))
+    elif folded is not None:
+        x, memory = s.general(type, a), s.address(folded[4])
+        s.emit((forms.gmread, GPR["cmp"], size, x, memory))
+    else:
+        x = s.general(type, a)
+        s.emit((forms.gread, GPR["cmp"], size, x, s.general(type, b)))
+    return _SIGNED[predicate]
+
+
+def compare_floats(s: Selector, made: Instruction, k: int, part: int) -> None:
+    """Write mask `k`: where a comparison of floats holds, in one part."""
+    from numjet.cpu.x86.arithmetic import swap_for_memory, three
+
+    a, b, predicate, type = made[4:8]
+    if type.bits == 16:
+        raise Unsupported("comparison of half floats")
+    imm = FLOAT_PREDICATES[predicate]
+    if a[0] != "%" or (b[0] == "%" and swap_for_memory(s, type, a, b)):
+        a, b, imm = b, a, _swap_float(imm)
+    if b == a and imm in (3, 7):  # is it a number?
+        pass
+    three(s, OPS["vcmp" + type.float_suffix], k, type, a, b, part, imm=imm)
+
+
+def _swap_float(imm: int) -> int:
+    """The predicate for exchanged operands."""
+    return {17: 30, 30: 17, 18: 29, 29: 18, 21: 26, 26: 21, 22: 25, 25: 22}.get(imm, imm)
+
+
+def _any_or_all(s: Selector, made: Instruction) -> str:
+    """Flags of a reduction of a mask by `or` or `and`; "" where it is another reduction."""
+    type, x = typed(made[5])
+    kind = made[4].split(".")[3]
+    if type.cls != MASK or kind not in ("or", "and") or type.lanes < 8 or x[0] != "%":
+        return ""
+    word = {8: "b", 16: "w", 32: "d", 64: "q"}[type.lanes]
+    k = s.need(x)
+    s.emit((forms.vread, OPS["kortest" + word], k, -1, k, -1, 0, 0, None))
+    return "ne" if kind == "or" else "b"
+
+
+@handles("icmp")
+def icmp(s: Selector, instruction: Instruction) -> None:
+    name = instruction[1]
+    if instruction[3].lanes:
+        from numjet.cpu.x86.arithmetic import compare_integers
+
+        compare_integers(s, instruction)
+        return
+    d = s.define(name)
+    place = len(s.out)
+    s.out.append(())
+    condition = _compare_general(s, instruction)
+    s.out[place] = (forms.gset, GPR["set" + condition], d)
+
+
+# -- choices between scalars
+
+
+@handles("select")
+def select(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, condition, a, b, condition_type = instruction
+    if condition_type.lanes or type.cls != GENERAL:
+        from numjet.cpu.x86.lanes import blend
+
+        blend(s, instruction)
+        return
+    d = s.define(name)
+    if condition[0] != "%":
+        raise Unsupported("a choice that is constant")
+    size = size_of(type)
+    swapped = b[0] == "%" and b not in s.reg and a[0] == "%"
+    if swapped and s.tie(b, d):
+        x, keep = s.general(type, a), b
+    elif a[0] == "%" and s.tie(a, d):
+        x, keep, swapped = s.general(type, b), a, True
+    else:
+        x, keep, swapped = s.general(type, a), b, False
+        swapped = False
+        place = len(s.out)
+        s.emit(())
+        found = flags(s, condition)
+        s.out[place] = (forms.g2t, GPR["cmov" + found], size, d, x)
+        s.end[d] = len(s.out)
+        for copy in copy_of(s, type, d, keep):
+            _set_general(s, copy)
+        return
+    place = len(s.out)
+    s.emit(())
+    found = flags(s, condition)
+    if keep == a:
+        found = negated(found)
+    s.out[place] = (forms.g2t, GPR["cmov" + found], size, d, x)
+
+
+def negated(condition: str) -> str:
+    number = CONDITIONS[condition] ^ 1
+    return next(name for name, k in CONDITIONS.items() if k == number)
+
+
+def _set_general(s: Selector, copy: Copy) -> None:
+    d, source, value, type = copy
+    if source >= 0:
+        s.emit((forms.gmove, GPR["mov"], 8, d, source))
+    elif isinstance(value, int):
+        s.emit((forms.gtable, d, value))
+    elif isinstance(value, str):
+        s.emit((forms.gsymbol, d, value))
+    else:
+        s.emit((forms.gconst, d, value[0].splat or 0))  # type: ignore[index]
+
+
+# -- calls
+
+
+@handles("call")
+def call_(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, callee, arguments, memory = instruction[:7]
+    if callee.startswith("@llvm.") and ".mem" not in callee:
+        from numjet.cpu.x86.intrinsics import intrinsic
+
+        if name is not None and name not in s.reg:
+            return
+        intrinsic(s, instruction)
+        return
+    s.memory = memory
+    made = Call()
+    if type is not None and name is not None and name in s.reg:
+        made.result, made.result_type = s.define(name), type
+        if type.lanes:
+            raise Unsupported("a vector from a call")
+    s.calls.append(len(s.out))
+    parts = [typed(part) for part in split(arguments)]
+    if callee.startswith("@llvm.mem"):
+        made.symbol = callee.split(".")[1]
+        parts = parts[:3]
+        if made.symbol not in ("memcpy", "memset", "memmove"):
+            raise Unsupported(callee)
+    elif callee in s.labels:
+        made.label = s.labels[callee]
+    elif callee[0] == "@":
+        made.symbol = callee[1:]
+    else:
+        made.register = s.need(callee)
+    general = sum(t.cls == GENERAL for t, _ in parts)
+    if general > 6 or len(parts) - general > 8:
+        raise Unsupported("arguments on the stack")
+    for t, text in parts:
+        if t.lanes:
+            raise Unsupported("a vector as an argument")
+        while text.split(" ", 1)[0] in ("noalias", "nocapture", "readonly", "noundef", "nonnull"):
+            text = text.split(" ", 1)[1]
+        if t.bits < 32 and t.cls == GENERAL and text[0] == "%":
+            raise Unsupported(f"{t.text} as an argument")
+        made.arguments += copy_of(s, t, -1, text)
+    s.emit((call, made))
+
+
+_ = (VECTOR, signed)

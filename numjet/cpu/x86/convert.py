@@ -1,0 +1,252 @@
+"""Selection of conversions between types."""
+
+from __future__ import annotations
+
+from numjet.cpu.x86 import forms
+from numjet.cpu.x86.arithmetic import join_masks, last, part_mask, short
+from numjet.cpu.x86.encode import GPR, OPS
+from numjet.cpu.x86.parse import Instruction
+from numjet.cpu.x86.scalar import cast_general, extend
+from numjet.cpu.x86.select import Selector, handles
+from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Type, Unsupported, constant
+
+
+@handles("trunc", "zext", "sext", "ptrtoint", "inttoptr")
+def whole(s: Selector, instruction: Instruction) -> None:
+    """Casts between integers."""
+    op, name, _, type, x, source = instruction
+    if type.cls == GENERAL:
+        cast_general(s, instruction)
+        return
+    if op in ("ptrtoint", "inttoptr"):
+        raise Unsupported(f"{op} of vectors")
+    if source.cls == MASK:
+        _from_mask(s, op, name, type, x, source)
+    elif type.cls == MASK:
+        d = s.define(name)
+        for part, piece in enumerate(join_masks(s, d, source, source.parts)):
+            k = short(s, source)
+            last(s, OPS["vptestm" + source.letter], piece, s.vector(source, x, part), source,
+                 "splat (i8 1)" if False else f"splat ({source.element} 1)", part, k)
+    elif op == "trunc":
+        _narrow(s, name, type, x, source)
+    else:
+        _widen(s, op, name, type, x, source)
+
+
+def _from_mask(s: Selector, op: str, name: str, type: Type, x: str, source: Type) -> None:
+    d = s.define(name)
+    k0 = s.mask(source, x)
+    for part in range(type.parts):
+        k = part_mask(s, k0, type, part)
+        if op == "sext":
+            s.put(d + part, (forms.v3, OPS["vpmovm2" + type.letter], d + part, -1, k, -1, 0,
+                             type.length, None))
+        elif type.bits >= 32:
+            data = (1).to_bytes(type.bits // 8, "little")
+            op_ = OPS["vmovdqa32" if type.bits == 32 else "vmovdqa64"]
+            word = OPS["vpbroadcastd" if type.bits == 32 else "vpbroadcastq"]
+            s.put(d + part, (forms.v3c, word, d + part, -1, data, k, 1, type.length, 0, None))
+            _ = op_
+        else:
+            word = OPS["vpbroadcast" + type.letter]
+            data = (1).to_bytes(type.bits // 8, "little")
+            s.put(d + part, (forms.v3c, word, d + part, -1, data, k, 1, type.length, 0, None))
+
+
+def _pieces(type: Type, source: Type) -> None:
+    if type.parts > 1 and source.parts > 1 and type.parts != source.parts:
+        raise Unsupported(f"a cast of {source.text} to {type.text}")
+
+
+def _widen(s: Selector, op: str, name: str, type: Type, x: str, source: Type) -> None:
+    word = f"vpmov{op[0]}x{source.letter}{type.letter}"
+    _spread(s, OPS[word], name, type, x, source)
+
+
+def _spread(s: Selector, op: object, name: str, type: Type, x: str, source: Type) -> None:
+    """An instruction that reads fewer bytes than it makes."""
+    d = s.define(name)
+    load = s.foldable(x) if x[0] == "%" else None
+    unit = min(type.size, 64) * source.bits // type.bits
+    for part in range(type.parts):
+        if load is not None:
+            base, index, scale, disp = s.address(load[4])
+            where = (base, index, scale, disp + unit * part)
+            s.put(d + part, (forms.v3m, op, d + part, -1, where, -1, 0, type.length, 0, None))
+            continue
+        whole_, rest = divmod(unit * part, 64)
+        y = s.vector(source, x, whole_)
+        if rest:
+            t = s.new(VECTOR)
+            if unit == 32:
+                extract, imm = OPS["vextracti64x4_s"], 1
+            elif unit == 16:
+                extract, imm = OPS["vextracti32x4_s"], rest // 16
+            else:
+                raise Unsupported(f"a cast of {source.text} to {type.text}")
+            length = 2 if source.size >= 64 else source.length
+            s.later(t, (forms.vout, extract, y, -1, t, -1, 0, length, imm))
+            y = t
+        s.put(d + part, (forms.v3, op, d + part, -1, y, -1, 0, type.length, None))
+
+
+def _narrow(s: Selector, name: str, type: Type, x: str, source: Type) -> None:
+    _gather(s, OPS[f"vpmov{source.letter}{type.letter}_s"], name, type, x, source, True, None)
+
+
+def _gather(
+    s: Selector, op: object, name: str, type: Type, x: str, source: Type, out: bool,
+    imm: int | None,
+) -> None:
+    """An instruction that makes fewer bytes than it reads; pieces are put together."""
+    d = s.define(name)
+    if source.parts == 1:
+        _narrow_part(s, op, d, s.vector(source, x), source.length, out, imm)
+        return
+    ratio = source.bits // type.bits
+    if source.parts == ratio == 2 or (type.parts > 1 and ratio == 2):
+        for k in range(type.parts):
+            low, high = s.new(VECTOR), s.new(VECTOR)
+            s.put(d + k, (forms.v3, OPS["vinsertf64x4"], d + k, low, high, -1, 0, 2, 1))
+            _narrow_part(s, op, high, s.vector(source, x, 2 * k + 1), 2, out, imm)
+            _narrow_part(s, op, low, s.vector(source, x, 2 * k), 2, out, imm)
+        return
+    if source.parts == 2 and type.size == 32 // (ratio // 2) and type.size == 16:
+        low, high = s.new(VECTOR), s.new(VECTOR)
+        s.put(d, (forms.v3, OPS["vmovlhps"], d, low, high, -1, 0, 0, None))
+        _narrow_part(s, op, high, s.vector(source, x, 1), 2, out, imm)
+        _narrow_part(s, op, low, s.vector(source, x, 0), 2, out, imm)
+        return
+    if source.parts == 2 and type.size == 32:
+        low, high = s.new(VECTOR), s.new(VECTOR)
+        s.put(d, (forms.v3, OPS["vinsertf32x4"], d, low, high, -1, 0, 1, 1))
+        _narrow_part(s, op, high, s.vector(source, x, 1), 2, out, imm)
+        _narrow_part(s, op, low, s.vector(source, x, 0), 2, out, imm)
+        return
+    raise Unsupported(f"a cast of {source.text} to {type.text}")
+
+
+def _narrow_part(
+    s: Selector, op: object, d: int, x: int, length: int, out: bool, imm: int | None
+) -> None:
+    if out:
+        s.put(d, (forms.vout, op, x, -1, d, -1, 0, length, imm))
+    else:
+        s.put(d, (forms.v3, op, d, -1, x, -1, 0, length, imm))
+
+
+@handles("bitcast")
+def bitcast(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, x, source = instruction
+    if x[0] != "%":
+        raise Unsupported("a cast of a constant")
+    if type.cls == source.cls:
+        if type.cls == MASK:
+            raise Unsupported("a cast of bits")
+        d = s.define(name)
+        if s.tie(x, d):
+            return
+        y = s.need(x)
+        for part in range(type.parts):
+            if type.cls == GENERAL:
+                s.put(d, (forms.gmove, GPR["mov"], 8, d, y))
+            else:
+                s.put(d + part, (forms.vmove, OPS["vmovaps"], d + part, y + part, type.length))
+        return
+    d = s.define(name)
+    y = s.need(x)
+    if type.bits == 16 and source.bits == 16 or type.size in (4, 8):
+        wide = type.size == 8
+        if type.cls == VECTOR and source.cls == GENERAL:
+            s.put(d, (forms.v3, OPS["vmovq_r" if wide else "vmovd_r"], d, -1, y, -1, 0, 0, None))
+            return
+        if type.cls == GENERAL and source.cls == VECTOR:
+            op = OPS["vmovq_r_s" if wide else "vmovd_r_s"]
+            s.put(d, (forms.vout, op, y, -1, d, -1, 0, 0, None))
+            return
+    raise Unsupported(f"bitcast of {source.text} to {type.text}")
+
+
+# -- floats
+
+
+@handles("fpext", "fptrunc")
+def width(s: Selector, instruction: Instruction) -> None:
+    """Between widths of floats."""
+    op, name, _, type, x, source = instruction
+    pair = (source.element, type.element)
+    if pair == ("half", "float") or pair == ("float", "half"):
+        _half(s, instruction)
+    elif pair == ("float", "double"):
+        if type.lanes:
+            _spread(s, OPS["vcvtps2pd"], name, type, x, source)
+        else:
+            d = s.define(name)
+            y = s.vector(source, x)
+            s.put(d, (forms.v3, OPS["vcvtss2sd"], d, y, y, -1, 0, 0, None))
+    elif pair == ("double", "float"):
+        if type.lanes:
+            _gather(s, OPS["vcvtpd2ps"], name, type, x, source, False, None)
+        else:
+            d = s.define(name)
+            y = s.vector(source, x)
+            s.put(d, (forms.v3, OPS["vcvtsd2ss"], d, y, y, -1, 0, 0, None))
+    else:
+        raise Unsupported(f"{op} of {source.text} to {type.text}")
+
+
+def _half(s: Selector, instruction: Instruction) -> None:
+    op, name, _, type, x, source = instruction
+    if op == "fpext" and type.lanes:
+        _spread(s, OPS["vcvtph2ps"], name, type, x, source)
+    elif op == "fpext":
+        d = s.define(name)
+        s.put(d, (forms.v3, OPS["vcvtph2ps"], d, -1, s.vector(source, x), -1, 0, 0, None))
+    else:
+        _gather(s, OPS["vcvtps2ph_s"], name, type, x, source, True, 4)
+
+
+@handles("sitofp", "uitofp")
+def to_float(s: Selector, instruction: Instruction) -> None:
+    """Integers to floats."""
+    op, name, _, type, x, source = instruction
+    unsigned = "u" if op[0] == "u" else ""
+    if type.bits == 16:
+        raise Unsupported("half arithmetic")
+    if not type.lanes:
+        _scalar_to_float(s, instruction, unsigned)
+        return
+    if source.bits < 32 or source.cls == MASK:
+        raise Unsupported(f"{op} of {source.text}")
+    word = f"vcvt{unsigned}{'qq' if source.bits == 64 else 'dq'}2{type.float_suffix}"
+    if source.bits == type.bits:
+        d = s.define(name)
+        for part in range(type.parts):
+            last(s, OPS[word], d + part, -1, source, x, part)
+    elif source.bits < type.bits:
+        _spread(s, OPS[word], name, type, x, source)
+    else:
+        _gather(s, OPS[word], name, type, x, source, False, None)
+
+
+def _scalar_to_float(s: Selector, instruction: Instruction, unsigned: str) -> None:
+    _, name, _, type, x, source = instruction
+    d = s.define(name)
+    wide = source.bits == 64 or (unsigned and source.bits == 32)
+    word = f"vcvt{'u' if unsigned and source.bits == 64 else ''}si2{type.float_suffix}"
+    op = OPS[word + ("q" if wide else "")]
+    if source.bits in (32, 64) and not (unsigned and source.bits == 32):
+        t = s.general(source, x)
+        ready = True
+    else:
+        t = s.new(GENERAL)
+        ready = False
+    s.put(d, (forms.v3, op, d, d, t, -1, 0, 0, None))
+    # The upper lanes come from d: nothing to wait for.
+    s.put(d, (forms.v3, OPS["vxorps"], d, d, d, -1, 0, 0, None))
+    if not ready:
+        extend(s, t, source, x, not unsigned, 8 if wide else 4)
+
+
+_ = constant

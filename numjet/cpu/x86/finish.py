@@ -1,0 +1,376 @@
+"""From selected instructions with registers to bytes: frame, blocks in order, copies, calls.
+
+Cold blocks are written behind the others. The frame holds allocas and 64-byte slots of registers
+that live in memory; it is addressed from the stack pointer, which is a multiple of 64 inside. rbp
+keeps the caller's stack.
+"""
+
+from __future__ import annotations
+
+from numjet.cpu.x86 import encode, forms
+from numjet.cpu.x86.allocate import ARGUMENTS, RBP, RSP, Allocation
+from numjet.cpu.x86.control import Branch, Call, Copy, branch, call, leave
+from numjet.cpu.x86.encode import GPR, OPS, Code
+from numjet.cpu.x86.opcodes import CONDITIONS
+from numjet.cpu.x86.select import Selector
+from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Constant, Type, Unsupported
+
+_MOV = GPR["mov"]
+_NOT_EQUAL = CONDITIONS["ne"]
+_EQUAL = CONDITIONS["e"]
+
+
+class Finisher:
+    """Writes one function behind the others of `code`."""
+
+    def __init__(self, code: Code, s: Selector, allocation: Allocation) -> None:
+        self.code, self.s, self.allocation = code, s, allocation
+        self.at = allocation.at
+        self.blocks = [code.label() for _ in s.function.blocks]
+        self.deferred: list[tuple[int, list[Copy], int]] = []  # edges that are written at the end
+        self.slots_at = -(-s.frame // 64) * 64
+        self.saved = sorted(allocation.used)
+        size = self.slots_at + 64 * allocation.slots
+        self.size = size
+        self.framed = bool(size or s.calls or self.saved)
+        self.wide = any(cls == VECTOR for cls in s.classes)
+
+    def write(self) -> None:
+        """The whole function."""
+        code, s = self.code, self.s
+        self._prologue()
+        last = len(s.out)
+        self._arguments()
+        self._encode(s.out[s.places[0][1] : last][::-1])
+        order = [b for b in s.function.blocks if not b.cold] + [
+            b for b in s.function.blocks if b.cold
+        ]
+        for number, block in enumerate(order):
+            self.following = order[number + 1].index if number + 1 < len(order) else -1
+            if self._is_inner(block.index):
+                code.align(32)
+            code.place(self.blocks[block.index])
+            first, last = s.places[block.index]
+            self._encode(s.out[first:last][::-1])
+        self.following = -1
+        for label, copies, target in self.deferred:
+            code.place(label)
+            self.copy(copies)
+            code.jump(self.blocks[target])
+
+    def _is_inner(self, index: int) -> bool:
+        loop = self.s.loop_of[index]
+        return loop is not None and loop.lo == index
+
+    def _encode(self, instructions: list[tuple]) -> None:
+        code, at = self.code, self.at
+        special = {branch: self.branch, call: self.call, leave: self.leave}
+        for m in instructions:
+            shape = m[0]
+            if shape in special:
+                special[shape](m)
+            else:
+                shape(code, at, m)
+
+    # -- frame
+
+    def _prologue(self) -> None:
+        if not self.framed:
+            return
+        code = self.code
+        encode.push(code, RBP)
+        encode.gr(code, _MOV, RBP, RSP)
+        for register in self.saved:
+            encode.push(code, register)
+        if self.size or self.s.calls:
+            if self.size:
+                encode.gr(code, GPR["subi"], 0, RSP, 8, self.size)
+            encode.gr(code, GPR["andi"], 0, RSP, 8, -64)
+
+    def leave(self, m: tuple) -> None:
+        """Give the result and go back."""
+        code = self.code
+        _, copies, type = m
+        if type is None and not copies and self.s.function.result != "void" and m[2] is not None:
+            raise Unsupported("a function without a result")
+        for d, source, value, kind in copies:
+            self._place(0, d, source, value, kind)
+        if self.wide:
+            code.buffer += encode.VZEROUPPER
+        if self.framed:
+            encode.gm(code, GPR["lea"], RSP, RBP, None, 1, -8 * len(self.saved))
+            for register in reversed(self.saved):
+                encode.pop(code, register)
+            encode.pop(code, RBP)
+        code.buffer += encode.RET
+
+    def _arguments(self) -> None:
+        """Move the arguments to their registers."""
+        general = vector = 0
+        moves: list[tuple[int, int, int]] = []
+        stacked = 0
+        late = []
+        for name, type in self.s.function.arguments:
+            r = self.s.reg.get(name)
+            to = None if r is None else self.at[r]
+            if type.cls == GENERAL:
+                if general < 6:
+                    if to is not None:
+                        moves.append((GENERAL, to, ARGUMENTS[general]))
+                    general += 1
+                else:
+                    if to is not None:
+                        late.append((to, 16 + 8 * stacked))
+                    stacked += 1
+            elif type.lanes or vector > 7:
+                raise Unsupported("arguments in memory")
+            else:
+                if to is not None:
+                    moves.append((VECTOR, to, vector))
+                vector += 1
+        self._parallel(moves)
+        for to, offset in late:
+            if to >= 0:
+                encode.gm(self.code, _MOV, to, RBP, None, 1, offset)
+            else:
+                encode.gm(self.code, _MOV, forms.SCRATCH, RBP, None, 1, offset)
+                self._store_slot(GENERAL, -2 - to, forms.SCRATCH)
+        if late:
+            self.needs_frame()
+
+    def needs_frame(self) -> None:
+        """Stacked arguments are found from rbp."""
+        if not self.framed:
+            raise Unsupported("stacked arguments without a frame")
+
+    # -- copies
+
+    def copy(self, copies: list[Copy]) -> None:
+        """All at once: registers first, then constants."""
+        at = self.at
+        moves = []
+        for d, source, _, type in copies:
+            if source >= 0 and at[d] != at[source]:
+                moves.append((type.cls, at[d], at[source]))
+        self._parallel(moves)
+        for d, source, value, type in copies:
+            if source < 0:
+                self._place(at[d], d, source, value, type)
+
+    def _parallel(self, moves: list[tuple[int, int, int]]) -> None:
+        """(class, to, from): a move waits for the readers of its target; circles are swapped."""
+        moves = [move for move in moves if move[1] != move[2]]
+        while moves:
+            read = {(cls, source) for cls, _, source in moves}
+            ready = [move for move in moves if (move[0], move[1]) not in read]
+            if ready:
+                for cls, to, source in ready:
+                    self.move(cls, to, source)
+                moves = [move for move in moves if (move[0], move[1]) in read]
+                continue
+            cls, to, source = moves[0]
+            # A circle: exchange through memory below the stack or a scratch register.
+            self._exchange(cls, to, source)
+            moves = [
+                (c, t, to if (c, f) == (cls, source) else source if (c, f) == (cls, to) else f)
+                for c, t, f in moves[1:]
+            ]
+            moves = [move for move in moves if move[1] != move[2]]
+
+    def _exchange(self, cls: int, a: int, b: int) -> None:
+        """Swap two registers."""
+        if a < 0 or b < 0:
+            raise Unsupported("a circle of copies in memory")
+        code = self.code
+        if cls == GENERAL:
+            encode.gr(code, GPR["xchg"], a, b, 8)
+        elif cls == VECTOR:
+            op = OPS["vpxorq"]
+            encode.rr(code, op, a, a, b)
+            encode.rr(code, op, b, a, b)
+            encode.rr(code, op, a, a, b)
+        else:
+            op = OPS["kxorq"]
+            encode.rr(code, op, a, a, b)
+            encode.rr(code, op, b, a, b)
+            encode.rr(code, op, a, a, b)
+
+    def move(self, cls: int, to: int, source: int) -> None:
+        """Copy between two places, registers or slots."""
+        code = self.code
+        if to < 0 and source < 0:
+            scratch = {GENERAL: 11, VECTOR: 31, MASK: 7}[cls]
+            self._load_slot(cls, scratch, -2 - source)
+            self._store_slot(cls, -2 - to, scratch)
+        elif to < 0:
+            self._store_slot(cls, -2 - to, source)
+        elif source < 0:
+            self._load_slot(cls, to, -2 - source)
+        elif cls == GENERAL:
+            encode.gr(code, _MOV, to, source)
+        elif cls == VECTOR:
+            encode.rr(code, OPS["vmovaps"], to, 0, source)
+        else:
+            encode.rr(code, OPS["kmovq"], to, 0, source)
+
+    def _load_slot(self, cls: int, register: int, slot: int) -> None:
+        where = self.slots_at + 64 * slot
+        if cls == GENERAL:
+            encode.gm(self.code, _MOV, register, RSP, None, 1, where)
+        else:
+            op = OPS["vmovups" if cls == VECTOR else "kmovq"]
+            encode.rm(self.code, op, register, 0, RSP, None, 1, where)
+
+    def _store_slot(self, cls: int, slot: int, register: int) -> None:
+        where = self.slots_at + 64 * slot
+        if cls == GENERAL:
+            encode.gm(self.code, GPR["mov_s"], register, RSP, None, 1, where)
+        else:
+            op = OPS["vmovups_s" if cls == VECTOR else "kmovq_s"]
+            encode.rm(self.code, op, register, 0, RSP, None, 1, where)
+
+    def _place(self, to: int, d: int, source: int, value: object, type: Type) -> None:
+        """Set place `to` to a register or a constant. The flags may change."""
+        cls = type.cls
+        if source >= 0:
+            if self.at[source] != to:
+                self.move(cls, to, self.at[source])
+            return
+        if to < 0:
+            scratch = {GENERAL: 11, VECTOR: 31, MASK: 7}[cls]
+            self._place(scratch, d, source, value, type)
+            self._store_slot(cls, -2 - to, scratch)
+            return
+        code = self.code
+        if isinstance(value, int):
+            encode.grip(code, GPR["lea"], to, value)
+        elif isinstance(value, str):
+            encode.grip(code, _MOV, to, code.slot(value))
+        else:
+            constant, part = value  # type: ignore[misc]
+            self._constant(cls, to, type, constant, part)
+
+    def _constant(self, cls: int, to: int, type: Type, constant: Constant, part: int) -> None:
+        code = self.code
+        if cls == GENERAL:
+            number = constant.splat or 0
+            if number:
+                encode.move_constant(code, to, number)
+            else:
+                encode.gr(code, GPR["xor"], to, to, 4)
+        elif cls == MASK:
+            encode.move_constant(code, forms.SCRATCH, constant.mask())
+            encode.rr(code, OPS["kmovq_r"], to, 0, forms.SCRATCH)
+        else:
+            at = [to, 0]
+
+            def write(_: int, m: tuple) -> None:
+                m[0](code, at, m)
+
+            self.s.fill(0, type, constant, part, write)
+
+    # -- ends of blocks
+
+    def branch(self, m: tuple) -> None:
+        """Go on where the flags say, with the copies of that way."""
+        code, made = self.code, m[1]
+        for x, size, number, target, copies in made.cases:
+            register = self.at[x]
+            if register < 0:
+                self._load_slot(GENERAL, forms.SCRATCH, -2 - register)
+                register = forms.SCRATCH
+            encode.gr(code, GPR["cmpi"], 0, register, size, number)
+            code.jump_if(_EQUAL, self._way(copies, target))
+        if made.condition < 0:
+            self.copy(made.then_copies)
+            if made.then != self.following:
+                code.jump(self.blocks[made.then])
+            return
+        self._two_ways(made)
+
+    def _way(self, copies: list[Copy], target: int) -> int:
+        """A label from which `copies` are made and `target` follows."""
+        at = self.at
+        if all(source >= 0 and at[d] == at[source] for d, source, _, _ in copies):
+            return self.blocks[target]
+        label = self.code.label()
+        self.deferred.append((label, copies, target))
+        return label
+
+    def _two_ways(self, made: Branch) -> None:
+        code = self.code
+        then, otherwise, condition = made.then, made.otherwise, made.condition
+        first, second = made.then_copies, made.otherwise_copies
+        blocks = self.s.function.blocks
+        falls = self.following
+        # What goes on directly, or is the hot way, comes last: its copies need no jump.
+        back = then <= self.at_block(made)
+        if then == falls or (back and self._copies(first) and otherwise == falls):
+            then, otherwise, first, second = otherwise, then, second, first
+            condition ^= 1
+        code.jump_if(condition, self._way(first, then))
+        self.copy(second)
+        if otherwise != falls:
+            code.jump(self.blocks[otherwise])
+        _ = blocks
+
+    def at_block(self, made: Branch) -> int:
+        """Where the branch stands: blocks are written in order, so before what follows."""
+        return self.following - 1 if self.following > 0 else len(self.blocks)
+
+    def _copies(self, copies: list[Copy]) -> bool:
+        at = self.at
+        return any(source < 0 or at[d] != at[source] for d, source, _, _ in copies)
+
+    # -- calls
+
+    def call(self, m: tuple) -> None:
+        """A call by the System V convention, with what has to be kept put by."""
+        code, at, made = self.code, self.at, m[1]
+        classes = self.s.classes
+        for r, slot in made.saved:
+            self._store_slot(classes[r], slot, at[r])
+        self._call_arguments(made)
+        if self.wide:
+            code.buffer += encode.VZEROUPPER
+        if made.label >= 0:
+            code.call(made.label)
+        elif made.symbol:
+            code.call_symbol(made.symbol)
+        else:
+            encode.gr(code, GPR["call_r"], 0, forms.SCRATCH)
+        if made.result >= 0:
+            self._result(made)
+        for r, slot in made.saved:
+            self._load_slot(classes[r], at[r], slot)
+
+    def _call_arguments(self, made: Call) -> None:
+        general = vector = 0
+        moves = []
+        late = []
+        if made.register >= 0:
+            # Before the arguments: it may lie in one of their registers.
+            self.move(GENERAL, forms.SCRATCH, self.at[made.register])
+        for d, source, value, type in made.arguments:
+            if type.cls == GENERAL:
+                to = ARGUMENTS[general]
+                general += 1
+            else:
+                to = vector
+                vector += 1
+            if source >= 0:
+                moves.append((type.cls, to, self.at[source]))
+            else:
+                late.append((to, d, source, value, type))
+        self._parallel(moves)
+        for to, d, source, value, type in late:
+            self._place(to, d, source, value, type)
+
+    def _result(self, made: Call) -> None:
+        type = made.result_type
+        assert type is not None
+        to = self.at[made.result]
+        if type.cls == GENERAL and type.bits == 1:
+            encode.gr(self.code, GPR["andi"], 0, 0, 4, 1)
+        if to != 0:
+            self.move(type.cls, to, 0)

@@ -1,0 +1,69 @@
+"""LLVM IR text to an object file for x86-64 with AVX-512, without LLVM.
+
+`generate(text)` is for `link`: the object, or None where only LLVM compiles the text. The passes:
+`parse`, `select`, `allocate`, `spill` where registers ran out, `finish` with `encode`, and `elf`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from numjet.cpu.x86 import arithmetic, control, convert, elf, intrinsics, lanes, memory
+from numjet.cpu.x86.allocate import allocate
+from numjet.cpu.x86.data import table
+from numjet.cpu.x86.encode import Code
+from numjet.cpu.x86.finish import Finisher
+from numjet.cpu.x86.parse import Function, Module, parse
+from numjet.cpu.x86.select import Selector
+from numjet.cpu.x86.spill import spill
+from numjet.cpu.x86.types import Unsupported
+
+# Loaded for the operations they register.
+_FAMILIES = (arithmetic, control, convert, intrinsics, lanes, memory)
+
+# Why texts were left to LLVM, and how many; for those who widen the generator.
+refused: Counter[str] = Counter()
+
+
+def generate(text: str) -> bytes | None:
+    """The object file of a module, or None where LLVM has to make it."""
+    try:
+        return _generate(parse(text))
+    except Unsupported as what:
+        refused[str(what)] += 1
+        return None
+
+
+def _generate(module: Module) -> bytes:
+    code = Code()
+    labels = {name: code.block(*table(rest)) for name, rest in module.data.items()
+              if "external" not in rest}
+    for function in module.functions:
+        labels["@" + function.name] = code.label()
+    exports = []
+    for function in module.functions:
+        _mark_cold(module, function)
+        s = Selector(module, function, labels)
+        s.run()
+        allocation = allocate(s)
+        if allocation.slots:
+            spill(s, allocation)
+        code.align(64)
+        begin = labels["@" + function.name]
+        code.place(begin)
+        Finisher(code, s, allocation).write()
+        end = code.label()
+        code.place(end)
+        if not function.local:
+            exports.append((function.name, begin, end))
+    text, places, relocations = code.finish()
+    named = [(name, places[a], places[b] - places[a]) for name, a, b in exports]
+    return elf.write(text, named, relocations)
+
+
+def _mark_cold(module: Module, function: Function) -> None:
+    """Blocks that call what is declared cold are written apart."""
+    if not module.cold:
+        return
+    for block in function.blocks[1:]:
+        block.cold = any(i[0] == "call" and i[4] in module.cold for i in block.instructions)

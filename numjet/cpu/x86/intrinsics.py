@@ -1,0 +1,334 @@
+"""Selection of LLVM's intrinsic functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from numjet.cpu.x86 import forms
+from numjet.cpu.x86.arithmetic import last, part_mask, pattern, seed, swap_for_memory, three
+from numjet.cpu.x86.control import flags_between, negated
+from numjet.cpu.x86.encode import GPR, OPS
+from numjet.cpu.x86.lanes import reduce_
+from numjet.cpu.x86.memory import load_vector, store_vector
+from numjet.cpu.x86.parse import Instruction, split, typed
+from numjet.cpu.x86.scalar import seed_general
+from numjet.cpu.x86.select import Selector, size_of
+from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Type, Unsupported, constant
+
+Handler = Callable[[Selector, Instruction, list[str]], None]
+_known: dict[str, tuple[Handler, str]] = {}
+
+
+def intrinsic(s: Selector, instruction: Instruction) -> None:
+    """A call of `@llvm.…`."""
+    callee, arguments, type = instruction[4], instruction[5], instruction[3]
+    found = _known.get(callee)
+    if found is None:
+        word = callee[6:]
+        handler = next((h for name, h in _HANDLERS.items() if word.startswith(name + ".")), None)
+        if handler is None:
+            raise Unsupported(callee.rstrip("0123456789."))
+        found = _known[callee] = (handler, word)
+    if type is not None and found[0] in _ALIKE:
+        # Arguments of one type: split at its name.
+        text = type.text
+        parts = arguments[len(text) + 1 :].split(f", {text} ")
+    else:
+        parts = split(arguments)
+    found[0](s, instruction, parts)
+
+
+def fma(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    """a·b + c in the form that overwrites an operand which ends here, or one loaded for it."""
+    _, name, _, type = instruction[:4]
+    a, b, c = parts
+    if type.bits == 16:
+        raise Unsupported("half arithmetic")
+    if a[0] != "%" or (s.foldable(a) and b[0] == "%" and not s.foldable(b)):
+        a, b = b, a
+    d = s.define(name)
+    suffix = type.float_suffix
+    for part in range(type.parts):
+        tied = _tied_operand(s, d, a, b, c, part)
+        if tied == "c":
+            form, second, third = "231", a, b
+        elif tied == "b":
+            form, second, third = ("213", a, c) if not _reads(s, a) else ("132", c, a)
+        elif c[0] != "%" and b[0] != "%":
+            form, second, third = ("213", b, c) if tied == "a" else ("213", a, c)
+            tied = tied or "b"
+        else:
+            form, second, third = ("132", c, b) if _reads(s, b) else ("213", b, c)
+            if tied is None and c[0] != "%":
+                form, second, third, tied = "231", a, b, "c"
+        op = OPS[f"vfmadd{form}{suffix}"]
+        last(s, op, d + part, s.vector(type, second, part), type, third, part, tied=True)
+        copied = {"a": a, "b": b, "c": c}[tied or "a"]
+        if copied[0] != "%" or s.reg.get(copied, -1) + part != d + part:
+            seed(s, d + part, type, copied, part)
+
+
+def _reads(s: Selector, x: str) -> bool:
+    """Whether the operand is better read from memory."""
+    return x[0] != "%" or s.foldable(x) is not None
+
+
+def _tied_operand(s: Selector, d: int, a: str, b: str, c: str, part: int) -> str | None:
+    """Which operand's register is `d`: one that is already, or one that ends here."""
+    named = [(which, x) for which, x in (("c", c), ("a", a), ("b", b)) if x[0] == "%"]
+    for which, x in named:
+        if s.reg.get(x, -2) + part == d + part and x in s.reg:
+            return which
+    for which, x in named:
+        if s.foldable(x) is None and s.tie(x, d, part):
+            return which
+    return None
+
+
+def fabs(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    _, name, _, type = instruction[:4]
+    d = s.define(name)
+    for part in range(type.parts):
+        x = s.vector(type, parts[0], part)
+        pattern(s, "vpand", d + part, x, type, (1 << (type.bits - 1)) - 1)
+
+
+def copysign(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    _, name, _, type = instruction[:4]
+    size, sign = parts
+    d = s.define(name)
+    data = (1 << (type.bits - 1)).to_bytes(type.bits // 8, "little")
+    for part in range(type.parts):
+        # Bit k of the immediate: the result where the operands' bits read k in binary.
+        if sign[0] == "%" and size[0] == "%" and s.reg.get(sign) == d:
+            tied, other, imm = sign, size, 0xE4
+        elif size[0] == "%" and s.tie(size, d + part, part):
+            tied, other, imm = size, sign, 0xD8
+        elif sign[0] == "%" and s.tie(sign, d + part, part):
+            tied, other, imm = sign, size, 0xE4
+        else:
+            tied, other, imm = size, sign, 0xD8
+        y = s.vector(type, other, part)
+        op = OPS["vpternlog" + type.letter]
+        s.put(d + part, (forms.v3ct, op, d + part, y, data, -1, 0, type.length, 1, imm))
+        if tied[0] != "%" or s.reg.get(tied, -1) + part != d + part:
+            seed(s, d + part, type, tied, part)
+
+
+def sqrt(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    _, name, _, type = instruction[:4]
+    if type.bits == 16:
+        raise Unsupported("half arithmetic")
+    d = s.define(name)
+    for part in range(type.parts):
+        x = -1 if type.lanes else s.vector(type, parts[0], part)
+        last(s, OPS["vsqrt" + type.float_suffix], d + part, x, type, parts[0], part)
+
+
+_ROUNDING = {"roundeven": 8, "rint": 4, "nearbyint": 12, "floor": 9, "ceil": 10, "trunc": 11}
+
+
+def rounded(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    _, name, _, type = instruction[:4]
+    if type.bits == 16:
+        raise Unsupported("half arithmetic")
+    imm = _ROUNDING[instruction[4].split(".")[1]]
+    d = s.define(name)
+    for part in range(type.parts):
+        x = -1 if type.lanes else s.vector(type, parts[0], part)
+        last(s, OPS["vrndscale" + type.float_suffix], d + part, x, type, parts[0], part, imm=imm)
+
+
+def extremum(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    """maximum and minimum: a number unless one of the operands is not."""
+    _, name, _, type = instruction[:4]
+    if type.bits == 16:
+        raise Unsupported("half arithmetic")
+    if " nsz" not in f" {instruction[8]}":
+        raise Unsupported("an order of zeros")
+    a, b = parts
+    if a[0] != "%":
+        a, b = b, a
+    op = "vmax" if "maximum" in instruction[4] else "vmin"
+    d = s.define(name)
+    suffix = type.float_suffix
+    move = OPS[{"ps": "vmovaps", "pd": "vmovapd", "ss": "vmovss", "sd": "vmovsd"}[suffix]]
+    for part in range(type.parts):
+        # The instruction answers b if either is NaN: then put a where a is NaN.
+        k, x, t = s.new(MASK), s.need(a) + part, s.new(VECTOR)
+        s.put(d + part, (forms.v3t, move, d + part, x if not type.lanes else -1, x, k, 0,
+                         type.length, None))
+        s.put(k, (forms.v3, OPS["vcmp" + suffix], k, x, x, -1, 0, type.length, 3))
+        s.put(d + part, (forms.vmove, OPS["vmovaps"], d + part, t, type.length))
+        three(s, OPS[op + suffix], t, type, a, b, part)
+
+
+_INTEGER = {"smin": "vpmins", "smax": "vpmaxs", "umin": "vpminu", "umax": "vpmaxu"}
+
+
+def integer_extremum(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    _, name, _, type, callee = instruction[:5]
+    word = callee[6:10]
+    a, b = parts
+    d = s.define(name)
+    if type.cls == VECTOR:
+        if swap_for_memory(s, type, a, b):
+            a, b = b, a
+        for part in range(type.parts):
+            three(s, OPS[_INTEGER[word] + type.letter], d + part, type, a, b, part)
+        return
+    if type.cls == MASK or type.bits < 32:
+        raise Unsupported(f"{word} of {type.text}")
+    # a if a < b: compare, then move the other one where it does not hold.
+    condition = {"smin": "slt", "smax": "sgt", "umin": "ult", "umax": "ugt"}[word]
+    if a[0] != "%" or s.reg.get(b) == d:
+        a, b = b, a
+    tied = a[0] == "%" and s.tie(a, d)
+    size = size_of(type)
+    place = len(s.out)
+    x = s.general(type, b)
+    s.emit(())
+    found = flags_between(s, type, a, b, condition)
+    s.out[place] = (forms.g2t, GPR["cmov" + negated(found)], size, d, x)
+    s.end[d] = place
+    if not tied:
+        seed_general(s, d, type, a)
+
+
+def absolute(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    _, name, _, type = instruction[:4]
+    x = typed(parts[0])[1]
+    if type.cls != VECTOR:
+        raise Unsupported("abs of an integer")
+    d = s.define(name)
+    for part in range(type.parts):
+        last(s, OPS["vpabs" + type.letter], d + part, -1, type, x, part)
+
+
+def counted(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    """ctpop and ctlz."""
+    _, name, _, type, callee = instruction[:5]
+    x = typed(parts[0])[1]
+    zeros = "ctlz" in callee
+    d = s.define(name)
+    if type.cls == VECTOR:
+        if zeros and type.bits < 32:
+            raise Unsupported("ctlz of few bits")
+        op = OPS[("vplzcnt" if zeros else "vpopcnt") + type.letter]
+        for part in range(type.parts):
+            last(s, op, d + part, -1, type, x, part)
+        return
+    if type.bits < 32 or type.cls == MASK:
+        raise Unsupported(callee)
+    count = GPR["lzcnt" if zeros else "popcnt"]
+    s.put(d, (forms.g2, count, size_of(type), d, s.general(type, x)))
+
+
+def scalef(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    """The AVX-512 intrinsics of two operands with a full mask."""
+    _, name, _, type = instruction[:4]
+    operands = [typed(part) for part in parts]
+    _full(operands[3], operands[4:])
+    d = s.define(name)
+    op = OPS["vscalef" + type.float_suffix]
+    for part in range(type.parts):
+        three(s, op, d + part, type, operands[0][1], operands[1][1], part)
+
+
+def getexp(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    _, name, _, type = instruction[:4]
+    operands = [typed(part) for part in parts]
+    imm = None
+    if "getmant" in instruction[4]:
+        imm = int(operands[1][1])
+        _full(operands[3], operands[4:])
+    else:
+        _full(operands[2], operands[3:])
+    op = OPS[("vgetexp" if imm is None else "vgetmant") + type.float_suffix]
+    d = s.define(name)
+    for part in range(type.parts):
+        last(s, op, d + part, -1, type, operands[0][1], part, imm=imm)
+
+
+def _full(mask: tuple[Type, str], rounding: list[tuple[Type, str]]) -> None:
+    if mask[1] != "-1" or any(text != "4" for _, text in rounding):
+        raise Unsupported("a masked intrinsic")
+
+
+def masked_load(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    _, name, _, type = instruction[:4]
+    pointer = parts[0][4:]
+    mask_type, mask = typed(parts[2])
+    other = typed(parts[3])[1]
+    d = s.define(name)
+    zero = other[0] != "%" and constant(type, other).splat == 0
+    k0 = _mask(s, mask_type, mask)
+    if k0 == ALL and type.size >= 16:
+        load_vector(s, type, d, s.address(pointer))
+        return
+    if k0 == ALL:
+        k0 = s.mask_constant((1 << type.lanes) - 1, type.lanes)
+    base, index, scale, disp = s.address(pointer)
+    op = OPS[_MASKED[type.letter]]
+    tied = not zero and other[0] == "%" and s.tie(other, d)
+    for part in range(type.parts):
+        k = part_mask(s, k0, type, part)
+        where = (base, index, scale, disp + 64 * part)
+        shape = forms.v3m if zero else forms.v3mt
+        s.put(d + part, (shape, op, d + part, -1, where, k, int(zero), type.length, 0, None))
+        if not zero and not tied:
+            seed(s, d + part, type, other, part)
+
+
+ALL = -9  # a mask that holds everywhere
+_MASKED = {"b": "vmovdqu8", "w": "vmovdqu16", "d": "vmovups", "q": "vmovupd"}
+
+
+def _mask(s: Selector, type: Type, text: str) -> int:
+    if text[0] == "%":
+        return s.need(text)
+    bits = constant(type, text).mask()
+    if bits == (1 << type.lanes) - 1:
+        return ALL
+    return s.mask_constant(bits, type.lanes)
+
+
+def masked_store(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    type, value = typed(parts[0])
+    pointer = parts[1][4:]
+    mask_type, mask = typed(parts[3])
+    s.memory = instruction[6]
+    k0 = _mask(s, mask_type, mask)
+    base, index, scale, disp = s.address(pointer)
+    op = OPS[_MASKED[type.letter] + "_s"]
+    if k0 == ALL and type.size < 16:
+        k0 = s.mask_constant((1 << type.lanes) - 1, type.lanes)
+    for part in range(type.parts):
+        where = (base, index, scale, disp + 64 * part)
+        x = s.vector(type, value, part)
+        if k0 == ALL:
+            store_vector(s, type, x, where, False)
+            continue
+        k = part_mask(s, k0, type, part)
+        s.emit((forms.vstore, op, x, -1, where, k, 0, type.length, 0, None))
+
+
+def prefetch(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    write, locality = parts[1].split()[1], parts[2].split()[1]
+    word = "prefetchw" if write == "1" else "prefetch" + {"0": "nta", "1": "t2", "2": "t1",
+                                                         "3": "t0"}[locality]
+    s.memory = instruction[6]
+    s.emit((forms.gprefetch, GPR[word], s.address(parts[0][4:])))
+
+
+_HANDLERS: dict[str, Handler] = {
+    "fma": fma, "fabs": fabs, "copysign": copysign, "sqrt": sqrt,
+    "maximum": extremum, "minimum": extremum, "abs": absolute,
+    "ctpop": counted, "ctlz": counted, **dict.fromkeys(_ROUNDING, rounded),
+    **dict.fromkeys(_INTEGER, integer_extremum),
+    "x86.avx512.mask.scalef": scalef, "x86.avx512.mask.getexp": getexp,
+    "x86.avx512.mask.getmant": getexp, "masked.load": masked_load,
+    "masked.store": masked_store, "prefetch": prefetch, "vector.reduce": reduce_,
+}  # fmt: skip
+_ALIKE = {fma, fabs, copysign, sqrt, extremum, rounded, integer_extremum}
+_ = GENERAL

@@ -1,0 +1,491 @@
+"""Selection of choices between lanes, of shuffles, and of reductions over lanes."""
+
+from __future__ import annotations
+
+from numjet.cpu.x86 import forms
+from numjet.cpu.x86.arithmetic import last, mask_word, part_mask, seed, three
+from numjet.cpu.x86.control import compare_floats
+from numjet.cpu.x86.encode import GPR, OPS
+from numjet.cpu.x86.parse import Instruction, typed
+from numjet.cpu.x86.permutes import plan
+from numjet.cpu.x86.select import Selector, handles
+from numjet.cpu.x86.types import (
+    GENERAL,
+    MASK,
+    TYPES,
+    VECTOR,
+    Type,
+    Unsupported,
+    constant,
+)  # fmt: skip
+
+_BLENDS = {"b": "vpblendmb", "w": "vpblendmw", "d": "vblendmps", "q": "vblendmpd"}
+_MOVES = {"b": "vmovdqu8", "w": "vmovdqu16", "d": "vmovaps", "q": "vmovapd"}
+# select(a < b, a, b) and its like are one instruction, which answers its last operand on NaN.
+_EXTREMA = {("olt", 0): "vmin", ("olt", 1): "vmax", ("ogt", 0): "vmax", ("ogt", 1): "vmin"}
+
+
+def blend(s: Selector, instruction: Instruction) -> None:
+    """select by lanes, of floats, or between whole vectors by one bit."""
+    _, name, _, type, condition, a, b, condition_type = instruction
+    if type.cls == MASK:
+        _blend_masks(s, instruction)
+        return
+    d = s.define(name)
+    if _extremum(s, d, type, condition, a, b):
+        return
+    k0, compared = _condition_mask(s, condition, condition_type, type)
+    scalar = not condition_type.lanes and type.lanes
+    for part in range(type.parts):
+        k = k0 if scalar else part_mask(s, k0, type, part)
+        if b[0] != "%" and constant(type, b).splat == 0:
+            op = OPS[_MOVES[type.letter]]
+            if not type.lanes:
+                x = s.vector(type, a, part)
+                s.put(d, (forms.v3, OPS["vmov" + type.float_suffix], d, x, x, k, 1, 0, None))
+            else:
+                last(s, op, d + part, -1, type, a, part, k, 1)
+        elif not type.lanes:
+            x, y = s.vector(type, a), s.vector(type, b)
+            s.put(d, (forms.v3, OPS[_BLENDS[type.letter]], d, y, x, k, 0, 0, None))
+        else:
+            last(s, OPS[_BLENDS[type.letter]], d + part, s.vector(type, b, part), type, a, part, k)
+    if compared is not None:
+        compare_floats(s, compared, k0, 0)
+
+
+def _extremum(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> bool:
+    made = s.once(condition, "fcmp")
+    if made is None or made[7] is not type or type.bits == 16:
+        return False
+    x, y, predicate = made[4:7]
+    turned = int((a, b) == (y, x))
+    if not turned and (a, b) != (x, y):
+        return False
+    op = _EXTREMA.get((predicate, turned))
+    if op is None:
+        return False
+    for part in range(type.parts):
+        three(s, OPS[op + type.float_suffix], d + part, type, a, b, part)
+    return True
+
+
+def _condition_mask(
+    s: Selector, condition: str, condition_type: Type, type: Type
+) -> tuple[int, Instruction | None]:
+    """The mask of a condition, and the comparison that makes it where that is still to be written.
+
+    The mask of one bit holds in the first lane, or in all lanes where there are several.
+    """
+    if condition_type.lanes:
+        return s.mask(condition_type, condition), None
+    if condition[0] != "%":
+        raise Unsupported("a choice that is constant")
+    made = s.once(condition, "fcmp")
+    k = s.new(MASK)
+    if made is not None and not type.lanes and not made[3].lanes:
+        return k, made
+    x = s.need(condition)
+    if type.lanes:
+        t = s.new(GENERAL)
+        s.later(k, (forms.v3, OPS["kmovq_r"], k, -1, t, -1, 0, 0, None))
+        s.later(t, (forms.g1t, GPR["neg"], 8, t, None))
+        s.later(t, (forms.g2, GPR["mov"], 4, t, x))
+    else:
+        s.later(k, (forms.v3, OPS["kmovd_r"], k, -1, x, -1, 0, 0, None))
+    return k, None
+
+
+def _blend_masks(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, condition, a, b, condition_type = instruction
+    if not condition_type.lanes:
+        raise Unsupported("a choice between masks")
+    d = s.define(name)
+    letter = mask_word(type.lanes)
+    k = s.mask(condition_type, condition)
+    x, y = s.mask(type, a), s.mask(type, b)
+    t, u = s.new(MASK), s.new(MASK)
+    s.put(d, (forms.v3, OPS["kor" + letter], d, t, u, -1, 0, 0, None))
+    s.put(t, (forms.v3, OPS["kand" + letter], t, k, x, -1, 0, 0, None))
+    s.put(u, (forms.v3, OPS["kandn" + letter], u, k, y, -1, 0, 0, None))
+
+
+# -- single lanes
+
+
+@handles("extractelement")
+def extract(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, x, vector, k, index_type = instruction
+    if k[0] == "%" or vector.bits < 32 or vector.cls == MASK:
+        raise Unsupported(f"extractelement of {vector.text}")
+    lane = int(k)
+    part, lane = divmod(lane, 512 // vector.bits)
+    d = s.define(name)
+    source = s.vector(vector, x, part)
+    if lane:
+        source = _bring_down(s, source, vector, lane)
+    if type.cls == VECTOR:
+        s.put(d, (forms.vmove, OPS["vmovaps"], d, source, 0))
+    else:
+        op = OPS["vmovq_r_s" if type.bits == 64 else "vmovd_r_s"]
+        s.put(d, (forms.vout, op, source, -1, d, -1, 0, 0, None))
+
+
+def _bring_down(s: Selector, x: int, type: Type, lane: int) -> int:
+    """A register whose first lane is the given one; written before the next instruction."""
+    per = 128 // type.bits
+    quarter, rest = divmod(lane, per)
+    pending = []
+    t = s.new(VECTOR)
+    top = t
+    if rest:
+        op = OPS["vpermilps" if type.bits == 32 else "vpermilpd"]
+        u = s.new(VECTOR) if quarter else x
+        pending.append((t, (forms.v3, op, t, -1, u, -1, 0, 0, rest)))
+        t = u
+    if quarter:
+        op = OPS["vextractf32x4_s"]
+        length = max(type.length, 1)
+        pending.append((t, (forms.vout, op, x, -1, t, -1, 0, length, quarter)))
+    for register, made in pending:
+        s.later(register, made)
+    return top
+
+
+@handles("insertelement")
+def insert(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, x, scalar, scalar_type, k, index_type = instruction
+    if k[0] == "%":
+        raise Unsupported("insertelement at a computed place")
+    lane = int(k)
+    if type.cls == MASK:
+        if x not in ("poison", "undef") or lane:
+            raise Unsupported("insertelement of bits")
+        d = s.define(name)
+        bit = s.general(scalar_type, scalar)
+        s.put(d, (forms.v3, OPS["kmovd_r"], d, -1, bit, -1, 0, 0, None))
+        return
+    d = s.define(name)
+    if x in ("poison", "undef") and not lane:
+        scalar_to_lane(s, d, type, scalar, scalar_type)
+        return
+    if type.bits < 32 or type.parts > 1:
+        raise Unsupported(f"insertelement of {type.text}")
+    # Broadcast the scalar into the one lane.
+    tied = x[0] == "%" and s.tie(x, d)
+    bits = s.mask_constant(1 << lane, type.lanes)
+    op, y, shape = _broadcast(s, type, scalar, scalar_type)
+    s.put(d, (forms.v3t, op, d, -1, y, bits, 0, type.length, None))
+    if not tied:
+        if x in ("poison", "undef"):
+            x = "zeroinitializer"
+        seed(s, d, type, x)
+
+
+def scalar_to_lane(s: Selector, d: int, type: Type, scalar: str, scalar_type: Type) -> None:
+    """d = the scalar in the first lane."""
+    if scalar_type.cls == VECTOR:
+        s.put(d, (forms.vmove, OPS["vmovaps"], d, s.vector(scalar_type, scalar), 0))
+    else:
+        op = OPS["vmovq_r" if type.bits == 64 else "vmovd_r"]
+        x = s.general(scalar_type, scalar)
+        s.put(d, (forms.v3, op, d, -1, x, -1, 0, 0, None))
+
+
+def _broadcast(s: Selector, type: Type, scalar: str, scalar_type: Type) -> tuple:
+    """(instruction, register, shape) that fills lanes with a scalar."""
+    if scalar_type.cls == VECTOR:
+        op = {16: "vpbroadcastw", 32: "vbroadcastss", 64: "vbroadcastsd"}[type.bits]
+        if op == "vbroadcastsd" and not type.length:
+            op = "vpbroadcastq"
+        return OPS[op], s.vector(scalar_type, scalar), forms.v3
+    return OPS[f"vpbroadcast{type.letter}_r"], s.general(scalar_type, scalar), forms.v3
+
+
+# -- shuffles
+
+
+@handles("shufflevector")
+def shuffle(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, a, b, source, picked, mask_type = instruction
+    lanes = constant(TYPES[f"<{mask_type.lanes} x i32>"], picked).lanes
+    if _splat(s, instruction, lanes):
+        return
+    if type.cls == MASK or source.cls == MASK:
+        raise Unsupported("a shuffle of bits")
+    d = s.define(name)
+    if _whole_parts(s, d, type, source, a, b, lanes):
+        return
+    permute(s, d, type, source, a, b, lanes)
+
+
+def _splat(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...]) -> bool:
+    """One lane, the first, in all: a broadcast, from memory where a load is all it reads."""
+    _, name, _, type, a, b, source, _, _ = instruction
+    if any(lane not in (0, None) for lane in lanes) or a[0] != "%":
+        return False
+    made = s.once(a, "insertelement")
+    if made is None or made[4] not in ("poison", "undef") or made[7] != "0":
+        if source.parts > 1 or source.cls == MASK or source.bits < 8:
+            return False
+        d = s.define(name)
+        _spread(s, d, type, s.need(a), VECTOR)
+        return True
+    scalar, scalar_type = made[5], made[6]
+    d = s.define(name)
+    if type.cls == MASK:
+        t = s.new(GENERAL)
+        op = OPS["kmovq_r" if type.lanes > 32 else "kmovd_r"]
+        s.put(d, (forms.v3, op, d, -1, t, -1, 0, 0, None))
+        if type.lanes < 64:
+            s.put(t, (forms.g1t, GPR["andi"], 4, t, (1 << type.lanes) - 1
+                      if type.lanes < 32 else -1))
+        s.put(t, (forms.g1t, GPR["neg"], 8, t, None))
+        s.put(t, (forms.g2, GPR["mov"], 4, t, s.general(scalar_type, scalar)))
+        return True
+    load = s.foldable(scalar) if scalar[0] == "%" and scalar_type.bits >= 32 else None
+    if load is not None:
+        memory = s.address(load[4])
+        op = OPS["vbroadcastss" if type.bits == 32 else "vbroadcastsd"]
+        if type.bits == 64 and not type.length:
+            op = OPS["vmovddup"]
+        for part in range(type.parts):
+            s.put(d + part, (forms.v3m, op, d + part, -1, memory, -1, 0, type.length, 0, None))
+        return True
+    if scalar[0] != "%":
+        raise Unsupported("a splat of a constant")
+    _spread(s, d, type, s.need(scalar), scalar_type.cls)
+    return True
+
+
+def _spread(s: Selector, d: int, type: Type, x: int, cls: int) -> None:
+    if cls == VECTOR:
+        op = {8: "vpbroadcastb", 16: "vpbroadcastw", 32: "vbroadcastss", 64: "vbroadcastsd"}
+        word = op[type.bits]
+        if word == "vbroadcastsd" and not type.length:
+            word = "vpbroadcastq"
+    else:
+        word = f"vpbroadcast{type.letter}_r"
+    for part in range(type.parts):
+        s.put(d + part, (forms.v3, OPS[word], d + part, -1, x, -1, 0, type.length, None))
+
+
+def _whole_parts(
+    s: Selector, d: int, type: Type, source: Type, a: str, b: str, lanes: tuple[int | None, ...]
+) -> bool:
+    """Halves of a vector, and vectors joined, where lanes follow each other."""
+    count = len(lanes)
+    first = lanes[0] or 0
+    if any(lane is not None and lane != first + k for k, lane in enumerate(lanes)):
+        return False
+    size = type.bits * count // 8
+    if count < source.lanes and first % count == 0 and first + count <= source.lanes:
+        # One piece of a.
+        per = 512 // type.bits
+        part, rest = divmod(first, per)
+        x = s.vector(source, a, part)
+        if rest == 0:
+            for k in range(type.parts):
+                s.put(d + k, (forms.vmove, OPS["vmovaps"], d + k, x + k, type.length))
+            return True
+        if size >= 16:
+            op = OPS["vextractf32x4_s" if size == 16 else "vextractf64x4_s"]
+            length = 2 if source.size >= 64 else source.length
+            imm = rest * type.bits // (size * 8)
+            s.put(d, (forms.vout, op, x, -1, d, -1, 0, length, imm))
+            return True
+        return False
+    if count == 2 * source.lanes and first == 0:
+        if size > 64:
+            parts = source.parts
+            for k in range(type.parts):
+                text = a if k < parts else b
+                x = s.vector(source, text, k % parts)
+                s.put(d + k, (forms.vmove, OPS["vmovaps"], d + k, x, 2))
+            return True
+        if size >= 32:
+            op = OPS["vinsertf64x4" if size == 64 else "vinsertf32x4"]
+            x, y = s.vector(source, a), s.vector(source, b)
+            s.put(d, (forms.v3, op, d, x, y, -1, 0, type.length, 1))
+            return True
+        if size == 16:
+            x, y = s.vector(source, a), s.vector(source, b)
+            s.put(d, (forms.v3, OPS["vmovlhps"], d, x, y, -1, 0, 0, None))
+            return True
+    return False
+
+
+def permute(
+    s: Selector, d: int, type: Type, source: Type, a: str, b: str, lanes: tuple[int | None, ...]
+) -> None:
+    """Any lanes of any registers of two operands, a register of the result at a time."""
+    bits = type.bits
+    length = max(type.length, source.length)
+    per, made = min(source.lanes, 512 // bits), min(type.lanes, 512 // bits)
+    for part in range(type.parts):
+        picks = lanes[part * made : part * made + made]
+        picks += (None,) * ((128 << length) // bits - made)
+        used = sorted({pick // per for pick in picks if pick is not None}) or [0]
+        sources = [(a, k) if k < source.parts else (b, k - source.parts) for k in used]
+        _collect(s, d + part, source, length, bits, sources, [
+            None if pick is None else (used.index(pick // per), pick % per) for pick in picks
+        ])
+
+
+def _collect(
+    s: Selector, d: int, source: Type, length: int, bits: int, sources: list[tuple[str, int]],
+    picks: list[tuple[int, int] | None],
+) -> None:
+    """Write d, whose lanes are picked from registers: (number in `sources`, lane)."""
+    n = len(picks)
+    while len(sources) > 2:
+        # All but the last into a register of their own, then the last one's lanes among them.
+        final = len(sources) - 1
+        t = s.new(VECTOR)
+        numbers = [
+            None if pick is None else n + pick[1] if pick[0] == final else k
+            for k, pick in enumerate(picks)
+        ]
+        _planned(s, d, source, length, plan(tuple(numbers), bits), [t, sources[final]])
+        picks = [None if pick is None or pick[0] == final else pick for pick in picks]
+        sources, d = sources[:-1], t
+    found = plan(tuple([None if p is None else p[0] * n + p[1] for p in picks]), bits)
+    _planned(s, d, source, length, found, list(sources))
+
+
+def _planned(
+    s: Selector, d: int, source: Type, length: int, made: tuple,
+    sources: list[int | tuple[str, int]],
+) -> None:
+    """Write the instruction of a plan; a source is a register, or an operand and its part."""
+
+    def register(k: int) -> int:
+        x = sources[k]
+        return x if isinstance(x, int) else s.vector(source, *x)
+
+    kind, *rest = made
+    if kind == "same":
+        s.put(d, (forms.vmove, OPS["vmovaps"], d, register(rest[0]), length))
+        return
+    op = OPS[rest[0].replace("vpermt2", "vpermi2")]
+    if kind == "unary":
+        s.put(d, (forms.v3, op, d, -1, register(rest[1]), -1, 0, length, rest[2]))
+    elif kind == "mixed":
+        x, y = register(rest[1]), register(rest[2])
+        s.put(d, (forms.v3, op, d, x, y, -1, 0, length, rest[3]))
+    elif kind == "blend":
+        k = s.mask_constant(rest[1], (16 << length) * 8 // source.bits)
+        s.put(d, (forms.v3, op, d, register(0), register(1), k, 0, length, None))
+    elif kind == "table":
+        x = register(rest[1])
+        s.put(d, (forms.v3c, op, d, x, rest[2], -1, 0, length, 0, None))
+    else:
+        # The pattern is read into a register: for "pair" the one it is overwritten in.
+        x = register(0 if kind == "pair" else rest[1])
+        if kind == "pair":
+            t, y = d, register(1)
+            s.put(d, (forms.v3t, op, d, x, y, -1, 0, length, None))
+        else:
+            t = s.new(VECTOR)
+            s.put(d, (forms.v3, op, d, t, x, -1, 0, length, None))
+        s.put(t, (forms.v3c, OPS["vmovups"], t, -1, rest[-1], -1, 0, length, 0, None))
+
+
+# -- reductions
+
+
+_SUMS = {
+    "fadd": "vadd", "fmul": "vmul", "add": "vpadd", "mul": "vpmull", "and": "vpand", "or": "vpor",
+    "xor": "vpxor", "smin": "vpmins", "smax": "vpmaxs", "umin": "vpminu", "umax": "vpmaxu",
+}  # fmt: skip
+
+
+def reduce_(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    """llvm.vector.reduce.*: halves are put together until one lane is left."""
+    _, name, _, type, callee = instruction[:5]
+    kind = callee.split(".")[3]
+    source, x = typed(parts[-1])
+    if source.cls == MASK:
+        _reduce_mask(s, instruction, kind, source, x)
+        return
+    if kind not in _SUMS or source.bits < 32 or source.size < 16:
+        raise Unsupported(f"{callee}")
+    start = None
+    if kind in ("fadd", "fmul"):
+        if "reassoc" not in instruction[8]:
+            raise Unsupported("a sum in order")
+        start = typed(parts[0])[1]
+        word = _SUMS[kind] + type.float_suffix[:0] + "p" + type.float_suffix[1]
+    elif kind in ("and", "or", "xor"):
+        word = _SUMS[kind] + source.letter
+    else:
+        word = _SUMS[kind] + source.letter
+    op = OPS[word]
+    d = s.define(name)
+    t = s.new(VECTOR)
+    if start is not None:
+        neutral = start[0] != "%" and (
+            constant(type, start).splat == (1 << (type.bits - 1)) if kind == "fadd" else False
+        )
+        if neutral:
+            s.put(d, (forms.vmove, OPS["vmovaps"], d, t, 0))
+        else:
+            last(s, OPS[_SUMS[kind] + type.float_suffix], d, t, type, start)
+    else:
+        out = OPS["vmovq_r_s" if type.bits == 64 else "vmovd_r_s"]
+        s.put(d, (forms.vout, out, t, -1, d, -1, 0, 0, None))
+    _fold(s, op, t, source, x)
+
+
+def _fold(s: Selector, op: object, t: int, source: Type, x: str) -> None:
+    """Write `t`, whose first lane is all lanes of `x` put together."""
+    bits = source.bits
+    width = min(source.size, 64)
+    steps: list[tuple[str, int | None]] = []  # from the last to the first
+    if bits == 32:
+        steps.append(("vmovshdup", None))
+    steps.append(("vpermilpd", 1))
+    if width >= 32:
+        steps.append(("vextractf32x4_s", 1))
+    if width >= 64:
+        steps.append(("vextractf64x4_s", 1))
+    for word, imm in steps:
+        low, high = s.new(VECTOR), s.new(VECTOR)
+        length = {"vextractf64x4_s": 1}.get(word, 0)
+        s.put(t, (forms.v3, op, t, low, high, -1, 0, length, None))
+        if word.endswith("_s"):
+            s.put(high, (forms.vout, OPS[word], low, -1, high, -1, 0, length + 1, imm))
+        else:
+            s.put(high, (forms.v3, OPS[word], high, -1, low, -1, 0, 0, imm))
+        t = low
+    parts = [s.vector(source, x, part) for part in range(source.parts)]
+    if len(parts) == 1:
+        s.put(t, (forms.vmove, OPS["vmovaps"], t, parts[0], source.length))
+        return
+    while len(parts) > 2:
+        # Pairs, so that the order is that of halves.
+        half = len(parts) // 2
+        u = s.new(VECTOR, half)
+        raise Unsupported(f"a reduction of {source.parts} registers {u}")
+    s.put(t, (forms.v3, op, t, parts[0], parts[1], -1, 0, 2, None))
+
+
+def _reduce_mask(
+    s: Selector, instruction: Instruction, kind: str, source: Type, x: str
+) -> None:
+    d = s.define(instruction[1])
+    if kind not in ("or", "and") or x[0] != "%":
+        raise Unsupported(f"reduce.{kind} of bits")
+    k = s.need(x)
+    lanes = source.lanes
+    if lanes < 8:
+        if kind == "and":
+            raise Unsupported("reduce.and of few bits")
+        letter = "b"
+    else:
+        letter = mask_word(lanes)
+    condition = "ne" if kind == "or" else "b"
+    s.put(d, (forms.gset, GPR["set" + condition], d))
+    s.emit((forms.vread, OPS["kortest" + letter], k, -1, k, -1, 0, 0, None))
+
+

@@ -1,0 +1,139 @@
+"""Loads and stores around the instructions whose registers live in memory."""
+
+from __future__ import annotations
+
+from numjet.cpu.x86 import forms
+from numjet.cpu.x86.allocate import SCRATCH, Allocation
+from numjet.cpu.x86.control import branch, call, leave
+from numjet.cpu.x86.encode import GPR, OPS
+from numjet.cpu.x86.select import FRAME, Selector
+from numjet.cpu.x86.types import GENERAL, VECTOR, Unsupported
+
+
+def spill(s: Selector, allocation: Allocation) -> None:
+    """Rewrite `out` so that every operand is in a register; `finish` sees to branches and calls."""
+    if not any(place < 0 for place in allocation.at[:-1]):
+        return
+    _Spiller(s, allocation).run()
+
+
+class _Spiller:
+    def __init__(self, s: Selector, allocation: Allocation) -> None:
+        self.s, self.at = s, allocation.at
+        self.slots_at = -(-s.frame // 64) * 64
+        # Virtual registers that stand for the scratch registers.
+        none = self.at.pop()
+        self.scratch: dict[int, list[int]] = {}
+        for cls, registers in SCRATCH.items():
+            self.scratch[cls] = []
+            for register in registers:
+                self.scratch[cls].append(len(self.at))
+                self.at.append(register)
+                s.classes.append(cls)
+        self.at.append(none)
+
+    def run(self) -> None:
+        s = self.s
+        places = []
+        out: list[tuple] = []
+        bounds = {first: k for k, (first, _) in enumerate(s.places)}
+        marks: dict[int, int] = {}
+        for number, m in enumerate(s.out):
+            if number in bounds:
+                marks[number] = len(out)
+            out += self.around(m)
+        marks[len(s.out)] = len(out)
+        order = sorted(bounds) + [s.places[0][1]]
+        marks.setdefault(s.places[0][1], len(out))
+        places = [(0, 0)] * len(s.places)
+        for k, (first, last) in enumerate(s.places):
+            places[k] = (marks[first], marks.get(last, -1))
+        if any(last < 0 for _, last in places) or not order:
+            raise Unsupported("blocks that do not follow each other")
+        s.out, s.places = out, places
+
+    def memory(self, slot: int) -> tuple[int, None, int, int]:
+        return (FRAME, None, 1, self.slots_at + 64 * slot)
+
+    def load(self, cls: int, register: int, slot: int) -> tuple:
+        where = self.memory(slot)
+        if cls == GENERAL:
+            return (forms.gm, GPR["mov"], 8, register, where)
+        op = OPS["vmovups" if cls == VECTOR else "kmovq"]
+        return (forms.v3m, op, register, -1, where, -1, 0, 2, 0, None)
+
+    def store(self, cls: int, register: int, slot: int) -> tuple:
+        where = self.memory(slot)
+        if cls == GENERAL:
+            return (forms.gmread, GPR["mov_s"], 8, register, where)
+        op = OPS["vmovups_s" if cls == VECTOR else "kmovq_s"]
+        return (forms.vstore, op, register, -1, where, -1, 0, 2, 0, None)
+
+    def around(self, m: tuple) -> list[tuple]:
+        """The instruction with its loads and stores, the last of them first."""
+        shape, at = m[0], self.at
+        if shape in (branch, call, leave):
+            return [m]
+        writes, reads, memory = forms.ROLES[shape]
+        spilled = {
+            m[k] for k in (*writes, *reads) if at[m[k]] < 0
+        }
+        where = m[memory] if memory else None
+        if where is not None:
+            spilled |= {r for r in where[:2] if r is not None and at[r] < 0}
+        if not spilled:
+            return [m]
+        return self._with(list(m), shape, writes, reads, memory, where)
+
+    def _with(
+        self, m: list, shape: object, writes: tuple, reads: tuple, memory: int, where: tuple | None
+    ) -> list[tuple]:
+        at, classes = self.at, self.s.classes
+        free = {cls: list(registers) for cls, registers in self.scratch.items()}
+        given: dict[int, int] = {}
+        before: list[tuple] = []
+        after: list[tuple] = []
+        if where is not None:
+            m[memory] = self._address(where, free, given, before)
+        written = [m[k] for k in writes if at[m[k]] < 0]
+        for r in dict.fromkeys([m[k] for k in reads if at[m[k]] < 0]):
+            cls = classes[r]
+            if r not in given:
+                if not free[cls]:
+                    raise Unsupported("too many registers in memory")
+                given[r] = free[cls].pop(0)
+                before.append(self.load(cls, given[r], -2 - at[r]))
+        for r in written:
+            cls = classes[r]
+            if r not in given:
+                # What is only written may take the place of what is only read.
+                given[r] = free[cls].pop(0) if free[cls] else self.scratch[cls][0]
+            after.append(self.store(cls, given[r], -2 - at[r]))
+        for k in {*writes, *reads}:
+            if m[k] in given:
+                m[k] = given[m[k]]
+        return [*after, tuple(m), *reversed(before)]
+
+    def _address(
+        self, where: tuple, free: dict[int, list[int]], given: dict[int, int], before: list[tuple]
+    ) -> tuple:
+        base, index, scale, disp = where
+        at = self.at
+        base_out = base is not None and at[base] < 0
+        index_out = index is not None and at[index] < 0
+        if not base_out and not index_out:
+            return where
+        if self.s.classes[index or 0] != GENERAL and index is not None:
+            raise Unsupported("an index of lanes in memory")
+        t = free[GENERAL].pop(0)
+        if base_out:
+            before.append(self.load(GENERAL, t, -2 - at[base]))
+            if not index_out:
+                given[base] = t
+                return (t, index, scale, disp)
+            u = free[GENERAL][0]
+            before.append(self.load(GENERAL, u, -2 - at[index]))
+            before.append((forms.gm, GPR["lea"], 8, t, (t, u, scale, 0)))
+            return (t, None, 1, disp)
+        before.append(self.load(GENERAL, t, -2 - at[index]))
+        return (base, t, scale, disp)
