@@ -68,6 +68,9 @@ class ExprWriter:
         self.ahead: dict[tuple[Buffer, tuple[Index, ...]], int] = {}
         self.streamed: frozenset[Buffer] = frozenset()  # results that go past the caches
         self.fence = False  # there were such stores
+        # The places of vectors that begin lines in the rounds being written, whatever rows they
+        # are in (see `VectorWriter._to_line`).
+        self.lined: frozenset[tuple[Buffer, Index]] = frozenset()
         self._linear: dict[tuple, Index] = {}
 
     # -- expressions ------------------------------------------------------------------------
@@ -464,10 +467,12 @@ class ExprWriter:
 
     def past(self, buffer: Buffer, lin: Index, zero: LoopVar | None = None) -> bool:
         """Whether vectors stored at `lin` (where `zero` is 0) go past the caches: each fills lines.
-        A line written in pieces costs more than it saves: 1,000 float32 columns (62.5 lines) took
-        3.3 ms so, else 2.2; random numbers in half lines 14.0 ms, else 12.5."""
+        A line written in pieces costs more than it saves: random numbers in half lines took
+        14.0 ms so, else 12.5."""
         if buffer not in self.streamed:
             return False
+        if (buffer, lin) in self.lined:
+            return True
         size = COMPLEX_PARTS.get(buffer.dtype, buffer.dtype).itemsize
         line = platform.CACHE_LINE
         if self.lanes * size % line or lin.const * size % line:

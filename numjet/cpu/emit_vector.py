@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from numjet.cpu import emit_values as ev, link
+from numjet.cpu import emit_values as ev, link, platform
 from numjet.cpu.builder import TYPES, Value, vector
 from numjet.cpu.emit_exprs import fits32
 from numjet.cpu.emit_scope import Dependence, Dependences
@@ -46,6 +46,8 @@ from numjet.cpu.loop_ir import (
 _HEAVY = 60
 # Rows so short are moved as whole vectors; longer ones need fewer shuffles row by row.
 _FIELDS = 6
+# Vectors from which on a row's results are written line by line (its ends take masks).
+_LONG = 8
 
 
 class VectorWriter(StatementWriter):
@@ -129,6 +131,10 @@ class VectorWriter(StatementWriter):
         step = lanes * unroll
         if isinstance(start, int) and isinstance(stop, int):
             count = stop - start
+            lined = None if partial[0] else self._to_line(s, start, count)
+            if lined is not None:
+                self._rounds_by_line(s, *lined, stop, partial)
+                return
             whole = count // step * step
             rest = count - whole
             if rest % lanes and whole and unroll == 1 and cost(s.body) > _HEAVY:
@@ -155,6 +161,46 @@ class VectorWriter(StatementWriter):
             whole_length = b.mul(b.udiv(length, step), step)
         middle = whole_length if start == 0 else b.add(first, whole_length)
         self._rounds(s, first, middle, unroll, partial, False)
+        self._rounds(s, middle, last, 1, partial, True)
+
+    def _to_line(
+        self, s: For, start: int, count: int
+    ) -> tuple[Value, frozenset[tuple[Buffer, Index]]] | None:
+        """Where the streamed results of a loop begin a line, as far as the loops around say: the
+        rounds before that, and the places of these results. None where every round begins one or
+        it does not pay. 10,000 rows of 1,000 float32 (62.5 lines): layer norm takes 2.7 ms so,
+        3.9 with ordinary stores, softmax 4.0 and 5.4."""
+        if not self.streamed or start or count < _LONG * self.lanes or cost(s.body) > _HEAVY:
+            return None
+        places = frozenset(
+            (x.buffer, self.linear(x.buffer, x.index, None))
+            for x in s.body
+            if isinstance(x, Store) and x.buffer in self.streamed and x.part is None
+        )
+        if len({(lin, buffer.dtype) for buffer, lin in places}) != 1:
+            return None
+        (buffer, lin), *_ = places
+        if buffer.dtype.itemsize * self.lanes != platform.CACHE_LINE:
+            return None
+        if self.lane_stride(lin) != 1 or self.past(buffer, lin):
+            return None
+        self.vars[s.var] = (None, 0)
+        before = self.b.and_(self.b.sub(0, self.index_scalar(lin)), self.lanes - 1)
+        self.scopes.kill([s.var])
+        return before, places
+
+    def _rounds_by_line(
+        self, s: For, before: Value, places: frozenset, stop: int,
+        partial: list[dict[Local, Value]],
+    ) -> None:  # fmt: skip
+        """All rounds of a loop whose results at `places` begin a line after `before` rounds."""
+        b, lanes = self.b, self.lanes
+        last = b.const(stop, "i64")
+        middle = b.add(before, b.and_(b.sub(last, before), -lanes))
+        self._rounds(s, 0, before, 1, partial, True)
+        self.lined = places
+        self._rounds(s, before, middle, 1, partial, False)
+        self.lined = frozenset()
         self._rounds(s, middle, last, 1, partial, True)
 
     def _rounds(

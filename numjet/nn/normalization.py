@@ -20,6 +20,7 @@ from numjet.numpy.elementwise import (
     equal,
     multiply,
     not_equal,
+    reciprocal,
     sign,
     subtract,
     where,
@@ -58,7 +59,12 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 def _normalized(x: Any, axis: Any) -> Any:
     grown = exp(subtract(x, _peak(x, axis, None)))
-    return divide(grown, sum_(grown, axis, keepdims=True))
+    total = sum_(grown, axis, keepdims=True)
+    if x.dtype not in (dtypes.float32, dtypes.float64):
+        return divide(grown, total)  # 1 / total may be too small for float16
+    # A sum with a 1 in it: its inverse is a normal number, and within a rounding as good as a
+    # division of each element, which takes 16 cycles a vector where a product takes one.
+    return multiply(grown, reciprocal(total))
 
 
 _softmax = custom_jvp(_normalized, nondiff_argnums=(1,))
