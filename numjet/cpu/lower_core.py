@@ -255,14 +255,17 @@ class Lowering:
         domain = 1
         for n in self.group.shape:
             domain *= n
+        # Two operands may be views of one memory.
+        reads = list(self.operands.values())[len(self.writes) :]
+        stray = {id(v.root()[0]) for v in reads if id(v) in self.stray}
         for write in self.writes:
             if late is not None and id(write) not in late:
                 continue
-            for read in list(self.operands.values())[len(self.writes) :]:
+            for read in reads:
                 if (
                     write.nbytes == read.nbytes
                     and write.size == read.size == domain
-                    and id(read) not in self.stray
+                    and id(read.root()[0]) not in stray
                 ):
                     pairs.append((write, read))
         return pairs

@@ -65,3 +65,19 @@ def test_a_sum_of_columns_is_read_before_its_operand_is_overwritten() -> None:
     double, total = nj.jit(lambda x, y: (y * 2, x.sum(0)), donate_argnums=0)(jnp.array(x), y)
     np.testing.assert_array_equal(np.asarray(total), [18, 22, 26])
     np.testing.assert_array_equal(np.asarray(double), 2)
+
+
+VIEWS = {
+    "a row beside a shifted one": lambda x: x[None] + jnp.roll(x, -3),
+    "shifted the other way": lambda x: x[None] + jnp.roll(x, 3),
+    "rows beside shifted rows": lambda x: x.reshape(5, 8) + jnp.roll(x, 3).reshape(5, 8),
+    "complex": lambda x: jnp.conj(x + 0j)[None] + jnp.roll(x + 1j, 2),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_of_one_argument_may_be_read_at_other_places(name: str) -> None:
+    for dtype in (np.float32, np.complex64):
+        x = np.arange(40).astype(dtype)
+        got = nj.jit(VIEWS[name], donate_argnums=0)(jnp.array(x))
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(VIEWS[name](jnp.array(x))))
