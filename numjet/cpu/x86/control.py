@@ -175,8 +175,8 @@ def ret(s: Selector, instruction: Instruction) -> None:
     type, value = instruction[3:5]
     copies: list[Copy] = []
     if type is not None:
-        if type.lanes:
-            raise Unsupported("a vector as a result")
+        if type.cls == MASK:
+            raise Unsupported("a mask as a result")
         copies = copy_of(s, type, -1, value)
     s.emit((leave, copies, type))
 
@@ -368,8 +368,8 @@ def call_(s: Selector, instruction: Instruction) -> None:
     made = Call()
     if type is not None and name is not None and name in s.reg:
         made.result, made.result_type = s.define(name), type
-        if type.lanes:
-            raise Unsupported("a vector from a call")
+        if type.cls == MASK:
+            raise Unsupported("a mask from a call")
     s.calls.append(len(s.out))
     parts = [typed(part) for part in split(arguments)]
     if callee.startswith("@llvm.mem"):
@@ -383,12 +383,11 @@ def call_(s: Selector, instruction: Instruction) -> None:
         made.symbol = callee[1:]
     else:
         made.register = s.need(callee)
-    general = sum(t.cls == GENERAL for t, _ in parts)
-    if general > 6 or len(parts) - general > 8:
-        raise Unsupported("arguments on the stack")
+    if sum(t.parts for t, _ in parts if t.cls == VECTOR) > 8:
+        raise Unsupported("vectors on the stack")
     for t, text in parts:
-        if t.lanes:
-            raise Unsupported("a vector as an argument")
+        if t.cls == MASK:
+            raise Unsupported("a mask as an argument")
         while text.split(" ", 1)[0] in ("noalias", "nocapture", "readonly", "noundef", "nonnull"):
             text = text.split(" ", 1)[1]
         if t.bits < 32 and t.cls == GENERAL and text[0] == "%":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 from numjet.cpu.x86 import forms
 from numjet.cpu.x86.arithmetic import join_masks, last, part_mask, short
 from numjet.cpu.x86.encode import GPR, OPS
@@ -250,3 +252,84 @@ def _scalar_to_float(s: Selector, instruction: Instruction, unsigned: str) -> No
 
 
 _ = constant
+
+
+# -- floats to integers
+
+
+def to_integer(
+    s: Selector, name: str, type: Type, x: str, source: Type, signed: bool, saturate: bool
+) -> None:
+    """Toward zero; `saturate`: clamped to the range, NaN to 0."""
+    if source.bits == 16 or type.cls == MASK or (type.bits == 1):
+        raise Unsupported(f"a conversion of {source.text} to {type.text}")
+    if source.parts > 1 or (type.parts > 1 and type.parts > 2 * source.parts):
+        raise Unsupported(f"a conversion of {source.text} to {type.text}")
+    d = s.define(name)
+    bits = max(type.bits, 32)
+    u = "" if signed else "u"
+    op = OPS[f"vcvttp{source.float_suffix[1]}2{u}{'qq' if bits == 64 else 'dq'}"]
+    if bits * max(type.lanes, 1) > 512:
+        raise Unsupported(f"a conversion of {source.text} to {type.text}")
+    length = max(source.length, 0 if bits * max(type.lanes, 1) <= 128 else
+                 1 if bits * max(type.lanes, 1) == 256 else 2)
+    y = s.vector(source, x)
+    whole_ = d if type.bits >= 32 and type.lanes else s.new(VECTOR)
+    if whole_ != d:
+        _deliver(s, d, type, whole_, signed, saturate, length)
+    if not saturate:
+        s.put(whole_, (forms.v3, op, whole_, -1, y, -1, 0, length, None))
+        return
+    _saturated(s, whole_, op, y, source, bits, signed, length)
+
+
+def _deliver(
+    s: Selector, d: int, type: Type, x: int, signed: bool, saturate: bool, length: int
+) -> None:
+    """From 32- or 64-bit lanes to a scalar or to narrower lanes."""
+    t = x
+    pending = None
+    if type.bits < 32:
+        kind = "" if not saturate else "s" if signed else "us"
+        op = OPS[f"vpmov{kind}d{type.letter}_s"]
+        if type.lanes:
+            s.put(d, (forms.vout, op, x, -1, d, -1, 0, length, None))
+            return
+        t = s.new(VECTOR)
+        pending = (forms.vout, op, x, -1, t, -1, 0, length, None)
+    move = OPS["vmovq_r_s" if type.bits == 64 else "vmovd_r_s"]
+    s.put(d, (forms.vout, move, t, -1, d, -1, 0, 0, None))
+    if pending is not None:
+        s.put(t, pending)
+
+
+def _saturated(
+    s: Selector, d: int, op: object, x: int, source: Type, bits: int, signed: bool, length: int
+) -> None:
+    compare = OPS[f"vcmpp{source.float_suffix[1]}"]
+    element = source.bits // 8
+    k = s.new(MASK)
+    if not signed:
+        # What is not above 0, NaN too, is 0; what is too large is all ones by itself.
+        s.put(d, (forms.v3, op, d, -1, x, k, 1, length, None))
+        zero = bytes(element)
+        s.put(k, (forms.v3c, compare, k, x, zero, -1, 0, source.length, 1, 30))
+        return
+    # Too large gives the smallest number: put the largest there.
+    power = 2.0 ** (bits - 1)
+    limit = struct.pack("<f" if element == 4 else "<d", power)
+    largest = ((1 << (bits - 1)) - 1).to_bytes(bits // 8, "little")
+    fill = OPS["vpbroadcastd" if bits == 32 else "vpbroadcastq"]
+    high = k
+    s.put(d, (forms.v3ct, fill, d, -1, largest, high, 0, length, 0, None))
+    known = s.new(MASK)
+    s.weight[high] += s.use_weight
+    s.put(d, (forms.v3, op, d, -1, x, known, 1, length, None))
+    s.put(high, (forms.v3c, compare, high, x, limit, -1, 0, source.length, 1, 29))
+    s.put(known, (forms.v3, compare, known, x, x, -1, 0, source.length, 7))
+
+
+@handles("fptosi", "fptoui")
+def from_float(s: Selector, instruction: Instruction) -> None:
+    op, name, _, type, x, source = instruction
+    to_integer(s, name, type, x, source, op == "fptosi", False)

@@ -93,9 +93,8 @@ class Finisher:
         _, copies, type = m
         if type is None and not copies and self.s.function.result != "void" and m[2] is not None:
             raise Unsupported("a function without a result")
-        for d, source, value, kind in copies:
-            self._place(0, d, source, value, kind)
-        if self.wide:
+        self._results(copies)
+        if self.wide and (type is None or not type.lanes):
             code.buffer += encode.VZEROUPPER
         if self.framed:
             encode.gm(code, GPR["lea"], RSP, RBP, None, 1, -8 * len(self.saved))
@@ -103,6 +102,15 @@ class Finisher:
                 encode.pop(code, register)
             encode.pop(code, RBP)
         code.buffer += encode.RET
+
+    def _results(self, copies: list[Copy]) -> None:
+        moves = []
+        for number, (d, source, value, kind) in enumerate(copies):
+            if source >= 0:
+                moves.append((kind.cls, number, self.at[source]))
+            else:
+                self._place(number, d, source, value, kind)
+        self._parallel(moves)
 
     def _arguments(self) -> None:
         """Move the arguments to their registers."""
@@ -122,12 +130,13 @@ class Finisher:
                     if to is not None:
                         late.append((to, 16 + 8 * stacked))
                     stacked += 1
-            elif type.lanes or vector > 7:
+            elif type.cls == MASK or vector + type.parts > 8:
                 raise Unsupported("arguments in memory")
             else:
-                if to is not None:
-                    moves.append((VECTOR, to, vector))
-                vector += 1
+                for part in range(type.parts if r is not None else 0):
+                    assert r is not None
+                    moves.append((VECTOR, self.at[r + part], vector + part))
+                vector += type.parts
         self._parallel(moves)
         for to, offset in late:
             if to >= 0:
@@ -331,7 +340,7 @@ class Finisher:
         for r, slot in made.saved:
             self._store_slot(classes[r], slot, at[r])
         self._call_arguments(made)
-        if self.wide:
+        if self.wide and not any(type.lanes for _, _, _, type in made.arguments):
             code.buffer += encode.VZEROUPPER
         if made.label >= 0:
             code.call(made.label)
@@ -348,13 +357,21 @@ class Finisher:
         general = vector = 0
         moves = []
         late = []
+        for d, source, value, type in made.arguments:
+            if type.cls == GENERAL:
+                general += 1
+                if general > 6:
+                    self._stacked(8 * (general - 7), d, source, value, type)
+        general = 0
         if made.register >= 0:
             # Before the arguments: it may lie in one of their registers.
             self.move(GENERAL, forms.SCRATCH, self.at[made.register])
         for d, source, value, type in made.arguments:
             if type.cls == GENERAL:
-                to = ARGUMENTS[general]
                 general += 1
+                if general > 6:
+                    continue
+                to = ARGUMENTS[general - 1]
             else:
                 to = vector
                 vector += 1
@@ -366,11 +383,18 @@ class Finisher:
         for to, d, source, value, type in late:
             self._place(to, d, source, value, type)
 
+    def _stacked(self, place: int, d: int, source: int, value: object, type: Type) -> None:
+        """An argument on the stack."""
+        register = self.at[source] if source >= 0 else -2
+        if register < 0:
+            self._place(forms.SCRATCH, d, source, value, type)
+            register = forms.SCRATCH
+        encode.gm(self.code, GPR["mov_s"], register, RSP, None, 1, place)
+
     def _result(self, made: Call) -> None:
         type = made.result_type
         assert type is not None
-        to = self.at[made.result]
         if type.cls == GENERAL and type.bits == 1:
             encode.gr(self.code, GPR["andi"], 0, 0, 4, 1)
-        if to != 0:
-            self.move(type.cls, to, 0)
+        moves = [(type.cls, self.at[made.result + part], part) for part in range(type.parts)]
+        self._parallel(moves)

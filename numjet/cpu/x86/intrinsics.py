@@ -7,7 +7,9 @@ from collections.abc import Callable
 from numjet.cpu.x86 import forms
 from numjet.cpu.x86.arithmetic import last, part_mask, pattern, seed, swap_for_memory, three
 from numjet.cpu.x86.control import flags_between, negated
+from numjet.cpu.x86.convert import to_integer
 from numjet.cpu.x86.encode import GPR, OPS
+from numjet.cpu.x86.gather import gather, scatter
 from numjet.cpu.x86.lanes import reduce_
 from numjet.cpu.x86.memory import load_vector, store_vector
 from numjet.cpu.x86.parse import Instruction, split, typed
@@ -313,6 +315,13 @@ def masked_store(s: Selector, instruction: Instruction, parts: list[str]) -> Non
         s.emit((forms.vstore, op, x, -1, where, k, 0, type.length, 0, None))
 
 
+def saturating(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    """fptosi.sat and fptoui.sat."""
+    _, name, _, type, callee = instruction[:5]
+    source, x = typed(parts[0])
+    to_integer(s, name, type, x, source, "fptosi" in callee, True)
+
+
 def prefetch(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     write, locality = parts[1].split()[1], parts[2].split()[1]
     word = "prefetchw" if write == "1" else "prefetch" + {"0": "nta", "1": "t2", "2": "t1",
@@ -329,6 +338,8 @@ _HANDLERS: dict[str, Handler] = {
     "x86.avx512.mask.scalef": scalef, "x86.avx512.mask.getexp": getexp,
     "x86.avx512.mask.getmant": getexp, "masked.load": masked_load,
     "masked.store": masked_store, "prefetch": prefetch, "vector.reduce": reduce_,
+    "fptosi.sat": saturating, "fptoui.sat": saturating,
+    "masked.gather": gather, "masked.scatter": scatter,
 }  # fmt: skip
 _ALIKE = {fma, fabs, copysign, sqrt, extremum, rounded, integer_extremum}
 _ = GENERAL

@@ -51,6 +51,7 @@ class Function:
         self.defs: dict[str, Instruction] = {}
         self.counts: Counter[str] = Counter()
         self.lines = 0
+        self.outgoing = 0  # bytes of stack for arguments of calls, or more
 
 
 class Module:
@@ -221,6 +222,9 @@ class _Parser:
         self.add(("call", dest, self.block.index, type, callee, arguments, self.memory, "", flags))
         if not callee.startswith("@llvm.") or "masked.s" in callee or ".mem" in callee:
             self.memory += 1
+            stacked = arguments.count(",") - 5
+            if stacked > 0:
+                self.function.outgoing = max(self.function.outgoing, 8 * stacked)
 
     def extract(self, op: str, dest: str, rest: str) -> None:
         vector, index = split(rest)

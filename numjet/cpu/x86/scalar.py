@@ -9,7 +9,7 @@ from numjet.cpu.x86 import forms
 from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.parse import Instruction
 from numjet.cpu.x86.select import Selector, size_of
-from numjet.cpu.x86.types import GENERAL, I64, Type, Unsupported
+from numjet.cpu.x86.types import GENERAL, Type, Unsupported, constant, signed
 
 _OPS = {"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor", "mul": "imul"}
 
@@ -210,9 +210,13 @@ def cast_general(s: Selector, instruction: Instruction) -> None:
     op, name, _, type, x, source = instruction
     d = s.define(name)
     if x[0] != "%":
-        seed_general(s, d, I64 if source.bits == 64 else source, x)
-        if op == "zext":
-            raise Unsupported("a cast of a constant")
+        if x[0] == "@":
+            s.put(d, (forms.gmove, GPR["mov"], 8, d, s.general(source, x)))
+            return
+        value = constant(source, x).splat or 0
+        if op == "sext":
+            value = signed(value, source.bits)
+        s.put(d, (forms.gconst, d, value & ((1 << type.bits) - 1)))
         return
     if op == "trunc" and type.bits == 1:
         _tied(s, d, type, x, (forms.g1t, GPR["andi"], 4, d, 1))

@@ -77,10 +77,12 @@ class Selector:
         self.joined: set[int] = set()  # defined in several places
         self.merge: dict[str, tuple[int, float]] = {}
         self.pending: list[tuple[int, tuple]] = []
+        self.holding = False
         self.hoisted: dict[tuple, int] = {}
         self.calls: list[int] = []
         self.divisions: list[int] = []
-        self.frame = 0  # bytes of stack for allocas
+        # Bytes of stack for arguments of calls and for allocas.
+        self.frame = -(-function.outgoing // 64) * 64
         self.allocas: dict[str, int] = {}
         self.wide = False  # some register of more than 16 bytes is used
         for name, type in function.arguments:
@@ -157,12 +159,16 @@ class Selector:
     def emit(self, instruction: tuple) -> None:
         """Write an instruction, and before it (in time) what its operands wait for."""
         self.out.append(instruction)
-        if self.pending:
-            pending, self.pending = self.pending, []
-            for register, made in pending:
-                if register >= 0:
-                    self.end[register] = len(self.out)
-                self.out.append(made)
+        if self.pending and not self.holding:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what operands wait for."""
+        pending, self.pending = self.pending, []
+        for register, made in pending:
+            if register >= 0:
+                self.end[register] = len(self.out)
+            self.out.append(made)
 
     def put(self, d: int, instruction: tuple) -> None:
         """Write an instruction that defines `d` (so far the first that does)."""
@@ -396,7 +402,12 @@ class Selector:
                 handler = handlers.get(op)
                 if handler is None:
                     raise Unsupported(op)
+                # Several instructions of one operation may read what is written before them.
+                self.holding = True
                 handler(self, instruction)
+                self.holding = False
+                if self.pending:
+                    self.flush()
 
     def terminate(self, block: Block) -> None:
         """The last instruction of a block; in `control`."""
