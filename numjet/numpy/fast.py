@@ -36,6 +36,7 @@ from numjet.core.evaluate import (
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.numpy import fast_ir, fast_native as native
+from numjet.numpy.promote import broadcast
 from numjet.transforms.stage import bind_known
 
 CHECKS = config.numeric_checks
@@ -247,12 +248,16 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
         if found is None:
             out = slow(x, y)
             direct = _binds_pair(record, left, right, out)
-            known[left, right] = (out.aval, {}) if direct else False
+            known[left, right] = (out.aval, {}) if direct else _repeated(record, left, right, out)
             return out
         if found is False:
             return slow(x, y)
         aval, constants = found
         a, b = x, y
+        if constants is None:
+            if config.numpy_rank_promotion.value != "allow":
+                return slow(x, y)
+            return bind_known(record, (broadcast(x, aval.shape), broadcast(y, aval.shape)), {}, aval)
         if type(right) is not ShapedArray:
             b = _constant(constants, y, left.dtype)
         elif type(left) is not ShapedArray:
@@ -275,6 +280,20 @@ def _binds_pair(record: Primitive, left: Any, right: Any, out: Any) -> bool:
         return False
     constant = ShapedArray((), array.dtype)
     return _binds(record, (array, constant) if array is left else (constant, array), out)
+
+
+def _repeated(record: Primitive, left: Any, right: Any, out: Any) -> Any:
+    """The result's aval where `record` gives it for the operands repeated to its shape; else False.
+    """
+    if type(left) is not ShapedArray or type(right) is not ShapedArray or not isinstance(out, Array):
+        return False
+    shape = out.aval.shape
+    if not left.shape or not right.shape or left.dtype is not right.dtype:
+        return False
+    if np.broadcast_shapes(left.shape, right.shape) != shape:
+        return False
+    pair = left.update(shape=shape), right.update(shape=shape)
+    return (out.aval, None) if _binds_pair(record, *pair, out) else False
 
 
 def _constant(constants: dict, value: Any, dtype: Any) -> ArrayImpl | None:
