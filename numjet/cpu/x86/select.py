@@ -77,6 +77,7 @@ class Selector:
         self.joined: set[int] = set()  # defined in several places
         self.merge: dict[str, tuple[int, float]] = {}
         self.pending: list[tuple[int, tuple]] = []
+        self.constants: list[tuple[int, tuple]] = []
         self.holding = False
         self.hoisted: dict[tuple, int] = {}
         self.calls: list[int] = []
@@ -159,12 +160,13 @@ class Selector:
     def emit(self, instruction: tuple) -> None:
         """Write an instruction, and before it (in time) what its operands wait for."""
         self.out.append(instruction)
-        if self.pending and not self.holding:
+        if (self.pending or self.constants) and not self.holding:
             self.flush()
 
     def flush(self) -> None:
-        """Write what operands wait for."""
-        pending, self.pending = self.pending, []
+        """Write what operands wait for; constants, which others may read, come first in time."""
+        pending = self.pending + self.constants
+        self.pending, self.constants = [], []
         for register, made in pending:
             if register >= 0:
                 self.end[register] = len(self.out)
@@ -178,6 +180,11 @@ class Selector:
     def later(self, register: int, instruction: tuple) -> int:
         """Have `instruction`, which defines `register`, written before the next one emitted."""
         self.pending.append((register, instruction))
+        return register
+
+    def before(self, register: int, instruction: tuple) -> int:
+        """As `later`, of an instruction that reads no register."""
+        self.constants.append((register, instruction))
         return register
 
     def inside(self, where: int) -> bool:
@@ -227,9 +234,11 @@ class Selector:
     # -- operands
 
     def integer(self, type: Type, text: str) -> int | None:
-        """A scalar integer constant, signed; None for a name."""
+        """A scalar integer constant, signed (one bit: 0 or 1); None for a name."""
         if text[0] in "%@":
             return None
+        if type.bits == 1:
+            return constant(type, text).splat or 0
         return signed(constant(type, text).splat or 0, type.bits)
 
     def general(self, type: Type, text: str) -> int:
@@ -239,17 +248,17 @@ class Selector:
         t = self.new(GENERAL)
         if text[0] == "@":
             if text in self.labels:
-                return self.later(t, (forms.gtable, t, self.labels[text]))
-            return self.later(t, (forms.gsymbol, t, text[1:]))
+                return self.before(t, (forms.gtable, t, self.labels[text]))
+            return self.before(t, (forms.gsymbol, t, text[1:]))
         value = constant(type, text).splat or 0
-        return self.later(t, (forms.gconst, t, value))
+        return self.before(t, (forms.gconst, t, value))
 
     def vector(self, type: Type, text: str, part: int = 0) -> int:
         """The vector register of an operand's part."""
         if text[0] == "%":
             return self.need(text) + part
         t = self.new(VECTOR)
-        self.fill(t, type, constant(type, text), part, self.later)
+        self.fill(t, type, constant(type, text), part, self.before)
         return t
 
     def fill(
@@ -293,7 +302,7 @@ class Selector:
         """A constant mask: made once, before the loops."""
         if self.loop is None:
             t = self.new(MASK)
-            return self.later(t, (forms.kconst, t, bits, lanes))
+            return self.before(t, (forms.kconst, t, bits, lanes))
         return self.hoist(MASK, (forms.kconst, bits, lanes))
 
     def hoist(self, cls: int, key: tuple) -> int:
@@ -406,7 +415,7 @@ class Selector:
                 self.holding = True
                 handler(self, instruction)
                 self.holding = False
-                if self.pending:
+                if self.pending or self.constants:
                     self.flush()
 
     def terminate(self, block: Block) -> None:
