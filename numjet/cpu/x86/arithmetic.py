@@ -230,7 +230,12 @@ def compare_integers(s: Selector, instruction: Instruction) -> None:
     """icmp of vectors."""
     name, (a, b, predicate, type) = instruction[1], instruction[4:8]
     if type.bits == 1:
-        raise Unsupported("comparison of bits")
+        if predicate not in ("eq", "ne") or (predicate == "eq" and type.lanes < 8):
+            raise Unsupported("comparison of bits")
+        op = OPS[("kxor" if predicate == "ne" else "kxnor") + mask_word(type.lanes)]
+        d = s.define(name)
+        s.put(d, (forms.v3, op, d, s.mask(type, a), s.mask(type, b), -1, 0, 0, None))
+        return
     imm = _INTEGER_PREDICATES[predicate]
     unsigned = "u" if predicate[0] == "u" else ""
     if swap_for_memory(s, type, a, b):

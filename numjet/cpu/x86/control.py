@@ -14,7 +14,7 @@ from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.opcodes import CONDITIONS
 from numjet.cpu.x86.parse import Instruction, split, typed
 from numjet.cpu.x86.select import Selector, handles, size_of
-from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Type, Unsupported, constant, signed
+from numjet.cpu.x86.types import GENERAL, MASK, TYPES, VECTOR, Type, Unsupported, constant, signed
 
 # (destination, source register or -1, constant bytes or number, type)
 Copy = tuple[int, int, object, Type]
@@ -191,8 +191,6 @@ def unreachable(s: Selector, instruction: Instruction) -> None:
 
 def flags(s: Selector, condition: str) -> str:
     """Write, before what was emitted last, what sets the flags; the condition that holds then."""
-    if condition[0] != "%":
-        raise Unsupported("a condition that is constant")
     made = s.once(condition, "icmp")
     if made is not None and made[3].lanes == 0:
         return _compare_general(s, made)
@@ -207,7 +205,7 @@ def flags(s: Selector, condition: str) -> str:
         found = _any_or_all(s, made)
         if found:
             return found
-    r = s.need(condition)
+    r = s.general(TYPES["i1"], condition)
     s.emit((forms.g1read, GPR["testi"], 1, r, 1))
     return "ne"
 
@@ -230,15 +228,15 @@ def flags_between(s: Selector, type: Type, a: str, b: str, predicate: str) -> st
             raise Unsupported("order of bits")
     folded = s.foldable(b) if b[0] == "%" else None
     if number is not None and -(1 << 31) <= number < 1 << 31:
-        folded = s.foldable(a)
+        folded = s.foldable(a) if a[0] == "%" else None
         if folded is not None:
             memory = s.address(folded[4])
             s.emit((forms.gmi, GPR["cmpi"], size, memory, number))
         elif number == 0:
-            x = s.need(a)
+            x = s.general(type, a)
             s.emit((forms.gread, GPR["test"], size, x, x))
         else:
-            s.emit((forms.g1read, GPR["cmpi"], size, s.need(a), number))
+            s.emit((forms.g1read, GPR["cmpi"], size, s.general(type, a), number))
     elif folded is not None:
         x, memory = s.general(type, a), s.address(folded[4])
         s.emit((forms.gmread, GPR["cmp"], size, x, memory))
@@ -307,8 +305,6 @@ def select(s: Selector, instruction: Instruction) -> None:
         blend(s, instruction)
         return
     d = s.define(name)
-    if condition[0] != "%":
-        raise Unsupported("a choice that is constant")
     size = size_of(type)
     swapped = b[0] == "%" and b not in s.reg and a[0] == "%"
     if swapped and s.tie(b, d):
@@ -320,11 +316,12 @@ def select(s: Selector, instruction: Instruction) -> None:
         swapped = False
         place = len(s.out)
         s.emit(())
-        found = flags(s, condition)
-        s.out[place] = (forms.g2t, GPR["cmov" + found], size, d, x)
+        # Copies leave the flags alone; they come last, since `d` may be compared.
         s.end[d] = len(s.out)
         for copy in copy_of(s, type, d, keep):
             _set_general(s, copy)
+        found = flags(s, condition)
+        s.out[place] = (forms.g2t, GPR["cmov" + found], size, d, x)
         return
     place = len(s.out)
     s.emit(())

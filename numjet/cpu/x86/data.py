@@ -9,8 +9,12 @@ from numjet.cpu.x86.types import TYPES, Unsupported, scalar_bits
 _TABLE = re.compile(r"private unnamed_addr constant \[(\d+) x (\w+)\] (.*), align (\d+)$")
 
 
-def table(text: str) -> tuple[bytes, int]:
-    """Bytes and alignment of a global's definition."""
+_ADDRESS = re.compile(r"i64 ptrtoint \(ptr @([\w.]+) to i64\)")
+
+
+def table(text: str) -> tuple[bytes, int, list[tuple[int, str]]]:
+    """Bytes and alignment of a global's definition, and (place, symbol) of addresses in it."""
+    addresses = []
     found = _TABLE.match(text)
     if not found:
         raise Unsupported(f"data {text[:30]}")
@@ -25,8 +29,16 @@ def table(text: str) -> tuple[bytes, int]:
     else:
         if type.bits < 8 or type.element == "ptr":
             raise Unsupported(f"data of {element}")
+        if "ptrtoint" in values:
+            spelled = values[1:-1].split(", ")
+            for k, item in enumerate(spelled):
+                address = _ADDRESS.fullmatch(item)
+                if address:
+                    addresses.append((8 * k, address[1]))
+                    spelled[k] = "i64 0"
+            values = f"[{', '.join(spelled)}]"
         items = [item.rpartition(" ")[2] for item in values[1:-1].split(", ")]
         data = b"".join(
             [(scalar_bits(type, item) or 0).to_bytes(type.size, "little") for item in items]
         )
-    return data, int(align)
+    return data, int(align), addresses

@@ -66,6 +66,10 @@ def gather(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     d = s.define(name)
     op, base, index, scale, length = _plan(s, type, pointers, "gather")
     k = _mask(s, type, mask_type, mask)
+    if index == d:
+        t = s.new(VECTOR)
+        s.put(d, (forms.vmove, OPS["vmovaps"], d, t, type.length))
+        d = t
     s.put(d, (forms.vgather, op, d, (base, index, scale, 0), k, length))
     s.put(d, (forms.v3, OPS["vpxord"], d, d, d, -1, 0, 0, None))
 
@@ -81,5 +85,3 @@ def scatter(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     k = _mask(s, type, mask_type, mask)
     s.emit((forms.vscatter, op, x, (base, index, scale, 0), k, length))
 
-
-_ = VECTOR

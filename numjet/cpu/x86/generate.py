@@ -36,8 +36,13 @@ def generate(text: str) -> bytes | None:
 
 def _generate(module: Module) -> bytes:
     code = Code()
-    labels = {name: code.block(*table(rest)) for name, rest in module.data.items()
-              if "external" not in rest}
+    labels: dict[str, int] = {}
+    inside: list[tuple[int, int, str]] = []  # (label, place behind it, symbol)
+    for name, rest in module.data.items():
+        if "external" not in rest:
+            data, align, addresses = table(rest)
+            labels[name] = code.block(data, align)
+            inside += [(labels[name], place, symbol) for place, symbol in addresses]
     for function in module.functions:
         labels["@" + function.name] = code.label()
     exports = []
@@ -56,7 +61,10 @@ def _generate(module: Module) -> bytes:
         code.place(end)
         if not function.local:
             exports.append((function.name, begin, end))
+    if any(f"@{symbol}" in labels for _, _, symbol in inside):
+        raise Unsupported("a table of addresses of the module itself")
     text, places, relocations = code.finish()
+    relocations += [(places[label] + place, symbol) for label, place, symbol in inside]
     named = [(name, places[a], places[b] - places[a]) for name, a, b in exports]
     return elf.write(text, named, relocations)
 

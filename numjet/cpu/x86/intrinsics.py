@@ -149,20 +149,22 @@ def extremum(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     if " nsz" not in f" {instruction[8]}":
         raise Unsupported("an order of zeros")
     a, b = parts
-    if a[0] != "%":
-        a, b = b, a
-    op = "vmax" if "maximum" in instruction[4] else "vmin"
     d = s.define(name)
+    if s.reg.get(a) == d:
+        # The one that is read last must not be overwritten before.
+        a, b = b, a
+    if s.reg.get(a) == d:
+        raise Unsupported("an extremum of a value and itself")
+    op = "vmax" if "maximum" in instruction[4] else "vmin"
     suffix = type.float_suffix
     move = OPS[{"ps": "vmovaps", "pd": "vmovapd", "ss": "vmovss", "sd": "vmovsd"}[suffix]]
     for part in range(type.parts):
         # The instruction answers b if either is NaN: then put a where a is NaN.
-        k, x, t = s.new(MASK), s.need(a) + part, s.new(VECTOR)
+        k, x = s.new(MASK), s.vector(type, a, part)
         s.put(d + part, (forms.v3t, move, d + part, x if not type.lanes else -1, x, k, 0,
                          type.length, None))
+        last(s, OPS[op + suffix], d + part, x, type, b, part)
         s.put(k, (forms.v3, OPS["vcmp" + suffix], k, x, x, -1, 0, type.length, 3))
-        s.put(d + part, (forms.vmove, OPS["vmovaps"], d + part, t, type.length))
-        three(s, OPS[op + suffix], t, type, a, b, part)
 
 
 _INTEGER = {"smin": "vpmins", "smax": "vpmaxs", "umin": "vpminu", "umax": "vpmaxu"}

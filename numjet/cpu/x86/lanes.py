@@ -14,6 +14,7 @@ from numjet.cpu.x86.types import (
     MASK,
     TYPES,
     VECTOR,
+    Constant,
     Type,
     Unsupported,
     constant,
@@ -253,7 +254,10 @@ def _splat(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...])
             s.put(d + part, (forms.v3m, op, d + part, -1, memory, -1, 0, type.length, 0, None))
         return True
     if scalar[0] != "%":
-        raise Unsupported("a splat of a constant")
+        spread = Constant(constant(scalar_type, scalar).lanes * type.lanes)
+        for part in range(type.parts):
+            s.fill(d + part, type, spread, part, s.put)
+        return True
     _spread(s, d, type, s.need(scalar), scalar_type.cls)
     return True
 

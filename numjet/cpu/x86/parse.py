@@ -223,7 +223,7 @@ class _Parser:
         if not callee.startswith("@llvm.") or "masked.s" in callee or ".mem" in callee:
             self.memory += 1
             stacked = arguments.count(",") - 5
-            if stacked > 0:
+            if stacked > 0 and not callee.startswith("@llvm."):
                 self.function.outgoing = max(self.function.outgoing, 8 * stacked)
 
     def extract(self, op: str, dest: str, rest: str) -> None:

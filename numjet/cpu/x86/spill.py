@@ -123,8 +123,12 @@ class _Spiller:
         index_out = index is not None and at[index] < 0
         if not base_out and not index_out:
             return where
-        if self.s.classes[index or 0] != GENERAL and index is not None:
-            raise Unsupported("an index of lanes in memory")
+        if index_out and self.s.classes[index] == VECTOR:
+            lanes = free[VECTOR].pop(0)
+            before.append(self.load(VECTOR, lanes, -2 - at[index]))
+            index, index_out = lanes, False
+            if not base_out:
+                return (base, index, scale, disp)
         t = free[GENERAL].pop(0)
         if base_out:
             before.append(self.load(GENERAL, t, -2 - at[base]))
