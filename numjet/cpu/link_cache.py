@@ -3,19 +3,25 @@
 For: `link` alone. An entry is a file `<directory>/<two hex digits>/<key>`: a magic, a SHA-256
 of the contents, the contents. Writers make a temporary file and `os.replace` it, so readers in
 other processes see a whole entry or none; a damaged entry fails its digest, is reported once
-and treated as absent. What would break it: keys that do not name everything the bytes depend
-on (see `link.digest`), or a directory that somebody else may write to (entries are machine code).
+and treated as absent. Entries are written a moment later by another thread, or at the process's
+end: a file takes longer than linking a program does. A process that is killed writes nothing more.
+What would break it: keys that do not name everything the bytes depend on (see `link.digest`), or a
+directory that somebody else may write to (entries are machine code).
 """
 
 from __future__ import annotations
 
+import _thread
+import atexit
 import contextlib
+import errno
 import hashlib
 import itertools
 import os
 import threading
 import time
 import warnings
+import weakref
 
 _MAGIC = b"NJC1"
 _HEADER = len(_MAGIC) + 32
@@ -28,6 +34,11 @@ _LOG_UNIT = 4096
 
 # A read refreshes an entry's age only when it is older than this: an utime call per hit is waste.
 _REFRESH_SECONDS = 3600.0
+
+# Entries wait so long for others, while the program that was compiled begins to run.
+_DELAY_SECONDS = 0.05
+
+_stores: weakref.WeakSet[Store] = weakref.WeakSet()
 
 
 class Store:
@@ -44,16 +55,28 @@ class Store:
         self.limit = limit
         self._memory: dict[str, bytes] = {}
         self._memory_bytes = 0
-        self._lock = threading.Lock()
         self._warned: set[str] = set()
+        self._prepared = False
         self._writable = True
+        self._failure: OSError | None = None  # of a write behind the caller's back
         self._temporaries = itertools.count()
+        self._late = False  # the process is ending: nobody writes later
+        self._begin()
+        _stores.add(self)
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._pending: dict[str, bytes] = {}  # entries that are not on disk yet, oldest first
+        self._disk = threading.Lock()  # held by who writes them
+        self._writing = False  # whether a thread will
 
     def get(self, key: str) -> bytes | None:
         """The bytes stored under `key` (hexadecimal), or None."""
         data = self._memory.get(key)
         if data is None and self.directory is not None:
-            data = self._read(key)
+            data = self._pending.get(key)
+            if data is None:
+                data = self._read(key)
             if data is not None:
                 self._remember(key, data)
         return data
@@ -61,17 +84,69 @@ class Store:
     def put(self, key: str, data: bytes) -> None:
         """Store `data` under `key`; a disk that cannot be written is reported once."""
         self._remember(key, data)
-        if self.directory is not None and self._writable and len(data) < self.limit:
+        if self.directory is None or len(data) >= self.limit:
+            return
+        self._prepare()
+        if not self._writable:
+            return
+        with self._lock:
+            self._pending[key] = data
+            start = not self._writing and not self._late
+            self._writing |= start
+        if start:
             try:
-                self._write(key, data)
-            except OSError as error:
-                self._writable = False
-                self._warn(
-                    "unwritable",
-                    f"numjet's compilation cache {self.directory} cannot be written ({error}); "
-                    "programs are compiled anew in each process. Set NUMJET_CACHE_DIR to a "
-                    "directory you may write to, or to nothing to switch the cache off.",
-                )
+                # Not `threading.Thread`, whose start waits until the thread runs.
+                _thread.start_new_thread(self._write_later, ())
+            except RuntimeError:  # no more threads
+                self.flush()
+        elif self._late:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is not on disk yet; returns when it is."""
+        self._write_pending()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """See whether the directory can be written; reports what was found since the last time."""
+        try:
+            if self._failure is not None:
+                raise self._failure
+            if not self._prepared:
+                assert self.directory is not None
+                os.makedirs(self.directory, mode=0o700, exist_ok=True)
+                if not os.access(self.directory, os.W_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                self._prepared = True
+        except OSError as error:
+            self._writable, self._failure = False, None
+            self._warn(
+                "unwritable",
+                f"numjet's compilation cache {self.directory} cannot be written ({error}); "
+                "programs are compiled anew in each process. Set NUMJET_CACHE_DIR to a "
+                "directory you may write to, or to nothing to switch the cache off.",
+            )
+
+    def _write_later(self) -> None:
+        time.sleep(_DELAY_SECONDS)
+        self._write_pending()
+
+    def _write_pending(self) -> None:
+        with self._disk:
+            while True:
+                with self._lock:
+                    if not self._pending:
+                        self._writing = False
+                        return
+                    key, data = next(iter(self._pending.items()))
+                try:
+                    if self._writable:
+                        self._write(key, data)
+                except OSError as error:
+                    self._writable, self._failure = False, error
+                with self._lock:
+                    if self._pending.get(key) is data:
+                        del self._pending[key]
 
     def clear_memory(self) -> None:
         """Forget what this process holds; the disk stays."""
@@ -178,3 +253,21 @@ class Store:
         if kind not in self._warned:
             self._warned.add(kind)
             warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+def _at_exit() -> None:
+    for store in list(_stores):
+        store._late = True
+        if store._pending or store._failure is not None:
+            store.flush()
+
+
+def _after_fork() -> None:
+    # The parent writes what was waiting, and its writer may have held the locks.
+    for store in list(_stores):
+        store._begin()
+
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

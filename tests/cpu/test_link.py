@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import warnings
 
 import pytest
@@ -36,6 +37,7 @@ def store(tmp_path, monkeypatch):
 
 
 def entries(store):
+    store.flush()
     return sorted(glob.glob(f"{store.directory}/??/*"))
 
 
@@ -222,6 +224,75 @@ def test_unwritable_directory_is_reported_once(tmp_path, monkeypatch):
     assert link.compile_module(constant_module("f", 1))
 
 
+def test_entries_are_written_later_and_found_meanwhile(tmp_path, monkeypatch):
+    monkeypatch.setattr(link_cache, "_DELAY_SECONDS", 3600.0)
+    store = link_cache.Store(str(tmp_path), 1 << 20)
+    for k in range(3):
+        store.put(f"{k:064x}", bytes([k]))
+    store.clear_memory()
+    assert not glob.glob(f"{tmp_path}/??/*")
+    assert [store.get(f"{k:064x}") for k in range(3)] == [b"\0", b"\1", b"\2"]
+    assert len(entries(store)) == 3
+    store.clear_memory()
+    assert store.get(f"{2:064x}") == b"\2" and not store._pending
+
+
+def test_another_thread_writes_entries(tmp_path, monkeypatch):
+    monkeypatch.setattr(link_cache, "_DELAY_SECONDS", 0.0)
+    store = link_cache.Store(str(tmp_path), 1 << 20)
+    for k in range(20):  # threads end when nothing is left, and new ones begin
+        store.put(f"{k:064x}", b"x")
+        until = time.monotonic() + 30
+        while store._writing and k % 2 and time.monotonic() < until:
+            time.sleep(0.001)
+    while store._writing and time.monotonic() < until:
+        time.sleep(0.001)
+    assert len(glob.glob(f"{tmp_path}/??/*")) == 20
+
+
+def test_a_write_that_fails_later_is_reported_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(link_cache, "_DELAY_SECONDS", 3600.0)
+    store = link_cache.Store(str(tmp_path), 1 << 20)
+
+    def full(key, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, "_write", full)
+    store.put("aa", b"x")
+    store._write_pending()
+    with pytest.warns(RuntimeWarning, match="No space left"):
+        store.put("ab", b"y")
+    store.put("ac", b"z")  # reported once
+    assert (store.get("aa"), store.get("ab"), store.get("ac")) == (b"x", b"y", b"z")
+    assert not store._pending
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_writes_its_own_entries_only(tmp_path):
+    code = """
+        import os, sys
+        from numjet.cpu import link_cache
+        link_cache._DELAY_SECONDS = 3600.0
+        store = link_cache.Store(sys.argv[1], 1 << 20)
+        store.put("aa" * 32, b"parent")
+        with store._disk, store._lock:  # as while the parent's thread writes
+            child = os.fork()
+        if child == 0:
+            store.put("bb" * 32, b"child")
+            store.flush()
+            os._exit(store.get("aa" * 32) != b"parent")
+        assert os.waitpid(child, 0)[1] == 0
+        assert os.path.exists(store._path("bb" * 32)) and not os.path.exists(store._path("aa" * 32))
+    """
+    process = child(str(tmp_path), code, arguments=[str(tmp_path)])
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    # What was left is written at the end of the process.
+    assert sorted(os.path.basename(path) for path in glob.glob(f"{tmp_path}/??/*")) == [
+        "aa" * 32, "bb" * 32,
+    ]
+
+
 def test_memory_only(monkeypatch):
     store = link_cache.Store(None, 1 << 20)
     store.put("ab", b"x")
@@ -235,6 +306,7 @@ def test_disk_stays_below_its_limit_and_keeps_what_was_used(tmp_path):
     store = link_cache.Store(str(tmp_path), limit)
     for number in range(200):
         store.put(f"{number:064x}", bytes(4000))
+        store.flush()
         os.utime(store._path(f"{number:064x}"), (number, number))
         store.clear_memory()
         if number > 0:  # reading refreshes its age, so the sweeps never take it
@@ -277,9 +349,9 @@ print("ok")
 """
 
 
-def child(directory, code=_CHILD, **environment):
+def child(directory, code=_CHILD, arguments=(), **environment):
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code), *arguments],
         env={**os.environ, "NUMJET_CACHE_DIR": directory, **environment},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )
