@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import importlib
 import itertools
 import marshal
 import os
@@ -27,9 +28,10 @@ from numjet.base import config
 from numjet.base.errors import InternalError
 from numjet.cpu import llvm, loader, platform, processor
 from numjet.cpu.link_cache import Store
+from numjet.cpu.x86.host import usable
 
 # Part of every key: raise it when cached bytes of an older version must not be used any more.
-CACHE_VERSION = 5
+CACHE_VERSION = 6
 
 _OPTIMIZATION_LEVEL = 1
 
@@ -150,9 +152,9 @@ def _salt() -> bytes:
 
 
 def digest(text: str | bytes) -> str:
-    """Hexadecimal SHA-256 of `text`, the target and the versions of LLVM and of this cache."""
+    """Hexadecimal SHA-256 of `text`, the target, the generators and this cache's version."""
     state = hashlib.sha256(_salt())
-    state.update(b"\0")
+    state.update(b"\1" if config.direct_code.value else b"\0")
     state.update(text.encode() if isinstance(text, str) else text)
     return state.hexdigest()
 
@@ -182,14 +184,28 @@ def compile_module(ir_text: str, *, verify: bool = False) -> bytes:
     key = digest(ir_text)
     data = _store().get(key)
     if data is None:
-        data = _compile(ir_text, verify=verify)
+        data = compile_once(ir_text, verify=verify)
         _store().put(key, data)
     return data
 
 
-def compile_once(ir_text: str, *, verify: bool = False) -> bytes:
-    """The object file for `ir_text`, not kept: for those who keep it as a part of something."""
-    return _compile(ir_text, verify=verify)
+def compile_once(ir_text: str, *, verify: bool = False, refused: bool = False) -> bytes:
+    """The object file for `ir_text`, not kept: for those who keep it as a part of something.
+
+    refused: `generated` has answered None.
+    """
+    data = None if verify or refused else generated(ir_text)
+    return _compile(ir_text, verify=verify) if data is None else data
+
+
+def generated(ir_text: str) -> bytes | None:
+    """The object file of the direct generator, or None where LLVM has to make it."""
+    host = target()
+    if not usable(host.triple, host.features, host.vector_bytes):
+        return None
+    # Half of the package's compiler: loaded when there is something to compile.
+    generate = importlib.import_module("numjet.cpu.x86.generate")
+    return generate.generate(ir_text)
 
 
 def assembly(ir_text: str) -> str:

@@ -21,7 +21,7 @@ from numjet.cpu.x86.types import (
 )  # fmt: skip
 
 _BLENDS = {"b": "vpblendmb", "w": "vpblendmw", "d": "vblendmps", "q": "vblendmpd"}
-_MOVES = {"b": "vmovdqu8", "w": "vmovdqu16", "d": "vmovaps", "q": "vmovapd"}
+_MOVES = {"b": "vmovdqu8", "w": "vmovdqu16", "d": "vmovups", "q": "vmovupd"}
 # select(a < b, a, b) and its like are one instruction, which answers its last operand on NaN.
 _EXTREMA = {("olt", 0): "vmin", ("olt", 1): "vmax", ("ogt", 0): "vmax", ("ogt", 1): "vmin"}
 
