@@ -51,11 +51,13 @@ class Program:
         self.place = 0
         self.depth = 0
         bits = self.rng.choice([128, 256, 512, 512, 512, 1024])
-        self.types: list[Type] = [(0, e) for e in INTEGERS + FLOATS]
-        self.types += [(bits // BITS[e], e) for e in INTEGERS + FLOATS if bits // BITS[e] <= 64]
+        # Most programs compute with whole words alone.
+        elements = self.rng.choice([INTEGERS, ("i32", "i64"), ("i32", "i64")]) + FLOATS
+        self.types: list[Type] = [(0, e) for e in elements]
+        self.types += [(bits // BITS[e], e) for e in elements if bits // BITS[e] <= 64]
         # Vectors of equal lanes, which masks and conversions join.
         lanes = self.rng.choice([2, 4, 8, 8, 16, 16, 32])
-        self.types += [(lanes, e) for e in INTEGERS + FLOATS if lanes * BITS[e] <= 1024] * 2
+        self.types += [(lanes, e) for e in elements if lanes * BITS[e] <= 1024] * 2
         for _ in range(3):
             self.load()
         for _ in range(steps):
@@ -229,7 +231,7 @@ class Program:
             self.define(type, call(a))
         elif op in ("copysign", "minimum", "maximum"):
             b = self.number_of(type, b) if op == "copysign" else b
-            nsz = op != "copysign" and rng.random() < 0.5
+            nsz = op != "copysign"
             call = self.intrinsic(
                 type, f"llvm.{op}.{suffix(type)}", [type, type], "nsz " if nsz else "")
             if nsz:  # the sign of a zero is anybody's guess until something is added

@@ -9,6 +9,7 @@ from __future__ import annotations
 from numjet.cpu.x86 import forms
 from numjet.cpu.x86.control import compare_floats
 from numjet.cpu.x86.encode import OPS, Op
+from numjet.cpu.x86.logic import ternary
 from numjet.cpu.x86.parse import Instruction
 from numjet.cpu.x86.scalar import general_binary
 from numjet.cpu.x86.select import Selector, handles, move
@@ -121,6 +122,8 @@ def binary(s: Selector, instruction: Instruction) -> None:
         return
     if type.cls == MASK:
         mask_binary(s, instruction)
+        return
+    if op in ("and", "or", "xor") and type.size >= 16 and ternary(s, instruction):
         return
     if op in _COMMUTES and swap_for_memory(s, type, a, b):
         a, b = b, a
@@ -243,8 +246,15 @@ def compare_integers(s: Selector, instruction: Instruction) -> None:
     d = s.define(name)
     for part, piece in enumerate(join_masks(s, d, type, type.parts)):
         if b[0] != "%" and constant(type, b).splat == 0 and imm in (0, 4):
-            x, test = s.vector(type, a, part), "vptestm" if imm == 4 else "vptestnm"
-            op = OPS[test + type.letter]
+            op = OPS[("vptestm" if imm == 4 else "vptestnm") + type.letter]
+            masked = s.once(a, "and") if a[0] == "%" and type.size >= 16 else None
+            if masked is not None:
+                x, y = masked[4:6]
+                if swap_for_memory(s, type, x, y):
+                    x, y = y, x
+                three(s, op, piece, type, x, y, part)
+                continue
+            x = s.vector(type, a, part)
             s.put(piece, (forms.v3, op, piece, x, x, short(s, type), 0, type.length, None))
             continue
         op = OPS[f"vpcmp{unsigned}{type.letter}"]

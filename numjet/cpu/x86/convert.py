@@ -149,6 +149,7 @@ def bitcast(s: Selector, instruction: Instruction) -> None:
         d = s.define(name)
         if s.tie(x, d):
             return
+        s.wish(x, d)
         y = s.need(x)
         for part in range(type.parts):
             if type.cls == GENERAL:

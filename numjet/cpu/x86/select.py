@@ -211,6 +211,18 @@ class Selector:
         self.weight[d] += self.use_weight
         return True
 
+    def wish(self, name: str, d: int) -> None:
+        """Have what makes `name`, in this block, write `d` itself where nothing speaks against it.
+
+        `d` is a copy of `name` that is written here.
+        """
+        made = self.defs.get(name)
+        if (
+            made is not None and name not in self.reg and made[2] == self.block.index
+            and made[0] not in ("phi", "argument")
+        ):  # fmt: skip
+            self.merge[name] = (d, self.weight[d])
+
     def once(self, name: str, operation: str) -> Instruction | None:
         """The instruction behind `name`: an `operation` in this block that is only used here."""
         made = self.defs.get(name)
