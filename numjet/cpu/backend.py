@@ -10,6 +10,7 @@ import functools
 import importlib
 import os
 import re
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ from numjet.cpu import link, program_cache
 from numjet.cpu.entry import RUN
 from numjet.cpu.executable import Executable
 from numjet.cpu.jobs import Jobs, undisturbed
+from numjet.cpu.reroll import reroll
 
 _SYMBOLS = re.compile(r"@(nj_\w+)")
 # What else must be compiled for a program: done on other threads meanwhile.
@@ -41,6 +43,7 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
     donate = tuple((options or {}).get("donate", ()))
 
     with undisturbed:
+        closed_jaxpr = reroll(closed_jaxpr)
         key = program_cache.key(closed_jaxpr, donate)
         data = None if key is None else link.cache_get(key)
         if data is None:
@@ -64,8 +67,6 @@ def _compile(closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None) -> E
         facts = compiler.facts(built)
         images = link.combined(modules.images())
     except InternalError as error:
-        import tempfile  # 6 ms, which a process without faults need not spend
-
         handle, path = tempfile.mkstemp(prefix="numjet-", suffix=".ll")
         with os.fdopen(handle, "w") as file:
             file.writelines(f"; {line}\n" for line in built.program.text().splitlines())

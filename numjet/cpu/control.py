@@ -28,6 +28,8 @@ from numjet.cpu.program import (
 
 # Smaller carries are copied; long bodies around them stay tables of fixed addresses.
 TURNING_BYTES = 1 << 14
+# A repeat that needs another memory for its carries takes it up to so many bytes.
+LARGE_CARRIES = 1 << 22
 
 
 def region(build: Any, node: Node) -> list[Step]:
@@ -38,6 +40,8 @@ def region(build: Any, node: Node) -> list[Step]:
             f"{node.primitive.name}: the native compiler has no control region named "
             f"{node.rule.name!r}. Give the primitive an Expand or Host lowering."
         )
+    if rule is _repeat:
+        return rule(build, node)  # the kernels are to be those of the program without loop
     return lower_scalar.lower(build, node) or lower_small.lower(build, node) or rule(build, node)
 
 
@@ -293,8 +297,44 @@ def _scan(build: Any, node: Node) -> list[Step]:
     return steps
 
 
+def _repeat(build: Any, node: Node) -> list[Step]:
+    params, carries, length = node.params, node.outs, node.params["length"]
+    consts, inits = node.ins[: params["num_consts"]], node.ins[params["num_consts"] :]
+    build.carries.update([id(v) for v in carries])
+
+    def rounds(n: int, args: Sequence[Val]) -> tuple[list[Step], Sequence[Val]]:
+        steps: list[Step] = []
+        for _ in range(n):
+            more, args = _body(build, params["jaxpr"], [*consts, *args])
+            steps += more
+        return steps, args
+
+    def turn(n: int) -> list[Step]:
+        """n rounds, from the carries to the carries."""
+        steps, outs = rounds(n, carries)
+        deliver(steps, outs, carries, build, old=carries)
+        return steps
+
+    body = turn(1)
+    first: list[Step] = []
+    if any([isinstance(step, CopyStep) for step in body]):
+        # What a round writes cannot lie where it reads.
+        if sum([v.nbytes for v in carries]) > LARGE_CARRIES:
+            # All rounds one by one need no memory beside: each value lives as long as it is read.
+            body, outs = rounds(length, inits)
+            deliver(body, outs, carries, build)
+            return body
+        body = turn(2)
+        if length % 2:
+            first, outs = rounds(1, inits)
+            inits = list(outs)
+        length //= 2
+    return [*first, *_start(build, inits, carries), LoopStep(length, build.counter(), body)]
+
+
 _REGIONS: dict[str, Callable[[Any, Node], list[Step]]] = {
     "while": _while,
     "cond": _cond,
     "scan": _scan,
+    "repeat": _repeat,
 }

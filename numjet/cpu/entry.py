@@ -25,7 +25,8 @@ PROGRAM = {"count": 0, "places": 8, "functions": 16, "steps": 24, "bytes": 32, "
 # Where the tables stand beside each other while places are computed.
 TABLES = {"arena": 0, "input": 8, "output": 16, "const": 24}
 # The kinds of steps: see `program_table`.
-CALL, CHUNKS, COPY, HOST = range(4)
+CALL, CHUNKS, COPY, HOST, REPEAT = range(5)
+KIND_BITS = 3
 
 RUN, OBJECTS = "nj_program_run", "nj_program_objects"
 PLACES, STEPS = "nj_program_places", "nj_program_steps"

@@ -17,7 +17,7 @@ from numjet.core import dtypes, lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.core.primitive import Primitive
 
-LOOPS = ("while", "cond", "scan")
+LOOPS = ("while", "cond", "scan", "repeat")
 
 
 class Val:

@@ -14,8 +14,8 @@ import numpy as np
 
 from numjet.base.config import check_ir
 from numjet.core.avals import ShapedArray
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
-from numjet.cpu import buffers, control, expand, fuse
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
+from numjet.cpu import buffers, control, expand, fuse, reroll, special
 from numjet.cpu.builder import Module
 from numjet.cpu.emit import Launch, emit_launch
 from numjet.cpu.executable import HostCall
@@ -31,6 +31,7 @@ from numjet.cpu.program import (
     Function,
     HostStep,
     KernelStep,
+    LoopStep,
     Place,
     Program,
     Slot,
@@ -203,9 +204,22 @@ def _lines(module: Module) -> int:
     return sum([len(function.lines) for function in module.functions])
 
 
+def unroll_loops(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` without the repeats in which steps turn out to be loops, which are better fused."""
+    eqns: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is reroll.repeat_p and not all(
+            map(special.stays, eqn.params["jaxpr"].eqns)
+        ):
+            eqns += reroll.unrolled(eqn)
+        else:
+            eqns.append(eqn)
+    return jaxpr if len(eqns) == len(jaxpr.eqns) else jaxpr.replace(eqns=eqns)
+
+
 def build_steps(build: Build) -> None:
     """Flatten, fuse and lower the jaxpr to steps over values; bind arguments and results."""
-    jaxpr, program = build.closed.jaxpr, build.program
+    jaxpr, program = unroll_loops(build.closed.jaxpr), build.program
     for k, var in enumerate(jaxpr.invars):
         arg = Val.of(var.aval)
         arg.place = Place(Slot("input", arg.nbytes, k))
@@ -329,10 +343,7 @@ def facts(build: Build) -> dict[str, Any]:
     """What the executable reports: sizes, costs, counts."""
     program = build.program
     steps = list(program.walk())
-    flops = bytes_accessed = 0
-    for step in steps:
-        flops += getattr(step, "flops", 0)
-        bytes_accessed += sum(v.nbytes for v in step.reads) + sum(v.nbytes for v in step.writes)
+    flops, bytes_accessed = _costs(program.steps)
     kernels = sum(1 for s in steps if isinstance(s, KernelStep | SpecialStep))
     return {
         "arena_bytes": program.arena_bytes,
@@ -346,6 +357,20 @@ def facts(build: Build) -> dict[str, Any]:
         "seconds": _seconds(program, flops, bytes_accessed),
         "table": build.emitter.table.facts() if build.emitter is not None else {},
     }
+
+
+def _costs(steps: Sequence[Step]) -> tuple[int, int]:
+    """Operations and bytes of one run of `steps`; of loops of unknown length, one round."""
+    flops = moved = 0
+    for step in steps:
+        flops += getattr(step, "flops", 0)
+        moved += sum([v.nbytes for v in step.reads]) + sum([v.nbytes for v in step.writes])
+        rounds = step.length if isinstance(step, LoopStep) else 1
+        for block in step.blocks():
+            inside = _costs(block)
+            flops += rounds * inside[0]
+            moved += rounds * inside[1]
+    return flops, moved
 
 
 # A rough machine: what decides whether a call should let other Python threads run.

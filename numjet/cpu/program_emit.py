@@ -33,6 +33,7 @@ from numjet.cpu.program import (
     UpdateStep,
     WhileStep,
     place_of,
+    walk,
 )
 from numjet.cpu.program_table import ProgramTable
 
@@ -162,7 +163,7 @@ class Emitter:
         start, size = self.table.run(steps)
         part = (b.const(start, I64), b.const(size, I64))
         status = b.call(STEPS, I32, b.args[3], Value("%places", PTR), *part)
-        if any([isinstance(step, HostStep) for step in steps]):
+        if any([isinstance(step, HostStep) for step in walk(steps)]):
             self._unless_failed(status)
 
     def kernel(self, step: KernelStep) -> None:

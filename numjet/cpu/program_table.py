@@ -8,7 +8,8 @@ writes code which depends on anything but its pointers.
 
 A step is written as 32-bit words: number and kind, how many operands, two 64-bit numbers, the
 operands' places. Kinds: CALL function `number` with the operands; CHUNKS: call it so through
-nj_parallel_for with extent and grain; COPY so many bytes; HOST: call constant `number`.
+nj_parallel_for with extent and grain; COPY so many bytes; HOST: call constant `number`; REPEAT so
+often the steps in the so many bytes that follow (the operand means nothing).
 """
 
 from __future__ import annotations
@@ -20,16 +21,27 @@ from typing import Any
 from numjet.cpu.buffers import same_place
 from numjet.cpu.builder import Builder, Module
 from numjet.cpu.emit import Launch
-from numjet.cpu.entry import CALL, CHUNKS, COPY, HEADER, HOST, TABLES
+from numjet.cpu.entry import (
+    CALL,
+    CHUNKS,
+    COPY,
+    HEADER,
+    HOST,
+    KIND_BITS,
+    REPEAT,
+    TABLES,
+)
 from numjet.cpu.program import (
     CopyStep,
     Function,
     HostStep,
     KernelStep,
+    LoopStep,
     SpecialStep,
     Step,
     UpdateStep,
     place_of,
+    walk,
 )
 
 # Beside control flow shorter runs are written as calls.
@@ -60,7 +72,7 @@ class ProgramTable:
         """Mark the steps of a program: all, or those of long runs, in inner blocks too."""
         self.whole = all([_tabular(step) for step in steps])
         if self.whole:
-            self.chosen.update([id(step) for step in steps])
+            self.chosen.update([id(step) for step in walk(steps)])
         else:
             self._choose(steps)
 
@@ -77,8 +89,8 @@ class ProgramTable:
         self._take(run)
 
     def _take(self, run: list[Step]) -> None:
-        if len(run) >= SHORTEST_RUN:
-            self.chosen.update([id(step) for step in run])
+        if len(run) >= SHORTEST_RUN or any([isinstance(step, LoopStep) for step in run]):
+            self.chosen.update([id(step) for step in walk(run)])
 
     def run(self, steps: Sequence[Step]) -> tuple[int, int]:
         """Write `steps`; where they begin, and how many bytes they take."""
@@ -98,6 +110,8 @@ class ProgramTable:
                 self._copy(step.source, step.target)
             elif isinstance(step, HostStep):
                 self._step(HOST, HEADER + step.index, [*step.reads, *step.writes])
+            elif isinstance(step, LoopStep):
+                self._repeat(step)
         return start, self._bytes - start
 
     def facts(self) -> dict[str, Any]:
@@ -113,6 +127,17 @@ class ProgramTable:
             "chunked": self.chunked,
         }
 
+    def _repeat(self, step: LoopStep) -> None:
+        at = len(self._steps)
+        _, size = self.run(step.body)
+        if not size:
+            return
+        inside = self._steps[at:]
+        del self._steps[at:]
+        some = next(val for inner in walk(step.body) for val in (*inner.reads, *inner.writes))
+        self._step(REPEAT, 0, [some], step.length, size)
+        self._steps += inside
+
     def _function(self, name: str) -> int:
         return self.functions.setdefault(name, len(self.functions))
 
@@ -125,7 +150,7 @@ class ProgramTable:
     ) -> None:
         n = len(vals)
         places = [self._place(val) for val in vals]
-        words = struct.pack(f"<iiqq{n}i", number << 2 | kind, n, one, two, *places)
+        words = struct.pack(f"<iiqq{n}i", number << KIND_BITS | kind, n, one, two, *places)
         self._steps.append(words)
         self._bytes += len(words)
         self.most = max(self.most, n)
@@ -175,6 +200,8 @@ def _tabular(step: Step) -> bool:
             vals += [step.source, step.target]
     elif isinstance(step, SpecialStep | CopyStep | HostStep):
         vals = [*step.reads, *step.writes]
+    elif isinstance(step, LoopStep):
+        return step.length > 0 and step.turn is None and all([_tabular(s) for s in step.body])
     else:
         return False
     return bool(vals) and not any([place_of(v).terms for v in vals])

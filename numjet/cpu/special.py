@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from numjet.core import lowering as low
+from numjet.core.jaxpr import Eqn
 from numjet.cpu import kernels, products
-from numjet.cpu.graph import Graph, Node
+from numjet.cpu.graph import Graph, Node, Val
 from numjet.cpu.program import SpecialStep, Step
 
 
@@ -30,6 +31,18 @@ def expand(node: Node) -> list[Node] | None:
         return [node]
     found = kernels.expand(node)
     return products.expand(node) if found is None else found
+
+
+def stays(eqn: Eqn) -> bool:
+    """Whether an equation with a `Kernel` rule is a step of its own, not expanded into loops."""
+    rule = eqn.primitive.loops
+    if type(rule) is not low.Kernel:
+        return True
+    node = Node(eqn.primitive, eqn.params, [], [], rule, eqn.effects, None)
+    node.ins = [Val.of(v.aval) for v in eqn.invars]
+    node.outs = [Val.of(v.aval, node) for v in eqn.outvars]
+    found = expand(node)
+    return found is None or (len(found) == 1 and type(found[0].rule) is low.Kernel)
 
 
 # Programs have few kinds of products: whether the library takes one is decided once a kind.

@@ -24,7 +24,7 @@ with config.enable_x64(True):
 
 # Bound by rules only: sums of cotangents, the linear part of a custom_vjp function, and where a
 # window's extreme lies (the derivative of window maxima).
-INTERNAL = {"add_any", "custom_lin", "window_winner"}
+INTERNAL = {"add_any", "custom_lin", "repeat", "window_winner"}
 
 
 @pytest.fixture(autouse=True)

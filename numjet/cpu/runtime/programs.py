@@ -31,8 +31,10 @@ from numjet.cpu.entry import (
     DATA_OFFSET,
     FLAGS_OFFSET,
     HOST,
+    KIND_BITS,
     LANES,
     PROGRAM,
+    REPEAT,
     TABLES,
 )
 
@@ -154,7 +156,7 @@ entry:
   br label %on
 on:
   %at = phi ptr [ %first, %entry ], [ %after, %plain ], [ %after, %chunks ], [ %after, %copy ],
-                [ %after, %host ]
+                [ %after, %host ], [ %beyond, %rounds ]
   %more = icmp ult ptr %at, %end
   br i1 %more, label %step, label %done
 step:
@@ -168,8 +170,8 @@ step:
   %h = getelementptr i8, ptr %at, i64 24
   %size = shl i32 %count, 2
   %after = getelementptr i8, ptr %h, i32 %size
-  %kind = and i32 %word, 3
-  %number = lshr i32 %word, 2
+  %kind = and i32 %word, {(1 << KIND_BITS) - 1}
+  %number = lshr i32 %word, {KIND_BITS}
   br label %operand
 operand:
   %from = phi ptr [ %h, %step ], [ %from1, %operand ]
@@ -188,6 +190,7 @@ act:
     i32 {CHUNKS}, label %chunks
     i32 {COPY}, label %copy
     i32 {HOST}, label %host
+    i32 {REPEAT}, label %repeat
   ]
 plain:
   %function = load ptr, ptr %j, align 8
@@ -209,6 +212,21 @@ host:
   %status = call i32 %callback(ptr %operands)
   %failed = icmp ne i32 %status, 0
   br i1 %failed, label %stop, label %on
+repeat:
+  %beyond = getelementptr i8, ptr %after, i64 %two
+  %here = ptrtoint ptr %after to i64
+  %base = ptrtoint ptr %steps to i64
+  %inside = sub i64 %here, %base
+  br label %round
+round:
+  %left = phi i64 [ %one, %repeat ], [ %left1, %rounds ]
+  %result = call i32 @program_steps(ptr %consts, ptr %places, i64 %inside, i64 %two)
+  %broken = icmp ne i32 %result, 0
+  br i1 %broken, label %stop, label %rounds
+rounds:
+  %left1 = sub i64 %left, 1
+  %unfinished = icmp sgt i64 %left1, 0
+  br i1 %unfinished, label %round, label %on
 stop:
   ret i32 1
 done:

@@ -1,0 +1,203 @@
+"""Runs of equal equations become loops: which do, and that the results are the same bits."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.jaxpr_check import check_jaxpr
+from numjet.cpu import backend
+from numjet.cpu.reroll import reroll
+
+ROUNDS = 12
+
+
+def times(n: int, step: Callable) -> Callable:
+    def run(x: Any, *args: Any) -> Any:
+        for _ in range(n):
+            x = step(x, *args)
+        return x
+
+    return run
+
+
+def normed(x: Any) -> Any:
+    return (x - x.mean(-1, keepdims=True)) * 0.5
+
+
+def norm_first(x: Any, w: Any, b: Any) -> Any:
+    return x + jnp.tanh(normed(x) @ w + b)
+
+
+def two_products(x: Any, w: Any, b: Any) -> Any:
+    return jnp.sin(jnp.tanh(x @ w) @ w) + b
+
+
+def updated(x: Any, w: Any, b: Any) -> Any:
+    return (x @ w).at[1].set(b) * 0.5
+
+
+def sorted_rows(x: Any, w: Any, b: Any) -> Any:
+    return jnp.sort(x, axis=-1) * 0.9 + b
+
+
+def branched(x: Any, w: Any, b: Any) -> Any:
+    return lax.cond(x[0, 0] > 0, lambda x: jnp.tanh(x @ w), lambda x: jnp.cos(x), x)
+
+
+def called(x: Any, w: Any, b: Any) -> Any:
+    return nj.nn.relu(x @ w) + nj.nn.softmax(x @ w) * 0.1
+
+
+def exchanged(x: Any, w: Any, b: Any) -> Any:
+    return x + jnp.exp(-(x @ w) ** 2) * jnp.cos(w)
+
+
+def pairs(x: Any, w: Any, b: Any) -> Any:
+    """Two carries."""
+    y = x * 0.5
+    for _ in range(ROUNDS):
+        x, y = jnp.tanh(y @ w), jnp.tanh(x @ w) + y
+    return x, y
+
+
+@nj.jit
+def layer(x: Any, w: Any, b: Any) -> Any:
+    return jnp.tanh(jnp.sin(x) @ w) + b
+
+
+def jitted(x: Any, w: Any, b: Any) -> Any:
+    return layer(x, w, b) * 0.5
+
+
+def followed(x: Any, w: Any, b: Any) -> Any:
+    return jnp.sum(times(ROUNDS, norm_first)(x, w, b) ** 2, axis=0)
+
+
+STEPS = [norm_first, two_products, updated, sorted_rows, branched, called, exchanged, jitted]
+LOOPS = [times(n, step) for step in STEPS for n in (ROUNDS, ROUNDS + 1)] + [followed]
+NAMES = [f"{step.__name__}-{n}" for step in STEPS for n in (ROUNDS, ROUNDS + 1)] + ["followed"]
+
+
+def arguments(n: int = 40) -> tuple:
+    rng = np.random.default_rng(3)
+    x, w = (rng.standard_normal((n, n)).astype(np.float32) for _ in range(2))
+    return jnp.asarray(x), jnp.asarray(w * 0.1), jnp.asarray(x[0])
+
+
+def traced(run: Callable, args: tuple) -> ClosedJaxpr:
+    closed: ClosedJaxpr = nj.make_jaxpr(run)(*args)
+    return closed
+
+
+def repeats(closed: ClosedJaxpr) -> list[int]:
+    return [e.params["length"] for e in closed.eqns if e.primitive.name == "repeat"]
+
+
+@pytest.mark.parametrize("run", LOOPS, ids=NAMES)
+def test_a_loop_gives_the_bits_of_the_program_without(
+    run: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = arguments()
+    rerolled = reroll(traced(run, args))
+    assert repeats(rerolled) and len(rerolled.eqns) < len(traced(run, args).eqns)
+    check_jaxpr(rerolled.jaxpr)
+    loop = nj.jit(lambda *args: run(*args)).lower(*args).compile()
+    found = loop(*args)
+    monkeypatch.setattr(backend, "reroll", lambda closed: closed)
+    straight = nj.jit(lambda *args: run(*args)).lower(*args).compile()
+    np.testing.assert_array_equal(found, straight(*args))
+    sizes = [c.memory_analysis()["temp_size_in_bytes"] for c in (loop, straight)]
+    assert sizes[0] <= sizes[1] + 2 * args[0].nbytes
+    assert loop.cost_analysis()["flops"] == straight.cost_analysis()["flops"]
+
+
+def test_carries_that_change_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    args = arguments()
+    assert repeats(reroll(traced(pairs, args)))
+    found = nj.jit(lambda *args: pairs(*args))(*args)
+    monkeypatch.setattr(backend, "reroll", lambda closed: closed)
+    straight = nj.jit(lambda *args: pairs(*args))(*args)
+    for a, b in zip(found, straight, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_evaluation_agrees() -> None:
+    args = arguments(8)
+    closed = reroll(traced(times(ROUNDS, norm_first), args))
+    (found,) = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    np.testing.assert_allclose(found, times(ROUNDS, norm_first)(*args), rtol=1e-5)
+
+
+def kept(x: Any, w: Any, b: Any) -> Any:
+    """Every round's result is wanted."""
+    out = []
+    for _ in range(ROUNDS):
+        x = jnp.tanh(x @ w)
+        out.append(x)
+    return out
+
+
+def elementwise(x: Any, w: Any, b: Any) -> Any:
+    return jnp.sin(x) * 0.5 + b
+
+
+def aside(x: Any, w: Any, b: Any) -> Any:
+    """A carry that no product stands before: all rounds of it are one kernel."""
+    t = b
+    for _ in range(ROUNDS):
+        t = jnp.sin(t)
+        x = jnp.tanh(x @ w) + t
+    return x
+
+
+def moved(x: Any, w: Any, b: Any) -> Any:
+    return jnp.tanh(x @ w).T
+
+
+def growing(x: Any, w: Any, b: Any) -> Any:
+    for k in range(ROUNDS):
+        x = jnp.tanh(x @ w) * (k + 1.0)
+    return x
+
+
+@pytest.mark.parametrize(
+    "run", [kept, times(40, elementwise), aside, times(ROUNDS, moved), growing]
+)
+def test_other_runs_stay(run: Callable) -> None:
+    closed = traced(run, arguments(8))
+    assert reroll(closed) is closed
+
+
+def test_products_that_are_loops_are_fused_as_before() -> None:
+    """Tiny products become loops in kernels, so that nothing is known of what rounds share."""
+    args = arguments(2)
+    run = times(ROUNDS, lambda x, w, b: jnp.tanh(x @ w) + b)
+    np.testing.assert_allclose(nj.jit(run)(*args), run(*args), rtol=1e-5)
+
+
+def test_what_rounds_have_in_common_is_computed_once() -> None:
+    args = arguments()
+    closed = reroll(traced(times(ROUNDS, exchanged), args))
+    (loop,) = [e for e in closed.eqns if e.primitive.name == "repeat"]
+    assert "cos" in [e.primitive.name for e in closed.eqns]
+    assert "cos" not in [e.primitive.name for e in loop.params["jaxpr"].eqns]
+
+
+def test_two_runs_in_one_program() -> None:
+    def run(x: Any, w: Any, b: Any) -> Any:
+        return times(ROUNDS, two_products)(times(ROUNDS, norm_first)(x, w, b), w, b)
+
+    args = arguments()
+    assert len(repeats(reroll(traced(run, args)))) == 2
+    np.testing.assert_allclose(nj.jit(run)(*args), run(*args), rtol=2e-4, atol=1e-4)
+
+
+def test_no_kernel_of_a_round_is_compiled_twice() -> None:
+    compiled = nj.jit(times(200, two_products)).lower(*arguments()).compile()
+    assert len(compiled.as_text("kernels").split("kernel ")) < 8
