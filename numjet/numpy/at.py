@@ -28,6 +28,7 @@ from numjet.numpy.elementwise import (
     where,
 )
 from numjet.numpy.fast import CHECKS, QUIET, quiet_enter, quiet_leave
+from numjet.numpy.fast_native import AtIndexSlots, AtSlots, Forms, install_updates
 from numjet.numpy.indexing import (
     INT32,
     Plan,
@@ -42,10 +43,10 @@ from numjet.numpy.indexing import (
 from numjet.numpy.promote import broadcast, cast, promoted
 
 
-class IndexUpdateHelper:
+class IndexUpdateHelper(AtSlots):
     """`x.at`: index it to say where, then call set, add, multiply, ..."""
 
-    __slots__ = ("array",)
+    __slots__ = ()
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -70,8 +71,11 @@ def _write(name: str) -> Callable:
     ) -> Any:
         x = self.array
         if type(x) is ArrayImpl and mode is None and wrap_negative_indices:
-            out = _eager_write(name, x, self.index, values)
+            index = self.index
+            out = _eager_write(name, x, index, values)
             if out is not None:
+                if type(index) is int:
+                    _learn_write(name, x.aval, values, out.aval)
                 return out
         return update(
             name,
@@ -89,10 +93,10 @@ def _write(name: str) -> Callable:
     return method
 
 
-class IndexUpdateRef:
+class IndexUpdateRef(AtIndexSlots):
     """`x.at[index]`."""
 
-    __slots__ = ("array", "index")
+    __slots__ = ()
 
     def __init__(self, array: Any, index: Any) -> None:
         self.array, self.index = array, index
@@ -166,6 +170,18 @@ class IndexUpdateRef:
         return f"{self.array!r}.at[{self.index!r}]"
 
 
+class _ConcreteHelper(IndexUpdateHelper):
+    """`x.at` of a concrete array where native code makes it."""
+
+    __slots__ = ()
+
+
+class _ConcreteRef(IndexUpdateRef):
+    """`x.at[index]` of a concrete array where native code makes it."""
+
+    __slots__ = ()
+
+
 _AT: dict[str, np.ufunc] = {
     "add": np.add,
     "subtract": np.subtract,
@@ -181,6 +197,25 @@ _COMBINE: dict[str, Callable] = {
     "max": maximum,
 }
 _BASIC = (int, slice, type(None), type(Ellipsis))
+_FORMS = {name: Forms() for name in ("set", *_AT)}
+# Writes at an integer that native code was told of.
+_learned: set[tuple] = set()
+
+
+def install(doc: str) -> None:
+    """Make `x.at` native for concrete arrays, where it can be."""
+    install_updates(_ConcreteHelper, _ConcreteRef, _FORMS, doc)
+
+
+def _learn_write(name: str, x: Any, values: Any, out: Any) -> None:
+    given = values.aval if type(values) is ArrayImpl else type(values)
+    key = (name, x, given)
+    if key not in _learned and len(_learned) < _MAX_LEARNED:
+        _learned.add(key)
+        _FORMS[name].learn_update(_AT.get(name, np.positive), x, given, out)
+
+
+_MAX_LEARNED = 10_000
 
 
 def _eager_write(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:

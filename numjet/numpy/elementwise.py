@@ -31,6 +31,7 @@ from numjet.numpy.fast import (
     quiet_enter,
     quiet_leave,
 )
+from numjet.numpy.fast_native import Forms
 from numjet.numpy.promote import (
     as_arrays,
     cast,
@@ -559,8 +560,7 @@ _SCALARS = (int, float, bool)
 _numpy_where = np.where
 
 
-def where(condition: Any, x: Any, y: Any, /) -> Any:
-    """x where `condition` is true, else y."""
+def _where_quickly(condition: Any, x: Any, y: Any, /) -> Any:
     if type(condition) is ArrayImpl:
         key: Any
         if type(x) is ArrayImpl and type(y) is ArrayImpl:
@@ -615,6 +615,7 @@ def _remember_where(key: tuple, out: ShapedArray) -> None:
             return
     if strongly:
         _where_known[key] = (out, out.dtype)
+        _where_forms.learn_where(key[0], key[1], key[2], out)
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
@@ -622,6 +623,10 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     x, y = promote_dtypes(x, y)
     condition, x, y = promote_shapes("where", as_bool(condition), x, y)
     return _select(condition, x, y)
+
+
+_where_forms = _where_quickly.forms = Forms()  # type: ignore[attr-defined] # see `quick`
+where = named("where", "x where `condition` is true, else y.", quick(_where_quickly, 3))
 
 
 def isnan_of(x: Any) -> Any:

@@ -107,7 +107,8 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
 
 
 def quick(function: Callable, operands: int) -> Callable:
-    """A function of `fast_unary` or `fast_binary` that asks native code first, where it is there.
+    """A function with `forms` (of `fast_unary`, `fast_binary`, or `where`) that asks native code
+    first, where it is there.
 
     Not for operators: those of concrete arrays are native methods (`fast_native.install`).
     """
@@ -126,8 +127,11 @@ def quick(function: Callable, operands: int) -> Callable:
     def binary(x: Any, y: Any, /) -> Any:
         return run(x, y)
 
+    def ternary(x: Any, y: Any, z: Any, /) -> Any:
+        return run(x, y, z)
+
     native.when_ready(attach)
-    wrapped: Any = unary if operands == 1 else binary
+    wrapped: Any = (unary, binary, ternary)[operands - 1]
     wrapped.forms = forms
     return wrapped
 
@@ -257,7 +261,8 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
         if constants is None:
             if config.numpy_rank_promotion.value != "allow":
                 return slow(x, y)
-            return bind_known(record, (broadcast(x, aval.shape), broadcast(y, aval.shape)), {}, aval)
+            repeated = broadcast(x, aval.shape), broadcast(y, aval.shape)
+            return bind_known(record, repeated, {}, aval)
         if type(right) is not ShapedArray:
             b = _constant(constants, y, left.dtype)
         elif type(left) is not ShapedArray:
@@ -283,9 +288,11 @@ def _binds_pair(record: Primitive, left: Any, right: Any, out: Any) -> bool:
 
 
 def _repeated(record: Primitive, left: Any, right: Any, out: Any) -> Any:
-    """The result's aval where `record` gives it for the operands repeated to its shape; else False.
-    """
-    if type(left) is not ShapedArray or type(right) is not ShapedArray or not isinstance(out, Array):
+    """The result's aval (and no constants) where `record` gives it for the operands repeated to its
+    shape; else False."""
+    if type(left) is not ShapedArray or type(right) is not ShapedArray:
+        return False
+    if not isinstance(out, Array):
         return False
     shape = out.aval.shape
     if not left.shape or not right.shape or left.dtype is not right.dtype:

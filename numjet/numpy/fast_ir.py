@@ -1,9 +1,10 @@
 """Operators and functions on small concrete arrays, as LLVM IR.
 
-`numpy.fast_native` compiles it, fills the tables it reads and tests it before its first use. A call
-looks its operands' avals up in the operation's table and runs the inner loop that NumPy has for
-them, on memory of a new array; whatever is not in the table goes to the fallback. Nothing here
-refers to a symbol: the interpreter's functions and objects stand in a context table.
+`numpy.fast_native` compiles it (with the parts in `fast_ir_arrays`) and fills the tables it reads,
+with entries of `fast_entries`. A call looks its operands' avals up in the operation's table and
+runs the inner loop that NumPy has for them, on memory of a new array; whatever is not in the table
+goes to the fallback. Nothing here refers to a symbol: the interpreter's functions and objects stand
+in a context table.
 
 Words of an operation's table (`TABLE`), then its slots of three words each: the keys of the left
 and the right operand (an aval, the type of a Python scalar, or 0) and the entry. An entry's words
@@ -17,10 +18,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from numjet.numpy.fast_ir_arrays import AT, UPDATE, WHERE
+
 CONTEXT = (
     "Py_IncRef Py_DecRef PyObject_Vectorcall PyContextVar_Get PyLong_AsLongLong PyErr_Occurred "
     "PyErr_Clear PyType_GenericAlloc PySlice_Unpack PySlice_AdjustIndices new_array set_base trace "
-    "eval checks zero array ndarray int slice"
+    "eval checks zero array ndarray int slice at_helper at_ref"
 ).split()
 TABLE = ["context", "fallback", "check_trace", "operands"]
 SLOTS = 64
@@ -28,7 +31,8 @@ SLOTS = 64
 INT_LIMIT = 2**31
 ENTRY = (
     "counts steps loop data aval dtype rank dims left right out_place outer ostep0 ostep1 ostep2 "
-    "fill fill_size fill_step fill_own init skip"
+    "fill fill_size fill_step fill_own init skip key_x key_y row_loop row_data row_counts "
+    "row_steps row_bytes rows row_binary"
 ).split()
 MAX_RANK = 8  # of arrays that are indexed here
 # How an operand is read: an array, or a Python scalar made a number of the array's type.
@@ -220,6 +224,21 @@ fail:
   ret ptr null
 }
 
+; A new NumPy array for an entry's results, or null with an error set.
+define internal ptr @empty(ptr %c, ptr %e) #0 {
+  %dtype = load ptr, ptr ENTRY_dtype
+  %incref = load ptr, ptr CONTEXT_Py_IncRef
+  call void %incref(ptr %dtype)
+  %new = load ptr, ptr CONTEXT_new_array
+  %ndarray = load ptr, ptr CONTEXT_ndarray
+  %rank = load i64, ptr ENTRY_rank
+  %rank32 = trunc i64 %rank to i32
+  %dims = load ptr, ptr ENTRY_dims
+  %value = call ptr %new(ptr %ndarray, ptr %dtype, i32 %rank32, ptr %dims, ptr null, ptr null,
+                         i32 0, ptr null)
+  ret ptr %value
+}
+
 ; The results of a reduction before it.
 define internal void @fill(ptr %e, ptr %out, ptr %x) #0 {
 entry:
@@ -338,16 +357,7 @@ second_read:
   %y_good = icmp ne ptr %y_data, null
   br i1 %y_good, label %result, label %miss
 result:
-  %dtype = load ptr, ptr ENTRY_dtype
-  %incref = load ptr, ptr CONTEXT_Py_IncRef
-  call void %incref(ptr %dtype)
-  %new = load ptr, ptr CONTEXT_new_array
-  %ndarray = load ptr, ptr CONTEXT_ndarray
-  %rank = load i64, ptr ENTRY_rank
-  %rank32 = trunc i64 %rank to i32
-  %dims = load ptr, ptr ENTRY_dims
-  %value = call ptr %new(ptr %ndarray, ptr %dtype, i32 %rank32, ptr %dims, ptr null, ptr null,
-                         i32 0, ptr null)
+  %value = call ptr @empty(ptr %c, ptr %e)
   %made = icmp ne ptr %value, null
   br i1 %made, label %run, label %wrap
 run:
@@ -619,34 +629,45 @@ def range_key(rows: int) -> int:
 
 def identity(*offsets: Any) -> str:
     """A text that tells modules of these arguments of `text` apart, and is quick to make."""
-    parts = (_OPERAND, _GETITEM, _OPERATOR, CONTEXT, TABLE, SLOTS, ENTRY, offsets)
-    return "\n".join(map(repr, parts))
+    parts = (_OPERAND, _GETITEM, _OPERATOR, WHERE, AT, UPDATE, CONTEXT, TABLE, SLOTS, ENTRY)
+    return "\n".join(map(repr, (*parts, offsets)))
 
 
-def text(items: int, aval: int, value: int, operators: int, kinds: list[str]) -> str:
-    """The module. items, aval, value, operators: offsets in a tuple, an Array and an aval; kinds:
-    for each operator "plain", "reflected" (self is the right operand) or "index"."""
-    parts = [_OPERAND, _GETITEM]
+def text(
+    items: int,
+    aval: int,
+    value: int,
+    operators: int,
+    helper: int,
+    ref: tuple[int, int],
+    kinds: list[str],
+) -> str:
+    """The module. items, aval, value, operators: offsets in a tuple, an Array and an aval; helper,
+    ref: those of the slots of the objects behind `x.at`; kinds: for each operator "plain",
+    "reflected" (self is the right operand), "index", or "update" (a method of `x.at[i]`)."""
+    parts = [_OPERAND, _GETITEM, WHERE, AT.replace("FIRST_UPDATE", str(kinds.index("update")))]
     for k, kind in enumerate(kinds):
+        if kind == "update":
+            parts.append(UPDATE.replace("K(", f"{k}(").replace("NUMBER", str(k)))
+            continue
         names = ("other", "self") if kind == "reflected" else ("self", "other")
         body = _OPERATOR.replace("K(", f"{k}(").replace("i64 K", f"i64 {k}")
         body = body.replace("BODY", "rows" if kind == "index" else "apply")
         parts.append(body.replace("%X", f"%{names[0]}").replace("%Y", f"%{names[1]}"))
     # A switch as comparisons: tables would lie outside of the code.
     parts.append('attributes #0 = { nounwind "no-jump-tables"="true" }')
-    return "\n".join(
-        _with_fields(part)
-        .replace("ITEMS", str(items))
-        .replace("WORD_OF_AVAL", str(ENTRY.index("aval")))
-        .replace("AVAL", str(aval))
-        .replace("VALUE", str(value))
-        .replace("OPERATORS", str(operators))
-        .replace("INT_LIMIT", str(INT_LIMIT))
-        .replace("MAX_RANK", str(MAX_RANK))
-        .replace("SLOT_MASK", str(SLOTS - 1))
-        .replace("HEADER", str(8 * len(TABLE)))
-        for part in parts
-    )
+    numbers = {
+        "ITEMS": items, "WORD_OF_AVAL": ENTRY.index("aval"), "AVAL": aval, "VALUE": value,
+        "OPERATORS": operators, "INT_LIMIT": INT_LIMIT, "MAX_RANK": MAX_RANK,
+        "SLOT_MASK": SLOTS - 1, "HEADER": 8 * len(TABLE), "HELPER_ARRAY": helper,
+        "REF_ARRAY": ref[0], "REF_INDEX": ref[1],
+    }
+    # Longer names first, of which others are parts.
+    order = sorted(numbers, key=len, reverse=True)
+    whole = "\n".join(_with_fields(part) for part in parts)
+    for name in order:
+        whole = whole.replace(name, str(numbers[name]))
+    return whole
 
 
 def _with_fields(body: str) -> str:

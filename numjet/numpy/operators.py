@@ -26,7 +26,7 @@ from numjet.numpy import (
     sorting,
     unary,
 )
-from numjet.numpy.at import IndexUpdateHelper
+from numjet.numpy.at import IndexUpdateHelper, install as install_at
 from numjet.numpy.creation import copy as copy_
 from numjet.numpy.fast import fast_binary
 from numjet.numpy.indexing import getitem, index_forms
@@ -219,6 +219,9 @@ def _property(get: Callable, doc: str) -> property:
     return property(get, doc=doc)
 
 
+_AT_DOC = "Write by index: x.at[i].set(y)."
+
+
 def install() -> None:
     """Give every Array its operators, methods and properties."""
     table = _table()
@@ -233,7 +236,7 @@ def install() -> None:
             "__abs__": lambda x: el.absolute(x),
             "__invert__": lambda x: el.invert(x),
             "__round__": _round,
-            "at": _property(IndexUpdateHelper, "Write by index: x.at[i].set(y)."),
+            "at": _property(IndexUpdateHelper, _AT_DOC),
             "T": _property(sh.transpose, "The axes reversed."),
             "mT": _property(sh.matrix_transpose, "The last two axes exchanged."),
             "real": _property(_real, "The real part."),
@@ -291,6 +294,9 @@ def install() -> None:
         "__getitem__": index_forms,
         "__matmul__": products.product_forms,
     }
-    for name in fast_native.OPERATORS:
+    install_at(_AT_DOC)
+    for name, kind in fast_native.OPERATORS.items():
+        if kind == "update":
+            continue
         method = table[name]
         fast_native.install(name, method, forms[name] if name in forms else method.forms)

@@ -364,6 +364,12 @@ def _count(x: Any, axes: tuple, mask: Any, keepdims: bool, dtype: Any) -> Any:
     return sum(cast(mask, dtype), axes, keepdims=keepdims)
 
 
+# Means of whole arrays of floats: how they are added up, and by what the sum is divided.
+_means: dict[tuple, tuple] = {}
+_sum_p = REGISTRY["reduce_sum"]
+when_ready(_means.clear)
+
+
 def mean(
     a: Any,
     axis: Any = None,
@@ -374,6 +380,13 @@ def mean(
     where: Any = None,
 ) -> Any:
     """The arithmetic mean over `axis`."""
+    plain = dtype is None and out is None and not keepdims and where is None
+    plain = plain and type(a) is ArrayImpl and type(axis) in _AXIS_TYPES
+    if plain and current_trace() is EVAL:
+        found = _means.get((a.aval, axis))
+        if found is not None:
+            total, count = found
+            return lax.div(total(a), count)
     refuse("mean", out=out)
     x = one_array("mean", a)
     if dtype is None:
@@ -393,12 +406,14 @@ def mean(
         x = broadcast(x, shape)
     total = sum(x, axes, keepdims=keepdims, where=where)
     count = _count(x, axes, where, keepdims, dtypes.real_of(computed))
+    count = cast(count, total.aval.dtype)
+    if plain and x is a and axes and result == computed and len(_means) < _MAX_KNOWN:
+        _means[a.aval, axis] = executor(_sum_p, (a.aval,), {"axes": axes}), count
     out = lax.div(total, _same_kind(count, total))
     return cast(out, result, out.aval.weak_type) if result != computed else out
 
 
 def _same_kind(count: Any, total: Any) -> Any:
-    count = cast(count, total.aval.dtype)
     return (
         count if count.aval.shape in ((), total.aval.shape) else broadcast(count, total.aval.shape)
     )

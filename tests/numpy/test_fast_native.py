@@ -30,7 +30,9 @@ arrays = {
     "b": jnp.array([True, False, True]), "h": jnp.array([0.5, 1.5], jnp.float16),
     "w": jnp.array([0.5, 1.5], jnp.bfloat16), "c": jnp.array([1 + 2j, -1j]),
     "e": jnp.ones((0, 3)), "m": jnp.arange(6.0).reshape(2, 3),
-    "T": jnp.arange(6.0).reshape(3, 2).T, "L": jnp.arange(20000.0),
+    "T": jnp.arange(6.0).reshape(3, 2).T, "L": jnp.arange(20000.0), "r": jnp.array([3.0, -1, 2]),
+    "C": jnp.array([[0.5], [-2]]), "M": jnp.sin(jnp.arange(105.0)).reshape(5, 3, 7),
+    "N": jnp.array([[1, -2, 3], [7, 0, 2**31 - 1]]), "z": jnp.array([-0.0]),
 }
 scalars = [2, -3, 0.1, 0.0, -0.0, float("inf"), True, 2**31 - 1, -1, 2**40, 2**70, 1e300, 1j]
 names = "add sub mul truediv and_ or_ xor eq ne lt le gt ge".split()
@@ -68,6 +70,35 @@ for _ in range(3):
                     cases.append((f, args, key))
                     got = outcome(f, *args)
                     assert results.setdefault(key, got) == got, (key, results[key], got)
+reductions = [getattr(jnp, name) for name in "sum prod max min any all mean".split()]
+for _ in range(3):
+    for n, x in arrays.items():
+        for f in reductions:
+            for axis in (None, 0, 1, -1, (0, 2), ()):
+                for keep in (False, True):
+                    key = f"{f.__name__} {n} {axis} {keep}"
+                    got = outcome(lambda x: f(x, axis, keepdims=keep), x)
+                    assert results.setdefault(key, got) == got, (key, results[key], got)
+                    cases.append((lambda x, f=f, a=axis, k=keep: f(x, a, keepdims=k), (x,), key))
+        for m, c in (("x > 0", x > 0 if x.dtype.kind != "c" else x == 0), ("t", jnp.array(True))):
+            for k, y in [*arrays.items(), (2, 2), (-0.5, -0.5), (2**70, 2**70), (True, True)]:
+                for i, args in enumerate(((c, x, y), (c, y, x), (x, x, y))):
+                    key = f"where {n} {m} {k} {i}"
+                    got = outcome(jnp.where, *args)
+                    assert results.setdefault(key, got) == got, (key, results[key], got)
+                    cases.append((jnp.where, args, key))
+        for i in (0, -1, 1, 99, -99, 2**70, True, None, slice(0, 2), jnp.array(0)):
+            for k, y in [*arrays.items(), (2, 2), (-0.5, -0.5), (2**40, 2**40), (True, True)]:
+                for name in "set add subtract multiply min max".split():
+                    if k != "none" and isinstance(y, jnp.ndarray) and y.dtype != x.dtype:
+                        continue  # warns
+                    key = f"at {n} {i!r} {k} {name}"
+                    update = lambda x, y, i=i, name=name: getattr(x.at[i], name)(y)
+                    before = x._value.tobytes()
+                    got = outcome(update, x, y)
+                    assert results.setdefault(key, got) == got, (key, results[key], got)
+                    assert x._value.tobytes() == before, key
+                    cases.append((update, (x, y), key))
 slices = [(None,), (1, 3), (5, 1), (None, None, -1), (-2, None, 2), (99, None), (3, 1, -1), (0,),
           (None, None, 0), ("a", 1)]
 indices = [0, 3, -1, -4, 99, -99, 2**70, True, np.int64(1), None, ..., (1,), (0, 1), 1.5,
@@ -90,7 +121,9 @@ found["results"] = hashlib.sha256(json.dumps(results, sort_keys=True).encode()).
 found["errors"] = sum("Error" in value for value in results.values())
 
 x = arrays["f"]
-for bad in (lambda: jnp.sin(), lambda: jnp.sin(x, x), lambda: jnp.sin(x=x), lambda: x.__add__()):
+for bad in (lambda: jnp.sin(), lambda: jnp.sin(x, x), lambda: jnp.sin(x=x), lambda: x.__add__(),
+            lambda: x.at[0].set(), lambda: x.at[0].set(1, 2), lambda: x.at[0].set(1, wrong=2),
+            lambda: x.at.__getitem__()):
     try:
         bad()
     except TypeError:
@@ -102,7 +135,9 @@ y = x + x
 counts = []
 for _ in range(2):  # the first time new avals are remembered
     for _ in range(500):
-        x + x; x + 2; 2.0 - x; jnp.sin(x); -x; x < x; x[2]; x[1:4]; x[::-2]
+        x + x; x + 2; 2.0 - x; jnp.sin(x); -x; x < x; x[2]; x[1:4]; x[::-2]; jnp.sum(x)
+        jnp.where(x < x, x, 0.5); x.at[3].set(1); x.at[-1].add(x[0]); x.at; x.at[1:3]; x @ x
+        x.at[2**70]; x.at[99].set(1); x.at[0].set(values=2.0); x.at[0].set(1, mode="drop")
     counts.append([sys.getrefcount(o) for o in (x, x._value, x.aval, x.aval.dtype, y.aval)])
 assert counts[0] == counts[1], counts
 
@@ -111,7 +146,9 @@ view = ArrayImpl(np.arange(18, dtype=np.float32)[::2], x.aval)
 np.testing.assert_array_equal(np.asarray(view + view), np.arange(18)[::2] * 2)
 gone = x + 1
 gone.delete()
-for f in (lambda: gone + gone, lambda: jnp.sin(gone), lambda: -gone, lambda: gone[0]):
+for f in (lambda: gone + gone, lambda: jnp.sin(gone), lambda: -gone, lambda: gone[0],
+          lambda: jnp.sum(gone), lambda: jnp.where(x < x, gone, x), lambda: gone.at[0].set(1),
+          lambda: gone @ gone):
     try:
         f()
     except RuntimeError as error:
@@ -120,13 +157,17 @@ for f in (lambda: gone + gone, lambda: jnp.sin(gone), lambda: -gone, lambda: gon
         raise AssertionError("read a deleted array")
 assert len(nj.make_jaxpr(lambda z: z + x)(x).jaxpr.eqns) == 1
 assert len(nj.make_jaxpr(lambda: x + x)().jaxpr.eqns) == 1
+assert len(nj.make_jaxpr(lambda z: jnp.sum(x) + jnp.where(x < x, x, x))(x).jaxpr.eqns) > 1
+assert len(nj.make_jaxpr(lambda z: x.at[0].set(1))(x).jaxpr.eqns) >= 1
+assert len(nj.make_jaxpr(lambda z: z.at[0].set(1))(x).jaxpr.eqns) >= 1
 with nj.debug_nans(True):
-    try:
-        x - x
-    except FloatingPointError:
-        pass
-    else:
-        raise AssertionError("not checked")
+    for f in (lambda: x - x, lambda: jnp.sum(x), lambda: x.at[0].add(jnp.nan), lambda: x @ x):
+        try:
+            f()
+        except FloatingPointError:
+            pass
+        else:
+            raise AssertionError("not checked")
 assert pickle.loads(pickle.dumps(jnp.sin)) is jnp.sin and jnp.sin.__name__ == "sin"
 g = nj.grad(lambda z: jnp.sum(jnp.tanh(z) ** 2 * z))
 z = jnp.linspace(-1, 1, 5)
