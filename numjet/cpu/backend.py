@@ -10,7 +10,6 @@ import functools
 import importlib
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -67,6 +66,8 @@ def _compile(closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None) -> E
         facts = compiler.facts(built)
         images = link.combined(modules.images())
     except InternalError as error:
+        import tempfile  # 6 ms, which a process without faults need not spend
+
         handle, path = tempfile.mkstemp(prefix="numjet-", suffix=".ll")
         with os.fdopen(handle, "w") as file:
             file.writelines(f"; {line}\n" for line in built.program.text().splitlines())

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import functools
 import marshal
+import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,17 @@ class Uncacheable(Exception):
 @functools.cache
 def _package() -> str:
     """Changes with any source file of the package, so that no stale code is loaded."""
-    root = Path(__file__).resolve().parents[1]
-    found = []
-    for path in root.rglob("*.py"):
-        stat = path.stat()
-        found.append(f"{path.relative_to(root)}:{stat.st_size}:{stat.st_mtime_ns}")
+    # Not with pathlib, which takes 5 ms for this.
+    found: list[str] = []
+    root = os.path.dirname(os.path.dirname(__file__))
+    folders = [root]
+    while folders:
+        for entry in os.scandir(folders.pop()):
+            if entry.name.endswith(".py"):
+                stat = entry.stat()
+                found.append(f"{entry.path[len(root):]}:{stat.st_size}:{stat.st_mtime_ns}")
+            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                folders.append(entry.path)
     return "\n".join(sorted(found))
 
 

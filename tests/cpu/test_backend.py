@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import subprocess
 import sys
 import threading
@@ -79,6 +80,14 @@ def test_keys_of_programs():
     assert one == key(chain, spec(10)) and one != key(chain, spec(11))
     assert key(lambda x: mul(x, full((), 2, F32)), spec(3)) != key(
         lambda x: mul(x, full((), 3, F32)), spec(3)
+    )
+
+
+def test_a_key_depends_on_every_source_file():
+    root = pathlib.Path(program_cache.__file__).parents[1]
+    lines = program_cache._package().splitlines()
+    assert sorted(line.split(":")[0] for line in lines) == sorted(
+        "/" + str(path.relative_to(root)) for path in root.rglob("*.py")
     )
 
 
