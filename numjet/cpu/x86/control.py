@@ -62,6 +62,7 @@ class Call:
     variadic: bool = False
     # (register, slot) of what to keep, filled in by `allocate`
     saved: list[tuple[int, int]] = field(default_factory=list)
+    reloads: list[tuple] = field(default_factory=list)  # what `hoist` sets again behind it
 
 
 def branch(code: object, at: list[int], m: tuple) -> None:

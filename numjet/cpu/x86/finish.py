@@ -352,6 +352,8 @@ class Finisher:
             self._result(made)
         for r, slot in made.saved:
             self._load_slot(classes[r], at[r], slot)
+        for m in made.reloads:
+            m[0](code, at, m)
 
     def _call_arguments(self, made: Call) -> None:
         general = vector = 0

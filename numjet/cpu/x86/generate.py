@@ -13,6 +13,7 @@ from numjet.cpu.x86.allocate import allocate
 from numjet.cpu.x86.data import table
 from numjet.cpu.x86.encode import Code
 from numjet.cpu.x86.finish import Finisher
+from numjet.cpu.x86.hoist import hoist
 from numjet.cpu.x86.parse import Function, Module, parse
 from numjet.cpu.x86.select import Selector
 from numjet.cpu.x86.spill import spill
@@ -51,6 +52,7 @@ def _generate(module: Module) -> bytes:
         s = Selector(module, function, labels)
         s.run()
         allocation = allocate(s)
+        hoist(s, allocation)
         if allocation.slots:
             spill(s, allocation)
         code.align(64)

@@ -1,0 +1,164 @@
+"""Constants of loops in registers that the loops leave free.
+
+An instruction can read a constant from memory as it can a register, so selection and allocation do
+without registers for them. But each such read takes a place in the queues of loads and four more
+bytes of code: the polynomial loops of elementary functions run a fifth faster with their constants
+in registers (Sapphire Rapids). Here, after allocation, the vector registers that nobody has from
+the block before a loop to the loop's end take the constants that are read most often, outer loops
+first.
+"""
+
+from __future__ import annotations
+
+from numjet.cpu.x86 import forms
+from numjet.cpu.x86.allocate import Allocation
+from numjet.cpu.x86.control import call
+from numjet.cpu.x86.encode import OPS
+from numjet.cpu.x86.select import Loop, Selector, successors
+from numjet.cpu.x86.types import VECTOR
+
+_SHAPES = {forms.v3c: forms.v3, forms.v3ct: forms.v3t, forms.vreadc: forms.vread}
+# Loads that fill a register with one element, which are copies when a register holds them already.
+_LOADS = frozenset(
+    "vbroadcastss vbroadcastsd vpbroadcastb vpbroadcastw vpbroadcastd vpbroadcastq vmovddup "
+    "vmovups vmovss vmovsd".split()
+)
+_ALL = frozenset(range(32))
+
+
+def hoist(s: Selector, allocation: Allocation) -> None:
+    """Rewrite `out`: constants in loops are read from registers that are set before the loops."""
+    if any(s.classes[r] == VECTOR for r in allocation.spilled):
+        return
+    loops = {id(loop): loop for loop in s.loop_of if loop is not None}
+    for loop in list(loops.values()):
+        outer = loop.parent
+        while outer is not None:
+            loops[id(outer)] = outer
+            outer = outer.parent
+    if loops:
+        _Hoister(s, allocation).run(sorted(loops.values(), key=lambda loop: loop.depth))
+
+
+class _Hoister:
+    def __init__(self, s: Selector, allocation: Allocation) -> None:
+        self.s, self.at = s, allocation.at
+        # (start, end, register) of what has a vector register.
+        self.taken = [
+            (s.start[r], s.end[r], self.at[r])
+            for r, cls in enumerate(s.classes)
+            if cls == VECTOR and r not in s.parent and s.end[r] >= 0
+        ]
+        self.inserted: dict[int, list[tuple]] = {}  # behind which instruction of `out`
+
+    def run(self, loops: list[Loop]) -> None:
+        """Give registers to the loops' constants, the outermost loops first."""
+        for loop in loops:
+            before = self._before(loop)
+            if before:
+                self._loop(loop, before)
+        if not self.inserted:
+            return
+        s, places = self.s, {}
+        out: list[tuple] = []
+        for k, m in enumerate(s.out):
+            places[k] = len(out)
+            out.append(m)
+            out += self.inserted.get(k, ())
+        places[len(s.out)] = len(out)
+        s.out = out
+        s.places = [(places[first], places[last]) for first, last in s.places]
+
+    def _before(self, loop: Loop) -> list[int]:
+        """The blocks from which the loop is entered; none if they follow it."""
+        first = self.s.function.blocks[loop.lo].label
+        found = [
+            block.index for block in self.s.function.blocks
+            if not loop.lo <= block.index <= loop.hi and first in successors(block)
+        ]  # fmt: skip
+        return found if all(k < loop.lo for k in found) else []
+
+    def _loop(self, loop: Loop, before: list[int]) -> None:
+        s = self.s
+        first = s.places[loop.hi][0]
+        uses, calls = self._uses(loop)
+        if not uses:
+            return
+        # The end of the first block before it: whatever is read there by the branch counts.
+        end = s.places[min(before)][0] + 1
+        free = sorted(_ALL - {
+            register for start, stop, register in self.taken if start <= end and stop >= first
+        }, reverse=True)
+        if calls is None or not free:
+            return
+        chosen = sorted(uses.items(), key=lambda item: -item[1][0])[: len(free)]
+        for (key, (_, places)), register in zip(chosen, free, strict=False):
+            self.taken.append((first, end, register))
+            held = self._register(register)
+            load = self._load(held, *key)
+            for block in before:
+                self.inserted.setdefault(s.places[block][0], []).append(load)
+            for place in calls:
+                s.out[place][1].reloads.append(load)
+            for place in places:
+                s.out[place] = _rewritten(s.out[place], held)
+
+    def _uses(
+        self, loop: Loop
+    ) -> tuple[dict[tuple[bytes, int], tuple[float, list[int]]], list[int] | None]:
+        """(weight, places) of each constant read in the loop; its calls, None if some are hot."""
+        s = self.s
+        uses: dict[tuple[bytes, int], tuple[float, list[int]]] = {}
+        calls: list[int] | None = []
+        for index in range(loop.lo, loop.hi + 1):
+            block = s.function.blocks[index]
+            inner = s.loop_of[index]
+            weight = 1e-3 if block.cold else 10.0 ** (inner.depth if inner else 0)
+            for place in range(*s.places[index]):
+                m = s.out[place]
+                if m[0] is call:
+                    if block.cold and calls is not None:
+                        calls.append(place)
+                    else:
+                        calls = None
+                elif m[0] in _SHAPES:
+                    key = _key(m)
+                    if key is not None:
+                        known, places = uses.setdefault(key, (0.0, []))
+                        places.append(place)
+                        uses[key] = (known + weight, places)
+        return uses, calls
+
+    def _register(self, register: int) -> int:
+        """A virtual register that is `register`."""
+        made = len(self.s.classes)
+        none = self.at.pop()
+        self.at += [register, none]
+        self.s.classes.append(VECTOR)
+        return made
+
+    def _load(self, held: int, data: bytes, kind: int) -> tuple:
+        """What sets a register to a constant; kind: 1 for one element in all lanes."""
+        if kind:
+            word = {1: "vpbroadcastb", 2: "vpbroadcastw", 4: "vbroadcastss", 8: "vbroadcastsd"}
+            return (forms.v3c, OPS[word[len(data)]], held, -1, data, -1, 0, 2, 0, None)
+        length = {16: 0, 32: 1, 64: 2}[len(data)]
+        return (forms.v3c, OPS["vmovups"], held, -1, data, -1, 0, length, 0, None)
+
+
+def _key(m: tuple) -> tuple[bytes, int] | None:
+    """(data, whether it is one element for all lanes) of an instruction's constant."""
+    data, broadcast = m[4], m[8]
+    if len(data) in (1, 2, 4, 8):
+        return data, 1
+    if broadcast or len(data) not in (16, 32, 64):
+        return None
+    return data, 0
+
+
+def _rewritten(m: tuple, held: int) -> tuple:
+    """The instruction with its constant in a register."""
+    shape, op, d, a, _, k, z, length, _, imm = m
+    if op.name in _LOADS and k == -1:
+        return (forms.vmove, OPS["vmovaps"], d, held, length)
+    return (_SHAPES[shape], op, d, a, held, k, z, length, imm)
