@@ -25,7 +25,7 @@ from typing import Any
 
 from numjet.base import config
 from numjet.core import lowering as low
-from numjet.cpu import lower_update, recompute, scan_sums, special
+from numjet.cpu import epilogues, lower_update, recompute, scan_sums, special
 from numjet.cpu.graph import Graph, Node, Val, drop_dead
 from numjet.cpu.lower import lower
 from numjet.cpu.lower_access import (
@@ -76,6 +76,7 @@ class Group:
     reduced: tuple[int, ...] | None = None
     members: list[Member] = field(default_factory=list)
     make: Callable[[], list[Step]] | None = None  # for what is not a loop
+    node: Node | None = None  # what such a step computes
     reads: list[Val] = field(default_factory=list)  # what such a step reads
     stored: dict[int, Val] = field(default_factory=dict)
 
@@ -123,11 +124,17 @@ class _Fusion:
             self.place(node)
         for group in reversed(self.groups):
             self.settle(group)
+        waiting = epilogues.pair(self)
+        held = {product.number for product, _ in waiting.values()}
         for group in self.groups:
             if group.make is not None:
-                self.steps.extend(self.build.started(group.make()))
+                if group.number not in held:
+                    self.steps.extend(self.build.started(group.make()))
             elif any(m.live for m in group.members):
-                self.steps.extend(self.build.started(self.lower(group)))
+                steps = self.lower(group)
+                if group.number in waiting:
+                    steps = epilogues.join(self.build, *waiting[group.number], steps)
+                self.steps.extend(self.build.started(steps))
         return self.steps
 
     def expand(self) -> None:
@@ -210,7 +217,7 @@ class _Fusion:
             group.make = lambda: build.region(node)
         else:
             group.make = lambda: special.steps(build, node)
-        group.reads = list(node.ins)
+        group.reads, group.node = list(node.ins), node
         self.add(group)
         for out in node.outs:
             self.level[id(out)] = group.number

@@ -70,9 +70,13 @@ def work(s: For) -> float:
     return total / s.lanes if s.kind == "vector" and s.lanes else total
 
 
+def worth(s: For) -> bool:
+    """Whether a loop of known extent takes long enough to wake another thread for."""
+    return work(s) * s.var.extent >= _WORTH
+
+
 def _split(s: For, deps: Dependences, outside: set[Dependence]) -> list[Stmt]:
-    each = work(s)
-    if not isinstance(s.extent, int) or s.extent < 2 or each * s.extent < _WORTH:
+    if not isinstance(s.extent, int) or s.extent < 2 or not worth(s):
         return [s]
     if not independent(s, deps):
         return [s]
@@ -83,7 +87,7 @@ def _split(s: For, deps: Dependences, outside: set[Dependence]) -> list[Stmt]:
         needed |= deps.expr(e)
     if needed & outside:
         return [s]  # reads locals from before the loop
-    grain = max(1, int(_CHUNK / each))
+    grain = max(1, int(_CHUNK / work(s)))
     if not outer:
         return [replace(s, grain=min(grain, (s.extent + 1) // 2))]
     found = reductions(s)

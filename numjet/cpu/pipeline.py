@@ -84,6 +84,7 @@ class Build:
         self.annotated: dict[tuple, tuple[Kernel, Kernel]] = {}
         self.lowered: dict[Any, Any] = {}  # what equal groups share -> how they are lowered
         self.specials: dict[Any, Any] = {}  # the same of special kernels
+        self.epilogues: dict[Any, Any] = {}  # what is behind a product -> its function and kernel
         self.origins: dict[int, Any] = {}  # const index -> the object it came from
         self.carries: set[int] = set()  # id(Val) of what loops carry
         # id(Val) of a large carry -> the result of the next block that is its next value; and of
@@ -142,12 +143,12 @@ class Build:
                 kernel = self.annotated[id(step.kernel), ()][1]
                 if kernel.name not in self.written:
                     self.write(kernel)
+            for special in steps:
+                if isinstance(special, SpecialStep) and special.early:
+                    assert isinstance(special.emit, Function)
+                    if special.emit.name not in self.written:
+                        self.write(special.emit)
         return steps
-
-    def begin(self, function: Function) -> None:
-        """Have a function that a step will need compiled now, if it is among the first."""
-        if self.compile is not None and function.name not in self.written:
-            self.write(function)
 
     def write(self, kernel: Kernel | Function) -> None:
         """Write a kernel's code and have it compiled, with others or alone."""
@@ -174,6 +175,8 @@ class Build:
                 texts.append(kernel_text(step.kernel))
             elif isinstance(step, SpecialStep | HostStep):
                 texts.append(repr(step))
+                if isinstance(step, SpecialStep) and step.behind is not None:
+                    texts.append(kernel_text(step.behind))
         return texts
 
     # ---- steps

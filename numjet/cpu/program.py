@@ -167,7 +167,10 @@ class Function:
 @dataclass(eq=False)
 class SpecialStep(Step):
     """Run a special kernel: `emit(builder, read_pointers, write_pointers)` writes the call; a
-    `Function` instead is called with a table of those pointers."""
+    `Function` instead is called with a table of those pointers. `early`: it takes long to compile.
+
+    `product` says what a product is to who puts loops behind it (`kernels.epilogue`); `behind` is
+    the kernel that does so, run on each block of the product that is finished."""
 
     name: str
     reads: list[Val]
@@ -175,11 +178,15 @@ class SpecialStep(Step):
     emit: Callable[..., None] | Function
     inplace: list[tuple[Val, Val]] = field(default_factory=list)
     flops: int = 0
+    early: bool = False
+    product: Any = None
+    behind: Any = None
 
     def __repr__(self) -> str:
         args = ", ".join(f"{v!r}@{place_of(v)!r}" for v in self.reads)
         outs = ", ".join(f"{v!r}@{place_of(v)!r}" for v in self.writes)
-        return f"{outs} = special {self.name}({args})"
+        loops = f", {self.behind.name} behind it" if self.behind else ""
+        return f"{outs} = special {self.name}({args}){loops}"
 
 
 @dataclass(eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from numjet.core import lowering as low
@@ -146,7 +147,7 @@ def steps(build: Any, node: Node) -> list[Step]:
         known = build.specials.get(key) if product else None
         if known is not None:
             reads = [build.materialize(v) for v in node.ins]
-            return [SpecialStep(known.name, reads, list(node.outs), known.emit, [], known.flops)]
+            return [replace(known, reads=reads, writes=list(node.outs))]
         generator = kernels.GENERATORS.get(node.rule.name)
         found = generator(build, node) if generator is not None else None
         if found is not None:

@@ -96,7 +96,7 @@ def test_nothing_beyond_the_product_is_touched() -> None:
     """A strided plan writes its own columns only."""
     import ctypes
 
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(libraries.address("nj_gemm_float"))
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(libraries.address("nj_gemm_float"))
     rng = np.random.default_rng(0)
     for m, n, k in ((1, 1, 1), (13, 5, 17), (6, 64, 3), (50, 130, 40), (5, 17, 0)):
         for x_turned in (False, True):
@@ -114,7 +114,7 @@ def test_nothing_beyond_the_product_is_touched() -> None:
                 part = whole[1:-1, 20:-20]
                 words = gemm.plan("float", m, n, k, x.strides, y.strides, part.strides[0])
                 table = np.array([w if isinstance(w, int) else libraries.address(w) for w in words])
-                call(table.ctypes.data, x.ctypes.data, y.ctypes.data, part.ctypes.data)
+                call(table.ctypes.data, x.ctypes.data, y.ctypes.data, part.ctypes.data, None)
                 np.testing.assert_allclose(part, x.astype(float) @ y, rtol=0, atol=1e-4)
                 whole[1:-1, 20:-20] = 7
                 assert np.all(whole == 7)

@@ -101,7 +101,7 @@ def test_equal_kernels_are_written_once():
         args=[np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)],
     )
     kernels = [
-        line for line in run.llvm_text().splitlines() if line.startswith("define void @rows")
+        line for line in run.llvm_text().splitlines() if line.startswith("define void @behind")
     ]
     assert len(kernels) == 1
 

@@ -20,7 +20,7 @@ from numjet.cpu.builder import Builder, Value
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.kernels import gemm, libraries, matvec, small, vecmat
 from numjet.cpu.kernels.common import merge, strides, table
-from numjet.cpu.program import SpecialStep, Step
+from numjet.cpu.program import Function, SpecialStep, Step
 
 ELEMENTS = {"float32": "float", "float64": "double"}
 # Complex products run in BLAS; the letter of its routines.
@@ -153,9 +153,12 @@ def generate(build: Any, node: Node) -> list[Step] | None:
         tuple(product.loops),
     )  # fmt: skip
     if flops < gemm.PARALLEL_FLOPS and not product.depths and small.fits(spec):
-        function = small.function(spec)
-        build.begin(function)
-        return [SpecialStep(name, reads, list(node.outs), function, flops=flops)]
+        known = Known(spec, True)
+        return [
+            SpecialStep(
+                name, reads, list(node.outs), known.function(), [], flops, True, product=known
+            )
+        ]
     depths = [(0, 0)]
     for count, x, y in product.depths:
         depths = [(i + x * t, j + y * t) for i, j in depths for t in range(count)]
@@ -163,7 +166,41 @@ def generate(build: Any, node: Node) -> list[Step] | None:
         product.element, product.m, product.n, product.k, product.a, product.b, product.crs,
         product.loops, depths,
     )  # fmt: skip
-    return [SpecialStep(name, reads, list(node.outs), function, flops=flops)]
+    plain = len(depths) == 1 and len(product.loops) <= 2
+    return [
+        SpecialStep(
+            name, reads, list(node.outs), function, flops=flops,
+            product=Known(spec, False) if plain else None,
+        )
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A product that loops may be put behind: what it computes, and whether by `small`."""
+
+    spec: small.Spec
+    small: bool
+
+    def function(self, epilogue: gemm.Epilogue | None = None) -> Function:
+        """The function that computes it, `epilogue` behind it."""
+        spec = self.spec
+        if self.small:
+            return small.function(spec, epilogue)
+        return gemm.function(
+            spec.element, spec.m, spec.n, spec.k, spec.a, spec.b, spec.crs, spec.loops,
+            epilogue=epilogue,
+        )  # fmt: skip
+
+    def cut(self) -> tuple[list[tuple[int, int]], gemm.Cut]:
+        """The loops around pieces of C, outer first, as (count, stride of C); the cut in them."""
+        spec = self.spec
+        if self.small:
+            loops, cut = list(spec.loops), gemm.Cut(spec.n, 1, 1, spec.m, 1, spec.m)
+        else:
+            loops = sorted(spec.loops, key=lambda loop: loop[0])
+            cut = gemm.cut(spec.element, spec.m, spec.n, spec.k, spec.b, loops, pieces=True)
+        return [(loop[0], loop[3]) for loop in loops], cut
 
 
 def widened(node: Node) -> list[Node] | None:

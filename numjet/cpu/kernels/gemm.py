@@ -1,6 +1,6 @@
 """Matrix products as one library for each element type: symbol `nj_gemm_<type>`.
 
-    void nj_gemm_float(ptr table, ptr a, ptr b, ptr c)        C = A·B, or C += A·B
+    void nj_gemm_float(ptr table, ptr a, ptr b, ptr c, ptr behind)    C = A·B, or C += A·B
 
 The table (see `plan`) holds sizes, byte strides, how to cut the work into tasks and up to two
 levels of batch loops, all known when a program is compiled. So that a program with ten products
@@ -18,7 +18,10 @@ scratch (K is cut at `k_block`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from numjet.cpu import link, platform
 from numjet.cpu.builder import Builder, Module, Value, const, vector
@@ -65,6 +68,10 @@ FIELDS = (
     "depth",
     "tile",
     "last_tile",
+    "pieces",
+    "piece_rows",
+    "epilogue",
+    "kept",
 )
 PACK_PREFIX = "nj_pack_"
 TILE_PREFIX = "nj_tile_"
@@ -73,6 +80,12 @@ IN_PLACE, ROWS = 0, 1  # how B is brought in; else the address of a function tha
 # Packed strips lie on the stack (threads have 512 KB at least) and in a second-level cache.
 SCRATCH = 1 << 18
 PREFIX = "nj_gemm_"
+# Rows of a piece, with what follows a product run on each: 48 or more, so that its columns (256
+# bytes) are in the nearest cache beside those of the operands that are read with it.
+PIECE_ROWS = 48
+PIECE_BYTES = 1 << 15
+# Pointers that loops behind a product may have, where its pieces are kept on the stack.
+MOST_POINTERS = 32
 # Below this many operations the pool costs more than it brings.
 PARALLEL_FLOPS = 1_500_000
 
@@ -93,6 +106,79 @@ def k_block(element: str) -> int:
     return SCRATCH // (tile_vectors() * lanes_of(element) * size_of(element))
 
 
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """Loops behind a product: `void name(ptr pointers, i64 piece, i64 end)`, written by `write`,
+    are run on each piece of C by the thread that has finished it. Pieces are numbered in the order
+    of batches, blocks, strips. kept: how many pointers they have where C is no memory but a piece
+    on the stack, which is the first of them; else 0, and C is pointer number `place`."""
+
+    name: str
+    kept: int
+    place: int
+    write: Callable[[Module], object]
+
+    def pointers(self, b: Builder, operands: Value) -> tuple[Value, Value]:
+        """(C, the loops' pointers) from the operands: A, B and then these (without a kept C)."""
+        if self.kept:
+            return b.const(0, "ptr"), b.gep(operands, 8)
+        rest = b.gep(operands, 16)
+        return b.load(b.gep(rest, 8 * self.place), "ptr", 8), rest
+
+
+class Cut(NamedTuple):
+    """How C is cut into tasks: strips of columns by blocks of rows; and these into pieces, which
+    what follows the product takes one by one."""
+
+    columns: int  # of a strip
+    strips: int
+    blocks: int
+    block_rows: int
+    pieces: int
+    piece_rows: int
+
+
+def cut(
+    element: str,
+    m: int,
+    n: int,
+    k: int,
+    b: tuple[int, int],
+    batches: Sequence[tuple[int, int, int, int]] = (),
+    segments: tuple[int, int] = (1, 0),
+    pieces: bool = False,
+) -> Cut:
+    """The cut of a product (see `plan`); `pieces`: into such as stay in the nearest cache."""
+    size, lanes = size_of(element), lanes_of(element)
+    width = tile_vectors() * lanes
+    strips = max(-(-n // width), 1)
+    repeats = math.prod([batch[0] for batch in batches])
+    flops = 2 * m * n * k * repeats * segments[0]
+    cores = platform.cpu_count()
+    wanted = _wanted(b, size, n, strips * repeats)
+    blocks = 1
+    height = tile_rows(min(-(-n // lanes), tile_vectors()))
+    if flops >= PARALLEL_FLOPS and strips * repeats < wanted:
+        blocks = max(1, min(-(-wanted // (strips * repeats)), m // 48))
+        if strips * repeats * blocks < cores:
+            blocks = max(1, min(-(-cores // (strips * repeats)), m // (2 * height)))
+    block_rows = -(-m // (blocks * height)) * height
+    count = 1
+    if pieces and k * segments[0] <= k_block(element):
+        count = max(1, block_rows // PIECE_ROWS)
+        block_rows = -(-m // (blocks * count * height)) * height * count
+    blocks = max(-(-m // block_rows), 1) if m else 0
+    return Cut(width, strips, blocks, block_rows, count, block_rows // count)
+
+
+def _wanted(b: tuple[int, int], size: int, n: int, strips: int) -> int:
+    """How many tasks keep all cores busy."""
+    cores = platform.cpu_count()
+    if b[1] != size and n > 1 and strips % cores == 0:
+        return cores  # each block of rows would turn its strip of B anew
+    return 4 * cores
+
+
 def plan(
     element: str,
     m: int,
@@ -105,30 +191,19 @@ def plan(
     accumulate: bool = False,
     segments: tuple[int, int] = (1, 0),
     general: bool = False,
+    epilogue: Epilogue | None = None,
 ) -> list[int | str]:
     """The table of a product. a, b: (row, column) strides in bytes; batches: up to two of
     (count, stride of a, of b, of c), the outer one first. segments: (count, stride of a): the
     depth is `count` times k, A jumps by the stride after each k; together at most `k_block`.
     general: use the tiles that accumulating products need too."""
-    size, lanes = size_of(element), lanes_of(element)
-    width = tile_vectors() * lanes
-    strips = max(-(-n // width), 1)
+    size = size_of(element)
+    width, strips, blocks, block_rows, pieces, piece_rows = cut(
+        element, m, n, k, b, batches, segments, epilogue is not None
+    )
     outer = [*[(1, 0, 0, 0)] * (2 - len(batches)), *batches]
     repeats = outer[0][0] * outer[1][0]
     flops = 2 * m * n * k * repeats * segments[0]
-    cores = platform.cpu_count()
-    wanted = 4 * cores
-    blocks = 1
-    turned = b[1] != size and n > 1
-    if turned and strips * repeats % cores == 0:
-        wanted = cores  # each block of rows would turn its strip of B anew
-    height = tile_rows(min(-(-n // lanes), tile_vectors()))
-    if flops >= PARALLEL_FLOPS and strips * repeats < wanted:
-        blocks = max(1, min(-(-wanted // (strips * repeats)), m // 48))
-        if strips * repeats * blocks < cores:
-            blocks = max(1, min(-(-cores // (strips * repeats)), m // (2 * height)))
-    block_rows = -(-m // (blocks * height)) * height
-    blocks = max(-(-m // block_rows), 1) if m else 0
     tasks = strips * blocks * repeats
     brs, bcs = b
     if bcs == size or n == 1:
@@ -142,15 +217,18 @@ def plan(
         pack = f"{PACK_PREFIX}elements_{element}"
     grain = 1 if flops >= PARALLEL_FLOPS else tasks
     if grain == 1 and flops // tasks < PARALLEL_FLOPS // 8:
+        wanted = _wanted(b, size, n, strips * repeats)
         grain = max(1, min(tasks // wanted, PARALLEL_FLOPS // 8 // max(flops // tasks, 1)))
     depth = max(k, 1) if pack == IN_PLACE else k_block(element) // segments[0]
-    few_rows = m - (blocks - 1) * block_rows < TILE_ROWS + 2  # no tile has more
+    last_rows = m - (blocks - 1) * block_rows
+    few_rows = (last_rows - 1) % piece_rows + 1 < TILE_ROWS + 2  # no tile has more
     general = general or accumulate or depth < k or segments[0] > 1 or few_rows
     kind = GENERAL if general else "once"
     tiles = [
         f"{TILE_PREFIX}{kind}_{columns}_{element}" if columns else 0
         for columns in (width if n >= width else 0, n % width)
     ]
+    kept = epilogue.kept if epilogue is not None else 0
     values = {
         "m": m,
         "n": n,
@@ -159,7 +237,7 @@ def plan(
         "acs": a[1],
         "brs": brs,
         "bcs": bcs,
-        "crs": crs,
+        "crs": width * size if kept else crs,
         "strips": strips,
         "blocks": blocks,
         "block_rows": block_rows,
@@ -180,6 +258,10 @@ def plan(
         "depth": depth,
         "tile": tiles[0],
         "last_tile": tiles[1],
+        "pieces": pieces,
+        "piece_rows": piece_rows,
+        "epilogue": epilogue.name if epilogue is not None else 0,
+        "kept": kept,
     }
     return [values[name] for name in FIELDS]  # type: ignore[misc]
 
@@ -195,27 +277,37 @@ def function(
     loops: Sequence[tuple[int, int, int, int]] = (),
     depths: Sequence[tuple[int, int]] = ((0, 0),),
     segments: tuple[int, int] = (1, 0),
+    epilogue: Epilogue | None = None,
 ) -> Function:
     """The function of the product (see `plan`) on the addresses of A, B and C.
 
     loops: any number of batch loops; all but the two longest are written out. depths: offsets of
     A and B whose products are summed. Begins to make what the product needs of the library.
+    epilogue: its pointers stand behind those of A and B (see `Epilogue.pointers`).
     """
     loops = sorted(loops, key=lambda loop: loop[0])
     several = len(depths) > 1
     first, more = [
-        plan(element, m, n, k, a, b, crs, loops[-2:], accumulate, segments, several)
+        plan(element, m, n, k, a, b, crs, loops[-2:], accumulate, segments, several, epilogue)
         for accumulate in (False, True)
     ]
     places = [(0, 0, 0)]
     for count, x, y, z in loops[:-2]:
         places = [(i + x * t, j + y * t, k + z * t) for i, j, k in places for t in range(count)]
-    libraries.start(PREFIX + element, *[word for word in first if isinstance(word, str)])
+    symbols = [word for word in first if isinstance(word, str) and word.startswith("nj_")]
+    libraries.start(PREFIX + element, *symbols)
 
     def write(module: Module) -> None:
+        if epilogue is not None:
+            epilogue.write(module)
         builder = Builder(module, name, [("operands", "ptr")], attributes=GLUE)
         operands = builder.args[0]
-        pointers = [builder.load(builder.gep(operands, 8 * i), "ptr", 8) for i in range(3)]
+        pointers = [builder.load(builder.gep(operands, 8 * i), "ptr", 8) for i in range(2)]
+        if epilogue is None:
+            c, rest = builder.load(builder.gep(operands, 16), "ptr", 8), builder.const(0, "ptr")
+        else:
+            c, rest = epilogue.pointers(builder, operands)
+        pointers.append(c)
         for place in places:
             for i, (x, y) in enumerate(depths):
                 moved = [
@@ -223,11 +315,13 @@ def function(
                     for p, d in zip(pointers, (place[0] + x, place[1] + y, place[2]), strict=True)
                 ]
                 sizes = table(module, more if i else first)
-                builder.call(PREFIX + element, "void", sizes, *moved)
+                builder.call(PREFIX + element, "void", sizes, *moved, rest)
         builder.ret()
 
     words = (first, places, tuple(depths))
     name = f"product_{element}_{hashlib.sha256(repr(words).encode()).hexdigest()[:16]}"
+    if epilogue is not None:
+        name = f"product_with_{epilogue.name}"
     return Function(name, write)
 
 
@@ -391,7 +485,8 @@ def _pack_elements(module: Module, element: str) -> None:
 
 
 def _task(module: Module, element: str) -> None:
-    """@task(ctx, begin, end): ctx = (table, a, b, c). Task = (batch1, batch2, block, strip)."""
+    """@task(ctx, begin, end): ctx = (table, a, b, c, pointers of the loops behind it).
+    Task = (batch1, batch2, block, strip)."""
     b = Builder(
         module, "task", [("ctx", "ptr"), ("begin", "i64"), ("end", "i64")], linkage="internal",
         attributes=GLUE,
@@ -399,20 +494,26 @@ def _task(module: Module, element: str) -> None:
     ctx, begin, end = b.args
     lanes, size = lanes_of(element), size_of(element)
     strip_columns = tile_vectors() * lanes
-    t, a0, b0, c0 = [b.load(b.gep(ctx, 8 * i), "ptr", 8) for i in range(4)]
+    t, a0, b0, c0, behind = [b.load(b.gep(ctx, 8 * i), "ptr", 8) for i in range(5)]
     f = Fields(b, t, FIELDS)
-    m, n, k, brs = f.m, f.n, f.k, f.brs
+    m, n, k, brs, pieces = f.m, f.n, f.k, f.brs, f.pieces
     scratch = b.alloca(f"[{SCRATCH} x i8]")
     nothing = b.const(0, "ptr")
-    copies = b.select(b.icmp("eq", f.pack, ROWS), scratch, nothing)
+    copies = b.icmp("eq", f.pack, ROWS)
     packs = b.icmp("sgt", f.pack, ROWS)
     packer = b.emit(f"inttoptr i64 {f.pack.ref} to ptr", "ptr")
+    kept = b.icmp("sgt", f.kept, 0)
+    piece, pointers = b.alloca(f"[{PIECE_BYTES} x i8]"), b.alloca(f"[{MOST_POINTERS} x ptr]")
+    with b.loop(0, b.mul(f.kept, 8), 8) as copy:
+        b.store(b.load(b.gep(behind, copy.index), "ptr", 8), b.gep(pointers, copy.index), 8)
+    b.store(piece, pointers, 8)
+    pointers = b.select(kept, pointers, behind)
+    epilogue = b.emit(f"inttoptr i64 {f.epilogue.ref} to ptr", "ptr")
     with b.loop(begin, end) as tasks:
         rest, strip = b.udiv(tasks.index, f.strips), b.urem(tasks.index, f.strips)
         rest, block = b.udiv(rest, f.blocks), b.urem(rest, f.blocks)
         outer, inner = b.udiv(rest, f.batch2), b.urem(rest, f.batch2)
-        row, column = b.mul(block, f.block_rows), b.mul(strip, strip_columns)
-        rows = b.min(f.block_rows, b.sub(m, row))
+        column, block_rows = b.mul(strip, strip_columns), f.block_rows
         columns = b.sub(n, column)
         full = b.icmp("sge", columns, strip_columns)
         columns = b.min(columns, strip_columns)
@@ -423,29 +524,42 @@ def _task(module: Module, element: str) -> None:
             base = b.gep(b.gep(base, b.mul(outer, one)), b.mul(inner, two))  # noqa: B023
             return b.gep(base, b.mul(at, step))
 
-        a = place(a0, f.a1, f.a2, row, f.ars)
         bb = place(b0, f.b1, f.b2, column, f.bcs)
-        c = b.gep(place(c0, f.c1, f.c2, row, f.crs), b.mul(column, size))
-        with b.loop(0, b.max(k, 1), f.depth) as parts:  # once even for K = 0: it writes zeros
-            depth = b.min(b.sub(k, parts.index), f.depth)
-            part_a = b.gep(a, b.mul(parts.index, f.acs))
-            part_b = b.gep(bb, b.mul(parts.index, brs))
-            old = b.or_(f.accumulate, b.zext(b.icmp("sgt", parts.index, 0), "i64"))
-            with b.if_(packs, otherwise=[part_b, brs]) as packed:
-                whole = b.mul(depth, f.segments)
-                b.call(packer, "void", t, part_b, scratch, whole, columns, width)
-                packed.yield_(scratch, width)
-            here, stride = packed.results
-            b.call(tile, "void", t, part_a, here, c, depth, rows, stride, old, copies)
+        with b.loop(0, pieces) as part_rows:
+            number = part_rows.index
+            row = b.add(b.mul(block, block_rows), b.mul(number, f.piece_rows))
+            rows = b.min(f.piece_rows, b.sub(m, row))
+            a = place(a0, f.a1, f.a2, row, f.ars)
+            c = b.gep(place(c0, f.c1, f.c2, row, f.crs), b.mul(column, size))
+            c = b.select(kept, piece, c)
+            later = b.icmp("sgt", number, 0)  # B is packed already
+            with b.if_(b.icmp("sgt", rows, 0)):
+                # Once even for K = 0: it writes zeros.
+                with b.loop(0, b.max(k, 1), f.depth) as parts:
+                    depth = b.min(b.sub(k, parts.index), f.depth)
+                    part_a = b.gep(a, b.mul(parts.index, f.acs))
+                    part_b = b.gep(bb, b.mul(parts.index, brs))
+                    old = b.or_(f.accumulate, b.zext(b.icmp("sgt", parts.index, 0), "i64"))
+                    with b.if_(b.and_(packs, b.icmp("eq", number, 0))):
+                        whole = b.mul(depth, f.segments)
+                        b.call(packer, "void", t, part_b, scratch, whole, columns, width)
+                    packed = b.or_(packs, b.and_(copies, later))
+                    here, stride = b.select(packed, scratch, part_b), b.select(packed, width, brs)
+                    copied = b.select(b.and_(copies, b.icmp("eq", number, 0)), scratch, nothing)
+                    b.call(tile, "void", t, part_a, here, c, depth, rows, stride, old, copied)
+                with b.if_(b.icmp("ne", f.epilogue, 0)):
+                    at = b.add(b.mul(tasks.index, pieces), number)
+                    b.call(epilogue, "void", pointers, at, b.add(at, 1))
     b.ret()
 
 
 def _entry(module: Module, element: str) -> None:
     b = Builder(
-        module, libraries.ENTRY, [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr")],
+        module, libraries.ENTRY,
+        [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr"), ("behind", "ptr")],
         attributes=GLUE,
     )  # fmt: skip
-    ctx = b.alloca("[4 x ptr]")
+    ctx = b.alloca("[5 x ptr]")
     for i, value in enumerate(b.args):
         b.store(value, b.gep(ctx, 8 * i), 8)
     f = Fields(b, b.args[0], FIELDS)

@@ -13,11 +13,12 @@ memory of A or B.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from numjet.cpu import link
 from numjet.cpu.builder import Builder, Module, Value, vector
 from numjet.cpu.kernels.common import lanes_of, size_of, transpose_block
+from numjet.cpu.kernels.gemm import Epilogue
 from numjet.cpu.kernels.tiles import Line
 from numjet.cpu.program import Function
 
@@ -60,17 +61,45 @@ def fits(spec: Spec) -> bool:
     return spec.k * (spec.n + lanes_of(spec.element)) * size <= PACKED_BYTES
 
 
-def function(spec: Spec) -> Function:
-    """The function that computes `spec` on the addresses of A, B and C."""
+def function(spec: Spec, epilogue: Epilogue | None = None) -> Function:
+    """The function that computes `spec` on the addresses of A, B and C; `epilogue` runs on C once
+    a round of the loops (its pointers stand behind those of A and B)."""
 
     def write(module: Module) -> None:
+        if epilogue is not None:
+            epilogue.write(module)
         b = Builder(module, name, [("operands", "ptr")])
         table = b.args[0]
-        _loops(b, spec, spec.loops, [b.load(b.gep(table, 8 * k), "ptr", 8) for k in range(3)])
+        behind = None
+        pointers = [b.load(b.gep(table, 8 * k), "ptr", 8) for k in range(2)]
+        if epilogue is None:
+            pointers.append(b.load(b.gep(table, 16), "ptr", 8))
+        else:
+            c, rest = epilogue.pointers(b, table)
+            if epilogue.kept:
+                c, rest = _kept(b, spec, epilogue.kept, rest)
+            pointers.append(c)
+            behind = epilogue.name, rest
+        _loops(b, spec, spec.loops, pointers, behind, b.const(0, "i64"))
         b.ret()
 
     name = f"product_{_name(spec)}"
+    if epilogue is not None:
+        name = f"product_with_{epilogue.name}"
+        if epilogue.kept:
+            spec = replace(spec, crs=spec.n * size_of(spec.element))
+            spec = replace(spec, loops=tuple([(*loop[:3], 0) for loop in spec.loops]))
     return Function(name, write)
+
+
+def _kept(b: Builder, spec: Spec, count: int, rest: Value) -> tuple[Value, Value]:
+    """C on the stack, and a table of the epilogue's pointers with its address in front."""
+    c = b.alloca(f"[{spec.m * spec.n * size_of(spec.element)} x i8]")
+    pointers = b.alloca(f"[{count} x ptr]")
+    b.store(c, pointers, 8)
+    for k in range(1, count):
+        b.store(b.load(b.gep(rest, 8 * k), "ptr", 8), b.gep(pointers, 8 * k), 8)
+    return c, pointers
 
 
 def _name(spec: Spec) -> str:
@@ -93,13 +122,26 @@ def _shape(spec: Spec) -> tuple[int, int]:
     return width, min(best, spec.m)
 
 
-def _loops(b: Builder, spec: Spec, loops: Sequence[tuple[int, ...]], pointers: list[Value]) -> None:
+def _loops(
+    b: Builder,
+    spec: Spec,
+    loops: Sequence[tuple[int, ...]],
+    pointers: list[Value],
+    behind: tuple[str, Value] | None,
+    number: Value,
+) -> None:
+    """The product in its loops; `number` counts their rounds."""
     if not loops:
         _product(b, spec, *pointers)
+        if behind is not None:
+            b.call(behind[0], "void", behind[1], number, b.add(number, 1))
         return
     (count, *strides), *inner = loops
     with b.loop(0, count, carried=pointers) as each:
-        _loops(b, spec, inner, list(each.values))
+        at = number
+        if behind is not None:
+            at = b.add(b.mul(number, count), each.index)
+        _loops(b, spec, inner, list(each.values), behind, at)
         each.yield_(*[b.gep(p, s) if s else p for p, s in zip(each.values, strides, strict=True)])
 
 

@@ -1,0 +1,301 @@
+"""Loops behind products: bias, activation, residual, mask, cast, softmax of rows.
+
+`pair(fusion)` says which product each group of loops may follow; `join` makes the two steps one:
+the group's kernel runs on each piece of the product as soon as it is finished, on the same thread,
+while it is in the nearest cache. Where nobody else reads the product it is never written to memory:
+each piece lies on the stack. The kernel's loops stay what they are, over the pieces in place of the
+rows, so results are the same to the bit. For: `fuse`. What would break it: a kernel that reads the
+product elsewhere than where its loops stand.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from numjet.base.config import check_ir
+from numjet.core import lowering as low
+from numjet.cpu import link, parallelize
+from numjet.cpu.emit import emit_launch
+from numjet.cpu.graph import Val
+from numjet.cpu.index import Dyn, Index, LoopVar, atoms, clamp, linear_address, stride
+from numjet.cpu.kernels import gemm
+from numjet.cpu.kernels.common import size_of
+from numjet.cpu.kernels.dot import Known
+from numjet.cpu.loop_cost import default_lanes
+from numjet.cpu.loop_ir import (
+    COMPLEX_PARTS,
+    Alloc,
+    Buffer,
+    For,
+    Kernel,
+    Load,
+    Rewriter,
+    Stmt,
+    Store,
+    exprs,
+    walk,
+)
+from numjet.cpu.loop_verify import verify
+from numjet.cpu.lower_core import unflatten
+from numjet.cpu.program import KernelStep, SpecialStep, Step
+from numjet.cpu.vectorize import vectorize
+
+
+def pair(fusion: Any) -> dict[int, tuple[Any, bool]]:
+    """Numbers of groups that may run behind a product: (its group, whether only they read it).
+
+    The group is the product's first reader, so that the product may wait for it.
+    """
+    products: dict[int, tuple[Any, Val]] = {}  # id(Val) or that of a view -> group, product
+    for group in fusion.groups:
+        node = group.node
+        if node is not None and type(node.rule) is low.Kernel and len(node.outs) == 1:
+            products[id(node.outs[0])] = group, node.outs[0]
+    if not products:
+        return {}
+    for node in fusion.graph.nodes:
+        out = node.outs[0]
+        if out.base is not None:
+            root, start, terms = out.root()
+            if id(root) in products and not start and not terms:
+                products[id(out)] = products[id(root)]
+    readers: dict[int, set[int]] = {}
+    for number, key in fusion.computed:
+        if key in products:
+            readers.setdefault(id(products[key][1]), set()).add(number)
+    kept = {id(products[id(v)][1]) for v in fusion.graph.outs if id(v) in products}
+    found: dict[int, tuple[Any, bool]] = {}
+    for key, numbers in readers.items():
+        first = fusion.groups[min(numbers)]
+        if first.make is None:
+            found[first.number] = products[key][0], len(numbers) == 1 and key not in kept
+    return found
+
+
+def join(build: Any, group: Any, alone: bool, steps: list[Step]) -> list[Step]:
+    """The steps of a product's group and of the loops behind it, as one where that is possible."""
+    first = group.make()
+    if len(first) == len(steps) == 1:
+        product, loops = first[0], steps[0]
+        if type(product) is SpecialStep and product.product and type(loops) is KernelStep:
+            joined = _joined(build, product, loops, alone)
+            if joined is not None:
+                return [joined]
+    return [*first, *steps]
+
+
+def _joined(build: Any, product: SpecialStep, loops: KernelStep, alone: bool) -> Step | None:
+    out = product.writes[0]
+    places = [k for k, v in enumerate(loops.operands) if v.root() == (out, 0, ())]
+    if len(places) != 1 or set(loops.operands) - set(loops.reads) - set(loops.writes):
+        return None
+    (place,) = places
+    key = (id(loops.kernel), place, alone, product.product)
+    if key not in build.epilogues:
+        # The kernel is kept beside, so that its id stays its own.
+        build.epilogues[key] = _behind(build, product.product, loops, place, alone), loops.kernel
+    made = build.epilogues[key][0]
+    if made is None:
+        return None
+    function, kernel, kept = made
+    others = [v for k, v in enumerate(loops.operands) if k != place]
+    results = set(map(id, loops.writes))
+    reads = [*product.reads, *[v for v in others if id(v) not in results]]
+    writes = [*([] if kept else [out]), *[v for v in others if id(v) in results]]
+    # What the product reads again for other pieces may not be overwritten.
+    held = [v.root()[0] for v in (*product.reads, out)]
+    inplace = [(w, r) for w, r in loops.inplace if r.root()[0] not in held]
+    return SpecialStep(
+        product.name, reads, writes, function, inplace, product.flops + loops.flops, True,
+        behind=kernel,
+    )  # fmt: skip
+
+
+def _behind(build: Any, product: Known, loops: KernelStep, place: int, alone: bool) -> Any:
+    """(function of product and loops, the loops as a kernel over pieces, whether pieces are kept on
+    the stack), or None."""
+    buffers = loops.kernel.buffers
+    source = buffers[place]
+    if any(x.role == "work" or x.dtype in COMPLEX_PARTS for x in buffers):
+        return None
+    pieces = _Pieces(product)
+    others = [x for k, x in enumerate(buffers) if k != place]
+    ins = [x for x in others if x.role == "in"]
+    outs = [x for x in others if x.role == "out"]
+    size = size_of(product.spec.element)
+    kept = (
+        alone
+        and pieces.cut.piece_rows * pieces.cut.columns * size <= gemm.PIECE_BYTES
+        and len(others) < gemm.MOST_POINTERS
+    )
+    tile = None
+    if kept:
+        tile = Buffer("piece", source.dtype, (pieces.cut.piece_rows, pieces.cut.columns))
+    body = pieces.loops(loops.kernel, source, tile)
+    if body is None:
+        return None
+    if product.small and parallelize.worth(body):
+        return None  # it is worth several threads, the product is not
+    order = (tile, *ins, *outs) if tile is not None else (*ins, source, *outs)
+    kernel = Kernel(build.kernel_name("behind"), order, (body,), {"annotated": True})
+    if check_ir.value:
+        verify(kernel)
+    epilogue = gemm.Epilogue(
+        kernel.name,
+        len(order) if kept else 0,
+        len(ins),
+        functools.partial(emit_launch, kernel=kernel),
+    )
+    return product.function(epilogue), kernel, kept
+
+
+class _Pieces:
+    """Where the elements of a product's pieces lie: `row` counts rows of its `n` columns through
+    the whole result, in the order of memory."""
+
+    def __init__(self, product: Known) -> None:
+        spec = self.spec = product.spec
+        batches, self.cut = product.cut()
+        cut = self.cut
+        counts = [count for count, _ in batches]
+        self.units = cut.strips * cut.blocks * cut.pieces
+        for count in counts:
+            self.units *= count
+        self.unit = LoopVar("p", self.units)
+        rest = Index.of(self.unit)
+        number, rest = rest % cut.pieces, rest // cut.pieces
+        self.strip, rest = rest % cut.strips, rest // cut.strips
+        first = rest % cut.blocks * cut.block_rows + number * cut.piece_rows
+        rest = rest // cut.blocks
+        line = spec.n * size_of(spec.element)
+        strides = [*[step for _, step in batches], spec.crs]
+        self.regular = not any(step % line for step in strides)
+        self.row = Index.of(0)
+        for count, step in reversed(batches):
+            self.row = self.row + rest % count * (step // line)
+            rest = rest // count
+        rows = min(cut.piece_rows, spec.m)
+        self.i = LoopVar("i", rows)
+        self.rows = clamp(spec.m - first, 1, rows)
+        here = clamp(first + Index.of(self.i), 0, spec.m - 1)
+        self.row = self.row + here * (spec.crs // line if spec.m > 1 else 1)
+
+    def loops(self, kernel: Kernel, source: Buffer, tile: Buffer | None) -> For | None:
+        """The kernel's loops over pieces, `source` being the product; reading `tile`, the present
+        piece, in its place. None where they are not such loops."""
+        chain, body = _chain(kernel)
+        n = self.spec.n
+        if not chain or not self.regular:
+            return None
+        covered = math.prod([s.var.extent for s in chain])
+        if any(isinstance(s, For) for s in body):
+            if covered * n != source.size:
+                return None
+            return self._of_rows(chain, body, source, tile)
+        if covered != source.size:
+            return None
+        cut = self.cut
+        columns = min(cut.columns, n)
+        j = LoopVar("j", columns)
+        column = self.strip * cut.columns + Index.of(j)
+        extents = [s.var.extent for s in chain]
+        if not _reads_at(body, source, linear_address([Index.of(s.var) for s in chain], extents)):
+            return None
+        if extents[-1] == n:
+            by = [*unflatten(self.row, extents[:-1]), column]
+        else:
+            by = unflatten(self.row * n + column, extents)
+        body = _replaced(body, chain, by, source, tile, lambda _: (Index.of(self.i), Index.of(j)))
+        loop = For(j, _extent(clamp(n - self.strip * cut.columns, 1, columns)), body)
+        return self._wrapped((loop,)) if _in_step(loop) else None
+
+    def _of_rows(
+        self, chain: list[For], body: tuple[Stmt, ...], source: Buffer, tile: Buffer | None
+    ) -> For | None:
+        """Loops that sweep over whole rows."""
+        n = self.spec.n
+        if self.cut.strips > 1:
+            return None
+        outer = linear_address([Index.of(s.var) for s in chain], [s.var.extent for s in chain]) * n
+
+        def inside(e: Load) -> Index:
+            return linear_address(e.index, source.shape) - outer
+
+        for e in exprs(body):
+            if isinstance(e, Load) and e.buffer is source:
+                column = inside(e)
+                if column.lo < 0 or column.hi >= n:
+                    return None
+        by = unflatten(self.row, [s.var.extent for s in chain])
+        body = _replaced(
+            body, chain, by, source, tile, lambda e: (Index.of(self.i), inside(e))
+        )
+        return self._wrapped(body)
+
+    def _wrapped(self, body: tuple[Stmt, ...]) -> For:
+        inner = vectorize(Kernel("piece", (), body, {})).body
+        rows = For(self.i, _extent(self.rows), inner)
+        return For(self.unit, self.units, (rows,), grain=1)
+
+
+def _extent(x: Index) -> int | Index:
+    return x.const if x.is_const else x
+
+
+def _chain(kernel: Kernel) -> tuple[list[For], tuple[Stmt, ...]]:
+    """The loops around all else, and what they hold."""
+    chain: list[For] = []
+    body = kernel.body
+    while len(body) == 1 and isinstance(body[0], For):
+        loop = body[0]
+        if loop.kind != "serial" or loop.grain or not isinstance(loop.extent, int):
+            return [], body
+        chain.append(loop)
+        body = loop.body
+    return chain, body
+
+
+def _reads_at(body: Sequence[Stmt], source: Buffer, position: Index) -> bool:
+    """Whether the product is only read, and results are only written, where the loops stand."""
+    for s in walk(body):
+        if isinstance(s, Alloc):
+            return False
+        if isinstance(s, Store) and linear_address(s.index, s.buffer.shape) != position:
+            return False
+    return all(
+        linear_address(e.index, source.shape) == position
+        for e in exprs(body)
+        if isinstance(e, Load) and e.buffer is source
+    )
+
+
+def _replaced(
+    body: Sequence[Stmt], chain: list[For], by: list[Index], source: Buffer,
+    tile: Buffer | None, place: Any,
+) -> tuple[Stmt, ...]:  # fmt: skip
+    """The statements with the loops' variables replaced, reading the tile if there is one."""
+    if tile is not None:
+
+        def load(e: Load) -> Load | None:
+            return Load(tile, place(e)) if e.buffer is source else None
+
+        body = Rewriter(load=load).block(body)
+    var = {s.var: index for s, index in zip(chain, by, strict=True)}
+    return Rewriter(var=var).block(body)
+
+
+def _in_step(loop: For) -> bool:
+    """Whether every access moves with the loop's lanes, or not at all."""
+    lanes = default_lanes(loop, link.vector_bytes())
+    places = [linear_address(s.index, s.buffer.shape) for s in walk(loop.body)
+              if isinstance(s, Store)]  # fmt: skip
+    for e in exprs(loop.body):
+        if isinstance(e, Load):
+            places.append(linear_address(e.index, e.buffer.shape))
+    return all(
+        not any(type(a) is Dyn for a in atoms(place)) and stride(place, loop.var, lanes) in (0, 1)
+        for place in places
+    )
