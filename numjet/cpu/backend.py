@@ -94,6 +94,7 @@ class _Modules:
     """The modules of one program: compiled beside each other and beside their writer."""
 
     def __init__(self, kept: bool) -> None:
+        self.compiler = link.compile_module if kept else link.compile_once
         self.jobs = Jobs()
         self.kept = kept
         self.texts: list[str] = []
@@ -110,15 +111,13 @@ class _Modules:
             if link.defined_symbol(name) is None and name not in self.started:
                 self.started.add(name)
                 self.jobs.start(functools.partial(link.resolve, [name]))
-        # Without LLVM it is this thread's work, which holds the interpreter all the while.
-        image = None if self.kept or check_ir.value else link.generated(text)
-        if image is not None:
-            self.ready.append(image)
-        elif self.kept:
-            self.jobs.start(lambda: link.compile_module(text, verify=check_ir.value))
+        # Without LLVM it is this thread's work, which holds the interpreter all the while. The
+        # libraries of kernels are LLVM's: other threads compile them beside this one.
+        image = None if check_ir.value else link.generated(text, kept=self.kept)
+        if image is None:
+            self.jobs.start(lambda: self.compiler(text, verify=check_ir.value))
         else:
-            verify = check_ir.value
-            self.jobs.start(lambda: link.compile_once(text, verify=verify, refused=True))
+            self.ready.append(image)
 
     def idle(self) -> bool:
         """Whether another module would be compiled at once. What is kept under its text is cut into

@@ -184,28 +184,32 @@ def compile_module(ir_text: str, *, verify: bool = False) -> bytes:
     key = digest(ir_text)
     data = _store().get(key)
     if data is None:
-        data = compile_once(ir_text, verify=verify)
+        data = _compile(ir_text, verify=verify)
         _store().put(key, data)
     return data
 
 
-def compile_once(ir_text: str, *, verify: bool = False, refused: bool = False) -> bytes:
-    """The object file for `ir_text`, not kept: for those who keep it as a part of something.
+def compile_once(ir_text: str, *, verify: bool = False) -> bytes:
+    """The object file for `ir_text`, not kept: for those who keep it as a part of something."""
+    return _compile(ir_text, verify=verify)
 
-    refused: `generated` has answered None.
+
+def generated(ir_text: str, *, kept: bool) -> bytes | None:
+    """The object file of the direct generator, or None where LLVM has to make it.
+
+    kept: as by `compile_module`. It is Python's work: no other thread runs Python meanwhile.
     """
-    data = None if verify or refused else generated(ir_text)
-    return _compile(ir_text, verify=verify) if data is None else data
-
-
-def generated(ir_text: str) -> bytes | None:
-    """The object file of the direct generator, or None where LLVM has to make it."""
     host = target()
     if not usable(host.triple, host.features, host.vector_bytes):
         return None
-    # Half of the package's compiler: loaded when there is something to compile.
-    generate = importlib.import_module("numjet.cpu.x86.generate")
-    return generate.generate(ir_text)
+    key = digest(ir_text) if kept else ""
+    data = _store().get(key) if kept else None
+    if data is None:
+        # Half of the package's compiler: loaded when there is something to compile.
+        data = importlib.import_module("numjet.cpu.x86.generate").generate(ir_text)
+        if kept and data is not None:
+            _store().put(key, data)
+    return data
 
 
 def assembly(ir_text: str) -> str:
