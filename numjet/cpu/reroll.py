@@ -111,7 +111,8 @@ def _renamed(body: Jaxpr, args: Sequence[Any], env: dict[Any, Any], out: list[Eq
 
 def _without_calls(eqns: list[Eqn], outvars: list[Any]) -> tuple[list[Eqn], list[Any]]:
     """A program with what calls do in their places, where many hold steps (and no constants)."""
-    hiding = {id(eqn) for eqn in eqns if _hides_steps(eqn) and _body(eqn) is not None}
+    calls = [eqn for eqn in eqns if type(eqn.primitive.loops) is Region]
+    hiding = {id(eqn) for eqn in calls if _hides_steps(eqn) and _body(eqn) is not None}
     if len(hiding) < FEWEST_ROUNDS:
         return eqns, outvars
     out: list[Eqn] = []
@@ -194,9 +195,7 @@ def _find(program: _Program, begin: int, end: int) -> _Run | None:
         if len(at) < FEWEST_ROUNDS:
             break
         # Rounds may hold several equal steps: the next but one may be the same one again.
-        distances: Counter[int] = Counter()
-        for skip in (1, 2, 3, 4):
-            distances.update([b - a for a, b in zip(at, at[skip:], strict=False)])
+        distances = Counter([b - a for skip in range(1, 5) for a, b in zip(at, at[skip:])])  # noqa: B905
         for period, count in distances.most_common(TRIED):
             if count >= FEWEST_ROUNDS - 1 and period <= LONGEST_ROUND:
                 found = _with_period(program, at, period, end)
@@ -213,7 +212,9 @@ def _with_period(
     begin = end = -1  # of the run looked at last
     for start in places:
         # Within a round there may be another step to begin with; later rounds are the same run.
-        if start + period not in known or begin + period <= start < end:
+        if begin + period <= start < end:
+            continue
+        if not all([start + k * period in known for k in range(1, FEWEST_ROUNDS)]):
             continue
         run = _Run(program, start, period, limit)
         if run.rounds >= FEWEST_ROUNDS and run.rounds * period >= FEWEST_EQUATIONS:
