@@ -66,9 +66,12 @@ def three(
 
 
 def pattern(s: Selector, op: str, d: int, x: int, type: Type, bits: int) -> None:
-    """Write d = op(x, the same bits in every lane)."""
+    """Write d = op(x, the same bits in every lane), where op is "and" or "xor" of floats."""
     data = bits.to_bytes(type.bits // 8, "little")
-    s.put(d, (forms.v3c, OPS[op + type.letter], d, x, data, -1, 0, type.length, 1, None))
+    if type.bits == 16:
+        data += data
+    made = OPS[f"v{op}{'pd' if type.bits == 64 else 'ps'}"]
+    s.put(d, (forms.v3c, made, d, x, data, -1, 0, type.length, 1, None))
 
 
 def seed(s: Selector, d: int, type: Type, text: str, part: int = 0) -> None:
@@ -110,7 +113,7 @@ def fneg(s: Selector, instruction: Instruction) -> None:
     _, name, _, type, x = instruction
     d = s.define(name)
     for part in range(type.parts):
-        pattern(s, "vpxor", d + part, s.vector(type, x, part), type, 1 << (type.bits - 1))
+        pattern(s, "xor", d + part, s.vector(type, x, part), type, 1 << (type.bits - 1))
 
 
 @handles("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr",

@@ -49,6 +49,7 @@ class _Hoister:
             for r, cls in enumerate(s.classes)
             if cls == VECTOR and r not in s.parent and s.end[r] >= 0
         ]
+        self.roots = set(s.parent.values())
         self.inserted: dict[int, list[tuple]] = {}  # behind which instruction of `out`
 
     def run(self, loops: list[Loop]) -> None:
@@ -101,7 +102,32 @@ class _Hoister:
             for place in calls:
                 s.out[place][1].reloads.append(load)
             for place in places:
-                s.out[place] = _rewritten(s.out[place], held)
+                self._rewrite(place, held)
+
+    def _rewrite(self, place: int, held: int) -> None:
+        """Have an instruction read its constant in a register, or its readers if it is a load."""
+        s = self.s
+        shape, op, d, a, _, k, z, length, _, imm = s.out[place]
+        if op.name not in _LOADS or k != -1:
+            s.out[place] = (_SHAPES[shape], op, d, a, held, k, z, length, imm)
+            return
+        s.out[place] = (forms.vmove, OPS["vmovaps"], d, held, length)
+        if d in s.joined or d in s.parent or d in self.roots:
+            return
+        replaced = {}
+        for number in range(s.start[d], place):
+            m = s.out[number]
+            writes, reads, _ = forms.ROLES.get(m[0], ((), (), 0))
+            if any(m[field] == d for field in writes) or m[0] not in forms.ROLES:
+                return
+            fields = [field for field in reads if m[field] == d]
+            if fields:
+                replaced[number] = tuple([
+                    held if field in fields else x for field, x in enumerate(m)
+                ])
+        for number, m in replaced.items():
+            s.out[number] = m
+        s.out[place] = (forms.vmove, OPS["vmovaps"], held, held, length)
 
     def _uses(
         self, loop: Loop
@@ -154,11 +180,3 @@ def _key(m: tuple) -> tuple[bytes, int] | None:
     if broadcast or len(data) not in (16, 32, 64):
         return None
     return data, 0
-
-
-def _rewritten(m: tuple, held: int) -> tuple:
-    """The instruction with its constant in a register."""
-    shape, op, d, a, _, k, z, length, _, imm = m
-    if op.name in _LOADS and k == -1:
-        return (forms.vmove, OPS["vmovaps"], d, held, length)
-    return (_SHAPES[shape], op, d, a, held, k, z, length, imm)

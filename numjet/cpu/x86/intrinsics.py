@@ -92,7 +92,7 @@ def fabs(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     d = s.define(name)
     for part in range(type.parts):
         x = s.vector(type, parts[0], part)
-        pattern(s, "vpand", d + part, x, type, (1 << (type.bits - 1)) - 1)
+        pattern(s, "and", d + part, x, type, (1 << (type.bits - 1)) - 1)
 
 
 def copysign(s: Selector, instruction: Instruction, parts: list[str]) -> None:

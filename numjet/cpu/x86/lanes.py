@@ -22,6 +22,7 @@ from numjet.cpu.x86.types import (
 
 _BLENDS = {"b": "vpblendmb", "w": "vpblendmw", "d": "vblendmps", "q": "vblendmpd"}
 _MOVES = {"b": "vmovdqu8", "w": "vmovdqu16", "d": "vmovups", "q": "vmovupd"}
+_ARITHMETIC = {"fadd": "vadd", "fsub": "vsub", "fmul": "vmul", "fdiv": "vdiv"}
 # select(a < b, a, b) and its like are one instruction, which answers its last operand on NaN.
 _EXTREMA = {("olt", 0): "vmin", ("olt", 1): "vmax", ("ogt", 0): "vmax", ("ogt", 1): "vmin"}
 
@@ -37,8 +38,12 @@ def blend(s: Selector, instruction: Instruction) -> None:
         return
     k0, compared = _condition_mask(s, condition, condition_type, type)
     scalar = not condition_type.lanes and type.lanes
+    made = _computed(s, d, type, a, b)
     for part in range(type.parts):
         k = k0 if scalar else part_mask(s, k0, type, part)
+        if made is not None:
+            _masked(s, d + part, type, part, made, b, k)
+            continue
         if b[0] != "%" and constant(type, b).splat == 0:
             op = OPS[_MOVES[type.letter]]
             if not type.lanes:
@@ -53,6 +58,37 @@ def blend(s: Selector, instruction: Instruction) -> None:
             last(s, OPS[_BLENDS[type.letter]], d + part, s.vector(type, b, part), type, a, part, k)
     if compared is not None:
         compare_floats(s, compared, k0, 0)
+
+
+def _computed(s: Selector, d: int, type: Type, a: str, b: str) -> Instruction | None:
+    """The arithmetic behind `a` where only the chosen lanes of `d` can be computed by it."""
+    if not type.lanes or a[0] != "%" or a == b:
+        return None
+    for op in _ARITHMETIC:
+        made = s.once(a, op)
+        if made is not None:
+            break
+    else:
+        return None
+    x, y = made[4:6]
+    if y[0] != "%" or d in (s.reg.get(x), s.reg.get(y)) or b in (x, y) or type.size < 16:
+        return None
+    return made
+
+
+def _masked(
+    s: Selector, d: int, type: Type, part: int, made: Instruction, b: str, k: int
+) -> None:
+    """Write d = made where the mask holds, b elsewhere."""
+    op = OPS[_ARITHMETIC[made[0]] + type.float_suffix]
+    x = s.vector(type, made[4], part)
+    if b[0] != "%" and constant(type, b).splat == 0:
+        last(s, op, d, x, type, made[5], part, k, 1)
+        return
+    tied = b[0] == "%" and s.tie(b, d, part)
+    last(s, op, d, x, type, made[5], part, k, tied=True)
+    if not tied:
+        seed(s, d, type, b, part)
 
 
 def _extremum(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> bool:
