@@ -309,7 +309,7 @@ class JitCore:
             return [_output(x, self._name, structure, i) for i, x in enumerate(outs)]
 
         with undisturbed:  # looking for cycles among the equations would be half of all tracing
-            jaxpr, consts = stage(flat, avals, self._name, self._arg_names(treedef))
+            jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef))
         return Entry(
             hoist_consts(jaxpr),
             consts,

@@ -18,9 +18,10 @@ from typing import Any
 from .tree_codegen import generate_builder, generate_matcher, leaf_count_error, static_key
 from .tree_registry import KINDS, LEAF_TYPES, ON_CHANGE, NodeKind, kind_of
 
-# A structure gets generated code at its third use: generating costs as much as some hundred
-# plain traversals, and many structures are seen once or twice, while a program is built.
-USES_BEFORE_GENERATING = 3
+# A structure gets generated code when generating has about been paid for: it costs as much as 40
+# (ten leaves) to 110 (one leaf) traversals, and most structures are seen a few times, while a
+# program is built.
+USES_BEFORE_GENERATING = 32
 # Structures nested deeper, or with more nodes, are traversed plainly: CPython's parser refuses
 # about 100 nested brackets, and code for huge trees takes long to generate.
 MAX_GENERATED_DEPTH = 40

@@ -34,12 +34,16 @@ class StageTracer(Tracer):
         return self.owner.describe(self)
 
 
+# What the arguments are called in messages, or how to find out when there is one.
+Names = Sequence[str] | Callable[[], Sequence[str]]
+
+
 class StageTrace(Trace):
-    """Records equations. `names` are the arguments' names, for error messages."""
+    """Records equations. `names` are the arguments' names, or tell them, for error messages."""
 
     name = "staging"
 
-    def __init__(self, fun_name: str = "", names: Sequence[str] | None = None) -> None:
+    def __init__(self, fun_name: str = "", names: Names = ()) -> None:
         self.parent = current_trace()
         self.staging = self
         self.fun_name, self.names = fun_name, names
@@ -157,10 +161,8 @@ class StageTrace(Trace):
                 args.add(position[var])
             elif var in producer:
                 todo.extend(v for v in producer[var].invars if type(v) is Var)
-        names = [
-            self.names[i] if self.names and i < len(self.names) else f"number {i}"
-            for i in sorted(args)
-        ]
+        known = self.names() if callable(self.names) else self.names
+        names = [known[i] if i < len(known) else f"number {i}" for i in sorted(args)]
         parts = []
         if names:
             plural = "s" if len(names) > 1 else ""
@@ -187,7 +189,7 @@ def stage(
     fun: Callable,
     in_avals: Sequence[ShapedArray],
     fun_name: str = "",
-    names: Sequence[str] | None = None,
+    names: Names = (),
 ) -> tuple[Jaxpr, list[Any]]:
     """Trace `fun(*tracers) -> sequence of values` at `in_avals`.
 
