@@ -63,12 +63,16 @@ def _generate(module: Module) -> bytes:
         code.place(end)
         if not function.local:
             exports.append((function.name, begin, end))
-    if any(f"@{symbol}" in labels for _, _, symbol in inside):
-        raise Unsupported("a table of addresses of the module itself")
     text, places, relocations = code.finish()
-    relocations += [(places[label] + place, symbol) for label, place, symbol in inside]
+    addresses = []
+    for label, place, symbol in inside:
+        there = labels.get(f"@{symbol}")
+        if there is None:
+            relocations.append((places[label] + place, symbol))
+        else:
+            addresses.append((places[label] + place, places[there]))
     named = [(name, places[a], places[b] - places[a]) for name, a, b in exports]
-    return elf.write(text, named, relocations)
+    return elf.write(text, named, relocations, addresses)
 
 
 def _mark_cold(module: Module, function: Function) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from numjet.base import config
 from numjet.cpu import platform
 
@@ -14,9 +16,13 @@ _NEEDED = (
 
 def usable(triple: str, features: str, vector_bytes: int) -> bool:
     """Whether code for this target may come from here (LLVM's names), and the user wants it."""
-    if not config.direct_code.value or platform.WINDOWS or vector_bytes != 64:
+    return config.direct_code.value and able(triple, features, vector_bytes)
+
+
+@functools.cache
+def able(triple: str, features: str, vector_bytes: int) -> bool:
+    """Whether the target has all that the generator selects from."""
+    if platform.WINDOWS or vector_bytes != 64 or not triple.startswith("x86_64"):
         return False
-    return triple.startswith("x86_64") and _NEEDED_SET <= set(features.split(","))
+    return {"+" + name for name in _NEEDED} <= set(features.split(","))
 
-
-_NEEDED_SET = frozenset("+" + name for name in _NEEDED)

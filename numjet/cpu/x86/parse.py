@@ -76,6 +76,9 @@ def split(text: str) -> list[str]:
     """Parts between commas that stand in no brackets."""
     if "<" not in text and "(" not in text and "[" not in text and "{" not in text:
         return text.split(", ") if text else []
+    whole = text.split(", ")
+    if all([p.count("<") == p.count(">") and p.count("(") == p.count(")") for p in whole]):
+        return whole
     parts, depth, start = [], 0, 0
     for k, c in enumerate(text):
         if c in "<([{":
