@@ -117,8 +117,9 @@ class _Hoister:
         replaced = {}
         for number in range(s.start[d], place):
             m = s.out[number]
-            writes, reads, _ = forms.ROLES.get(m[0], ((), (), 0))
-            if any(m[field] == d for field in writes) or m[0] not in forms.ROLES:
+            writes, reads, memory = forms.ROLES.get(m[0], ((), (), 0))
+            indexed = memory and d in m[memory][:2]
+            if m[0] not in forms.ROLES or indexed or any(m[field] == d for field in writes):
                 return
             fields = [field for field in reads if m[field] == d]
             if fields:
