@@ -89,42 +89,45 @@ class Table:
     def add(self, left: Any, right: Any, function: Any, out: ShapedArray) -> None:
         """Remember that NumPy's `function` gives an array of aval `out` for operands of these
         kinds (an aval, or the type of a Python scalar; right None: one operand), if it can be."""
-        entry = entry_of(left, right, function, out)
-        if entry is None:
-            return
-        self.put(id(left), 0 if right is None else id(right), entry)
-        keep.append((left, right, out))
+        keys = id(left), 0 if right is None else id(right)
+        self.put(*keys, (left, right), lambda: entry_of(left, right, function, out))
 
     def add_view(self, x: ShapedArray, rows: int | None, out: ShapedArray) -> None:
         """Remember the aval of a slice of x's that leaves so many rows; rows None: of one row."""
-        entry = np.zeros(len(ir.ENTRY), np.int64)
-        entry[ir.ENTRY.index("aval")] = id(out)
-        self.put(id(x), id(int) if rows is None else ir.range_key(rows), entry)
-        keep.append((x, out))
+
+        def entry() -> np.ndarray:
+            words = np.zeros(len(ir.ENTRY), np.int64)
+            words[ir.ENTRY.index("aval")] = id(out)
+            return words
+
+        self.put(id(x), id(int) if rows is None else ir.range_key(rows), (x, out), entry)
 
     def add_where(self, condition: ShapedArray, x: Any, y: Any, out: ShapedArray) -> None:
         """Remember that `where` of these kinds of operands gives an array of aval `out`."""
-        entry = where_entry(condition, x, y, out)
-        if entry is not None:
-            self.put(id(condition), id(x) + 3 * id(y), entry)
-            keep.append((condition, x, y))
+        keys = id(condition), id(x) + 3 * id(y)
+        self.put(*keys, (condition, x, y), lambda: where_entry(condition, x, y, out))
 
     def add_update(self, function: np.ufunc, x: ShapedArray, given: Any, out: ShapedArray) -> None:
         """Remember that x's rows are updated by NumPy's `function` with such values."""
-        entry = update_entry(function, x, given, out)
-        if entry is not None:
-            self.put(id(x), id(given), entry)
-            keep.append((x, given))
+        self.put(id(x), id(given), (x, given), lambda: update_entry(function, x, given, out))
 
-    def put(self, x: int, y: int, entry: np.ndarray) -> None:
-        """Store an entry under these keys if one of its two places is free."""
+    def put(
+        self, x: int, y: int, kinds: tuple, make: Callable[[], np.ndarray | None]
+    ) -> bool:
+        """Store the entry that `make` gives under these keys, if one of its two places is free;
+        says whether there is one now. (Operands of ever new kinds leave nothing behind.)"""
         first = (x >> 4 ^ x >> 10 ^ y >> 5 ^ y >> 11) & (ir.SLOTS - 1)
         for k in (first, first ^ 1):
             place = self.words[len(ir.TABLE) + 3 * k :][:3]
-            if place[2] == 0 or (place[0] == x and place[1] == y):
-                place[:] = x, y, address(entry)
-                keep.append(entry)
-                return
+            if place[2] == 0:
+                entry = make()
+                if entry is not None:
+                    keep.append((entry, kinds))
+                    place[:] = x, y, address(entry)
+                return entry is not None
+            if place[0] == x and place[1] == y:
+                return True
+        return False
 
     def function(self) -> Callable:
         """The operation as a function object."""
@@ -157,7 +160,8 @@ class Forms:
 
     def _note(self, fact: tuple) -> None:
         if possible():
-            self.facts.append(fact)
+            if not usable() or _waiting:  # for tables to come
+                self.facts.append(fact)
             for table in self.tables:
                 fact[0](table, *fact[1:])
             _wanted()
@@ -188,28 +192,39 @@ def _learn_evaluation(
     table.add(operands[0], operands[1] if len(operands) == 2 else None, function, out)
 
 
-_executors: dict[tuple, tuple[Table, Callable]] = {}
+# By primitive and params: tables, each with its function. Of ever new shapes the first have one.
+_executors: dict[tuple, list[tuple[Table, Callable]]] = {}
+_MAX_EXECUTORS = 1000
+_count = [0]
 
 
 def _executor(
     primitive: Primitive, avals: tuple, params: dict, out: ShapedArray
 ) -> Callable | None:
     """Evaluation with params as a native call, where it is one loop."""
-    entry = entry_with_params(primitive, avals, params, out)
-    if entry is None:
+
+    def entry() -> np.ndarray | None:
+        return entry_with_params(primitive, avals, params, out)
+
+    if entry() is None:
         return None
+    keys = id(avals[0]), 0 if len(avals) == 1 else id(avals[1])
     key = (primitive, *params.items())
-    found = _executors.get(key)
-    if found is None:
+    known = _executors.get(key, [])
+    for table, run in known:
+        if table.put(*keys, avals, entry):
+            return run
+    _count[0] += 1
+    if _count[0] > _MAX_EXECUTORS:
+        return None
 
-        def fallback(*args: Any) -> Any:
-            return evaluate_python(primitive, args, params)
+    def fallback(*args: Any) -> Any:
+        return evaluate_python(primitive, args, params)
 
-        table = Table(fallback, len(avals), check_trace=False)
-        found = _executors[key] = table, table.function()
-    found[0].put(id(avals[0]), 0 if len(avals) == 1 else id(avals[1]), entry)
-    keep.append(avals)
-    return found[1]
+    table = Table(fallback, len(avals), check_trace=False)
+    table.put(*keys, avals, entry)
+    _executors[key] = [*known, (table, table.function())]
+    return _executors[key][-1][1]
 
 
 def _learn_evaluations() -> None:

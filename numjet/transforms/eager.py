@@ -40,7 +40,7 @@ from numjet.transforms.steps import Rule, Step
 from numjet.transforms.transpose import transpose_jaxpr
 
 CHECKS = config.numeric_checks
-# Deriving a rule takes as long as some thirty uses of an operation without it.
+# Deriving a rule takes as long as some ten uses of an operation without it.
 USES_BEFORE_DERIVING = 8
 # Programs of ever new shapes must not fill the memory with rules.
 MAX_RULES = 10_000
