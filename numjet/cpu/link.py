@@ -213,7 +213,15 @@ def generated(ir_text: str, *, kept: bool) -> bytes | None:
 
 
 def assembly(ir_text: str) -> str:
-    """The assembly text `ir_text` compiles to on this target; not cached."""
+    """The assembly text `ir_text` compiles to on this target; not cached.
+
+    Of the direct generator a listing of its instructions, which leaves out frames and copies.
+    """
+    host = target()
+    if usable(host.triple, host.features, host.vector_bytes):
+        shown = importlib.import_module("numjet.cpu.x86.generate").listing(ir_text)
+        if shown is not None:
+            return shown
     return _compile(ir_text, assembly=True).decode()
 
 

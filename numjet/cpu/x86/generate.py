@@ -8,8 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 
-from numjet.cpu.x86 import arithmetic, control, convert, elf, intrinsics, lanes, memory
-from numjet.cpu.x86.allocate import allocate
+from numjet.cpu.x86 import (
+    arithmetic,
+    control,
+    convert,
+    elf,
+    intrinsics,
+    lanes,
+    listing as shown,
+    memory,
+)
+from numjet.cpu.x86.allocate import Allocation, allocate
 from numjet.cpu.x86.data import table
 from numjet.cpu.x86.encode import Code
 from numjet.cpu.x86.finish import Finisher
@@ -35,10 +44,22 @@ def generate(text: str) -> bytes | None:
         return None
 
 
-def _generate(module: Module) -> bytes:
+def listing(text: str) -> str | None:
+    """The instructions of a module, to be read, or None where LLVM makes it."""
+    try:
+        module = parse(text)
+        code, labels, _ = _prepared(module)
+        made = [_selected(module, function, labels) for function in module.functions]
+    except Unsupported:
+        return None
+    return "".join([shown.function(s, allocation.at) for s, allocation in made])
+
+
+def _prepared(module: Module) -> tuple[Code, dict[str, int], list[tuple[int, int, str]]]:
+    """Labels of data and functions, and (label, place behind it, symbol) of addresses in data."""
     code = Code()
     labels: dict[str, int] = {}
-    inside: list[tuple[int, int, str]] = []  # (label, place behind it, symbol)
+    inside: list[tuple[int, int, str]] = []
     for name, rest in module.data.items():
         if "external" not in rest:
             data, align, addresses = table(rest)
@@ -46,15 +67,28 @@ def _generate(module: Module) -> bytes:
             inside += [(labels[name], place, symbol) for place, symbol in addresses]
     for function in module.functions:
         labels["@" + function.name] = code.label()
+    return code, labels, inside
+
+
+def _selected(
+    module: Module, function: Function, labels: dict[str, int]
+) -> tuple[Selector, Allocation]:
+    """A function's instructions with registers."""
+    _mark_cold(module, function)
+    s = Selector(module, function, labels)
+    s.run()
+    allocation = allocate(s)
+    hoist(s, allocation)
+    if allocation.slots:
+        spill(s, allocation)
+    return s, allocation
+
+
+def _generate(module: Module) -> bytes:
+    code, labels, inside = _prepared(module)
     exports = []
     for function in module.functions:
-        _mark_cold(module, function)
-        s = Selector(module, function, labels)
-        s.run()
-        allocation = allocate(s)
-        hoist(s, allocation)
-        if allocation.slots:
-            spill(s, allocation)
+        s, allocation = _selected(module, function, labels)
         code.align(64)
         begin = labels["@" + function.name]
         code.place(begin)
@@ -64,7 +98,7 @@ def _generate(module: Module) -> bytes:
         if not function.local:
             exports.append((function.name, begin, end))
     text, places, relocations = code.finish()
-    addresses = []
+    addresses: list[tuple[int, int]] = []
     for label, place, symbol in inside:
         there = labels.get(f"@{symbol}")
         if there is None:

@@ -243,6 +243,15 @@ def test_programs_give_equal_bits(name: str) -> None:
     np.testing.assert_array_equal(results[0].view(np.uint8), results[1].view(np.uint8))
 
 
+def test_the_listing_shows_what_runs() -> None:
+    with config.direct_code(True):
+        text = nj.jit(PROGRAMS["chain"]).lower(np.ones(100, np.float32)).compile()
+        shown = text.as_text("assembly")
+    for part in ("vscalefps zmm", "vfmadd", "ret", "0x"):
+        assert part in shown
+    assert generate.listing("declare nothing\nfence seq_cst\n") is None
+
+
 def test_what_is_refused() -> None:
     assert generate.generate("define void @f(ptr %p) {\n  %x = load atomic i32, ptr %p seq_cst, "
                              "align 4\n  ret void\n}\n") is None

@@ -1,0 +1,88 @@
+"""What the direct generator made of a text, to be read: `Compiled.as_text("assembly")`.
+
+Instructions as selected, with their registers, block by block. Copies on the way between blocks,
+frames and what calls keep are named, not spelled.
+"""
+
+from __future__ import annotations
+
+from numjet.cpu.x86 import forms
+from numjet.cpu.x86.control import Branch, Call, branch, call, leave
+from numjet.cpu.x86.opcodes import CONDITIONS
+from numjet.cpu.x86.select import Selector
+from numjet.cpu.x86.types import GENERAL, VECTOR
+
+_GENERAL = "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
+_CONDITIONS = {number: name for name, number in CONDITIONS.items()}
+# Where the length of a shape's vectors stands in its instructions.
+_LENGTHS = {
+    forms.v3: 7, forms.v3t: 7, forms.vout: 7, forms.vread: 7, forms.v3m: 7, forms.v3mt: 7,
+    forms.vstore: 7, forms.vreadm: 7, forms.v3c: 7, forms.v3ct: 7, forms.vreadc: 7,
+    forms.vmove: 4, forms.v3s: 4, forms.vgather: 5, forms.vscatter: 5,
+}  # fmt: skip
+
+
+def function(s: Selector, at: list[int]) -> str:
+    """One function's instructions in order."""
+    lines = [f"{s.function.name}:"]
+    cold = [block for block in s.function.blocks if block.cold]
+    entry = s.out[s.places[0][1] :][::-1]
+    lines += [_line(s, at, m) for m in entry]
+    for block in [block for block in s.function.blocks if not block.cold] + cold:
+        first, last = s.places[block.index]
+        lines.append(f".{block.label}:")
+        lines += [_line(s, at, m) for m in s.out[first:last][::-1]]
+    return "\n".join(lines) + "\n"
+
+
+def _line(s: Selector, at: list[int], m: tuple) -> str:
+    shape = m[0]
+    if shape is branch:
+        return f"    {_branch(s, m[1])}"
+    if shape is call:
+        return f"    {_call(s, at, m[1])}"
+    if shape is leave:
+        return "    ret"
+    writes, reads, memory = forms.ROLES[shape]
+    length = m[_LENGTHS[shape]] if shape in _LENGTHS else 0
+    named = [_register(s, at, m[k], length) for k in sorted({*writes, *reads}) if m[k] >= 0]
+    if memory:
+        named.append(_memory(s, at, m[memory], length))
+    constants = [x for x in m[2:] if isinstance(x, bytes)]
+    named += ["0x" + data[::-1].hex() for data in constants]
+    if shape is forms.gconst:
+        named.append(hex(m[2]))
+    name = m[1].name.removesuffix("_s") if hasattr(m[1], "name") else shape.__name__
+    return f"    {name} {', '.join(named)}"
+
+
+def _register(s: Selector, at: list[int], register: int, length: int) -> str:
+    place, cls = at[register], s.classes[register]
+    if place < 0:
+        return f"slot{-2 - place}"
+    if cls == GENERAL:
+        return _GENERAL[place]
+    return f"{'xyz'[length]}mm{place}" if cls == VECTOR else f"k{place}"
+
+
+def _memory(s: Selector, at: list[int], where: tuple, length: int) -> str:
+    base, index, scale, disp = where
+    parts = [] if base is None else [_register(s, at, base, length)]
+    if index is not None:
+        parts.append(f"{scale}*{_register(s, at, index, length)}")
+    return f"[{' + '.join([*parts, str(disp)] if disp or not parts else parts)}]"
+
+
+def _branch(s: Selector, made: Branch) -> str:
+    blocks = s.function.blocks
+    cases = [f"case {number}: .{blocks[target].label}; " for _, _, number, target, _ in made.cases]
+    if made.condition < 0:
+        return "".join(cases) + f"jmp .{blocks[made.then].label}"
+    word = _CONDITIONS[made.condition]
+    return f"j{word} .{blocks[made.then].label} else .{blocks[made.otherwise].label}"
+
+
+def _call(s: Selector, at: list[int], made: Call) -> str:
+    if made.symbol:
+        return f"call {made.symbol}"
+    return "call" if made.register < 0 else f"call {_register(s, at, made.register, 0)}"
