@@ -16,8 +16,8 @@ from typing import Any
 
 _UNSET: Any = object()
 FLAGS: dict[str, Flag] = {}
-# How many switches ask for checks of results (debug_nans, debug_infs). Each operation reads this
-# one number instead of two flags.
+# How many switches ask for checks of each operation that are off by default (`_UNCHECKED`). Each
+# operation reads this one number instead of the flags.
 numeric_checks = [0]
 # One number that compiled calls compare with the one they were prepared under: it grows with every
 # change of a flag, and is negative while a block of code anywhere has a value of its own.
@@ -32,7 +32,8 @@ def changed(blocks: int = 0) -> None:
     state[0] = -1 if _blocks[0] else _blocks[1]
 
 
-_NUMERIC = ("debug_nans", "debug_infs")
+# Flags that ask for checks, with the values that ask for none.
+_UNCHECKED = {"debug_nans": False, "debug_infs": False, "numpy_rank_promotion": "allow"}
 
 
 class Flag:
@@ -59,7 +60,7 @@ class Flag:
         raw = os.environ.get(f"NUMJET_{name.upper()}")
         if raw is not None:
             self._global = self._parse(raw)
-            numeric_checks[0] += name in _NUMERIC and bool(self._global)
+            numeric_checks[0] += self._checks(self._global)
         FLAGS[name] = self
 
     def _parse(self, raw: str) -> Any:
@@ -84,6 +85,9 @@ class Flag:
             raise TypeError(f"config flag {self.name!r} takes {self.kind.__name__}, got {value!r}.")
         return self.kind(value) if value is not None and self.kind is bool else value
 
+    def _checks(self, value: Any) -> bool:
+        return self.name in _UNCHECKED and value != _UNCHECKED[self.name]
+
     @property
     def value(self) -> Any:
         local = self._local.get()
@@ -92,8 +96,7 @@ class Flag:
     def set(self, value: Any) -> None:
         """Set the process-wide value."""
         before, self._global = self._global, self._check(value)
-        if self.name in _NUMERIC:
-            numeric_checks[0] += bool(self._global) - bool(before)
+        numeric_checks[0] += self._checks(self._global) - self._checks(before)
         _refresh_key()
         changed()
         for hook in self._hooks:
@@ -106,7 +109,7 @@ class Flag:
     @contextlib.contextmanager
     def __call__(self, value: Any = True) -> Iterator[None]:
         token = self._local.set(self._check(value))
-        checks = self.name in _NUMERIC and bool(value)
+        checks = self._checks(value)
         numeric_checks[0] += checks
         key = _key.set(_compute_key()) if self.traced else None
         self.uses += 1

@@ -81,6 +81,21 @@ def test_strict_promotion_is_checked_after_a_shortcut_was_learned():
         nj.make_jaxpr(lambda x, i: x + i)(x, i)
 
 
+def test_ranks_are_checked_after_a_shortcut_was_learned():
+    rows, row = jnp.ones((2, 3)), jnp.ones(3)
+    for _ in range(3):
+        assert (rows + row).shape == jnp.maximum(row, rows).shape == (2, 3)
+        nj.make_jaxpr(lambda x, y: x + y)(rows, row)
+    with nj.numpy_rank_promotion("raise"):
+        for f in (lambda: rows + row, lambda: jnp.maximum(row, rows)):
+            with pytest.raises(ValueError, match="rank"):
+                f()
+        with pytest.raises(ValueError, match="rank"):
+            nj.make_jaxpr(lambda x, y: x + y)(rows, row)
+        assert (rows + rows).shape == (rows + 1).shape == (2, 3)
+    assert (rows + row).shape == (2, 3)
+
+
 def test_results_that_numpy_gives_as_scalars_are_arrays():
     x = jnp.array(2.0)
     for _ in range(3):
