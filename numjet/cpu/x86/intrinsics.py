@@ -266,6 +266,11 @@ def masked_load(s: Selector, instruction: Instruction, parts: list[str]) -> None
     other = typed(parts[3])[1]
     d = s.define(name)
     zero = other[0] != "%" and constant(type, other).splat == 0
+    first = _first(type, mask_type, mask) if zero else None
+    if first is not None:
+        op, length = first
+        s.put(d, (forms.v3m, OPS[op], d, -1, s.address(pointer), -1, 0, length, 0, None))
+        return
     k0 = _mask(s, mask_type, mask)
     if k0 == ALL and type.size >= 16:
         load_vector(s, type, d, s.address(pointer))
@@ -288,6 +293,20 @@ ALL = -9  # a mask that holds everywhere
 _MASKED = {"b": "vmovdqu8", "w": "vmovdqu16", "d": "vmovups", "q": "vmovupd"}
 
 
+def _first(type: Type, mask_type: Type, mask: str) -> tuple[str, int] | None:
+    """(op, length) of a move of just the lanes of a constant mask, where they are the first ones.
+
+    What has been stored without a mask can be read again at once, what was masked cannot.
+    """
+    if mask[0] == "%" or type.parts > 1:
+        return None
+    bits = constant(mask_type, mask).mask()
+    if not bits or bits & (bits + 1) or bits == (1 << type.lanes) - 1:
+        return None
+    moves = {32: ("vmovss", 0), 64: ("vmovsd", 0), 128: ("vmovups", 0), 256: ("vmovups", 1)}
+    return moves.get(bits.bit_length() * type.bits)
+
+
 def _mask(s: Selector, type: Type, text: str) -> int:
     if text[0] == "%":
         return s.need(text)
@@ -302,6 +321,12 @@ def masked_store(s: Selector, instruction: Instruction, parts: list[str]) -> Non
     pointer = parts[1][4:]
     mask_type, mask = typed(parts[3])
     s.memory = instruction[6]
+    first = _first(type, mask_type, mask)
+    if first is not None:
+        x = s.vector(type, value)
+        where = s.address(pointer)
+        s.emit((forms.vstore, OPS[first[0] + "_s"], x, -1, where, -1, 0, first[1], 0, None))
+        return
     k0 = _mask(s, mask_type, mask)
     base, index, scale, disp = s.address(pointer)
     op = OPS[_MASKED[type.letter] + "_s"]

@@ -71,8 +71,8 @@ def _computed(s: Selector, d: int, type: Type, a: str, b: str) -> Instruction | 
     else:
         return None
     x, y = made[4:6]
-    if y[0] != "%" or d in (s.reg.get(x), s.reg.get(y)) or b in (x, y) or type.size < 16:
-        return None
+    if y[0] != "%" or type.size < 16 or any(z != b and s.reg.get(z) == d for z in (x, y)):
+        return None  # d is set to b before these are read
     return made
 
 
