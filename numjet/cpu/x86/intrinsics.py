@@ -278,7 +278,7 @@ def masked_load(s: Selector, instruction: Instruction, parts: list[str]) -> None
     if k0 == ALL:
         k0 = s.mask_constant((1 << type.lanes) - 1, type.lanes)
     base, index, scale, disp = s.address(pointer)
-    op = OPS[_MASKED[type.letter]]
+    masked = OPS[_MASKED[type.letter]]
     tied = not zero and other[0] == "%" and s.tie(other, d)
     for part in range(type.parts):
         k = part_mask(s, k0, type, part)

@@ -248,12 +248,33 @@ def shuffle(s: Selector, instruction: Instruction) -> None:
     lanes = constant(TYPES[f"<{mask_type.lanes} x i32>"], picked).lanes
     if _splat(s, instruction, lanes):
         return
-    if type.cls == MASK or source.cls == MASK:
-        raise Unsupported("a shuffle of bits")
+    if type.cls == MASK:
+        _shuffle_mask(s, instruction, lanes)
+        return
     d = s.define(name)
     if _whole_parts(s, d, type, source, a, b, lanes):
         return
     permute(s, d, type, source, a, b, lanes)
+
+
+def _shuffle_mask(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...]) -> None:
+    """Bits as bytes, and back."""
+    _, name, _, type, a, _, source, _, _ = instruction
+    if any(lane is not None and lane >= source.lanes for lane in lanes):
+        raise Unsupported("a shuffle of two masks")
+    d = s.define(name)
+    count = max(type.lanes, source.lanes)
+    length = 0 if count <= 16 else 1 if count == 32 else 2
+    table = bytes([lane or 0 for lane in lanes]).ljust(16 << length, b"\0")
+    spread, moved, numbers = s.new(VECTOR), s.new(VECTOR), s.new(VECTOR)
+    s.put(d, (forms.v3, OPS["vpmovb2m"], d, -1, moved, -1, 0, length, None))
+    # Lanes that are not there stay 0.
+    k = s.mask_constant((1 << type.lanes) - 1, type.lanes) if type.lanes != 16 << length else -1
+    op = OPS["vpermb"]
+    s.put(moved, (forms.v3, op, moved, numbers, spread, k, int(k >= 0), length, None))
+    s.put(numbers, (forms.v3c, OPS["vmovups"], numbers, -1, table, -1, 0, length, 0, None))
+    x = s.mask(source, a)
+    s.put(spread, (forms.v3, OPS["vpmovm2b"], spread, -1, x, -1, 0, length, None))
 
 
 def _splat(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...]) -> bool:
@@ -435,7 +456,8 @@ def _planned(
 
 
 _SUMS = {
-    "fadd": "vadd", "fmul": "vmul", "add": "vpadd", "mul": "vpmull", "and": "vpand", "or": "vpor",
+    "fadd": "vadd", "fmul": "vmul", "fmaximum": "vmax", "fminimum": "vmin",
+    "add": "vpadd", "mul": "vpmull", "and": "vpand", "or": "vpor",
     "xor": "vpxor", "smin": "vpmins", "smax": "vpmaxs", "umin": "vpminu", "umax": "vpmaxu",
 }  # fmt: skip
 
@@ -455,15 +477,20 @@ def reduce_(s: Selector, instruction: Instruction, parts: list[str]) -> None:
         if "reassoc" not in instruction[8]:
             raise Unsupported("a sum in order")
         start = typed(parts[0])[1]
-        word = _SUMS[kind] + type.float_suffix[:0] + "p" + type.float_suffix[1]
-    elif kind in ("and", "or", "xor"):
-        word = _SUMS[kind] + source.letter
+        word = _SUMS[kind] + "p" + type.float_suffix[1]
+    elif kind in ("fmaximum", "fminimum"):
+        word = _SUMS[kind] + "p" + type.float_suffix[1]
     else:
         word = _SUMS[kind] + source.letter
     op = OPS[word]
     d = s.define(name)
     t = s.new(VECTOR)
-    if start is not None:
+    if kind in ("fmaximum", "fminimum"):
+        if "nsz" not in instruction[8] or source.parts > 1:
+            raise Unsupported("an order of zeros")
+        _spread_nan(s, d, type, source, x)
+        s.put(d, (forms.vmove, OPS["vmovaps"], d, t, 0))
+    elif start is not None:
         neutral = start[0] != "%" and (
             constant(type, start).splat == (1 << (type.bits - 1)) if kind == "fadd" else False
         )
@@ -475,6 +502,22 @@ def reduce_(s: Selector, instruction: Instruction, parts: list[str]) -> None:
         out = OPS["vmovq_r_s" if type.bits == 64 else "vmovd_r_s"]
         s.put(d, (forms.vout, out, t, -1, d, -1, 0, 0, None))
     _fold(s, op, t, source, x)
+
+
+def _spread_nan(s: Selector, d: int, type: Type, source: Type, x: str) -> None:
+    """d = NaN where a lane of x is none: the instructions of extrema lose it."""
+    any_, k, bit = s.new(MASK), s.new(MASK), s.new(GENERAL)
+    nan = (0x7FC00000).to_bytes(4, "little")
+    op = OPS["vbroadcastss"]
+    if type.bits == 64:
+        nan, op = (0x7FF8 << 48).to_bytes(8, "little"), OPS["vpbroadcastq"]
+    s.put(d, (forms.v3ct, op, d, -1, nan, any_, 0, 0, 0, None))
+    s.put(any_, (forms.v3, OPS["kmovd_r"], any_, -1, bit, -1, 0, 0, None))
+    s.put(bit, (forms.gset, GPR["setne"], bit))
+    s.emit((forms.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
+    y = s.vector(source, x)
+    compare = OPS["vcmpp" + type.float_suffix[1]]
+    s.put(k, (forms.v3, compare, k, y, y, -1, 0, source.length, 3))
 
 
 def _fold(s: Selector, op: object, t: int, source: Type, x: str) -> None:

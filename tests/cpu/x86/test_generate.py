@@ -202,6 +202,37 @@ done:
     run_both(text, np.zeros(16, np.int64), 9)
 
 
+@pytest.mark.parametrize("lanes,made", [(16, 16), (8, 16), (16, 32), (64, 64), (4, 4), (32, 8)])
+def test_shuffles_of_masks(lanes: int, made: int) -> None:
+    picked = ", ".join(f"i32 {(5 * k + 3) % lanes}" for k in range(made))
+    bits = max(8, 128 // made)
+    text = lines(
+        f"  %a = load <{lanes} x i8>, ptr %p, align 1",
+        f"  %m = icmp slt <{lanes} x i8> %a, splat (i8 9)",
+        f"  %n = shufflevector <{lanes} x i1> %m, <{lanes} x i1> poison, <{made} x i32> <{picked}>",
+        f"  %x = zext <{made} x i1> %n to <{made} x i{bits}>",
+        f"  store <{made} x i{bits}> %x, ptr %p, align 1",
+    )
+    run_both(text, np.random.default_rng(7).integers(-99, 99, 256).astype(np.int8))
+
+
+@pytest.mark.parametrize("kind", ["fmaximum", "fminimum"])
+@pytest.mark.parametrize("nan", [None, 0, 15])
+def test_extrema_of_lanes(kind: str, nan: int | None) -> None:
+    values = FLOATS.copy()
+    if nan is not None:
+        values[nan] = np.nan
+    text = "\n".join([
+        f"declare float @llvm.vector.reduce.{kind}.v16f32(<16 x float>)",
+        lines(
+            "  %a = load <16 x float>, ptr %p, align 4",
+            f"  %x = call nsz float @llvm.vector.reduce.{kind}.v16f32(<16 x float> %a)",
+            "  store float %x, ptr %p, align 4",
+        ),
+    ])
+    run_both(text, values)
+
+
 def test_more_values_than_registers() -> None:
     loads = [f"  %v{k} = load <16 x float>, ptr %p{k}, align 4" for k in range(40)]
     places = [f"  %p{k} = getelementptr float, ptr %p, i64 {16 * k}" for k in range(40)]
