@@ -284,7 +284,8 @@ def masked_load(s: Selector, instruction: Instruction, parts: list[str]) -> None
         k = part_mask(s, k0, type, part)
         where = (base, index, scale, disp + 64 * part)
         shape = forms.v3m if zero else forms.v3mt
-        s.put(d + part, (shape, op, d + part, -1, where, k, int(zero), type.length, 0, None))
+        s.put(d + part, (shape, masked, d + part, -1, where, k, int(zero), type.length, 0,
+                         None))
         if not zero and not tied:
             seed(s, d + part, type, other, part)
 
