@@ -153,14 +153,14 @@ def _blend_masks(s: Selector, instruction: Instruction) -> None:
 @handles("extractelement")
 def extract(s: Selector, instruction: Instruction) -> None:
     _, name, _, type, x, vector, k, index_type = instruction
-    if k[0] == "%" or vector.bits < 32 or vector.cls == MASK:
-        raise Unsupported(f"extractelement of {vector.text}")
-    lane = int(k)
-    part, lane = divmod(lane, 512 // vector.bits)
+    if vector.cls == MASK:
+        raise Unsupported("extractelement of bits")
     d = s.define(name)
-    source = s.vector(vector, x, part)
-    if lane:
-        source = _bring_down(s, source, vector, lane)
+    if k[0] == "%":
+        source = _at_index(s, vector, x, index_type, k)
+    else:
+        part, lane = divmod(int(k), 512 // vector.bits)
+        source = _bring_down(s, s.vector(vector, x, part), vector, lane)
     if type.cls == VECTOR:
         s.put(d, (forms.vmove, OPS["vmovaps"], d, source, 0))
     else:
@@ -168,33 +168,51 @@ def extract(s: Selector, instruction: Instruction) -> None:
         s.put(d, (forms.vout, op, source, -1, d, -1, 0, 0, None))
 
 
+def _at_index(s: Selector, vector: Type, x: str, index_type: Type, k: str) -> int:
+    """A register whose first lane is the one with a computed number."""
+    if vector.parts > 2:
+        raise Unsupported("a computed lane of several registers")
+    letter = {8: "b", 16: "w", 32: "ps", 64: "pd"}[vector.bits]
+    t = s.new(VECTOR)
+    index = s.general(index_type, k)
+    number = t
+    if vector.parts == 2:
+        low, high = s.vector(vector, x, 0), s.vector(vector, x, 1)
+        s.later(t, (forms.v3t, OPS["vpermi2" + letter], t, low, high, -1, 0, 2, None))
+    else:
+        number = s.new(VECTOR)
+        op = OPS["vpermpd_v" if letter == "pd" else "vperm" + letter]
+        length = max(vector.length, 1)
+        s.later(t, (forms.v3, op, t, number, s.vector(vector, x), -1, 0, length, None))
+    s.later(number, (forms.v3, OPS["vmovd_r"], number, -1, index, -1, 0, 0, None))
+    return t
+
+
 def _bring_down(s: Selector, x: int, type: Type, lane: int) -> int:
     """A register whose first lane is the given one; written before the next instruction."""
-    per = 128 // type.bits
-    quarter, rest = divmod(lane, per)
-    pending = []
-    t = s.new(VECTOR)
-    top = t
+    quarter, rest = divmod(lane, 128 // type.bits)
+    top = to = x
     if rest:
-        op = OPS["vpermilps" if type.bits == 32 else "vpermilpd"]
-        u = s.new(VECTOR) if quarter else x
-        pending.append((t, (forms.v3, op, t, -1, u, -1, 0, 0, rest)))
-        t = u
+        top = s.new(VECTOR)
+        to = s.new(VECTOR) if quarter else x
+        if type.bits >= 32:
+            op = OPS["vpermilps" if type.bits == 32 else "vpermilpd"]
+            s.later(top, (forms.v3, op, top, -1, to, -1, 0, 0, rest))
+        else:
+            count = rest * type.bits // 8
+            s.later(top, (forms.v3s, OPS["vpsrldqi"], top, to, 0, count))
+    elif quarter:
+        top = to = s.new(VECTOR)
     if quarter:
         op = OPS["vextractf32x4_s"]
-        length = max(type.length, 1)
-        pending.append((t, (forms.vout, op, x, -1, t, -1, 0, length, quarter)))
-    for register, made in pending:
-        s.later(register, made)
+        s.later(to, (forms.vout, op, x, -1, to, -1, 0, max(type.length, 1), quarter))
     return top
 
 
 @handles("insertelement")
 def insert(s: Selector, instruction: Instruction) -> None:
     _, name, _, type, x, scalar, scalar_type, k, index_type = instruction
-    if k[0] == "%":
-        raise Unsupported("insertelement at a computed place")
-    lane = int(k)
+    lane = -1 if k[0] == "%" else int(k)
     if type.cls == MASK:
         if x not in ("poison", "undef") or lane:
             raise Unsupported("insertelement of bits")
@@ -206,17 +224,33 @@ def insert(s: Selector, instruction: Instruction) -> None:
     if x in ("poison", "undef") and not lane:
         scalar_to_lane(s, d, type, scalar, scalar_type)
         return
-    if type.bits < 32 or type.parts > 1:
-        raise Unsupported(f"insertelement of {type.text}")
     # Broadcast the scalar into the one lane.
     tied = x[0] == "%" and s.tie(x, d)
-    bits = s.mask_constant(1 << lane, type.lanes)
-    op, y, shape = _broadcast(s, type, scalar, scalar_type)
-    s.put(d, (forms.v3t, op, d, -1, y, bits, 0, type.length, None))
-    if not tied:
-        if x in ("poison", "undef"):
-            x = "zeroinitializer"
-        seed(s, d, type, x)
+    op, y = _broadcast(s, type, scalar, scalar_type)
+    per = 512 // type.bits
+    for part in range(type.parts):
+        if lane < 0:
+            bits = _lane_mask(s, type, index_type, k, part)
+        elif lane // per == part:
+            bits = s.mask_constant(1 << lane % per, min(type.lanes, per))
+        if lane < 0 or lane // per == part:
+            s.put(d + part, (forms.v3t, op, d + part, -1, y, bits, 0, type.length, None))
+        if not tied:
+            seed(s, d + part, type, "zeroinitializer" if x in ("poison", "undef") else x, part)
+
+
+def _lane_mask(s: Selector, type: Type, index_type: Type, k: str, part: int) -> int:
+    """A mask of the lane with a computed number."""
+    bits, number = s.new(MASK), s.new(VECTOR)
+    index = s.general(index_type, k)
+    size = type.bits // 8
+    lanes = (16 << type.length) // size
+    data = b"".join([(part * lanes + n).to_bytes(size, "little") for n in range(lanes)])
+    op = OPS["vpcmp" + type.letter]
+    s.later(bits, (forms.v3c, op, bits, number, data, -1, 0, type.length, 0, 0))
+    op = OPS[f"vpbroadcast{type.letter}_r"]
+    s.later(number, (forms.v3, op, number, -1, index, -1, 0, type.length, None))
+    return bits
 
 
 def scalar_to_lane(s: Selector, d: int, type: Type, scalar: str, scalar_type: Type) -> None:
@@ -230,13 +264,13 @@ def scalar_to_lane(s: Selector, d: int, type: Type, scalar: str, scalar_type: Ty
 
 
 def _broadcast(s: Selector, type: Type, scalar: str, scalar_type: Type) -> tuple:
-    """(instruction, register, shape) that fills lanes with a scalar."""
+    """(instruction, register) that fills lanes with a scalar."""
     if scalar_type.cls == VECTOR:
         op = {16: "vpbroadcastw", 32: "vbroadcastss", 64: "vbroadcastsd"}[type.bits]
         if op == "vbroadcastsd" and not type.length:
             op = "vpbroadcastq"
-        return OPS[op], s.vector(scalar_type, scalar), forms.v3
-    return OPS[f"vpbroadcast{type.letter}_r"], s.general(scalar_type, scalar), forms.v3
+        return OPS[op], s.vector(scalar_type, scalar)
+    return OPS[f"vpbroadcast{type.letter}_r"], s.general(scalar_type, scalar)
 
 
 # -- shuffles

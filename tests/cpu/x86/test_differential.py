@@ -1,0 +1,61 @@
+"""Random modules compiled by both generators: the results are the same to the bit."""
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+from x86_programs import INPUT_BYTES, OUTPUT_BYTES, Program, Type, inputs
+
+from numjet.cpu import link
+from numjet.cpu.x86.generate import generate
+
+pytestmark = pytest.mark.skipif(
+    link.target().triple.split("-")[0] != "x86_64" or not link.target().has("avx512bw")
+    or "linux" not in link.target().triple,
+    reason="the direct generator is for Linux on x86-64 with AVX-512",
+)
+DTYPES = {
+    "float": np.float32, "double": np.float64, "i8": np.uint8, "i16": np.uint16, "i32": np.uint32,
+    "i64": np.uint64,
+}
+
+
+def run(image: bytes, seed: int) -> np.ndarray:
+    """What the module's function writes."""
+    library = link.load([image], ["f"])
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    data = np.frombuffer(inputs(seed), np.uint8).copy()
+    out = np.zeros(OUTPUT_BYTES, np.uint8)
+    assert data.size == INPUT_BYTES
+    function(library.address("f"))(data.ctypes.data, out.ctypes.data, 3)
+    return out
+
+
+def read(out: np.ndarray, place: int, type: Type) -> np.ndarray:
+    lanes, element = type
+    dtype = np.dtype(DTYPES[element])
+    return np.frombuffer(out[place : place + max(lanes, 1) * dtype.itemsize].tobytes(), dtype)
+
+
+def compare(program: Program, ours: np.ndarray, theirs: np.ndarray, what: str) -> None:
+    for place, type in program.results:
+        x, y = read(ours, place, type), read(theirs, place, type)
+        if type[1] in ("float", "double"):
+            nan = np.isnan(x) & np.isnan(y)
+            x, y = np.where(nan, 0, x), np.where(nan, 0, y)
+        assert x.tobytes() == y.tobytes(), f"{what}, {type} at {place}:\n{x}\n{y}"
+
+
+@pytest.mark.parametrize("steps, seeds, least", [(4, range(0, 60), 45), (16, range(60, 110), 25),
+                                                 (40, range(110, 140), 6)])
+def test_both_generators_agree(steps, seeds, least):
+    compiled = 0
+    for seed in seeds:
+        program = Program(seed, steps)
+        text = program.text()
+        image = generate(text)
+        if image is not None:
+            compiled += 1
+            compare(program, run(image, seed), run(link._compile(text), seed), f"seed {seed}")
+    assert compiled >= least
