@@ -32,7 +32,8 @@ class Finisher:
         self.saved = sorted(allocation.used)
         size = self.slots_at + 64 * allocation.slots
         self.size = size
-        self.framed = bool(size or s.calls or self.saved)
+        stacked = sum([type.cls == GENERAL for _, type in s.function.arguments]) > 6
+        self.framed = bool(size or s.calls or self.saved or stacked)
         self.wide = any(cls == VECTOR for cls in s.classes)
 
     def write(self) -> None:
@@ -144,13 +145,6 @@ class Finisher:
             else:
                 encode.gm(self.code, _MOV, forms.SCRATCH, RBP, None, 1, offset)
                 self._store_slot(GENERAL, -2 - to, forms.SCRATCH)
-        if late:
-            self.needs_frame()
-
-    def needs_frame(self) -> None:
-        """Stacked arguments are found from rbp."""
-        if not self.framed:
-            raise Unsupported("stacked arguments without a frame")
 
     # -- copies
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numjet.cpu.x86 import forms
+from numjet.cpu.x86.arithmetic import seed
 from numjet.cpu.x86.encode import OPS
 from numjet.cpu.x86.parse import Instruction, typed
 from numjet.cpu.x86.select import Selector
@@ -61,8 +62,6 @@ def gather(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     pointers = typed(parts[0])[1]
     mask_type, mask = typed(parts[2])
     other = typed(parts[3])[1]
-    if other[0] == "%" or constant(type, other).splat != 0:
-        raise Unsupported("a gather into other lanes")
     d = s.define(name)
     op, base, index, scale, length = _plan(s, type, pointers, "gather")
     k = _mask(s, type, mask_type, mask)
@@ -71,7 +70,8 @@ def gather(s: Selector, instruction: Instruction, parts: list[str]) -> None:
         s.put(d, (forms.vmove, OPS["vmovaps"], d, t, type.length))
         d = t
     s.put(d, (forms.vgather, op, d, (base, index, scale, 0), k, length))
-    s.put(d, (forms.v3, OPS["vpxord"], d, d, d, -1, 0, 0, None))
+    if other[0] != "%" or not s.tie(other, d):
+        seed(s, d, type, other)
 
 
 def scatter(s: Selector, instruction: Instruction, parts: list[str]) -> None:
