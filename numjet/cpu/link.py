@@ -20,6 +20,7 @@ import os
 import re
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_void_p
 from typing import NamedTuple
@@ -206,7 +207,15 @@ def generated(ir_text: str, *, kept: bool) -> bytes | None:
     data = _store().get(key) if kept else None
     if data is None:
         # Half of the package's compiler: loaded when there is something to compile.
-        data = importlib.import_module("numjet.cpu.x86.generate").generate(ir_text)
+        generate = importlib.import_module("numjet.cpu.x86.generate").generate
+        try:
+            data = generate(ir_text)
+        except Exception as error:
+            warnings.warn(
+                f"the direct generator failed, LLVM compiles the module: {error!r}; please report "
+                "it.", RuntimeWarning, stacklevel=2,
+            )  # fmt: skip
+            return None
         if kept and data is not None:
             _store().put(key, data)
     return data
