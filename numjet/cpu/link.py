@@ -228,7 +228,7 @@ def assembly(ir_text: str) -> str:
     """
     host = target()
     if usable(host.triple, host.features, host.vector_bytes):
-        shown = importlib.import_module("numjet.cpu.x86.generate").listing(ir_text)
+        shown = importlib.import_module("numjet.cpu.x86.listing").listing(ir_text)
         if shown is not None:
             return shown
     return _compile(ir_text, assembly=True).decode()

@@ -7,8 +7,6 @@ directly before it and leave their answer in the flags.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from numjet.cpu.x86 import forms
 from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.opcodes import CONDITIONS
@@ -34,35 +32,38 @@ FLOAT_PREDICATES = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
 class Branch:
     """Where control goes: to `then` under `condition` (a number of `CONDITIONS`), else on.
 
-    condition -1 says always. `cases` are (comparison, target) tried in order before it.
+    condition -1 says always. `cases` are (register, size, number, target, copies), compared in
+    order before it.
     """
 
-    condition: int
-    then: int
-    otherwise: int = -1
-    then_copies: list[Copy] = field(default_factory=list)
-    otherwise_copies: list[Copy] = field(default_factory=list)
-    cases: list[tuple[int, int, int, int, list[Copy]]] = field(default_factory=list)
+    __slots__ = ("cases", "condition", "otherwise", "otherwise_copies", "then", "then_copies")
+
+    def __init__(
+        self, condition: int, then: int, otherwise: int, then_copies: list[Copy],
+        otherwise_copies: list[Copy],
+    ) -> None:
+        self.condition, self.then, self.otherwise = condition, then, otherwise
+        self.then_copies, self.otherwise_copies = then_copies, otherwise_copies
+        self.cases: list[tuple[int, int, int, int, list[Copy]]] = []
 
 
-@dataclass(slots=True)
 class Call:
     """A call: of a symbol, of code of this module (`label`), or through a register."""
 
-    symbol: str = ""
-    label: int = -1
-    register: int = -1
-    arguments: list[Copy] = field(default_factory=list)
-    result: int = -1
-    result_type: Type | None = None
-    variadic: bool = False
-    # (register, slot) of what to keep, filled in by `allocate`
-    saved: list[tuple[int, int]] = field(default_factory=list)
-    reloads: list[tuple] = field(default_factory=list)  # what `hoist` sets again behind it
+    __slots__ = (
+        "arguments", "label", "register", "reloads", "result", "result_type", "saved", "symbol",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.symbol = ""
+        self.label = self.register = self.result = -1
+        self.arguments: list[Copy] = []
+        self.result_type: Type | None = None
+        self.saved: list[tuple[int, int]] = []  # (register, slot), filled in by `allocate`
+        self.reloads: list[tuple] = []  # what `hoist` sets again behind it
 
 
 def branch(code: object, at: list[int], m: tuple) -> None:
@@ -137,7 +138,7 @@ def _edge(s: Selector, target: str, latch: bool) -> list[Copy]:
 def br(s: Selector, instruction: Instruction) -> None:
     target = s.blocks[instruction[4]]
     copies = _edge(s, instruction[4], True)
-    s.emit((branch, Branch(-1, target.index, then_copies=copies)))
+    s.emit((branch, Branch(-1, target.index, -1, copies, [])))
 
 
 @handles("cbr")
@@ -159,7 +160,7 @@ def cbr(s: Selector, instruction: Instruction) -> None:
 @handles("switch")
 def switch(s: Selector, instruction: Instruction) -> None:
     type, value, default, choices = instruction[3:7]
-    made = Branch(-1, s.blocks[default].index, then_copies=_edge(s, default, False))
+    made = Branch(-1, s.blocks[default].index, -1, _edge(s, default, False), [])
     x = s.general(type, value)
     for number, label in choices:
         if not -(1 << 31) <= number < 1 << 31:

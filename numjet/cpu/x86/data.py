@@ -6,16 +6,16 @@ import re
 
 from numjet.cpu.x86.types import TYPES, Unsupported, scalar_bits
 
-_TABLE = re.compile(r"private unnamed_addr constant \[(\d+) x (\w+)\] (.*), align (\d+)$")
+_TABLE = r"private unnamed_addr constant \[(\d+) x (\w+)\] (.*), align (\d+)$"
 
 
-_ADDRESS = re.compile(r"i64 ptrtoint \(ptr @([\w.]+) to i64\)")
+_ADDRESS = r"i64 ptrtoint \(ptr @([\w.]+) to i64\)"
 
 
 def table(text: str) -> tuple[bytes, int, list[tuple[int, str]]]:
     """Bytes and alignment of a global's definition, and (place, symbol) of addresses in it."""
     addresses = []
-    found = _TABLE.match(text)
+    found = re.match(_TABLE, text)
     if not found:
         raise Unsupported(f"data {text[:30]}")
     count, element, values, align = found.groups()
@@ -32,7 +32,7 @@ def table(text: str) -> tuple[bytes, int, list[tuple[int, str]]]:
         if "ptrtoint" in values:
             spelled = values[1:-1].split(", ")
             for k, item in enumerate(spelled):
-                address = _ADDRESS.fullmatch(item)
+                address = re.fullmatch(_ADDRESS, item)
                 if address:
                     addresses.append((8 * k, address[1]))
                     spelled[k] = "i64 0"

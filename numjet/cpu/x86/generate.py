@@ -15,7 +15,6 @@ from numjet.cpu.x86 import (
     elf,
     intrinsics,
     lanes,
-    listing as shown,
     memory,
 )
 from numjet.cpu.x86.allocate import Allocation, allocate
@@ -44,18 +43,7 @@ def generate(text: str) -> bytes | None:
         return None
 
 
-def listing(text: str) -> str | None:
-    """The instructions of a module, to be read, or None where LLVM makes it."""
-    try:
-        module = parse(text)
-        code, labels, _ = _prepared(module)
-        made = [_selected(module, function, labels) for function in module.functions]
-    except Unsupported:
-        return None
-    return "".join([shown.function(s, allocation.at) for s, allocation in made])
-
-
-def _prepared(module: Module) -> tuple[Code, dict[str, int], list[tuple[int, int, str]]]:
+def prepared(module: Module) -> tuple[Code, dict[str, int], list[tuple[int, int, str]]]:
     """Labels of data and functions, and (label, place behind it, symbol) of addresses in data."""
     code = Code()
     labels: dict[str, int] = {}
@@ -70,7 +58,7 @@ def _prepared(module: Module) -> tuple[Code, dict[str, int], list[tuple[int, int
     return code, labels, inside
 
 
-def _selected(
+def selected(
     module: Module, function: Function, labels: dict[str, int]
 ) -> tuple[Selector, Allocation]:
     """A function's instructions with registers."""
@@ -85,10 +73,10 @@ def _selected(
 
 
 def _generate(module: Module) -> bytes:
-    code, labels, inside = _prepared(module)
+    code, labels, inside = prepared(module)
     exports = []
     for function in module.functions:
-        s, allocation = _selected(module, function, labels)
+        s, allocation = selected(module, function, labels)
         code.align(64)
         begin = labels["@" + function.name]
         code.place(begin)

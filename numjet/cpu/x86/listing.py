@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from numjet.cpu.x86 import forms
 from numjet.cpu.x86.control import Branch, Call, branch, call, leave
+from numjet.cpu.x86.generate import prepared, selected
 from numjet.cpu.x86.opcodes import CONDITIONS
+from numjet.cpu.x86.parse import parse
 from numjet.cpu.x86.select import Selector
-from numjet.cpu.x86.types import GENERAL, VECTOR
+from numjet.cpu.x86.types import GENERAL, VECTOR, Unsupported
 
 _GENERAL = "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
 _CONDITIONS = {number: name for name, number in CONDITIONS.items()}
@@ -22,7 +24,18 @@ _LENGTHS = {
 }  # fmt: skip
 
 
-def function(s: Selector, at: list[int]) -> str:
+def listing(text: str) -> str | None:
+    """The instructions of a module, to be read, or None where LLVM makes it."""
+    try:
+        module = parse(text)
+        _, labels, _ = prepared(module)
+        made = [selected(module, function, labels) for function in module.functions]
+    except Unsupported:
+        return None
+    return "".join([_function(s, allocation.at) for s, allocation in made])
+
+
+def _function(s: Selector, at: list[int]) -> str:
     """One function's instructions in order."""
     lines = [f"{s.function.name}:"]
     cold = [block for block in s.function.blocks if block.cold]

@@ -17,7 +17,7 @@ import numjet.numpy as jnp
 from numjet import lax
 from numjet.base import config
 from numjet.cpu import link
-from numjet.cpu.x86 import generate, host
+from numjet.cpu.x86 import generate, host, listing
 
 pytestmark = pytest.mark.skipif(
     not host.able(link.target().triple, link.target().features, link.vector_bytes()),
@@ -280,7 +280,7 @@ def test_the_listing_shows_what_runs() -> None:
         shown = text.as_text("assembly")
     for part in ("vscalefps zmm", "vfmadd", "ret", "0x"):
         assert part in shown
-    assert generate.listing("declare nothing\nfence seq_cst\n") is None
+    assert listing.listing("declare nothing\nfence seq_cst\n") is None
 
 
 def test_what_is_refused() -> None:
