@@ -59,6 +59,16 @@ class CustomVJPPrimal:
         self.value, self.perturbed = value, perturbed
 
 
+def _positional(fun: Callable) -> int:
+    """How many arguments `fun` takes, where all of them may be given by position; else -1."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (ValueError, TypeError):
+        return -1
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return len(parameters) if all([p.kind in plain for p in parameters]) else -1
+
+
 def _resolve_kwargs(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     """All arguments by position, with the function's defaults filled in."""
     try:
@@ -103,6 +113,7 @@ class _CustomRule:
             order = list(inspect.signature(fun).parameters)
             nums += tuple([order.index(n) for n in names])
         self.nondiff_argnums = tuple(sorted(set(nums)))
+        self._positional: int | None = None  # see there; found at the first call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(type(self).__name__)
@@ -111,7 +122,10 @@ class _CustomRule:
         return self if instance is None else functools.partial(self, instance)
 
     def _arguments(self, args: tuple, kwargs: dict) -> tuple[list, list]:
-        args = _resolve_kwargs(self.fun, args, kwargs)
+        if self._positional is None:
+            self._positional = _positional(self.fun)
+        if kwargs or len(args) != self._positional:
+            args = _resolve_kwargs(self.fun, args, kwargs)
         nums = [i for i in self.nondiff_argnums if i < len(args)]
         nondiff, diff = _split_nondiff(nums, args)
         for i, x in zip(nums, nondiff, strict=True):

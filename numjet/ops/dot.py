@@ -84,13 +84,12 @@ def _abstract(
     preferred_element_type: Any,
 ) -> ShapedArray:
     (lc, rc), (lb, rb) = dimension_numbers
-    both = f"lhs {lhs.str_short()}, rhs {rhs.str_short()}"
     for side, aval, axes in (("lhs", lhs, lc + lb), ("rhs", rhs, rc + rb)):
         if any(not 0 <= a < aval.ndim for a in axes) or len(set(axes)) != len(axes):
             raise TypeError(
                 f"dot_general: the contracting and batch axes {axes} of {side} must be distinct "
                 f"and "
-                f"within its {aval.ndim} axes; got {both}."
+                f"within its {aval.ndim} axes; got lhs {lhs.str_short()}, rhs {rhs.str_short()}."
             )
     if len(lc) != len(rc) or len(lb) != len(rb):
         raise TypeError(
@@ -111,7 +110,10 @@ def _abstract(
                 )
     for aval in (lhs, rhs):
         if dtypes.is_key(aval.dtype):
-            raise TypeError(f"dot_general: PRNG keys have no products; got {both}.")
+            raise TypeError(
+                "dot_general: PRNG keys have no products; got "
+                f"lhs {lhs.str_short()}, rhs {rhs.str_short()}."
+            )
     dtype, weak = dtypes.promote((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type))
     shape = tuple(
         [lhs.shape[a] for a in lb]

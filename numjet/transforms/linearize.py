@@ -27,8 +27,10 @@ from numjet.core.trace import (
     set_trace,
 )
 from numjet.transforms.jvp import JVPTrace, JVPTracer, split_outputs
-from numjet.transforms.stage import stage
+from numjet.transforms.stage import StageTrace, stage
 from numjet.transforms.steps import expanded
+
+_new = object.__new__
 
 
 class PartialTracer(Tracer):
@@ -70,6 +72,8 @@ class PartialTrace(Trace):
             if parent is EVAL and primitive.evaluate is None and type(primitive.loops) is not Host:
                 # NumPy alone runs, which does not look at the current trace.
                 return evaluate(primitive, args, params)
+            if type(parent) is StageTrace and primitive.stage is None:
+                return parent.record(primitive, args, params)  # nor does this
             token = enter_trace(parent)  # type: ignore[arg-type]
             try:
                 return parent.process(primitive, args, params)  # type: ignore[union-attr]
@@ -99,9 +103,16 @@ class PartialTrace(Trace):
             outvars = [Var(aval) for aval in out]
             self.tape.append(Eqn(inputs, outvars, primitive, params, effects, source))
             return [PartialTracer(self, v) for v in outvars]
-        var = Var(out)
-        self.tape.append(Eqn(inputs, [var], primitive, params, effects, source))
-        return PartialTracer(self, var)
+        # The constructors written out, as in `StageTrace.record`.
+        var = _new(Var)
+        var.aval = out
+        eqn = _new(Eqn)
+        eqn.invars, eqn.outvars, eqn.primitive = inputs, [var], primitive
+        eqn.params, eqn.effects, eqn.source = params, effects, source
+        self.tape.append(eqn)
+        tracer = _new(PartialTracer)
+        tracer.owner, tracer.jaxpr_var, tracer.aval = self, var, out
+        return tracer
 
 
 def live_tape(tape: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
