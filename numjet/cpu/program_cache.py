@@ -25,7 +25,7 @@ from numjet.cpu.entry import RUNTIME
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import LOOPS, called
 
-_FORMAT = 3
+_FORMAT = 4
 
 
 class Uncacheable(Exception):
@@ -69,7 +69,7 @@ def _closed(closed: ClosedJaxpr | Jaxpr) -> list:
         jaxpr = closed.jaxpr
     else:
         jaxpr = closed
-    numbers: dict[Any, Any] = {}  # variable -> its number, literal -> its value
+    numbers: dict[Any, int] = {}
     avals: dict[Any, int] = {}
 
     def aval(a: Any) -> Any:
@@ -89,19 +89,19 @@ def _closed(closed: ClosedJaxpr | Jaxpr) -> list:
         numbers[var] = count
         count += 1
         out.append(aval(var.aval))
+    # One flat list: an equation is its name, what it reads (numbers, or tuples of literals), None,
+    # its results' avals (numbers, or tuples) and its params (a list, a tuple or None).
     for eqn in jaxpr.eqns:
-        params = eqn.params
-        out.append(
-            (
-                eqn.primitive.name,
-                [numbers[a] if type(a) is Var else use(a) for a in eqn.invars],
-                [aval(v.aval) for v in eqn.outvars],
-                params_form(eqn) if params else None,
-            )
-        )
+        out.append(eqn.primitive.name)
+        for a in eqn.invars:
+            out.append(numbers[a] if type(a) is Var else use(a))
+        out.append(None)
         for v in eqn.outvars:
             numbers[v] = count
             count += 1
+            number = avals.get(v.aval)
+            out.append(aval(v.aval) if number is None else number)
+        out.append(params_form(eqn) if eqn.params else None)
     out.append([numbers[a] if type(a) is Var else use(a) for a in jaxpr.outvars])
     return out
 
@@ -115,10 +115,11 @@ def params_form(eqn: Eqn) -> Any:
             # How a call is inlined may depend on this param and on nothing else.
             return (_closed(inner), bool(eqn.params.get("prevent_cse")))
     host = type(rule) is low.Host
-    return [
-        (name, value if type(value) in _PLAIN else _value(value, host))
-        for name, value in eqn.params.items()
-    ]
+    form: list[Any] = []
+    for name, value in eqn.params.items():
+        form.append(name)
+        form.append(value if type(value) in _PLAIN else _value(value, host))
+    return form
 
 
 _PLAIN = frozenset([int, bool, str, float, complex, type(None)])
@@ -129,16 +130,24 @@ def _dtype(dtype: Any) -> str:
     return repr(dtype)
 
 
+def _integers(value: tuple) -> bool:
+    """Whether there are only integers and such tuples in it: most params are shapes and axes."""
+    for item in value:
+        kind = type(item)
+        if kind is not int and not (kind is tuple and _integers(item)):
+            return False
+    return True
+
+
 def _value(value: Any, host: bool) -> Any:
     """A param as plain values that differ where the code may."""
     kind = type(value)
     if kind in _PLAIN:
         return value
+    if kind is tuple and _integers(value):
+        return (value,)
     if kind is tuple or kind is list:
-        for item in value:
-            if type(item) is not int:
-                return (kind is list, *[_value(item, host) for item in value])
-        return (kind is list, value)
+        return (kind is list, *[_value(item, host) for item in value])
     if isinstance(value, np.dtype | dtypes.KeyDType):
         return ("dtype", _dtype(value))
     if isinstance(value, ClosedJaxpr | Jaxpr):
