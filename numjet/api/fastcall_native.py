@@ -71,7 +71,7 @@ def _method() -> _Method | None:
         symbols[f"nj_py_{name}"] = id(x)
     for name, address in symbols.items():
         link.define_symbol(name, address or 0)
-    library = link.load([link.compile_module(ir.text(_ITEMS, *offsets))], ("numjet_call",))
+    library = link.library(ir.text(_ITEMS, *offsets))
     library.leak()
     return _Method(b"call", library.address("numjet_call"), _FLAGS, b"A compiled function.")
 

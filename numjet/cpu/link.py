@@ -381,6 +381,16 @@ def load(objects: Iterable[bytes], exports: Sequence[str] = ()) -> Library:
     return library
 
 
+def library(ir_text: str) -> Library:
+    """`load` of one module that stands alone, which is kept as it is linked."""
+    key = digest("library " + ir_text)
+    data = _store().get(key)
+    if data is None:
+        (data,) = combined([_compile(ir_text)])
+        _store().put(key, data)
+    return load([data])
+
+
 def _map(image: loader.Image) -> Library:
     resolve(image.imports)
     base = loader.place(image, [_outside(name) for name in image.imports])

@@ -155,7 +155,7 @@ def adopt(library: ctypes.CDLL, set_callback: str, set_threads: str) -> bool:
     def limit(_value: int) -> None:
         getattr(library, set_threads)(min(most, threads.num_threads()))
 
-    adapter = link.load([link.compile_module(text + _ADAPTER)], ["adapter"])
+    adapter = link.library(text + _ADAPTER)
     adapter.leak()
     getattr(library, set_callback)(ctypes.c_void_p(adapter.address("adapter")))
     limit(0)

@@ -293,7 +293,7 @@ _starting = threading.Lock()
 
 @functools.cache
 def _library_once() -> link.Library:
-    library = link.load([link.compile_module(programs_ir())])
+    library = link.library(programs_ir())
     library.leak()  # queued calls may be inside when the interpreter ends
     return library
 

@@ -418,12 +418,12 @@ class _Pool:
         text = pool_ir()
         if text is None:
             text = _INTRINSICS + _SERIAL.replace("SERIAL", "pool_for")
-            library = link.load([link.compile_module(text)])
+            library = link.library(text)
             self.resize = self.workers = self.forget = self.together = None
         else:
             for name, address in platform.thread_symbols().items():
                 link.define_symbol(name, address)
-            library = link.load([link.compile_module(text)])
+            library = link.library(text)
             void, i32 = None, ctypes.c_int32
             self.resize = ctypes.CFUNCTYPE(void, i32)(library.address("pool_resize"))
             self.workers = ctypes.CFUNCTYPE(i32)(library.address("pool_workers"))
