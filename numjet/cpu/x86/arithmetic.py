@@ -38,6 +38,9 @@ def last(
             memory = (base, index, scale, disp + 64 * part)
             shape = forms.v3mt if tied else forms.v3m
             here = (shape, op, d, x, memory, k, z, length, 0, imm)
+        elif op.element * 8 == type.bits and (load := s.spread(b)) is not None:
+            shape = forms.v3mt if tied else forms.v3m
+            here = (shape, op, d, x, s.address(load[4]), k, z, length, 1, imm)
         else:
             shape = forms.v3t if tied else forms.v3
             here = (shape, op, d, x, s.need(b) + part, k, z, length, imm)
@@ -92,7 +95,7 @@ def swap_for_memory(s: Selector, type: Type, a: str, b: str) -> bool:
     """Whether exchanging the operands lets a constant or a load come last."""
     if a[0] != "%":
         return b[0] == "%"
-    return b[0] == "%" and s.foldable(a) is not None and s.foldable(b) is None
+    return b[0] == "%" and s.readable(a) and not s.readable(b)
 
 
 @handles("fadd", "fsub", "fmul", "fdiv")
@@ -267,12 +270,16 @@ def compare_integers(s: Selector, instruction: Instruction) -> None:
 @handles("fcmp")
 def fcmp(s: Selector, instruction: Instruction) -> None:
     name, type = instruction[1], instruction[7]
-    d = s.define(name)
     if not type.lanes:
-        k = s.new(MASK)
-        s.put(d, (forms.v3, OPS["kmovd_to_r"], d, -1, k, -1, 0, 0, None))
+        k = s.masks.pop(name, -1)
+        if k < 0:
+            k = s.new(MASK)
+        if name in s.reg:
+            d = s.define(name)
+            s.put(d, (forms.v3, OPS["kmovd_to_r"], d, -1, k, -1, 0, 0, None))
         compare_floats(s, instruction, k, 0)
         return
+    d = s.define(name)
     for part, piece in enumerate(join_masks(s, d, type, type.parts)):
         compare_floats(s, instruction, piece, part)
 

@@ -122,6 +122,9 @@ def _condition_mask(
     k = s.new(MASK)
     if made is not None and not type.lanes and not made[3].lanes:
         return k, made
+    made = s.defs.get(condition)
+    if made is not None and made[0] == "fcmp" and made[2] == s.block.index and not type.lanes:
+        return s.masks.setdefault(condition, k), None
     x = s.need(condition)
     if type.lanes:
         t = s.new(GENERAL)

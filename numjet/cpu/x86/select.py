@@ -74,6 +74,7 @@ class Selector:
         self.weight = [0.0]
         self.parent: dict[int, int] = {}
         self.reg: dict[str, int] = {}
+        self.masks: dict[str, int] = {}  # of comparisons of two floats, where choices read them
         self.joined: set[int] = set()  # defined in several places
         self.merge: dict[str, tuple[int, float]] = {}
         self.pending: list[tuple[int, tuple]] = []
@@ -242,6 +243,20 @@ class Selector:
         ):  # fmt: skip
             return made
         return None
+
+    def spread(self, name: str) -> Instruction | None:
+        """The load of one number that fills all lanes of `name`, where an operand may be that."""
+        made = self.once(name, "shufflevector")
+        if made is None or made[7] != "zeroinitializer" or made[3].bits < 32:
+            return None
+        inner = self.once(made[4], "insertelement")
+        if inner is None or inner[4] not in ("poison", "undef") or inner[7] != "0":
+            return None
+        return self.foldable(inner[5])
+
+    def readable(self, name: str) -> bool:
+        """Whether an instruction may read `name` from memory."""
+        return self.foldable(name) is not None or self.spread(name) is not None
 
     # -- operands
 
@@ -416,10 +431,10 @@ class Selector:
 
     def body(self, block: Block) -> None:
         """The instructions of a block but its last."""
-        reg, handlers = self.reg, HANDLERS
+        reg, masks, handlers = self.reg, self.masks, HANDLERS
         for instruction in reversed(block.instructions):
             op, dest = instruction[0], instruction[1]
-            if dest in reg or op in ("store", "call"):
+            if dest in reg or op in ("store", "call") or dest in masks:
                 handler = handlers.get(op)
                 if handler is None:
                     raise Unsupported(op)
