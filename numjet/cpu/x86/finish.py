@@ -60,8 +60,11 @@ class Finisher:
             code.jump(self.blocks[target])
 
     def _is_inner(self, index: int) -> bool:
-        loop = self.s.loop_of[index]
-        return loop is not None and loop.lo == index
+        loops = self.s.loop_of
+        loop = loops[index]
+        if loop is None or loop.lo != index:
+            return False
+        return all([loops[k] is loop for k in range(loop.lo, loop.hi + 1)])
 
     def _encode(self, instructions: list[tuple]) -> None:
         code, at = self.code, self.at

@@ -23,6 +23,7 @@ from numjet.cpu.x86.encode import Code
 from numjet.cpu.x86.finish import Finisher
 from numjet.cpu.x86.hoist import hoist
 from numjet.cpu.x86.parse import Function, Module, parse
+from numjet.cpu.x86.schedule import schedule
 from numjet.cpu.x86.select import Selector
 from numjet.cpu.x86.spill import spill
 from numjet.cpu.x86.types import Unsupported
@@ -63,6 +64,7 @@ def selected(
 ) -> tuple[Selector, Allocation]:
     """A function's instructions with registers."""
     _mark_cold(module, function)
+    schedule(function)
     s = Selector(module, function, labels)
     s.run()
     allocation = allocate(s)

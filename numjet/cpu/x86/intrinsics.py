@@ -46,7 +46,7 @@ def fma(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     a, b, c = parts
     if type.bits == 16:
         raise Unsupported("half arithmetic")
-    if a[0] != "%" or (s.foldable(a) and b[0] == "%" and not s.foldable(b)):
+    if a[0] != "%" or (b[0] == "%" and s.readable(a) and not s.readable(b)):
         a, b = b, a
     d = s.define(name)
     suffix = type.float_suffix
@@ -72,7 +72,7 @@ def fma(s: Selector, instruction: Instruction, parts: list[str]) -> None:
 
 def _reads(s: Selector, x: str) -> bool:
     """Whether the operand is better read from memory."""
-    return x[0] != "%" or s.foldable(x) is not None
+    return x[0] != "%" or s.readable(x)
 
 
 def _tied_operand(s: Selector, d: int, a: str, b: str, c: str, part: int) -> str | None:
@@ -82,7 +82,7 @@ def _tied_operand(s: Selector, d: int, a: str, b: str, c: str, part: int) -> str
         if s.reg.get(x, -2) + part == d + part and x in s.reg:
             return which
     for which, x in named:
-        if s.foldable(x) is None and s.tie(x, d, part):
+        if not s.readable(x) and s.tie(x, d, part):
             return which
     return None
 

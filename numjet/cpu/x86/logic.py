@@ -45,6 +45,8 @@ def inner_operation(
 def ternary(s: Selector, instruction: Instruction) -> bool:
     """Write `and`, `or` or `xor` of lanes and the one behind an operand, if there is one."""
     op, name, _, type, a, b = instruction
+    if op == "or" and _rotation(s, instruction):
+        return True
     for other, inner in ((b, a), (a, b)):
         found = inner_operation(s, type, inner) if inner[0] == "%" else None
         if found is None:
@@ -64,6 +66,29 @@ def ternary(s: Selector, instruction: Instruction) -> bool:
             _write(s, d, type, part, [operands[k] for k in order], imm, shift, order.index(1))
         return True
     return False
+
+
+def _rotation(s: Selector, instruction: Instruction) -> bool:
+    """Two shifts of one value that make up a rotation."""
+    _, name, _, type, a, b = instruction
+    if type.bits < 32 or b[0] != "%":
+        return False
+    left, right = s.once(a, "shl"), s.once(b, "lshr")
+    if left is None:
+        left, right = s.once(b, "shl"), s.once(a, "lshr")
+    if left is None or right is None or left[4] != right[4] or left[4][0] != "%":
+        return False
+    if left[5][0] == "%" or right[5][0] == "%":
+        return False
+    by, back = constant(type, left[5]).splat, constant(type, right[5]).splat
+    if by is None or back is None or by + back != type.bits:
+        return False
+    d = s.define(name)
+    for part in range(type.parts):
+        x = s.vector(type, left[4], part)
+        made = OPS[f"vprol{type.letter}i"]
+        s.put(d + part, (forms.v3s, made, d + part, x, type.length, by))
+    return True
 
 
 def _order(s: Selector, d: int, operands: list[str], shift: Shift | None) -> list[int]:

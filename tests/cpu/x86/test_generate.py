@@ -233,6 +233,37 @@ def test_extrema_of_lanes(kind: str, nan: int | None) -> None:
     run_both(text, values)
 
 
+@pytest.mark.parametrize("by,back", [(13, 19), (1, 31), (13, 18)])
+def test_rotations(by: int, back: int) -> None:
+    text = lines(
+        "  %a = load <16 x i32>, ptr %p, align 4",
+        f"  %x = shl <16 x i32> %a, splat (i32 {by})",
+        f"  %y = lshr <16 x i32> %a, splat (i32 {back})",
+        "  %z = or <16 x i32> %y, %x",
+        "  %w = xor <16 x i32> %z, %a",
+        "  store <16 x i32> %w, ptr %p, align 4",
+    )
+    run_both(text, np.random.default_rng(8).integers(0, 1 << 31, 16).astype(np.int32))
+
+
+def test_a_number_for_all_lanes_is_read_by_its_reader() -> None:
+    text = "\n".join([
+        "declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)",
+        lines(
+            "  %a = load float, ptr %p, align 4",
+            "  %s = insertelement <16 x float> poison, float %a, i64 0",
+            "  %v = shufflevector <16 x float> %s, <16 x float> poison, "
+            "<16 x i32> zeroinitializer",
+            "  %q = getelementptr float, ptr %p, i64 16",
+            "  %b = load <16 x float>, ptr %q, align 4",
+            "  %x = call <16 x float> @llvm.fma.v16f32(<16 x float> %v, <16 x float> %b, "
+            "<16 x float> %b)",
+            "  store <16 x float> %x, ptr %p, align 4",
+        ),
+    ])
+    run_both(text, np.random.default_rng(9).standard_normal(32).astype(np.float32))
+
+
 def test_more_values_than_registers() -> None:
     loads = [f"  %v{k} = load <16 x float>, ptr %p{k}, align 4" for k in range(40)]
     places = [f"  %p{k} = getelementptr float, ptr %p, i64 {16 * k}" for k in range(40)]
