@@ -169,8 +169,11 @@ def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
         var = Var(aval)
         in_vars.append(var)
         ins.append(x if aval.dtype == dtypes.float0 else LinearTracer(trace, x, var))
-    with set_trace(trace):
+    token = enter_trace(trace)
+    try:
         results = fun(*ins)
+    finally:
+        leave_trace(token)
     outs: list[Any] = []
     tangents: list[Any] = []
     for x in results:
