@@ -25,10 +25,10 @@ from numjet.core.lowering import Region
 from numjet.cpu.runtime import events
 
 # Programs whose calls never were quicker than this (seconds) are handed to the device's queue:
-# handing over and waiting cost 0.1 ms where pool and caller share two cores. The time of the
-# first calls decides, since what an estimate at compile time cannot know - how often a loop
-# runs - it cannot decide.
-ASYNC_ABOVE = 4e-3
+# handing over and waiting cost 0.1 ms where pool and caller share two cores, a percent of this.
+# The time of the first calls decides, since what an estimate at compile time cannot know - how
+# often a loop runs - it cannot decide.
+ASYNC_ABOVE = 1e-2
 TIMED_CALLS = 3
 
 logger = logging.getLogger("numjet")
