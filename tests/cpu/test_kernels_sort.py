@@ -9,7 +9,8 @@ import pytest
 from numjet import cpu
 from numjet.base import config
 from numjet.core.avals import ShapedArray
-from numjet.cpu.kernels import sort_long
+from numjet.cpu.kernels import sort_long, sort_shares
+from numjet.ops.shape import broadcasted_iota
 from numjet.ops.sort import sort_p, top_k_p
 from numjet.transforms.stage import stage_closed
 
@@ -67,7 +68,7 @@ DTYPES = [
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_keys_and_payloads(dtype: str) -> None:
     rng = np.random.default_rng(0)
-    for shape, axis in (((1,), 0), ((3,), 0), ((40,), 0), ((41,), 0), ((1000,), 0), ((20, 33), 1),
+    for shape, axis in (((1,), 0), ((3,), 0), ((40,), 0), ((41,), 0), ((1200,), 0), ((20, 33), 1),
                         ((20, 33), 0), ((3, 50, 4), 1), ((300, 100), 1)):  # fmt: skip
         key = values(rng, shape, np.dtype(dtype))
         place = np.broadcast_to(np.arange(key.size, dtype=np.int32).reshape(shape), shape).copy()
@@ -93,6 +94,46 @@ def test_one_long_row(dtype: str) -> None:
         check([key, place], 0)
     check([key, values(rng, (n,), np.dtype("float64")), place], 0)
     check([np.stack([key, key[::-1]], 1)], 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int64", "uint32", "uint8"])
+def test_one_row_in_all_orders(dtype: str) -> None:
+    """Orders that make for bad pivots, many equal keys, and rows that end anywhere in a vector."""
+    rng = np.random.default_rng(7)
+    for n in (sort_shares.SHORTEST, 4099, sort_long.LONG + 5):
+        key = np.sort(values(rng, (n,), np.dtype(dtype)))
+        place = np.arange(n, dtype=np.int32)
+        heavy = np.where(rng.random(n) < 0.9, key[0], key)
+        pipe = np.concatenate([key[::2], key[1::2][::-1]])
+        for x in (key, key[::-1].copy(), pipe, heavy):
+            check([x], 0)
+        check([heavy, place], 0)
+        check([heavy, place[::-1].copy(), rng.standard_normal(n)], 0)
+    check([np.stack([pipe, heavy, key])], 1)
+
+
+def test_words_whose_sample_says_nothing_of_them() -> None:
+    """The sample sees one value only; the others lie at both ends of the range of keys."""
+    for n in (5000, sort_long.LONG):
+        x = np.full(n, 7, np.int32)
+        step = n // 16
+        x[1::step], x[2::step], x[3::step] = -(2**31), 2**31 - 1, 8
+        check([x], 0)
+        check([x.astype(np.int64) << 31], 0)
+
+
+def test_argsort_takes_positions_for_a_payload() -> None:
+    for shape, axis in (((3000,), 0), ((sort_long.LONG,), 0), ((40, 30), 1), ((30, 40), 0)):
+        x = np.random.default_rng(8).integers(0, 9, shape).astype(np.float32)
+        closed = stage_closed(
+            lambda a, shape=shape, axis=axis: sort_p.bind(
+                a, broadcasted_iota(np.dtype(np.int32), shape, axis),
+                dimension=axis, is_stable=True, num_keys=1,
+            ),
+            (ShapedArray(shape, x.dtype),),
+        )  # fmt: skip
+        got = cpu.compile(closed, {})([x])[1]
+        np.testing.assert_array_equal(got, np.argsort(x, axis=axis, stable=True))
 
 
 @pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 33, 100, 257, 1000])

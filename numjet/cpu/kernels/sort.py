@@ -19,7 +19,7 @@ import numpy as np
 from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Module, Value, vector
 from numjet.cpu.graph import Node, Val
-from numjet.cpu.kernels import sort_long, sort_rows
+from numjet.cpu.kernels import sort_long, sort_rows, sort_shares
 from numjet.cpu.kernels.common import ELEMENTS, parallel_call
 from numjet.cpu.program import Place, Slot, SpecialStep, Step
 
@@ -89,7 +89,9 @@ def generate(build: Any, node: Node) -> list[Step] | None:
         return None
     if any(v.dtype.itemsize > 8 for v in node.ins) or first.shape[axis] >= 1 << 32:
         return None
-    plan = Plan(key, [v.dtype.itemsize for v in node.ins], first.shape, axis)
+    plan = Plan(key, [v.dtype.itemsize for v in node.ins], first.shape, axis, _counts(node))
+    if plan.words:
+        sort_shares.start(plan)
     scratch = Val((plan.tasks * plan.task_bytes,), np.dtype(np.uint8))
     scratch.place = Place(Slot("arena", scratch.nbytes))
 
@@ -99,6 +101,18 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     reads = [build.materialize(v) for v in node.ins]
     flops = first.size * max(first.shape[axis].bit_length(), 1)
     return [SpecialStep("sort", reads, [*node.outs, scratch], emit, flops=flops)]
+
+
+def _counts(node: Node) -> bool:
+    """Whether the only payload is the position along the axis, as in argsort."""
+    if len(node.ins) != 2 or node.ins[1].dtype != np.int32:
+        return False
+    made = node.ins[1].node
+    return (
+        made is not None
+        and made.primitive.name == "iota"
+        and made.params["dimension"] == node.params["dimension"]
+    )
 
 
 def top_k(build: Any, node: Node) -> list[Step] | None:
@@ -124,8 +138,12 @@ def top_k(build: Any, node: Node) -> list[Step] | None:
 class Plan:
     """One sort: sizes, word layout, how the rows are shared out."""
 
-    def __init__(self, key: Key, sizes: list[int], shape: tuple[int, ...], axis: int) -> None:
+    def __init__(
+        self, key: Key, sizes: list[int], shape: tuple[int, ...], axis: int, counted: bool = False
+    ) -> None:
         self.key, self.sizes = key, sizes
+        # The only payload is the position.
+        self.counted = counted
         self.n = self.keep = shape[axis]
         self.inner = math.prod(shape[axis + 1 :])
         self.rows = math.prod(shape[:axis]) * self.inner
@@ -145,11 +163,16 @@ class Plan:
         if self.rows > 1 and not self.long and self.rows * self.n >= PARALLEL_ELEMENTS:
             self.tasks = min(self.rows, 4 * platform.cpu_count())
         self.task_bytes = -(-2 * self.n * self.word_bytes // 64) * 64
-        if self.long:
-            self.task_bytes = sort_long.scratch_bytes(self)
         self.network = type(self) is Plan and sort_rows.fits(self)
+        self.words = type(self) is Plan and not self.network and sort_shares.fits(self)
+        if self.words:
+            self.task_bytes = sort_shares.scratch_bytes(self)
+        elif self.long:
+            self.task_bytes = sort_long.scratch_bytes(self)
+        if self.network or self.words:
+            # Equal keys keep their order by their positions.
+            self.carried = counted
         if self.network:
-            self.carried = False
             self.tasks = min(self.tasks, sort_rows.batches(self))
             self.task_bytes = sort_rows.scratch_bytes(self)
 
@@ -163,7 +186,7 @@ class Plan:
         """Define the sort in `module`; its name."""
         sizes = "_".join(map(str, self.sizes))
         kind = f"{type(self).__name__.lower()}_{self.key.kind}{self.key.bits}_{self.key.exponent}"
-        name = f"sort{kind}_{sizes}_{self.rows}_{self.n}_{self.inner}_{self.keep}"
+        name = f"sort{kind}_{sizes}_{self.rows}_{self.n}_{self.inner}_{self.keep}_{self.counted}"
         if any(f.name == name for f in module.functions):
             return name
         ins, outs = self.counts()
@@ -173,7 +196,8 @@ class Plan:
             with b.loop(0, self.rows) as rows:
                 sources = self.bases(b, list(b.args[:ins]), rows.index, self.n)
                 targets = self.bases(b, list(b.args[ins:-1]), rows.index, self.n)
-                sort_long.LongRow(self, module).emit(b, sources, targets, b.args[-1])
+                row = (sort_shares.WordRow if self.words else sort_long.LongRow)(self, module)
+                row.emit(b, sources, targets, b.args[-1])
             b.ret()
             return name
 
@@ -182,7 +206,7 @@ class Plan:
         def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
             scratch = pointers[-1]
             counts = None
-            if self.n > SHORT and not self.network:
+            if self.n > SHORT and not self.network and not self.words:
                 counts = b.alloca("i64", _BUCKETS * self.key.bits // 8)
             with b.loop(begin, end) as tasks:
                 start = b.div(b.mul(tasks.index, units), self.tasks)
@@ -198,7 +222,10 @@ class Plan:
                 with b.loop(start, stop) as rows:
                     sources = self.bases(b, pointers[:ins], rows.index, self.n)
                     targets = self.bases(b, pointers[ins:-1], rows.index, self.keep)
-                    self.row(b, sources, targets, one, two, counts)
+                    if self.words:
+                        sort_shares.WordRow(self, module).row(b, sources, targets, one, two)
+                    else:
+                        self.row(b, sources, targets, one, two, counts)
 
         parallel_call(b, task, list(b.args), self.tasks, 1)
         b.ret()
@@ -281,7 +308,7 @@ class Plan:
 
     def payload(self, b: Builder, ins: list[Value], i: Value, type: str, lanes: int = 0) -> Value:
         """What moves with the key: the only payload of four bytes, or the position."""
-        if self.carried:
+        if self.carried and not self.counted:
             x = b.load(b.gep(ins[1], b.mul(b.mul(i, self.inner), 4)), vector("i32", lanes))
             return x if type == "i32" else b.zext(x, type)
         at = b.trunc(i, "i32") if type == "i32" else i

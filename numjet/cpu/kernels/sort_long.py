@@ -24,12 +24,12 @@ SHARES = 16
 TOP_BITS = 10
 _BUCKETS = 1 << TOP_BITS
 _DIGIT = 256
-_FACTS = 4  # words of one share: bits set in any key, in all keys, negative zeros
+FACTS = 4  # words of one share: bits set in any key, in all keys, negative zeros
 
 
 def scratch_bytes(plan: Plan) -> int:
     """Two arrays of words and the tables."""
-    return 2 * _words(plan) + 8 * (SHARES * (_BUCKETS + _FACTS) + _BUCKETS + 8)
+    return 2 * _words(plan) + 8 * (SHARES * (_BUCKETS + FACTS) + _BUCKETS + 8)
 
 
 def _words(plan: Plan) -> int:
@@ -49,7 +49,7 @@ class LongRow:
         one, two = scratch, b.gep(scratch, _words(plan))
         counts = b.gep(two, _words(plan))
         facts = b.gep(counts, 8 * SHARES * _BUCKETS)
-        starts = b.gep(facts, 8 * SHARES * _FACTS)
+        starts = b.gep(facts, 8 * SHARES * FACTS)
         shift = b.gep(starts, 8 * (_BUCKETS + 1))
         self.shares(b, [*ins, one, facts], self.load)
         zeros = self.common(b, facts, shift)
@@ -101,7 +101,7 @@ class LongRow:
         with b.loop(whole, last, 1, carried) as loop:
             loop.yield_(*self.words(b, ins, one, loop.index, 0, loop.values))
         for k, x in enumerate(loop.results):
-            place = b.gep(facts, b.add(b.mul(share, 8 * _FACTS), 8 * k))
+            place = b.gep(facts, b.add(b.mul(share, 8 * FACTS), 8 * k))
             b.store(x if width == "i64" else b.zext(x, "i64"), place, 8)
 
     def words(self, b: Builder, ins: list[Value], one: Value, at: Value, lanes: int,
@@ -119,7 +119,7 @@ class LongRow:
         """Write how far the top bits that differ lie from the lowest; the negative zeros."""
         start = [b.const(0, "i64"), b.const(-1, "i64"), b.const(0, "i64")]
         with b.loop(0, SHARES, 1, start) as loop:
-            place = b.gep(facts, b.mul(loop.index, 8 * _FACTS))
+            place = b.gep(facts, b.mul(loop.index, 8 * FACTS))
             some, every, zeros = (b.load(b.gep(place, 8 * k), "i64", 8) for k in range(3))
             empty = b.icmp("sge", b.mul(loop.index, self.share), self.plan.n)
             every = b.select(empty, -1, every)

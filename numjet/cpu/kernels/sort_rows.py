@@ -1,11 +1,9 @@
 """Many rows sorted side by side, a row a lane: a sorting network over vectors in memory.
 
 A batch of rows becomes columns of words (key, or key and position, as in `sort`), padded with the
-largest word to a multiple of BLOCK. Blocks are sorted in registers by Batcher's odd-even merge
-sort (1968); then sorted runs are merged pairwise by bitonic merges whose first step compares
-mirrored places, so that the smaller word always goes to the lower place and what is past the end
-stays there. Words that carry positions are all different, which makes the order stable. What would
-break it: a plan whose scratch is smaller than `scratch_bytes`.
+largest word to a multiple of BLOCK, which a network sorts (`sort_columns`). Words that carry
+positions are all different, which makes the order stable. What would break it: a plan whose scratch
+is smaller than `scratch_bytes`.
 """
 
 from __future__ import annotations
@@ -15,14 +13,11 @@ from typing import TYPE_CHECKING
 from numjet.cpu import link
 from numjet.cpu.builder import Builder, Value, vector
 from numjet.cpu.kernels.common import lanes_of, prefix_mask, transpose_block
+from numjet.cpu.kernels.sort_columns import BLOCK, Columns
 
 if TYPE_CHECKING:
     from numjet.cpu.kernels.sort import Plan
 
-# Vectors sorted in registers.
-BLOCK = 16
-# Exchanges a round; divides BLOCK.
-_UNROLL = 4
 # 500,000 numbers in rows of 5,000 took 1.8 ms, by radix passes 3.7; the scratch of longer rows no
 # longer fits a second-level cache.
 LONGEST = 8192
@@ -76,7 +71,7 @@ class RowBatch:
         negative = self.load(b, sources, scratch)
         with b.loop(plan.n, self.padded) as pad:
             b.store(b.const(-1, self.kind), self.at(b, scratch, pad.index))
-        self.sort(b, scratch)
+        Columns(b, plan.word, scratch, self.padded).sort()
         self.finish(b, sources, targets, scratch)
         if plan.key.kind == "f":
             with b.if_(b.any(negative)), b.loop(0, self.lanes) as lane:
@@ -184,6 +179,9 @@ class RowBatch:
         put(plan.key.from_order(b, key), 0)
         if not plan.shift:
             return
+        if plan.carried:
+            put(b.trunc(word, "i32"), 1)
+            return
         old = b.and_(word, 0xFFFFFFFF)
         if not width:
             old = b.add(b.mul(old, plan.inner), b.iota("i64", lanes))
@@ -191,83 +189,3 @@ class RowBatch:
             size = plan.sizes[k]
             x = b.gather(b.gep(source[k], b.mul(old, size)), vector(f"i{8 * size}", lanes), mask)
             put(x, k)
-
-    # -- the network ---------------------------------------------------------------------------
-
-    def sort(self, b: Builder, words: Value) -> None:
-        """Sort the padded columns."""
-        n = self.padded
-        self.blocks(b, words, _odd_even(BLOCK))
-        if n == BLOCK:
-            return
-        within = [(k, k + s) for s in (8, 4, 2, 1) for k in range(BLOCK) if not k & s]
-        with b.while_([b.const(BLOCK, "i64")]) as runs:
-            run = runs.values[0]
-            runs.test(b.icmp("slt", run, n))
-            self.mirror(b, words, run)
-            with b.while_([b.lshr(run, 1)]) as steps:
-                step = steps.values[0]
-                steps.test(b.icmp("sge", step, BLOCK))
-                self.halves(b, words, step)
-                steps.yield_(b.lshr(step, 1))
-            self.blocks(b, words, within)
-            runs.yield_(b.shl(run, 1))
-
-    def blocks(self, b: Builder, words: Value, pairs: list[tuple[int, int]]) -> None:
-        """Exchange pairs of places within each block, in registers."""
-        with b.loop(0, self.padded, BLOCK) as each:
-            base = self.at(b, words, each.index)
-            places = [b.gep(base, k * self.bytes) for k in range(BLOCK)]
-            held = [b.load(place, self.kind) for place in places]
-            for low, high in pairs:
-                x, y = held[low], held[high]
-                held[low], held[high] = b.umin(x, y), b.umax(x, y)
-            for x, place in zip(held, places, strict=True):
-                b.store(x, place)
-
-    def mirror(self, b: Builder, words: Value, run: Value) -> None:
-        """Compare the places of two runs, the second one from its end."""
-        n, both = self.padded, b.shl(run, 1)
-        with b.loop(0, b.sub(n, run), both) as each:
-            end = b.add(each.index, both)
-            first = b.max(b.sub(end, n), 0)  # partners past the end are the largest word
-            with b.loop(first, run, _UNROLL) as pair:
-                low = self.at(b, words, b.add(each.index, pair.index))
-                high = self.at(b, words, b.sub(end, pair.index))
-                for k in range(_UNROLL):
-                    self.exchange(b, b.gep(low, k * self.bytes), b.gep(high, ~k * self.bytes))
-
-    def halves(self, b: Builder, words: Value, step: Value) -> None:
-        """Compare places that lie `step` apart."""
-        n, both = self.padded, b.shl(step, 1)
-        with b.loop(0, b.sub(n, step), both) as each:
-            count = b.min(step, b.sub(b.sub(n, step), each.index))
-            start = self.at(b, words, each.index)
-            apart = b.gep(start, b.mul(step, self.bytes))
-            with b.loop(0, count, _UNROLL) as pair:
-                offset = b.mul(pair.index, self.bytes)
-                low, high = b.gep(start, offset), b.gep(apart, offset)
-                for k in range(_UNROLL):
-                    self.exchange(b, b.gep(low, k * self.bytes), b.gep(high, k * self.bytes))
-
-    def exchange(self, b: Builder, low: Value, high: Value) -> None:
-        """The smaller word to the lower place."""
-        x, y = b.load(low, self.kind), b.load(high, self.kind)
-        b.store(b.umin(x, y), low)
-        b.store(b.umax(x, y), high)
-
-
-def _odd_even(n: int) -> list[tuple[int, int]]:
-    """The exchanges of Batcher's sorting network for n = 2^k places."""
-    found = []
-    run = 1
-    while run < n:
-        step = run
-        while step:
-            for low in range(step % run, n - step, 2 * step):
-                for k in range(low, min(low + step, n - step)):
-                    if k // (2 * run) == (k + step) // (2 * run):
-                        found.append((k, k + step))
-            step //= 2
-        run *= 2
-    return found

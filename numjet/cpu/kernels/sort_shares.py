@@ -1,0 +1,295 @@
+"""Rows of words sorted by partitions: one row on one thread, or a long one on all threads.
+
+Shares of a long row become words and are split, each by itself, at the same values: quantiles of a
+sample. The parts that lie between two of these values are gathered from all shares and sorted by
+`sort_quick`, task by task, and written out while they are still in the cache. The library
+(`nj_long_<word>`) knows words only; how they are made and written out is the kernel's, which hands
+over two functions. For: `sort`. What would break it: rows of less than _SAMPLES words, or a plan
+whose scratch is smaller than `scratch_bytes`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numjet.cpu import platform
+from numjet.cpu.builder import Builder, Module, Value, vector
+from numjet.cpu.kernels import libraries, sort_columns, sort_quick
+from numjet.cpu.kernels.common import Fields, lanes_of, parallel_call, size_of
+from numjet.cpu.kernels.sort_long import FACTS, SHARES, LongRow
+from numjet.cpu.kernels.sort_quick import Quick
+
+if TYPE_CHECKING:
+    from numjet.cpu.kernels.sort import Plan
+
+PREFIX = "nj_long_"
+# From this length on partitions are faster than radix passes.
+SHORTEST = 1024
+_SAMPLES, _TOGETHER = 1024, 8  # read in groups of neighbours
+_FIELDS = ["n", "one", "two", "home", "context", "load", "finish", "leaves"]
+_LOAD = [("context", "ptr"), ("share", "i64"), ("first", "i64"), ("last", "i64")]
+_FINISH = [("context", "ptr"), ("first", "i64"), ("last", "i64")]
+
+
+def _parts() -> int:
+    """Parts of a long row: some for each core."""
+    return max(16, min(64, 1 << (4 * platform.cpu_count() - 1).bit_length()))
+
+
+def fits(plan: Plan) -> bool:
+    """Whether a plan's rows are sorted this way."""
+    return (
+        plan.inner == 1
+        and plan.n >= SHORTEST
+        and plan.word in ("i32", "i64")
+        and sort_quick.available()
+    )
+
+
+def start(plan: Plan) -> None:
+    """Begin to make the libraries that the plan needs."""
+    prefixes = (sort_columns.PREFIX, PREFIX if plan.long else sort_quick.PREFIX)
+    libraries.start(*[prefix + plan.word for prefix in prefixes])
+
+
+def scratch_bytes(plan: Plan) -> int:
+    """Two arrays of words, and a third of a long row whose result cannot hold them."""
+    return (2 + (plan.long and not _at_home(plan))) * _words(plan)
+
+
+def _words(plan: Plan) -> int:
+    return -(-plan.n * plan.word_bytes // 64) * 64
+
+
+def _at_home(plan: Plan) -> bool:
+    """Whether words are as large as results, and can be where these will be."""
+    return len(plan.sizes) == 1 and plan.sizes[0] == plan.word_bytes
+
+
+class WordRow(LongRow):
+    """Writes the sort of one row of `plan` into function `b`."""
+
+    def row(self, b: Builder, ins: list[Value], outs: list[Value], one: Value, two: Value) -> None:
+        """Sort a row on this thread, with words at `one` and as much memory at `two`."""
+        plan = self.plan
+        facts = b.alloca("i64", FACTS)
+        none, n = b.const(0, "i64"), b.const(plan.n, "i64")
+        self.load(b, [*ins, one, facts], none, none, n)
+        b.call(sort_quick.PREFIX + plan.word, "void", one, two, n, sort_quick.leaves(b, plan.word))
+        self.finish(b, ins, outs, one, none, n)
+        if plan.key.kind == "f":
+            with b.if_(b.icmp("ne", self.zeros(b, facts, 1), 0)):
+                plan.restore_zeros(b, ins[0], outs[0])
+
+    def emit(self, b: Builder, ins: list[Value], outs: list[Value], scratch: Value) -> None:
+        """Sort the row that begins at `ins` to `outs`, on all threads."""
+        plan = self.plan
+        one, two = scratch, b.gep(scratch, _words(plan))
+        home = outs[0] if _at_home(plan) else b.gep(two, _words(plan))
+        facts = b.alloca("i64", FACTS * (SHARES + 1))
+        kept = [*ins, *outs, one, home, facts]
+        context = b.alloca("ptr", len(kept))
+        for k, x in enumerate(kept):
+            b.store(x, b.gep(context, 8 * k), 8)
+        load, finish = self.callbacks(len(ins), len(kept))
+        table = b.alloca("i64", len(_FIELDS))
+        n = b.const(plan.n, "i64")
+        leaves = sort_quick.leaves(b, plan.word)
+        for k, x in enumerate((n, one, two, home, context, load, finish, leaves)):
+            b.store(x, b.gep(table, 8 * k), 8)
+        b.call(PREFIX + plan.word, "void", table)
+        if plan.key.kind == "f":
+            with b.if_(b.icmp("ne", self.zeros(b, facts, SHARES), 0)):
+                plan.restore_zeros(b, ins[0], outs[0])
+
+    def callbacks(self, operands: int, kept: int) -> tuple[Value, Value]:
+        """Functions that write a share's words, and the results from words that are sorted."""
+        name = f"{self.module.functions[-1].name}_words"
+        found = []
+        for what, arguments in (("load", _LOAD), ("finish", _FINISH)):
+            inner = Builder(self.module, f"{name}_{what}", arguments, linkage="internal")
+            context, *where = inner.args
+            pointers = [inner.load(inner.gep(context, 8 * k), "ptr", 8) for k in range(kept)]
+            ins, outs = pointers[:operands], pointers[operands : 2 * operands]
+            one, home, facts = pointers[2 * operands :]
+            if what == "load":
+                self.load(inner, [*ins, one, facts], *where)
+            else:
+                self.finish(inner, ins, outs, home, *where)
+            inner.ret()
+            found.append(Value(f"@{inner.name}", "ptr"))
+        return found[0], found[1]
+
+    def zeros(self, b: Builder, facts: Value, shares: int) -> Value:
+        """How many negative zeros the shares have."""
+        with b.loop(0, shares, 1, [b.const(0, "i64")]) as each:
+            place = b.gep(facts, b.add(b.mul(each.index, 8 * FACTS), 16))
+            each.yield_(b.add(each.values[0], b.load(place, "i64", 8)))
+        return each.results[0]
+
+    def finish(self, b: Builder, ins: list[Value], outs: list[Value], source: Value, first: Value,
+               last: Value) -> None:  # fmt: skip
+        """Write the results first..last of the sorted words at `source`."""
+        plan, lanes = self.plan, lanes_of(self.plan.word)
+        if all(size in (4, 8) for size in plan.sizes[1:]):
+            whole = b.add(first, b.and_(b.sub(last, first), -lanes))
+            with b.loop(first, whole, lanes) as each:
+                at = b.gep(source, b.mul(each.index, plan.word_bytes))
+                word = b.load(at, vector(plan.word, lanes))
+                key = b.trunc(b.lshr(word, 32), "i32") if plan.shift else word
+                value = plan.key.from_order(b, key)
+                b.store(value, b.gep(outs[0], b.mul(each.index, plan.sizes[0])))
+                old = b.and_(word, 0xFFFFFFFF) if plan.shift else word
+                for k, size in enumerate(plan.sizes[1:], 1):
+                    if plan.carried:
+                        x = b.trunc(word, "i32")
+                    else:
+                        x = b.gather(b.gep(ins[k], b.mul(old, size)), f"<{lanes} x i{8 * size}>")
+                    b.store(x, b.gep(outs[k], b.mul(each.index, size)))
+            first = whole
+        plan.finish(b, ins, outs, source, first, last)
+
+
+class _Long:
+    """Writes entry(table of _FIELDS)."""
+
+    def __init__(self, module: Module, word: str) -> None:
+        self.module, self.word, self.size, self.parts = module, word, size_of(word), _parts()
+        self.quick = Quick(module, word)
+        self.cut()
+        b = Builder(module, libraries.ENTRY, [("table", "ptr")])
+        (table,) = b.args
+        fields = Fields(b, table, _FIELDS)
+        limits = b.alloca(word, self.parts)
+        # Of each share: where its parts begin, and the last one ends.
+        starts = b.alloca("i64", SHARES * (self.parts + 1))
+        self.sample(b, fields, limits)
+        parallel_call(b, self.share, [table, limits, starts], SHARES, 1)
+        parallel_call(b, self.gather, [table, starts], self.parts, 1)
+        b.ret()
+
+    def pointer(self, b: Builder, fields: Fields, name: str) -> Value:
+        """A field that is an address."""
+        return b.inttoptr(getattr(fields, name), "ptr")
+
+    def bounds(self, b: Builder, fields: Fields, share: Value) -> tuple[Value, Value]:
+        """Where a share begins and ends."""
+        size = b.and_(b.add(b.udiv(fields.n, SHARES), 64), -64)
+        first = b.min(b.mul(share, size), fields.n)
+        return first, b.min(b.add(first, size), fields.n)
+
+    def sample(self, b: Builder, fields: Fields, limits: Value) -> None:
+        """Write the values that part the row."""
+        load, context = self.pointer(b, fields, "load"), self.pointer(b, fields, "context")
+        one, bytes = self.pointer(b, fields, "one"), _SAMPLES * self.size
+        held, free = b.alloca("i8", bytes), b.alloca("i8", bytes)
+        step = b.udiv(fields.n, _SAMPLES // _TOGETHER)
+        with b.loop(0, _SAMPLES // _TOGETHER) as each:
+            at = b.mul(each.index, step)
+            last = b.add(at, _TOGETHER)
+            b.call(load, "void", context, b.const(SHARES, "i64"), at, last)
+            some = b.load(b.gep(one, b.mul(at, self.size)), vector(self.word, _TOGETHER))
+            b.store(some, b.gep(held, b.mul(each.index, _TOGETHER * self.size)))
+        leaves = self.pointer(b, fields, "leaves")
+        b.call("sort", "void", held, free, b.const(_SAMPLES, "i64"), leaves)
+        apart = _SAMPLES // self.parts * self.size
+        with b.loop(1, self.parts) as each:
+            x = b.load(b.gep(held, b.mul(each.index, apart)), self.word)
+            b.store(x, b.gep(limits, b.mul(b.sub(each.index, 1), self.size)))
+
+    def share(self, b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
+        """Make the words of shares, and part them where they are."""
+        table, limits, starts = pointers
+        fields = Fields(b, table, _FIELDS)
+        load, context = self.pointer(b, fields, "load"), self.pointer(b, fields, "context")
+        one, two = self.pointer(b, fields, "one"), self.pointer(b, fields, "two")
+        fields.n  # noqa: B018 - read before the loop
+        with b.loop(begin, end) as each:
+            first, last = self.bounds(b, fields, each.index)
+            b.call(load, "void", context, each.index, first, last)
+            mine = b.gep(starts, b.mul(each.index, 8 * (self.parts + 1)))
+            offset = b.mul(first, self.size)
+            b.call(
+                "cut", "void", b.gep(one, offset), b.gep(two, offset), b.sub(last, first),
+                b.const(False, "i1"), b.const(0, "i64"), b.const(self.parts, "i64"), limits, mine,
+            )  # fmt: skip
+            with b.loop(0, self.parts + 1, 1, [first]) as part:
+                slot = b.gep(mine, b.mul(part.index, 8))
+                inside = b.icmp("slt", part.index, self.parts)
+                many = b.load(b.select(inside, slot, mine), "i64", 8)
+                b.store(part.values[0], slot, 8)
+                part.yield_(b.add(part.values[0], many))
+
+    def cut(self) -> None:
+        """cut(home, other, n, away, first, many, limits, counts): part n words at `home` (`away`:
+        at `other`) into `many` parts, from number `first` on, and write how many each has."""
+        word, size = self.word, self.size
+        b = Builder(self.module, "cut", [
+            ("home", "ptr"), ("other", "ptr"), ("n", "i64"), ("away", "i1"), ("first", "i64"),
+            ("many", "i64"), ("limits", "ptr"), ("counts", "ptr"),
+        ], linkage="internal")  # fmt: skip
+        home, *carried, first, many, limits, counts = b.args
+        with b.while_([*carried, many]) as loop:
+            other, n, away, many = loop.values
+            loop.test(b.icmp("ugt", many, 1))
+            half = b.lshr(many, 1)
+            middle = b.add(first, half)
+            pivot = b.load(b.gep(limits, b.mul(b.sub(middle, 1), size)), word)
+            data, free = b.select(away, other, home), b.select(away, home, other)
+            kept = b.call("split", "i64", data, free, n, pivot, away)
+            left = b.sub(n, kept)
+            small, large = b.select(away, left, kept), b.select(away, kept, left)
+            b.call(
+                "cut", "void", b.gep(home, b.mul(small, size)), other, large,
+                b.const(True, "i1"), middle, half, limits, counts,
+            )  # fmt: skip
+            other = b.gep(other, b.mul(large, size))
+            loop.yield_(other, small, b.const(False, "i1"), half)
+        other, n, away, _ = loop.results
+        with b.if_(away):
+            self.quick.copy(b, other, home, n)
+        b.store(n, b.gep(counts, b.mul(first, 8)), 8)
+        b.ret()
+
+    def gather(self, b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
+        """Bring parts together from all shares, sort them and write them out."""
+        table, starts = pointers
+        fields = Fields(b, table, _FIELDS)
+        one, two, home = (self.pointer(b, fields, name) for name in ("one", "two", "home"))
+        finish, context = self.pointer(b, fields, "finish"), self.pointer(b, fields, "context")
+        leaves = self.pointer(b, fields, "leaves")
+        fields.n  # noqa: B018 - read before the loop
+        with b.loop(begin, end) as part:
+            zero = b.const(0, "i64")
+
+            def edges(share: Value, part: Value = part.index) -> tuple[Value, Value]:
+                place = b.gep(starts, b.mul(b.add(b.mul(share, self.parts + 1), part), 8))
+                return b.load(place, "i64", 8), b.load(b.gep(place, 8), "i64", 8)
+
+            with b.loop(0, SHARES, 1, [zero]) as share:
+                before = b.sub(edges(share.index)[0], self.bounds(b, fields, share.index)[0])
+                share.yield_(b.add(share.values[0], before))
+            first = share.results[0]
+            with b.loop(0, SHARES, 1, [first]) as share:
+                start, stop = edges(share.index)
+                source = b.gep(one, b.mul(start, self.size))
+                target = b.gep(home, b.mul(share.values[0], self.size))
+                many = b.sub(stop, start)
+                self.quick.copy(b, source, target, many)
+                share.yield_(b.add(share.values[0], many))
+            last = share.results[0]
+            offset = b.mul(first, self.size)
+            b.call(
+                "sort", "void", b.gep(home, offset), b.gep(two, offset), b.sub(last, first), leaves
+            )
+            b.call(finish, "void", context, first, last)
+
+
+def module_text(word: str) -> str:
+    """The library for `word` as LLVM IR."""
+    module = Module()
+    _Long(module, word)
+    return module.text()
+
+
+libraries.provide(PREFIX, module_text)
