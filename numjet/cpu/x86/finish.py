@@ -215,7 +215,7 @@ class Finisher:
         elif cls == GENERAL:
             encode.gr(code, _MOV, to, source)
         elif cls == VECTOR:
-            encode.rr(code, OPS["vmovaps"], to, 0, source)
+            encode.rr(code, OPS["vmovaps"], to, 0, source, length=self.s.widest)
         else:
             encode.rr(code, OPS["kmovq"], to, 0, source)
 
@@ -225,7 +225,7 @@ class Finisher:
             encode.gm(self.code, _MOV, register, RSP, None, 1, where)
         else:
             op = OPS["vmovups" if cls == VECTOR else "kmovq"]
-            encode.rm(self.code, op, register, 0, RSP, None, 1, where)
+            encode.rm(self.code, op, register, 0, RSP, None, 1, where, length=self.s.widest)
 
     def _store_slot(self, cls: int, slot: int, register: int) -> None:
         where = self.slots_at + 64 * slot
@@ -233,7 +233,7 @@ class Finisher:
             encode.gm(self.code, GPR["mov_s"], register, RSP, None, 1, where)
         else:
             op = OPS["vmovups_s" if cls == VECTOR else "kmovq_s"]
-            encode.rm(self.code, op, register, 0, RSP, None, 1, where)
+            encode.rm(self.code, op, register, 0, RSP, None, 1, where, length=self.s.widest)
 
     def _place(self, to: int, d: int, source: int, value: object, type: Type) -> None:
         """Set place `to` to a register or a constant. The flags may change."""

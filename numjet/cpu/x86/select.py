@@ -87,6 +87,9 @@ class Selector:
         self.frame = -(-function.outgoing // 64) * 64
         self.allocas: dict[str, int] = {}
         self.wide = False  # some register of more than 16 bytes is used
+        # What copies and moves of whole registers have to keep. Where only 16 bytes are used, an
+        # instruction of 64 bytes would close a unit of Intel's processors to all the others.
+        self.widest = _widest(function)
         for name, type in function.arguments:
             self.defs[name] = ("argument", name, 0, type)
         for instruction in function.blocks[0].instructions:
@@ -464,6 +467,19 @@ class Selector:
             r = self.reg[name]
             if self.end[r] < self.start[r]:
                 raise Unsupported(f"{name} is used before its definition")
+
+
+def _widest(function: Function) -> int:
+    """The length of the longest vectors of a function: 0, 1, 2 for 16, 32, 64 bytes."""
+    found = max([type.length for _, type in function.arguments], default=0)
+    for block in function.blocks:
+        for instruction in (*block.phis, *block.instructions, block.term):
+            type = instruction[3]
+            if isinstance(type, Type) and type.length > found:
+                found = type.length
+            if instruction[0] == "call" and "<" in instruction[5]:
+                return 2
+    return found
 
 
 def _loops(function: Function, blocks: dict[str, Block]) -> list[Loop | None]:

@@ -60,14 +60,14 @@ class _Spiller:
         if cls == GENERAL:
             return (forms.gm, GPR["mov"], 8, register, where)
         op = OPS["vmovups" if cls == VECTOR else "kmovq"]
-        return (forms.v3m, op, register, -1, where, -1, 0, 2, 0, None)
+        return (forms.v3m, op, register, -1, where, -1, 0, self.s.widest, 0, None)
 
     def store(self, cls: int, register: int, slot: int) -> tuple:
         where = self.memory(slot)
         if cls == GENERAL:
             return (forms.gmread, GPR["mov_s"], 8, register, where)
         op = OPS["vmovups_s" if cls == VECTOR else "kmovq_s"]
-        return (forms.vstore, op, register, -1, where, -1, 0, 2, 0, None)
+        return (forms.vstore, op, register, -1, where, -1, 0, self.s.widest, 0, None)
 
     def around(self, m: tuple) -> list[tuple]:
         """The instruction with its loads and stores, the last of them first."""
