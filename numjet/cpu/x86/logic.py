@@ -28,6 +28,8 @@ def inner_operation(
     if s.once(name, made[0]) is None:
         return None
     p, q = made[4:6]
+    if made[0] == "or" and _rotates(s, made) is not None:
+        return None
     if made[0] in _FUNCTIONS:
         return made[0], p, q, None
     # A shift by a constant of what a constant masks.
@@ -70,25 +72,35 @@ def ternary(s: Selector, instruction: Instruction) -> bool:
 
 def _rotation(s: Selector, instruction: Instruction) -> bool:
     """Two shifts of one value that make up a rotation."""
-    _, name, _, type, a, b = instruction
-    if type.bits < 32 or b[0] != "%":
+    found = _rotates(s, instruction)
+    if found is None:
         return False
+    type = instruction[3]
+    rotated, by = found
+    d = s.define(instruction[1])
+    for part in range(type.parts):
+        x = s.vector(type, rotated, part)
+        made = OPS[f"vprol{type.letter}i"]
+        s.put(d + part, (forms.v3s, made, d + part, x, type.length, by))
+    return True
+
+
+def _rotates(s: Selector, instruction: Instruction) -> tuple[str, int] | None:
+    """What is rotated, and by how much to the left."""
+    type, a, b = instruction[3:6]
+    if type.bits < 32 or b[0] != "%":
+        return None
     left, right = s.once(a, "shl"), s.once(b, "lshr")
     if left is None:
         left, right = s.once(b, "shl"), s.once(a, "lshr")
     if left is None or right is None or left[4] != right[4] or left[4][0] != "%":
-        return False
+        return None
     if left[5][0] == "%" or right[5][0] == "%":
-        return False
+        return None
     by, back = constant(type, left[5]).splat, constant(type, right[5]).splat
     if by is None or back is None or by + back != type.bits:
-        return False
-    d = s.define(name)
-    for part in range(type.parts):
-        x = s.vector(type, left[4], part)
-        made = OPS[f"vprol{type.letter}i"]
-        s.put(d + part, (forms.v3s, made, d + part, x, type.length, by))
-    return True
+        return None
+    return left[4], by
 
 
 def _order(s: Selector, d: int, operands: list[str], shift: Shift | None) -> list[int]:
