@@ -261,23 +261,21 @@ class _Run:
         if any([eqn.effects or _hides_steps(eqn) for eqn in self.round(0)]):
             return 0
         number = numbers.get
-        at = second = self.start + period
+        at = self.start + period
+        free = at + period  # what the second round reads of the first's operands is seen later
         for eqn, before in zip(eqns[at:end], eqns[self.start :], strict=False):
             if eqn.primitive is not before.primitive:
                 break
             if eqn.params is not before.params and not _same_params(eqn, before):
                 break
-            alike = True
-            for a, b in zip(eqn.invars, before.invars, strict=True):
-                if a is b:
-                    continue
-                if type(a) is not Var or type(b) is not Var:
-                    alike = alike and _same_literal(a, b)
-                elif at < second + period:
-                    alike = alike and a.aval is b.aval
-                else:
+            alike = len(eqn.invars) == len(before.invars)
+            for a, b in zip(eqn.invars, before.invars):  # noqa: B905  every operand of every equation
+                if a is not b:
                     n, m = number(a), number(b)
-                    alike = alike and n is not None and m is not None and n - m == width
+                    if n is None or m is None or n - m != width:
+                        both = type(a) is Var and type(b) is Var
+                        known = both and at < free and a.aval is b.aval
+                        alike = alike and (known or (not both and _same_literal(a, b)))
             for v, w in zip(eqn.outvars, before.outvars, strict=True):
                 alike = alike and v.aval is w.aval
                 numbers[v] = len(numbers)
@@ -318,11 +316,15 @@ class _Run:
 
     def escapes(self) -> bool:
         """Whether anything but what the last round hands on is read behind the run."""
-        last = self.results(self.rounds - 1)
-        allowed = {last[n] for n in self.carries}
-        inside = {v for eqn in self.eqns[self.start : self.stop] for v in eqn.outvars} - allowed
-        later = [v for eqn in self.eqns[self.stop :] for v in eqn.invars]
-        return any([type(v) is Var and v in inside for v in (*later, *self.program.outvars)])
+        number = self.numbers.get
+        first = number(self.results(0)[0], 0)
+        last = first + (self.rounds - 1) * self.width
+        allowed = {last + n for n in self.carries}
+        for v in (*[v for e in self.eqns[self.stop :] for v in e.invars], *self.program.outvars):
+            n = number(v)
+            if n is not None and first <= n < last + self.width and n not in allowed:
+                return True
+        return False
 
     def fill(self) -> bool:
         """Decide what of a round is computed before the loop; whether the rest may be one."""

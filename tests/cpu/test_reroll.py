@@ -11,7 +11,7 @@ import numjet.numpy as jnp
 from numjet import lax
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.jaxpr_check import check_jaxpr
-from numjet.cpu import backend
+from numjet.cpu import backend, control
 from numjet.cpu.reroll import reroll
 
 ROUNDS = 12
@@ -201,3 +201,45 @@ def test_two_runs_in_one_program() -> None:
 def test_no_kernel_of_a_round_is_compiled_twice() -> None:
     compiled = nj.jit(times(200, two_products)).lower(*arguments()).compile()
     assert len(compiled.as_text("kernels").split("kernel ")) < 8
+
+
+@pytest.mark.parametrize("step", [norm_first, two_products])
+@pytest.mark.parametrize("large", [0, 1 << 30])
+def test_carries_that_need_memory_of_their_own(
+    step: Callable, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large ones are not doubled: their rounds are written one by one."""
+    args = arguments()
+    monkeypatch.setattr(control, "LARGE_CARRIES", large)
+    run = times(ROUNDS, step)
+    loop = nj.jit(lambda *args: run(*args)).lower(*args).compile()
+    found = loop(*args)
+    monkeypatch.setattr(backend, "reroll", lambda closed: closed)
+    straight = nj.jit(lambda *args: run(*args)).lower(*args).compile()
+    np.testing.assert_array_equal(found, straight(*args))
+    if not large:
+        sizes = [c.memory_analysis()["temp_size_in_bytes"] for c in (loop, straight)]
+        assert sizes[0] <= sizes[1] + args[0].nbytes
+
+
+def test_donated_first_values() -> None:
+    args = arguments()
+    run = times(ROUNDS, two_products)
+    wanted = np.asarray(nj.jit(run)(*args))
+    given = jnp.array(args[0])
+    found = nj.jit(lambda *args: run(*args), donate_argnums=0)(given, *args[1:])
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(args[0], arguments()[0])
+    assert given.is_deleted()
+
+
+def test_a_run_inside_a_program_with_loops() -> None:
+    """The repeat stands beside steps that are native code."""
+
+    def run(x: Any, w: Any, b: Any) -> Any:
+        x = lax.while_loop(lambda x: x[0, 0] < 3.0, lambda x: jnp.abs(x) + 1.0, x)
+        x = times(ROUNDS, norm_first)(x, w, b)
+        return lax.fori_loop(0, 5, lambda i, x: jnp.tanh(x @ w) + x[i], x)
+
+    args = arguments()
+    np.testing.assert_allclose(nj.jit(run)(*args), run(*args), rtol=2e-3, atol=2e-3)
