@@ -78,3 +78,14 @@ def test_rows_that_begin_within_lines(monkeypatch, columns, dtype):
         got = nj.jit(f)(x, y)
     for result, expected in zip(got, f(x, y), strict=True):
         np.testing.assert_array_equal(result, expected)
+
+
+# Whole strips; a shorter last strip and columns left over; an odd number of blocks; odd vectors.
+@pytest.mark.parametrize("shape", [(1024, 1024), (1024, 1100), (1056, 1024), (1040, 1024)])
+def test_large_transposes_are_shared_piece_by_piece(shape):
+    x = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+    f = nj.jit(lambda x: x.T * 2)
+    kernel = f.lower(x).as_text()
+    blocks = shape[0] // 32 if shape[0] % 32 == 0 else 1
+    assert f"for strip < {8 * min(8, blocks & -blocks)} grain=1" in kernel
+    np.testing.assert_array_equal(f(x), x.T * 2)
