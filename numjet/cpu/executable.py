@@ -115,22 +115,23 @@ class _Program:
     __slots__ = ("_functions", "_places", "_steps", "words")
 
     def __init__(self, table: dict[str, Any], library: link.Library | None) -> None:
-        names = table["functions"]
-        self._places = ctypes.create_string_buffer(bytes.fromhex(table["places"]))
-        self._steps = ctypes.create_string_buffer(bytes.fromhex(table["steps"]))
-        self._functions = (ctypes.c_void_p * len(names))()
-        for k, name in enumerate(names):
+        # Arrays of NumPy: ctypes would make a class for each length.
+        self._places = np.frombuffer(bytes.fromhex(table["places"]), np.int64)
+        self._steps = np.frombuffer(bytes.fromhex(table["steps"]), np.int32)
+        addresses = []
+        for name in table["functions"]:
             assert library is not None
-            self._functions[k] = library.address(name)
+            addresses.append(library.address(name))
+        self._functions = np.array(addresses, np.uint64)
         words = {
             "count": len(table["places"]) // 32,
-            "places": ctypes.addressof(self._places),
-            "functions": ctypes.addressof(self._functions),
-            "steps": ctypes.addressof(self._steps),
+            "places": _address(self._places),
+            "functions": _address(self._functions),
+            "steps": _address(self._steps),
             "bytes": table["bytes"],
             "most": table["most"],
         }
-        self.words = (ctypes.c_size_t * len(words))(*[words[name] for name in PROGRAM])
+        self.words = np.array([words[name] for name in PROGRAM], np.uint64)
 
 
 class Prepared(NamedTuple):
@@ -194,7 +195,7 @@ class Executable:
         consts = self._consts
         table = (ctypes.c_void_p * (HEADER + len(consts)))()
         words = {
-            "program": ctypes.addressof(self._program.words),
+            "program": _address(self._program.words),
             "main": self.address,
             "inputs": len(self._args),
             "outputs": len(self.outs),
