@@ -157,7 +157,7 @@ numpy_rank_promotion = Flag(
     choices=("allow", "warn", "raise"),
 )
 disk_cache = Flag("disk_cache", True, bool, "keep compiled objects on disk")
-direct_code = Flag("direct_code", False, bool, "machine code without LLVM where possible")
+direct_code = Flag("direct_code", True, bool, "machine code without LLVM where possible")
 cache_bytes = Flag("cache_bytes", 1 << 30, int, "bound of the disk cache in bytes")
 async_dispatch = Flag("async_dispatch", True, bool, "hand long calls to a background thread")
 threefry_partitionable = Flag(
