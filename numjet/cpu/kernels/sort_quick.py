@@ -4,9 +4,9 @@ A part of more than LEAF words is split at the median of a sample: the lanes on 
 written back over what has been read, the other lanes to free memory beside it, so that each half
 has as much free memory as it has words. Leaves of like sizes are sorted together, one a lane
 (`sort_columns`). Where a split is bad, or the sample all alike, the next one is at half the range
-of the words, which ends after as many splits as a word has bits. Not stable: for words that are all
-different, or whose equals cannot be told apart. For: `sort_shares`, whose kernels call the symbol
-`nj_quick_<word>`. What would break it: less than n words at `free`.
+of the words, which ends after twice as many bad splits as a word has bits. Not stable: for words
+that are all different, or whose equals cannot be told apart. For: `sort_shares`, whose kernels call
+the symbol `nj_quick_<word>`. What would break it: less than n words at `free`.
 """
 
 from __future__ import annotations
@@ -236,6 +236,8 @@ class Quick:
             left = b.sub(n, kept)
             small, large = b.select(away, left, kept), b.select(away, kept, left)
             bad = b.icmp("ult", b.umin(small, large), b.lshr(n, _BAD))
+            # In turn: where most words are alike, samples find them and ranges do not.
+            bad = b.and_(bad, b.not_(careful))
             # The larger words are at the front of `other`, and the end of `home` is free.
             above = b.gep(home, b.mul(small, size))
             b.call("part", "void", above, other, large, b.const(True, "i1"), bad, table, limit)
