@@ -289,6 +289,12 @@ def shuffle(s: Selector, instruction: Instruction) -> None:
         _shuffle_mask(s, instruction, lanes)
         return
     d = s.define(name)
+    if d in (s.reg.get(a), s.reg.get(b)):
+        # What is read is overwritten, by parts and before all of it has been read.
+        made = s.new(VECTOR, type.parts)
+        for part in range(type.parts):
+            s.put(d + part, (forms.vmove, OPS["vmovaps"], d + part, made + part, type.length))
+        d = made
     if _whole_parts(s, d, type, source, a, b, lanes):
         return
     permute(s, d, type, source, a, b, lanes)
@@ -337,6 +343,14 @@ def _splat(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...])
                       if type.lanes < 32 else -1))
         s.put(t, (forms.g1t, GPR["neg"], 8, t, None))
         s.put(t, (forms.g2, GPR["mov"], 4, t, s.general(scalar_type, scalar)))
+        return True
+    picked = s.once(scalar, "extractelement") if scalar[0] == "%" and type.bits >= 32 else None
+    if picked is not None and picked[5].parts == 1 and picked[6][0] != "%":
+        # One lane of a register in all: a shuffle instead of a shift and a broadcast.
+        length = max(type.length, picked[5].length)
+        chosen = plan((int(picked[6]),) * ((128 << length) // type.bits), type.bits)
+        for part in range(type.parts):
+            _planned(s, d + part, picked[5], length, chosen, [(picked[4], 0)])
         return True
     load = s.foldable(scalar) if scalar[0] == "%" and scalar_type.bits >= 32 else None
     if load is not None:

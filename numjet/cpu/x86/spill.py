@@ -16,6 +16,13 @@ def spill(s: Selector, allocation: Allocation) -> None:
         return
     _Spiller(s, allocation).run()
 
+# Shapes whose last operand may be memory, and what they are then.
+_FOLDED = {forms.v3: forms.v3m, forms.v3t: forms.v3mt, forms.vread: forms.vreadm}
+_FOLDS = frozenset(_FOLDED.values())
+_COMMUTES = frozenset(
+    ("vadd", "vmul", "vand", "vor", "vxor", "vfmadd231", "vfmsub231", "vfnmadd231")
+)
+
 
 class _Spiller:
     def __init__(self, s: Selector, allocation: Allocation) -> None:
@@ -83,7 +90,24 @@ class _Spiller:
             spilled |= {r for r in where[:2] if r is not None and at[r] < 0}
         if not spilled:
             return [m]
+        if len(spilled) == 1 and shape in _FOLDED:
+            m = self._folded(m, spilled.pop())
+            shape = m[0]
+            if shape in _FOLDS:
+                return [m]
         return self._with(list(m), shape, writes, reads, memory, where)
+
+    def _folded(self, m: tuple, r: int) -> tuple:
+        """`m` with its spilled operand `r` read from memory, where the instruction can."""
+        shape, op, d, a, b, k, z, length, imm = m
+        if a == r and b != r and op.name[:-2] in _COMMUTES:
+            a, b = b, a
+        if b != r or r in (a, d) or self.s.classes[r] != VECTOR:
+            return m
+        if op.units == (1, 1, 1) or op.name in ("vmovss", "vmovsd"):
+            return m
+        where = self.memory(-2 - self.at[r])
+        return (_FOLDED[shape], op, d, a, where, k, z, length, 0, imm)
 
     def _with(
         self, m: list, shape: object, writes: tuple, reads: tuple, memory: int, where: tuple | None
