@@ -4,7 +4,9 @@
 of the time before, and writes one `repeat` equation in its place. Every later pass sees the group
 once: a program of 2,000 equal layers compiles as quickly as one of ten. For: `backend`.
 
-Keeps: results bit for bit, and the kernels. A group begins with an equation that is a step of its
+Keeps: the kernels of a round and the bits of its results. (What a run reads lies in memory then, where
+a kernel might have computed it anew: a sum elsewhere that is fused with it may add in another
+order.) A group begins with an equation that is a step of its
 own in any case (a product, a sort, a loop), all others in it depend on such a one of the same round
 and no round hands on what was only moved: so no kernel of the unrolled program would reach from one
 round into the next. What would break it: fusion of what lies on both sides of such a step.
@@ -118,15 +120,12 @@ def _without_calls(eqns: list[Eqn], outvars: list[Any]) -> tuple[list[Eqn], list
     out: list[Eqn] = []
     now: dict[Any, Any] = {}  # results of calls -> what they are called instead
     for eqn in eqns:
+        body = _body(eqn) if id(eqn) in hiding else None
         if not now.keys().isdisjoint(eqn.invars):
-            eqn, before = eqn.replace(invars=[now.get(a, a) for a in eqn.invars]), eqn
-            if id(before) in hiding:
-                hiding.add(id(eqn))
-        if id(eqn) not in hiding:
+            eqn = eqn.replace(invars=[now.get(a, a) for a in eqn.invars])
+        if body is None:
             out.append(eqn)
             continue
-        body = _body(eqn)
-        assert body is not None
         # Operands in front of the body's are residuals of rules that nobody asks for here.
         args = eqn.invars[len(eqn.invars) - len(body.invars) :]
         now.update(zip(eqn.outvars, _renamed(body, args, {}, out), strict=True))

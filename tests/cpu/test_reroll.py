@@ -243,3 +243,17 @@ def test_a_run_inside_a_program_with_loops() -> None:
 
     args = arguments()
     np.testing.assert_allclose(nj.jit(run)(*args), run(*args), rtol=2e-3, atol=2e-3)
+
+
+def test_calls_among_other_equations() -> None:
+    """Calls with steps inside are written out; their results are renamed wherever they are read."""
+
+    def run(x: Any, w: Any, b: Any) -> Any:
+        for k in range(ROUNDS):
+            y = layer(x, w, b)
+            x = nj.nn.relu(y) + jnp.sin(y) * (k + 1.0)
+        return x, y
+
+    args = arguments()
+    for found, wanted in zip(nj.jit(run)(*args), run(*args), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=1e-3)
