@@ -4,12 +4,12 @@
 of the time before, and writes one `repeat` equation in its place. Every later pass sees the group
 once: a program of 2,000 equal layers compiles as quickly as one of ten. For: `backend`.
 
-Keeps: the kernels of a round and the bits of its results. (What a run reads lies in memory then, where
-a kernel might have computed it anew: a sum elsewhere that is fused with it may add in another
-order.) A group begins with an equation that is a step of its
-own in any case (a product, a sort, a loop), all others in it depend on such a one of the same round
-and no round hands on what was only moved: so no kernel of the unrolled program would reach from one
-round into the next. What would break it: fusion of what lies on both sides of such a step.
+Keeps: the kernels of a round and the bits of its results. (What a run reads lies in memory then,
+where a kernel might have computed it anew: a sum elsewhere that is fused with it may add in another
+order.) A group begins with an equation that is a step of its own in any case (a product, a sort, a
+loop), all others in it depend on such a one of the same round and no round hands on what was only
+moved: so no kernel of the unrolled program would reach from one round into the next. What
+would break it: fusion of what lies on both sides of such a step.
 """
 
 from __future__ import annotations
