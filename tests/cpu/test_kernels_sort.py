@@ -110,6 +110,9 @@ def test_one_row_in_all_orders(dtype: str) -> None:
         check([heavy, place], 0)
         check([heavy, place[::-1].copy(), rng.standard_normal(n)], 0)
     check([np.stack([pipe, heavy, key])], 1)
+    many = values(rng, (37, 2000), np.dtype(dtype))
+    check([many], 1)
+    check([many, np.broadcast_to(np.arange(2000, dtype=np.int32), many.shape).copy()], 1)
 
 
 def test_words_whose_sample_says_nothing_of_them() -> None:

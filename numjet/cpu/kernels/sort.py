@@ -164,7 +164,8 @@ class Plan:
             self.tasks = min(self.rows, 4 * platform.cpu_count())
         self.task_bytes = -(-2 * self.n * self.word_bytes // 64) * 64
         self.network = type(self) is Plan and sort_rows.fits(self)
-        self.words = type(self) is Plan and not self.network and sort_shares.fits(self)
+        self.words = type(self) is Plan and sort_shares.fits(self, beside=self.network)
+        self.network &= not self.words
         if self.words:
             self.task_bytes = sort_shares.scratch_bytes(self)
         elif self.long:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 PREFIX = "nj_long_"
 # From this length on partitions are faster than radix passes.
 SHORTEST = 1024
+# 500,000 numbers in rows of 5,000 took 0.92 ms on two cores, side by side 1.85; in rows of 1,000
+# side by side 0.85.
+_SHORTEST_OF_MANY = 1536
 _SAMPLES, _TOGETHER = 1024, 8  # read in groups of neighbours
 _FIELDS = ["n", "one", "two", "home", "context", "load", "finish", "leaves"]
 _LOAD = [("context", "ptr"), ("share", "i64"), ("first", "i64"), ("last", "i64")]
@@ -36,11 +39,11 @@ def _parts() -> int:
     return max(16, min(64, 1 << (4 * platform.cpu_count() - 1).bit_length()))
 
 
-def fits(plan: Plan) -> bool:
-    """Whether a plan's rows are sorted this way."""
+def fits(plan: Plan, beside: bool) -> bool:
+    """Whether a plan's rows are sorted this way; `beside`: they could be sorted side by side."""
     return (
         plan.inner == 1
-        and plan.n >= SHORTEST
+        and plan.n >= (_SHORTEST_OF_MANY if beside else SHORTEST)
         and plan.word in ("i32", "i64")
         and sort_quick.available()
     )
