@@ -6,6 +6,9 @@ while it is in the nearest cache. Where nobody else reads the product it is neve
 each piece lies on the stack. The kernel's loops stay what they are, over the pieces in place of the
 rows, so results are the same to the bit. For: `fuse`. What would break it: a kernel that reads the
 product elsewhere than where its loops stand.
+
+Loops that sweep over rows follow where one strip holds them (64 float32 with 32 vector registers);
+sums over columns, products in more than two loops and those that stream a vector stay apart.
 """
 
 from __future__ import annotations
