@@ -42,12 +42,13 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
     donate = tuple((options or {}).get("donate", ()))
 
     with undisturbed:
-        closed_jaxpr = reroll(closed_jaxpr)
         key = program_cache.key(closed_jaxpr, donate)
         data = None if key is None else link.cache_get(key)
         if data is None:
             return _compile(closed_jaxpr, donate, key)
-        facts, consts, hosts, aliases, images = program_cache.unpack(data, closed_jaxpr)
+        facts, consts, hosts, aliases, images = program_cache.unpack(
+            data, functools.cache(lambda: reroll(closed_jaxpr))
+        )
         if not _linked(facts.get("libraries", {})):
             for name in facts["providers"]:
                 importlib.import_module(name)
@@ -58,7 +59,7 @@ def _compile(closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None) -> E
     """Run the compiler, and keep the program under `key`."""
     compiler = _compiler()
     modules = _Modules(kept=key is None)
-    built = compiler.Build(closed, donate, modules.compile, modules.idle)
+    built = compiler.Build(reroll(closed), donate, modules.compile, modules.idle)
     try:
         compiler.run(built)
         if built.llvm:
@@ -168,7 +169,7 @@ def _executable(
 def _texts(closed: ClosedJaxpr, donate: tuple[int, ...]) -> dict[str, str]:
     """What a compiled program looks like, all of it in one module; made when somebody looks."""
     compiler = _compiler()
-    build = compiler.run(compiler.Build(closed, donate))
+    build = compiler.run(compiler.Build(reroll(closed), donate))
     return {
         "program": build.program.text(),
         "llvm": build.llvm,

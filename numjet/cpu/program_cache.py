@@ -1,9 +1,10 @@
 """Compiled programs on disk: a second process neither fuses, emits nor compiles, it only loads.
 
-`key(closed, donate)` is the digest of the jaxpr in canonical form; `pack` and `unpack` turn what an
-executable needs into bytes and back. Constants and Python callbacks are not stored: they are
-found again in the jaxpr by their position. What would break it: a param that changes the code but
-not its form here (unknown objects make a program uncacheable instead).
+`key(closed, donate)` is the digest of the jaxpr in canonical form, as it was traced; `pack` and
+`unpack` turn what an executable needs into bytes and back. Constants and Python callbacks are not
+stored: they are found again, in the jaxpr that was compiled, by their position. What would break
+it: a param that changes the code but not its form here (unknown objects make a program uncacheable
+instead).
 """
 
 from __future__ import annotations
@@ -220,15 +221,16 @@ def providers(symbols: Iterable[str]) -> list[str]:
 
 
 def unpack(
-    data: bytes, closed: ClosedJaxpr
+    data: bytes, compiled: Callable[[], ClosedJaxpr]
 ) -> tuple[dict, list, dict[int, HostCall], dict[int, int], list[bytes]]:
-    """(facts, consts, hosts, aliases, images) of a packed program for `closed`."""
+    """(facts, consts, hosts, aliases, images) of a packed program. `compiled` tells what was
+    compiled; it is asked where constants or callbacks have to be found."""
     size = struct.unpack_from("<Q", data)[0]
     facts, table, aliases, sizes = marshal.loads(memoryview(data)[8 : 8 + size])
     consts: list[Any] = []
     hosts: dict[int, HostCall] = {}
-    find_const: Callable = functools.cache(lambda: _all_consts(closed))
-    find_eqns: Callable = functools.cache(lambda: _all_eqns(closed))
+    find_const: Callable = functools.cache(lambda: _all_consts(compiled()))
+    find_eqns: Callable = functools.cache(lambda: _all_eqns(compiled()))
     for k, entry in enumerate(table):
         if entry[0] == "host":
             eqn = find_eqns()[entry[1]]

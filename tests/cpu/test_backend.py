@@ -88,8 +88,8 @@ def test_params_that_differ_have_different_forms():
     values = [
         1, 1.0, True, None, "1", 0.0, -0.0, np.float32(1), np.int32(1), (), [], (1,), [1], (True,),
         (1.0,), (0.0,), (-0.0,), ((1,),), ((1,), ()), (((1,), ()),), ((1, 2),), ((1,), 2),
-        (1, (2,)), ((True,),), ([1],), (None,), ("1",), (False, 1), (True, 1), ((False, 1),), np.dtype("f4"),
-        (np.float32(1),), (np.int32(1),), (np.uint32(1),),
+        (1, (2,)), ((True,),), ([1],), (None,), ("1",), (False, 1), (True, 1), ((False, 1),),
+        np.dtype("f4"), (np.float32(1),), (np.int32(1),), (np.uint32(1),),
     ]
     forms = {marshal.dumps(program_cache._value(value, False), 0) for value in values}
     assert len(forms) == len(values)

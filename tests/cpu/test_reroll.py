@@ -11,7 +11,7 @@ import numjet.numpy as jnp
 from numjet import lax
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.jaxpr_check import check_jaxpr
-from numjet.cpu import backend, control
+from numjet.cpu import backend, control, program_cache
 from numjet.cpu.reroll import reroll
 
 ROUNDS = 12
@@ -99,6 +99,12 @@ def repeats(closed: ClosedJaxpr) -> list[int]:
     return [e.params["length"] for e in closed.eqns if e.primitive.name == "repeat"]
 
 
+def without_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on programs are compiled as they are, and not found in the cache."""
+    monkeypatch.setattr(backend, "reroll", lambda closed: closed)
+    monkeypatch.setattr(program_cache, "key", lambda *_: None)
+
+
 @pytest.mark.parametrize("run", LOOPS, ids=NAMES)
 def test_a_loop_gives_the_bits_of_the_program_without(
     run: Callable, monkeypatch: pytest.MonkeyPatch
@@ -109,7 +115,7 @@ def test_a_loop_gives_the_bits_of_the_program_without(
     check_jaxpr(rerolled.jaxpr)
     loop = nj.jit(lambda *args: run(*args)).lower(*args).compile()
     found = loop(*args)
-    monkeypatch.setattr(backend, "reroll", lambda closed: closed)
+    without_loops(monkeypatch)
     straight = nj.jit(lambda *args: run(*args)).lower(*args).compile()
     np.testing.assert_array_equal(found, straight(*args))
     sizes = [c.memory_analysis()["temp_size_in_bytes"] for c in (loop, straight)]
@@ -121,7 +127,7 @@ def test_carries_that_change_places(monkeypatch: pytest.MonkeyPatch) -> None:
     args = arguments()
     assert repeats(reroll(traced(pairs, args)))
     found = nj.jit(lambda *args: pairs(*args))(*args)
-    monkeypatch.setattr(backend, "reroll", lambda closed: closed)
+    without_loops(monkeypatch)
     straight = nj.jit(lambda *args: pairs(*args))(*args)
     for a, b in zip(found, straight, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -211,10 +217,11 @@ def test_carries_that_need_memory_of_their_own(
     """Large ones are not doubled: their rounds are written one by one."""
     args = arguments()
     monkeypatch.setattr(control, "LARGE_CARRIES", large)
+    monkeypatch.setattr(program_cache, "key", lambda *_: None)
     run = times(ROUNDS, step)
     loop = nj.jit(lambda *args: run(*args)).lower(*args).compile()
     found = loop(*args)
-    monkeypatch.setattr(backend, "reroll", lambda closed: closed)
+    without_loops(monkeypatch)
     straight = nj.jit(lambda *args: run(*args)).lower(*args).compile()
     np.testing.assert_array_equal(found, straight(*args))
     if not large:
@@ -257,3 +264,17 @@ def test_calls_among_other_equations() -> None:
     args = arguments()
     for found, wanted in zip(nj.jit(run)(*args), run(*args), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=1e-3)
+
+
+def test_a_kept_program_finds_its_callbacks_behind_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    args = arguments()
+    run = times(ROUNDS, norm_first)
+
+    def solved(x: Any, w: Any, b: Any) -> Any:
+        before = jnp.linalg.solve(w, b)  # both in Python
+        return jnp.linalg.solve(run(x, w, b), before)
+
+    assert repeats(reroll(traced(solved, args)))
+    wanted = nj.jit(lambda *args: solved(*args))(*args)
+    monkeypatch.setattr(backend, "_compile", None)
+    np.testing.assert_array_equal(nj.jit(lambda *args: solved(*args))(*args), wanted)
