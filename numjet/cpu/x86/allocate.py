@@ -182,15 +182,31 @@ def _keep(s: Selector, intervals: list[tuple[int, int, int]], made: Allocation) 
     slots: dict[int, int] = {}
     places = sorted(s.calls)
     calls: dict[int, Call] = {place: s.out[place][1] for place in places}
+    results = {place: _results(s, call) for place, call in calls.items()}
     for first, last, r in intervals:
         register = made.at[r]
         if register < 0 or (s.classes[r] == GENERAL and register in CALLEE_SAVED):
             continue
         k = bisect_right(places, first)
         while k < len(places) and places[k] < last:
+            if r in results[places[k]]:  # carried round a loop: the call sets it anew
+                k += 1
+                continue
             slot = slots.get(r)
             if slot is None:
                 slot = slots[r] = made.slots
                 made.slots += 1
             calls[places[k]].saved.append((r, slot))
             k += 1
+
+
+def _results(s: Selector, call: Call) -> set[int]:
+    """The registers that a call's result is put into."""
+    if call.result < 0 or call.result_type is None:
+        return set()
+    found = set()
+    for r in range(call.result, call.result + call.result_type.parts):
+        while r in s.parent:
+            r = s.parent[r]
+        found.add(r)
+    return found

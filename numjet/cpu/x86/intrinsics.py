@@ -46,6 +46,10 @@ def fma(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     a, b, c = parts
     if type.bits == 16:
         raise Unsupported("half arithmetic")
+    a, minus_a = _unsigned(s, a)
+    b, minus_b = _unsigned(s, b)
+    c, minus_c = _unsigned(s, c)
+    word = ("vfnm" if minus_a != minus_b else "vfm") + ("sub" if minus_c else "add")
     if a[0] != "%" or (b[0] == "%" and s.readable(a) and not s.readable(b)):
         a, b = b, a
     d = s.define(name)
@@ -63,11 +67,19 @@ def fma(s: Selector, instruction: Instruction, parts: list[str]) -> None:
             form, second, third = ("132", c, b) if _reads(s, b) else ("213", b, c)
             if tied is None and c[0] != "%":
                 form, second, third, tied = "231", a, b, "c"
-        op = OPS[f"vfmadd{form}{suffix}"]
+        op = OPS[f"{word}{form}{suffix}"]
         last(s, op, d + part, s.vector(type, second, part), type, third, part, tied=True)
         copied = {"a": a, "b": b, "c": c}[tied or "a"]
         if copied[0] != "%" or s.reg.get(copied, -1) + part != d + part:
             seed(s, d + part, type, copied, part)
+
+
+def _unsigned(s: Selector, x: str) -> tuple[str, bool]:
+    """What `x` is the negative of, which the instruction can do itself; whether it is."""
+    made = s.defs.get(x)
+    if made is None or made[0] != "fneg" or made[2] != s.block.index or made[4][0] != "%":
+        return x, False
+    return made[4], True
 
 
 def _reads(s: Selector, x: str) -> bool:
@@ -150,6 +162,14 @@ def extremum(s: Selector, instruction: Instruction, parts: list[str]) -> None:
         raise Unsupported("an order of zeros")
     a, b = parts
     d = s.define(name)
+    if b[0] != "%":
+        a, b = b, a
+    if a[0] != "%" and b[0] == "%" and _is_number(type, a):
+        # The instruction answers its last operand if either is NaN.
+        made = OPS[("vmax" if "maximum" in instruction[4] else "vmin") + type.float_suffix]
+        for part in range(type.parts):
+            three(s, made, d + part, type, a, b, part)
+        return
     if s.reg.get(a) == d:
         # The one that is read last must not be overwritten before.
         a, b = b, a
@@ -165,6 +185,13 @@ def extremum(s: Selector, instruction: Instruction, parts: list[str]) -> None:
                          type.length, None))
         last(s, OPS[op + suffix], d + part, x, type, b, part)
         s.put(k, (forms.v3, OPS["vcmp" + suffix], k, x, x, -1, 0, type.length, 3))
+
+
+def _is_number(type: Type, text: str) -> bool:
+    """Whether no lane of a constant is NaN."""
+    bits = {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF << 52}[type.bits]
+    largest = (1 << (type.bits - 1)) - 1
+    return all([(lane or 0) & largest <= bits for lane in constant(type, text).lanes])
 
 
 _INTEGER = {"smin": "vpmins", "smax": "vpmaxs", "umin": "vpminu", "umax": "vpmaxu"}
