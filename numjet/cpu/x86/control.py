@@ -134,6 +134,24 @@ def _edge(s: Selector, target: str, latch: bool) -> list[Copy]:
     return copies
 
 
+def _follow(s: Selector, header: str, after: str) -> None:
+    """Wish that what a loop leaves in the phis behind it stays where the loop carries it.
+
+    That may be where the only other way there is the one that goes past the loop: it sets the
+    register instead of entering.
+    """
+    here = s.block.label
+    for phi in s.blocks[after].phis:
+        name, incoming = phi[1], phi[4]
+        source = incoming[here]
+        others = [label for label in incoming if label != here]
+        if source not in s.merge or source in s.follow or name not in s.reg or len(others) != 1:
+            continue
+        term = s.blocks[others[0]].term
+        if term[0] == "cbr" and {term[5], term[6]} == {header, after}:
+            s.follow[source] = name
+
+
 @handles("br")
 def br(s: Selector, instruction: Instruction) -> None:
     target = s.blocks[instruction[4]]
@@ -152,6 +170,8 @@ def cbr(s: Selector, instruction: Instruction) -> None:
     else:
         first = _edge(s, then, False)
         second = _edge(s, otherwise, False)
+    if back or s.blocks[then].index <= s.block.index:
+        _follow(s, *((otherwise, then) if back else (then, otherwise)))
     made = Branch(0, s.blocks[then].index, s.blocks[otherwise].index, first, second)
     s.emit((branch, made))
     made.condition = CONDITIONS[flags(s, condition)]

@@ -77,6 +77,7 @@ class Selector:
         self.masks: dict[str, int] = {}  # of comparisons of two floats, where choices read them
         self.joined: set[int] = set()  # defined in several places
         self.merge: dict[str, tuple[int, float]] = {}
+        self.follow: dict[str, str] = {}
         self.pending: list[tuple[int, tuple]] = []
         self.constants: list[tuple[int, tuple]] = []
         self.holding = False
@@ -96,6 +97,7 @@ class Selector:
             if instruction[0] == "alloca":
                 self._reserve(instruction)
         self.loop_of = _loops(function, self.blocks)
+        self._lift()
         self.block = function.blocks[-1]
         self.loop: Loop | None = None
         self.use_weight = 1.0
@@ -109,6 +111,31 @@ class Selector:
         self.frame = -(-self.frame // max(align, 8)) * max(align, 8)
         self.allocas[alloca[1]] = self.frame
         self.frame += size
+
+    def _lift(self) -> None:
+        """Move numbers that are spread over lanes in a loop to where they are known, before it."""
+        blocks = self.function.blocks
+        for block in blocks:
+            loop = self.loop_of[block.index]
+            if loop is None:
+                continue
+            kept = []
+            for instruction in block.instructions:
+                op = instruction[0]
+                source = None
+                if op == "insertelement" and instruction[4] in ("poison", "undef"):
+                    source = self.defs.get(instruction[5])
+                elif op == "shufflevector" and instruction[7] == "zeroinitializer":
+                    source = self.defs.get(instruction[4])
+                    if source is not None and source[0] != "insertelement":
+                        source = None
+                if source is None or source[2] >= loop.lo or instruction[3].cls != VECTOR:
+                    kept.append(instruction)
+                    continue
+                moved = (op, instruction[1], source[2], *instruction[3:])
+                self.defs[instruction[1]] = moved
+                blocks[source[2]].instructions.append(moved)
+            block.instructions = kept
 
     # -- virtual registers
 
@@ -156,10 +183,24 @@ class Selector:
                 if self.start[r + k] < self.start[target + k]:
                     self.start[target + k] = self.start[r + k]
             self.reg[name] = r = target
+            if name in self.follow:
+                self._join(self.follow[name], target, parts)
         here = len(self.out)
         for part in range(r, r + parts):
             self.end[part] = here
         return r
+
+    def _join(self, name: str, target: int, parts: int) -> None:
+        """Make the registers of a phi behind a loop those of what the loop carries."""
+        r = self.reg[name]
+        if r == target or any([r + k in self.parent for k in range(parts)]):
+            return
+        for k in range(parts):
+            self.parent[r + k] = target + k
+            self.weight[target + k] += self.weight[r + k]
+            if self.start[r + k] < self.start[target + k]:
+                self.start[target + k] = self.start[r + k]
+        self.reg[name] = target
 
     def emit(self, instruction: tuple) -> None:
         """Write an instruction, and before it (in time) what its operands wait for."""
@@ -251,6 +292,8 @@ class Selector:
         """The load of one number that fills all lanes of `name`, where an operand may be that."""
         made = self.once(name, "shufflevector")
         if made is None or made[7] != "zeroinitializer" or made[3].bits < 32:
+            return None
+        if made[3].parts > 1:  # each part would read it
             return None
         inner = self.once(made[4], "insertelement")
         if inner is None or inner[4] not in ("poison", "undef") or inner[7] != "0":

@@ -216,6 +216,61 @@ def test_shuffles_of_masks(lanes: int, made: int) -> None:
     run_both(text, np.random.default_rng(7).integers(-99, 99, 256).astype(np.int8))
 
 
+@pytest.mark.parametrize("kind", ["maximum", "minimum"])
+@pytest.mark.parametrize("operands", ["%a, <16 x float> %b", "%b, <16 x float> %a",
+                                      "%a, <16 x float> splat (float 0x3FF8000000000000)",
+                                      "splat (float 0x3FF8000000000000), <16 x float> %b"])
+def test_extrema_keep_what_is_no_number(kind: str, operands: str) -> None:
+    vector = "<16 x float>"
+    text = "\n".join([
+        f"declare {vector} @llvm.{kind}.v16f32({vector}, {vector})",
+        lines(
+            f"  %a = load {vector}, ptr %p, align 4",
+            "  %q = getelementptr float, ptr %p, i64 16",
+            f"  %b = load {vector}, ptr %q, align 4",
+            f"  %x = call nsz {vector} @llvm.{kind}.v16f32({vector} {operands})",
+            f"  store {vector} %x, ptr %p, align 4",
+        ),
+    ])
+    values = np.concatenate([FLOATS, np.roll(FLOATS, 5)])
+    values[[1, 3, 20, 23]] = np.nan
+    run_both(text, values)
+
+
+def test_spread_numbers_leave_loops() -> None:
+    text = """define void @f(ptr %p, i64 %n) nounwind {
+entry:
+  %s = load float, ptr %p, align 4
+  br label %outer
+outer:
+  %i = phi i64 [ 0, %entry ], [ %ni, %last ]
+  %t = sitofp i64 %i to float
+  br label %loop
+loop:
+  %j = phi i64 [ 0, %outer ], [ %nj, %loop ]
+  %v = insertelement <16 x float> poison, float %s, i64 0
+  %w = shufflevector <16 x float> %v, <16 x float> poison, <16 x i32> zeroinitializer
+  %x = insertelement <16 x float> poison, float %t, i64 0
+  %y = shufflevector <16 x float> %x, <16 x float> poison, <16 x i32> zeroinitializer
+  %q = getelementptr float, ptr %p, i64 %j
+  %a = load <16 x float>, ptr %q, align 4
+  %b = fadd <16 x float> %a, %w
+  %c = fmul <16 x float> %b, %y
+  store <16 x float> %c, ptr %q, align 4
+  %nj = add i64 %j, 16
+  %mj = icmp slt i64 %nj, %n
+  br i1 %mj, label %loop, label %last
+last:
+  %ni = add i64 %i, 1
+  %mi = icmp slt i64 %ni, 3
+  br i1 %mi, label %outer, label %done
+done:
+  ret void
+}
+"""
+    run_both(text, np.random.default_rng(1).standard_normal(64).astype(np.float32), 64)
+
+
 @pytest.mark.parametrize("kind", ["fmaximum", "fminimum"])
 @pytest.mark.parametrize("nan", [None, 0, 15])
 def test_extrema_of_lanes(kind: str, nan: int | None) -> None:
