@@ -49,7 +49,7 @@ def general_binary(s: Selector, instruction: Instruction) -> None:
     elif op == "mul":
         _multiply(s, d, type, a, b, number)
     elif number is not None:
-        if op == "sub" and number != -(1 << 31):
+        if op == "sub" and number != -(1 << 31) and a[0] == "%":
             _add(s, d, type, a, b, -number)
             return
         _tied(s, d, type, a, (forms.g1t, GPR[_OPS[op] + "i"], size, d, number))
