@@ -60,3 +60,63 @@ def test_both_generators_agree(steps, seeds, least):
             compiled += 1
             compare(program, run(image, seed), run(link._compile(text), seed), f"seed {seed}")
     assert compiled >= least
+
+
+CARRIED = {
+    # A call gives what the loop carries: the old value is read before it, and kept by nobody.
+    "call": """define internal double @g(double %x) nounwind {
+entry:
+  %r = fmul double %x, 0.5
+  ret double %r
+}
+define void @f(ptr %in, ptr %out, i64 %n) nounwind {
+entry:
+  %first = load double, ptr %in, align 1
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %k1, %loop ]
+  %x = phi double [ 1024.0, %entry ], [ %y, %loop ]
+  %sum = fadd double %x, 1.0
+  %y = call double @g(double %x)
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, %n
+  br i1 %more, label %loop, label %end
+end:
+  %at = getelementptr i8, ptr %out, i64 8
+  store double %y, ptr %out, align 1
+  store double %sum, ptr %at, align 1
+  ret void
+}
+""",
+    # The pattern of a shuffle of the carried value alone must not take its register.
+    "shuffle": """define void @f(ptr %in, ptr %out, i64 %n) nounwind {
+entry:
+  %first = load <8 x i64>, ptr %in, align 1
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %k1, %loop ]
+  %x = phi <8 x i64> [ %first, %entry ], [ %y, %loop ]
+  %y = shufflevector <8 x i64> %x, <8 x i64> %x, <8 x i32> <i32 15, i32 6, i32 3, i32 8, i32 8, i32 12, i32 13, i32 8>
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, %n
+  br i1 %more, label %loop, label %end
+end:
+  store <8 x i64> %y, ptr %out, align 1
+  ret void
+}
+""",  # noqa: E501
+    "constants": """define void @f(ptr %in, ptr %out, i64 %n) nounwind {
+entry:
+  %x = sub i32 1, 2
+  store i32 %x, ptr %out, align 1
+  ret void
+}
+""",
+}
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_both_generators_agree_on_what_loops_carry_and_on_constants(name):
+    image = generate(CARRIED[name])
+    assert image is not None
+    np.testing.assert_array_equal(run(image, 1), run(link._compile(CARRIED[name]), 1))
