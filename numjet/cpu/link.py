@@ -394,12 +394,13 @@ def library(ir_text: str) -> Library:
 def _map(image: loader.Image) -> Library:
     resolve(image.imports)
     base = loader.place(image, [_outside(name) for name in image.imports])
+    places = {name: base + offset for name, offset in image.exports.items()}
+    known = list(places)
 
     def find(symbol: str) -> int:
-        raise InternalError(f"symbol {symbol!r}: not in a library of {list(image.exports)}")
+        raise InternalError(f"symbol {symbol!r}: not in a library of {known}")
 
-    places = {name: base + offset for name, offset in image.exports.items()}
-    return Library(places, find, functools.partial(loader.remove, image, base))
+    return Library(places, find, functools.partial(loader.remove, base, len(image.content)))
 
 
 def _outside(name: str) -> int:

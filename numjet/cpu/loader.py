@@ -272,6 +272,6 @@ def place(image: Image, addresses: Sequence[int]) -> int:
     return base
 
 
-def remove(image: Image, base: int) -> None:
-    """Free the memory that `place` returned."""
-    platform.unmap(base, max(len(image.content), 1))
+def remove(base: int, size: int) -> None:
+    """Free the memory of an image with so many bytes of content, which `place` returned."""
+    platform.unmap(base, max(size, 1))

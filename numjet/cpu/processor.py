@@ -57,7 +57,7 @@ def identity() -> bytes | None:
     try:
         return _answers(base, base + start)
     finally:
-        loader.remove(image, base)
+        loader.remove(base, len(code))
 
 
 def _answers(ask_at: int, saved_at: int) -> bytes:
