@@ -46,11 +46,16 @@ from numjet.cpu.lower_core import unflatten
 from numjet.cpu.program import KernelStep, SpecialStep, Step
 from numjet.cpu.vectorize import vectorize
 
+# Bytes that loops behind a product read and write beside it, as multiples of its own: pieces take
+# short parts of every row, which is slower for loops that memory bounds.
+MOST_BESIDE = 4
+
 
 def pair(fusion: Any) -> dict[int, tuple[Any, bool]]:
     """Numbers of groups that may run behind a product: (its group, whether only they read it).
 
-    The group is the product's first reader, so that the product may wait for it.
+    The group is the product's first reader and the next step: a product that waited would keep its
+    operands alive.
     """
     products: dict[int, tuple[Any, Val]] = {}  # id(Val) or that of a view -> group, product
     for group in fusion.groups:
@@ -73,7 +78,10 @@ def pair(fusion: Any) -> dict[int, tuple[Any, bool]]:
     found: dict[int, tuple[Any, bool]] = {}
     for key, numbers in readers.items():
         first = fusion.groups[min(numbers)]
-        if first.make is None:
+        between = fusion.groups[products[key][0].number + 1 : first.number]
+        if first.make is None and not any(
+            g.make is not None or any(m.live for m in g.members) for g in between
+        ):
             found[first.number] = products[key][0], len(numbers) == 1 and key not in kept
     return found
 
@@ -96,6 +104,8 @@ def _joined(build: Any, product: SpecialStep, loops: KernelStep, alone: bool) ->
     if len(places) != 1 or set(loops.operands) - set(loops.reads) - set(loops.writes):
         return None
     (place,) = places
+    if sum([v.nbytes for v in loops.operands]) > (1 + MOST_BESIDE) * out.nbytes:
+        return None
     key = (id(loops.kernel), place, alone, product.product)
     if key not in build.epilogues:
         # The kernel is kept beside, so that its id stays its own.

@@ -144,3 +144,21 @@ def test_inside_a_loop() -> None:
     for _ in range(3):
         expected = np.tanh(expected @ w)
     np.testing.assert_allclose(nj.jit(f)(x, w), expected, atol=1e-4)
+
+
+def test_a_product_does_not_wait() -> None:
+    """Loops that come later, or move much more than the product, do not keep it back."""
+    x, w = normal(100, 90), normal(90, 100)
+
+    def late(x: Any, w: Any) -> Any:
+        first = x @ w
+        return jnp.tanh(first + jnp.cumsum(jnp.exp(w.T @ x.T), 0))
+
+    def wide(x: Any, w: Any, *rest: Any) -> Any:
+        y = x @ w
+        return [part - 0.1 * y for part in rest]
+
+    steps = [line for line in text(late, x, w).splitlines() if "special dot_general" in line]
+    assert ["behind it" in step for step in steps] == [False, True]  # the second has exp behind it
+    assert "behind it" not in text(wide, x, w, *[normal(100, 100) for _ in range(4)])
+    assert "behind it" in text(wide, x, w, normal(100, 100))
