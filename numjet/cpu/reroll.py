@@ -371,7 +371,9 @@ class _Run:
 
 def _same_params(eqn: Eqn, other: Eqn) -> bool:
     if eqn.params == other.params:
-        return True
+        # 0.0 equals -0.0 and 1 equals True, yet they are others.
+        pairs = zip(eqn.params.values(), other.params.values(), strict=True)
+        return all([v is w or (type(v) is type(w) and repr(v) == repr(w)) for v, w in pairs])
     if type(eqn.primitive.loops) is not Region:
         return False
     try:
