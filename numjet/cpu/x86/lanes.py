@@ -329,12 +329,12 @@ def _splat(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...])
     if made is None or made[4] not in ("poison", "undef") or made[7] != "0":
         if source.parts > 1 or source.cls == MASK or source.bits < 8:
             return False
-        d = s.define(name)
-        _spread(s, d, type, s.need(a), VECTOR)
+        d, parts = s.define_alike(name)
+        _spread(s, d, parts, type, s.need(a), VECTOR)
         return True
     scalar, scalar_type = made[5], made[6]
-    d = s.define(name)
     if type.cls == MASK:
+        d = s.define(name)
         t = s.new(GENERAL)
         op = OPS["kmovq_r" if type.lanes > 32 else "kmovd_r"]
         s.put(d, (forms.v3, op, d, -1, t, -1, 0, 0, None))
@@ -344,12 +344,13 @@ def _splat(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...])
         s.put(t, (forms.g1t, GPR["neg"], 8, t, None))
         s.put(t, (forms.g2, GPR["mov"], 4, t, s.general(scalar_type, scalar)))
         return True
+    d, parts = s.define_alike(name)
     picked = s.once(scalar, "extractelement") if scalar[0] == "%" and type.bits >= 32 else None
     if picked is not None and picked[5].parts == 1 and picked[6][0] != "%":
         # One lane of a register in all: a shuffle instead of a shift and a broadcast.
         length = max(type.length, picked[5].length)
         chosen = plan((int(picked[6]),) * ((128 << length) // type.bits), type.bits)
-        for part in range(type.parts):
+        for part in range(parts):
             _planned(s, d + part, picked[5], length, chosen, [(picked[4], 0)])
         return True
     load = s.foldable(scalar) if scalar[0] == "%" and scalar_type.bits >= 32 else None
@@ -358,19 +359,19 @@ def _splat(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...])
         op = OPS["vbroadcastss" if type.bits == 32 else "vbroadcastsd"]
         if type.bits == 64 and not type.length:
             op = OPS["vmovddup"]
-        for part in range(type.parts):
+        for part in range(parts):
             s.put(d + part, (forms.v3m, op, d + part, -1, memory, -1, 0, type.length, 0, None))
         return True
     if scalar[0] != "%":
         spread = Constant(constant(scalar_type, scalar).lanes * type.lanes)
-        for part in range(type.parts):
+        for part in range(parts):
             s.fill(d + part, type, spread, part, s.put)
         return True
-    _spread(s, d, type, s.need(scalar), scalar_type.cls)
+    _spread(s, d, parts, type, s.need(scalar), scalar_type.cls)
     return True
 
 
-def _spread(s: Selector, d: int, type: Type, x: int, cls: int) -> None:
+def _spread(s: Selector, d: int, parts: int, type: Type, x: int, cls: int) -> None:
     if cls == VECTOR:
         op = {8: "vpbroadcastb", 16: "vpbroadcastw", 32: "vbroadcastss", 64: "vbroadcastsd"}
         word = op[type.bits]
@@ -378,7 +379,7 @@ def _spread(s: Selector, d: int, type: Type, x: int, cls: int) -> None:
             word = "vpbroadcastq"
     else:
         word = f"vpbroadcast{type.letter}_r"
-    for part in range(type.parts):
+    for part in range(parts):
         s.put(d + part, (forms.v3, OPS[word], d + part, -1, x, -1, 0, type.length, None))
 
 

@@ -76,6 +76,7 @@ class Selector:
         self.reg: dict[str, int] = {}
         self.masks: dict[str, int] = {}  # of comparisons of two floats, where choices read them
         self.joined: set[int] = set()  # defined in several places
+        self.own: set[int] = set()  # made for one name, which nothing else shares so far
         self.merge: dict[str, tuple[int, float]] = {}
         self.follow: dict[str, str] = {}
         self.pending: list[tuple[int, tuple]] = []
@@ -161,6 +162,7 @@ class Selector:
             raise Unsupported(f"undefined {name}")
         type = made[3]
         r = self.reg[name] = self.new(type.cls, type.parts)
+        self.own.add(r)
         loop = self.loop
         where = made[2]
         if loop is not None and not loop.lo <= where <= loop.hi:
@@ -189,6 +191,19 @@ class Selector:
         for part in range(r, r + parts):
             self.end[part] = here
         return r
+
+    def define_alike(self, name: str) -> tuple[int, int]:
+        """As `define`, of a value whose parts are all the same: its register, and how many parts
+        are to be written (one, where they can share it)."""
+        before, parts = self.reg[name], self.defs[name][3].parts
+        d = self.define(name)
+        if d != before or d not in self.own or d in self.joined or d in self.parent:
+            return d, parts
+        for part in range(d + 1, d + parts):
+            self.parent[part] = d
+            self.weight[d] += self.weight[part]
+            self.start[d] = min(self.start[d], self.start[part])
+        return d, 1
 
     def _join(self, name: str, target: int, parts: int) -> None:
         """Make the registers of a phi behind a loop those of what the loop carries."""
