@@ -112,9 +112,8 @@ class _Modules:
             if link.defined_symbol(name) is None and name not in self.started:
                 self.started.add(name)
                 self.jobs.start(functools.partial(link.resolve, [name]))
-        # Without LLVM it is this thread's work, which holds the interpreter all the while. The
-        # libraries of kernels are LLVM's: other threads compile them beside this one.
-        image = None if check_ir.value else link.generated(text, kept=self.kept)
+        # Without LLVM it is this thread's work, which holds the interpreter all the while.
+        image = link.generated(text, kept=self.kept)
         if image is None:
             self.jobs.start(lambda: self.compiler(text, verify=check_ir.value))
         else:

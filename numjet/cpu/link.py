@@ -195,13 +195,18 @@ def compile_once(ir_text: str, *, verify: bool = False) -> bytes:
     return _compile(ir_text, verify=verify)
 
 
+def generates() -> bool:
+    """Whether the direct generator makes code for the target."""
+    host = target()
+    return usable(host.triple, host.features, host.vector_bytes) and not config.check_ir.value
+
+
 def generated(ir_text: str, *, kept: bool) -> bytes | None:
     """The object file of the direct generator, or None where LLVM has to make it.
 
     kept: as by `compile_module`. It is Python's work: no other thread runs Python meanwhile.
     """
-    host = target()
-    if not usable(host.triple, host.features, host.vector_bytes):
+    if not generates():
         return None
     key = digest(ir_text) if kept else ""
     data = _store().get(key) if kept else None

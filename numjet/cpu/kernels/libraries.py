@@ -1,9 +1,9 @@
 """Libraries of kernels that serve every program: compiled once, cached on disk, linked on demand.
 
 `provide(prefix, text)` says how the module of a symbol is written; it must define `entry`.
-`start(symbol)` compiles it on another thread while the program that needs it is still being
-lowered. For: `gemm` and `vecmat`. What would break it: a module that refers to a symbol of its
-own prefix.
+`start(symbol)` compiles it while the program that needs it is still being lowered: at once with the
+direct generator, where its code is as good as LLVM's, else on another thread. For: `gemm`,
+`matvec`, `vecmat`, sorts. What would break it: a module that refers to a symbol of its own prefix.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from numjet.cpu.runtime import threads
 ENTRY = "entry"
 
 _texts: dict[str, Callable[[str], str]] = {}
+_direct: dict[str, Callable[[str], bool]] = {}
 _jobs: dict[str, _Job] = {}
 _lock = threading.Lock()
 
@@ -61,9 +62,10 @@ class _Job:
             key = _key(self.symbol)
             image = link.cache_get(key)
             if image is None:
-                prefix = next(p for p in _texts if self.symbol.startswith(p))
-                module = link.compile_module(_texts[prefix](self.symbol.removeprefix(prefix)))
-                (image,) = link.combined([module])
+                prefix, rest = _parts(self.symbol)
+                text = _texts[prefix](rest)
+                module = link.generated(text, kept=False) if _direct[prefix](rest) else None
+                (image,) = link.combined([module or link.compile_module(text)])
                 link.cache_put(key, image)
             library = link.load([image])
             library.leak()
@@ -73,9 +75,20 @@ class _Job:
         self.ready.set()
 
 
-def provide(prefix: str, text: Callable[[str], str]) -> None:
-    """Symbols `prefix` + rest are the entries of modules `text(rest)`."""
-    _texts[prefix] = text
+def _parts(symbol: str) -> tuple[str, str]:
+    """The prefix and the rest of a symbol."""
+    prefix = next(p for p in _texts if symbol.startswith(p))
+    return prefix, symbol.removeprefix(prefix)
+
+
+def provide(
+    prefix: str, text: Callable[[str], str], direct: Callable[[str], bool] = lambda rest: False
+) -> None:
+    """Symbols `prefix` + rest are the entries of modules `text(rest)`.
+
+    direct(rest): whether the direct generator makes code for it that is as fast as LLVM's.
+    """
+    _texts[prefix], _direct[prefix] = text, direct
     link.provide(prefix, address)
 
 
@@ -94,8 +107,10 @@ def start(*symbols: str) -> None:
         job, fresh = _job(symbol)
         if not fresh:
             continue
-        if link.cache_get(_key(symbol)) is not None:
-            job.run()  # linking takes no longer than handing it over
+        prefix, rest = _parts(symbol)
+        generated = link.generates() and _direct[prefix](rest)
+        if generated or link.cache_get(_key(symbol)) is not None:
+            job.run()  # Python's work gains nothing by a thread, and linking is done by then
             continue
         threading.Thread(target=threads.parallel_for_address).start()
         threading.Thread(target=job.run).start()

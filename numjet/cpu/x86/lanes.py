@@ -353,8 +353,9 @@ def _splat(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...])
         for part in range(parts):
             _planned(s, d + part, picked[5], length, chosen, [(picked[4], 0)])
         return True
-    load = s.foldable(scalar) if scalar[0] == "%" and scalar_type.bits >= 32 else None
+    load = s.repeatable(scalar) if scalar[0] == "%" and scalar_type.bits >= 32 else None
     if load is not None:
+        # Cheaper than from a register, also for several vectors: that is a shuffle.
         memory = s.address(load[4])
         op = OPS["vbroadcastss" if type.bits == 32 else "vbroadcastsd"]
         if type.bits == 64 and not type.length:

@@ -295,10 +295,14 @@ class Selector:
 
     def foldable(self, name: str) -> Instruction | None:
         """The load behind `name` where it may be an operand of the instruction here."""
+        return self.repeatable(name) if self.counts[name] == 2 else None
+
+    def repeatable(self, name: str) -> Instruction | None:
+        """The load behind `name` where the instruction here may load the same once more."""
         made = self.defs.get(name)
         if (
             made is not None and made[0] == "load" and made[2] == self.block.index
-            and self.counts[name] == 2 and made[5] == self.memory and name not in self.reg
+            and made[5] == self.memory and name not in self.reg
         ):  # fmt: skip
             return made
         return None
