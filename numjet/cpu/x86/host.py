@@ -22,7 +22,7 @@ def usable(triple: str, features: str, vector_bytes: int) -> bool:
 @functools.cache
 def able(triple: str, features: str, vector_bytes: int) -> bool:
     """Whether the target has all that the generator selects from."""
-    if platform.WINDOWS or vector_bytes != 64 or not triple.startswith("x86_64"):
+    if not platform.LINUX or vector_bytes != 64 or not triple.startswith("x86_64"):
         return False
     return {"+" + name for name in _NEEDED} <= set(features.split(","))
 
