@@ -134,6 +134,15 @@ def _edge(s: Selector, target: str, latch: bool) -> list[Copy]:
     return copies
 
 
+def _unwish(s: Selector, copies: list[Copy]) -> None:
+    """Take back wishes to write, before a branch, registers that copies on its ways still read."""
+    read = {r for d, r, _, _ in copies if r >= 0 and r != d}
+    for source in list(s.merge):
+        p = s.merge[source][0]
+        if any([p + k in read for k in range(s.defs[source][3].parts)]):
+            del s.merge[source]
+
+
 def _follow(s: Selector, header: str, after: str) -> None:
     """Wish that what a loop leaves in the phis behind it stays where the loop carries it.
 
@@ -156,6 +165,7 @@ def _follow(s: Selector, header: str, after: str) -> None:
 def br(s: Selector, instruction: Instruction) -> None:
     target = s.blocks[instruction[4]]
     copies = _edge(s, instruction[4], True)
+    _unwish(s, copies)
     s.emit((branch, Branch(-1, target.index, -1, copies, [])))
 
 
@@ -170,6 +180,7 @@ def cbr(s: Selector, instruction: Instruction) -> None:
     else:
         first = _edge(s, then, False)
         second = _edge(s, otherwise, False)
+    _unwish(s, first + second)
     if back or s.blocks[then].index <= s.block.index:
         _follow(s, *((otherwise, then) if back else (then, otherwise)))
     made = Branch(0, s.blocks[then].index, s.blocks[otherwise].index, first, second)
@@ -187,6 +198,7 @@ def switch(s: Selector, instruction: Instruction) -> None:
             raise Unsupported("switch on large numbers")
         copies = _edge(s, label, False)
         made.cases.append((x, size_of(type), number, s.blocks[label].index, copies))
+    _unwish(s, made.then_copies + [copy for case in made.cases for copy in case[4]])
     if type.bits < 32:
         raise Unsupported(f"switch on {type.text}")
     s.emit((branch, made))
