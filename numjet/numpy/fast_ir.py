@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet.numpy.fast_ir_arrays import AT, UPDATE, WHERE
+from numjet.numpy.fast_ir_arrays import AT, MOVE, OTHERWISE, UPDATE, WHERE
 
 CONTEXT = (
     "Py_IncRef Py_DecRef PyObject_Vectorcall PyContextVar_Get PyLong_AsLongLong PyErr_Occurred "
@@ -38,7 +38,8 @@ MAX_RANK = 8  # of arrays that are indexed here
 # How an operand is read: an array, or a Python scalar made a number of the array's type.
 ARRAY, FLOAT_F32, FLOAT_F64, INT_F32, INT_F64, INT_I32, INT_I64 = range(7)
 
-_OPERAND = """
+_OPERAND = (
+    """
 define internal ptr @operand(ptr %c, ptr %x, i64 %code, ptr %buffer) #0 {
   switch i64 %code, label %none [
     i64 0, label %array i64 1, label %float_single i64 2, label %float_double
@@ -255,23 +256,9 @@ head:
   %p = getelementptr i8, ptr %from, i64 %from_at
   %to_at = mul i64 %k, %size
   %q = getelementptr i8, ptr %out, i64 %to_at
-  switch i64 %size, label %eight [ i64 1, label %one i64 2, label %two i64 4, label %four ]
-one:
-  %v1 = load i8, ptr %p
-  store i8 %v1, ptr %q
-  br label %next
-two:
-  %v2 = load i16, ptr %p
-  store i16 %v2, ptr %q
-  br label %next
-four:
-  %v4 = load i32, ptr %p
-  store i32 %v4, ptr %q
-  br label %next
-eight:
-  %v8 = load i64, ptr %p
-  store i64 %v8, ptr %q
-  br label %next
+"""
+    + MOVE
+    + """\
 next:
   %k1 = add i64 %k, 1
   %more = icmp ult i64 %k1, %n
@@ -420,15 +407,9 @@ two:
 go:
   %second = phi ptr [ null, %read ], [ %y, %two ]
   %out = call ptr @apply(ptr %t, ptr %x, ptr %second)
-  %done = icmp ne ptr %out, null
-  br i1 %done, label %end, label %slow
-end:
-  ret ptr %out
-slow:
-  %other = call ptr @otherwise(ptr %t, ptr %args, i64 %n, ptr %names)
-  ret ptr %other
-}
 """
+    + OTHERWISE
+)
 
 # x[index] for an integer or a slice (METH_O): a view of x's array. Its table's right keys are the
 # type `int`, and for slices `range_key` of the number of rows they leave.

@@ -4,10 +4,44 @@ Parts of the module of `numpy.fast_ir`, whose functions and names they use. What
 or not as the entry wants it, goes to the fallback.
 """
 
+# One element of `size` bytes from p to q, on the way to %next.
+MOVE = """\
+  switch i64 %size, label %eight [ i64 1, label %one i64 2, label %two i64 4, label %four ]
+one:
+  %v1 = load i8, ptr %p
+  store i8 %v1, ptr %q
+  br label %next
+two:
+  %v2 = load i16, ptr %p
+  store i16 %v2, ptr %q
+  br label %next
+four:
+  %v4 = load i32, ptr %p
+  store i32 %v4, ptr %q
+  br label %next
+eight:
+  %v8 = load i64, ptr %p, align 4
+  store i64 %v8, ptr %q, align 4
+  br label %next
+"""
+
+# The end of a call by `out`: it, or what Python gives where `out` is null.
+OTHERWISE = """\
+  %done = icmp ne ptr %out, null
+  br i1 %done, label %end, label %slow
+end:
+  ret ptr %out
+slow:
+  %other = call ptr @otherwise(ptr %t, ptr %args, i64 %n, ptr %names)
+  ret ptr %other
+}
+"""
+
 # where(condition, x, y): METH_FASTCALL | METH_KEYWORDS. An entry is found under the condition's key
 # and a mix of the others', and says which these are (`key_x`, `key_y`). Its counts are elements and
 # their bytes, its steps those of condition, x and y.
-WHERE = """
+WHERE = (
+    """
 define internal void @choose(ptr %e, ptr %out, ptr %c, ptr %x, ptr %y) #0 {
 entry:
   %counts = load ptr, ptr ENTRY_counts
@@ -35,23 +69,9 @@ head:
   %p = select i1 %false, ptr %y_p, ptr %x_p
   %at = mul i64 %k, %size
   %q = getelementptr i8, ptr %out, i64 %at
-  switch i64 %size, label %eight [ i64 1, label %one i64 2, label %two i64 4, label %four ]
-one:
-  %v1 = load i8, ptr %p
-  store i8 %v1, ptr %q
-  br label %next
-two:
-  %v2 = load i16, ptr %p
-  store i16 %v2, ptr %q
-  br label %next
-four:
-  %v4 = load i32, ptr %p
-  store i32 %v4, ptr %q
-  br label %next
-eight:
-  %v8 = load i64, ptr %p, align 4
-  store i64 %v8, ptr %q, align 4
-  br label %next
+"""
+    + MOVE
+    + """\
 next:
   %k1 = add i64 %k, 1
   %more = icmp ult i64 %k1, %n
@@ -129,15 +149,9 @@ read:
   %y_p = getelementptr ptr, ptr %args, i64 2
   %y = load ptr, ptr %y_p
   %out = call ptr @where(ptr %t, ptr %condition, ptr %x, ptr %y)
-  %done = icmp ne ptr %out, null
-  br i1 %done, label %end, label %slow
-end:
-  ret ptr %out
-slow:
-  %other = call ptr @otherwise(ptr %t, ptr %args, i64 %n, ptr %names)
-  ret ptr %other
-}
 """
+    + OTHERWISE
+)
 
 # x.at (a getter), x.at[index] (METH_O), and updates, number K of the tables (METH_FASTCALL |
 # METH_KEYWORDS): a copy of x by the entry's loop, then the update's own on the row that an integer
