@@ -29,7 +29,7 @@ def whole(s: Selector, instruction: Instruction) -> None:
         for part, piece in enumerate(join_masks(s, d, source, source.parts)):
             k = short(s, source)
             last(s, OPS["vptestm" + source.letter], piece, s.vector(source, x, part), source,
-                 "splat (i8 1)" if False else f"splat ({source.element} 1)", part, k)
+                 f"splat ({source.element} 1)", part, k)
     elif op == "trunc":
         _narrow(s, name, type, x, source)
     else:
