@@ -8,7 +8,7 @@ import time
 import pytest
 
 from numjet.cpu import platform
-from numjet.cpu.jobs import Jobs, undisturbed
+from numjet.cpu.jobs import Jobs, _Undisturbed, undisturbed
 
 
 def test_results_stand_in_the_order_of_start():
@@ -68,3 +68,58 @@ def test_idle_tells_whether_work_would_begin(monkeypatch):
     jobs.finish()
     monkeypatch.setattr(platform, "cpu_count", lambda: 1)
     assert not Jobs().idle()
+
+
+@pytest.fixture
+def searches():
+    """The generations that were searched, one at a time, since the test began."""
+    seen = []
+
+    def note(phase, info):
+        if phase == "start":
+            seen.append(info["generation"])
+
+    gc.collect()
+    gc.callbacks.append(note)
+    yield seen
+    gc.callbacks.remove(note)
+
+
+def test_what_was_made_inside_is_not_searched_but_old(searches):
+    inside = _Undisturbed()
+    with inside:
+        made = [[] for _ in range(5 * gc.get_threshold()[0])]
+    [[] for _ in range(10)]  # young objects, at which a search that was due would begin
+    assert not searches
+    assert any(made[-1] is x for x in gc.get_objects(generation=2))
+
+
+def test_after_many_objects_python_searches_until_it_has_searched_all(searches, monkeypatch):
+    monkeypatch.setattr("numjet.cpu.jobs._UNSEARCHED", 3000)
+    inside = _Undisturbed()
+
+    def make():
+        with inside:
+            made = [[] for _ in range(2000)]
+        [[] for _ in range(10)]
+        return made
+
+    kept = [make(), make()]
+    assert not searches
+    kept.append(make())
+    assert searches
+    gc.collect()
+    del searches[:]
+    kept.append(make())
+    assert not searches
+
+
+def test_what_the_user_froze_stays_frozen():
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with _Undisturbed():
+            made = [[] for _ in range(2000)]
+        assert gc.get_freeze_count() >= frozen - 10 and made
+    finally:
+        gc.unfreeze()
