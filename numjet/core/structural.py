@@ -8,6 +8,7 @@ sequences.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,19 @@ def full(shape: tuple[int, ...], value: Any, dtype: Any, weak_type: bool = False
 def instantiate(x: Any) -> Any:
     """`x`, with a symbolic zero made an array."""
     return zeros(x.aval) if type(x) is Zero else x
+
+
+def linear_jvp(primitive_of: Callable[[], Primitive]) -> Callable:
+    """The forward rule of a linear primitive of one operand: itself, applied to the tangent."""
+
+    def jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
+        primitive, (tangent,) = primitive_of(), tangents
+        out = primitive.bind(*primals, **params)
+        if type(tangent) is Zero or tangent.aval.dtype == dtypes.float0:
+            return out, Zero(primitive.out_avals((tangent.aval,), params))
+        return out, primitive.bind(tangent, **params)
+
+    return jvp
 
 
 # ------------------------------------------------------------------ broadcast_in_dim
@@ -114,10 +128,7 @@ broadcast_in_dim_p = Primitive(
     linear=True,
     abstract=_broadcast_abstract,
     reference=_broadcast_reference,
-    jvp=lambda primals, tangents, **p: (
-        broadcast_in_dim_p.bind(*primals, **p),
-        linear_tangent(broadcast_in_dim_p, tangents[0], p),
-    ),
+    jvp=linear_jvp(lambda: broadcast_in_dim_p),
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
     loops=Pointwise(_broadcast_loops),
@@ -132,15 +143,6 @@ def broadcast_in_dim(x: Any, shape: tuple[int, ...], broadcast_dimensions: tuple
     return broadcast_in_dim_p.bind(
         x, shape=tuple(shape), broadcast_dimensions=tuple(broadcast_dimensions)
     )
-
-
-def linear_tangent(primitive: Primitive, tangent: Any, params: dict) -> Any:
-    """The tangent of a one-operand linear primitive: itself, applied to the tangent."""
-    if type(tangent) is Zero:
-        return Zero(primitive.out_avals((tangent.aval,), params))
-    if tangent.aval.dtype == dtypes.float0:
-        return Zero(primitive.out_avals((tangent.aval,), params))
-    return primitive.bind(tangent, **params)
 
 
 # ------------------------------------------------------------------ transpose
@@ -172,10 +174,7 @@ transpose_p = Primitive(
     linear=True,
     abstract=_transpose_abstract,
     reference=lambda x, *, permutation: x.transpose(permutation),
-    jvp=lambda primals, tangents, **p: (
-        transpose_p.bind(*primals, **p),
-        linear_tangent(transpose_p, tangents[0], p),
-    ),
+    jvp=linear_jvp(lambda: transpose_p),
     transpose=lambda ct, x, *, permutation: [transpose(ct, _inverse(permutation))],
     batch=_transpose_batch,
     loops=Pointwise(_transpose_loops),
@@ -288,13 +287,13 @@ def reduced_shape(name: str, x: ShapedArray, axes: tuple) -> tuple[int, ...]:
     return tuple([n for i, n in enumerate(x.shape) if i not in axes])
 
 
-def batch_reduction(primitive: Primitive) -> Any:
+def batch_reduction(primitive_of: Callable[[], Primitive]) -> Callable:
     """The batch rule of a reduction with params["axes"]."""
 
     def rule(axis: Any, args: tuple, dims: tuple, *, axes: tuple, **params: Any) -> tuple:
         (x,), (dim,) = args, dims
         shifted = tuple([a + (a >= dim) for a in axes])
-        out = primitive.bind(x, axes=shifted, **params)
+        out = primitive_of().bind(x, axes=shifted, **params)
         return out, dim - sum(a < dim for a in shifted)
 
     return rule
@@ -319,12 +318,9 @@ reduce_sum_p = Primitive(
         reduced_shape("reduce_sum", x, axes), x.dtype, x.weak_type
     ),
     reference=_sum_reference,
-    jvp=lambda primals, tangents, **p: (
-        reduce_sum_p.bind(*primals, **p),
-        linear_tangent(reduce_sum_p, tangents[0], p),
-    ),
+    jvp=linear_jvp(lambda: reduce_sum_p),
     transpose=_sum_transpose,
-    batch=lambda *args, **params: batch_reduction(reduce_sum_p)(*args, **params),
+    batch=batch_reduction(lambda: reduce_sum_p),
     loops=Reduce("add"),
 )
 

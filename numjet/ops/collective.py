@@ -18,7 +18,7 @@ from numjet.core.primitive import NO_EFFECTS, Primitive, Zero
 from numjet.core.structural import (
     broadcast_batch,
     convert,
-    linear_tangent,
+    linear_jvp,
     moveaxis,
     reduce_sum,
     zeros,
@@ -121,10 +121,7 @@ psum_p = _all_reduce(
     "psum",
     reduce_sum,
     _times,
-    lambda primals, tangents, **p: (
-        psum_p.bind(*primals, **p),
-        linear_tangent(psum_p, tangents[0], p),
-    ),
+    linear_jvp(lambda: psum_p),
     lambda ct, x, *, axes: [psum_p.bind(ct, axes=axes)],
 )
 pmax_p = _all_reduce("pmax", reduce_max, lambda x, n: x, _extreme_jvp(lambda: pmax_p), None)
@@ -235,10 +232,7 @@ all_gather_p = Primitive(
     linear=True,
     abstract=_gather_abstract,
     reference=_unbound,
-    jvp=lambda primals, tangents, **p: (
-        all_gather_p.bind(*primals, **p),
-        linear_tangent(all_gather_p, tangents[0], p),
-    ),
+    jvp=linear_jvp(lambda: all_gather_p),
     transpose=_gather_transpose,
     batch=_gather_batch,
     loops=Host(),
@@ -293,10 +287,7 @@ ppermute_p = Primitive(
     linear=True,
     abstract=lambda x, *, axis_name, perm: x,
     reference=_unbound,
-    jvp=lambda primals, tangents, **p: (
-        ppermute_p.bind(*primals, **p),
-        linear_tangent(ppermute_p, tangents[0], p),
-    ),
+    jvp=linear_jvp(lambda: ppermute_p),
     transpose=lambda ct, x, *, axis_name, perm: [
         ppermute_p.bind(ct, axis_name=axis_name, perm=tuple([(dst, src) for src, dst in perm]))
     ],
@@ -365,10 +356,7 @@ all_to_all_p = Primitive(
     linear=True,
     abstract=_all_to_all_abstract,
     reference=_unbound,
-    jvp=lambda primals, tangents, **p: (
-        all_to_all_p.bind(*primals, **p),
-        linear_tangent(all_to_all_p, tangents[0], p),
-    ),
+    jvp=linear_jvp(lambda: all_to_all_p),
     transpose=lambda ct, x, *, axis_name, split_axis, concat_axis: [
         all_to_all_p.bind(ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis)
     ],

@@ -12,7 +12,7 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.core.structural import linear_tangent, zeros
+from numjet.core.structural import linear_jvp, zeros
 from numjet.ops.families import NUMERIC, align_batched, elementwise, pair, unbroadcast
 
 
@@ -27,16 +27,13 @@ def _part(name: str, reference: Any, transpose: Any, loops: Any) -> Primitive:
             )
         return ShapedArray(x.shape, dtypes.real_of(x.dtype), x.weak_type)
 
-    def jvp(primals: tuple, tangents: tuple) -> tuple:
-        return primitive.bind(*primals), linear_tangent(primitive, tangents[0], {})
-
     primitive = Primitive(
         name,
         elementwise=True,
         linear=True,
         abstract=abstract,
         reference=reference,
-        jvp=jvp,
+        jvp=linear_jvp(lambda: primitive),
         transpose=transpose,
         batch=lambda axis, args, dims: (primitive.bind(*args), dims[0]),
         loops=elementwise_loops(loops),
@@ -131,10 +128,7 @@ conj_p = Primitive(
         x.shape, dtypes.complex_of(x.dtype), x.weak_type
     ),
     reference=lambda x, *, input_dtype: np.conj(x).astype(dtypes.complex_of(x.dtype)),
-    jvp=lambda primals, tangents, **p: (
-        conj_p.bind(*primals, **p),
-        linear_tangent(conj_p, tangents[0], p),
-    ),
+    jvp=linear_jvp(lambda: conj_p),
     transpose=_conj_transpose,
     batch=lambda axis, args, dims, **p: (conj_p.bind(*args, **p), dims[0]),
     loops=elementwise_loops(lambda e, x, *, input_dtype: e.conj(x)),

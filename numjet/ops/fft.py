@@ -14,7 +14,7 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Host
 from numjet.core.primitive import Primitive
-from numjet.core.structural import broadcast_in_dim, convert, linear_tangent, moveaxis, zeros
+from numjet.core.structural import broadcast_in_dim, convert, linear_jvp, moveaxis, zeros
 from numjet.ops.arithmetic import mul
 from numjet.ops.complex_ops import conj, real
 from numjet.ops.shape import pad
@@ -113,15 +113,11 @@ fft_p = Primitive(
     linear=True,
     abstract=_abstract,
     reference=_reference,
-    jvp=lambda primals, tangents, **p: (fft_p.bind(*primals, **p), _tangent(tangents[0], p)),
+    jvp=linear_jvp(lambda: fft_p),
     transpose=_transpose,
     batch=_batch,
     loops=Host(),
 )
-
-
-def _tangent(tangent: Any, params: dict) -> Any:
-    return linear_tangent(fft_p, tangent, params)
 
 
 def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:

@@ -60,7 +60,7 @@ def _reduction(
         reference=lambda x, *, axes: reference(x, axes),
         jvp=forward if jvp else None,
         differentiable=jvp is not None,
-        batch=lambda *args, **params: batch_reduction(primitive)(*args, **params),
+        batch=batch_reduction(lambda: primitive),
         loops=Reduce(op),
     )
     return primitive
@@ -174,7 +174,7 @@ def _arg_reduction(name: str, function: Callable) -> Primitive:
         reference=lambda x, *, axes, index_dtype: np.asarray(function(x, axis=axes[0])).astype(
             index_dtype
         ),
-        batch=lambda *args, **params: batch_reduction(primitive)(*args, **params),
+        batch=batch_reduction(lambda: primitive),
     )
     return primitive
 

@@ -15,19 +15,10 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.core.structural import convert, instantiate, linear_tangent, moveaxis, reduce_sum, zeros
+from numjet.core.structural import convert, instantiate, linear_jvp, moveaxis, reduce_sum, zeros
 from numjet.ops.complex_ops import neg
 from numjet.ops.families import align_batched
 from numjet.transforms.batch import to_front
-
-
-def _linear_jvp(primitive_of: Any) -> Any:
-    def jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
-        return primitive_of().bind(*primals, **params), linear_tangent(
-            primitive_of(), tangents[0], params
-        )
-
-    return jvp
 
 
 def canonical_shape(shape: Any) -> tuple[int, ...]:
@@ -78,7 +69,7 @@ reshape_p = Primitive(
     linear=True,
     abstract=_reshape_abstract,
     reference=lambda x, *, new_sizes, dimensions: np.reshape(x, new_sizes),
-    jvp=_linear_jvp(lambda: reshape_p),
+    jvp=linear_jvp(lambda: reshape_p),
     transpose=lambda ct, x, *, new_sizes, dimensions: [reshape(ct, x.aval.shape)],
     batch=_reshape_batch,
     loops=Pointwise(_reshape_loops),
@@ -128,7 +119,7 @@ squeeze_p = Primitive(
     linear=True,
     abstract=_squeeze_abstract,
     reference=lambda x, *, dimensions: np.squeeze(x, axis=dimensions),
-    jvp=_linear_jvp(lambda: squeeze_p),
+    jvp=linear_jvp(lambda: squeeze_p),
     transpose=lambda ct, x, *, dimensions: [reshape(ct, x.aval.shape)],
     batch=_squeeze_batch,
     loops=Pointwise(_squeeze_loops),
@@ -170,7 +161,7 @@ rev_p = Primitive(
     linear=True,
     abstract=lambda x, *, dimensions: x,
     reference=lambda x, *, dimensions: np.flip(x, dimensions),
-    jvp=_linear_jvp(lambda: rev_p),
+    jvp=linear_jvp(lambda: rev_p),
     transpose=lambda ct, x, *, dimensions: [rev(ct, dimensions)],
     batch=_rev_batch,
     loops=Pointwise(_rev_loops),
@@ -669,7 +660,7 @@ copy_p = Primitive(
     elementwise=True,
     abstract=lambda x: x,
     reference=lambda x: x.copy(),
-    jvp=_linear_jvp(lambda: copy_p),
+    jvp=linear_jvp(lambda: copy_p),
     transpose=lambda ct, x: [ct],
     batch=lambda axis, args, dims: (copy_p.bind(*args), dims[0]),
     loops=elementwise_loops(lambda e, x: x),

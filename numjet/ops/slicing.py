@@ -18,7 +18,7 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
-from numjet.core.structural import convert, instantiate, linear_tangent, moveaxis, zeros
+from numjet.core.structural import convert, instantiate, linear_jvp, moveaxis, zeros
 from numjet.ops.arithmetic import add, clamp
 from numjet.ops.families import pair
 from numjet.ops.gather import GatherDimensionNumbers, gather
@@ -117,10 +117,7 @@ slice_p = Primitive(
     linear=True,
     abstract=_slice_abstract,
     reference=_slice_reference,
-    jvp=lambda primals, tangents, **p: (
-        slice_p.bind(*primals, **p),
-        linear_tangent(slice_p, tangents[0], p),
-    ),
+    jvp=linear_jvp(lambda: slice_p),
     transpose=_slice_transpose,
     batch=_slice_batch,
     loops=Pointwise(_slice_loops),

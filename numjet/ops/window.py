@@ -21,7 +21,7 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive, Zero
-from numjet.core.structural import broadcast_in_dim, convert, full, moveaxis, zeros
+from numjet.core.structural import broadcast_in_dim, convert, full, linear_jvp, moveaxis, zeros
 from numjet.core.trace import concrete_or_none
 from numjet.ops import arithmetic
 from numjet.ops.conv import dilated, padtype_to_pads
@@ -249,13 +249,6 @@ def _batched(params: dict) -> dict:
     return {k: (front[k], *v) if k in front else v for k, v in params.items()}
 
 
-def _sum_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
-    out = reduce_window_sum_p.bind(*primals, **params)
-    if type(tangents[0]) is Zero:
-        return out, Zero(out.aval.tangent())
-    return out, reduce_window_sum_p.bind(tangents[0], **params)
-
-
 def _sum_transpose(
     ct: Any,
     x: Any,
@@ -301,7 +294,7 @@ reduce_window_sum_p = Primitive(
     linear=True,
     abstract=_abstract_of("reduce_window_sum"),
     reference=_reference_of("add"),
-    jvp=_sum_jvp,
+    jvp=linear_jvp(lambda: reduce_window_sum_p),
     transpose=_sum_transpose,
     batch=_batch_of(lambda: reduce_window_sum_p),
     loops=Expand(_expand_of("add")),

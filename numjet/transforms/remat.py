@@ -14,7 +14,7 @@ from numjet.core.effects import refuse_io
 from numjet.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from numjet.core.lowering import Region, elementwise_loops
 from numjet.core.primitive import Primitive
-from numjet.core.structural import linear_tangent
+from numjet.core.structural import linear_jvp
 from numjet.core.trace import set_trace
 from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose
 from numjet.transforms.linearize import partial_eval_jaxpr
@@ -130,10 +130,7 @@ name_p = Primitive(
     elementwise=True,
     abstract=_name_abstract,
     reference=lambda x, *, name: x,
-    jvp=lambda primals, tangents, **p: (
-        name_p.bind(*primals, **p),
-        linear_tangent(name_p, tangents[0], p),
-    ),
+    jvp=linear_jvp(lambda: name_p),
     transpose=lambda ct, x, *, name: [ct],
     batch=lambda axis, args, dims, **p: (name_p.bind(*args, **p), dims[0]),
     loops=elementwise_loops(lambda e, x, *, name: x),
