@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from numjet.cpu.x86.share import share
 from numjet.cpu.x86.types import TYPES, Type, Unsupported
 
 Instruction = tuple
@@ -348,6 +349,7 @@ def parse(text: str) -> Module:
                         while inner[-1] != "]":
                             inner += " " + next(lines).strip()
                     body.append(inner)
+            body = share(body)
             function = _function(line)
             # Every place where a name stands: its definition, its uses, labels too.
             function.counts = Counter(_NAME.findall("\n".join(body)))
