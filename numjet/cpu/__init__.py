@@ -16,4 +16,5 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'numjet.cpu' has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+    found = globals()[name] = getattr(importlib.import_module(home), name)
+    return found

@@ -47,7 +47,7 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
         if data is None:
             return _compile(closed_jaxpr, donate, key)
         facts, consts, hosts, aliases, images = program_cache.unpack(
-            data, functools.cache(lambda: reroll(closed_jaxpr))
+            data, lambda: reroll(closed_jaxpr)
         )
         if not _linked(facts.get("libraries", {})):
             for name in facts["providers"]:
@@ -160,7 +160,7 @@ def _executable(
         facts=facts,
         texts=lambda: _texts(closed, donate),
         aliases=aliases,
-        args=[(a.shape, physical(a.dtype)) for a in closed.in_avals],
+        n_args=len(closed.jaxpr.invars),
         outs=[(a.shape, physical(a.dtype)) for a in closed.out_avals],
     )
 

@@ -9,7 +9,9 @@ caller's signature look-up rules that out).
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -110,28 +112,32 @@ def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
 
 
 class _Program:
-    """A program's table in memory (`program_table` wrote it, `entry` describes it)."""
+    """A program's table in memory (`program_table` wrote it, `entry` describes it): `address`."""
 
-    __slots__ = ("_functions", "_places", "_steps", "words")
+    __slots__ = ("_block", "address")
 
     def __init__(self, table: dict[str, Any], library: link.Library | None) -> None:
-        # Arrays of NumPy: ctypes would make a class for each length.
-        self._places = np.frombuffer(bytes.fromhex(table["places"]), np.int64)
-        self._steps = np.frombuffer(bytes.fromhex(table["steps"]), np.int32)
-        addresses = []
+        functions: list[int] = []
         for name in table["functions"]:
             assert library is not None
-            addresses.append(library.address(name))
-        self._functions = np.array(addresses, np.uint64)
+            functions.append(library.address(name))
+        places, steps = table["places"], table["steps"]
+        # PROGRAM's words, the functions, the places, the steps: one block, which stays where it is.
+        head = 8 * (len(PROGRAM) + len(functions))
+        self._block = bytearray(head + len(places) + len(steps))
+        self._block[head:] = places + steps
+        base = self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._block))
         words = {
-            "count": len(table["places"]) // 32,
-            "places": _address(self._places),
-            "functions": _address(self._functions),
-            "steps": _address(self._steps),
+            "count": len(places) // 16,
+            "places": base + head,
+            "functions": base + 8 * len(PROGRAM),
+            "steps": base + head + len(places),
             "bytes": table["bytes"],
             "most": table["most"],
         }
-        self.words = np.array([words[name] for name in PROGRAM], np.uint64)
+        struct.pack_into(
+            f"={head // 8}Q", self._block, 0, *[words[name] for name in PROGRAM], *functions
+        )
 
 
 class Prepared(NamedTuple):
@@ -154,57 +160,72 @@ class Executable:
         *,
         consts: Sequence[Any],
         hosts: dict[int, HostCall],
-        args: Sequence[tuple[tuple, np.dtype]],
+        n_args: int,
         outs: Sequence[tuple[tuple, np.dtype]],
         facts: dict[str, Any],
         texts: Callable[[], dict[str, str]],
         aliases: dict[int, int],
     ) -> None:
         table = facts["table"]
-        wanted = [*table["functions"], *([] if table["whole"] else [MAIN])]
-        self._library = link.load(images, wanted) if wanted else None
+        functions, whole = table["functions"], table["whole"]
+        wanted = functions if whole else [*functions, MAIN]
+        library = self._library = link.load(images, wanted) if wanted else None
         self.facts, self._texts = facts, texts
-        self._args, self.outs, self._aliases = list(args), list(outs), aliases
+        self._n_args, self.outs, self._aliases = n_args, list(outs), aliases
         self._failure: list[BaseException] = []
         self._hosts = hosts
         self._consts = [None if c is None else _aligned(np.ascontiguousarray(c)) for c in consts]
-        link.resolve([RUN, OBJECTS, *(["nj_parallel_for"] if table["chunked"] else [])])
-        self._program = _Program(table, self._library)
-        if self._library is None or table["whole"]:
+        link.resolve((RUN, OBJECTS, "nj_parallel_for") if table["chunked"] else (RUN, OBJECTS))
+        self._program = _Program(table, library)
+        if library is None or whole:
             self.address = link.defined_symbol(RUN) or 0
         else:
-            self.address = self._library.address(MAIN)
+            self.address = library.address(MAIN)
         self._objects = link.defined_symbol(OBJECTS) or 0
         self.table = self._table()
         self.seconds = float(facts.get("seconds", 0.0))
-        prototype = ctypes.CFUNCTYPE if self.seconds > RELEASE_GIL_ABOVE else ctypes.PYFUNCTYPE
-        self._prototype = prototype
-        self._call_pointers = prototype(ctypes.c_int)(self.address)
-        self._call_objects = prototype(ctypes.c_int)(self._objects)
-        self.makers = [runtime.maker(shape, dtype) for shape, dtype in self.outs]
-        self._in_type = ctypes.c_void_p * max(len(self._args), 1)
-        self._out_type = ctypes.c_void_p * max(len(self.outs), 1)
         self._tables: list[tuple[Any, Any]] = []
         self.arenas: list[tuple[np.ndarray, ctypes.c_void_p]] = []
         self.arena_bytes = int(facts["arena_bytes"])
         # The shortest time that a call has taken: what `api` decides by, better than the estimate.
         self.measured = math.inf
 
+    # What only calls need is made when the first one comes: a type of ctypes takes 20 us.
+
+    @functools.cached_property
+    def makers(self) -> list[Callable[[], np.ndarray]]:
+        """Functions that make the results."""
+        return [runtime.maker(shape, dtype) for shape, dtype in self.outs]
+
+    @functools.cached_property
+    def _prototype(self) -> Any:
+        return ctypes.CFUNCTYPE if self.seconds > RELEASE_GIL_ABOVE else ctypes.PYFUNCTYPE
+
+    @functools.cached_property
+    def _call_pointers(self) -> Any:
+        return self._prototype(ctypes.c_int)(self.address)
+
+    @functools.cached_property
+    def _call_objects(self) -> Any:
+        return self._prototype(ctypes.c_int)(self._objects)
+
+    def _pointers(self, count: int) -> type[ctypes.Array]:
+        return ctypes.c_void_p * max(count, 1)
+
     def _table(self) -> ctypes.Array:
         """The last argument of the program: see `entry`."""
-        consts = self._consts
+        consts, hosts = self._consts, self._hosts
         table = (ctypes.c_void_p * (HEADER + len(consts)))()
         words = {
-            "program": _address(self._program.words),
+            "program": self._program.address,
             "main": self.address,
-            "inputs": len(self._args),
+            "inputs": self._n_args,
             "outputs": len(self.outs),
             "parallel_for": link.defined_symbol("nj_parallel_for") or 0,
         }
         for name, offset in CONSTS.items():
             table[offset // 8] = words[name]
         for k, array in enumerate(consts):
-            hosts = self._hosts
             table[HEADER + k] = hosts[k].bind(self._failure) if k in hosts else _address(array)
         return table
 
@@ -222,7 +243,7 @@ class Executable:
             try:
                 tables = self._tables.pop()
             except IndexError:
-                tables = self._in_type(), self._out_type()
+                tables = self._pointers(self._n_args)(), self._pointers(len(results))()
             ins, outs = tables
             k = 0
             for array in arrays:
@@ -244,8 +265,8 @@ class Executable:
             ]
             status = self._native(
                 self._call_pointers,
-                self._in_type(*map(_address, arrays)),
-                self._out_type(*map(_address, results)),
+                self._pointers(self._n_args)(*map(_address, arrays)),
+                self._pointers(len(results))(*map(_address, results)),
             )
         if status:
             self._raise()

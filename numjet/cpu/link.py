@@ -154,10 +154,9 @@ def _salt() -> bytes:
 
 def digest(text: str | bytes) -> str:
     """Hexadecimal SHA-256 of `text`, the target, the generators and this cache's version."""
-    state = hashlib.sha256(_salt())
-    state.update(b"\1" if config.direct_code.value else b"\0")
-    state.update(text.encode() if isinstance(text, str) else text)
-    return state.hexdigest()
+    data = text.encode() if isinstance(text, str) else text
+    generator = b"\1" if config.direct_code.value else b"\0"
+    return hashlib.sha256(b"".join((_salt(), generator, data))).hexdigest()
 
 
 def cache_get(key: str) -> bytes | None:
@@ -378,9 +377,12 @@ def load(objects: Iterable[bytes], exports: Sequence[str] = ()) -> Library:
     exports: symbols whose addresses are wanted at once (others are looked up when asked for).
     References are resolved among the objects, then among `define_symbol`s, then in the process.
     """
-    parts = combined(objects)
-    ours = bool(parts) and loader.packed(parts[0])
-    library = _map(loader.unpack(parts[0])) if ours else _link(parts, exports)
+    parts = list(objects)
+    if not (parts and loader.packed(parts[0])):
+        parts = combined(parts)
+    if parts and loader.packed(parts[0]):
+        return _map(loader.unpack(parts[0]))
+    library = _link(parts, exports)
     for name in exports:
         library.address(name)
     return library
@@ -397,20 +399,20 @@ def library(ir_text: str) -> Library:
 
 
 def _map(image: loader.Image) -> Library:
-    resolve(image.imports)
-    base = loader.place(image, [_outside(name) for name in image.imports])
+    addresses = []
+    for name in image.imports:
+        address = _symbols.get(name)
+        if address is None:
+            resolve([name])
+            address = _symbols.get(name)
+        addresses.append(_in_process(name) if address is None else address)
+    base = loader.place(image, addresses)
     places = {name: base + offset for name, offset in image.exports.items()}
-    known = list(places)
 
     def find(symbol: str) -> int:
-        raise InternalError(f"symbol {symbol!r}: not in a library of {known}")
+        raise InternalError(f"symbol {symbol!r}: not in a library of {list(image.exports)}")
 
     return Library(places, find, functools.partial(loader.remove, base, len(image.content)))
-
-
-def _outside(name: str) -> int:
-    found = _symbols.get(name)
-    return _in_process(name) if found is None else found
 
 
 @functools.cache

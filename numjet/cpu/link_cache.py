@@ -25,6 +25,7 @@ import weakref
 
 _MAGIC = b"NJC1"
 _HEADER = len(_MAGIC) + 32
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows alone has text files
 
 # Machine code kept in this process; a program is 2-100 KB, so this holds thousands.
 MEMORY_BYTES = 64 << 20
@@ -169,9 +170,13 @@ class Store:
     def _read(self, key: str) -> bytes | None:
         path = self._path(key)
         try:
-            with open(path, "rb", buffering=0) as file:
-                raw = file.readall()
-                stamp = os.fstat(file.fileno()).st_mtime
+            # Not `open`, whose objects take as long as the reading.
+            file = os.open(path, os.O_RDONLY | _BINARY)
+            try:
+                status = os.fstat(file)
+                raw = os.read(file, status.st_size)
+            finally:
+                os.close(file)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -184,7 +189,7 @@ class Store:
                 f"entry {path} of numjet's compilation cache is damaged; it is compiled anew",
             )
             return None
-        if time.time() - stamp > _REFRESH_SECONDS and self._writable:
+        if time.time() - status.st_mtime > _REFRESH_SECONDS and self._writable:
             try:
                 os.utime(path)
             except OSError:  # read-only cache: ages then mean the time of writing

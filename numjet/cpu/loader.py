@@ -265,7 +265,8 @@ def place(image: Image, addresses: Sequence[int]) -> int:
     for where, number, addend in image.words:
         origin = base if number < 0 else addresses[number]
         _U64.pack_into(content, where, origin + addend & 0xFFFFFFFFFFFFFFFF)
-    ctypes.memmove(base, bytes(content), len(content))
+    if content:
+        ctypes.memmove(base, ctypes.byref(ctypes.c_char.from_buffer(content)), len(content))
     if not platform.make_executable(base + image.written, len(content) - image.written):
         platform.unmap(base, len(content))
         raise InternalError(_REFUSED)

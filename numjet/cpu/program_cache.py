@@ -10,6 +10,7 @@ instead).
 from __future__ import annotations
 
 import functools
+import hashlib
 import marshal
 import os
 import struct
@@ -34,8 +35,13 @@ class Uncacheable(Exception):
 
 
 @functools.cache
-def _package() -> str:
+def _package() -> bytes:
     """Changes with any source file of the package, so that no stale code is loaded."""
+    return hashlib.sha256(_sources().encode()).digest()
+
+
+def _sources() -> str:
+    """Name, size and time of each source file, a line each."""
     # Not with pathlib, which takes 5 ms for this.
     found: list[str] = []
     root = os.path.dirname(os.path.dirname(__file__))
@@ -63,61 +69,75 @@ def key(closed: ClosedJaxpr, donate: tuple[int, ...]) -> str | None:
 def _closed(closed: ClosedJaxpr | Jaxpr) -> list:
     """What decides the code of a jaxpr, as nested lists of plain values."""
     out: list[Any] = []
-    if isinstance(closed, ClosedJaxpr):
+    jaxpr: Jaxpr
+    if type(closed) is ClosedJaxpr:
+        jaxpr = closed.jaxpr
         for const in closed.consts:
             array = np.asarray(getattr(const, "_value", const))
             out.append((_dtype(array.dtype), array.shape))
-        jaxpr = closed.jaxpr
     else:
-        jaxpr = closed
+        jaxpr = closed  # type: ignore[assignment]
     numbers: dict[Any, int] = {}
-    avals: dict[Any, int] = {}
-
-    def aval(a: Any) -> Any:
-        # By its text where it stands first, then by a number.
-        number = avals.get(a)
-        if number is not None:
-            return number
-        avals[a] = len(avals)
-        return (_dtype(a.dtype), a.shape, a.weak_type)
-
-    def use(atom: Any) -> Any:
-        value = np.asarray(getattr(atom.value, "_value", atom.value))
-        return (value.tobytes(), aval(atom.aval))
-
+    # An aval is written out where it stands first, then as its number.
+    avals: dict[Any, Any] = {}
+    # By the identity of params, which shortcuts of one kind share: their form.
+    forms: dict[int, Any] = {}
     count = 0
     for var in (*jaxpr.constvars, *jaxpr.invars):
         numbers[var] = count
         count += 1
-        out.append(aval(var.aval))
+        aval = var.aval
+        number = avals.get(aval)
+        out.append(_aval(aval, avals) if number is None else number)
     # One flat list: an equation is its name, what it reads (numbers, or tuples of literals), None,
     # its results' avals (numbers, or tuples) and its params (a list, a tuple or None).
     for eqn in jaxpr.eqns:
         out.append(eqn.primitive.name)
-        for a in eqn.invars:
-            out.append(numbers[a] if type(a) is Var else use(a))
+        for atom in eqn.invars:
+            out.append(numbers[atom] if type(atom) is Var else _literal(atom, avals))
         out.append(None)
-        for v in eqn.outvars:
-            numbers[v] = count
+        for var in eqn.outvars:
+            numbers[var] = count
             count += 1
-            number = avals.get(v.aval)
-            out.append(aval(v.aval) if number is None else number)
-        out.append(params_form(eqn) if eqn.params else None)
-    out.append([numbers[a] if type(a) is Var else use(a) for a in jaxpr.outvars])
+            aval = var.aval
+            number = avals.get(aval)
+            out.append(_aval(aval, avals) if number is None else number)
+        params = eqn.params
+        if params:
+            form = forms.get(id(params))
+            if form is None:
+                form = forms[id(params)] = params_form(eqn)
+            out.append(form)
+        else:
+            out.append(None)
+    out.append([numbers[a] if type(a) is Var else _literal(a, avals) for a in jaxpr.outvars])
     return out
+
+
+def _aval(aval: Any, avals: dict) -> tuple:
+    """An aval that stands here first."""
+    avals[aval] = len(avals)
+    return (_dtype(aval.dtype), aval.shape, aval.weak_type)
+
+
+def _literal(atom: Any, avals: dict) -> tuple:
+    value, aval = atom.value, atom.aval
+    number = avals.get(aval)
+    content = np.asarray(getattr(value, "_value", value)).tobytes()
+    return (content, _aval(aval, avals) if number is None else number)
 
 
 def params_form(eqn: Eqn) -> Any:
     """What decides the code of an equation beside its operands, as plain values."""
-    rule = eqn.primitive.loops
+    rule, params = eqn.primitive.loops, eqn.params
     if type(rule) is low.Region and rule.name not in LOOPS:
-        inner = called(eqn.params)
+        inner = called(params)
         if inner is not None:
             # How a call is inlined may depend on this param and on nothing else.
-            return (_closed(inner), bool(eqn.params.get("prevent_cse")))
+            return (_closed(inner), bool(params.get("prevent_cse")))
     host = type(rule) is low.Host
     form: list[Any] = []
-    for name, value in eqn.params.items():
+    for name, value in params.items():
         form.append(name)
         form.append(value if type(value) in _PLAIN else _value(value, host))
     return form
@@ -229,11 +249,13 @@ def unpack(
     facts, table, aliases, sizes = marshal.loads(memoryview(data)[8 : 8 + size])
     consts: list[Any] = []
     hosts: dict[int, HostCall] = {}
-    find_const: Callable = functools.cache(lambda: _all_consts(compiled()))
-    find_eqns: Callable = functools.cache(lambda: _all_eqns(compiled()))
+    closed: Any = None
     for k, entry in enumerate(table):
+        if closed is None and entry[0] != "value":
+            closed = compiled()
+            all_consts, all_eqns = _all_consts(closed), _all_eqns(closed)
         if entry[0] == "host":
-            eqn = find_eqns()[entry[1]]
+            eqn = all_eqns[entry[1]]
             hosts[k] = HostCall.of(
                 eqn.primitive,
                 eqn.params,
@@ -245,7 +267,7 @@ def unpack(
             _, name, shape, content = entry
             consts.append(np.frombuffer(content, np.dtype(name)).reshape(shape))
         else:
-            const = find_const()[entry[1]]
+            const = all_consts[entry[1]]
             consts.append(np.asarray(getattr(const, "_value", const)))
     images, start = [], 8 + size
     for length in sizes:

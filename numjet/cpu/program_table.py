@@ -119,8 +119,8 @@ class ProgramTable:
         places = b"".join([struct.pack("<iiq", *place) for place in self.places])
         return {
             "functions": list(self.functions),
-            "places": places.hex(),
-            "steps": b"".join(self._steps).hex(),
+            "places": places,
+            "steps": b"".join(self._steps),
             "bytes": self._bytes if self.whole else 0,
             "most": self.most,
             "whole": self.whole,

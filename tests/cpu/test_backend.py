@@ -97,7 +97,7 @@ def test_params_that_differ_have_different_forms():
 
 def test_a_key_depends_on_every_source_file():
     root = pathlib.Path(program_cache.__file__).parents[1]
-    lines = program_cache._package().splitlines()
+    lines = program_cache._sources().splitlines()
     assert sorted(line.split(":")[0] for line in lines) == sorted(
         "/" + str(path.relative_to(root)) for path in root.rglob("*.py")
     )
