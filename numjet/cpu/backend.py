@@ -98,6 +98,7 @@ class _Modules:
         self.compiler = link.compile_module if kept else link.compile_once
         self.jobs = Jobs()
         self.kept = kept
+        self.direct = link.generates()  # all so far, and what comes too as far as is known
         self.texts: list[str] = []
         self.ready: list[bytes] = []
         self.symbols: set[str] = set()
@@ -115,14 +116,15 @@ class _Modules:
         # Without LLVM it is this thread's work, which holds the interpreter all the while.
         image = link.generated(text, kept=self.kept)
         if image is None:
+            self.direct = False
             self.jobs.start(lambda: self.compiler(text, verify=check_ir.value))
         else:
             self.ready.append(image)
 
     def idle(self) -> bool:
-        """Whether another module would be compiled at once. What is kept under its text is cut into
-        modules the same way each time."""
-        return not self.kept and self.jobs.idle()
+        """Whether another thread would compile another module at once. What is kept under its text
+        is cut into modules the same way each time."""
+        return not self.kept and not self.direct and self.jobs.idle()
 
     def images(self) -> list[bytes]:
         """The machine code of all, once it is there."""

@@ -30,19 +30,22 @@ def _alike(a: Value | float, b: Value | float, what: str) -> tuple[Value, Value]
     return a, b
 
 
-def _binary(float_op: str | None, int_op: str | None, name: str):
-    """The method for a two-operand instruction chosen by operand type."""
+def _binary(float_op: str | None, int_op: str | None, name: str, neutral: int | None = None):
+    """The method for a two-operand instruction chosen by operand type.
+
+    neutral: the integer which as the second operand gives the first.
+    """
 
     def method(self: Writer, a: Value | float, b: Value | float) -> Value:
+        number = b
         a, b = _alike(a, b, name)
         type = a.type
         op = float_op if TYPES[type].is_float else int_op
         if op is None:
             raise TypeError(f"builder: {name} is not defined for {type}")
-        self.count = count = self.count + 1
-        ref = f"%v{count}"
-        self.lines.append(f"  {ref} = {op} {type} {a.ref}, {b.ref}")
-        return Value(ref, type)
+        if number.__class__ is int and number == neutral and op is int_op:
+            return a
+        return self.pure(f"{op} {type} {a.ref}, {b.ref}", type)
 
     method.__name__ = name
     method.__doc__ = f"`{float_op or int_op}` of two values of one type."
@@ -54,10 +57,7 @@ def _cast(op: str):
         type = like(x.type, TYPES[element].element)
         if type == x.type:
             return x
-        self.count = count = self.count + 1
-        ref = f"%v{count}"
-        self.lines.append(f"  {ref} = {op} {x.type} {x.ref} to {type}")
-        return Value(ref, type)
+        return self.pure(f"{op} {x.type} {x.ref} to {type}", type)
 
     method.__name__ = op
     method.__doc__ = f"`{op}` to `element` (a scalar type, or a vector type whose element counts)."
@@ -83,6 +83,7 @@ class Writer:
         self.lines: list[str] = []
         self.count = 0
         self.label = "entry"
+        self.known: dict[str, Value] = {}  # see `pure`
         self._labels = 0
         self._allocas: list[str] = []
         spelled = []
@@ -114,6 +115,16 @@ class Writer:
         self.lines.append(f"  {ref} = {text}")
         return Value(ref, type)
 
+    def pure(self, text: str, type: str) -> Value:
+        """As `emit`, of an instruction that depends on its operands alone: once in a block."""
+        found = self.known.get(text)
+        if found is None:
+            self.count = count = self.count + 1
+            ref = f"%v{count}"
+            self.lines.append(f"  {ref} = {text}")
+            found = self.known[text] = Value(ref, type)
+        return found
+
     def line(self, text: str) -> None:
         """Append an instruction without a result."""
         self.lines.append("  " + text)
@@ -132,19 +143,19 @@ class Writer:
 
     # ---- arithmetic
 
-    add = _binary("fadd", "add", "add")
-    sub = _binary("fsub", "sub", "sub")
-    mul = _binary("fmul", "mul", "mul")
-    div = _binary("fdiv", "sdiv", "div")
+    add = _binary("fadd", "add", "add", 0)
+    sub = _binary("fsub", "sub", "sub", 0)
+    mul = _binary("fmul", "mul", "mul", 1)
+    div = _binary("fdiv", "sdiv", "div", 1)
     rem = _binary("frem", "srem", "rem")
-    udiv = _binary(None, "udiv", "udiv")
+    udiv = _binary(None, "udiv", "udiv", 1)
     urem = _binary(None, "urem", "urem")
-    and_ = _binary(None, "and", "and_")
-    or_ = _binary(None, "or", "or_")
-    xor = _binary(None, "xor", "xor")
-    shl = _binary(None, "shl", "shl")
-    lshr = _binary(None, "lshr", "lshr")
-    ashr = _binary(None, "ashr", "ashr")
+    and_ = _binary(None, "and", "and_", -1)
+    or_ = _binary(None, "or", "or_", 0)
+    xor = _binary(None, "xor", "xor", 0)
+    shl = _binary(None, "shl", "shl", 0)
+    lshr = _binary(None, "lshr", "lshr", 0)
+    ashr = _binary(None, "ashr", "ashr", 0)
 
     def not_(self, x: Value) -> Value:
         """All bits inverted."""
@@ -153,7 +164,7 @@ class Writer:
     def neg(self, x: Value) -> Value:
         """-x; only the sign bit of a float changes."""
         if TYPES[x.type].is_float:
-            return self.emit(f"fneg {x.type} {x.ref}", x.type)
+            return self.pure(f"fneg {x.type} {x.ref}", x.type)
         return self.sub(0, x)
 
     def abs(self, x: Value) -> Value:
@@ -180,11 +191,11 @@ class Writer:
         a, b = _alike(a, b, word)
         info = TYPES[a.type]
         if info.is_float:
-            return self.intrinsic(f"llvm.{word}imum", a, b, flags="nsz ")
+            return self.intrinsic(f"llvm.{word}imum", a, b, flags="nsz ", pure=True)
         if info.element == "i1":
             # As truth values; the signed order of one bit would be upside down.
             return self.and_(a, b) if word == "min" else self.or_(a, b)
-        return self.intrinsic(f"llvm.{'s' if signed else 'u'}{word}", a, b)
+        return self.intrinsic(f"llvm.{'s' if signed else 'u'}{word}", a, b, pure=True)
 
     def min(self, a: Value | float, b: Value | float) -> Value:
         """The smaller; NaN if either is NaN. Integers as signed."""
@@ -219,13 +230,13 @@ class Writer:
     def _compare(self, op: str, predicate: str, a: Value | float, b: Value | float) -> Value:
         a, b = _alike(a, b, op)
         type = a.type
-        return self.emit(f"{op} {predicate} {type} {a.ref}, {b.ref}", like(type, "i1"))
+        return self.pure(f"{op} {predicate} {type} {a.ref}, {b.ref}", like(type, "i1"))
 
     def select(self, condition: Value, a: Value | float, b: Value | float) -> Value:
         """a where `condition` (i1, or a vector of them), else b."""
         a, b = _alike(a, b, "select")
         type = a.type
-        return self.emit(
+        return self.pure(
             f"select {condition.type} {condition.ref}, {type} {a.ref}, {type} {b.ref}", type
         )
 
@@ -270,7 +281,7 @@ class Writer:
         type = like(x.type, TYPES[element].element)
         if saturate:
             return self.intrinsic(f"llvm.{op}.sat", x, result=type, overload=(type, x.type))
-        return self.emit(f"{op} {x.type} {x.ref} to {type}", type)
+        return self.pure(f"{op} {x.type} {x.ref} to {type}", type)
 
     def bitcast(self, x: Value, type: str) -> Value:
         """The same bits as `type`; a scalar element type keeps the lanes when widths agree."""
@@ -279,7 +290,7 @@ class Writer:
             type = f"<{source.lanes} x {type}>"
         if type == x.type:
             return x
-        return self.emit(f"bitcast {x.type} {x.ref} to {type}", type)
+        return self.pure(f"bitcast {x.type} {x.ref} to {type}", type)
 
     # ---- calls
 
@@ -290,8 +301,9 @@ class Writer:
         result: str | None = None,
         overload: Sequence[str] | None = None,
         flags: str = "",
+        pure: bool = False,
     ) -> Value:
-        """Call an overloaded intrinsic.
+        """Call an overloaded intrinsic; once in a block if it is `pure`, of its operands alone.
 
         The overload suffix comes from the types in `overload` and the result from `result`; both
         default to the first argument's type. `name` with a suffix of its own needs `overload=()`.
@@ -307,10 +319,8 @@ class Writer:
         if result == "void":
             self.lines.append(f"  call {flags}void @{name}({spelled})")
             return Value("", "void")
-        self.count = count = self.count + 1
-        ref = f"%v{count}"
-        self.lines.append(f"  {ref} = call {flags}{result} @{name}({spelled})")
-        return Value(ref, result)
+        write = self.pure if pure else self.emit
+        return write(f"call {flags}{result} @{name}({spelled})", result)
 
     def call(self, callee: str | Value, result: str, *args: Value) -> Value:
         """Call a function by name (declared when not defined in the module) or by address."""
@@ -336,6 +346,7 @@ class Writer:
         """Start writing the block `label`; the previous one must have ended with a branch."""
         self.lines.append(f"{label}:")
         self.label = label
+        self.known = {}
 
     def br(self, label: str) -> None:
         """Jump."""

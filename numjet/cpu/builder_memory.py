@@ -18,9 +18,11 @@ class MemoryWriter(Writer):
 
     def gep(self, base: Value, index: Value | int, element: str = "i8") -> Value:
         """The address `index` elements (bytes by default) after `base`; vectors of them too."""
+        if index.__class__ is int and index == 0:
+            return base
         index = self.value(index, "i64")
         lanes = TYPES[index.type].lanes or TYPES[base.type].lanes
-        return self.emit(
+        return self.pure(
             f"getelementptr {element}, {base.type} {base.ref}, {index.type} {index.ref}",
             vector("ptr", lanes),
         )
@@ -132,15 +134,15 @@ class MemoryWriter(Writer):
         if not lanes:
             return x
         type = f"<{lanes} x {x.type}>"
-        one = self.emit(f"insertelement {type} poison, {x.type} {x.ref}, i64 0", type)
-        return self.emit(
+        one = self.pure(f"insertelement {type} poison, {x.type} {x.ref}, i64 0", type)
+        return self.pure(
             f"shufflevector {type} {one.ref}, {type} poison, <{lanes} x i32> zeroinitializer", type
         )
 
     def extract(self, x: Value, lane: Value | int) -> Value:
         """One lane as a scalar."""
         lane = self.value(lane, "i64")
-        return self.emit(
+        return self.pure(
             f"extractelement {x.type} {x.ref}, {lane.type} {lane.ref}", TYPES[x.type].element
         )
 
@@ -148,7 +150,7 @@ class MemoryWriter(Writer):
         """`x` with one lane replaced."""
         lane = self.value(lane, "i64")
         scalar = self.value(scalar, TYPES[x.type].element)
-        return self.emit(
+        return self.pure(
             f"insertelement {x.type} {x.ref}, {scalar.type} {scalar.ref}, "
             f"{lane.type} {lane.ref}",
             x.type,
@@ -162,7 +164,7 @@ class MemoryWriter(Writer):
             return Value(f"<{picked}>", f"<{len(lanes)} x i1>")
         other = f"{a.type} poison" if b is None else f"{b.type} {b.ref}"
         mask = ", ".join("i32 poison" if k < 0 else f"i32 {k}" for k in lanes)
-        return self.emit(
+        return self.pure(
             f"shufflevector {a.type} {a.ref}, {other}, <{len(lanes)} x i32> <{mask}>",
             f"<{len(lanes)} x {TYPES[a.type].element}>",
         )

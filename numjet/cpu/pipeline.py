@@ -56,7 +56,8 @@ class Build:
     """What one compilation knows: the program under construction and its tables.
 
     `compile` is given the text of each module of kernels as soon as it is written; without it all
-    kernels stand in main's module. `idle` tells whether the next module would be compiled at once.
+    kernels stand in main's module. `idle` tells whether another thread would compile the next
+    module at once.
     """
 
     def __init__(

@@ -240,11 +240,12 @@ class Registers:
             yield
             return
         b, lines, now, label = self.b, self.b.lines, self.now, self.b.label
-        b.lines, self.now = self.frames[depth + 1].hoisted, depth
+        known = b.known
+        b.lines, self.now, b.known = self.frames[depth + 1].hoisted, depth, {}
         try:
             yield
         finally:
-            b.lines, self.now = lines, now
+            b.lines, self.now, b.known = lines, now, known
         if b.label != label:
             raise NotSmall  # it has branches
 

@@ -12,7 +12,6 @@ import functools
 import os
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 from numjet.cpu import link, platform
 from numjet.cpu.entry import RUNTIME
@@ -29,10 +28,12 @@ _lock = threading.Lock()
 @functools.cache
 def _sources() -> str:
     """Changes with the files that write the libraries, so that no stale code is loaded."""
-    here = Path(__file__).parent
-    files = [*here.glob("*.py"), *here.parent.glob("builder*.py")]
-    stats = [(path.name, path.stat()) for path in sorted(files)]
-    return " ".join(f"{name}:{stat.st_size}:{stat.st_mtime_ns}" for name, stat in stats)
+    here = os.path.dirname(__file__)
+    found = [entry for entry in os.scandir(here) if entry.name.endswith(".py")]
+    above = os.scandir(os.path.dirname(here))
+    found += [entry for entry in above if entry.name.startswith("builder")]
+    stats = sorted([(entry.name, entry.stat()) for entry in found if not entry.is_dir()])
+    return " ".join([f"{name}:{stat.st_size}:{stat.st_mtime_ns}" for name, stat in stats])
 
 
 def _key(symbol: str) -> str:

@@ -6,19 +6,18 @@ import re
 
 from numjet.cpu.x86.types import TYPES, Unsupported, scalar_bits
 
-_TABLE = r"private unnamed_addr constant \[(\d+) x (\w+)\] (.*), align (\d+)$"
-
-
-_ADDRESS = r"i64 ptrtoint \(ptr @([\w.]+) to i64\)"
+_TABLE = "private unnamed_addr constant ["
+_ADDRESS, _ADDRESS_END = "i64 ptrtoint (ptr @", " to i64)"
 
 
 def table(text: str) -> tuple[bytes, int, list[tuple[int, str]]]:
     """Bytes and alignment of a global's definition, and (place, symbol) of addresses in it."""
     addresses = []
-    found = re.match(_TABLE, text)
-    if not found:
+    head, _, rest = text.partition("] ")
+    values, _, align = rest.rpartition(", align ")
+    if not head.startswith(_TABLE) or not align.isdigit():
         raise Unsupported(f"data {text[:30]}")
-    count, element, values, align = found.groups()
+    count, _, element = head[len(_TABLE) :].partition(" x ")
     type = TYPES[element]
     if values.startswith('c"'):
         data = re.sub(
@@ -32,9 +31,8 @@ def table(text: str) -> tuple[bytes, int, list[tuple[int, str]]]:
         if "ptrtoint" in values:
             spelled = values[1:-1].split(", ")
             for k, item in enumerate(spelled):
-                address = re.fullmatch(_ADDRESS, item)
-                if address:
-                    addresses.append((8 * k, address[1]))
+                if item.startswith(_ADDRESS) and item.endswith(_ADDRESS_END):
+                    addresses.append((8 * k, item[len(_ADDRESS) : -len(_ADDRESS_END)]))
                     spelled[k] = "i64 0"
             values = f"[{', '.join(spelled)}]"
         items = [item.rpartition(" ")[2] for item in values[1:-1].split(", ")]

@@ -7,7 +7,6 @@ otherwise; `tests/cpu/x86` compares both generators on the emitters' programs.
 from __future__ import annotations
 
 import functools
-import re
 import struct
 
 
@@ -57,9 +56,14 @@ class Type:
 
 class _Types(dict):
     def __missing__(self, text: str) -> Type:
-        found = re.fullmatch(r"<(\d+) x (\w+)>", text)
-        element, lanes = (found[2], int(found[1])) if found else (text, 0)
-        if element not in _BITS and not re.fullmatch(r"i\d+", element):
+        element, lanes = text, 0
+        if text[0] == "<":
+            count, _, element = text[1:-1].partition(" x ")
+            lanes = int(count) if count.isdigit() else 0
+        if (
+            (lanes == 0) == (text[0] == "<")
+            or (element not in _BITS and not (element[:1] == "i" and element[1:].isdigit()))
+        ):  # fmt: skip
             raise Unsupported(f"type {text[:40]}")
         made = self[text] = Type(text, element, lanes)
         return made
