@@ -1,7 +1,7 @@
 """scatter, scatter_add, _sub, _mul, _min and _max: updates of windows at computed positions.
 
 Positions are visited in order, so of equal ones the last wins; the operand's memory is taken over
-when it dies. Many additions into few places run on all threads, each into a copy of its own.
+when it dies. Many sums and extrema into few places run on all threads, each into a copy of its own.
 For: `kernels.GENERATORS`. What would break it: an operand in the memory of the updates.
 """
 
@@ -32,6 +32,8 @@ _OPS = {
     "scatter": "set", "scatter-add": "add", "scatter-sub": "sub", "scatter_mul": "mul",
     "scatter_min": "min", "scatter_max": "max",
 }  # fmt: skip
+# Those whose updates may meet in copies first.
+_COPIED = ("add", "sub", "min", "max")
 # Copies of the places, one a thread, from this many updates and up to this many bytes.
 COPIES_FROM, COPIES_BYTES = 1 << 15, 1 << 16
 CLIP = "CLIP"
@@ -52,8 +54,13 @@ class Combine:
             return new
         if self.boolean:
             return b.and_(old(), new) if self.op in ("mul", "min") else b.or_(old(), new)
-        name = f"u{self.op}" if self.unsigned and self.op in ("min", "max") else self.op
-        return getattr(b, name)(old(), new)
+        if self.op in ("min", "max"):
+            return self.extremum(b, old(), new)
+        return getattr(b, self.op)(old(), new)
+
+    def extremum(self, b: Builder, old: Value, new: Value) -> Value:
+        """The smaller or larger of two."""
+        return getattr(b, f"u{self.op}" if self.unsigned else self.op)(old, new)
 
 
 @dataclass(slots=True)
@@ -95,8 +102,8 @@ def _layout(operand: tuple, indices: tuple, updates: tuple, numbers: Any, size: 
 
 
 def claims(node: Node) -> bool:
-    """Whether threads with copies of their own pay: many additions into few places."""
-    if node.primitive.name != "scatter-add" or node.ins[0].dtype.kind == "b":
+    """Whether threads with copies of their own pay: many sums or extrema into few places."""
+    if _OPS.get(node.primitive.name) not in _COPIED or node.ins[0].dtype.kind == "b":
         return False
     operand, indices, _ = node.ins
     return operand.nbytes <= COPIES_BYTES and math.prod(indices.shape[:-1]) >= COPIES_FROM
@@ -161,10 +168,9 @@ class _Scatter:
         names = ["operand", "indices", "updates", "out", *["scratch"] * bool(self.copies)]
         b = Builder(module, name, [(n, "ptr") for n in names], linkage="internal")
         operand, indices, updates, out = b.args[:4]
+        module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
         with b.if_(b.icmp("ne", operand, out)):
-            module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
-            b.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {out.ref}, ptr {operand.ref}, "
-                   f"i64 {self.nbytes}, i1 false)")  # fmt: skip
+            self.copy(b, out, operand)
         if self.layout is not None:
             if self.copies and self.layout.batch:
                 self.in_copies(b, out, indices, updates, b.args[4])
@@ -173,21 +179,31 @@ class _Scatter:
         b.ret()
         return name
 
+    def copy(self, b: Builder, to: Value, source: Value) -> None:
+        b.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {to.ref}, ptr {source.ref}, "
+               f"i64 {self.nbytes}, i1 false)")  # fmt: skip
+
     def in_copies(self, b: Builder, out: Value, indices: Value, updates: Value,
                   scratch: Value) -> None:  # fmt: skip
-        """Every thread adds its share of the positions into zeros; these are added to `out`."""
+        """Every thread does its share of the positions in a copy, and the copies meet in `out`:
+        sums begin at zero, extrema with what is there."""
         assert self.layout is not None
         (count, *steps), *inner = self.layout.batch
         copies = min(self.copies, count)
         module = b.module
-        module.declare("llvm.memset.p0.i64", "void", ("ptr", "i8", "i64", "i1"))
+        extrema = self.combine.op in ("min", "max")
+        if not extrema:
+            module.declare("llvm.memset.p0.i64", "void", ("ptr", "i8", "i64", "i1"))
 
         def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
-            indices, updates, scratch = pointers
+            indices, updates, scratch, out = pointers
             with b.loop(begin, end) as tasks:
                 mine = b.gep(scratch, b.mul(tasks.index, self.copy_bytes))
-                b.line(f"call void @llvm.memset.p0.i64(ptr {mine.ref}, i8 0, "
-                       f"i64 {self.copy_bytes}, i1 false)")  # fmt: skip
+                if extrema:
+                    self.copy(b, mine, out)
+                else:
+                    b.line(f"call void @llvm.memset.p0.i64(ptr {mine.ref}, i8 0, "
+                           f"i64 {self.copy_bytes}, i1 false)")  # fmt: skip
                 start = b.div(b.mul(tasks.index, count), copies)
                 stop = b.div(b.mul(b.add(tasks.index, 1), count), copies)
                 with b.loop(start, stop) as share:
@@ -195,11 +211,13 @@ class _Scatter:
                     at = [b.gep(p, b.mul(share.index, s)) if s else p for p, s in bases]
                     self.positions(b, inner, *at)
 
-        parallel_call(b, task, [indices, updates, scratch], copies, 1)
+        parallel_call(b, task, [indices, updates, scratch, out], copies, 1)
         element = self.combine.element
         size, lanes = size_of(element), lanes_of(element)
         kind = vector(element, lanes)
         zero = const(0, kind)
+        # Copies of differences hold them negative.
+        meet = self.combine.extremum if extrema else Builder.add
         with b.loop(0, self.nbytes // size, lanes) as chunks:
             mask = prefix_mask(b, b.sub(b.const(self.nbytes // size, "i64"), chunks.index), lanes)
             offset = b.mul(chunks.index, size)
@@ -207,7 +225,7 @@ class _Scatter:
             for k in range(copies):
                 place = b.gep(scratch, b.add(offset, k * self.copy_bytes))
                 part = b.masked_load(place, mask, zero, size)
-                total = b.add(total, part)
+                total = meet(b, total, part)
             b.masked_store(total, b.gep(out, offset), mask, size)
 
     def positions(self, b: Builder, batch: list, indices: Value, updates: Value,
