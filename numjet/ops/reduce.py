@@ -192,68 +192,62 @@ def _axes(x: Any, axes: Any) -> tuple[int, ...]:
     return tuple([canonical_axis(a, x.ndim) for a in axes])
 
 
+def _over(primitive: Primitive, operand: Any, axes: Axes | None) -> Any:
+    x = as_array(operand)
+    axes = _axes(x, axes)
+    return primitive.bind(x, axes=axes) if axes else x
+
+
+def _position(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -> Any:
+    x = as_array(operand)
+    return primitive.bind(
+        x, axes=(canonical_axis(axis, x.ndim),), index_dtype=dtypes.canonical(index_dtype)
+    )
+
+
 def sum_over(operand: Any, axes: Axes | None = None, *, out_sharding: Any = None) -> Any:
     """The sum over `axes`; the dtype stays. `lax.reduce_sum`."""
-    x = as_array(operand)
-    return reduce_sum(x, _axes(x, axes))
+    return _over(reduce_sum_p, operand, axes)
 
 
 def reduce_max(operand: Any, axes: Axes | None = None) -> Any:
     """The largest element over `axes`; NaN if there is one."""
-    x = as_array(operand)
-    axes = _axes(x, axes)
-    return reduce_max_p.bind(x, axes=axes) if axes else x
+    return _over(reduce_max_p, operand, axes)
 
 
 def reduce_min(operand: Any, axes: Axes | None = None) -> Any:
     """The smallest element over `axes`; NaN if there is one."""
-    x = as_array(operand)
-    axes = _axes(x, axes)
-    return reduce_min_p.bind(x, axes=axes) if axes else x
+    return _over(reduce_min_p, operand, axes)
 
 
 def reduce_prod(operand: Any, axes: Axes | None = None) -> Any:
     """The product over `axes`."""
-    x = as_array(operand)
-    axes = _axes(x, axes)
-    return reduce_prod_p.bind(x, axes=axes) if axes else x
+    return _over(reduce_prod_p, operand, axes)
 
 
 def reduce_and(operand: Any, axes: Axes | None = None) -> Any:
     """The conjunction over `axes`."""
-    x = as_array(operand)
-    axes = _axes(x, axes)
-    return reduce_and_p.bind(x, axes=axes) if axes else x
+    return _over(reduce_and_p, operand, axes)
 
 
 def reduce_or(operand: Any, axes: Axes | None = None) -> Any:
     """The disjunction over `axes`."""
-    x = as_array(operand)
-    axes = _axes(x, axes)
-    return reduce_or_p.bind(x, axes=axes) if axes else x
+    return _over(reduce_or_p, operand, axes)
 
 
 def reduce_xor(operand: Any, axes: Axes | None = None) -> Any:
     """The exclusive or over `axes`."""
-    x = as_array(operand)
-    axes = _axes(x, axes)
-    return reduce_xor_p.bind(x, axes=axes) if axes else x
+    return _over(reduce_xor_p, operand, axes)
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
     """The index of the first largest element along `axis` (of the first NaN if there is one)."""
-    x = as_array(operand)
-    return argmax_p.bind(
-        x, axes=(canonical_axis(axis, x.ndim),), index_dtype=dtypes.canonical(index_dtype)
-    )
+    return _position(argmax_p, operand, axis, index_dtype)
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
     """The index of the first smallest element along `axis` (of the first NaN if there is one)."""
-    x = as_array(operand)
-    return argmin_p.bind(
-        x, axes=(canonical_axis(axis, x.ndim),), index_dtype=dtypes.canonical(index_dtype)
-    )
+    return _position(argmin_p, operand, axis, index_dtype)
 
 
 _MONOIDS = {
@@ -313,7 +307,7 @@ def reduce(
     if name is None:
         return tree.tree_unflatten(treedef, fold(computation, treedef, xs, inits, axes))
     primitive, combine = _MONOIDS[name]
-    out = primitive.bind(xs[0], axes=axes) if axes else xs[0]
+    out = _over(primitive, xs[0], axes)
     known = concrete_or_none(inits[0])
     neutral = {"add": 0, "mul": 1, "or": 0, "xor": 0}.get(name)
     if name in ("max", "min"):
