@@ -30,8 +30,13 @@ def zeros(aval: ShapedArray) -> Any:
 
 def full(shape: tuple[int, ...], value: Any, dtype: Any, weak_type: bool = False) -> Any:
     """An array of `shape` filled with the Python scalar `value`."""
-    scalar = ArrayImpl(np.asarray(value, dtypes.physical(dtype)), ShapedArray((), dtype, weak_type))
-    return broadcast_in_dim(scalar, shape, ()) if shape else scalar
+    one = ArrayImpl(np.asarray(value, dtypes.physical(dtype)), ShapedArray((), dtype, weak_type))
+    return broadcast_in_dim(one, shape, ()) if shape else one
+
+
+def scalar(value: Any, dtype: Any) -> ArrayImpl:
+    """A constant without dimensions; integers out of range wrap around."""
+    return ArrayImpl(np.asarray(value).astype(dtype), ShapedArray((), dtype))
 
 
 def instantiate(x: Any) -> Any:

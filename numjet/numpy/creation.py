@@ -16,6 +16,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
+from numjet.core.structural import scalar
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, divide, multiply, power, subtract, where
@@ -456,8 +457,8 @@ def arange(
         # Written as an iota, so that programs compute it instead of carrying it.
         iota = lax.iota(wanted, size)
         if step != 1:
-            iota = lax.mul(iota, _scalar_of(step, wanted))
-        return iota if not start else lax.add(iota, _scalar_of(start, wanted))
+            iota = lax.mul(iota, scalar(step, wanted))
+        return iota if not start else lax.add(iota, scalar(start, wanted))
     if wanted.kind in "iu":
         value = np.arange(size, dtype=wanted) * wanted.type(int(step)) + _wrapped(start, wanted)
     else:
@@ -470,10 +471,6 @@ def arange(
 
 def _wrapped(x: Any, dtype: np.dtype) -> Any:
     return np.asarray(int(x) if not isinstance(x, np.generic) else x).astype(dtype)[()]
-
-
-def _scalar_of(x: Any, dtype: np.dtype) -> ArrayImpl:
-    return ArrayImpl(np.asarray(x).astype(dtype), ShapedArray((), dtype))
 
 
 def linspace(
@@ -597,7 +594,7 @@ def lower_mask(shape: Any, k: int = 0) -> Any:
         )
     rows = lax.broadcasted_iota(np.dtype(np.int32), shape, 0)
     columns = lax.broadcasted_iota(np.dtype(np.int32), shape, 1)
-    return lax.ge(lax.add(rows, _scalar_of(k, np.dtype(np.int32))), columns)
+    return lax.ge(lax.add(rows, scalar(k, np.dtype(np.int32))), columns)
 
 
 def tril(m: Any, k: int = 0) -> Any:
@@ -606,7 +603,7 @@ def tril(m: Any, k: int = 0) -> Any:
     if x.aval.ndim < 2:
         raise ValueError(f"tril: needs at least two dimensions, got shape {x.aval.shape}.")
     return where(
-        broadcast(lower_mask(x.aval.shape[-2:], k), x.aval.shape), x, _scalar_of(0, x.aval.dtype)
+        broadcast(lower_mask(x.aval.shape[-2:], k), x.aval.shape), x, scalar(0, x.aval.dtype)
     )
 
 
@@ -617,7 +614,7 @@ def triu(m: Any, k: int = 0) -> Any:
         raise ValueError(f"triu: needs at least two dimensions, got shape {x.aval.shape}.")
     return where(
         broadcast(lower_mask(x.aval.shape[-2:], k - 1), x.aval.shape),
-        _scalar_of(0, x.aval.dtype),
+        scalar(0, x.aval.dtype),
         x,
     )
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from numjet.api.mapping import vmap
 from numjet.core import dtypes
-from numjet.core.array import Array, ArrayImpl
-from numjet.core.avals import ShapedArray
+from numjet.core.array import Array
+from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
 from numjet.numpy.elementwise import equal, logical_and, logical_or, multiply, not_equal
@@ -45,7 +45,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether shapes and all elements are equal."""
     x, y = (_sequence_too("array_equal", a) for a in (a1, a2))
     if x.aval.shape != y.aval.shape:
-        return ArrayImpl(np.asarray(False), ShapedArray((), dtypes.bool_))
+        return scalar(False, dtypes.bool_)
     same = equal(x, y)
     if equal_nan:
         same = logical_or(same, logical_and(isnan(x), isnan(y)))
@@ -58,7 +58,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     try:
         join_shapes("array_equiv", [x.aval.shape, y.aval.shape])
     except TypeError:
-        return ArrayImpl(np.asarray(False), ShapedArray((), dtypes.bool_))
+        return scalar(False, dtypes.bool_)
     return all_(equal(x, y))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.core.array import Array
+from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
     divide,
@@ -30,8 +31,6 @@ from numjet.numpy.promote import (
     refuse,
 )
 from numjet.numpy.reductions import (
-    _limit,
-    _scalar,
     all,
     argmax,
     argmin,
@@ -45,6 +44,7 @@ from numjet.numpy.reductions import (
     var,
 )
 from numjet.numpy.shape import expand_dims, reshape
+from numjet.ops.reduce import extreme_of
 
 _where = where
 
@@ -55,7 +55,7 @@ def _without_nans(name: str, a: Any, fill: Callable[[Any], Any]) -> tuple[Any, A
     if not dtypes.is_inexact(x.aval.dtype):
         return x, None
     nans = isnan_of(x)
-    return where(nans, _scalar(fill(x.aval.dtype), x.aval.dtype), x), nans
+    return where(nans, scalar(fill(x.aval.dtype), x.aval.dtype), x), nans
 
 
 def nansum(
@@ -95,12 +95,12 @@ def _nan_extremum(name: str, reduce: Callable, lowest: bool) -> Callable:
         initial: Any = None,
         where: Any = None,
     ) -> Any:
-        x, nans = _without_nans(name, a, lambda d: _limit(d, lowest))
+        x, nans = _without_nans(name, a, lambda d: extreme_of(d, lowest))
         found = reduce(x, axis, out, keepdims, initial, where)
         if nans is None or initial is not None or where is not None:
             return found
         only = all(nans, axis, keepdims=keepdims)
-        return _where(only, _scalar(np.nan, found.aval.dtype), found)
+        return _where(only, scalar(np.nan, found.aval.dtype), found)
 
     extremum.__name__, extremum.__qualname__ = name, name
     extremum.__doc__ = f"`{name[3:]}` of what is not NaN; NaN where nothing is left."
@@ -167,12 +167,12 @@ def nanstd(
 
 def _nan_arg(name: str, find: Callable, lowest: bool) -> Callable:
     def position(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        x, nans = _without_nans(name, a, lambda d: _limit(d, lowest))
+        x, nans = _without_nans(name, a, lambda d: extreme_of(d, lowest))
         found = find(x, axis, out, keepdims)
         if nans is None:
             return found
         only = all(nans, axis, keepdims=keepdims)
-        return _where(only, _scalar(-1, found.aval.dtype), found)
+        return _where(only, scalar(-1, found.aval.dtype), found)
 
     position.__name__, position.__qualname__ = name, name
     position.__doc__ = f"`{name[3:]}` of what is not NaN; -1 where nothing is left."
@@ -253,7 +253,7 @@ def cov(
     out = (
         divide(product, factor)
         if isinstance(factor, Array)
-        else divide(product, _scalar(factor, product.aval.dtype))
+        else divide(product, scalar(factor, product.aval.dtype))
     )
     return lax.squeeze(out, (0, 1)) if out.aval.shape == (1, 1) else out
 
@@ -267,7 +267,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     on_diagonal = lax.eq(
         lax.broadcasted_iota(dtypes.int32, (n, n), 0), lax.broadcasted_iota(dtypes.int32, (n, n), 1)
     )
-    diagonal = sum(where(on_diagonal, c, _scalar(0, c.aval.dtype)), 1)
+    diagonal = sum(where(on_diagonal, c, scalar(0, c.aval.dtype)), 1)
     spread = lax.sqrt(lax.real(diagonal) if dtypes.is_complex(c.aval.dtype) else diagonal)
     out = divide(divide(c, expand_dims(spread, 1)), expand_dims(spread, 0))
     if dtypes.is_complex(out.aval.dtype):

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes
-from numjet.core.array import ArrayImpl
-from numjet.core.avals import ShapedArray
+from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
     add,
@@ -36,11 +35,6 @@ from numjet.numpy.promote import (
 from numjet.numpy.reductions import any as any_, sum as sum_
 from numjet.numpy.shape import expand_dims, moveaxis, reshape
 from numjet.numpy.take import take_along_axis
-
-
-def _scalar(value: Any, dtype: Any) -> ArrayImpl:
-    return ArrayImpl(np.asarray(value).astype(dtype), ShapedArray((), dtype))
-
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
@@ -74,7 +68,7 @@ def _quantile(
     rows = lax.sort(rows, dimension=rows.aval.ndim - 1)
     if skip_nans:
         count = subtract(
-            cast(_scalar(n, rows.aval.dtype), rows.aval.dtype),
+            cast(scalar(n, rows.aval.dtype), rows.aval.dtype),
             sum_(cast(nans, rows.aval.dtype), -1),
         )
         last = subtract(count, 1)
@@ -106,13 +100,13 @@ def _quantile(
             less(weight, 0.5),
             below,
             where(
-                logical_and(equal(weight, 0.5), equal(lax.rem(low, _scalar(2, low.aval.dtype)), 0)),
+                logical_and(equal(weight, 0.5), equal(lax.rem(low, scalar(2, low.aval.dtype)), 0)),
                 below,
                 above,
             ),
         )
     bad = less(count, 1) if skip_nans else any_(nans, -1)
-    out = where(broadcast(bad, wide), _scalar(np.nan, out.aval.dtype), out)
+    out = where(broadcast(bad, wide), scalar(np.nan, out.aval.dtype), out)
     if keepdims:
         shape = tuple([1 if i in axes else s for i, s in enumerate(x.aval.shape)])
         out = reshape(out, q.aval.shape + shape)

@@ -11,9 +11,9 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
-from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import executor
 from numjet.core.primitive import REGISTRY
+from numjet.core.structural import scalar
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
@@ -44,27 +44,14 @@ from numjet.numpy.promote import (
     refuse,
 )
 from numjet.numpy.shape import expand_dims, ravel, reshape
-
-
-def _limit(dtype: Any, lowest: bool) -> Any:
-    """The smallest (or largest) value of a dtype, infinities included."""
-    if dtype == dtypes.bool_:
-        return not lowest
-    if dtypes.is_integer(dtype):
-        info = np.iinfo(dtype)
-        return info.min if lowest else info.max
-    return -np.inf if lowest else np.inf
-
-
-def _scalar(value: Any, dtype: Any) -> ArrayImpl:
-    return ArrayImpl(np.asarray(value).astype(dtype), ShapedArray((), dtype))
+from numjet.ops.reduce import extreme_of
 
 
 def _masked(name: str, x: Any, mask: Any, fill: Any) -> Any:
     """x where the mask holds, `fill` elsewhere; the mask may widen x."""
     mask = as_bool(one_array(name, mask))
     shape = join_shapes(name, [x.aval.shape, mask.aval.shape])
-    return where(broadcast(mask, shape), broadcast(x, shape), _scalar(fill, x.aval.dtype))
+    return where(broadcast(mask, shape), broadcast(x, shape), scalar(fill, x.aval.dtype))
 
 
 def _finish(out: Any, x: Any, axes: tuple, keepdims: bool) -> Any:
@@ -237,10 +224,10 @@ _prod = _reduction(
     True,
 )
 _max = _reduction(
-    "max", "", _reduce_max, "reduce_max", maximum, lambda d: _limit(d, True), _as_is, False
+    "max", "", _reduce_max, "reduce_max", maximum, lambda d: extreme_of(d, True), _as_is, False
 )
 _min = _reduction(
-    "min", "", _reduce_min, "reduce_min", minimum, lambda d: _limit(d, False), _as_is, False
+    "min", "", _reduce_min, "reduce_min", minimum, lambda d: extreme_of(d, False), _as_is, False
 )
 _all = _reduction(
     "all",
@@ -358,7 +345,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> An
 def _count(x: Any, axes: tuple, mask: Any, keepdims: bool, dtype: Any) -> Any:
     """How many elements are reduced: a Python number, or an array with a mask."""
     if mask is None:
-        return _scalar(math.prod([x.aval.shape[i] for i in axes]), dtype)
+        return scalar(math.prod([x.aval.shape[i] for i in axes]), dtype)
     mask = as_bool(one_array("mean", mask))
     mask = broadcast(mask, x.aval.shape)
     return sum(cast(mask, dtype), axes, keepdims=keepdims)
@@ -427,7 +414,7 @@ def average(
     if weights is None:
         out = mean(x, axis, keepdims=keepdims)
         axes = canonical_axes(axis, x.aval.ndim, "average")
-        total = _scalar(math.prod([x.aval.shape[i] for i in axes]), out.aval.dtype)
+        total = scalar(math.prod([x.aval.shape[i] for i in axes]), out.aval.dtype)
         return (out, broadcast(total, out.aval.shape)) if returned else out
     x, w = promote_inexact(x, one_array("average", weights))
     if x.aval.shape != w.aval.shape:
@@ -494,7 +481,7 @@ def var(
     count = subtract(_count(x, axes, where, keepdims, total.aval.dtype), ddof)
     out = divide(total, cast(count, total.aval.dtype))
     out = (
-        _where(greater(count, 0), out, _scalar(np.nan, out.aval.dtype))
+        _where(greater(count, 0), out, scalar(np.nan, out.aval.dtype))
         if where is not None
         or (
             math.prod([x.aval.shape[i] for i in axes])

@@ -16,6 +16,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.structural import scalar
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array, linspace
@@ -203,9 +204,7 @@ def searchsorted(
 
 
 def _like(value: int, x: Any) -> Any:
-    return broadcast(
-        ArrayImpl(np.asarray(value, x.aval.dtype), ShapedArray((), x.aval.dtype)), x.aval.shape
-    )
+    return broadcast(scalar(value, x.aval.dtype), x.aval.shape)
 
 
 def _precedes(x: Any, y: Any) -> Any:

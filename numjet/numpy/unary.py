@@ -11,9 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from numjet.core import dtypes
-from numjet.core.array import ArrayImpl
-from numjet.core.avals import ShapedArray
-from numjet.core.structural import full
+from numjet.core.structural import full, scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
     _select,
@@ -347,7 +345,7 @@ def signbit(x: Any, /) -> Any:
         return lax.lt(x, zeros_like(x)) if dtype.kind == "i" else _false(x)
     bits = np.dtype(f"int{dtype.itemsize * 8}")
     whole = lax.bitcast_convert_type(x, bits)
-    return lax.lt(whole, ArrayImpl(np.zeros((), bits), ShapedArray((), bits)))
+    return lax.lt(whole, scalar(0, bits))
 
 
 def copysign(x1: Any, x2: Any, /) -> Any:
@@ -388,20 +386,18 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     info = np.finfo(wide)
     bits = np.dtype(f"int{wide.itemsize * 8}")
 
-    def number(n: int) -> ArrayImpl:
-        return ArrayImpl(np.asarray(n, bits), ShapedArray((), bits))
-
     # Subnormal numbers are brought into the normal range first.
     tiny = lax.lt(lax.abs(value), constant(info.tiny, value))
     value = where(tiny, multiply(value, 2.0 ** (info.nmant + 1)), value)
     whole = lax.bitcast_convert_type(value, bits)
     mask = (1 << info.bits - 1 - info.nmant) - 1
-    exponent = lax.bitwise_and(lax.shift_right_logical(whole, number(info.nmant)), number(mask))
+    exponent = lax.shift_right_logical(whole, scalar(info.nmant, bits))
+    exponent = lax.bitwise_and(exponent, scalar(mask, bits))
     bias = -info.minexp + 1
     exponent = subtract(exponent, bias - 1)
-    cleared = lax.bitwise_and(whole, number(~(mask << info.nmant)))
+    cleared = lax.bitwise_and(whole, scalar(~(mask << info.nmant), bits))
     mantissa = lax.bitcast_convert_type(
-        lax.bitwise_or(cleared, number((bias - 1) << info.nmant)), wide
+        lax.bitwise_or(cleared, scalar((bias - 1) << info.nmant, bits)), wide
     )
     plain = logical_and(isfinite(value), not_equal(value, 0))
     exponent = where(tiny, subtract(exponent, info.nmant + 1), exponent)

@@ -17,8 +17,7 @@ import numpy as np
 from numjet.api.jit import jit
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
-from numjet.core.avals import ShapedArray
-from numjet.core.structural import broadcast_in_dim, convert, moveaxis
+from numjet.core.structural import broadcast_in_dim, convert, moveaxis, scalar
 from numjet.ops import arithmetic as ar
 from numjet.ops.complex_ops import complex as make_complex
 from numjet.ops.cumulative import cumsum
@@ -45,11 +44,6 @@ from numjet.random.keys import shape_of, single_key, split_many, split_two
 
 # ------------------------------------------------------------------ helpers shared with the other
 # files
-def scalar(value: Any, dtype: Any) -> Any:
-    """A constant of `dtype` without dimensions."""
-    return ArrayImpl(np.asarray(value).astype(dtype), ShapedArray((), dtype))
-
-
 def float_dtype(name: str, dtype: Any, complex_too: bool = False) -> Any:
     """The canonical floating dtype asked for (float32, or float64 with 64 bits)."""
     dtype = dtypes.canonical(float if dtype is None else dtype)

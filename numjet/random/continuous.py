@@ -9,7 +9,7 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.core.array import as_array
-from numjet.core.structural import convert, reduce_sum
+from numjet.core.structural import convert, reduce_sum, scalar
 from numjet.ops import arithmetic as ar
 from numjet.ops.dot import dot_general
 from numjet.ops.linalg import cholesky, eigh, qr, svd
@@ -25,7 +25,6 @@ from numjet.random.basic import (
     normal_of,
     rademacher,
     result_shape,
-    scalar,
     unit,
 )
 from numjet.random.keys import shape_of, single_key, split_two

@@ -19,7 +19,7 @@ from numjet.core import dtypes
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive, Zero
-from numjet.core.structural import convert, full, reduce_sum
+from numjet.core.structural import convert, full, reduce_sum, scalar
 from numjet.ops import arithmetic as ar
 from numjet.ops.families import align_batched
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, floor, ge, gt, le, lt, ne
@@ -36,7 +36,6 @@ from numjet.random.basic import (
     float_dtype,
     normal_of,
     result_shape,
-    scalar,
     unit,
 )
 from numjet.random.keys import single_key, split_many, split_two
