@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, NamedTuple
 
@@ -13,7 +14,6 @@ from numjet.numpy.elementwise import (
     bitwise_not,
     equal,
     isnan_of,
-    less,
     logical_and,
     logical_not,
     not_equal,
@@ -30,9 +30,16 @@ from numjet.numpy.promote import (
     one_array,
     promote_dtypes,
 )
-from numjet.numpy.reductions import any as any_, cumsum, sum as sum_
+from numjet.numpy.reductions import any as any_, cumsum
 from numjet.numpy.shape import concatenate, moveaxis, ravel, reshape
-from numjet.numpy.sorting import as_constant, first_true, lexsort, need_concrete, sort
+from numjet.numpy.sorting import (
+    as_constant,
+    first_true,
+    lexsort,
+    need_concrete,
+    sort,
+    true_positions,
+)
 
 
 class _UniqueAll(NamedTuple):
@@ -70,74 +77,56 @@ def unique(
     smallest element by default).
     """
     x = one_array("unique", ar)
-    rank, shape = x.aval.ndim, x.aval.shape
-    if axis is None:
-        rows, axis_, flat = reshape(x, (-1, 1)) if x.aval.size else reshape(x, (0, 1)), 0, True
-    else:
-        axis_, flat = canonical_axis(axis, rank, "unique"), False
-        rows = moveaxis(x, axis_, 0)
-        lead = rows.aval.shape[0]
-        rows = reshape(rows, (lead, -1 if rows.aval.size else 0))
-    n = rows.aval.shape[0]
-    columns = [getitem(rows, (slice(None), i)) for i in range(rows.aval.shape[1])]
-    order = lexsort(columns[::-1]) if columns and n else lax.full((n,), 0, int_dtype())
-    ordered = getitem(rows, order) if n else rows
-    if n:
-        later, earlier = getitem(ordered, slice(1, None)), getitem(ordered, slice(None, -1))
-        differs = not_equal(later, earlier)
-        if equal_nan and dtypes.is_inexact(rows.aval.dtype):
-            differs = logical_and(
-                differs, logical_not(logical_and(isnan_of(later), isnan_of(earlier)))
-            )
-        first = concatenate([lax.full((1,), True, dtypes.bool_), any_(differs, 1)])
-    else:
-        first = lax.full((0,), False, dtypes.bool_)
-    if size is None:
-        starts = as_constant(np.flatnonzero(need_concrete("unique", first)).astype(int_dtype()))
-        found = starts.aval.shape[0]
-    else:
-        found = operator.index(size)
-        starts = first_true(first, found)
-    total = sum_(cast(first, int_dtype()))
-    valid = less(lax.iota(int_dtype(), found), total) if size is not None else None
-    values = (
-        getitem(ordered, starts)
-        if n
-        else lax.full((found, *rows.aval.shape[1:]), 0, rows.aval.dtype)
-    )
+    flat = axis is None
+    axis = 0 if axis is None else canonical_axis(axis, x.aval.ndim, "unique")
+    rows = reshape(x, (x.aval.size,)) if flat else moveaxis(x, axis, 0)
+    n, rest = rows.aval.shape[0], rows.aval.shape[1:]
+    rows = reshape(rows, (n, math.prod(rest)))
+    order, ordered, first = _runs(rows, equal_nan)
+    size = None if size is None else operator.index(size)
+    starts, valid = true_positions("unique", first, size)
+    found = starts.aval.shape[0]
+    dtype, width = rows.aval.dtype, rows.aval.shape[1:]
+    values = getitem(ordered, starts) if n else lax.full((found, *width), 0, dtype)
     if valid is not None:
-        if fill_value is None:
-            filler = getitem(values, 0) if found and n else values
+        if fill_value is not None:
+            filler = cast(broadcast(one_array("unique", fill_value), width), dtype)
         else:
-            filler = cast(
-                broadcast(one_array("unique", fill_value), rows.aval.shape[1:]), values.aval.dtype
-            )
+            filler = getitem(values, 0) if found and n else values
         values = where(reshape(valid, (-1, 1)), values, filler)
-    out = [
-        reshape(values, (found,))
-        if flat
-        else moveaxis(reshape(values, (found, *shape[:axis_], *shape[axis_ + 1 :])), 0, axis_)
-    ]
+    out = [moveaxis(reshape(values, (found, *rest)), 0, axis)]
     if return_index:
         index = getitem(order, starts)
         out.append(where(valid, index, getitem(index, 0)) if valid is not None and n else index)
     if return_inverse:
         rank_of = subtract(cumsum(cast(first, int_dtype())), 1)
         inverse = lax.full((n,), 0, int_dtype()).at[order].set(rank_of, unique_indices=True)
-        out.append(reshape(inverse, shape) if flat else inverse)
+        out.append(reshape(inverse, x.aval.shape) if flat else inverse)
     if return_counts:
-        if valid is None:
-            ends = (
-                concatenate([getitem(starts, slice(1, None)), lax.full((1,), n, int_dtype())])
-                if found
-                else starts
-            )
-            out.append(subtract(ends, starts))
-        else:
+        if valid is not None:
             # The run after the last one asked for ends it.
             ends = getitem(first_true(first, found + 1, n), slice(1, None))
             out.append(where(valid, subtract(ends, starts), 0))
+        else:
+            ends = concatenate([starts, lax.full((1,), n, int_dtype())])
+            out.append(subtract(getitem(ends, slice(1, None)), starts))
     return out[0] if len(out) == 1 else tuple(out)
+
+
+def _runs(rows: Any, equal_nan: bool) -> tuple[Any, Any, Any]:
+    """The positions that sort the rows, the sorted rows, and where a run of equal ones begins."""
+    n, count = rows.aval.shape
+    if not n:
+        return lax.full((0,), 0, int_dtype()), rows, lax.full((0,), False, dtypes.bool_)
+    columns = [getitem(rows, (slice(None), i)) for i in range(count)]
+    order = lexsort(columns[::-1]) if columns else lax.full((n,), 0, int_dtype())
+    ordered = getitem(rows, order)
+    later, earlier = getitem(ordered, slice(1, None)), getitem(ordered, slice(None, -1))
+    differs = not_equal(later, earlier)
+    if equal_nan and dtypes.is_inexact(rows.aval.dtype):
+        differs = logical_and(differs, logical_not(logical_and(isnan_of(later), isnan_of(earlier))))
+    first = concatenate([lax.full((1,), True, dtypes.bool_), any_(differs, 1)])
+    return order, ordered, first
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAll:
@@ -209,14 +198,20 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 
 
 def _chosen(name: str, values: Any, keep: Any, size: int | None, fill_value: Any) -> Any:
-    if size is None:
-        return getitem(
-            values, as_constant(np.flatnonzero(need_concrete(name, keep)).astype(int_dtype()))
-        )
-    index = first_true(keep, size)
+    index, valid = true_positions(name, keep, size)
+    chosen = getitem(values, index)
+    if valid is None:
+        return chosen
     fill = 0 if fill_value is None else fill_value
-    valid = less(lax.iota(int_dtype(), size), sum_(cast(keep, int_dtype())))
-    return where(valid, getitem(values, index), cast(one_array(name, fill), values.aval.dtype))
+    return where(valid, chosen, cast(one_array(name, fill), values.aval.dtype))
+
+
+def _begins(x: Any) -> Any:
+    """Where a run of equal elements begins in the sorted vector x."""
+    if not x.aval.size:
+        return lax.full((0,), False, dtypes.bool_)
+    differs = not_equal(getitem(x, slice(1, None)), getitem(x, slice(None, -1)))
+    return concatenate([lax.full((1,), True, dtypes.bool_), differs])
 
 
 def setdiff1d(
@@ -229,23 +224,11 @@ def setdiff1d(
 ) -> Any:
     """The distinct elements of `ar1` that are not in `ar2`."""
     x, y = _pair("setdiff1d", ar1, ar2)
-    if size is None and not assume_unique:
-        x = unique(x)
-        return _chosen("setdiff1d", x, isin(x, y, invert=True), None, None)
-    keep = isin(x, y, invert=True)
     if not assume_unique:
-        x = sort(x)
-        fresh = (
-            concatenate(
-                [
-                    lax.full((1,), True, dtypes.bool_),
-                    not_equal(getitem(x, slice(1, None)), getitem(x, slice(None, -1))),
-                ]
-            )
-            if x.aval.size
-            else keep
-        )
-        keep = logical_and(isin(x, y, invert=True), fresh)
+        x = unique(x) if size is None else sort(x)
+    keep = isin(x, y, invert=True)
+    if not assume_unique and size is not None:
+        keep = logical_and(keep, _begins(x))
     return _chosen("setdiff1d", x, keep, size, fill_value)
 
 
@@ -276,17 +259,7 @@ def intersect1d(
             [as_constant(v if i == 0 else v.astype(int_dtype())) for i, v in enumerate(found)]
         )
     x = sort(x)
-    fresh = (
-        concatenate(
-            [
-                lax.full((1,), True, dtypes.bool_),
-                not_equal(getitem(x, slice(1, None)), getitem(x, slice(None, -1))),
-            ]
-        )
-        if x.aval.size
-        else lax.full((0,), False, dtypes.bool_)
-    )
-    return _chosen("intersect1d", x, logical_and(fresh, isin(x, y)), size, fill_value)
+    return _chosen("intersect1d", x, logical_and(_begins(x), isin(x, y)), size, fill_value)
 
 
 def setxor1d(
@@ -301,14 +274,4 @@ def setxor1d(
     x, y = _pair("setxor1d", ar1, ar2)
     both = sort(concatenate([x, y]))
     alone = bitwise_not(logical_and(isin(both, x), isin(both, y)))
-    fresh = (
-        concatenate(
-            [
-                lax.full((1,), True, dtypes.bool_),
-                not_equal(getitem(both, slice(1, None)), getitem(both, slice(None, -1))),
-            ]
-        )
-        if both.aval.size
-        else (alone)
-    )
-    return _chosen("setxor1d", both, logical_and(alone, fresh), size, fill_value)
+    return _chosen("setxor1d", both, logical_and(alone, _begins(both)), size, fill_value)

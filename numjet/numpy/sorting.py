@@ -401,6 +401,16 @@ def first_true(mask: Any, size: int, rest: int | None = None) -> Any:
     return start.at[place].set(lax.iota(int_dtype(), n), mode="drop")
 
 
+def true_positions(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
+    """Where the mask is true, `size` positions, and which of these exist; all of a concrete mask,
+    and None, without `size`."""
+    if size is None:
+        found = np.flatnonzero(need_concrete(name, mask))
+        return as_constant(found.astype(int_dtype())), None
+    total = sum_(cast(mask, int_dtype()))
+    return first_true(mask, size), less(lax.iota(int_dtype(), size), total)
+
+
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
     """The indices of the non-zero elements, one array for each axis.
 
@@ -486,14 +496,10 @@ def compress(
         condition = getitem(condition, slice(None, x.aval.shape[0]))
     else:
         x = getitem(x, slice(None, n))
-    if size is None:
-        index = as_constant(
-            np.flatnonzero(need_concrete("compress", condition)).astype(int_dtype())
-        )
-        return moveaxis(getitem(x, index), 0, axis)
-    index = first_true(condition, size)
-    valid = less(lax.iota(int_dtype(), size), sum_(cast(condition, int_dtype())))
+    index, valid = true_positions("compress", condition, size)
     rows = getitem(x, index)
+    if valid is None:
+        return moveaxis(rows, 0, axis)
     valid = reshape(valid, (-1,) + (1,) * (rows.aval.ndim - 1))
     return moveaxis(
         where(valid, rows, cast(one_array("compress", fill_value), rows.aval.dtype)), 0, axis
