@@ -270,6 +270,17 @@ def test_sizes_under_transformations():
         [3, 0, 0, 4],
     )
     np.testing.assert_array_equal(numjet.jit(lambda x, n: jnp.roll(x, n))(x, 1), [4, 0, 3, 0])
+    y, chosen = jnp.array([4, 4, 5]), np.array([False, True, False, True])
+    wanted = {"setdiff1d": [0, 3, 9], "intersect1d": [4, 9, 9], "setxor1d": [0, 3, 5]}
+    for name, want in wanted.items():
+        sized = numjet.jit(lambda x, y, f=getattr(jnp, name): f(x, y, size=3, fill_value=9))
+        np.testing.assert_array_equal(sized(x, y), want)
+    np.testing.assert_array_equal(
+        numjet.jit(lambda x, c: jnp.compress(c, x, size=3, fill_value=9))(x, chosen), [3, 4, 9]
+    )
+    np.testing.assert_array_equal(
+        jnp.unique(np.zeros((0, 3)), axis=0, size=2, fill_value=7), np.full((2, 3), 7)
+    )
     for f in (jnp.nonzero, jnp.unique, jnp.argwhere):
         with pytest.raises(numjet.errors.ConcretizationTypeError, match="size"):
             numjet.jit(f)(x)
