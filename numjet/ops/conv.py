@@ -32,7 +32,7 @@ from numjet.ops.conv_numbers import (
     transpose_pads,
 )
 from numjet.ops.dot import canonical_precision
-from numjet.ops.shape import reshape, rev
+from numjet.ops.shape import padded, reshape, rev
 
 
 # ------------------------------------------------------------------ the primitive
@@ -97,28 +97,6 @@ def _abstract(
     return ShapedArray(tuple(shape), preferred_element_type or lhs.dtype)
 
 
-def _padded(x: np.ndarray, padding: tuple, dilation: tuple) -> np.ndarray:
-    """x[batch, feature, spatial…] dilated, then padded (cropped where negative) with zeros."""
-    shape = list(x.shape[:2])
-    into: list = [slice(None)] * 2
-    source: list = [slice(None)] * 2
-    for n, (low, high), by in zip(x.shape[2:], padding, dilation, strict=True):
-        size = max(0, dilated(n, by) + low + high)
-        shape.append(size)
-        # Element i of x stands at low + i * by.
-        first = max(0, -(low // by)) if low < 0 else 0
-        stop = min(n, (size - 1 - low) // by + 1) if size else 0
-        source.append(slice(first, max(stop, first)))
-        into.append(
-            slice(low + first * by, low + max(stop - 1, first) * by + 1, by)
-            if stop > first
-            else slice(0, 0)
-        )
-    out = np.zeros(shape, x.dtype)
-    out[tuple(into)] = x[tuple(source)]
-    return out
-
-
 def _reference(
     lhs: np.ndarray,
     rhs: np.ndarray,
@@ -138,7 +116,8 @@ def _reference(
     x, w = lhs.astype(work, copy=False).transpose(ls), rhs.astype(work, copy=False).transpose(rs)
     groups, spatial = feature_group_count, x.ndim - 2
     kernel = w.shape[2:]
-    x = _padded(x, padding, lhs_dilation)
+    gaps = [(low, high, by - 1) for (low, high), by in zip(padding, lhs_dilation, strict=True)]
+    x = padded(x, 0, padding_config=[(0, 0, 0)] * 2 + gaps)
     out_shape = [
         max(0, (n - dilated(k, d)) // s + 1) if n >= dilated(k, d) else 0
         for n, k, d, s in zip(x.shape[2:], kernel, rhs_dilation, window_strides, strict=True)

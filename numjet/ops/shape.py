@@ -310,7 +310,8 @@ def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: tuple) 
     )
 
 
-def _pad_reference(x: np.ndarray, value: np.ndarray, *, padding_config: tuple) -> np.ndarray:
+def padded(x: np.ndarray, value: Any, *, padding_config: Sequence) -> np.ndarray:
+    """`pad` for NumPy arrays."""
     shape = [_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True)]
     out = np.full(shape, value, x.dtype)
     source, target = [], []
@@ -410,7 +411,7 @@ pad_p = Primitive(
     "pad",
     linear=True,
     abstract=_pad_abstract,
-    reference=_pad_reference,
+    reference=padded,
     jvp=_pad_jvp,
     transpose=_pad_transpose,
     batch=_pad_batch,

@@ -29,9 +29,10 @@ from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, gt, lt, ne
 from numjet.ops.reduce import extreme_of, monoid_of
 from numjet.ops.scatter import ScatterDimensionNumbers, scatter_add
-from numjet.ops.shape import expand_dims, iota, pad, reshape, select_n
+from numjet.ops.shape import expand_dims, iota, pad, padded, reshape, select_n
 from numjet.ops.slicing import slice as lax_slice
 
+_WINDOW = ("window_dimensions", "window_strides", "window_dilation")
 _COMBINE = {
     "add": (np.add, arithmetic.add),
     "max": (np.maximum, arithmetic.max),
@@ -41,109 +42,71 @@ _COMBINE = {
 
 # ------------------------------------------------------------------ shapes and slices
 def _out_shape(
-    shape: tuple, window: tuple, strides: tuple, padding: tuple, base: tuple, gaps: tuple
-) -> tuple:
-    sizes = [
-        dilated(n, b) + low + high - dilated(w, g)
-        for n, w, (low, high), b, g in zip(shape, window, padding, base, gaps, strict=True)
-    ]
-    return tuple(
-        [size // s + 1 if size >= 0 else 0 for size, s in zip(sizes, strides, strict=True)]
-    )
-
-
-def _abstract_of(name: str) -> Callable:
-    def abstract(
-        x: ShapedArray,
-        *,
-        window_dimensions: tuple,
-        window_strides: tuple,
-        padding: tuple,
-        base_dilation: tuple,
-        window_dilation: tuple,
-    ) -> ShapedArray:
-        fields = {
-            "window_dimensions": window_dimensions,
-            "window_strides": window_strides,
-            "padding": padding,
-            "base_dilation": base_dilation,
-            "window_dilation": window_dilation,
-        }
-        for field, value in fields.items():
-            if len(value) != x.ndim:
-                raise TypeError(
-                    f"{name}: {field} {value} must have one entry for each axis of {x.str_short()}."
-                )
-            if field != "padding" and any(v < 1 for v in value):
-                raise TypeError(f"{name}: {field} {value} must be positive.")
-        shape = _out_shape(
-            x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
-        )
-        return ShapedArray(shape, x.dtype, x.weak_type)
-
-    return abstract
-
-
-def _slices(out_shape: tuple, window: tuple, strides: tuple, gaps: tuple) -> list[tuple]:
-    """For each window position the slice (starts, limits, strides) of a padded operand."""
-    found = []
-    for position in itertools.product(*[range(w) for w in window]):
-        starts = tuple([p * g for p, g in zip(position, gaps, strict=True)])
-        limits = tuple(
-            [
-                a + (n - 1) * s + 1 if n else a
-                for a, n, s in zip(starts, out_shape, strides, strict=True)
-            ]
-        )
-        found.append((starts, limits, strides))
-    return found
-
-
-def _pad_numpy(x: np.ndarray, value: Any, padding: tuple, base: tuple) -> np.ndarray:
-    shape, into, source = [], [], []
-    for n, (low, high), by in zip(x.shape, padding, base, strict=True):
-        size = max(0, dilated(n, by) + low + high)
-        first = -(low // by) if low < 0 else 0
-        stop = min(n, (size - 1 - low) // by + 1) if size else 0
-        shape.append(size)
-        source.append(slice(first, max(stop, first)))
-        into.append(
-            slice(low + first * by, low + (stop - 1) * by + 1, by) if stop > first else slice(0, 0)
-        )
-    out = np.full(shape, value, x.dtype)
-    out[tuple(into)] = x[tuple(source)]
-    return out
-
-
-def _plain(padding: tuple, base: tuple) -> bool:
-    return all(p == (0, 0) for p in padding) and all(b == 1 for b in base)
-
-
-def _padded(x: Any, value: Any, padding: tuple, base: tuple) -> Any:
-    if _plain(padding, base):
-        return x
-    return pad(x, value, [(low, high, b - 1) for (low, high), b in zip(padding, base, strict=True)])
-
-
-def _parts(
-    x: Any,
-    value: Any,
+    shape: tuple,
     *,
     window_dimensions: tuple,
     window_strides: tuple,
     padding: tuple,
     base_dilation: tuple,
     window_dilation: tuple,
-) -> list[Any]:
+) -> tuple:
+    each = zip(
+        shape, window_dimensions, window_strides, padding, base_dilation, window_dilation,
+        strict=True,
+    )  # fmt: skip
+    out = []
+    for n, window, stride, (low, high), base, gap in each:
+        size = dilated(n, base) + low + high - dilated(window, gap)
+        out.append(size // stride + 1 if size >= 0 else 0)
+    return tuple(out)
+
+
+def _abstract_of(name: str) -> Callable:
+    def abstract(x: ShapedArray, **params: Any) -> ShapedArray:
+        for field, value in params.items():
+            if len(value) != x.ndim:
+                raise TypeError(
+                    f"{name}: {field} {value} must have one entry for each axis of {x.str_short()}."
+                )
+            if field != "padding" and any(v < 1 for v in value):
+                raise TypeError(f"{name}: {field} {value} must be positive.")
+        return ShapedArray(_out_shape(x.shape, **params), x.dtype, x.weak_type)
+
+    return abstract
+
+
+def _slices(
+    out_shape: tuple,
+    *,
+    window_dimensions: tuple,
+    window_strides: tuple,
+    window_dilation: tuple,
+    **_: Any,
+) -> list[tuple]:
+    """For each window position the slice (starts, limits, strides) of a padded operand."""
+    found = []
+    for position in itertools.product(*[range(w) for w in window_dimensions]):
+        starts = tuple([p * g for p, g in zip(position, window_dilation, strict=True)])
+        limits = tuple(
+            [
+                a + (n - 1) * s + 1 if n else a
+                for a, n, s in zip(starts, out_shape, window_strides, strict=True)
+            ]
+        )
+        found.append((starts, limits, window_strides))
+    return found
+
+
+def _padding(*, padding: tuple, base_dilation: tuple, **_: Any) -> list[tuple]:
+    """As `pad` takes it."""
+    return [(low, high, b - 1) for (low, high), b in zip(padding, base_dilation, strict=True)]
+
+
+def _parts(x: Any, value: Any, **params: Any) -> list[Any]:
     """The operand's elements at each window position, each of the output's shape."""
-    shape = _out_shape(
-        x.aval.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
-    )
-    whole = _padded(x, value, padding, base_dilation)
-    return [
-        lax_slice(whole, *bounds)
-        for bounds in _slices(shape, window_dimensions, window_strides, window_dilation)
-    ]
+    whole = pad(x, value, _padding(**params))
+    shape = _out_shape(x.aval.shape, **params)
+    return [lax_slice(whole, *bounds) for bounds in _slices(shape, **params)]
 
 
 def _neutral(op: str, dtype: Any) -> Any:
@@ -154,27 +117,17 @@ def _neutral(op: str, dtype: Any) -> Any:
 def _reference_of(op: str) -> Callable:
     ufunc = _COMBINE[op][0]
 
-    def reference(
-        x: np.ndarray,
-        *,
-        window_dimensions: tuple,
-        window_strides: tuple,
-        padding: tuple,
-        base_dilation: tuple,
-        window_dilation: tuple,
-    ) -> np.ndarray:
-        shape = _out_shape(
-            x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
-        )
-        dtype = x.dtype
+    def reference(x: np.ndarray, **params: Any) -> np.ndarray:
+        shape, dtype = _out_shape(x.shape, **params), x.dtype
         if op == "add" and dtype.itemsize <= 2 and dtypes.is_floating(dtype):
             x = x.astype(np.float32)
-        whole = _pad_numpy(x, _neutral(op, x.dtype), padding, base_dilation)
+        whole = padded(x, _neutral(op, x.dtype), padding_config=_padding(**params))
         # Axis by axis: a window of w1 × w2 costs w1 + w2 passes.
         for axis, size in enumerate(shape):
-            start, step, gap = [slice(None)] * x.ndim, window_strides[axis], window_dilation[axis]
+            count, step, gap = (params[field][axis] for field in _WINDOW)
+            start = [slice(None)] * x.ndim
             out: Any = None
-            for k in range(window_dimensions[axis]):
+            for k in range(count):
                 start[axis] = (
                     slice(k * gap, k * gap + (size - 1) * step + 1, step) if size else slice(0, 0)
                 )
@@ -189,36 +142,16 @@ def _reference_of(op: str) -> Callable:
 def _expand_of(op: str) -> Callable:
     combine = _COMBINE[op][1]
 
-    def expand(
-        x: Any,
-        *,
-        window_dimensions: tuple,
-        window_strides: tuple,
-        padding: tuple,
-        base_dilation: tuple,
-        window_dilation: tuple,
-    ) -> Any:
-        ndim = x.aval.ndim
-        whole = _padded(
-            x, full((), _neutral(op, x.aval.dtype), x.aval.dtype), padding, base_dilation
-        )
+    def expand(x: Any, **params: Any) -> Any:
+        ndim, dtype = x.aval.ndim, x.aval.dtype
+        nothing = full((), _neutral(op, dtype), dtype)
+        whole = pad(x, nothing, _padding(**params))
         ones, none = (1,) * ndim, ((0, 0),) * ndim
         for axis in range(ndim):
-            if window_dimensions[axis] == 1 and window_strides[axis] == 1:
+            if params["window_dimensions"][axis] == 1 and params["window_strides"][axis] == 1:
                 continue
-
-            def only(values: tuple, axis: int = axis) -> tuple:
-                return (*ones[:axis], values[axis], *ones[axis + 1 :])
-
-            parts = _parts(
-                whole,
-                None,
-                window_dimensions=only(window_dimensions),
-                window_strides=only(window_strides),
-                padding=none,
-                base_dilation=ones,
-                window_dilation=only(window_dilation),
-            )
+            along = {k: (*ones[:axis], params[k][axis], *ones[axis + 1 :]) for k in _WINDOW}
+            parts = _parts(whole, nothing, padding=none, base_dilation=ones, **along)
             # In a tree, so that long windows make no deep chain.
             while len(parts) > 1:
                 parts = [
@@ -323,26 +256,14 @@ def _winner_abstract(x: ShapedArray, *, largest: bool, **params: Any) -> ShapedA
     return ShapedArray(out.shape, dtypes.int32)
 
 
-def _winner_reference(
-    x: np.ndarray,
-    *,
-    largest: bool,
-    window_dimensions: tuple,
-    window_strides: tuple,
-    padding: tuple,
-    base_dilation: tuple,
-    window_dilation: tuple,
-) -> np.ndarray:
-    shape = _out_shape(
-        x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
-    )
-    whole = _pad_numpy(x, _neutral("max" if largest else "min", x.dtype), padding, base_dilation)
-    place = _pad_numpy(
-        np.arange(x.size, dtype=np.int32).reshape(x.shape), -1, padding, base_dilation
-    )
+def _winner_reference(x: np.ndarray, *, largest: bool, **params: Any) -> np.ndarray:
+    shape, config = _out_shape(x.shape, **params), _padding(**params)
+    whole = padded(x, _neutral("max" if largest else "min", x.dtype), padding_config=config)
+    place = np.arange(x.size, dtype=np.int32).reshape(x.shape)
+    place = padded(place, -1, padding_config=config)
     best: Any = None
     winner: Any = None
-    for starts, limits, steps in _slices(shape, window_dimensions, window_strides, window_dilation):
+    for starts, limits, steps in _slices(shape, **params):
         part = tuple([slice(*bounds) for bounds in zip(starts, limits, steps, strict=True)])
         value, position = whole[part], place[part]
         if best is None:
@@ -516,7 +437,7 @@ def reduce_window(
     shape = parts[0][0].aval.shape
     totals = [broadcast_in_dim(v, shape, ()) for v in inits]
     inside: Sequence[Any] = [None] * len(parts[0])
-    if not _plain(params["padding"], params["base_dilation"]):
+    if any(c != (0, 0, 0) for c in _padding(**params)):
         inside = _parts(
             full(xs[0].shape, True, dtypes.bool_), full((), False, dtypes.bool_), **params
         )
@@ -545,11 +466,11 @@ def reduce_window_shape_tuple(
     ones = (1,) * len(tuple(operand_shape))
     return _out_shape(
         tuple(operand_shape),
-        tuple(window_dimensions),
-        tuple(window_strides),
-        tuple([tuple(p) for p in padding]),
-        tuple(base_dilation or ones),
-        tuple(window_dilation or ones),
+        window_dimensions=tuple(window_dimensions),
+        window_strides=tuple(window_strides),
+        padding=tuple([tuple(p) for p in padding]),
+        base_dilation=tuple(base_dilation or ones),
+        window_dilation=tuple(window_dilation or ones),
     )
 
 
