@@ -150,6 +150,28 @@ def each_matrix(function: Callable, *operands: np.ndarray) -> list[np.ndarray]:
     ]
 
 
+def decomposition(
+    name: str,
+    abstract: Callable,
+    reference: Callable,
+    jvp: Callable | None = None,
+    several: bool = True,
+) -> Primitive:
+    """A primitive over batches of matrices that runs through NumPy and SciPy."""
+    primitive: Primitive
+    primitive = Primitive(
+        name,
+        multiple_results=several,
+        differentiable=jvp is not None,
+        abstract=abstract,
+        reference=reference,
+        jvp=jvp,
+        batch=batch_matrices(lambda: primitive, several),
+        loops=Host(),
+    )
+    return primitive
+
+
 # ------------------------------------------------------------------ cholesky
 def _cholesky_abstract(x: ShapedArray) -> ShapedArray:
     check_matrix("cholesky", x, square=True)
@@ -431,6 +453,7 @@ __all__ = [
     "cholesky",
     "cholesky_p",
     "conjugate",
+    "decomposition",
     "diagonal_part",
     "div",
     "each_matrix",

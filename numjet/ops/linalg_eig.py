@@ -14,8 +14,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.lowering import Host
-from numjet.core.primitive import Primitive, Zero
+from numjet.core.primitive import Zero
 from numjet.core.structural import broadcast_in_dim, convert, reduce_sum
 from numjet.ops.arithmetic import add, div, mul, sub
 from numjet.ops.complex_ops import real
@@ -23,8 +22,8 @@ from numjet.ops.dot import batch_matmul
 from numjet.ops.linalg_core import (
     adjoint,
     batch_identity,
-    batch_matrices,
     check_matrix,
+    decomposition,
     diagonal_part,
     each_matrix,
     solve,
@@ -145,15 +144,7 @@ def _real_diagonal(x: Any) -> Any:
     return real(x) if dtypes.is_complex(x.aval.dtype) else x
 
 
-eigh_p = Primitive(
-    "eigh",
-    multiple_results=True,
-    abstract=_eigh_abstract,
-    reference=_eigh_reference,
-    jvp=_eigh_jvp,
-    batch=batch_matrices(lambda: eigh_p, several=True),
-    loops=Host(),
-)
+eigh_p = decomposition("eigh", _eigh_abstract, _eigh_reference, _eigh_jvp)
 
 
 def eigh(
@@ -251,15 +242,7 @@ def _eig_jvp(
     return outs, [_diagonal(solve(v, batch_matmul(da, v)))]
 
 
-eig_p = Primitive(
-    "eig",
-    multiple_results=True,
-    abstract=_eig_abstract,
-    reference=_eig_reference,
-    jvp=_eig_jvp,
-    batch=batch_matrices(lambda: eig_p, several=True),
-    loops=Host(),
-)
+eig_p = decomposition("eig", _eig_abstract, _eig_reference, _eig_jvp)
 
 
 def eig(
@@ -346,15 +329,7 @@ def _svd_jvp(primals: tuple, tangents: tuple, *, full_matrices: bool, compute_uv
     return [s, u, vh], [ds, du, adjoint(dv)]
 
 
-svd_p = Primitive(
-    "svd",
-    multiple_results=True,
-    abstract=_svd_abstract,
-    reference=_svd_reference,
-    jvp=_svd_jvp,
-    batch=batch_matrices(lambda: svd_p, several=True),
-    loops=Host(),
-)
+svd_p = decomposition("svd", _svd_abstract, _svd_reference, _svd_jvp)
 
 
 def svd(
@@ -391,15 +366,7 @@ def _schur_reference(x: np.ndarray, *, compute_schur_vectors: bool) -> list[np.n
     )[: 1 + compute_schur_vectors]
 
 
-schur_p = Primitive(
-    "schur",
-    multiple_results=True,
-    differentiable=False,
-    abstract=_schur_abstract,
-    reference=_schur_reference,
-    batch=batch_matrices(lambda: schur_p, several=True),
-    loops=Host(),
-)
+schur_p = decomposition("schur", _schur_abstract, _schur_reference)
 
 
 def schur(
@@ -429,15 +396,7 @@ def _hessenberg_reference(a: np.ndarray) -> list[np.ndarray]:
     return each_matrix(lambda x: tuple([np.ascontiguousarray(y) for y in gehrd(x)[:2]]), a)
 
 
-hessenberg_p = Primitive(
-    "hessenberg",
-    multiple_results=True,
-    differentiable=False,
-    abstract=_hessenberg_abstract,
-    reference=_hessenberg_reference,
-    batch=batch_matrices(lambda: hessenberg_p, several=True),
-    loops=Host(),
-)
+hessenberg_p = decomposition("hessenberg", _hessenberg_abstract, _hessenberg_reference)
 
 
 def hessenberg(a: Any) -> tuple[Any, Any]:

@@ -9,8 +9,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.lowering import Host
-from numjet.core.primitive import Primitive, Zero
+from numjet.core.primitive import Zero
 from numjet.core.structural import convert, zeros
 from numjet.ops.arithmetic import add, sub
 from numjet.ops.complex_ops import real
@@ -18,8 +17,8 @@ from numjet.ops.dot import batch_matmul
 from numjet.ops.linalg_core import (
     adjoint,
     batch_identity,
-    batch_matrices,
     check_matrix,
+    decomposition,
     diagonal_part,
     each_matrix,
     lower_part,
@@ -100,15 +99,7 @@ def _like_batch(matrix: np.ndarray, x: Any) -> Any:
     return as_array(np.broadcast_to(matrix, (*x.aval.shape[:-2], *matrix.shape)))
 
 
-lu_p = Primitive(
-    "lu",
-    multiple_results=True,
-    abstract=_lu_abstract,
-    reference=lambda x: each_matrix(_lu_one, x),
-    jvp=_lu_jvp,
-    batch=batch_matrices(lambda: lu_p, several=True),
-    loops=Host(),
-)
+lu_p = decomposition("lu", _lu_abstract, lambda x: each_matrix(_lu_one, x), _lu_jvp)
 
 
 def lu(x: Any) -> tuple[Any, Any, Any]:
@@ -134,13 +125,8 @@ def _pivots_reference(pivots: np.ndarray, *, permutation_size: int) -> np.ndarra
     return np.reshape(flat, (*pivots.shape[:-1], permutation_size)).astype(np.int32)
 
 
-lu_pivots_to_permutation_p = Primitive(
-    "lu_pivots_to_permutation",
-    differentiable=False,
-    abstract=_pivots_abstract,
-    reference=_pivots_reference,
-    batch=batch_matrices(lambda: lu_pivots_to_permutation_p, several=False),
-    loops=Host(),
+lu_pivots_to_permutation_p = decomposition(
+    "lu_pivots_to_permutation", _pivots_abstract, _pivots_reference, several=False
 )
 
 
@@ -205,15 +191,7 @@ def columns_in(x: Any, order: Any) -> Any:
     return transposed(permute_rows(transposed(x), order))
 
 
-qr_p = Primitive(
-    "qr",
-    multiple_results=True,
-    abstract=_qr_abstract,
-    reference=_qr_reference,
-    jvp=_qr_jvp,
-    batch=batch_matrices(lambda: qr_p, several=True),
-    loops=Host(),
-)
+qr_p = decomposition("qr", _qr_abstract, _qr_reference, _qr_jvp)
 
 
 def qr(
@@ -251,13 +229,8 @@ def _householder_reference(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
     return each_matrix(one, a, taus)[0]
 
 
-householder_product_p = Primitive(
-    "householder_product",
-    differentiable=False,
-    abstract=_householder_abstract,
-    reference=_householder_reference,
-    batch=batch_matrices(lambda: householder_product_p, several=False),
-    loops=Host(),
+householder_product_p = decomposition(
+    "householder_product", _householder_abstract, _householder_reference, several=False
 )
 
 
