@@ -16,7 +16,7 @@ from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import instantiate
 from numjet.ops.arithmetic import neg, sub
 from numjet.ops.control import split
-from numjet.transforms.batch import Axis, batch_jaxpr, to_front
+from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.stage import stage
 from numjet.transforms.transpose import backward_pass
@@ -124,12 +124,12 @@ def _solve_batch(axis: Axis, args: tuple, dims: tuple, *, jaxprs: tuple, counts:
         ]
     )
     consts = sum(counts)
-    values = [
-        x if d is None else to_front(x, d, axis.size)
-        for x, d in zip(args[:consts], dims[:consts], strict=True)
-    ]
-    values += [to_front(x, d, axis.size) for x, d in zip(args[consts:], dims[consts:], strict=True)]
-    outs = linear_solve_p.bind(*values, jaxprs=batched, counts=counts)
+    outs = linear_solve_p.bind(
+        *mapped_to_front(args[:consts], dims[:consts]),
+        *all_to_front(args[consts:], dims[consts:], axis.size),
+        jaxprs=batched,
+        counts=counts,
+    )
     return outs, [0] * len(outs)
 
 

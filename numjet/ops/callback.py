@@ -20,9 +20,9 @@ from numjet.core.avals import ShapedArray
 from numjet.core.effects import DEBUG, IO, ORDERED_DEBUG, ORDERED_IO
 from numjet.core.lowering import Host
 from numjet.core.primitive import Primitive
-from numjet.core.structural import broadcast_in_dim, moveaxis
+from numjet.core.structural import broadcast_in_dim
 from numjet.core.trace import EVAL, set_trace
-from numjet.transforms.batch import Axis, to_front
+from numjet.transforms.batch import Axis, mapped_to_front, to_front
 
 VMAP_METHODS = (
     "sequential",
@@ -100,7 +100,7 @@ def _one_by_one(
 
 
 def _batch_looped(primitive: Primitive, axis: Axis, args: tuple, dims: tuple, params: dict) -> Any:
-    values = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    values = mapped_to_front(args, dims)
     avals = params["result_avals"]
     callback = _one_by_one(
         params["callback"], tuple([d is not None for d in dims]), axis.size, avals

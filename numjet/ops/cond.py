@@ -20,7 +20,7 @@ from numjet.ops.arithmetic import clamp
 from numjet.ops.control import flatten_values, leaf_path, name_of
 from numjet.ops.logic import ne
 from numjet.ops.shape import select_n
-from numjet.transforms.batch import Axis, batch_jaxpr, to_front
+from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr
@@ -56,9 +56,7 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
         found = [batch_jaxpr(b, axis, mapped)[1] for b in branches]
         out_mapped = [any(flags) for flags in zip(*found, strict=True)]
         batched = tuple([batch_jaxpr(b, axis, mapped, out_mapped)[0] for b in branches])
-        values = [
-            x if d is None else moveaxis(x, d, 0) for x, d in zip(operands, dims[1:], strict=True)
-        ]
+        values = mapped_to_front(operands, dims[1:])
         return cond_p.bind(index, *values, branches=batched), [0 if m else None for m in out_mapped]
     # Examples choose differently: run every branch on all of them and select.
     refuse_io(
@@ -69,7 +67,7 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
     index = clamp(0, moveaxis(index, dims[0], 0), len(branches) - 1)
     if len(branches) == 2:
         index = ne(index, 0)
-    values = [to_front(x, d, axis.size) for x, d in zip(operands, dims[1:], strict=True)]
+    values = all_to_front(operands, dims[1:], axis.size)
     mapped = [True] * len(values)
     results = [
         eval_jaxpr(b.jaxpr, b.consts, *values)

@@ -16,7 +16,7 @@ from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import instantiate
 from numjet.core.trace import set_trace
-from numjet.transforms.batch import Axis, to_front
+from numjet.transforms.batch import Axis, mapped_to_front, to_front
 from numjet.transforms.jvp import jvp_call, jvp_jaxpr
 
 
@@ -31,10 +31,8 @@ def _evaluate(*args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
 def _batch(
     axis: Axis, args: tuple, dims: tuple, *, call_jaxpr: ClosedJaxpr, rule: Callable, name: str
 ) -> tuple:
-    values = [
-        x if d is None else to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)
-    ]
-    outs, mapped = rule(axis.size, [d is not None for d in dims], *values)
+    flags = [d is not None for d in dims]
+    outs, mapped = rule(axis.size, flags, *mapped_to_front(args, dims))
     return outs, [0 if m else None for m in mapped]
 
 
@@ -62,9 +60,7 @@ def _jvp(
         return [*outs, *[instantiate(t) for t in out_tangents]], [*found, *found]
 
     tangents = tuple([instantiate(t) if type(t) is Zero else t for t in tangents])
-    outs = custom_vmap_p.bind(
-        *primals, *tangents, call_jaxpr=derived, rule=derived_rule, name=name
-    )
+    outs = custom_vmap_p.bind(*primals, *tangents, call_jaxpr=derived, rule=derived_rule, name=name)
     half = len(outs) // 2
     return outs[:half], outs[half:]
 

@@ -19,7 +19,6 @@ from numjet.core.lowering import Host, Kernel
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import (
     add_tangents,
-    broadcast_batch,
     broadcast_in_dim,
     moveaxis,
     transpose,
@@ -31,6 +30,7 @@ from numjet.ops.dot import batch_matmul
 from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.logic import eq, ge
 from numjet.ops.shape import broadcasted_iota, expand_dims, reshape, select_n
+from numjet.transforms.batch import all_to_front
 
 
 # ------------------------------------------------------------------ helpers
@@ -119,19 +119,11 @@ def permute_rows(x: Any, order: Any) -> Any:
     )
 
 
-def batch_front(axis: Any, args: tuple, dims: tuple) -> list:
-    """Every operand with the batch axis first."""
-    return [
-        broadcast_batch(x, axis.size) if d is None else moveaxis(x, d, 0)
-        for x, d in zip(args, dims, strict=True)
-    ]
-
-
 def batch_matrices(primitive_of: Callable[[], Primitive], several: bool) -> Callable:
     """The batch rule of an operation whose leading axes are a batch already."""
 
     def batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tuple:
-        outs = primitive_of().bind(*batch_front(axis, args, dims), **params)
+        outs = primitive_of().bind(*all_to_front(args, dims, axis.size), **params)
         return (outs, [0] * len(outs)) if several else (outs, 0)
 
     return batch
@@ -330,7 +322,7 @@ def _triangular_batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tup
         return reshape(
             triangular_solve_p.bind(a, reshape(b, (size * k, n)), **params), (size, k, n)
         ), 0
-    return triangular_solve_p.bind(*batch_front(axis, args, dims), **params), 0
+    return triangular_solve_p.bind(*all_to_front(args, dims, axis.size), **params), 0
 
 
 triangular_solve_p = Primitive(
@@ -425,7 +417,7 @@ def _solve_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
         b = moveaxis(b, db, 1)
         n, size, k = b.aval.shape
         return reshape(solve_p.bind(a, reshape(b, (n, size * k))), (n, size, k)), 1
-    return solve_p.bind(*batch_front(axis, args, dims)), 0
+    return solve_p.bind(*all_to_front(args, dims, axis.size)), 0
 
 
 solve_p = Primitive(
@@ -447,7 +439,6 @@ def solve(a: Any, b: Any) -> Any:
 
 __all__ = [
     "adjoint",
-    "batch_front",
     "batch_identity",
     "batch_matrices",
     "cholesky",

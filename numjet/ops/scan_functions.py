@@ -14,7 +14,7 @@ from numjet.ops.control import name_of
 from numjet.ops.scan import scan
 from numjet.ops.shape import canonical_axis, concatenate, reshape, rev
 from numjet.ops.slicing import slice_in_dim
-from numjet.transforms.batch import Axis, batch_call, to_front
+from numjet.transforms.batch import Axis, all_to_front, batch_call
 
 
 # ------------------------------------------------------------------ map
@@ -75,8 +75,7 @@ def _vectorized(f: Callable, block: Any) -> Any:
         return [as_array(x) for x in outs]
 
     outs, dims = batch_call(flat, Axis(size), leaves, [0] * len(leaves))
-    front = [to_front(x, d, size) for x, d in zip(outs, dims, strict=True)]
-    return tree.tree_unflatten(out_trees[0], front)
+    return tree.tree_unflatten(out_trees[0], all_to_front(outs, dims, size))
 
 
 # ------------------------------------------------------------------ associative_scan

@@ -18,7 +18,7 @@ from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import convert, instantiate, linear_jvp, moveaxis, reduce_sum, zeros
 from numjet.ops.complex_ops import neg
 from numjet.ops.families import align_batched
-from numjet.transforms.batch import to_front
+from numjet.transforms.batch import all_to_front, to_front
 
 
 def canonical_shape(shape: Any) -> tuple[int, ...]:
@@ -254,8 +254,7 @@ def cut(x: Any, starts: list, limits: list) -> Any:
 
 
 def _concatenate_batch(axis: Any, args: tuple, dims: tuple, *, dimension: int) -> tuple:
-    args = tuple([to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)])
-    return concatenate_p.bind(*args, dimension=dimension + 1), 0
+    return concatenate_p.bind(*all_to_front(args, dims, axis.size), dimension=dimension + 1), 0
 
 
 concatenate_p = Primitive(
@@ -503,21 +502,19 @@ def _select_transpose(ct: Any, which: Any, *cases: Any) -> list:
 def _select_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
     which, cases = args[0], args[1:]
     if dims[0] is None and which.ndim == 0:
-        front = [to_front(x, d, axis.size) for x, d in zip(cases, dims[1:], strict=True)]
-        return select_n_p.bind(which, *front), 0
+        return select_n_p.bind(which, *all_to_front(cases, dims[1:], axis.size)), 0
     if (
         dims[0] is not None
         and which.ndim == 1
         and any(x.ndim - (d is not None) for x, d in zip(cases, dims[1:], strict=True))
     ):
-        front = [to_front(x, d, axis.size) for x, d in zip(cases, dims[1:], strict=True)]
+        front = all_to_front(cases, dims[1:], axis.size)
         which = structural.broadcast_in_dim(which, front[0].shape, (0,))
         return select_n_p.bind(which, *front), 0
     aligned, dim = align_batched(axis, args, dims)
     shapes = {x.shape for x in aligned[1:]}
     if len(shapes) > 1 or (aligned[0].shape and aligned[0].shape not in shapes):
-        aligned = [to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-        dim = 0
+        aligned, dim = all_to_front(args, dims, axis.size), 0
     return select_n_p.bind(*aligned), dim
 
 

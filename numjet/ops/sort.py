@@ -17,9 +17,10 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Primitive, Zero
-from numjet.core.structural import broadcast_batch, moveaxis
+from numjet.core.structural import moveaxis
 from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.shape import broadcasted_iota, expand_dims
+from numjet.transforms.batch import all_to_front
 
 
 def ordered_bits(x: np.ndarray) -> np.ndarray:
@@ -123,10 +124,7 @@ def take_along(x: Any, order: Any, axis: int) -> Any:
 
 
 def _batch(axis: Any, args: tuple, dims: tuple, *, dimension: int, **params: Any) -> tuple:
-    values = [
-        broadcast_batch(x, axis.size) if d is None else moveaxis(x, d, 0)
-        for x, d in zip(args, dims, strict=True)
-    ]
+    values = all_to_front(args, dims, axis.size)
     outs = sort_p.bind(*values, dimension=dimension + 1, **params)
     return outs, [0] * len(outs)
 

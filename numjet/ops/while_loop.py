@@ -19,7 +19,7 @@ from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive, Zero
-from numjet.core.structural import broadcast_in_dim, convert, instantiate, moveaxis
+from numjet.core.structural import broadcast_in_dim, convert, instantiate
 from numjet.core.trace import aval_of, concrete_or_none, set_trace
 from numjet.ops.arithmetic import add
 from numjet.ops.control import (
@@ -36,7 +36,7 @@ from numjet.ops.logic import lt
 from numjet.ops.reduce import reduce_or
 from numjet.ops.scan import as_program, permute_once, scan
 from numjet.ops.shape import select_n
-from numjet.transforms.batch import Axis, batch_jaxpr, to_front
+from numjet.transforms.batch import Axis, batch_jaxpr, mapped_to_front, to_front
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr, prune_loop
@@ -122,8 +122,7 @@ def _batch(
         if grown == m_carry:
             break
         m_carry = grown
-    values = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-    c_consts, b_consts, carry = split(values, cond_nconsts, body_nconsts)
+    c_consts, b_consts, carry = split(mapped_to_front(args, dims), cond_nconsts, body_nconsts)
     carry = [
         x if d is not None or not m else to_front(x, None, axis.size)
         for x, d, m in zip(carry, dims[cond_nconsts + body_nconsts :], m_carry, strict=True)

@@ -195,6 +195,16 @@ def to_front(x: Any, dim: int | None, size: int) -> Any:
     return broadcast_batch(x, size) if dim is None else moveaxis(x, dim, 0)
 
 
+def all_to_front(xs: Sequence[Any], dims: Sequence[int | None], size: int) -> list[Any]:
+    """`to_front` of each."""
+    return [to_front(x, d, size) for x, d in zip(xs, dims, strict=True)]
+
+
+def mapped_to_front(xs: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """Each with its batch axis first, where it has one."""
+    return [x if d is None else moveaxis(x, d, 0) for x, d in zip(xs, dims, strict=True)]
+
+
 def batch_jaxpr(
     closed: ClosedJaxpr,
     axis: Axis,

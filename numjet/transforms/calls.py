@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.primitive import Linear, Zero
-from numjet.transforms.batch import Axis, batch_jaxpr, to_front
+from numjet.transforms.batch import Axis, batch_jaxpr, mapped_to_front
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.transpose import transpose_jaxpr
 
@@ -31,10 +31,8 @@ def call_jvp(bind: Bind, closed: ClosedJaxpr, primals: tuple, tangents: tuple) -
 def call_batch(bind: Bind, closed: ClosedJaxpr, axis: Axis, args: tuple, dims: tuple) -> tuple:
     """Call the batched jaxpr, batch axes leading."""
     batched, mapped_out = batch_jaxpr(closed, axis, [d is not None for d in dims])
-    values = [
-        x if d is None else to_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)
-    ]
-    return bind(batched, values), [0 if mapped else None for mapped in mapped_out]
+    outs = bind(batched, mapped_to_front(args, dims))
+    return outs, [0 if mapped else None for mapped in mapped_out]
 
 
 def call_transpose(bind: Bind, closed: ClosedJaxpr, cts: list, args: tuple) -> list:

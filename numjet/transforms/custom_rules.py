@@ -16,7 +16,7 @@ from numjet.core.lowering import Expand, Region
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import convert, instantiate, moveaxis, reduce_sum, zeros
 from numjet.core.trace import aval_of, set_trace
-from numjet.transforms.batch import Axis, batch_call, to_front
+from numjet.transforms.batch import Axis, all_to_front, batch_call, to_front
 from numjet.transforms.stage import hoist_consts, stage
 
 
@@ -60,7 +60,7 @@ def _run_unknown(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
 def _batched_call(call: Any, axis: Axis, dims: Sequence[int | None]) -> Callable:
     def batched(*args: Any) -> list[Any]:
         outs, out_dims = batch_call(lambda *xs: run_call(call, xs), axis, args, dims)
-        return [to_front(x, d, axis.size) for x, d in zip(outs, out_dims, strict=True)]
+        return all_to_front(outs, out_dims, axis.size)
 
     return batched
 
@@ -130,7 +130,7 @@ def _custom_jvp_batch(
             return [*outs, *[instantiate(t) for t in out_tangents]]
 
         outs, out_dims = batch_call(both, axis, flat, [*inner, *inner])
-        outs = [to_front(x, d, axis.size) for x, d in zip(outs, out_dims, strict=True)]
+        outs = all_to_front(outs, out_dims, axis.size)
         half = len(outs) // 2
         return outs[:half], outs[half:]
 
@@ -258,7 +258,7 @@ def _custom_vjp_batch(
             return [*outs, *residuals]
 
         outs, out_dims = batch_call(flat, axis, primals, inner)
-        outs = [to_front(x, d, axis.size) for x, d in zip(outs, out_dims, strict=True)]
+        outs = all_to_front(outs, out_dims, axis.size)
         return outs[: count[0]], outs[count[0] :]
 
     outs = custom_vjp_p.bind(
