@@ -17,7 +17,7 @@ from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import Tracer, aval_of, set_trace
 from numjet.ops.arithmetic import clamp
-from numjet.ops.control import flatten_values, leaf_path, name_of
+from numjet.ops.control import flatten_values, leaf_path, merge, name_of, partition
 from numjet.ops.logic import ne
 from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
@@ -90,14 +90,12 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     parts = [partial_eval_jaxpr(b, unknown, u_out) for b in branches]
     known, later = _share_residuals(branches, tuple(unknown), parts)
     n_known = u_out.count(False)
+    known_args, unknown_args = partition(args[1:], unknown)
     with set_trace(trace.parent):
-        outs = cond_p.bind(
-            args[0], *[x for x, u in zip(args[1:], unknown, strict=True) if not u], branches=known
-        )
-    operands = [args[0], *outs[n_known:], *[x for x, u in zip(args[1:], unknown, strict=True) if u]]
-    recorded = iter(trace.record(cond_p, operands, {"branches": later}) if any(u_out) else ())
-    done = iter(outs[:n_known])
-    return [next(recorded) if u else next(done) for u in u_out]
+        outs = cond_p.bind(args[0], *known_args, branches=known)
+    operands = [args[0], *outs[n_known:], *unknown_args]
+    recorded = trace.record(cond_p, operands, {"branches": later}) if any(u_out) else ()
+    return merge(u_out, outs, recorded)
 
 
 def _share_residuals(

@@ -3,7 +3,7 @@ that carries keep their type, rearranging jaxprs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from numjet.base import tree
@@ -116,6 +116,29 @@ def add_inputs(closed: ClosedJaxpr, position: int, avals: Sequence[ShapedArray])
     return ClosedJaxpr(
         Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, jaxpr.outvars, jaxpr.effects), closed.consts
     )
+
+
+def fixed_point(step: Callable, flags: list[bool]) -> tuple[list[bool], Any, list[bool]]:
+    """Grow a loop's `flags` of carries until `step(flags) -> (result, flags of outputs)` finds no
+    more of them; returns both and what the last step gave."""
+    while True:
+        result, found = step(flags)
+        grown = [a or b for a, b in zip(flags, found, strict=False)]
+        if grown == flags:
+            return flags, result, found
+        flags = grown
+
+
+def partition(values: Sequence[Any], flags: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    """The values without their flag, and those with it."""
+    pairs = list(zip(values, flags, strict=True))
+    return [x for x, flag in pairs if not flag], [x for x, flag in pairs if flag]
+
+
+def merge(flags: Sequence[bool], without: Iterable[Any], those: Iterable[Any]) -> list[Any]:
+    """The inverse of `partition`."""
+    rest, flagged = iter(without), iter(those)
+    return [next(flagged) if flag else next(rest) for flag in flags]
 
 
 def split(values: Sequence[Any], *sizes: int) -> list[list[Any]]:

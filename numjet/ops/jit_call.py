@@ -11,6 +11,7 @@ from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive
 from numjet.core.trace import set_trace
+from numjet.ops.control import merge, partition
 from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose
 from numjet.transforms.linearize import partial_eval_jaxpr
 
@@ -27,17 +28,15 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     closed, name = params["jaxpr"], params["name"]
     unknown = [trace.is_unknown(x) for x in args]
     known_jaxpr, unknown_jaxpr, unknown_out, residual_avals = partial_eval_jaxpr(closed, unknown)
+    known_args, unknown_args = partition(args, unknown)
     with set_trace(trace.parent):
-        outs = call(known_jaxpr, [x for x, unk in zip(args, unknown, strict=True) if not unk], name)
+        outs = call(known_jaxpr, known_args, name)
     n_known = len(outs) - len(residual_avals)
-    operands = [*outs[n_known:], *[x for x, unk in zip(args, unknown, strict=True) if unk]]
-    later = iter(
-        trace.record(jit_p, operands, {"jaxpr": unknown_jaxpr, "name": name})
-        if any(unknown_out)
-        else ()
-    )
-    known = iter(outs[:n_known])
-    return [next(later) if unk else next(known) for unk in unknown_out]
+    later: list[Any] = []
+    if any(unknown_out):
+        params = {"jaxpr": unknown_jaxpr, "name": name}
+        later = trace.record(jit_p, [*outs[n_known:], *unknown_args], params)
+    return merge(unknown_out, outs, later)
 
 
 jit_p = Primitive(
@@ -48,9 +47,7 @@ jit_p = Primitive(
     abstract=lambda *avals, jaxpr, **_: jaxpr.out_avals,
     evaluate=_evaluate,
     jvp=lambda primals, tangents, *, jaxpr, name: call_jvp(_bind(name), jaxpr, primals, tangents),
-    batch=lambda axis, args, dims, *, jaxpr, name: call_batch(
-        _bind(name), jaxpr, axis, args, dims
-    ),
+    batch=lambda axis, args, dims, *, jaxpr, name: call_batch(_bind(name), jaxpr, axis, args, dims),
     transpose=lambda cts, *args, jaxpr, name: call_transpose(_bind(name), jaxpr, cts, args),
     partial_eval=_partial_eval,
     loops=Region("jit"),

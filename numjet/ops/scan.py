@@ -23,7 +23,10 @@ from numjet.core.trace import aval_of, set_trace
 from numjet.ops.control import (
     check_carry,
     convert_all,
+    fixed_point,
     flatten_values,
+    merge,
+    partition,
     permute,
     split,
     stage_tree,
@@ -88,12 +91,9 @@ def _jvp(
     nz_consts, nz_carry, nz_xs = split(
         [type(t) is not Zero for t in tangents], num_consts, num_carry
     )
-    while True:
-        derived, nz_out = jvp_jaxpr(jaxpr, nz_consts + nz_carry + nz_xs, nz_carry + [False] * n_ys)
-        grown = [a or b for a, b in zip(nz_carry, nz_out, strict=False)]
-        if grown == nz_carry:
-            break
-        nz_carry = grown
+    nz_carry, derived, nz_out = fixed_point(
+        lambda nz: jvp_jaxpr(jaxpr, nz_consts + nz + nz_xs, nz + [False] * n_ys), nz_carry
+    )
     nc, ncarry = sum(nz_consts), sum(nz_carry)
     parts = split(range(len(derived.jaxpr.invars)), num_consts, num_carry, n_xs, nc, ncarry)
     in_order = parts[0] + parts[3] + parts[1] + parts[4] + parts[2] + parts[5]
@@ -116,12 +116,9 @@ def _jvp(
     )
     out_carry, out_t_carry, ys, t_ys = split(results, num_carry, ncarry, n_ys)
     nz_ys = nz_out[num_carry:]
-    given = iter(out_t_carry + t_ys)
-    out_tangents = [
-        next(given) if nz else Zero(aval_of(x).tangent())
-        for nz, x in zip(nz_carry + nz_ys, out_carry + ys, strict=True)
-    ]
-    return out_carry + ys, out_tangents
+    outs, nz_outs = out_carry + ys, nz_carry + nz_ys
+    zero = [Zero(aval_of(x).tangent()) for x in partition(outs, nz_outs)[0]]
+    return outs, merge(nz_outs, zero, out_t_carry + t_ys)
 
 
 def permute_once(
@@ -146,14 +143,9 @@ def _batch(
 ) -> tuple:
     _, n_ys = _sizes(jaxpr, num_consts, num_carry)
     m_consts, m_carry, m_xs = split([d is not None for d in dims], num_consts, num_carry)
-    while True:
-        batched, m_out = batch_jaxpr(
-            jaxpr, axis, m_consts + m_carry + m_xs, m_carry + [False] * n_ys
-        )
-        grown = [a or b for a, b in zip(m_carry, m_out, strict=False)]
-        if grown == m_carry:
-            break
-        m_carry = grown
+    m_carry, batched, m_out = fixed_point(
+        lambda m: batch_jaxpr(jaxpr, axis, m_consts + m + m_xs, m + [False] * n_ys), m_carry
+    )
     consts, carry, xs = split(list(zip(args, dims, strict=True)), num_consts, num_carry)
     operands = [x if d is None else moveaxis(x, d, 0) for x, d in consts]
     operands += [
@@ -170,89 +162,50 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
     n_ys = _sizes(jaxpr, num_consts, num_carry)[1]
     u_consts, u_carry, u_xs = split([trace.is_unknown(x) for x in args], num_consts, num_carry)
-    while True:
+
+    def step(u_carry: list[bool]) -> tuple:
         known, unknown, u_out, residual_avals = partial_eval_jaxpr(
             jaxpr, u_consts + u_carry + u_xs, u_carry + [False] * n_ys
         )
-        grown = [a or b for a, b in zip(u_carry, u_out, strict=False)]
-        if grown == u_carry:
-            break
-        u_carry = grown
-    consts, carry, xs = split(args, num_consts, num_carry)
-    k_consts = [x for x, u in zip(consts, u_consts, strict=True) if not u]
-    k_carry = [x for x, u in zip(carry, u_carry, strict=True) if not u]
-    k_xs = [x for x, u in zip(xs, u_xs, strict=True) if not u]
-    n_res, n_known = len(residual_avals), len(known.jaxpr.outvars) - len(residual_avals)
+        return (known, unknown, len(residual_avals)), u_out
+
+    u_carry, (known, unknown, n_res), u_out = fixed_point(step, u_carry)
+    k_inputs, u_inputs = partition(args, u_consts + u_carry + u_xs)
+    k_consts, k_carry = u_consts.count(False), u_carry.count(False)
+    n_known = len(known.jaxpr.outvars) - n_res
     # Residuals that are a constant or an x of the known loop need no stacking: they are passed as
     # they are.
     place = {v: i for i, v in enumerate(known.jaxpr.invars)}
     origin = [place.get(v) if type(v) is Var else None for v in known.jaxpr.outvars[n_known:]]
-    first_x = len(k_consts) + len(k_carry)
-    kind = [
-        "const"
-        if o is not None and o < len(k_consts)
-        else "x"
-        if o is not None and o >= first_x
-        else "stack"
-        for o in origin
-    ]
-    stacked = [i for i in range(n_res) if kind[i] == "stack"]
-    out_order = [*range(n_known), *[n_known + i for i in stacked]]
+    is_const = [o is not None and o < k_consts for o in origin]
+    is_x = [o is not None and o >= k_consts + k_carry for o in origin]
+    stacked = [not (c or x) for c, x in zip(is_const, is_x, strict=True)]
+    out_order = [i for i, s in enumerate([True] * n_known + stacked) if s]
     known = permute_once(
         known, ("scan_known", tuple(out_order)), range(len(known.jaxpr.invars)), out_order
     )
-    with set_trace(trace.parent):
-        known_outs = (
-            scan_p.bind(
-                *k_consts,
-                *k_carry,
-                *k_xs,
-                **{
-                    **params,
-                    "jaxpr": known,
-                    "num_consts": len(k_consts),
-                    "num_carry": len(k_carry),
-                },
-            )
-            if out_order
-            else []
-        )
-    k_inputs = [*k_consts, *k_carry, *k_xs]
-    stack_values = iter(known_outs[n_known:])
-    residuals = [
-        k_inputs[o] if k != "stack" else next(stack_values)  # type: ignore[index]
-        for o, k in zip(origin, kind, strict=True)
-    ]
-    const_res = [i for i in range(n_res) if kind[i] == "const"]
-    x_res = [i for i in range(n_res) if kind[i] != "const"]
+    known_outs: list[Any] = []
+    if out_order:
+        k_params = {**params, "jaxpr": known, "num_consts": k_consts, "num_carry": k_carry}
+        with set_trace(trace.parent):
+            known_outs = scan_p.bind(*k_inputs, **k_params)
+    passed = [k_inputs[o] for o, s in zip(origin, stacked, strict=True) if not s]  # type: ignore[index]
+    residuals = merge(stacked, passed, known_outs[n_known:])
+    row_res, const_res = partition(residuals, is_const)
+    row_at, const_at = partition(range(n_res), is_const)
     n_uconsts, n_ucarry = sum(u_consts), sum(u_carry)
-    ins = split(range(n_res, len(unknown.jaxpr.invars)), n_uconsts, n_ucarry)
-    in_order = const_res + ins[0] + ins[1] + ins[2] + x_res
+    in_order = [*const_at, *range(n_res, len(unknown.jaxpr.invars)), *row_at]
     later = permute_once(
         unknown, ("scan_unknown", tuple(in_order)), in_order, range(len(unknown.jaxpr.outvars))
     )
-    operands = [
-        *[residuals[i] for i in const_res],
-        *[x for x, u in zip(consts, u_consts, strict=True) if u],
-        *[x for x, u in zip(carry, u_carry, strict=True) if u],
-        *[x for x, u in zip(xs, u_xs, strict=True) if u],
-        *[residuals[i] for i in x_res],
-    ]
-    recorded = iter(
-        trace.record(
-            scan_p,
-            operands,
-            {
-                **params,
-                "jaxpr": later,
-                "num_consts": len(const_res) + n_uconsts,
-                "num_carry": n_ucarry,
-            },
-        )
-    )
-    done = iter(known_outs[:n_known])
-    u_ys = u_out[num_carry:]
-    return [next(recorded) if u else next(done) for u in u_carry + u_ys]
+    u_params = {
+        **params,
+        "jaxpr": later,
+        "num_consts": len(const_res) + n_uconsts,
+        "num_carry": n_ucarry,
+    }
+    recorded = trace.record(scan_p, [*const_res, *u_inputs, *row_res], u_params)
+    return merge(u_carry + u_out[num_carry:], known_outs[:n_known], recorded)
 
 
 def _transpose(
@@ -292,11 +245,11 @@ def _transpose(
     in_avals = jaxpr.in_avals
     acc = [zeros(a) for a, lin in zip(in_avals, lin_consts, strict=False) if lin]
     operands = [
-        *[x for x, lin in zip(consts, lin_consts, strict=True) if not lin],
+        *partition(consts, lin_consts)[0],
         *acc,
         *ct_carry,
         *ct_ys,
-        *[x for x, lin in zip(xs, lin_xs, strict=True) if not lin],
+        *partition(xs, lin_xs)[0],
     ]
     results = scan_p.bind(
         *operands,
@@ -328,29 +281,25 @@ def _transposed_body(
     n_consts = len(lin_consts)
     avals = jaxpr.in_avals
     c_avals, carry_avals, x_avals = split(avals, n_consts, num_carry)
-    res_c = [a for a, lin in zip(c_avals, lin_consts, strict=True) if not lin]
-    ct_c = [a for a, lin in zip(c_avals, lin_consts, strict=True) if lin]
-    res_x = [a for a, lin in zip(x_avals, lin_xs, strict=True) if not lin]
+    res_c, ct_c = partition(c_avals, lin_consts)
+    res_x, ct_x = partition(x_avals, lin_xs)
     outs = jaxpr.out_avals
 
     def fun(*values: Any) -> list[Any]:
         rc, acc, ct_carry, ct_ys, rx = split(
             values, len(res_c), len(ct_c), num_carry, len(outs) - num_carry
         )
-        rc_it, rx_it = iter(rc), iter(rx)
-        args = [
-            Linear(a) if lin else next(rc_it) for a, lin in zip(c_avals, lin_consts, strict=True)
-        ]
-        args += [Linear(a) for a in carry_avals]
-        args += [Linear(a) if lin else next(rx_it) for a, lin in zip(x_avals, lin_xs, strict=True)]
+        args = merge(lin_consts, rc, map(Linear, ct_c))
+        args += map(Linear, carry_avals)
+        args += merge(lin_xs, rx, map(Linear, ct_x))
         found = backward_pass(jaxpr, args, [*ct_carry, *ct_ys])
         f_consts, f_carry, f_xs = split(found, n_consts, num_carry)
-        new = [ct for ct, lin in zip(f_consts, lin_consts, strict=True) if lin]
+        new = partition(f_consts, lin_consts)[1]
         total = [a if type(ct) is Zero else add_any(a, ct) for a, ct in zip(acc, new, strict=True)]
         return [
             *total,
-            *[instantiate(ct) for ct in f_carry],
-            *[instantiate(ct) for ct, lin in zip(f_xs, lin_xs, strict=True) if lin],
+            *map(instantiate, f_carry),
+            *map(instantiate, partition(f_xs, lin_xs)[1]),
         ]
 
     staged, consts = stage(

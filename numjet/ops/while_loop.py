@@ -26,7 +26,9 @@ from numjet.ops.control import (
     add_inputs,
     check_carry,
     convert_all,
+    fixed_point,
     flatten_values,
+    partition,
     permute,
     split,
     stage_tree,
@@ -65,12 +67,9 @@ def _jvp(
     _, nz_consts, nz_carry = split(
         [type(t) is not Zero for t in tangents], cond_nconsts, body_nconsts
     )
-    while True:
-        derived, nz_out = jvp_jaxpr(body_jaxpr, nz_consts + nz_carry, nz_carry)
-        grown = [a or b for a, b in zip(nz_carry, nz_out, strict=True)]
-        if grown == nz_carry:
-            break
-        nz_carry = grown
+    nz_carry, derived, _ = fixed_point(
+        lambda nz: jvp_jaxpr(body_jaxpr, nz_consts + nz, nz), nz_carry
+    )
     n_carry, n_tc = len(nz_carry), sum(nz_consts)
     parts = split(range(len(derived.jaxpr.invars)), body_nconsts, n_carry, n_tc)
     in_order = parts[0] + parts[2] + parts[1] + parts[3]
@@ -115,19 +114,19 @@ def _batch(
     body_nconsts: int,
 ) -> tuple:
     m_cond, m_body, m_carry = split([d is not None for d in dims], cond_nconsts, body_nconsts)
-    while True:
+
+    def step(m_carry: list[bool]) -> tuple:
         body, m_out = batch_jaxpr(body_jaxpr, axis, m_body + m_carry, m_carry)
-        cond, m_pred = batch_jaxpr(cond_jaxpr, axis, m_cond + m_carry)
-        grown = [a or b or m_pred[0] for a, b in zip(m_carry, m_out, strict=True)]
-        if grown == m_carry:
-            break
-        m_carry = grown
+        cond, (m_pred,) = batch_jaxpr(cond_jaxpr, axis, m_cond + m_carry)
+        return (body, cond, m_pred), [m or m_pred for m in m_out]
+
+    m_carry, (body, cond, m_pred), _ = fixed_point(step, m_carry)
     c_consts, b_consts, carry = split(mapped_to_front(args, dims), cond_nconsts, body_nconsts)
     carry = [
         x if d is not None or not m else to_front(x, None, axis.size)
         for x, d, m in zip(carry, dims[cond_nconsts + body_nconsts :], m_carry, strict=True)
     ]
-    if m_pred[0]:
+    if m_pred:
         refuse_io(
             cond.effects | body.effects,
             "vmap-of-while",
@@ -195,30 +194,24 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
     nc, nb = params["cond_nconsts"], params["body_nconsts"]
     u_cond, u_body, u_carry = split([trace.is_unknown(x) for x in args], nc, nb)
-    while True:
-        _, _, u_out, _ = partial_eval_jaxpr(body_jaxpr, u_body + u_carry, u_carry)
-        grown = [a or b for a, b in zip(u_carry, u_out, strict=True)]
-        if grown == u_carry:
-            break
-        u_carry = grown
+
+    def step(u_carry: list[bool]) -> tuple:
+        known, _, u_out, residuals = partial_eval_jaxpr(body_jaxpr, u_body + u_carry, u_carry)
+        return (known, residuals), u_out
+
+    u_carry, (known, residuals), _ = fixed_point(step, u_carry)
     u_pred = partial_eval_jaxpr(cond_jaxpr, u_cond + u_carry)[2][0]
     outs = trace.record(while_p, args, params)
     if u_pred or all(u_carry):
         return outs
     # The known carries run now; the recorded loop runs them again beside the unknown ones.
-    known, _, _, residuals = partial_eval_jaxpr(body_jaxpr, u_body + u_carry, u_carry)
     k_cond = permute(cond_jaxpr, [i for i, u in enumerate(u_cond + u_carry) if not u])
     n_known = len(known.jaxpr.outvars) - len(residuals)
     key = ("while_known", tuple(u_cond + u_carry))
     pair = known.cache.get(key)
     if pair is None:
         pair = known.cache[key] = (k_cond, permute(known, None, range(n_known)))
-    cond_consts, body_consts, carry = split(args, nc, nb)
-    k_args = [
-        *[x for x, u in zip(cond_consts, u_cond, strict=True) if not u],
-        *[x for x, u in zip(body_consts, u_body, strict=True) if not u],
-        *[x for x, u in zip(carry, u_carry, strict=True) if not u],
-    ]
+    k_args, _ = partition(args, u_cond + u_body + u_carry)
     with set_trace(trace.parent):
         done = iter(
             while_p.bind(
