@@ -15,12 +15,13 @@ from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
-from numjet.core.trace import Tracer, aval_of, set_trace
+from numjet.core.trace import Tracer, set_trace
 from numjet.ops.arithmetic import clamp
 from numjet.ops.control import flatten_values, leaf_path, merge, name_of, partition
 from numjet.ops.logic import ne
 from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
+from numjet.transforms.calls import with_zeros
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr
@@ -42,11 +43,7 @@ def _jvp(primals: tuple, tangents: tuple, *, branches: tuple) -> tuple:
         *primals, *[t for t in tangents[1:] if type(t) is not Zero], branches=derived
     )
     n = len(nz_out)
-    given = iter(outs[n:])
-    return outs[:n], [
-        next(given) if nz else Zero(aval_of(x).tangent())
-        for nz, x in zip(nz_out, outs[:n], strict=True)
-    ]
+    return outs[:n], with_zeros(outs[:n], nz_out, outs[n:])
 
 
 def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:

@@ -34,6 +34,7 @@ from numjet.ops.control import (
 )
 from numjet.ops.shape import concatenate, expand_dims
 from numjet.transforms.batch import Axis, batch_jaxpr, to_front
+from numjet.transforms.calls import with_zeros
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import prune_loop
@@ -115,10 +116,8 @@ def _jvp(
         *operands, jaxpr=derived, num_consts=num_consts + nc, num_carry=num_carry + ncarry, **params
     )
     out_carry, out_t_carry, ys, t_ys = split(results, num_carry, ncarry, n_ys)
-    nz_ys = nz_out[num_carry:]
-    outs, nz_outs = out_carry + ys, nz_carry + nz_ys
-    zero = [Zero(aval_of(x).tangent()) for x in partition(outs, nz_outs)[0]]
-    return outs, merge(nz_outs, zero, out_t_carry + t_ys)
+    nonzero = nz_carry + nz_out[num_carry:]
+    return out_carry + ys, with_zeros(out_carry + ys, nonzero, out_t_carry + t_ys)
 
 
 def permute_once(

@@ -39,6 +39,7 @@ from numjet.ops.reduce import reduce_or
 from numjet.ops.scan import as_program, permute_once, scan
 from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, batch_jaxpr, mapped_to_front, to_front
+from numjet.transforms.calls import with_zeros
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr, prune_loop
@@ -96,11 +97,7 @@ def _jvp(
         cond_nconsts=cond_nconsts,
         body_nconsts=body_nconsts + n_tc,
     )
-    out_tangents = iter(outs[n_carry:])
-    return outs[:n_carry], [
-        next(out_tangents) if nz else Zero(aval_of(x).tangent())
-        for nz, x in zip(nz_carry, carry, strict=True)
-    ]
+    return outs[:n_carry], with_zeros(outs[:n_carry], nz_carry, outs[n_carry:])
 
 
 def _batch(

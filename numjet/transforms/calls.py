@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.primitive import Linear, Zero
+from numjet.core.trace import aval_of
 from numjet.transforms.batch import Axis, batch_jaxpr, mapped_to_front
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.transpose import transpose_jaxpr
@@ -21,10 +23,15 @@ def call_jvp(bind: Bind, closed: ClosedJaxpr, primals: tuple, tangents: tuple) -
     derived, nonzero_out = jvp_jaxpr(closed, [type(t) is not Zero for t in tangents])
     outs = bind(derived, [*primals, *[t for t in tangents if type(t) is not Zero]])
     n = len(closed.jaxpr.outvars)
-    given = iter(outs[n:])
-    return outs[:n], [
-        next(given) if nonzero else Zero(aval.tangent())
-        for nonzero, aval in zip(nonzero_out, closed.out_avals, strict=True)
+    return outs[:n], with_zeros(outs[:n], nonzero_out, outs[n:])
+
+
+def with_zeros(outs: Sequence[Any], nonzero: Sequence[bool], given: Sequence[Any]) -> list[Any]:
+    """A tangent of each of `outs`: symbolic zeros among those `given` for the nonzero ones."""
+    tangents = iter(given)
+    return [
+        next(tangents) if nz else Zero(aval_of(x).tangent())
+        for nz, x in zip(nonzero, outs, strict=True)
     ]
 
 
