@@ -35,7 +35,11 @@ def _evaluate(*args: Any, call_jaxpr: Any, **_: Any) -> list[Any]:
     return run_call(call_jaxpr, args)
 
 
-def _stage(primitive: Primitive) -> Callable:
+def _effects(*, call_jaxpr: Any, **_: Any) -> frozenset:
+    return call_jaxpr.effects if type(call_jaxpr) is ClosedJaxpr else frozenset()
+
+
+def _stage(primitive_of: Callable[[], Primitive]) -> Callable:
     def rule(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
         call = params["call_jaxpr"]
         if type(call) is not ClosedJaxpr:
@@ -46,7 +50,7 @@ def _stage(primitive: Primitive) -> Callable:
                 "num_consts": params["num_consts"] + len(consts),
             }
             args = [*consts, *args]
-        return trace.record(primitive, args, params)
+        return trace.record(primitive_of(), args, params)
 
     return rule
 
@@ -109,17 +113,9 @@ def _match_tangent(name: str, primal: Any, tangent: Any) -> Any:
 
 
 def _custom_jvp_batch(
-    axis: Axis,
-    args: tuple,
-    dims: tuple,
-    *,
-    call_jaxpr: Any,
-    jvp: Callable,
-    name: str,
-    num_consts: int,
-    symbolic_zeros: bool,
+    axis: Axis, args: tuple, dims: tuple, *, call_jaxpr: Any, jvp: Callable, **params: Any
 ) -> tuple:
-    inner = dims[num_consts:]
+    inner = dims[params["num_consts"] :]
 
     def batched_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
         n = len(primals)
@@ -134,14 +130,9 @@ def _custom_jvp_batch(
         half = len(outs) // 2
         return outs[:half], outs[half:]
 
-    outs = custom_jvp_p.bind(
-        *args,
-        call_jaxpr=_batched_call(call_jaxpr, axis, dims),
-        jvp=batched_jvp,
-        name=name,
-        num_consts=num_consts,
-        symbolic_zeros=False,
-    )
+    params["symbolic_zeros"] = False
+    call = _batched_call(call_jaxpr, axis, dims)
+    outs = custom_jvp_p.bind(*args, call_jaxpr=call, jvp=batched_jvp, **params)
     return outs, [0] * len(outs)
 
 
@@ -155,10 +146,8 @@ custom_jvp_p = Primitive(
     batch=_custom_jvp_batch,
     partial_eval=_run_unknown,
     loops=Region("call"),
-    effects=lambda **p: (
-        p["call_jaxpr"].effects if type(p["call_jaxpr"]) is ClosedJaxpr else frozenset()
-    ),
-    stage=lambda *args: _stage(custom_jvp_p)(*args),
+    effects=_effects,
+    stage=_stage(lambda: custom_jvp_p),
 )
 
 
@@ -243,11 +232,9 @@ def _custom_vjp_batch(
     call_jaxpr: Any,
     fwd: Callable,
     bwd: Callable,
-    name: str,
-    num_consts: int,
-    symbolic_zeros: bool,
+    **params: Any,
 ) -> tuple:
-    inner = dims[num_consts:]
+    inner = dims[params["num_consts"] :]
 
     def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple:
         count = []
@@ -266,9 +253,7 @@ def _custom_vjp_batch(
         call_jaxpr=_batched_call(call_jaxpr, axis, dims),
         fwd=batched_fwd,
         bwd=_batched_bwd(bwd, axis, None, inner),
-        name=name,
-        num_consts=num_consts,
-        symbolic_zeros=symbolic_zeros,
+        **params,
     )
     return outs, [0] * len(outs)
 
@@ -287,10 +272,8 @@ custom_vjp_p = Primitive(
     batch=_custom_vjp_batch,
     partial_eval=_run_unknown,
     loops=Region("call"),
-    effects=lambda **p: (
-        p["call_jaxpr"].effects if type(p["call_jaxpr"]) is ClosedJaxpr else frozenset()
-    ),
-    stage=lambda *args: _stage(custom_vjp_p)(*args),
+    effects=_effects,
+    stage=_stage(lambda: custom_vjp_p),
 )
 
 
