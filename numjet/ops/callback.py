@@ -158,14 +158,17 @@ pure_callback_p = Primitive(
 )
 
 
-# ------------------------------------------------------------------ io_callback
-def _io_batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
-    if params["ordered"]:
-        raise ValueError(
-            "Cannot vmap ordered IO callbacks: examples have no order among each other. Pass "
-            "ordered=False, or use lax.map."
-        )
-    return _batch_looped(io_callback_p, axis, args, dims, params)
+# ------------------------------------------------------------------ io_callback and debug_callback
+def _unordered_batch(primitive_of: Callable[[], Primitive], what: str, remedy: str) -> Callable:
+    def batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
+        if params["ordered"]:
+            raise ValueError(
+                f"Cannot vmap ordered {what} callbacks: examples have no order among each other. "
+                f"Pass {remedy}."
+            )
+        return _batch_looped(primitive_of(), axis, args, dims, params)
+
+    return batch
 
 
 io_callback_p = Primitive(
@@ -175,21 +178,10 @@ io_callback_p = Primitive(
     abstract=_abstract,
     evaluate=_evaluate,
     jvp=_no_derivative("IO callbacks"),
-    batch=_io_batch,
+    batch=_unordered_batch(lambda: io_callback_p, "IO", "ordered=False, or use lax.map"),
     loops=Host(),
     effects=lambda *, ordered, **_: frozenset([ORDERED_IO if ordered else IO]),
 )
-
-
-# ------------------------------------------------------------------ debug_callback
-def _debug_batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
-    if params["ordered"]:
-        raise ValueError(
-            "Cannot vmap ordered debug callbacks: examples have no order among each other. Pass "
-            "ordered=False."
-        )
-    return _batch_looped(debug_callback_p, axis, args, dims, params)
-
 
 debug_callback_p = Primitive(
     "debug_callback",
@@ -198,7 +190,7 @@ debug_callback_p = Primitive(
     abstract=_abstract,
     evaluate=_evaluate,
     differentiable=False,  # it sees primals and has no results
-    batch=_debug_batch,
+    batch=_unordered_batch(lambda: debug_callback_p, "debug", "ordered=False"),
     loops=Host(),
     effects=lambda *, ordered, **_: frozenset([ORDERED_DEBUG if ordered else DEBUG]),
 )
