@@ -58,6 +58,12 @@ def _without_nans(name: str, a: Any, fill: Callable[[Any], Any]) -> tuple[Any, A
     return where(nans, scalar(fill(x.aval.dtype), x.aval.dtype), x), nans
 
 
+def _valid(x: Any, mask: Any) -> Any:
+    """Where `x` is not NaN and the mask, if there is one, holds."""
+    valid = logical_not(isnan_of(x))
+    return valid if mask is None else logical_and(valid, mask)
+
+
 def nansum(
     a: Any,
     axis: Any = None,
@@ -124,9 +130,7 @@ def nanmean(
     x = one_array("nanmean", a)
     if not dtypes.is_inexact(x.aval.dtype):
         return mean(x, axis, dtype, None, keepdims, where=where)
-    valid = logical_not(isnan_of(x))
-    if where is not None:
-        valid = logical_and(valid, where)
+    valid = _valid(x, where)
     return mean(_where(valid, x, 0), axis, dtype, None, keepdims, where=valid)
 
 
@@ -145,9 +149,7 @@ def nanvar(
     x = one_array("nanvar", a)
     if not dtypes.is_inexact(x.aval.dtype):
         return var(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean)
-    valid = logical_not(isnan_of(x))
-    if where is not None:
-        valid = logical_and(valid, where)
+    valid = _valid(x, where)
     return var(_where(valid, x, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean)
 
 
