@@ -397,10 +397,9 @@ def all_to_all(
         if not tiled:
             return all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=concat)
         leaf = reshape(leaf, (*shape[:split], n, shape[split] // n, *shape[split + 1 :]))
-        place = concat if concat <= split else concat
-        out = all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=place)
+        out = all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=concat)
         shape = out.shape
-        return reshape(out, (*shape[:place], n * shape[place + 1], *shape[place + 2 :]))
+        return reshape(out, (*shape[:concat], n * shape[concat + 1], *shape[concat + 2 :]))
 
     return tree.tree_map(one, x)
 
