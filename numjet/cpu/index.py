@@ -93,22 +93,27 @@ class _Form(Atom):
     def __hash__(self) -> int:
         return self._hash
 
+    @property
+    def arg(self) -> Index:
+        """The first index; the only one, except in a Product."""
+        return self.args[0]
+
     def parts(self) -> tuple[Index, ...]:
         return self.args
 
 
-class Div(_Form):
-    """floor(arg / divisor), divisor > 1."""
-
+class _Division(_Form):
     __slots__ = ()
-
-    @property
-    def arg(self) -> Index:
-        return self.args[0]
 
     @property
     def divisor(self) -> int:
         return self.numbers[0]
+
+
+class Div(_Division):
+    """floor(arg / divisor), divisor > 1."""
+
+    __slots__ = ()
 
     def rebuild(self, parts: tuple[Index, ...]) -> Index:
         return parts[0] // self.divisor
@@ -117,18 +122,10 @@ class Div(_Form):
         return f"({self.arg!r})//{self.divisor}"
 
 
-class Mod(_Form):
+class Mod(_Division):
     """arg - divisor·floor(arg / divisor), in 0 .. divisor-1, divisor > 1."""
 
     __slots__ = ()
-
-    @property
-    def arg(self) -> Index:
-        return self.args[0]
-
-    @property
-    def divisor(self) -> int:
-        return self.numbers[0]
 
     def rebuild(self, parts: tuple[Index, ...]) -> Index:
         return parts[0] % self.divisor
@@ -141,10 +138,6 @@ class Clamp(_Form):
     """min(max(arg, low), high)."""
 
     __slots__ = ()
-
-    @property
-    def arg(self) -> Index:
-        return self.args[0]
 
     @property
     def low(self) -> int:
@@ -238,16 +231,7 @@ class Index:
         return self._hash
 
     def __repr__(self) -> str:
-        out = ""
-        for atom, k in self.terms:
-            sign = " - " if k < 0 else " + "
-            body = repr(atom) if abs(k) == 1 else f"{abs(k)}*{atom!r}"
-            out += (sign if out else ("-" if k < 0 else "")) + body
-        if self.const or not out:
-            if not out:
-                return str(self.const)
-            out += f" {'-' if self.const < 0 else '+'} {abs(self.const)}"
-        return out
+        return sum_text([(repr(atom), k) for atom, k in self.terms], self.const)
 
     # -- arithmetic -------------------------------------------------------------------------
 
@@ -298,6 +282,17 @@ class Index:
 
 
 ZERO = Index((), 0)
+
+
+def sum_text(terms: list[tuple[str, int]], const: int) -> str:
+    """The affine sum of named terms as one writes it: 4*i - j + 1."""
+    out = ""
+    for name, k in terms:
+        sign = (" - " if k < 0 else " + ") if out else ("-" if k < 0 else "")
+        out += sign + (name if abs(k) == 1 else f"{abs(k)}*{name}")
+    if not out:
+        return str(const)
+    return out + f" {'-' if const < 0 else '+'} {abs(const)}" if const else out
 
 
 def _divisor(value: IndexLike, sign: str) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.core.dtypes import short_name
-from numjet.cpu.index import Atom, Clamp, Div, Dyn, Index, LoopVar, Mod
+from numjet.cpu.index import Atom, Clamp, Div, Dyn, Index, LoopVar, Mod, sum_text
 from numjet.cpu.loop_ir import (
     Alloc,
     Buffer,
@@ -227,18 +227,10 @@ class _Printer:
         return f"{'bits_' if e.bits else ''}{short_name(e.dtype)}({inside})"
 
     def index(self, i: Index) -> str:
-        out = ""
         terms = [(self.atom(a), k) for a, k in i.terms]
         if self.numbered:
             terms.sort()
-        for name, k in terms:
-            sign = (" - " if k < 0 else " + ") if out else ("-" if k < 0 else "")
-            out += sign + (name if abs(k) == 1 else f"{abs(k)}*{name}")
-        if i.const or not out:
-            if not out:
-                return str(i.const)
-            out += f" {'-' if i.const < 0 else '+'} {abs(i.const)}"
-        return out
+        return sum_text(terms, i.const)
 
     def atom(self, a: Atom) -> str:
         if isinstance(a, LoopVar):
