@@ -76,8 +76,11 @@ class Columns:
         self.make_scratch()
         self.row_level(-1, body)
         for phase in range(self.sweeps.count):
-            self.sweep(phase, body)
-            self.row_level(phase, body)
+            if self.in_registers():
+                self.at_once(body)
+            else:
+                self.sweep(phase, body)
+                self.row_level(phase, body)
         body = [*self.allocs, *body]
         if count > 1:
             each = product(shape) // count * k.weight()
@@ -217,6 +220,26 @@ class Columns:
         for r in running:
             self.arrays[id(r.a.out)] = (r.places if r.a.arg else r.values, r.a.out.dtype)
 
+    def in_registers(self) -> bool:
+        """Whether all rows are added up before anything is stored: a few, in one sweep."""
+        if self.sweeps.count != 1 or len(self.reduced) != 1:
+            return False
+        return self.rows_at_once(self.sweeps.full, self.running(0)) >= self.rows
+
+    def at_once(self, body: list[Stmt]) -> None:
+        """The only sweep, of few rows: no accumulators, whose masked stores would be waited for
+        by the loads behind them (a product of two 3×3 matrices took five times as long)."""
+        k, running = self.k, self.running(0)
+        var, _ = self.column_loop("j0")
+        inner: list[Stmt] = []
+        totals = self.elements(self.rows, Index.of(0), self.sweeps.full, running, inner)
+        for r, values in zip(running, totals, strict=True):
+            total = k.name(r.combine(r.a.initial(), pairwise(r.combine, values)), inner)
+            k.values[id(r.a.out)] = k.e.cast(total, r.a.out.dtype)
+        k.domain[self.reduced[0]] = Index.of(0)
+        self.row_members(0, inner)
+        body.append(For(var, self.extent, tuple(inner), "vector"))
+
     def running(self, phase: int) -> list[_Running]:
         """Accumulators of the reductions of a sweep."""
         found = [m for m in self.sweeps.rows if is_reduction(m) and m.phase == phase]
@@ -256,21 +279,12 @@ class Columns:
         """`extent` rounds of `together` rows from row `first` of the last reduced axis on; the
         others are at `places`."""
         k = self.k
-        final = self.reduced[-1] if self.reduced else None
         var, column = self.column_loop("j" + row.name[1:])
-        arrays = dict(k.values)
         inner: list[Stmt] = []
-        totals: list[list[Any]] = [[] for _ in running]
-        for n in range(together):
-            k.values, k.memo, k.depth = dict(arrays), {}, {}
-            for a, i in places.items():
-                k.domain[a] = i
-            if final is not None:
-                k.domain[final] = Index.of(row) * together + (first + n)
-            for member in full:
-                k.compute(member, k.domain, inner)
-            for total, r in zip(totals, running, strict=True):
-                total.append(k.e.cast(k.element(r.source, tuple(k.domain)), r.dtype))
+        for a, i in places.items():
+            k.domain[a] = i
+        start = Index.of(row) * together + first
+        totals = self.elements(together, start, full, running, inner)
         at = position(self.reduced, k.domain, k.group.shape)
         for total, r in zip(totals, running, strict=True):
             r.take(column, total, at, inner)
@@ -279,6 +293,23 @@ class Columns:
             self.keep(full, inner)
         loop = For(var, self.extent, tuple(inner), "vector")
         return For(row, extent, (loop,), "serial")
+
+    def elements(
+        self, count: int, first: Index, full: list, running: list, body: list[Stmt]
+    ) -> list[list[Any]]:
+        """What `count` rows from row `first` of the last reduced axis on give each reduction."""
+        k = self.k
+        arrays = dict(k.values)
+        found: list[list[Any]] = [[] for _ in running]
+        for n in range(count):
+            k.values, k.memo, k.depth = dict(arrays), {}, {}
+            if self.reduced:
+                k.domain[self.reduced[-1]] = first + n
+            for member in full:
+                k.compute(member, k.domain, body)
+            for values, r in zip(found, running, strict=True):
+                values.append(k.e.cast(k.element(r.source, tuple(k.domain)), r.dtype))
+        return found
 
     def keep(self, full: list, body: list[Stmt]) -> None:
         """Store what members of the whole domain give at one element."""
@@ -291,32 +322,34 @@ class Columns:
 
     def row_level(self, phase: int, body: list[Stmt]) -> None:
         """Values that exist once a column, after sweep `phase`."""
-        k, sweeps = self.k, self.sweeps
-        members = [m for m in sweeps.rows if m.phase == phase]
-        if not members:
+        if all(m.phase != phase for m in self.sweeps.rows):
             return
-        var, column = self.column_loop(f"e{phase}" if phase >= 0 else "e")
+        var, _ = self.column_loop(f"e{phase}" if phase >= 0 else "e")
         inner: list[Stmt] = []
+        self.row_members(phase, inner)
+        if inner:
+            body.append(For(var, self.extent, tuple(inner), "vector"))
+
+    def row_members(self, phase: int, inner: list[Stmt]) -> None:
+        """The same in a loop over columns where the reductions' results are known."""
+        k, sweeps = self.k, self.sweeps
         done = []
         new: list[tuple[Any, Buffer]] = []
-        for member in members:
+        for member in [m for m in sweeps.rows if m.phase == phase]:
             at = [Index.of(0) if a is None else k.domain[a] for a in member.axes]
             if not is_reduction(member):
                 k.compute(member, at, inner)
             for val in member.node.outs:
                 if not is_reduction(member):
                     k.values[id(val)] = k.name(k.values[id(val)], inner)
-                    new.append((val, self.array(val.dtype)))
+                    if phase < sweeps.count - 1:
+                        new.append((val, self.array(val.dtype)))
                 if id(val) in k.group.stored:
                     done.append((val, at))
         k.stores([v for v, _ in done], {id(v): at for v, at in done}, inner)
-        if phase < sweeps.count - 1:
-            for val, buffer in new:
-                inner.extend(k.e.store(buffer, (column,), k.values[id(val)]))
         for val, buffer in new:
+            inner.extend(k.e.store(buffer, (self.column,), k.values[id(val)]))
             self.arrays[id(val)] = (buffer, val.dtype)
-        if inner:
-            body.append(For(var, self.extent, tuple(inner), "vector"))
 
 
 class _Running:
@@ -326,11 +359,12 @@ class _Running:
         self.columns = columns
         self.a = Accumulator(columns.k, member)
         self.source, self.dtype, self.arg = self.a.source, self.a.dtype, self.a.arg
-        self.values = columns.array(self.a.dtype)
-        self.places = columns.array(self.a.out.dtype) if self.a.arg else self.values
+        self.combine: Any = getattr(columns.k.e, _METHODS.get(self.a.op, self.a.op), None)
 
     def begin(self, at: Index, body: list[Stmt]) -> None:
         e = self.columns.k.e
+        self.values = self.columns.array(self.dtype)
+        self.places = self.columns.array(self.a.out.dtype) if self.arg else self.values
         body.extend(e.store(self.values, (at,), self.a.initial()))
         if self.a.arg:
             body.extend(e.store(self.places, (at,), e.const(0, self.a.out.dtype)))
@@ -351,5 +385,4 @@ class _Running:
             body.extend(e.store(self.places, (at,), place))
             body.extend(e.store(self.values, (at,), value))
             return
-        combine = getattr(e, _METHODS.get(op, op))
-        body.extend(e.store(self.values, (at,), combine(held, pairwise(combine, values))))
+        body.extend(e.store(self.values, (at,), self.combine(held, pairwise(self.combine, values))))
