@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +22,6 @@ from numjet.cpu.executable import Executable
 from numjet.cpu.jobs import Jobs, undisturbed
 from numjet.cpu.reroll import reroll
 
-_SYMBOLS = re.compile(r"@(nj_\w+)")
 # What else must be compiled for a program: done on other threads meanwhile.
 _HELPERS = (RUN, "nj_parallel_for")
 
@@ -62,8 +60,8 @@ def _compile(closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None) -> E
     built = compiler.Build(reroll(closed), donate, modules.compile, modules.idle)
     try:
         compiler.run(built)
-        if built.llvm:
-            modules.compile(built.llvm)
+        if built.main is not None:
+            modules.compile(built.main)
         facts = compiler.facts(built)
         images = link.combined(modules.images())
     except InternalError as error:
@@ -72,7 +70,7 @@ def _compile(closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None) -> E
         handle, path = tempfile.mkstemp(prefix="numjet-", suffix=".ll")
         with os.fdopen(handle, "w") as file:
             file.writelines(f"; {line}\n" for line in built.program.text().splitlines())
-            file.write("\n".join(modules.texts))
+            file.write("\n".join([module.text() for module in modules.written]))
         raise InternalError(f"{error} The modules are in {path}; please report it.") from error
     finally:
         modules.jobs.close()
@@ -99,24 +97,23 @@ class _Modules:
         self.jobs = Jobs()
         self.kept = kept
         self.direct = link.generates()  # all so far, and what comes too as far as is known
-        self.texts: list[str] = []
+        self.written: list[Any] = []
         self.ready: list[bytes] = []
         self.symbols: set[str] = set()
         self.started: set[str] = set()
 
-    def compile(self, text: str) -> None:
-        """Begin to compile a module, and what it needs beside."""
-        symbols = set(_SYMBOLS.findall(text)) - self.symbols
-        self.symbols |= symbols
-        self.texts.append(text)
+    def compile(self, module: Any) -> None:
+        """Begin to compile a builder's module, and what it needs beside."""
+        self.symbols |= module.symbols()
+        self.written.append(module)
         for name in _HELPERS:
             if link.defined_symbol(name) is None and name not in self.started:
                 self.started.add(name)
                 self.jobs.start(functools.partial(link.resolve, [name]))
         # Without LLVM it is this thread's work, which holds the interpreter all the while.
-        image = link.generated(text, kept=self.kept)
+        image = link.generated(module, kept=self.kept)
         if image is None:
-            self.direct = False
+            self.direct, text = False, module.text()
             self.jobs.start(lambda: self.compiler(text, verify=check_ir.value))
         else:
             self.ready.append(image)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from numjet.cpu.builder_core import branch_text
 from numjet.cpu.builder_memory import MemoryWriter
 from numjet.cpu.builder_types import Value
 
@@ -78,7 +77,7 @@ class Branch:
             raise RuntimeError("builder: else_ must follow its if_ block directly")
         del b.lines[self._slot_end :]
         other = b.new_label("else")
-        b.lines[self._slot] = branch_text(self._condition, self._then_label, other)
+        b.lines[self._slot] = None, ("cbr", self._condition.ref, self._then_label, other)
         b.block(other)
         self._yielded = ()
         yield
@@ -119,10 +118,8 @@ class ControlWriter(MemoryWriter):
         again: Sequence[Value], latch: str,
     ) -> None:  # fmt: skip
         for k, (phi, first, next_) in enumerate(zip(phis, initial, again, strict=True)):
-            self.lines[slot + k] = (
-                f"  {phi.ref} = phi {phi.type} [ {first.ref}, %{before} ], "
-                f"[ {next_.ref}, %{latch} ]"
-            )
+            pairs = (first.ref, before), (next_.ref, latch)
+            self.lines[slot + k] = phi.ref, ("phi", phi.type, pairs)
 
     @contextmanager
     def loop(
@@ -212,7 +209,7 @@ class ControlWriter(MemoryWriter):
         branch._then = branch._yielded
         branch._then_end = self.label
         self.br(branch._end)
-        self.lines[slot] = branch_text(condition, branch._then_label, branch._end)
+        self.lines[slot] = None, ("cbr", condition.ref, branch._then_label, branch._end)
         branch._slot_end = len(self.lines)
         self.block(branch._end)
         if otherwise:

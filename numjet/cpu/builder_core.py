@@ -1,7 +1,8 @@
 """The function writer's core: arithmetic, comparisons, casts, calls, labels.
 
 For `builder`, which adds memory, lanes and structured control flow. Every method appends one line
-of text and returns the name it defines.
+and returns the name it defines. A line is (name or None, instruction), an instruction being a tuple
+of its operation and operands as `builder_text` lists them; or it is text.
 """
 
 from __future__ import annotations
@@ -9,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from numjet.cpu.builder_module import Module
+from numjet.cpu.builder_text import Line, spelled
 from numjet.cpu.builder_types import _CONSTANTS, TYPES, Value, const_lanes, like
-
-
-def branch_text(condition: Value, then: str, otherwise: str) -> str:
-    """A conditional branch."""
-    return f"  br i1 {condition.ref}, label %{then}, label %{otherwise}"
 
 
 def _alike(a: Value | float, b: Value | float, what: str) -> tuple[Value, Value]:
@@ -30,22 +27,21 @@ def _alike(a: Value | float, b: Value | float, what: str) -> tuple[Value, Value]
     return a, b
 
 
-def _binary(float_op: str | None, int_op: str | None, name: str, neutral: int | None = None):
+def _binary(float_op: str | None, int_op: str | None, name: str, neutral: Sequence[str] = ()):
     """The method for a two-operand instruction chosen by operand type.
 
-    neutral: the integer which as the second operand gives the first.
+    neutral: the integers (and truth values) which as the second operand give the first.
     """
 
     def method(self: Writer, a: Value | float, b: Value | float) -> Value:
-        number = b
         a, b = _alike(a, b, name)
         type = a.type
         op = float_op if TYPES[type].is_float else int_op
         if op is None:
             raise TypeError(f"builder: {name} is not defined for {type}")
-        if number.__class__ is int and number == neutral and op is int_op:
+        if b.ref in neutral:
             return a
-        return self.pure(f"{op} {type} {a.ref}, {b.ref}", type)
+        return self.pure((op, type, a.ref, b.ref), type)
 
     method.__name__ = name
     method.__doc__ = f"`{float_op or int_op}` of two values of one type."
@@ -57,11 +53,16 @@ def _cast(op: str):
         type = like(x.type, TYPES[element].element)
         if type == x.type:
             return x
-        return self.pure(f"{op} {x.type} {x.ref} to {type}", type)
+        return self.pure((op, type, x.type, x.ref), type)
 
     method.__name__ = op
     method.__doc__ = f"`{op}` to `element` (a scalar type, or a vector type whose element counts)."
     return method
+
+
+def _call(result: str, callee: str, args: Sequence[Value], flags: str) -> tuple:
+    types, refs = tuple([a.type for a in args]), tuple([a.ref for a in args])
+    return ("call", result, callee, types, refs, flags)
 
 
 class Writer:
@@ -80,31 +81,36 @@ class Writer:
         self.module = module
         self.name = name
         self.result = result
-        self.lines: list[str] = []
+        self.local = bool(linkage)
+        self.lines: list[Line] = []
         self.count = 0
         self.label = "entry"
-        self.known: dict[str, Value] = {}  # see `pure`
+        self.known: dict[tuple, Value] = {}  # see `pure`
         self._labels = 0
         self._allocas: list[str] = []
-        spelled = []
+        written = []
         values = []
         for argument in arguments:
             type = argument[1]
             if type.startswith("ptr "):  # "ptr noalias": attributes beside the type
                 argument = (argument[0], "ptr", type[4:])
             extra = f" {argument[2]}" if len(argument) > 2 else ""
-            spelled.append(f"{argument[1]}{extra} %{argument[0]}")
+            written.append(f"{argument[1]}{extra} %{argument[0]}")
             values.append(Value(f"%{argument[0]}", argument[1]))
         self.args = tuple(values)
         self._head = (
             f"define {linkage + ' ' if linkage else ''}{result} @{name}"
-            f"({', '.join(spelled)}) {attributes} {{"
+            f"({', '.join(written)}) {attributes} {{"
         )
         module.functions.append(self)
 
     def text(self) -> str:
         """The function's definition."""
-        return "\n".join([self._head, "entry:", *self._allocas, *self.lines, "}"])
+        return "\n".join([self._head, "entry:", *self.body(), "}"])
+
+    def body(self) -> list[str]:
+        """The lines of the function as text."""
+        return [*self._allocas, *map(spelled, self.lines)]
 
     # ---- plumbing
 
@@ -115,14 +121,21 @@ class Writer:
         self.lines.append(f"  {ref} = {text}")
         return Value(ref, type)
 
-    def pure(self, text: str, type: str) -> Value:
-        """As `emit`, of an instruction that depends on its operands alone: once in a block."""
-        found = self.known.get(text)
+    def put(self, instruction: tuple, type: str) -> Value:
+        """Append an instruction that gives a value of `type`."""
+        self.count = count = self.count + 1
+        ref = f"%v{count}"
+        self.lines.append((ref, instruction))
+        return Value(ref, type)
+
+    def pure(self, instruction: tuple, type: str) -> Value:
+        """As `put`, of an instruction that depends on its operands alone: once in a block."""
+        found = self.known.get(instruction)
         if found is None:
             self.count = count = self.count + 1
             ref = f"%v{count}"
-            self.lines.append(f"  {ref} = {text}")
-            found = self.known[text] = Value(ref, type)
+            self.lines.append((ref, instruction))
+            found = self.known[instruction] = Value(ref, type)
         return found
 
     def line(self, text: str) -> None:
@@ -143,19 +156,19 @@ class Writer:
 
     # ---- arithmetic
 
-    add = _binary("fadd", "add", "add", 0)
-    sub = _binary("fsub", "sub", "sub", 0)
-    mul = _binary("fmul", "mul", "mul", 1)
-    div = _binary("fdiv", "sdiv", "div", 1)
+    add = _binary("fadd", "add", "add", ("0",))
+    sub = _binary("fsub", "sub", "sub", ("0",))
+    mul = _binary("fmul", "mul", "mul", ("1",))
+    div = _binary("fdiv", "sdiv", "div", ("1",))
     rem = _binary("frem", "srem", "rem")
-    udiv = _binary(None, "udiv", "udiv", 1)
+    udiv = _binary(None, "udiv", "udiv", ("1",))
     urem = _binary(None, "urem", "urem")
-    and_ = _binary(None, "and", "and_", -1)
-    or_ = _binary(None, "or", "or_", 0)
-    xor = _binary(None, "xor", "xor", 0)
-    shl = _binary(None, "shl", "shl", 0)
-    lshr = _binary(None, "lshr", "lshr", 0)
-    ashr = _binary(None, "ashr", "ashr", 0)
+    and_ = _binary(None, "and", "and_", ("-1", "true"))
+    or_ = _binary(None, "or", "or_", ("0", "false"))
+    xor = _binary(None, "xor", "xor", ("0", "false"))
+    shl = _binary(None, "shl", "shl", ("0",))
+    lshr = _binary(None, "lshr", "lshr", ("0",))
+    ashr = _binary(None, "ashr", "ashr", ("0",))
 
     def not_(self, x: Value) -> Value:
         """All bits inverted."""
@@ -164,7 +177,7 @@ class Writer:
     def neg(self, x: Value) -> Value:
         """-x; only the sign bit of a float changes."""
         if TYPES[x.type].is_float:
-            return self.pure(f"fneg {x.type} {x.ref}", x.type)
+            return self.pure(("fneg", x.type, x.ref), x.type)
         return self.sub(0, x)
 
     def abs(self, x: Value) -> Value:
@@ -183,9 +196,8 @@ class Writer:
         declared = self.module._declared
         if name not in declared:
             declared[name] = f"declare {type} @{name}({type}, {type}, {type})"
-        return self.emit(
-            f"call {type} @{name}({type} {a.ref}, {type} {b.ref}, {type} {c.ref})", type
-        )
+        refs = (a.ref, b.ref, c.ref)
+        return self.put(("call", type, f"@{name}", (type, type, type), refs, ""), type)
 
     def _extremum(self, a: Value | float, b: Value | float, word: str, signed: bool) -> Value:
         a, b = _alike(a, b, word)
@@ -230,15 +242,17 @@ class Writer:
     def _compare(self, op: str, predicate: str, a: Value | float, b: Value | float) -> Value:
         a, b = _alike(a, b, op)
         type = a.type
-        return self.pure(f"{op} {predicate} {type} {a.ref}, {b.ref}", like(type, "i1"))
+        if predicate == "ne" and b.ref == "false":
+            return a
+        made = like(type, "i1")
+        return self.pure((op, made, predicate, type, a.ref, b.ref), made)
 
     def select(self, condition: Value, a: Value | float, b: Value | float) -> Value:
         """a where `condition` (i1, or a vector of them), else b."""
         a, b = _alike(a, b, "select")
         type = a.type
-        return self.pure(
-            f"select {condition.type} {condition.ref}, {type} {a.ref}, {type} {b.ref}", type
-        )
+        instruction = ("select", type, condition.type, condition.ref, a.ref, b.ref)
+        return self.pure(instruction, type)
 
     # ---- casts
 
@@ -281,7 +295,7 @@ class Writer:
         type = like(x.type, TYPES[element].element)
         if saturate:
             return self.intrinsic(f"llvm.{op}.sat", x, result=type, overload=(type, x.type))
-        return self.pure(f"{op} {x.type} {x.ref} to {type}", type)
+        return self.pure((op, type, x.type, x.ref), type)
 
     def bitcast(self, x: Value, type: str) -> Value:
         """The same bits as `type`; a scalar element type keeps the lanes when widths agree."""
@@ -290,7 +304,7 @@ class Writer:
             type = f"<{source.lanes} x {type}>"
         if type == x.type:
             return x
-        return self.pure(f"bitcast {x.type} {x.ref} to {type}", type)
+        return self.pure(("bitcast", type, x.type, x.ref), type)
 
     # ---- calls
 
@@ -315,12 +329,11 @@ class Writer:
         declared = self.module._declared
         if name not in declared:
             declared[name] = f"declare {result} @{name}({', '.join([a.type for a in args])})"
-        spelled = ", ".join([f"{a.type} {a.ref}" for a in args])
+        instruction = _call(result, f"@{name}", args, flags)
         if result == "void":
-            self.lines.append(f"  call {flags}void @{name}({spelled})")
+            self.lines.append((None, instruction))
             return Value("", "void")
-        write = self.pure if pure else self.emit
-        return write(f"call {flags}{result} @{name}({spelled})", result)
+        return self.pure(instruction, result) if pure else self.put(instruction, result)
 
     def call(self, callee: str | Value, result: str, *args: Value) -> Value:
         """Call a function by name (declared when not defined in the module) or by address."""
@@ -329,11 +342,11 @@ class Writer:
         else:
             target = f"@{callee}"
             self.module.declare(callee, result, [a.type for a in args])
-        spelled = ", ".join([f"{a.type} {a.ref}" for a in args])
+        instruction = _call(result, target, args, "")
         if result == "void":
-            self.lines.append(f"  call void {target}({spelled})")
+            self.lines.append((None, instruction))
             return Value("", "void")
-        return self.emit(f"call {result} {target}({spelled})", result)
+        return self.put(instruction, result)
 
     # ---- control flow
 
@@ -350,21 +363,21 @@ class Writer:
 
     def br(self, label: str) -> None:
         """Jump."""
-        self.lines.append(f"  br label %{label}")
+        self.lines.append((None, ("br", label)))
 
     def cond_br(self, condition: Value, then: str, otherwise: str) -> None:
         """Jump to `then` if `condition` (i1) holds, else to `otherwise`."""
-        self.lines.append(branch_text(condition, then, otherwise))
+        self.lines.append((None, ("cbr", condition.ref, then, otherwise)))
 
     def ret(self, value: Value | None = None) -> None:
         """Return from the function."""
-        self.lines.append("  ret void" if value is None else f"  ret {value.type} {value.ref}")
+        self.lines.append((None, ("ret", "void", "") if value is None else ("ret", *value[::-1])))
 
     def unreachable(self) -> None:
         """End a block that control never leaves."""
-        self.lines.append("  unreachable")
+        self.lines.append((None, ("unreachable",)))
 
     def phi(self, type: str, incoming: Sequence[tuple[Value, str]]) -> Value:
         """The value that came with the edge taken: (value, label of the block it comes from)."""
-        spelled = ", ".join([f"[ {v.ref}, %{label} ]" for v, label in incoming])
-        return self.emit(f"phi {type} {spelled}", type)
+        pairs = tuple([(value.ref, label) for value, label in incoming])
+        return self.put(("phi", type, pairs), type)

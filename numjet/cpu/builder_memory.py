@@ -22,15 +22,14 @@ class MemoryWriter(Writer):
             return base
         index = self.value(index, "i64")
         lanes = TYPES[index.type].lanes or TYPES[base.type].lanes
-        return self.pure(
-            f"getelementptr {element}, {base.type} {base.ref}, {index.type} {index.ref}",
-            vector("ptr", lanes),
-        )
+        type = vector("ptr", lanes)
+        instruction = ("getelementptr", type, element, base.type, base.ref, index.type, index.ref)
+        return self.pure(instruction, type)
 
     def load(self, pointer: Value, type: str, align: int | None = None) -> Value:
         """Read a value; `align` defaults to one element's size."""
         align = align or max(TYPES[type].bits // 8, 1)
-        return self.emit(f"load {type}, ptr {pointer.ref}, align {align}", type)
+        return self.put(("load", type, pointer.ref, align), type)
 
     def store(
         self, value: Value, pointer: Value, align: int | None = None, nontemporal: bool = False
@@ -38,12 +37,8 @@ class MemoryWriter(Writer):
         """Write a value; a non-temporal store must be aligned to the whole vector to be one."""
         info = TYPES[value.type]
         align = align or max(info.bits // 8, 1)
-        hint = ""
-        if nontemporal:
-            hint = ", !nontemporal !{i32 1}"
-        self.lines.append(
-            f"  store {value.type} {value.ref}, ptr {pointer.ref}, align {align}{hint}"
-        )
+        instruction = ("store", value.type, value.ref, pointer.ref, align, nontemporal)
+        self.lines.append((None, instruction))
 
     def masked_load(
         self, pointer: Value, mask: Value, other: Value, align: int | None = None
@@ -53,11 +48,9 @@ class MemoryWriter(Writer):
         name = f"llvm.masked.load.{TYPES[type].mangled}.p0"
         self.module.declare(name, type, ("ptr", "i32", mask.type, type))
         align = align or max(TYPES[type].bits // 8, 1)
-        return self.emit(
-            f"call {type} @{name}(ptr {pointer.ref}, i32 {align}, {mask.type} {mask.ref}, "
-            f"{type} {other.ref})",
-            type,
-        )
+        types = ("ptr", "i32", mask.type, type)
+        refs = (pointer.ref, str(align), mask.ref, other.ref)
+        return self.put(("call", type, f"@{name}", types, refs, ""), type)
 
     def masked_store(
         self, value: Value, pointer: Value, mask: Value, align: int | None = None
@@ -72,10 +65,9 @@ class MemoryWriter(Writer):
         name = f"llvm.masked.store.{TYPES[type].mangled}.p0"
         self.module.declare(name, "void", (type, "ptr", "i32", mask.type))
         align = align or max(TYPES[type].bits // 8, 1)
-        self.lines.append(
-            f"  call void @{name}({type} {value.ref}, ptr {pointer.ref}, i32 {align}, "
-            f"{mask.type} {mask.ref})"
-        )
+        types = (type, "ptr", "i32", mask.type)
+        refs = (value.ref, pointer.ref, str(align), mask.ref)
+        self.lines.append((None, ("call", "void", f"@{name}", types, refs, "")))
 
     def _store_lane(self, value: Value, pointer: Value, lane: int) -> None:
         """Write one lane to its place of the vector at `pointer`."""
@@ -90,11 +82,9 @@ class MemoryWriter(Writer):
         mask = mask or _CONSTANTS[True, f"<{info.lanes} x i1>"]
         name = f"llvm.masked.gather.{info.mangled}.v{info.lanes}p0"
         self.module.declare(name, type, (pointers.type, "i32", mask.type, type))
-        return self.emit(
-            f"call {type} @{name}({pointers.type} {pointers.ref}, i32 {max(info.bits // 8, 1)}, "
-            f"{mask.type} {mask.ref}, {type} zeroinitializer)",
-            type,
-        )
+        types = (pointers.type, "i32", mask.type, type)
+        refs = (pointers.ref, str(max(info.bits // 8, 1)), mask.ref, "zeroinitializer")
+        return self.put(("call", type, f"@{name}", types, refs, ""), type)
 
     def scatter(self, value: Value, pointers: Value, mask: Value | None = None) -> None:
         """Lane k to address k, in lane order where addresses collide."""
@@ -103,18 +93,16 @@ class MemoryWriter(Writer):
         mask = mask or _CONSTANTS[True, f"<{info.lanes} x i1>"]
         name = f"llvm.masked.scatter.{info.mangled}.v{info.lanes}p0"
         self.module.declare(name, "void", (type, pointers.type, "i32", mask.type))
-        self.lines.append(
-            f"  call void @{name}({type} {value.ref}, {pointers.type} {pointers.ref}, "
-            f"i32 {max(info.bits // 8, 1)}, {mask.type} {mask.ref})"
-        )
+        types = (type, pointers.type, "i32", mask.type)
+        refs = (value.ref, pointers.ref, str(max(info.bits // 8, 1)), mask.ref)
+        self.lines.append((None, ("call", "void", f"@{name}", types, refs, "")))
 
     def prefetch(self, pointer: Value, write: bool = False, locality: int = 3) -> None:
         """Ask for the line at `pointer`; never faults."""
         self.module.declare("llvm.prefetch.p0", "void", ("ptr", "i32", "i32", "i32"))
-        self.lines.append(
-            f"  call void @llvm.prefetch.p0(ptr {pointer.ref}, i32 {int(write)}, "
-            f"i32 {locality}, i32 1)"
-        )
+        types = ("ptr", "i32", "i32", "i32")
+        refs = (pointer.ref, str(int(write)), str(locality), "1")
+        self.lines.append((None, ("call", "void", "@llvm.prefetch.p0", types, refs, "")))
 
     def alloca(self, type: str, count: int = 1, align: int = 64) -> Value:
         """Stack space for `count` values, reserved once at the function's entry."""
@@ -134,26 +122,22 @@ class MemoryWriter(Writer):
         if not lanes:
             return x
         type = f"<{lanes} x {x.type}>"
-        one = self.pure(f"insertelement {type} poison, {x.type} {x.ref}, i64 0", type)
-        return self.pure(
-            f"shufflevector {type} {one.ref}, {type} poison, <{lanes} x i32> zeroinitializer", type
-        )
+        one = self.pure(("insertelement", type, "poison", x.type, x.ref, "i64", "0"), type)
+        zeros = (f"<{lanes} x i32>", "zeroinitializer")
+        return self.pure(("shufflevector", type, type, one.ref, "poison", *zeros), type)
 
     def extract(self, x: Value, lane: Value | int) -> Value:
         """One lane as a scalar."""
         lane = self.value(lane, "i64")
-        return self.pure(
-            f"extractelement {x.type} {x.ref}, {lane.type} {lane.ref}", TYPES[x.type].element
-        )
+        type = TYPES[x.type].element
+        return self.pure(("extractelement", type, x.type, x.ref, lane.type, lane.ref), type)
 
     def insert(self, x: Value, scalar: Value | float, lane: Value | int) -> Value:
         """`x` with one lane replaced."""
         lane = self.value(lane, "i64")
         scalar = self.value(scalar, TYPES[x.type].element)
         return self.pure(
-            f"insertelement {x.type} {x.ref}, {scalar.type} {scalar.ref}, "
-            f"{lane.type} {lane.ref}",
-            x.type,
+            ("insertelement", x.type, x.ref, scalar.type, scalar.ref, lane.type, lane.ref), x.type
         )
 
     def shuffle(self, a: Value, b: Value | None, lanes: Sequence[int]) -> Value:
@@ -162,12 +146,11 @@ class MemoryWriter(Writer):
             held = a.ref[1:-1].split(", ")
             picked = ", ".join([held[k] if k >= 0 else "i1 false" for k in lanes])
             return Value(f"<{picked}>", f"<{len(lanes)} x i1>")
-        other = f"{a.type} poison" if b is None else f"{b.type} {b.ref}"
+        other = "poison" if b is None else b.ref
         mask = ", ".join("i32 poison" if k < 0 else f"i32 {k}" for k in lanes)
-        return self.pure(
-            f"shufflevector {a.type} {a.ref}, {other}, <{len(lanes)} x i32> <{mask}>",
-            f"<{len(lanes)} x {TYPES[a.type].element}>",
-        )
+        type = f"<{len(lanes)} x {TYPES[a.type].element}>"
+        order = f"<{len(lanes)} x i32>", f"<{mask}>"
+        return self.pure(("shufflevector", type, a.type, a.ref, other, *order), type)
 
     def concat(self, parts: Sequence[Value]) -> Value:
         """Vectors of one type joined; their number is a power of two."""

@@ -84,6 +84,11 @@ class Module:
         for name, line in other._declared.items():
             self._declared.setdefault(name, line)
 
+    def symbols(self) -> set[str]:
+        """What the module refers to that begins with "nj_", and is not its own."""
+        found = {name for name in (*self._declared, *self._globals) if name.startswith("nj_")}
+        return found.difference([function.name for function in self.functions])
+
     def text(self) -> str:
         """The module as LLVM assembly."""
         defined = {function.name for function in self.functions}

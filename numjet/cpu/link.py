@@ -23,7 +23,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_void_p
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from numjet.base import config
 from numjet.base.errors import InternalError
@@ -48,6 +48,12 @@ class Target(NamedTuple):
     def has(self, feature: str) -> bool:
         """Whether the processor has LLVM feature `feature` ("avx2", "fma", "avx512f", …)."""
         return f"+{feature}" in self.features.split(",")
+
+
+class Written(Protocol):
+    """A module as `builder` writes it."""
+
+    def text(self) -> str: ...
 
 
 _llvm_lock = threading.Lock()
@@ -200,20 +206,21 @@ def generates() -> bool:
     return usable(host.triple, host.features, host.vector_bytes) and not config.check_ir.value
 
 
-def generated(ir_text: str, *, kept: bool) -> bytes | None:
+def generated(source: str | Written, *, kept: bool) -> bytes | None:
     """The object file of the direct generator, or None where LLVM has to make it.
 
-    kept: as by `compile_module`. It is Python's work: no other thread runs Python meanwhile.
+    source: IR text, or a builder's module. kept: as by `compile_module`. It is Python's work: no
+    other thread runs Python meanwhile.
     """
     if not generates():
         return None
-    key = digest(ir_text) if kept else ""
+    key = digest(source if isinstance(source, str) else source.text()) if kept else ""
     data = _store().get(key) if kept else None
     if data is None:
         # Half of the package's compiler: loaded when there is something to compile.
         generate = importlib.import_module("numjet.cpu.x86.generate").generate
         try:
-            data = generate(ir_text)
+            data = generate(source)
         except Exception as error:
             warnings.warn(
                 f"the direct generator failed, LLVM compiles the module: {error!r}; please report "

@@ -55,7 +55,7 @@ SHARED_LINES = 100
 class Build:
     """What one compilation knows: the program under construction and its tables.
 
-    `compile` is given the text of each module of kernels as soon as it is written; without it all
+    `compile` is given each module of kernels as soon as it is written; without it all
     kernels stand in main's module. `idle` tells whether another thread would compile the next
     module at once.
     """
@@ -64,7 +64,7 @@ class Build:
         self,
         closed: ClosedJaxpr,
         donate: Sequence[int] = (),
-        compile: Callable[[str], None] | None = None,
+        compile: Callable[[Module], None] | None = None,
         idle: Callable[[], bool] = lambda: False,
     ) -> None:
         self.closed = closed
@@ -75,7 +75,7 @@ class Build:
         self.written: dict[str, Launch] = {}  # the kernels and functions in any module, by name
         self.program = Program(donated=frozenset(donate))
         self.emitter: Emitter | None = None
-        self.llvm = ""
+        self.main: Module | None = None  # that of main, where there is one
         self.kernel_count = 0
         self._counters = 0
         self._consts: dict[Any, Val] = {}
@@ -164,9 +164,14 @@ class Build:
     def flush(self) -> None:
         """Have the kernels of the module that is written to compiled."""
         if self.compile is not None and self.module.functions:
-            self.compile(self.module.text())
+            self.compile(self.module)
             self.module = Module()
             self.modules += 1
+
+    @property
+    def llvm(self) -> str:
+        """The IR text of main's module; "" where there is none."""
+        return "" if self.main is None else self.main.text()
 
     def kernel_texts(self) -> list[str]:
         """Each kernel as loops; special kernels and calls of Python by name."""
@@ -321,7 +326,7 @@ def emit(build: Build) -> None:
     build.emitter = Emitter(build.program, launch, lambda: build.module)
     if build.compile is None:
         build.module = build.emitter.module  # one for all, to be looked at
-    build.llvm = build.emitter.text()
+    build.main = build.emitter.write()
     build.flush()
     build.module = build.beside
     build.flush()

@@ -58,12 +58,12 @@ class Emitter:
         self.tables: dict[int, Value] = {}  # pointer tables passed to kernels, by length
         self.table = ProgramTable(launch, kernels or (lambda: self.module))
 
-    def text(self) -> str:
-        """The module's LLVM IR; "" when the program is all data."""
+    def write(self) -> Module | None:
+        """The module of main; None when the program is all data."""
         self.table.choose(self.program.steps)
         if self.table.whole:
             self.table.run(self.program.steps)
-            return self.module.text() if self.module.functions else ""
+            return self.module if self.module.functions else None
         arguments = [("inputs", PTR), ("outputs", PTR), ("arena", PTR), ("consts", PTR)]
         b = self.b = Builder(self.module, MAIN, arguments, I32)
         self._bases()
@@ -74,7 +74,7 @@ class Emitter:
             b.ret(b.const(1, I32))
         if self.table.places:
             self._places()
-        return self.module.text()
+        return self.module
 
     def _places(self) -> None:
         """At the entry of main: the addresses of what the table names."""

@@ -183,7 +183,7 @@ class ProgramTable:
         ]
         step.emit(b, pointers[:reads], pointers[reads:])
         b.ret()
-        code = "\n".join([*b._allocas, "", *b.lines])
+        code = "\n".join(b.body())
         # Tables are numbered in each module, so their contents are part of the code.
         data = [x for x, table in module._arrays.items() if f"@{table}" in code]
         found = self._bodies.setdefault((code, *data), name)

@@ -18,6 +18,7 @@ import numpy as np
 
 from numjet.cpu import emit_values as ev
 from numjet.cpu.builder import TYPES, Builder, Value, vector
+from numjet.cpu.builder_text import Line
 
 Pattern = tuple[int, ...]
 
@@ -207,7 +208,7 @@ class _Frame:
 
     def __init__(self, start: int) -> None:
         self.start = start
-        self.hoisted: list[str] = []
+        self.hoisted: list[Line] = []
         self.memo: dict[Any, Value] = {}
 
 

@@ -1,12 +1,14 @@
-"""LLVM IR text to an object file for x86-64 with AVX-512, without LLVM.
+"""LLVM IR to an object file for x86-64 with AVX-512, without LLVM.
 
-`generate(text)` is for `link`: the object, or None where only LLVM compiles the text. The passes:
-`parse`, `select`, `allocate`, `spill` where registers ran out, `finish` with `encode`, and `elf`.
+`generate(module)` is for `link`: the object, or None where only LLVM compiles it. The passes:
+`read` (of text `parse`), `select`, `allocate`, `spill` where registers ran out, `finish` with
+`encode`, and `elf`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from numjet.cpu.x86 import (
     arithmetic,
@@ -23,10 +25,14 @@ from numjet.cpu.x86.encode import Code
 from numjet.cpu.x86.finish import Finisher
 from numjet.cpu.x86.hoist import hoist
 from numjet.cpu.x86.parse import Function, Module, parse
+from numjet.cpu.x86.read import read
 from numjet.cpu.x86.schedule import schedule
 from numjet.cpu.x86.select import Selector
 from numjet.cpu.x86.spill import spill
 from numjet.cpu.x86.types import Unsupported
+
+if TYPE_CHECKING:
+    from numjet.cpu.builder_module import Module as Writing
 
 # Loaded for the operations they register.
 _FAMILIES = (arithmetic, control, convert, intrinsics, lanes, memory)
@@ -35,10 +41,10 @@ _FAMILIES = (arithmetic, control, convert, intrinsics, lanes, memory)
 refused: Counter[str] = Counter()
 
 
-def generate(text: str) -> bytes | None:
-    """The object file of a module, or None where LLVM has to make it."""
+def generate(source: str | Writing) -> bytes | None:
+    """The object file of a module, text or a builder's, or None where LLVM has to make it."""
     try:
-        return _generate(parse(text))
+        return _generate(parse(source) if isinstance(source, str) else read(source))
     except Unsupported as what:
         refused[str(what)] += 1
         return None

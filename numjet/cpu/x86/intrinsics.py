@@ -31,7 +31,12 @@ def intrinsic(s: Selector, instruction: Instruction) -> None:
         if handler is None:
             raise Unsupported(callee.rstrip("0123456789."))
         found = _known[callee] = (handler, word)
-    if type is not None and found[0] in _ALIKE:
+    if isinstance(arguments, tuple):  # all of one type
+        assert type is not None
+        parts = [*arguments]
+        if found[0] not in _ALIKE:
+            parts = [f"{type.text} {x}" for x in parts]
+    elif type is not None and found[0] in _ALIKE:
         # Arguments of one type: split at its name.
         text = type.text
         parts = arguments[len(text) + 1 :].split(f", {text} ")

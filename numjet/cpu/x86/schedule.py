@@ -40,8 +40,11 @@ def _names(instruction: Instruction) -> list[str]:
     """The names an instruction reads."""
     found: list[str] = []
     for field in instruction[3:]:
-        if isinstance(field, str) and "%" in field:
-            found += _NAME.findall(field)
+        if isinstance(field, str):
+            if "%" in field:
+                found += _NAME.findall(field)
+        elif isinstance(field, tuple):
+            found += [x for x in field if x[0] == "%"]
     return found
 
 
