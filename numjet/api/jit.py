@@ -17,6 +17,7 @@ from typing import Any
 
 from numjet.api import dispatch, fastcall, fastcall_native
 from numjet.base import config, tree
+from numjet.base.tree_registry import LEAF_TYPES
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
@@ -213,6 +214,8 @@ class JitCore:
     def _flatten(self, args: tuple, kwargs: dict) -> tuple[Any, list, Any]:
         """Static values (as part of the key), dynamic leaves and their structure."""
         if self._plain:
+            if not kwargs and LEAF_TYPES.issuperset(map(type, args)):
+                return (), list(args), _positional(len(args))
             leaves, treedef = tree.tree_flatten((args, kwargs))
             return (), leaves, treedef
         statics, dynamic, kw = self._split(args, kwargs)
@@ -297,16 +300,23 @@ class JitCore:
         static_args = {k: v for k, v, _ in statics if isinstance(k, int)}
         static_kwargs = {k: v for k, v, _ in statics if isinstance(k, str)}
         out_tree: list = []
+        alone = not statics and treedef is _positional(len(avals))
 
         def flat(*leaves: Any) -> list[Any]:
-            dynamic, kw = tree.tree_unflatten(treedef, leaves)
-            positional = list(dynamic)
-            for i in sorted(static_args):
-                positional.insert(i, static_args[i])
-            out = self._fun(*positional, **kw, **static_kwargs)
+            if alone:
+                out = self._fun(*leaves)
+            else:
+                dynamic, kw = tree.tree_unflatten(treedef, leaves)
+                positional = list(dynamic)
+                for i in sorted(static_args):
+                    positional.insert(i, static_args[i])
+                out = self._fun(*positional, **kw, **static_kwargs)
             outs, structure = tree.tree_flatten(out)
             out_tree.append(structure)
-            return [_output(x, self._name, structure, i) for i, x in enumerate(outs)]
+            return [
+                x if isinstance(x, Array) else _output(x, self._name, structure, i)
+                for i, x in enumerate(outs)
+            ]
 
         with undisturbed:  # looking for cycles among the equations would be half of all tracing
             jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef))
@@ -374,6 +384,20 @@ class JitFunction:
 
     def __reduce__(self) -> Any:
         return str(self.__dict__["__qualname__"])
+
+
+_positionals: list[Any] = []
+
+
+def _positional(n: int) -> Any:
+    """The structure of the arguments of a call with `n` leaves by position."""
+    while len(_positionals) <= n:
+        _positionals.append(tree.tree_structure(((None,) * len(_positionals), {}), _is_none))
+    return _positionals[n]
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
 
 
 def _output(x: Any, name: str, structure: Any, i: int) -> Any:

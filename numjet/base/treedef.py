@@ -183,7 +183,8 @@ class PyTreeDef:
     def _take(self, leaves: Iterator[Any]) -> Any:
         if self._kind is None:
             return next(leaves)
-        return self._kind.unflatten(self._data, tuple([c._take(leaves) for c in self._children]))
+        children = [next(leaves) if c is LEAF else c._take(leaves) for c in self._children]
+        return self._kind.unflatten(self._data, tuple(children))
 
     def walk(self, values: Iterable[Any], f: Callable[[tuple, Any], Any],
              leaf: Callable[[Any], Any]) -> Any:
@@ -227,6 +228,7 @@ class PyTreeDef:
 
 
 LEAF = PyTreeDef(None, None, ())
+_are_names = frozenset((str,)).issuperset
 _interned: dict[Any, PyTreeDef] = {}
 
 
@@ -234,6 +236,8 @@ def make_node(kind: NodeKind, data: Any, children: tuple[PyTreeDef, ...]) -> PyT
     """The structure of a node over these children; interned where all data are plain."""
     if data is None:
         key: Any = (kind, *map(id, children))
+    elif type(data) is tuple and _are_names(map(type, data)):
+        key = (kind, data, *map(id, children))  # most dictionaries
     else:
         data_key = static_key(data)
         if data_key is None:

@@ -36,8 +36,8 @@ from numjet.core.evaluate import (
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.numpy import fast_ir, fast_native as native
-from numjet.numpy.promote import broadcast
-from numjet.transforms.stage import bind_known
+from numjet.numpy.promote import broadcast, join_shapes
+from numjet.transforms.stage import StageTrace, bind_known
 
 CHECKS = config.numeric_checks
 # Bound once: a global found in this module is cheaper than an attribute of another.
@@ -93,13 +93,20 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
             return out
         if isinstance(x, Tracer):
             aval = traced.get(x.aval)
-            if aval is not None:
-                return bind_known(record, (x,), {}, aval)
-            out = slow(x)
-            if x.aval not in traced:
-                direct = _binds(record, (x.aval,), out) and out is not x
-                traced[x.aval] = out.aval if direct else None
-            return out
+            if aval is None:
+                if x.aval in traced:
+                    return slow(x)
+                aval = _of_floats(record, x.aval)
+                if aval is None:
+                    out = slow(x)
+                    direct = _binds(record, (x.aval,), out) and out is not x
+                    traced[x.aval] = out.aval if direct else None
+                    return out
+                traced[x.aval] = aval
+            trace = current_trace()
+            if type(trace) is StageTrace:  # `bind_known` written out
+                return trace.record(record, (x,), {}, aval)
+            return trace.process(record, (x,), {})
         return slow(x)
 
     forms = call.forms = native.Forms()  # type: ignore[attr-defined] # see `quick`
@@ -250,10 +257,14 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
         right = y.aval if isinstance(y, Array) else type(y)
         found = known.get((left, right))
         if found is None:
-            out = slow(x, y)
-            direct = _binds_pair(record, left, right, out)
-            known[left, right] = (out.aval, {}) if direct else _repeated(record, left, right, out)
-            return out
+            found = _of_float_pair(record, left, right)
+            if found is None:
+                out = slow(x, y)
+                direct = _binds_pair(record, left, right, out)
+                found = (out.aval, {}) if direct else _repeated(record, left, right, out)
+                known[left, right] = found
+                return out
+            known[left, right] = found
         if found is False:
             return slow(x, y)
         aval, constants = found
@@ -269,9 +280,48 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
             a = _constant(constants, x, right.dtype)
         if a is None or b is None:
             return slow(x, y)
-        return bind_known(record, (a, b), {}, aval)
+        trace = current_trace()
+        if type(trace) is StageTrace:
+            return trace.record(record, (a, b), {}, aval)
+        return trace.process(record, (a, b), {})
 
     return call
+
+
+def _of_floats(record: Primitive, *avals: ShapedArray) -> ShapedArray | None:
+    """What `record` gives for operands of these avals, which are all wide floats of one type: no
+    function wrapped here does more than bind it for them. None where that is not known."""
+    dtype = avals[0].dtype
+    if dtype is not dtypes.float32 and dtype is not dtypes.float64:
+        return None
+    try:
+        return record.out_avals(avals, {})
+    except TypeError:  # of integers alone, or shapes that do not fit: the complete way tells
+        return None
+
+
+def _of_float_pair(record: Primitive, left: Any, right: Any) -> tuple | None:
+    """`_of_floats` of operands of these kinds: the result's aval, and what `_traced_binary` notes
+    beside it."""
+    out: ShapedArray | None
+    if type(left) is ShapedArray and type(right) is ShapedArray:
+        if left.dtype is not right.dtype or left.weak_type is not right.weak_type:
+            return None
+        if left.shape == right.shape or not left.shape or not right.shape:
+            out = _of_floats(record, left, right)
+            return None if out is None else (out, {})
+        try:
+            shape = join_shapes("", (left.shape, right.shape))
+        except TypeError:
+            return None
+        out = _of_floats(record, left.update(shape=shape), right.update(shape=shape))
+        return None if out is None else (out, None)
+    array, scalar = (left, right) if type(left) is ShapedArray else (right, left)
+    if type(array) is not ShapedArray or not _accepts_scalar(array, scalar):
+        return None
+    constant = ShapedArray((), array.dtype)
+    out = _of_floats(record, *((array, constant) if array is left else (constant, array)))
+    return None if out is None else (out, {})
 
 
 def _binds_pair(record: Primitive, left: Any, right: Any, out: Any) -> bool:

@@ -90,8 +90,36 @@ def _quick_product(a: Any, b: Any) -> Any:
         if not (isinstance(a, Array) and isinstance(b, Array)):
             return None
         found = _traced.get((a.aval, b.aval))
-        return None if found is None else bind_known(dot_general_p, (a, b), *found)
+        if found is None:
+            found = _product_of_floats(a.aval, b.aval)
+            if found is None:
+                return None
+            _traced[a.aval, b.aval] = found
+        return bind_known(dot_general_p, (a, b), *found)
     return _eager_product(a, b)
+
+
+def _product_of_floats(x: ShapedArray, y: ShapedArray) -> tuple | None:
+    """Params and result of the product of two vectors or matrices that fit, of one wide floating
+    type; None for others."""
+    dtype = x.dtype
+    if dtype is not dtypes.float32 and dtype is not dtypes.float64 or y.dtype is not dtype:
+        return None
+    if not (0 < x.ndim <= 2 and 0 < y.ndim <= 2) or x.shape[-1] != y.shape[0]:
+        return None
+    if x.weak_type or y.weak_type:
+        return None
+    params = _product_params(x.ndim)
+    return params, ShapedArray(x.shape[:-1] + y.shape[1:], dtype)
+
+
+def _product_params(ndim: int) -> dict:
+    """Those of a product over the last axis of `ndim`, and the first of the other operand."""
+    return {
+        "dimension_numbers": (((ndim - 1,), (0,)), ((), ())),
+        "precision": None,
+        "preferred_element_type": None,
+    }
 
 
 def _plain_product(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
@@ -101,8 +129,7 @@ def _plain_product(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
     if precision is None and preferred is None and isinstance(out, Tracer):
         u, v = x.aval, y.aval
         if u.dtype is v.dtype and u.weak_type is v.weak_type and not u.weak_type:
-            names = ("dimension_numbers", "precision", "preferred_element_type")
-            _traced[u, v] = dict(zip(names, (numbers, None, None), strict=True)), out.aval
+            _traced[u, v] = _product_params(u.ndim), out.aval
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 
 import numpy as np
@@ -121,3 +122,39 @@ def test_results_are_checked_when_asked():
         x / x
     with nj.debug_nans(True), pytest.raises(FloatingPointError):
         nj.lax.div(x, x)
+
+
+_SHORTCUTS = [name for name in dir(jnp) if hasattr(getattr(jnp, name), "forms")]
+_OPERATORS = ["add", "sub", "mul", "truediv", "lt", "ge", "ne", "pow", "matmul", "floordiv"]
+
+
+@pytest.mark.parametrize("name", _SHORTCUTS + _OPERATORS)
+def test_floats_that_come_first_are_traced_as_by_the_complete_way(name):
+    """What is known of wide floats before any were seen; narrow ones take the complete way."""
+    function = getattr(operator if name in _OPERATORS else jnp, name)
+    shapes = [(17, 3), (1, 3), (3,), ()]
+    cases = [[s] for s in shapes] + [[s, t] for s in shapes for t in shapes]
+    cases += [[s, y] for s in shapes for y in (2, 0.5, True, -0.0)]
+    cases += [[y, s] for s in shapes for y in (3, 0.25)]
+
+    def text(case, dtype):
+        places = [i for i, x in enumerate(case) if type(x) is tuple]
+
+        def run(*xs):
+            given = dict(zip(places, xs, strict=True))
+            return function(*[given.get(i, x) for i, x in enumerate(case)])
+
+        try:
+            jaxpr = nj.make_jaxpr(run)(*[nj.ShapeDtypeStruct(case[i], dtype) for i in places])
+        except (TypeError, ValueError) as error:
+            return type(error).__name__
+        shown = str(jaxpr).replace("bf16", "f32").replace("bfloat16", "float32")
+        return shown.replace(".0:", ":")  # as narrow numbers are printed
+
+    compared = 0
+    for case in cases:
+        narrow = text(case, jnp.bfloat16)
+        if "convert_element_type" not in narrow:  # of a constant, which wide floats do not need
+            assert text(case, jnp.float32) == narrow
+            compared += "Error" not in narrow
+    assert compared or name in ("where", "invert") or name.startswith(("bitwise", "logical"))
