@@ -1,8 +1,9 @@
 """A thin writer of LLVM IR text: functions over scalars and explicit vectors.
 
-Used by the native backend's generators (`emit`, `math`, `kernels`, `runtime`). It writes tuples into
-a list, which the direct generator takes as they are and `text` spells for LLVM; the text is
-deterministic, so that it can be hashed for the object cache. An operation is written once in a block.
+Used by the native backend's generators (`emit`, `math`, `kernels`, `runtime`). It writes tuples
+into a list, which the direct generator takes as they are and `text` spells for LLVM; the text is
+deterministic, so that it can be hashed for the object cache. An operation is written once in a
+block.
 
 Values carry their LLVM type; operations are chosen from it (`add` on "<16 x float>" is `fadd`).
 Integers are signless, so unsigned operations have names of their own (`udiv`, `lshr`, "ult").

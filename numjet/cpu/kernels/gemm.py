@@ -328,19 +328,19 @@ def function(
     return Function(name, write)
 
 
-def module_text(element: str) -> str:
-    """The library for `element` as LLVM IR."""
+def written(element: str) -> Module:
+    """The library for `element`."""
     module = Module()
     _task(module, element)
     _entry(module, element)
-    return module.text()
+    return module
 
 
-def _tile_text(name: str) -> str:
+def _tile_module(name: str) -> Module:
     kind, columns, element = name.split("_")
     module = Module()
     _tiles(module, element, int(columns), kind == GENERAL)
-    return module.text()
+    return module
 
 
 def tile_rows(vectors: int) -> int:
@@ -576,14 +576,14 @@ def _entry(module: Module, element: str) -> None:
     b.ret()
 
 
-def _packer_text(name: str) -> str:
+def _packer_module(name: str) -> Module:
     layout, element = name.split("_")
     module = Module()
     (_pack_columns if layout == "columns" else _pack_elements)(module, element)
-    return module.text()
+    return module
 
 
 # Directly generated tiles that choose among rows are a tenth to a quarter slower than LLVM's.
-libraries.provide(PREFIX, module_text, direct=lambda rest: True)
-libraries.provide(PACK_PREFIX, _packer_text, direct=lambda rest: True)
-libraries.provide(TILE_PREFIX, _tile_text, direct=lambda rest: GENERAL not in rest)
+libraries.provide(PREFIX, written, direct=lambda rest: True)
+libraries.provide(PACK_PREFIX, _packer_module, direct=lambda rest: True)
+libraries.provide(TILE_PREFIX, _tile_module, direct=lambda rest: GENERAL not in rest)

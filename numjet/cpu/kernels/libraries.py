@@ -1,6 +1,6 @@
 """Libraries of kernels that serve every program: compiled once, cached on disk, linked on demand.
 
-`provide(prefix, text)` says how the module of a symbol is written; it must define `entry`.
+`provide(prefix, module)` says how the module of a symbol is written; it must define `entry`.
 `start(symbol)` compiles it while the program that needs it is still being lowered: at once with the
 direct generator, where its code is as good as LLVM's, else on another thread. For: `gemm`,
 `matvec`, `vecmat`, sorts. What would break it: a module that refers to a symbol of its own prefix.
@@ -14,12 +14,13 @@ import threading
 from collections.abc import Callable
 
 from numjet.cpu import link, platform
+from numjet.cpu.builder_module import Module
 from numjet.cpu.entry import RUNTIME
 from numjet.cpu.runtime import threads
 
 ENTRY = "entry"
 
-_texts: dict[str, Callable[[str], str]] = {}
+_modules: dict[str, Callable[[str], Module | str]] = {}
 _direct: dict[str, Callable[[str], bool]] = {}
 _jobs: dict[str, _Job] = {}
 _lock = threading.Lock()
@@ -43,7 +44,7 @@ def _key(symbol: str) -> str:
 def keys(symbols: set[str]) -> dict[str, str]:
     """The cache key of each symbol's library; empty unless libraries define all but the pool's."""
     wanted = sorted([symbol for symbol in symbols if not symbol.startswith(RUNTIME)])
-    if not all(symbol.startswith(tuple(_texts)) for symbol in wanted):
+    if not all(symbol.startswith(tuple(_modules)) for symbol in wanted):
         return {}
     return {symbol: _key(symbol) for symbol in wanted}
 
@@ -64,9 +65,12 @@ class _Job:
             image = link.cache_get(key)
             if image is None:
                 prefix, rest = _parts(self.symbol)
-                text = _texts[prefix](rest)
-                module = link.generated(text, kept=False) if _direct[prefix](rest) else None
-                (image,) = link.combined([module or link.compile_module(text)])
+                module = _modules[prefix](rest)
+                made = link.generated(module, kept=False) if _direct[prefix](rest) else None
+                if made is None:
+                    text = module if isinstance(module, str) else module.text()
+                    made = link.compile_module(text)
+                (image,) = link.combined([made])
                 link.cache_put(key, image)
             library = link.load([image])
             library.leak()
@@ -78,18 +82,20 @@ class _Job:
 
 def _parts(symbol: str) -> tuple[str, str]:
     """The prefix and the rest of a symbol."""
-    prefix = next(p for p in _texts if symbol.startswith(p))
+    prefix = next(p for p in _modules if symbol.startswith(p))
     return prefix, symbol.removeprefix(prefix)
 
 
 def provide(
-    prefix: str, text: Callable[[str], str], direct: Callable[[str], bool] = lambda rest: False
+    prefix: str,
+    module: Callable[[str], Module | str],
+    direct: Callable[[str], bool] = lambda rest: False,
 ) -> None:
-    """Symbols `prefix` + rest are the entries of modules `text(rest)`.
+    """Symbols `prefix` + rest are the entries of modules `module(rest)`, or of such IR text.
 
     direct(rest): whether the direct generator makes code for it that is as fast as LLVM's.
     """
-    _texts[prefix], _direct[prefix] = text, direct
+    _modules[prefix], _direct[prefix] = module, direct
     link.provide(prefix, address)
 
 

@@ -32,8 +32,8 @@ def plan(element: str, n: int, k: int, ars: int, batch: Sequence[int] = (1, 0, 0
     return [n, k, ars, groups, *batch, max(grain, 1)]
 
 
-def module_text(element: str) -> str:
-    """The library for `element` as LLVM IR."""
+def written(element: str) -> Module:
+    """The library for `element`."""
     module = Module()
     _task(module, element)
     b = Builder(
@@ -46,7 +46,7 @@ def module_text(element: str) -> str:
     tasks = b.mul(f.groups, f.batch)
     b.call("nj_parallel_for", "void", Value("@task", "ptr"), ctx, tasks, f.grain)
     b.ret()
-    return module.text()
+    return module
 
 
 def _task(module: Module, element: str) -> None:
@@ -98,4 +98,4 @@ def _task(module: Module, element: str) -> None:
     b.ret()
 
 
-libraries.provide(PREFIX, module_text)
+libraries.provide(PREFIX, written)

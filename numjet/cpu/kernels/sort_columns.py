@@ -215,11 +215,11 @@ class _Leaves:
         return self.b.shuffle(x, y, lanes)
 
 
-def module_text(word: str) -> str:
-    """The library for `word` as LLVM IR."""
+def written(word: str) -> Module:
+    """The library for `word`."""
     module = Module()
     _Leaves(module, word)
-    return module.text()
+    return module
 
 
-libraries.provide(PREFIX, module_text)
+libraries.provide(PREFIX, written)

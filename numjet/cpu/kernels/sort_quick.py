@@ -277,14 +277,14 @@ class Quick:
         b.ret()
 
 
-def module_text(word: str) -> str:
-    """The library for `word` as LLVM IR."""
+def written(word: str) -> Module:
+    """The library for `word`."""
     module = Module()
     Quick(module, word)
     b = Builder(module, libraries.ENTRY, ARGUMENTS)
     b.call("sort", "void", *b.args)
     b.ret()
-    return module.text()
+    return module
 
 
-libraries.provide(PREFIX, module_text)
+libraries.provide(PREFIX, written)

@@ -288,11 +288,11 @@ class _Long:
             b.call(finish, "void", context, first, last)
 
 
-def module_text(word: str) -> str:
-    """The library for `word` as LLVM IR."""
+def written(word: str) -> Module:
+    """The library for `word`."""
     module = Module()
     _Long(module, word)
-    return module.text()
+    return module
 
 
-libraries.provide(PREFIX, module_text)
+libraries.provide(PREFIX, written)

@@ -51,15 +51,15 @@ def plan(
     return [n, k, xs, brs, parts, rows, batch[0], batch[1], batch[2], batch[3], max(grain, 1)]
 
 
-def module_text(element: str) -> str:
-    """The library for `element` as LLVM IR."""
+def written(element: str) -> Module:
+    """The library for `element`."""
     module = Module()
     for rows in (ROWS, 1):
         _add_rows(module, element, rows)
     scratch_functions(module)
     _task(module, element)
     _entry(module, element)
-    return module.text()
+    return module
 
 
 def _add_rows(module: Module, element: str, rows: int) -> None:
@@ -173,4 +173,4 @@ def _entry(module: Module, element: str) -> None:
     b.ret()
 
 
-libraries.provide(PREFIX, module_text)
+libraries.provide(PREFIX, written)
