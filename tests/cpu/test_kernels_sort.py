@@ -179,18 +179,30 @@ def test_several_keys() -> None:
         check([two, one, three, three], axis, 3)
 
 
+def check_top_k(x: np.ndarray, axis: int, k: int) -> None:
+    with config.enable_x64(True):
+        closed = stage_closed(
+            lambda a: top_k_p.bind(a, k=k, axis=axis), (ShapedArray(x.shape, x.dtype),)
+        )
+        compiled = cpu.compile(closed, {})
+    assert not compiled.host_calls
+    want = top_k_p.reference(x, k=k, axis=axis)
+    for one, two in zip(compiled([x]), want, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_top_k(dtype: str) -> None:
     rng = np.random.default_rng(6)
-    for shape, axis, k in (((30,), 0, 4), ((1000,), 0, 1000), ((20, 70), 1, 5), ((70, 20), 0, 3)):
-        x = values(rng, shape, np.dtype(dtype))
-        with config.enable_x64(True):
-            closed = stage_closed(
-                lambda a, k=k, axis=axis: top_k_p.bind(a, k=k, axis=axis),
-                (ShapedArray(shape, x.dtype),),
-            )
-            compiled = cpu.compile(closed, {})
-        assert not compiled.host_calls
-        want = top_k_p.reference(x, k=k, axis=axis)
-        for one, two in zip(compiled([x]), want, strict=True):
-            np.testing.assert_array_equal(one, two)
+    for shape, axis, k in (
+        ((30,), 0, 4), ((1000,), 0, 1000), ((20, 70), 1, 5), ((70, 20), 0, 3), ((3, 700), 1, 17),
+    ):  # fmt: skip
+        check_top_k(values(rng, shape, np.dtype(dtype)), axis, k)
+
+
+@pytest.mark.parametrize("k", [1, 8, 9, 128])
+def test_top_k_of_rows_in_order(k: int) -> None:
+    rows = np.arange(1000, dtype=np.int32) // 3
+    lowest = np.full(1000, np.iinfo(np.int32).min, np.int32)
+    lowest[500] = 0
+    check_top_k(np.stack([rows, rows[::-1], 0 * rows, lowest]), 1, k)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet.cpu.graph import Node
-from numjet.cpu.kernels import conv, cumulative, dot, linalg, scatter, sort
+from numjet.cpu.kernels import conv, cumulative, dot, linalg, scatter, sort, top_k
 from numjet.cpu.program import Step
 
 Generator = Callable[[Any, Node], list[Step] | None]
@@ -22,7 +22,7 @@ GENERATORS: dict[str, Generator] = {
     "dot_general": dot.generate,
     "scatter": scatter.generate,
     "sort": sort.generate,
-    "top_k": sort.top_k,
+    "top_k": top_k.generate,
     "triangular_solve": linalg.triangular_solve,
     **{
         name: cumulative.generate

@@ -70,7 +70,8 @@ class Key:
         return x
 
 
-def _key(dtype: np.dtype) -> Key | None:
+def key_for(dtype: np.dtype) -> Key | None:
+    """The key that numbers of `dtype` are, or None for complex ones."""
     if dtype.name not in ELEMENTS:
         return None
     bits = dtype.itemsize * 8
@@ -83,7 +84,7 @@ def _key(dtype: np.dtype) -> Key | None:
 def generate(build: Any, node: Node) -> list[Step] | None:
     """The step of a sort by one key, or None for several keys and complex numbers."""
     first = node.ins[0]
-    key = _key(first.dtype)
+    key = key_for(first.dtype)
     axis = node.params["dimension"]
     if node.params["num_keys"] != 1 or key is None or not first.size:
         return None
@@ -113,26 +114,6 @@ def _counts(node: Node) -> bool:
         and made.primitive.name == "iota"
         and made.params["dimension"] == node.params["dimension"]
     )
-
-
-def top_k(build: Any, node: Node) -> list[Step] | None:
-    """The step of top_k: sorted downwards with positions, and the first k of them kept."""
-    x = node.ins[0]
-    key = _key(x.dtype)
-    axis, keep = node.params["axis"], node.params["k"]
-    if key is None or not x.size or not keep or x.shape[axis] >= 1 << 32:
-        return None
-    plan = _TopK(key, [x.dtype.itemsize, 4], x.shape, axis)
-    plan.keep, plan.carried = keep, False
-    scratch = Val((plan.tasks * plan.task_bytes,), np.dtype(np.uint8))
-    scratch.place = Place(Slot("arena", scratch.nbytes))
-
-    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        b.call(plan.function(b.module), "void", *reads, *writes)
-
-    flops = x.size * max(x.shape[axis].bit_length(), 1)
-    reads = [build.materialize(x)]
-    return [SpecialStep("top_k", reads, [*node.outs, scratch], emit, flops=flops)]
 
 
 class Plan:
@@ -173,6 +154,8 @@ class Plan:
         if self.network or self.words:
             # Equal keys keep their order by their positions.
             self.carried = counted
+        # Rows are sorted one digit after the other.
+        self.radix = self.n > SHORT and not self.network and not self.words
         if self.network:
             self.tasks = min(self.tasks, sort_rows.batches(self))
             self.task_bytes = sort_rows.scratch_bytes(self)
@@ -207,7 +190,7 @@ class Plan:
         def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
             scratch = pointers[-1]
             counts = None
-            if self.n > SHORT and not self.network and not self.words:
+            if self.radix:
                 counts = b.alloca("i64", _BUCKETS * self.key.bits // 8)
             with b.loop(begin, end) as tasks:
                 start = b.div(b.mul(tasks.index, units), self.tasks)
@@ -432,36 +415,10 @@ class Plan:
         return name
 
 
-class _TopK(Plan):
-    """Downwards, the first `keep` with their positions."""
-
-    def counts(self) -> tuple[int, int]:
-        return 1, 2
-
-    def order(self, b: Builder, x: Value) -> Value:
-        ordered = self.key.to_order(b, x, same_zeros=True)
-        return b.xor(ordered, -1 if self.key.bits == self.key.width else (1 << self.key.bits) - 1)
-
-    def finish(self, b: Builder, ins: list[Value], outs: list[Value], source: Value,
-               first: Value | int, last: Value | int) -> None:  # fmt: skip
-        size, bits = self.sizes[0], f"i{self.key.bits}"
-        with b.loop(first, last) as each:
-            place = b.mul(each.index, self.inner)
-            at = b.gep(source, b.mul(each.index, self.word_bytes))
-            word = b.load(at, self.word, self.word_bytes)
-            if self.word == "<2 x i64>":
-                position = b.extract(word, 1)
-            else:
-                position = b.and_(word, 0xFFFFFFFF)
-            x = b.load(b.gep(ins[0], b.mul(b.mul(position, self.inner), size)), bits, size)
-            b.store(x, b.gep(outs[0], b.mul(place, size)), size)
-            b.store(b.trunc(position, "i32"), b.gep(outs[1], b.mul(place, 4)), 4)
-
-
 def expand(node: Node) -> list[Node] | None:
     """A sort by several keys as sorts by one, the last key first: each of them is stable."""
     keys = node.params["num_keys"]
-    if keys == 1 or any(_key(v.dtype) is None for v in node.ins[:keys]) or not node.ins[0].size:
+    if keys == 1 or any(key_for(v.dtype) is None for v in node.ins[:keys]) or not node.ins[0].size:
         return None
     nodes: list[Node] = []
     values = list(node.ins)
