@@ -7,8 +7,8 @@ or a load that nobody else reads.
 from __future__ import annotations
 
 from numjet.cpu.x86 import forms
-from numjet.cpu.x86.control import compare_floats
-from numjet.cpu.x86.encode import OPS, Op
+from numjet.cpu.x86.control import FLOAT_FLAGS, compare_floats, float_flags
+from numjet.cpu.x86.encode import GPR, OPS, Op
 from numjet.cpu.x86.logic import ternary
 from numjet.cpu.x86.parse import Instruction
 from numjet.cpu.x86.scalar import general_binary
@@ -120,7 +120,7 @@ def fneg(s: Selector, instruction: Instruction) -> None:
 
 
 @handles("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr",
-         "sdiv", "udiv", "srem", "urem")
+         "sdiv", "udiv", "srem", "urem", "smulhigh", "umulhigh")
 def binary(s: Selector, instruction: Instruction) -> None:
     op, name, _, type, a, b = instruction
     if type.cls == GENERAL:
@@ -269,9 +269,15 @@ def compare_integers(s: Selector, instruction: Instruction) -> None:
 
 @handles("fcmp")
 def fcmp(s: Selector, instruction: Instruction) -> None:
-    name, type = instruction[1], instruction[7]
+    name, predicate, type = instruction[1], *instruction[6:8]
     if not type.lanes:
         k = s.masks.pop(name, -1)
+        if k < 0 and predicate in FLOAT_FLAGS:
+            d = s.define(name)
+            place = len(s.out)
+            s.out.append(())
+            s.out[place] = (forms.gset, GPR["set" + float_flags(s, instruction)], d)
+            return
         if k < 0:
             k = s.new(MASK)
         if name in s.reg:

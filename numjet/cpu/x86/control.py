@@ -224,24 +224,68 @@ def unreachable(s: Selector, instruction: Instruction) -> None:
 
 
 def flags(s: Selector, condition: str) -> str:
-    """Write, before what was emitted last, what sets the flags; the condition that holds then."""
-    made = s.once(condition, "icmp")
-    if made is not None and made[3].lanes == 0:
-        return _compare_general(s, made)
-    made = s.once(condition, "fcmp")
-    if made is not None and made[3].lanes == 0:
-        k = s.new(MASK)
-        s.emit((forms.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
-        compare_floats(s, made, k, 0)
-        return "ne"
-    made = s.once(condition, "call")
-    if made is not None and "vector.reduce." in made[4]:
-        found = _any_or_all(s, made)
-        if found:
-            return found
+    """Write, before what was emitted last, what sets the flags; the condition that holds then.
+
+    A comparison with several readers is repeated for each: it costs no more than a look at a bit.
+    """
+    made = s.defs.get(condition)
+    if made is not None and condition not in s.reg and made[2] == s.block.index:
+        op = made[0]
+        if op == "icmp" and not made[3].lanes:
+            if made[6] == "ne" and made[5] == "false" and made[4][0] == "%":
+                return flags(s, made[4])
+            return _compare_general(s, made)
+        if op == "fcmp" and not made[3].lanes:
+            if made[6] in FLOAT_FLAGS:
+                return float_flags(s, made)
+            if s.counts[condition] == 2:
+                k = s.new(MASK)
+                s.emit((forms.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
+                compare_floats(s, made, k, 0)
+                return "ne"
+        elif op == "and" and s.counts[condition] == 2 and made[5][0] == "%":
+            bit = TYPES["i1"]
+            s.emit((forms.gread, GPR["test"], 4, s.general(bit, made[4]), s.general(bit, made[5])))
+            return "ne"
+        elif op == "xor" and s.counts[condition] == 2 and made[5] == "true":
+            return negated(flags(s, made[4]))
+        elif op == "call" and s.counts[condition] == 2 and "vector.reduce." in made[4]:
+            found = _any_or_all(s, made)
+            if found:
+                return found
     r = s.general(TYPES["i1"], condition)
     s.emit((forms.g1read, GPR["testi"], 1, r, 1))
     return "ne"
+
+
+# (condition, whether the operands change places) where a comparison of floats sets the flags: what
+# is no number counts as below and as equal.
+FLOAT_FLAGS = {
+    "ogt": ("a", False), "oge": ("ae", False), "olt": ("a", True), "ole": ("ae", True),
+    "ult": ("b", False), "ule": ("be", False), "ugt": ("b", True), "uge": ("be", True),
+    "uno": ("p", False), "ord": ("np", False), "ueq": ("e", False), "one": ("ne", False),
+}  # fmt: skip
+
+
+def float_flags(s: Selector, made: Instruction) -> str:
+    """Compare two single floats; the condition that holds then where the comparison does."""
+    a, b, predicate, type = made[4:8]
+    if type.bits == 16:
+        raise Unsupported("comparison of half floats")
+    found, turned = FLOAT_FLAGS[predicate]
+    if turned:
+        a, b = b, a
+    op = OPS["vucomi" + type.float_suffix]
+    x = s.vector(type, a)
+    load = s.foldable(b) if b[0] == "%" else None
+    if b[0] != "%":
+        data = s.data(type, constant(type, b), 0)
+        s.emit((forms.vreadc, op, x, -1, data, -1, 0, 0, 0, None))
+    elif load is not None:
+        s.emit((forms.vreadm, op, x, -1, s.address(load[4]), -1, 0, 0, 0, None))
+    else:
+        s.emit((forms.vread, op, x, -1, s.vector(type, b), -1, 0, 0, None))
+    return found
 
 
 def _compare_general(s: Selector, made: Instruction) -> str:
@@ -321,6 +365,13 @@ def icmp(s: Selector, instruction: Instruction) -> None:
         compare_integers(s, instruction)
         return
     d = s.define(name)
+    a, b, predicate = instruction[4:7]
+    if predicate == "ne" and b == "false" and a[0] == "%":  # the bit itself
+        if not s.tie(a, d):
+            s.put(d, (forms.gmove, GPR["mov"], 8, d, s.need(a)))
+        else:
+            s.end[d] = max(s.end[d], len(s.out))
+        return
     place = len(s.out)
     s.out.append(())
     condition = _compare_general(s, instruction)

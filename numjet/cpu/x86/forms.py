@@ -188,6 +188,15 @@ def gdivide(code: encode.Code, at: Where, m: tuple) -> None:
         encode.gr(code, mov, at[d], want, size)
 
 
+def ghigh(code: encode.Code, at: Where, m: tuple) -> None:
+    """(op, d, a, b): the upper 64 bits of a product, through rax and rdx."""
+    _, op, d, a, b = m
+    encode.gr(code, GPR["mov"], _RAX, at[a])
+    encode.gr(code, op, 0, at[b])
+    if at[d] != _RDX:
+        encode.gr(code, GPR["mov"], at[d], _RDX)
+
+
 # shape -> (places of what it writes, places of what it reads, place of memory or 0)
 ROLES: dict[Any, tuple[tuple[int, ...], tuple[int, ...], int]] = {
     v3: ((2,), (3, 4, 5), 0), v3t: ((2,), (2, 3, 4, 5), 0),
@@ -203,4 +212,5 @@ ROLES: dict[Any, tuple[tuple[int, ...], tuple[int, ...], int]] = {
     gprefetch: ((), (), 2),
     g3i: ((3,), (4,), 0), gconst: ((1,), (), 0), gtable: ((1,), (), 0), gsymbol: ((1,), (), 0),
     gset: ((2,), (), 0), kconst: ((1,), (), 0), gdivide: ((3,), (4, 5), 0),
+    ghigh: ((2,), (3, 4), 0),
 }  # fmt: skip

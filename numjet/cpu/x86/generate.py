@@ -21,6 +21,7 @@ from numjet.cpu.x86 import (
 )
 from numjet.cpu.x86.allocate import Allocation, allocate
 from numjet.cpu.x86.data import table
+from numjet.cpu.x86.division import divide
 from numjet.cpu.x86.encode import Code
 from numjet.cpu.x86.finish import Finisher
 from numjet.cpu.x86.hoist import hoist
@@ -70,6 +71,7 @@ def selected(
 ) -> tuple[Selector, Allocation]:
     """A function's instructions with registers."""
     _mark_cold(module, function)
+    divide(function)
     schedule(function)
     s = Selector(module, function, labels)
     s.run()

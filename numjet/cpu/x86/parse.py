@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from numjet.cpu.x86.share import share
 from numjet.cpu.x86.types import TYPES, Type, Unsupported
 
 Instruction = tuple
@@ -42,7 +41,10 @@ class Block:
 
 
 class Function:
-    """A function's blocks; `defs` finds the instruction of a name, `counts` how often it stands."""
+    """A function's blocks; `defs` finds the instruction of a name, `counts` how often it stands.
+
+    `counts` also says which operations there are.
+    """
 
     def __init__(
         self, name: str, result: str, arguments: list[tuple[str, Type]], local: bool
@@ -272,8 +274,9 @@ class _Parser:
         head, _, cases = rest.partition("[")
         type, head = typed(head)
         value, _, default = head.strip().partition(", label %")
-        pairs = re.findall(r"i\d+ (-?\d+), label %([\w.]+)", cases)
-        choices = [(int(number), label) for number, label in pairs]
+        words = cases.partition("]")[0].split()  # type, number and comma, "label", name
+        pairs = zip(words[1::4], words[3::4], strict=True)
+        choices = [(int(number[:-1]), label[1:]) for number, label in pairs]
         self.end(("switch", None, self.block.index, type, value, default.strip(), choices))
 
 
@@ -291,9 +294,9 @@ _OPERATIONS = {
 
 def _size(text: str) -> int:
     """Bytes of a type that memory is reserved for."""
-    found = re.fullmatch(r"\[(\d+) x (.+)\]", text)
-    if found:
-        return int(found[1]) * _size(found[2])
+    if text[0] == "[":
+        count, _, inner = text[1:-1].partition(" x ")
+        return int(count) * _size(inner)
     return TYPES[text].size
 
 
@@ -327,6 +330,7 @@ def _body(function: Function, lines: list[str]) -> None:
         read = operations.get(op)
         if read is None:
             raise Unsupported(f"operation {op}")
+        function.counts[op] += 1
         read(parser, op, dest, rest)  # type: ignore[operator, arg-type]
     if not parser.block.term:
         raise Unsupported("a block without an end")
@@ -349,7 +353,6 @@ def parse(text: str) -> Module:
                         while inner[-1] != "]":
                             inner += " " + next(lines).strip()
                     body.append(inner)
-            body = share(body)
             function = _function(line)
             # Every place where a name stands: its definition, its uses, labels too.
             function.counts = Counter(_NAME.findall("\n".join(body)))

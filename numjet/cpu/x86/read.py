@@ -89,6 +89,7 @@ class _Reader(_Parser):
         self.names += _NAME.findall(line)
         dest, _, rest = line.partition(" = ") if line[0] == "%" else (None, "", line)
         op, _, rest = rest.partition(" ")
+        self.names.append(op)
         parse_rest = _OPERATIONS.get(op)
         if parse_rest is None:
             raise Unsupported(f"operation {op}")

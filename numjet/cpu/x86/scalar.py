@@ -44,6 +44,10 @@ def general_binary(s: Selector, instruction: Instruction) -> None:
         _shift(s, op, d, type, a, b)
     elif op in ("sdiv", "udiv", "srem", "urem"):
         divide(s, op, d, type, a, b)
+    elif op in ("smulhigh", "umulhigh"):
+        s.divisions.append(len(s.out))
+        x, y = s.general(type, b), s.general(type, a)
+        s.put(d, (forms.ghigh, GPR["imul1" if op[0] == "s" else "mul"], d, x, y))
     elif op == "add":
         _add(s, d, type, a, b, number)
     elif op == "mul":

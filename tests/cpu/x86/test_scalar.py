@@ -1,0 +1,130 @@
+"""Scalar code of the direct generator: divisions by constants, and choices by comparisons."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from numjet.cpu import link
+from numjet.cpu.x86 import generate, host
+
+pytestmark = pytest.mark.skipif(
+    not host.able(link.target().triple, link.target().features, link.vector_bytes()),
+    reason="not a processor for the direct generator",
+)
+
+
+def run(body: str, memory: np.ndarray, out: np.ndarray) -> None:
+    """Run a function of %p and %o made by the direct generator."""
+    image = generate.generate(f"define void @f(ptr %p, ptr %o) nounwind {{\nentry:\n{body}}}\n")
+    assert image is not None, generate.refused
+    library = link.load([image])
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address("f"))
+    function(memory.ctypes.data, out.ctypes.data)
+
+
+def divisions(bits: int, divisors: list[int]) -> str:
+    """Divides the number at %p by each divisor, in four ways each."""
+    lines = [f"  %x = load i{bits}, ptr %p, align 1"]
+    for k, divisor in enumerate(divisors):
+        for n, op in enumerate(("sdiv", "srem", "udiv", "urem")):
+            by = divisor if op[0] == "s" else divisor % (1 << bits)
+            lines += [
+                f"  %r{k}.{n} = {op} i{bits} %x, {by}",
+                f"  %q{k}.{n} = getelementptr i{bits}, ptr %o, i64 {4 * k + n}",
+                f"  store i{bits} %r{k}.{n}, ptr %q{k}.{n}, align 1",
+            ]
+    return "\n".join([*lines, "  ret void", ""])
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_division_by_constants(bits: int) -> None:
+    top = 1 << (bits - 1)
+    divisors = [2, 3, 5, 7, 8, 10, 40, 100, 641, 1000003, 65537, top - 1, top // 2, top // 2 + 1]
+    divisors += [-d for d in divisors] + [-2, 1, -top + 1]
+    rng = np.random.default_rng(bits)
+    numbers = [0, 1, -1, 2, -2, 6, 7, -7, 99, 100, -100, top - 1, -top, 1 - top, top // 2]
+    numbers += [int(x) for x in rng.integers(-top, top - 1, 12)]
+    dtype = np.dtype(f"int{bits}")
+    out = np.zeros(4 * len(divisors), dtype)
+    body = divisions(bits, divisors)
+    for number in numbers:
+        run(body, np.array([number], dtype), out)
+        expected = []
+        for divisor in divisors:
+            quotient = abs(number) // abs(divisor) * (1 if (number < 0) == (divisor < 0) else -1)
+            plain = number % (1 << bits)
+            by = divisor % (1 << bits)
+            made = (quotient, number - quotient * divisor, plain // by, plain % by)
+            expected += [x % (1 << bits) for x in made]
+        assert [int(x) % (1 << bits) for x in out] == expected, number
+
+
+def test_a_remainder_uses_the_quotient_of_the_same_numbers() -> None:
+    body = """  %a = load i32, ptr %p, align 4
+  %q = getelementptr i32, ptr %p, i64 1
+  %b = load i32, ptr %q, align 4
+  %r = srem i32 %a, %b
+  %d = sdiv i32 %a, %b
+  store i32 %r, ptr %o, align 4
+  %s = getelementptr i32, ptr %o, i64 1
+  store i32 %d, ptr %s, align 4
+  ret void
+"""
+    out = np.zeros(2, np.int32)
+    for a, b, r, d in ((100, 7, 2, 14), (-100, 7, -2, -14), (5, -3, 2, -1), (-9, -9, 0, 1)):
+        run(body, np.array([a, b], np.int32), out)
+        assert out.tolist() == [r, d]
+
+
+HOLDS = {
+    "oeq": "=", "olt": "<", "ole": "<=", "ogt": ">", "oge": ">=", "one": "<>", "ord": "<=>",
+    "uno": "?", "ueq": "=?", "ult": "<?", "ule": "<=?", "ugt": ">?", "uge": ">=?", "une": "<>?",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("predicate", HOLDS)
+@pytest.mark.parametrize("type,dtype,operand", [
+    ("float", np.float32, "%b"), ("double", np.float64, "%b"), ("float", np.float32, "0.0"),
+])  # fmt: skip
+def test_comparisons_of_floats_decide(predicate: str, type: str, dtype: type, operand: str) -> None:
+    """A comparison's answer as a number, in a choice, behind `and` and `xor`, and in a branch."""
+    body = f"""  %a = load {type}, ptr %p, align 4
+  %q = getelementptr {type}, ptr %p, i64 1
+  %b = load {type}, ptr %q, align 4
+  %c = fcmp {predicate} {type} %a, {operand}
+  %n = zext i1 %c to i32
+  store i32 %n, ptr %o, align 4
+  %d = fcmp {predicate} {type} %b, %a
+  %s = select i1 %d, i32 7, i32 9
+  %t = select i1 %d, i32 %s, i32 %n
+  %o1 = getelementptr i32, ptr %o, i64 1
+  store i32 %t, ptr %o1, align 4
+  %e = icmp ne i1 %c, false
+  %f = and i1 %e, %d
+  %g = select i1 %f, i32 3, i32 4
+  %o2 = getelementptr i32, ptr %o, i64 2
+  store i32 %g, ptr %o2, align 4
+  %h = fcmp {predicate} {type} %a, %b
+  %i = xor i1 %h, true
+  br i1 %i, label %then, label %done
+then:
+  %o3 = getelementptr i32, ptr %o, i64 3
+  store i32 5, ptr %o3, align 4
+  br label %done
+done:
+  ret void
+"""
+    def holds(x: float, y: float) -> bool:
+        found = "?" if x != x or y != y else "=" if x == y else "<" if x < y else ">"
+        return found in HOLDS[predicate]
+
+    for a in (0.0, -0.0, 1.5, -2.0, np.inf, np.nan):
+        for b in (0.0, 1.5, -np.inf, np.nan):
+            out = np.zeros(4, np.int32)
+            run(body, np.array([a, b], dtype), out)
+            c = holds(a, b if operand == "%b" else 0.0)
+            d, h = holds(b, a), holds(a, b)
+            assert out.tolist() == [c, 7 if d else c, 3 if c and d else 4, 0 if h else 5], (a, b)
