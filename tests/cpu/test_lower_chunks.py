@@ -146,3 +146,14 @@ def test_what_is_no_variance_keeps_its_two_sweeps():
     ):
         assert not chunked(kernel(f, x))
         np.testing.assert_allclose(numjet.jit(f)(x), want, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("columns", "together"), [(64, 4), (100, 2), (256, 1), (511, 1), (512, 2), (1000, 2), (1025, 8)]
+)
+def test_how_many_short_rows_are_added_up_at_once(columns, together):
+    x = draw((40, 48, columns))
+    f = lambda x: jnp.sum(x, axis=1)
+    text = kernel(f, x)
+    assert text.count("in0[") == together
+    np.testing.assert_allclose(np.asarray(numjet.jit(f)(x)), x.sum(1), 1e-5, 1e-5)
