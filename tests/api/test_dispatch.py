@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import threading
 import weakref
 from collections import namedtuple
 
 import numpy as np
 import pytest
+from together import together
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -203,19 +203,12 @@ def test_threads_share_a_function():
     xs = [jnp.asarray(np.random.default_rng(i).normal(size=257 + i % 2).astype(np.float32))
           for i in range(8)]
     want = [np.asarray(f(x, 2.0)) for x in xs]
-    wrong = []
 
     def work(i):
         for _ in range(300):
-            if not np.array_equal(np.asarray(f(xs[i], 2.0)), want[i]):
-                wrong.append(i)
+            np.testing.assert_array_equal(f(xs[i], 2.0), want[i])
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not wrong
+    together(work, range(8))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="No fork here.")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from together import together
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -376,48 +377,31 @@ def test_no_python_runs_during_a_compiled_loop() -> None:
 def test_threads_trace_and_run_side_by_side() -> None:
     f = nj.jit(lambda x, n: jnp.sum(jnp.sin(x) * n), static_argnums=1)
     results: dict[int, float] = {}
-    errors: list[Exception] = []
     barrier = threading.Barrier(6)
 
     def work(k: int) -> None:
-        try:
-            barrier.wait()
-            for _ in range(5):
-                value = f(jnp.arange(100.0), k % 3 + 1)
-                g = nj.grad(lambda x: f(x, 1))(jnp.arange(100.0))
-                with nj.enable_x64(k % 2 == 0):
-                    wide = nj.jit(lambda x: x * 2)(1.0).dtype
-            assert wide == (np.float64 if k % 2 == 0 else np.float32)
-            assert g.dtype == np.float32
-            results[k] = float(value)
-        except Exception as error:  # reported by the main thread
-            errors.append(error)
+        barrier.wait()
+        for _ in range(5):
+            value = f(jnp.arange(100.0), k % 3 + 1)
+            g = nj.grad(lambda x: f(x, 1))(jnp.arange(100.0))
+            with nj.enable_x64(k % 2 == 0):
+                wide = nj.jit(lambda x: x * 2)(1.0).dtype
+        assert wide == (np.float64 if k % 2 == 0 else np.float32)
+        assert g.dtype == np.float32
+        results[k] = float(value)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
-    [t.start() for t in threads]
-    [t.join() for t in threads]
-    assert not errors, errors
+    together(work, range(6))
     want = float(np.sin(np.arange(100.0)).sum())
     assert results == {k: pytest.approx(want * (k % 3 + 1), rel=1e-5) for k in range(6)}
 
 
 def test_a_tracer_in_another_thread_is_refused() -> None:
-    caught: list[Exception] = []
-
     def f(x: Any) -> Any:
-        def other() -> None:
-            try:
-                jnp.sin(x)
-            except Exception as error:
-                caught.append(error)
-
-        t = threading.Thread(target=other)
-        t.start()
-        t.join()
+        with pytest.raises(nj.errors.UnexpectedTracerError):
+            together(jnp.sin, [x])
         return x
 
     nj.jit(f)(1.0)
-    assert len(caught) == 1 and isinstance(caught[0], nj.errors.UnexpectedTracerError)
 
 
 # ------------------------------------------------------------------ long calls

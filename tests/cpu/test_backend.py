@@ -7,10 +7,10 @@ import os
 import pathlib
 import subprocess
 import sys
-import threading
 
 import numpy as np
 from jaxpr_interpreter import compiled, spec
+from together import together
 
 from numjet.core.array import as_array
 from numjet.core.structural import full, reduce_sum
@@ -52,19 +52,12 @@ def test_threads_share_an_executable():
     )
     inputs = [np.full((200, 200), k / 10, np.float32) for k in range(8)]
     want = [run([x])[0] for x in inputs]
-    wrong = []
 
     def work(k):
         for _ in range(30):
-            if not np.array_equal(run([inputs[k]])[0], want[k]):
-                wrong.append(k)
+            np.testing.assert_array_equal(run([inputs[k]])[0], want[k])
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(work, range(8))
 
 
 def transposed(x):

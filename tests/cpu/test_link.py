@@ -7,11 +7,11 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 import warnings
 
 import pytest
+from together import together
 
 from numjet.base.errors import InternalError
 from numjet.cpu import link, link_cache, processor
@@ -318,23 +318,15 @@ def test_disk_stays_below_its_limit_and_keeps_what_was_used(tmp_path):
 
 
 def test_threads_share_a_store(store):
-    failures = []
-
     def work(seed):
         for i in range(50):
             key = f"{(i * 7 + seed) % 20:064x}"
             store.put(key, key.encode() * 50)
             if i % 10 == 0:
                 store.clear_memory()
-            if store.get(key) != key.encode() * 50:
-                failures.append(key)
+            assert store.get(key) == key.encode() * 50
 
-    threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    together(work, range(4))
 
 
 _CHILD = """

@@ -5,10 +5,10 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
 
 import numpy as np
 import pytest
+from together import together
 
 from numjet.cpu import link
 from numjet.cpu.runtime import blas, lapack, threads
@@ -89,19 +89,12 @@ def test_sgemm_inside_a_parallel_loop(products, count):
 def test_concurrent_callers(products):
     a, b = matrices(200)
     expected = a @ b
-    failures = []
 
-    def work():
+    def work(_):
         for _ in range(20):
-            if not np.allclose(products(a, b, 1)[0], expected, rtol=1e-4):
-                failures.append(1)
+            np.testing.assert_allclose(products(a, b, 1)[0], expected, rtol=1e-4, atol=1e-8)
 
-    callers = [threading.Thread(target=work) for _ in range(3)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    assert not failures
+    together(work, range(3))
 
 
 @pytest.mark.parametrize("prefix", "sdcz")

@@ -11,6 +11,7 @@ import weakref
 
 import numpy as np
 import pytest
+from together import together
 
 from numjet.cpu import link
 from numjet.cpu.runtime import Queue, events
@@ -114,11 +115,7 @@ def test_many_threads_submit(library):
         for _ in range(200):
             state.last = queue.submit(library.address("step"), (state.address,), state)
 
-    threads = [threading.Thread(target=work, args=(state,)) for state in states]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(work, states)
     assert [state.last.wait() for state in states] == [0, 1, 2, 3]
     assert len({int(state.array[0]) for state in states}) == 1
 

@@ -9,6 +9,7 @@ import threading
 
 import numpy as np
 import pytest
+from together import together
 
 from numjet.base import config
 from numjet.cpu import link
@@ -165,13 +166,7 @@ def test_nested_jobs_run_serially(many):
 
 def test_concurrent_callers(many):
     arrays = [np.zeros(400, np.int64) for _ in range(4)]
-    callers = [
-        threading.Thread(target=many, args=("add_one", array, 400, 9, 3000)) for array in arrays
-    ]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
+    together(lambda array: many("add_one", array, 400, 9, 3000), arrays)
     assert all((array == 3000).all() for array in arrays)
 
 
