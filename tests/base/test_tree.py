@@ -16,43 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from tree_nodes import Box, Layer, Point
 
 import numjet.tree
 import numjet.tree_util as tu
 from numjet.base import tree, treedef
 from numjet.base.tree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
-
-Point = collections.namedtuple("Point", ["x", "y"])
-
-
-@tu.register_pytree_node_class
-class Box:
-    """A node class with one child and static data."""
-
-    def __init__(self, value, label):
-        self.value, self.label = value, label
-
-    def tree_flatten(self):
-        return (self.value,), self.label
-
-    @classmethod
-    def tree_unflatten(cls, label, children):
-        return cls(*children, label)
-
-    def __eq__(self, other):
-        return type(other) is Box and (self.value, self.label) == (other.value, other.label)
-
-    def __repr__(self):
-        return f"Box({self.value!r}, {self.label!r})"
-
-
-@tu.register_dataclass
-@dataclasses.dataclass
-class Layer:
-    weight: Any
-    bias: Any
-    name: Any = dataclasses.field(default="layer", metadata={"static": True})
-
 
 leaves_strategy = st.integers(-5, 5) | st.floats(allow_nan=False, width=32) | st.text(max_size=2)
 names = st.text("abcde", min_size=1, max_size=2)

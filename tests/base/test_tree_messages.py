@@ -1,48 +1,15 @@
 """What a mistake with pytrees gets: the place in the tree, what was expected, what came."""
 from __future__ import annotations
 
-import collections
-import dataclasses
 import operator
 from collections import OrderedDict, defaultdict
-from typing import Any
 
 import pytest
+from tree_nodes import Box, Layer, Point
 
 import numjet.tree_util as tu
 from numjet.base import tree
 from numjet.base.tree import tree_flatten, tree_structure
-
-Point = collections.namedtuple("Point", ["x", "y"])
-
-
-@tu.register_pytree_node_class
-class Box:
-    """A node class with one child and static data."""
-
-    def __init__(self, value, label):
-        self.value, self.label = value, label
-
-    def tree_flatten(self):
-        return (self.value,), self.label
-
-    @classmethod
-    def tree_unflatten(cls, label, children):
-        return cls(*children, label)
-
-    def __eq__(self, other):
-        return type(other) is Box and (self.value, self.label) == (other.value, other.label)
-
-    def __repr__(self):
-        return f"Box({self.value!r}, {self.label!r})"
-
-
-@tu.register_dataclass
-@dataclasses.dataclass
-class Layer:
-    weight: Any
-    bias: Any
-    name: Any = dataclasses.field(default="layer", metadata={"static": True})
 
 
 @pytest.mark.parametrize("first, second, text", [
