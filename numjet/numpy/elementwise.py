@@ -479,9 +479,6 @@ def trunc(x: Any) -> Any:
     return _select(lax.lt(x, zeros_like(x)), lax.ceil(x), lax.floor(x))
 
 
-fix_ = trunc
-
-
 def rint(x: Any, /) -> Any:
     """x rounded to the nearest integer, halves to even; integers become floats."""
     (x,) = promote_inexact(one_array("rint", x))

@@ -19,7 +19,6 @@ from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
-    canonical_axis,
     canonical_dtype,
     canonical_shape,
     cast,
@@ -28,7 +27,7 @@ from numjet.numpy.promote import (
     refuse,
 )
 from numjet.numpy.reductions import sum as sum_
-from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape, stack
+from numjet.numpy.shape import concatenate, moveaxis, ravel, reshape, stack
 from numjet.numpy.sorting import nonzero
 
 
@@ -380,9 +379,3 @@ class _C(_AxisConcatenator):
 
 r_, c_ = _R(0, 1, -1), _C(-1, 2, 0)
 s_, index_exp = np.s_, np.index_exp
-
-
-def expand_to(x: Any, axis: int, rank: int) -> Any:
-    """A vector at one axis of `rank` axes."""
-    axis = canonical_axis(axis, rank)
-    return expand_dims(x, tuple([i for i in range(rank) if i != axis]))

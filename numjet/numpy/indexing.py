@@ -73,12 +73,6 @@ def _items(index: Any) -> list[Any]:
     return list(index) if isinstance(index, tuple) else [index]
 
 
-def _is_bool_scalar(item: Any) -> bool:
-    return isinstance(item, (bool, np.bool_)) or (
-        isinstance(item, (Array, np.ndarray)) and not item.ndim and item.dtype == dtypes.bool_
-    )
-
-
 def _normalize(item: Any, position: int) -> Any:
     """One index item as int, slice, None, Ellipsis, bool or an Array."""
     kind = type(item)
