@@ -231,6 +231,3 @@ def _require(what: str, want: ShapedArray, got: ShapedArray) -> None:
             f"{want.str_short()}, got "
             f"{got.str_short()}."
         )
-
-
-__all__ = ["custom_linear_solve", "custom_root"]

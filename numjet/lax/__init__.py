@@ -111,17 +111,19 @@ from numjet.ops.cond import (
     switch,
 )
 from numjet.ops.conv import (
-    ConvDimensionNumbers,
     conv,
-    conv_dimension_numbers,
     conv_general_dilated,
     conv_general_dilated_p,
     conv_general_dilated_patches,
+    conv_transpose,
+    conv_with_general_padding,
+)
+from numjet.ops.conv_numbers import (
+    ConvDimensionNumbers,
+    conv_dimension_numbers,
     conv_general_permutations,
     conv_general_shape_tuple,
     conv_shape_tuple,
-    conv_transpose,
-    conv_with_general_padding,
     padtype_to_pads,
 )
 from numjet.ops.cumulative import (

@@ -23,9 +23,6 @@ from numjet.core.structural import add_tangents, convert, moveaxis
 from numjet.ops.conv_numbers import (
     ConvDimensionNumbers,
     conv_dimension_numbers,
-    conv_general_permutations,
-    conv_general_shape_tuple,
-    conv_shape_tuple,
     dilated,
     out_spatial,
     padtype_to_pads,
@@ -560,20 +557,3 @@ def conv_general_dilated_patches(
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
-
-
-__all__ = [
-    "ConvDimensionNumbers",
-    "conv",
-    "conv_dimension_numbers",
-    "conv_general_dilated",
-    "conv_general_dilated_p",
-    "conv_general_dilated_patches",
-    "conv_general_permutations",
-    "conv_general_shape_tuple",
-    "conv_shape_tuple",
-    "conv_transpose",
-    "conv_with_general_padding",
-    "dilated",
-    "padtype_to_pads",
-]

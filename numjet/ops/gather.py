@@ -350,6 +350,3 @@ def gather(
         mode=mode,
         fill_value=plain_fill(fill_value, operand.aval.dtype),
     )
-
-
-__all__ = ["GatherDimensionNumbers", "GatherScatterMode", "default_fill", "gather", "gather_p"]

@@ -15,7 +15,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.lowering import Host, Kernel
+from numjet.core.lowering import Kernel
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import (
     add_tangents,
@@ -24,7 +24,7 @@ from numjet.core.structural import (
     transpose,
     zeros,
 )
-from numjet.ops.arithmetic import add, div, mul, neg, sub
+from numjet.ops.arithmetic import add, mul, neg, sub
 from numjet.ops.complex_ops import conj
 from numjet.ops.dot import batch_matmul
 from numjet.ops.gather import GatherDimensionNumbers, gather
@@ -148,8 +148,9 @@ def decomposition(
     reference: Callable,
     jvp: Callable | None = None,
     several: bool = True,
+    prune: Callable | None = None,
 ) -> Primitive:
-    """A primitive over batches of matrices that runs through NumPy and SciPy."""
+    """A primitive over batches of matrices that runs through LAPACK."""
     primitive: Primitive
     primitive = Primitive(
         name,
@@ -159,7 +160,8 @@ def decomposition(
         reference=reference,
         jvp=jvp,
         batch=batch_matrices(lambda: primitive, several),
-        loops=Host(),
+        prune=prune,
+        loops=Kernel(name),
     )
     return primitive
 
@@ -428,34 +430,10 @@ solve_p = Primitive(
     jvp=_solve_jvp,
     transpose=_solve_transpose,
     batch=_solve_batch,
-    loops=Host(),
+    loops=Kernel("solve"),
 )
 
 
 def solve(a: Any, b: Any) -> Any:
     """x with a x = b for batches of square matrices a[..., n, n] and right sides b[..., n, k]."""
     return solve_p.bind(as_array(a), as_array(b))
-
-
-__all__ = [
-    "adjoint",
-    "batch_identity",
-    "batch_matrices",
-    "cholesky",
-    "cholesky_p",
-    "conjugate",
-    "decomposition",
-    "diagonal_part",
-    "div",
-    "each_matrix",
-    "identity",
-    "lower_part",
-    "permute_rows",
-    "solve",
-    "solve_p",
-    "symmetrized",
-    "transposed",
-    "triangular_solve",
-    "triangular_solve_p",
-    "upper_part",
-]

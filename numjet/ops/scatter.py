@@ -538,22 +538,3 @@ def scatter_apply(
 def broadcast_like(scalar: Any, x: Any) -> Any:
     """`scalar` at the shape of `x`."""
     return add(full(x.aval.shape, 0, scalar.aval.dtype), scalar)
-
-
-__all__ = [
-    "GatherScatterMode",
-    "ScatterDimensionNumbers",
-    "scatter",
-    "scatter_add",
-    "scatter_add_p",
-    "scatter_apply",
-    "scatter_max",
-    "scatter_max_p",
-    "scatter_min",
-    "scatter_min_p",
-    "scatter_mul",
-    "scatter_mul_p",
-    "scatter_p",
-    "scatter_sub",
-    "scatter_sub_p",
-]

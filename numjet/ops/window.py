@@ -24,7 +24,7 @@ from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert, full, linear_jvp, moveaxis, zeros
 from numjet.core.trace import concrete_or_none
 from numjet.ops import arithmetic
-from numjet.ops.conv import dilated, padtype_to_pads
+from numjet.ops.conv_numbers import dilated, padtype_to_pads
 from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, gt, lt, ne
 from numjet.ops.reduce import extreme_of, monoid_of
@@ -472,14 +472,3 @@ def reduce_window_shape_tuple(
         base_dilation=tuple(base_dilation or ones),
         window_dilation=tuple(window_dilation or ones),
     )
-
-
-__all__ = [
-    "reduce_window",
-    "reduce_window_max_p",
-    "reduce_window_min_p",
-    "reduce_window_shape_tuple",
-    "reduce_window_sum_p",
-    "select_and_scatter_add",
-    "window_winner_p",
-]

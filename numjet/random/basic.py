@@ -16,7 +16,7 @@ import numpy as np
 
 from numjet.api.jit import jit
 from numjet.core import dtypes
-from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.array import ArrayImpl, as_array
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, scalar
 from numjet.ops import arithmetic as ar
 from numjet.ops.complex_ops import complex as make_complex
@@ -36,10 +36,10 @@ from numjet.ops.random_bits import random_bits
 from numjet.ops.reduce import argmax
 from numjet.ops.shape import bitcast_convert_type, expand_dims, iota, reshape, select_n
 from numjet.ops.slicing import index_in_dim, slice_in_dim
-from numjet.ops.sort import sort, take_along, top_k
+from numjet.ops.sort import sort, top_k
 from numjet.ops.special import erf, erf_inv
 from numjet.ops.transcendental import log, log1p
-from numjet.random.keys import shape_of, single_key, split_many, split_two
+from numjet.random.keys import shape_of, single_key, split_two
 
 
 # ------------------------------------------------------------------ helpers shared with the other
@@ -511,20 +511,3 @@ def categorical(
         )
     order = moveaxis(top_k(noisy, k, axis=axis)[1], axis, 0)
     return reshape(order, shape)
-
-
-__all__ = [
-    "Array",
-    "bernoulli",
-    "categorical",
-    "choice",
-    "gumbel",
-    "normal",
-    "permutation",
-    "rademacher",
-    "randint",
-    "split_many",
-    "take_along",
-    "truncated_normal",
-    "uniform",
-]

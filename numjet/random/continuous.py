@@ -371,27 +371,3 @@ def geometric(
     u = unit(key, shape, p.dtype, _finfo(p.dtype).tiny, 1)
     failures = floor(ar.div(log(u), broadcast_to(log1p(ar.neg(p)), shape)))
     return convert(ar.add(failures, scalar(1, p.dtype)), dtype)
-
-
-__all__ = [
-    "ball",
-    "cauchy",
-    "chisquare",
-    "double_sided_maxwell",
-    "exponential",
-    "f",
-    "generalized_normal",
-    "geometric",
-    "laplace",
-    "logistic",
-    "lognormal",
-    "maxwell",
-    "multivariate_normal",
-    "orthogonal",
-    "pareto",
-    "rayleigh",
-    "t",
-    "triangular",
-    "wald",
-    "weibull_min",
-]

@@ -331,6 +331,3 @@ def poisson(
     )
     out = select_n(small, by_rejection, by_product)
     return select_n(eq(lam, zero), out, full(shape, 0, dtype))
-
-
-__all__ = ["beta", "dirichlet", "gamma", "gamma_of", "loggamma", "poisson", "random_gamma_p"]
