@@ -2,7 +2,8 @@
 
 A test file under tests/ops lists CASES: a name to (expression, arguments). The expression is a
 string of `lax`, `np`, x, y, z that both libraries evaluate. `against_oracle` compares value,
-forward and reverse derivative with JAX; `check_laws` compares eager with jit, vmap with a loop.
+forward and reverse derivative with JAX; `check_laws` compares eager with jit, vmap with a loop;
+`checks_of` makes the tests of both.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from oracle import run_in_oracle
 
 from numjet import lax
@@ -18,6 +20,21 @@ from numjet.api.jit import jit
 from numjet.base import config
 
 Cases = dict[str, tuple]
+
+
+def checks_of(cases: Cases, *, laws_rtol: float = 2e-5, **options: Any) -> tuple:
+    """The tests of a file's cases: against JAX (`options` as of `against_oracle`), and the laws."""
+
+    @pytest.mark.oracle
+    def test_against_jax() -> None:
+        against_oracle(cases, **options)
+
+    @pytest.mark.parametrize("name", cases)
+    def test_laws(name: str) -> None:
+        check_laws(cases[name], rtol=laws_rtol)
+
+    return test_against_jax, test_laws
+
 
 # Shared by both sides: `lax`, `grad`, `jvp` are the library's own.
 _COMMON = """

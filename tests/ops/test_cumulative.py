@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lax_cases import against_oracle, check_laws, sample
+from lax_cases import checks_of, sample
 
 from numjet import lax
 from numjet.api.autodiff import grad
@@ -32,14 +32,9 @@ CASES = {
 }
 
 
-@pytest.mark.oracle
-def test_against_jax() -> None:
-    against_oracle(CASES, only_values=["cumlogsumexp infinite"])
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_laws(name: str) -> None:
-    check_laws(CASES[name], rtol=1e-4)
+test_against_jax, test_laws = checks_of(
+    CASES, only_values=["cumlogsumexp infinite"], laws_rtol=1e-4
+)
 
 
 def test_logsumexp_gradient_of_a_late_maximum_is_finite() -> None:

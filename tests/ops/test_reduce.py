@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from lax_cases import against_oracle, check_laws, sample
+from lax_cases import checks_of, sample
 
 from numjet import lax
 from numjet.api.autodiff import grad
@@ -77,14 +77,7 @@ ONLY_VALUES = [
 ]
 
 
-@pytest.mark.oracle
-def test_against_jax() -> None:
-    against_oracle(CASES, only_values=ONLY_VALUES)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_laws(name: str) -> None:
-    check_laws(CASES[name], rtol=1e-4)
+test_against_jax, test_laws = checks_of(CASES, only_values=ONLY_VALUES, laws_rtol=1e-4)
 
 
 def test_ties_share_the_gradient() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lax_cases import against_oracle, check_laws, sample
+from lax_cases import checks_of, sample
 
 from numjet import lax
 
@@ -43,14 +43,7 @@ CASES = {
 }
 
 
-@pytest.mark.oracle
-def test_against_jax() -> None:
-    against_oracle(CASES)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_laws(name: str) -> None:
-    check_laws(CASES[name])
+test_against_jax, test_laws = checks_of(CASES)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-from lax_cases import against_oracle, check_laws, sample
+from lax_cases import checks_of, sample
 
 from numjet import lax
 from numjet.api.autodiff import grad
@@ -43,14 +43,9 @@ ONLY_VALUES = [name for name in CASES if name.startswith("edges")] + [
 ]
 
 
-@pytest.mark.oracle
-def test_against_jax() -> None:
-    against_oracle(CASES, only_values=ONLY_VALUES, rtol=2e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_laws(name: str) -> None:
-    check_laws(CASES[name], rtol=1e-4)
+test_against_jax, test_laws = checks_of(
+    CASES, only_values=ONLY_VALUES, rtol=2e-4, atol=1e-5, laws_rtol=1e-4
+)
 
 
 @pytest.mark.parametrize("a, x", [(0.5, 1.0), (2.0, 3.0), (30.0, 28.0), (5.0, 40.0), (0.1, 1e-3)])

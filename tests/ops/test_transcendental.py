@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from lax_cases import against_oracle, check_laws, sample
+from lax_cases import checks_of, sample
 
 from numjet import lax
 from numjet.api.autodiff import grad
@@ -66,14 +66,7 @@ CASES = {
 SPECIAL_VALUES = [name for name in CASES if name.startswith("edges")]
 
 
-@pytest.mark.oracle
-def test_against_jax() -> None:
-    against_oracle(CASES, only_values=SPECIAL_VALUES)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_laws(name: str) -> None:
-    check_laws(CASES[name])
+test_against_jax, test_laws = checks_of(CASES, only_values=SPECIAL_VALUES)
 
 
 def test_conventions_of_gradients() -> None:
