@@ -180,11 +180,15 @@ def _bits_reference(keys: np.ndarray, *, bit_width: int, shape: tuple) -> np.nda
     return out.reshape((*keys.shape, *shape))
 
 
-def _bits_loops(e: Any, index: list, keys: Any, *, bit_width: int, shape: tuple) -> Any:
+def _stream_loops(e: Any, index: list, keys: Any, shape: tuple) -> tuple[Any, Any]:
     own = len(index) - len(shape)
-    x1, x2 = threefry2x32_loops(
+    return threefry2x32_loops(
         e, _key_loops(e, keys(*index[:own])), _counter_loops(e, index[own:], shape)
     )
+
+
+def _bits_loops(e: Any, index: list, keys: Any, *, bit_width: int, shape: tuple) -> Any:
+    x1, x2 = _stream_loops(e, index, keys, shape)
     if bit_width == 64:
         return e.or_(e.shl(e.cast(x1, dtypes.uint64), 32), e.cast(x2, dtypes.uint64))
     return e.cast(e.xor(x1, x2), _WIDTHS[bit_width])
@@ -211,11 +215,7 @@ def _split_reference(keys: np.ndarray, *, shape: tuple) -> np.ndarray:
 
 
 def _split_loops(e: Any, index: list, keys: Any, *, shape: tuple) -> Any:
-    own = len(index) - len(shape)
-    pair = threefry2x32_loops(
-        e, _key_loops(e, keys(*index[:own])), _counter_loops(e, index[own:], shape)
-    )
-    return _pack_loops(e, *pair)
+    return _pack_loops(e, *_stream_loops(e, index, keys, shape))
 
 
 random_split_p = Primitive(
