@@ -18,7 +18,7 @@ from numjet.ops.arithmetic import neg, sub
 from numjet.ops.control import split
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
 from numjet.transforms.jvp import jvp_call
-from numjet.transforms.stage import stage
+from numjet.transforms.stage import hoist_consts, stage
 from numjet.transforms.transpose import backward_pass
 
 
@@ -190,9 +190,7 @@ def custom_linear_solve(
         jaxpr, consts = stage(flat, avals, what)
         for want, got in zip(avals, jaxpr.outvars, strict=True):
             _require(what, want, got.aval)
-        return ClosedJaxpr(
-            jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []
-        ), consts
+        return hoist_consts(jaxpr), consts
 
     mat, mat_consts = staged("matvec", matvec)
     n_mat = len(mat_consts)

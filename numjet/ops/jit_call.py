@@ -14,6 +14,7 @@ from numjet.core.trace import set_trace
 from numjet.ops.control import merge, partition
 from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose
 from numjet.transforms.linearize import partial_eval_jaxpr
+from numjet.transforms.stage import hoist_consts
 
 
 def _evaluate(*args: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
@@ -59,17 +60,5 @@ def call(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     """Apply a closed jaxpr as one call equation; its constants become operands."""
     if closed.consts:
         args = [*closed.consts, *args]
-        closed = hoisted(closed)
+        closed = hoist_consts(closed.jaxpr)
     return jit_p.bind(*args, jaxpr=closed, name=name)
-
-
-def hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """`closed` with its constants as leading operands. Remembered with the jaxpr."""
-    found = closed.cache.get("hoisted")
-    if found is None:
-        jaxpr = closed.jaxpr
-        found = ClosedJaxpr(
-            jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []
-        )
-        closed.cache["hoisted"] = found
-    return found
