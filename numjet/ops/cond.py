@@ -17,7 +17,7 @@ from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import Tracer, set_trace
 from numjet.ops.arithmetic import clamp
-from numjet.ops.control import flatten_values, leaf_path, merge, name_of, partition
+from numjet.ops.control import flatten_values, flattened, leaf_path, merge, name_of, partition
 from numjet.ops.logic import ne
 from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
@@ -296,13 +296,7 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
     avals = [x.aval for x in leaves]
     staged, trees = [], []
     for fun in branches:
-        out_tree: list = []
-
-        def flat(*values: Any, fun: Callable = fun, out_tree: list = out_tree) -> list[Any]:
-            outs, treedef = tree.tree_flatten(fun(*tree.tree_unflatten(in_tree, values)))
-            out_tree.append(treedef)
-            return [as_array(x) for x in outs]
-
+        flat, out_tree = flattened(fun, in_tree)
         staged.append(stage(flat, avals, name_of(fun)))
         trees.append(out_tree[0])
     out_avals = _join_outputs(

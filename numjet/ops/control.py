@@ -25,6 +25,19 @@ def flatten_values(value: Any) -> tuple[list[Any], Any]:
     return [as_array(x) for x in leaves], treedef
 
 
+def flattened(fun: Callable, in_tree: Any) -> tuple[Callable, list]:
+    """`fun(*args)` as a function of flat leaves, where `in_tree` is the structure of the argument
+    tuple; and a list that gets the structure of its output when it is called."""
+    out_tree = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        outs, treedef = tree.tree_flatten(fun(*tree.tree_unflatten(in_tree, leaves)))
+        out_tree.append(treedef)
+        return [as_array(x) for x in outs]
+
+    return flat, out_tree
+
+
 def stage_tree(
     fun: Callable,
     in_tree: Any,
@@ -36,14 +49,7 @@ def stage_tree(
     Returns the jaxpr with its constants as leading inputs, the constants, and the output's
     structure.
     """
-    out_tree = []
-
-    def flat(*leaves: Any) -> list[Any]:
-        out = fun(*tree.tree_unflatten(in_tree, leaves))
-        outs, treedef = tree.tree_flatten(out)
-        out_tree.append(treedef)
-        return [as_array(x) for x in outs]
-
+    flat, out_tree = flattened(fun, in_tree)
     jaxpr, consts = stage(flat, in_avals, name or name_of(fun))
     return hoist_consts(jaxpr), consts, out_tree[0]
 

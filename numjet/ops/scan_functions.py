@@ -10,7 +10,7 @@ from typing import Any
 
 from numjet.base import tree
 from numjet.core.array import as_array
-from numjet.ops.control import name_of
+from numjet.ops.control import flattened, name_of
 from numjet.ops.scan import scan
 from numjet.ops.shape import canonical_axis, concatenate, reshape, rev
 from numjet.ops.slicing import slice_in_dim
@@ -65,15 +65,9 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:  # noqa:
 
 def _vectorized(f: Callable, block: Any) -> Any:
     """`f` over the leading axis of all leaves, by batching."""
-    leaves, treedef = tree.tree_flatten(block)
+    leaves, treedef = tree.tree_flatten((block,))
     size = leaves[0].aval.shape[0]
-    out_trees = []
-
-    def flat(*args: Any) -> list[Any]:
-        outs, out_tree = tree.tree_flatten(f(tree.tree_unflatten(treedef, args)))
-        out_trees.append(out_tree)
-        return [as_array(x) for x in outs]
-
+    flat, out_trees = flattened(f, treedef)
     outs, dims = batch_call(flat, Axis(size), leaves, [0] * len(leaves))
     return tree.tree_unflatten(out_trees[0], all_to_front(outs, dims, size))
 
