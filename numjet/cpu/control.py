@@ -147,18 +147,7 @@ def deliver(
             pairs.append((out, target))
     steps[:0] = early
     outs, targets = [out for out, _ in pairs], [target for _, target in pairs]
-    position: dict[int, int] = {}
-    producer: dict[int, Step] = {}
-    last_read: dict[int, int] = {}
-    for k, step in enumerate(steps):
-        for part in walk([step]):
-            for val in part.reads:
-                last_read[id(_memory(val))] = k
-            if isinstance(part, WhileStep):
-                last_read[id(_memory(part.test))] = k
-            for val in part.writes:
-                position.setdefault(id(_memory(val)), k)
-                producer.setdefault(id(_memory(val)), step)
+    position, last_read = _uses(steps)
     end = len(steps)
     for out, target in zip(outs, targets, strict=True):
         memory = _memory(out)
@@ -183,18 +172,39 @@ def deliver(
         )
         if free and id(goal) in carried:
             at, read = position[id(memory)], last_read.get(id(goal), -1)
-            step = producer[id(memory)]
+            inplace = steps[at].inplace
             free = read < at or (
-                read == at
-                and any(_memory(w) is memory and _memory(r) is goal for w, r in step.inplace)
+                read == at and any(_memory(w) is memory and _memory(r) is goal for w, r in inplace)
             )
         once = fresh and places.count(id(memory)) == 1
         if free:
             memory.base = target
         elif not (once and turns is not None and turns.take(target, memory)):
             copies.append((out, target))
+    steps += _copy_all(copies, carried, build)
+
+
+def _uses(steps: list[Step]) -> tuple[dict[int, int], dict[int, int]]:
+    """For each memory the position of the step that writes it first, and of the last to read it."""
+    position: dict[int, int] = {}
+    last_read: dict[int, int] = {}
+    for k, step in enumerate(steps):
+        for part in walk([step]):
+            for val in part.reads:
+                last_read[id(_memory(val))] = k
+            if isinstance(part, WhileStep):
+                last_read[id(_memory(part.test))] = k
+            for val in part.writes:
+                position.setdefault(id(_memory(val)), k)
+    return position, last_read
+
+
+def _copy_all(copies: list[tuple[Val, Val]], carried: set[int], build: Any) -> list[Step]:
+    """Copies (source, target) as if all at once: carries that one overwrites and another reads go
+    through temporaries."""
     sources = {id(_memory(source)) for source, _ in copies}
     clash = any(id(_memory(target)) in sources for _, target in copies)
+    steps: list[Step] = []
     staged = []
     for source, target in copies:
         if clash and id(_memory(source)) in carried:
@@ -202,7 +212,7 @@ def deliver(
             steps.append(CopyStep(source, held))
             source = held
         staged.append((source, target))
-    steps.extend(CopyStep(source, target) for source, target in staged)
+    return steps + [CopyStep(source, target) for source, target in staged]
 
 
 def _start(build: Any, inits: Sequence[Val], carries: Sequence[Val]) -> list[Step]:
