@@ -217,14 +217,7 @@ def pmap(
     chosen = None if devices is None else tuple(devices)
 
     def stacked(*args: Any, **kwargs: Any) -> Any:
-        nums = (
-            [i for i in range(len(args)) if i not in {s % len(args) for s in statics}]
-            if args
-            else []
-        )
-        axes = in_axes
-        if isinstance(axes, tuple | list) and len(axes) == len(args):
-            axes = tuple([axes[i] for i in nums])
+        nums, axes = _dynamic(args, statics, in_axes)
 
         def call(*dynamic: Any, **kw: Any) -> Any:
             full = list(args)
@@ -256,6 +249,15 @@ def pmap(
     return parallel
 
 
+def _dynamic(args: tuple, statics: tuple, in_axes: Any) -> tuple[list[int], Any]:
+    """The positions of the arguments that are not static, and their in_axes."""
+    skipped = {s % len(args) for s in statics} if args else set()
+    nums = [i for i in range(len(args)) if i not in skipped]
+    if isinstance(in_axes, tuple | list) and len(in_axes) == len(args):
+        in_axes = tuple([in_axes[i] for i in nums])
+    return nums, in_axes
+
+
 def _check_devices(
     fun: Callable,
     args: tuple,
@@ -265,11 +267,8 @@ def _check_devices(
     given: int | None,
     have: int,
 ) -> int:
-    skipped = {s % len(args) for s in statics} if args else set()
-    dynamic = tuple([x for i, x in enumerate(args) if i not in skipped])
-    axes = in_axes
-    if isinstance(axes, list | tuple) and len(axes) == len(args):
-        axes = tuple([a for i, a in enumerate(axes) if i not in skipped])
+    nums, axes = _dynamic(args, statics, in_axes)
+    dynamic = tuple([args[i] for i in nums])
     leaves, in_tree = array_leaves("pmap", (dynamic, kwargs))
     per_leaf = _spread("pmap", axes, dynamic, kwargs)
     dims = [
