@@ -212,30 +212,13 @@ def cov(
         raise ValueError("cov: m and y must have at most two dimensions.")
     if dtype is not None:
         x = cast(x, canonical_dtype(dtype, "cov"))
-    x = reshape(x, (1, -1)) if x.aval.ndim < 2 else x
-    if not rowvar and x.aval.shape[0] != 1:
-        x = lax.transpose(x, (1, 0))
+    x = _variables(x, rowvar)
     if y is not None:
         (other,) = promote_inexact(one_array("cov", y))
-        other = reshape(other, (1, -1)) if other.aval.ndim < 2 else other
-        if not rowvar and other.aval.shape[0] != 1:
-            other = lax.transpose(other, (1, 0))
-        x = lax.concatenate(promote_dtypes(x, other), 0)
+        x = lax.concatenate(promote_dtypes(x, _variables(other, rowvar)), 0)
     if ddof is None:
         ddof = 0 if bias else 1
-    weights: Any = None
-    for given, what in ((fweights, "fweights"), (aweights, "aweights")):
-        if given is None:
-            continue
-        w = one_array("cov", given)
-        if w.aval.shape != (x.aval.shape[1],):
-            raise ValueError(
-                f"cov: {what} must have shape ({x.aval.shape[1]},), got {w.aval.shape}."
-            )
-        if what == "fweights" and not dtypes.is_integer(w.aval.dtype):
-            raise TypeError("cov: fweights must be integers.")
-        w = cast(w, dtypes.real_of(x.aval.dtype))
-        weights = w if weights is None else multiply(weights, w)
+    weights = _weights(x, fweights, aweights)
     if weights is None:
         factor: Any = x.aval.shape[1] - ddof
         centered = subtract(x, mean(x, 1, keepdims=True))
@@ -252,12 +235,34 @@ def cov(
             factor = subtract(total, multiply(ddof, divide(shrink, total)))
     conjugate = lax.conj(scaled) if dtypes.is_complex(scaled.aval.dtype) else scaled
     product = lax.dot_general(centered, conjugate, (((1,), (1,)), ((), ())))
-    out = (
-        divide(product, factor)
-        if isinstance(factor, Array)
-        else divide(product, scalar(factor, product.aval.dtype))
-    )
+    if not isinstance(factor, Array):
+        factor = scalar(factor, product.aval.dtype)
+    out = divide(product, factor)
     return lax.squeeze(out, (0, 1)) if out.aval.shape == (1, 1) else out
+
+
+def _variables(x: Any, rowvar: bool) -> Any:
+    """Variables in rows."""
+    x = reshape(x, (1, -1)) if x.aval.ndim < 2 else x
+    return x if rowvar or x.aval.shape[0] == 1 else lax.transpose(x, (1, 0))
+
+
+def _weights(x: Any, fweights: Any, aweights: Any) -> Any:
+    """The product of both weights of the observations; None without any."""
+    weights: Any = None
+    for given, what in ((fweights, "fweights"), (aweights, "aweights")):
+        if given is None:
+            continue
+        w = one_array("cov", given)
+        if w.aval.shape != (x.aval.shape[1],):
+            raise ValueError(
+                f"cov: {what} must have shape ({x.aval.shape[1]},), got {w.aval.shape}."
+            )
+        if what == "fweights" and not dtypes.is_integer(w.aval.dtype):
+            raise TypeError("cov: fweights must be integers.")
+        w = cast(w, dtypes.real_of(x.aval.dtype))
+        weights = w if weights is None else multiply(weights, w)
+    return weights
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:

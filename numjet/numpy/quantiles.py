@@ -86,31 +86,28 @@ def _quantile(
         found = take_along_axis(rows, flat, -1)
         return moveaxis(found, -1, 0) if q.aval.ndim else reshape(found, lead)
 
-    below, above = pick(low), pick(high)
-    if method == "linear":
-        out = add(multiply(below, subtract(1, weight)), multiply(above, weight))
-    elif method == "lower":
-        out = below
-    elif method == "higher":
-        out = above
-    elif method == "midpoint":
-        out = multiply(add(below, above), 0.5)
-    else:
-        out = where(
-            less(weight, 0.5),
-            below,
-            where(
-                logical_and(equal(weight, 0.5), equal(lax.rem(low, scalar(2, low.aval.dtype)), 0)),
-                below,
-                above,
-            ),
-        )
+    out = _between(method, pick(low), pick(high), low, weight)
     bad = less(count, 1) if skip_nans else any_(nans, -1)
     out = where(broadcast(bad, wide), scalar(np.nan, out.aval.dtype), out)
     if keepdims:
         shape = tuple([1 if i in axes else s for i, s in enumerate(x.aval.shape)])
         out = reshape(out, q.aval.shape + shape)
     return cast(out, result)
+
+
+def _between(method: str, below: Any, above: Any, low: Any, weight: Any) -> Any:
+    """The quantile at position `low` + `weight`, from the elements below and above it."""
+    if method == "linear":
+        return add(multiply(below, subtract(1, weight)), multiply(above, weight))
+    if method == "lower":
+        return below
+    if method == "higher":
+        return above
+    if method == "midpoint":
+        return multiply(add(below, above), 0.5)
+    even = equal(lax.rem(low, scalar(2, low.aval.dtype)), 0)
+    half = where(logical_and(equal(weight, 0.5), even), below, above)
+    return where(less(weight, 0.5), below, half)
 
 
 def quantile(
