@@ -254,9 +254,12 @@ def _fold(eqn: Any, ins: Sequence[Val]) -> Val | None:
 
 
 def _prune(node: Node, live: set[int]) -> None:
-    """Take results nobody reads out of a loop or branch, with what is computed for them alone."""
-    prune, used = node.primitive.prune, tuple([id(v) in live for v in node.outs])
-    found = None if prune is None or all(used) else prune(node.params, used)
+    """Take out results nobody reads, with what is computed for them alone."""
+    prune = node.primitive.prune
+    if prune is None:
+        return
+    used = tuple([id(v) in live for v in node.outs])
+    found = None if all(used) else prune(node.params, used)
     if found is not None:
         node.params, ins, outs = found
         node.ins = [node.ins[i] for i in ins]
@@ -272,8 +275,7 @@ def drop_dead(graph: Graph) -> None:
         if (id(outs[0]) in live if len(outs) == 1 else any([id(v) in live for v in outs])) or (
             node.effects
         ):
-            if type(node.rule) is low.Region:
-                _prune(node, live)
+            _prune(node, live)
             for val in node.ins:
                 live.add(id(val))
             kept.append(node)

@@ -100,18 +100,21 @@ def _inverse_differences(values: Any) -> Any:
 
 # ------------------------------------------------------------------ eigh
 def _eigh_abstract(
-    x: ShapedArray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any
+    x: ShapedArray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, compute_v: bool
 ) -> list[ShapedArray]:
     check_matrix("eigh", x, square=True)
     *batch, n, _ = x.shape
     k = n if subset_by_index is None else subset_by_index[1] - subset_by_index[0]
-    return [ShapedArray((*batch, n, k), x.dtype), ShapedArray((*batch, k), dtypes.real_of(x.dtype))]
+    values = ShapedArray((*batch, k), dtypes.real_of(x.dtype))
+    return [ShapedArray((*batch, n, k), x.dtype), values] if compute_v else [values]
 
 
 def _eigh_reference(
-    x: np.ndarray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any
+    x: np.ndarray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, compute_v: bool
 ) -> list[np.ndarray]:
     def one(x: np.ndarray) -> tuple:
+        if not compute_v:
+            return (np.linalg.eigvalsh(x, UPLO="L" if lower else "U"),)
         w, v = np.linalg.eigh(x, UPLO="L" if lower else "U")
         return v, w
 
@@ -127,16 +130,31 @@ def _eigh_reference(
 
 def _eigh_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
     """dw = diag(Vᴴ dA V), dV = V (F ∘ Vᴴ dA V) with F_ij = 1/(w_j - w_i) (Giles 2008)."""
-    v, w = eigh_p.bind(*primals, **params)
     if type(tangents[0]) is Zero:
-        return [v, w], [Zero(v.aval.tangent()), Zero(w.aval.tangent())]
+        outs = eigh_p.bind(*primals, **params)
+        return outs, [Zero(y.aval.tangent()) for y in outs]
+    v, w = eigh_p.bind(*primals, **{**params, "compute_v": True})
     if v.aval.shape[-1] != v.aval.shape[-2]:
         raise NotImplementedError(
             "eigh: no derivative with subset_by_index. Compute all eigenvalues and slice."
         )
     inner = batch_matmul(batch_matmul(adjoint(v), tangents[0]), v)
+    dw = _real_diagonal(inner)
+    if not params["compute_v"]:
+        return [w], [dw]
     factor = convert(_inverse_differences(w), v.aval.dtype)
-    return [v, w], [batch_matmul(v, mul(factor, inner)), _real_diagonal(inner)]
+    return [v, w], [batch_matmul(v, mul(factor, inner)), dw]
+
+
+def _only(kept: int, **change: Any) -> Callable:
+    """Prune rule: params change where result `kept` alone is read."""
+
+    def prune(params: dict, used: tuple[bool, ...]) -> tuple[dict, list[int], list[int]] | None:
+        if used[kept] and sum(used) == 1:
+            return {**params, **change}, [0], [kept]
+        return None
+
+    return prune
 
 
 def _real_diagonal(x: Any) -> Any:
@@ -144,7 +162,9 @@ def _real_diagonal(x: Any) -> Any:
     return real(x) if dtypes.is_complex(x.aval.dtype) else x
 
 
-eigh_p = decomposition("eigh", _eigh_abstract, _eigh_reference, _eigh_jvp)
+eigh_p = decomposition(
+    "eigh", _eigh_abstract, _eigh_reference, _eigh_jvp, prune=_only(1, compute_v=False)
+)
 
 
 def eigh(
@@ -166,6 +186,7 @@ def eigh(
         lower=bool(lower),
         sort_eigenvalues=bool(sort_eigenvalues),
         subset_by_index=None if subset_by_index is None else tuple(subset_by_index),
+        compute_v=True,
     )
     return v, w
 
@@ -242,7 +263,10 @@ def _eig_jvp(
     return outs, [_diagonal(solve(v, batch_matmul(da, v)))]
 
 
-eig_p = decomposition("eig", _eig_abstract, _eig_reference, _eig_jvp)
+eig_p = decomposition(
+    "eig", _eig_abstract, _eig_reference, _eig_jvp,
+    prune=_only(0, compute_left_eigenvectors=False, compute_right_eigenvectors=False),
+)  # fmt: skip
 
 
 def eig(
@@ -329,7 +353,9 @@ def _svd_jvp(primals: tuple, tangents: tuple, *, full_matrices: bool, compute_uv
     return [s, u, vh], [ds, du, adjoint(dv)]
 
 
-svd_p = decomposition("svd", _svd_abstract, _svd_reference, _svd_jvp)
+svd_p = decomposition(
+    "svd", _svd_abstract, _svd_reference, _svd_jvp, prune=_only(0, compute_uv=False)
+)
 
 
 def svd(
@@ -366,7 +392,9 @@ def _schur_reference(x: np.ndarray, *, compute_schur_vectors: bool) -> list[np.n
     )[: 1 + compute_schur_vectors]
 
 
-schur_p = decomposition("schur", _schur_abstract, _schur_reference)
+schur_p = decomposition(
+    "schur", _schur_abstract, _schur_reference, prune=_only(0, compute_schur_vectors=False)
+)
 
 
 def schur(

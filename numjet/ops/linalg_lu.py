@@ -136,32 +136,41 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
 
 
 # ------------------------------------------------------------------ qr
-def _qr_abstract(x: ShapedArray, *, pivoting: bool, full_matrices: bool) -> list[ShapedArray]:
+def _qr_abstract(
+    x: ShapedArray, *, pivoting: bool, full_matrices: bool, compute_q: bool
+) -> list[ShapedArray]:
     check_matrix("qr", x)
     *batch, m, n = x.shape
     k = m if full_matrices else min(m, n)
-    outs = [ShapedArray((*batch, m, k), x.dtype), ShapedArray((*batch, k, n), x.dtype)]
+    outs = [ShapedArray((*batch, m, k), x.dtype)] if compute_q else []
+    outs.append(ShapedArray((*batch, k, n), x.dtype))
     return [*outs, ShapedArray((*batch, n), dtypes.int32)] if pivoting else outs
 
 
-def _qr_reference(x: np.ndarray, *, pivoting: bool, full_matrices: bool) -> list[np.ndarray]:
+def _qr_reference(
+    x: np.ndarray, *, pivoting: bool, full_matrices: bool, compute_q: bool
+) -> list[np.ndarray]:
     if not pivoting:
-        return list(np.linalg.qr(x, mode="complete" if full_matrices else "reduced"))
+        outs = list(np.linalg.qr(x, mode="complete" if full_matrices else "reduced"))
+        return outs if compute_q else outs[1:]
     from scipy.linalg import qr as scipy_qr
 
     def one(x: np.ndarray) -> tuple:
         q, r, order = scipy_qr(x, pivoting=True, mode="full" if full_matrices else "economic")
-        return q, r, order.astype(np.int32)
+        return (q, r, order.astype(np.int32))[not compute_q :]
 
     return each_matrix(one, x)
 
 
-def _qr_jvp(primals: tuple, tangents: tuple, *, pivoting: bool, full_matrices: bool) -> tuple:
+def _qr_jvp(
+    primals: tuple, tangents: tuple, *, pivoting: bool, full_matrices: bool, compute_q: bool
+) -> tuple:
     """dQ = Q (Ω - F) + dA R⁻¹, F = Qᴴ dA R⁻¹, Ω antihermitian from F's lower triangle."""
     (x,) = primals
-    outs = qr_p.bind(x, pivoting=pivoting, full_matrices=full_matrices)
     if type(tangents[0]) is Zero:
+        outs = qr_p.bind(x, pivoting=pivoting, full_matrices=full_matrices, compute_q=compute_q)
         return outs, [Zero(y.aval.tangent()) for y in outs]
+    outs = qr_p.bind(x, pivoting=pivoting, full_matrices=full_matrices, compute_q=True)
     m, n = x.aval.shape[-2:]
     if m < n or (full_matrices and m != n):
         raise NotImplementedError(
@@ -183,7 +192,9 @@ def _qr_jvp(primals: tuple, tangents: tuple, *, pivoting: bool, full_matrices: b
         omega = add(omega, sub(diagonal, convert(real(diagonal), x.aval.dtype)))
     dq = add(batch_matmul(q, sub(omega, inner)), scaled)
     dr = batch_matmul(sub(inner, omega), r)
-    return outs, [dq, dr, *[Zero(y.aval.tangent()) for y in outs[2:]]]
+    tangents_out = [dq, dr, *[Zero(y.aval.tangent()) for y in outs[2:]]]
+    first = 0 if compute_q else 1
+    return outs[first:], tangents_out[first:]
 
 
 def columns_in(x: Any, order: Any) -> Any:
@@ -191,7 +202,13 @@ def columns_in(x: Any, order: Any) -> Any:
     return transposed(permute_rows(transposed(x), order))
 
 
-qr_p = decomposition("qr", _qr_abstract, _qr_reference, _qr_jvp)
+def _qr_prune(params: dict, used: tuple[bool, ...]) -> tuple[dict, list[int], list[int]] | None:
+    if not params["compute_q"] or used[0]:
+        return None
+    return {**params, "compute_q": False}, [0], list(range(1, len(used)))
+
+
+qr_p = decomposition("qr", _qr_abstract, _qr_reference, _qr_jvp, prune=_qr_prune)
 
 
 def qr(
@@ -200,7 +217,14 @@ def qr(
     """(q, r) with x = q r, q unitary and r upper triangular; with `pivoting` (q, r, order): x[:,
     order] = q r.
     """
-    return tuple(qr_p.bind(as_array(x), pivoting=bool(pivoting), full_matrices=bool(full_matrices)))
+    return tuple(
+        qr_p.bind(
+            as_array(x),
+            pivoting=bool(pivoting),
+            full_matrices=bool(full_matrices),
+            compute_q=True,
+        )
+    )
 
 
 # ------------------------------------------------------------------ householder_product

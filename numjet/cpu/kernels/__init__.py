@@ -11,7 +11,17 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet.cpu.graph import Node
-from numjet.cpu.kernels import conv, cumulative, dot, linalg, scatter, sort, top_k
+from numjet.cpu.kernels import (
+    conv,
+    cumulative,
+    dot,
+    factors,
+    linalg,
+    scatter,
+    sort,
+    spectral,
+    top_k,
+)
 from numjet.cpu.program import Step
 
 Generator = Callable[[Any, Node], list[Step] | None]
@@ -20,8 +30,18 @@ GENERATORS: dict[str, Generator] = {
     "cholesky": linalg.cholesky,
     "conv": conv.generate,
     "dot_general": dot.generate,
+    "eig": spectral.eig,
+    "eigh": spectral.eigh,
+    "hessenberg": spectral.hessenberg,
+    "householder_product": factors.householder_product,
+    "lu": factors.lu,
+    "lu_pivots_to_permutation": factors.permutation,
+    "qr": factors.qr,
     "scatter": scatter.generate,
+    "schur": spectral.schur,
+    "solve": factors.solve,
     "sort": sort.generate,
+    "svd": spectral.svd,
     "top_k": top_k.generate,
     "triangular_solve": linalg.triangular_solve,
     **{

@@ -15,11 +15,11 @@ import numpy as np
 
 from numjet.core.avals import ShapedArray
 from numjet.core.structural import convert_element_type_p
-from numjet.cpu import products
+from numjet.cpu import platform, products
 from numjet.cpu.builder import Builder, Value
 from numjet.cpu.graph import Node, Val
-from numjet.cpu.kernels import gemm, libraries, matvec, small, vecmat
-from numjet.cpu.kernels.common import merge, strides, table
+from numjet.cpu.kernels import gemm, lapack, libraries, matvec, small, vecmat
+from numjet.cpu.kernels.common import merge, parallel_call, strides, table
 from numjet.cpu.program import Function, SpecialStep, Step
 
 ELEMENTS = {"float32": "float", "float64": "double"}
@@ -30,6 +30,8 @@ SMALLEST, SMALLEST_BATCHED, SMALLEST_COMPLEX = 500, 1500, 8000
 # A matrix of this many bytes is beyond the nearest caches.
 LARGE_MATRIX = 1 << 20
 _MOST_CALLS = 64
+# Rows of a complex product that are worth a thread.
+_COMPLEX_ROWS = 16
 
 
 @dataclass(slots=True)
@@ -258,25 +260,39 @@ def _blas_emit(product: Product) -> Any:
     (turn_a, lda), (turn_b, ldb) = ways
     real, size = ("float", 8) if product.element == "c" else ("double", 16)
     loops = [(1, 0, 0, 0)] * (2 - len(product.loops)) + product.loops
+    (many, *outer), (some, *inner) = loops
+    repeats = many * some
+    blocks, flops = 1, 8 * repeats * product.m * product.n * product.k
+    if flops >= gemm.PARALLEL_FLOPS:
+        cores = platform.cpu_count()
+        blocks = max(1, min(-(-cores // repeats), product.m // _COMPLEX_ROWS))
+    rows = -(-product.m // blocks)
+    blocks = -(-product.m // rows)
+    tasks = repeats * blocks
 
     def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        numbers = (product.n, product.m, product.k, max(ldb, 1), max(lda, 1), product.crs // size)
-        base = b.module.array(numbers, "i32")
-        n, m, k, to_b, to_a, to_c = [b.gep(base, 4 * i) for i in range(6)]
-        letters = [b.module.string(x) for x in (turn_b, turn_a)]
-        one = b.module.array([1.0, 0.0, 0.0, 0.0], real)
-        zero = b.gep(one, size)
-        (many, *outer), (some, *inner) = loops
-        with b.loop(0, many) as first, b.loop(0, some) as second:
-            pointers = []
-            for base, x, y in zip([*reads, *writes], outer, inner, strict=True):
-                offset = b.add(b.mul(first.index, x), b.mul(second.index, y))
-                pointers.append(b.gep(base, offset))
-            left, right, result = pointers
-            b.call(
-                f"nj_blas_{product.element}gemm", "void", *letters, n, m, k, one, right, to_b,
-                left, to_a, zero, result, to_c,
-            )  # fmt: skip
+        def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
+            one = b.module.array([1.0, 0.0, 0.0, 0.0], real)
+            height = b.alloca("i32")
+            with b.loop(begin, end) as each:
+                rest, first = b.udiv(each.index, blocks), b.mul(b.urem(each.index, blocks), rows)
+                b.store(b.trunc(b.min(b.sub(product.m, first), rows), "i32"), height)
+                one_loop, other = b.udiv(rest, some), b.urem(rest, some)
+                steps = zip(pointers, outer, inner, (product.a[0], 0, product.crs), strict=True)
+                left, right, result = [
+                    b.gep(p, b.add(b.add(b.mul(one_loop, x), b.mul(other, y)), b.mul(first, z)))
+                    for p, x, y, z in steps
+                ]
+                lapack.call(
+                    b, f"nj_blas_{product.element}gemm", turn_b, turn_a, product.n, height,
+                    product.k, one, right, max(ldb, 1), left, max(lda, 1), b.gep(one, size),
+                    result, product.crs // size,
+                )  # fmt: skip
+
+        grain = tasks
+        if flops >= gemm.PARALLEL_FLOPS:
+            grain = max(1, tasks * gemm.PARALLEL_FLOPS // (8 * flops))
+        parallel_call(b, task, [*reads, *writes], tasks, grain)
 
     return emit
 
