@@ -447,6 +447,8 @@ def call_(s: Selector, instruction: Instruction) -> None:
         intrinsic(s, instruction)
         return
     s.memory = memory
+    if callee.startswith("@llvm.mem") and _moved(s, callee, arguments):
+        return
     made = Call()
     if type is not None and name is not None and name in s.reg:
         made.result, made.result_type = s.define(name), type
@@ -476,6 +478,42 @@ def call_(s: Selector, instruction: Instruction) -> None:
             raise Unsupported(f"{t.text} as an argument")
         made.arguments += copy_of(s, t, -1, text)
     s.emit((call, made))
+
+
+_MOVED = 64  # bytes that are moved in place, by pieces of up to 16
+
+
+def _moved(s: Selector, callee: str, arguments: str) -> bool:
+    """Write a `memcpy` of few bytes as loads and stores."""
+    to, source, size = [_plain(typed(part)[1]) for part in split(arguments)[:3]]
+    if not callee.startswith("@llvm.memcpy") or size[0] == "%" or int(size) > _MOVED:
+        return False
+    left, place = int(size), 0
+    pieces = []
+    while left:
+        piece = min(16, 1 << left.bit_length() - 1)
+        pieces.append((piece, place))
+        left, place = left - piece, place + piece
+    # The last first; what is read stays apart from what is written.
+    target, origin = s.address(to), s.address(source)
+    for piece, place in reversed(pieces):
+        read, write = [(*where[:3], where[3] + place) for where in (origin, target)]
+        if piece == 16:
+            t = s.new(VECTOR)
+            op = OPS["vmovups_s"]
+            s.emit((forms.vstore, op, t, -1, write, -1, 0, 0, 0, None))
+            s.put(t, (forms.v3m, OPS["vmovups"], t, -1, read, -1, 0, 0, 0, None))
+            continue
+        t = s.new(GENERAL)
+        s.emit((forms.gmread, GPR["mov_s"], piece, t, write))
+        word = {1: "movzx8", 2: "movzx16"}.get(piece, "mov")
+        s.put(t, (forms.gm, GPR[word], max(piece, 4), t, read))
+    return True
+
+
+def _plain(text: str) -> str:
+    """An argument without its attributes."""
+    return text.rpartition(" ")[2]
 
 
 _ = (VECTOR, signed)

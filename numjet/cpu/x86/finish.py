@@ -12,6 +12,7 @@ from numjet.cpu.x86.allocate import ARGUMENTS, RBP, RSP, Allocation
 from numjet.cpu.x86.control import Branch, Call, Copy, branch, call, leave
 from numjet.cpu.x86.encode import GPR, OPS, Code
 from numjet.cpu.x86.opcodes import CONDITIONS
+from numjet.cpu.x86.parse import Block
 from numjet.cpu.x86.select import Selector
 from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Constant, Type, Unsupported
 
@@ -34,6 +35,7 @@ class Finisher:
         self.size = size
         stacked = sum([type.cls == GENERAL for _, type in s.function.arguments]) > 6
         self.framed = bool(size or s.calls or self.saved or stacked)
+        self.current = self.following = -1  # the block that is being written, and the next one
         self.wide = any(cls == VECTOR for cls in s.classes)
 
     def write(self) -> None:
@@ -43,12 +45,11 @@ class Finisher:
         last = len(s.out)
         self._arguments()
         self._encode(s.out[s.places[0][1] : last][::-1])
-        order = [b for b in s.function.blocks if not b.cold] + [
-            b for b in s.function.blocks if b.cold
-        ]
+        order = self._order()
         for number, block in enumerate(order):
+            self.current = block.index
             self.following = order[number + 1].index if number + 1 < len(order) else -1
-            if self._is_inner(block.index):
+            if self._begins_inner(block.index):
                 code.align(32)
             code.place(self.blocks[block.index])
             first, last = s.places[block.index]
@@ -59,10 +60,39 @@ class Finisher:
             self.copy(copies)
             code.jump(self.blocks[target])
 
-    def _is_inner(self, index: int) -> bool:
+    def _order(self) -> list[Block]:
+        """The blocks as they are written: cold ones last, conditions of loops behind their bodies.
+
+        A loop that asks at its begin and goes back at its end then jumps once a round, not twice.
+        """
+        blocks, loops = self.s.function.blocks, self.s.loop_of
+        behind: dict[int, Block] = {}
+        for block in blocks:
+            loop = loops[block.index]
+            if loop is None or loop.lo != block.index or block.term[0] != "cbr" or block.cold:
+                continue
+            last = blocks[loop.hi]
+            ways = [loop.lo < self.s.blocks[label].index <= loop.hi for label in block.term[5:7]]
+            if ways[0] != ways[1] and last.term[0] == "br" and last.term[4] == block.label:
+                behind[loop.hi] = block
+        moved = {block.index for block in behind.values()}
+        order = []
+        for block in blocks:
+            if not block.cold and block.index not in moved:
+                order.append(block)
+                while order[-1].index in behind:
+                    order.append(behind.pop(order[-1].index))
+        self.first = {
+            loop.lo: loop.lo + (loop.lo in moved) for loop in loops if loop is not None
+        }
+        order += behind.values()  # of loops whose ends are cold
+        return order + [b for b in blocks if b.cold]
+
+    def _begins_inner(self, index: int) -> bool:
+        """Whether a loop without loops inside begins with this block, as they are written."""
         loops = self.s.loop_of
         loop = loops[index]
-        if loop is None or loop.lo != index:
+        if loop is None or self.first[loop.lo] != index:
             return False
         return all([loops[k] is loop for k in range(loop.lo, loop.hi + 1)])
 
@@ -307,10 +337,9 @@ class Finisher:
         code = self.code
         then, otherwise, condition = made.then, made.otherwise, made.condition
         first, second = made.then_copies, made.otherwise_copies
-        blocks = self.s.function.blocks
         falls = self.following
         # What goes on directly, or is the hot way, comes last: its copies need no jump.
-        back = then <= self.at_block(made)
+        back = then <= self.current
         if then == falls or (back and self._copies(first) and otherwise == falls):
             then, otherwise, first, second = otherwise, then, second, first
             condition ^= 1
@@ -318,11 +347,6 @@ class Finisher:
         self.copy(second)
         if otherwise != falls:
             code.jump(self.blocks[otherwise])
-        _ = blocks
-
-    def at_block(self, made: Branch) -> int:
-        """Where the branch stands: blocks are written in order, so before what follows."""
-        return self.following - 1 if self.following > 0 else len(self.blocks)
 
     def _copies(self, copies: list[Copy]) -> bool:
         at = self.at
