@@ -391,6 +391,8 @@ def select(s: Selector, instruction: Instruction) -> None:
         return
     d = s.define(name)
     size = size_of(type)
+    if _by_two(s, d, type, condition, a, b):
+        return
     swapped = b[0] == "%" and b not in s.reg and a[0] == "%"
     if swapped and s.tie(b, d):
         x, keep = s.general(type, a), b
@@ -414,6 +416,40 @@ def select(s: Selector, instruction: Instruction) -> None:
     if keep == a:
         found = negated(found)
     s.out[place] = (forms.g2t, GPR["cmov" + found], size, d, x)
+
+
+def _by_two(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> bool:
+    """Write d = a or b by two comparisons that `and` or `or` join: by two choices."""
+    made = s.once(condition, "and") or s.once(condition, "or")
+    if made is None or made[5][0] != "%" or not all([_sets_flags(s, x) for x in made[4:6]]):
+        return False
+    if made[0] == "or":
+        a, b = b, a
+    t = s.new(GENERAL) if d in s.joined else d  # what is compared may be in d
+    if t != d:
+        s.put(d, (forms.gmove, GPR["mov"], 8, d, t))
+    x = s.general(type, b)
+    for half in made[4:6]:
+        s.weight[t] += s.use_weight
+        place = len(s.out)
+        s.emit(())
+        found = flags(s, half)
+        if made[0] == "and":
+            found = negated(found)
+        s.out[place] = (forms.g2t, GPR["cmov" + found], size_of(type), t, x)
+    s.wish(a, t)
+    s.end[t] = len(s.out)
+    for copy in copy_of(s, type, t, a):
+        _set_general(s, copy)
+    return True
+
+
+def _sets_flags(s: Selector, name: str) -> bool:
+    """Whether a condition is best compared where it is read."""
+    made = s.defs.get(name)
+    if made is None or name in s.reg or made[2] != s.block.index or made[3].lanes:
+        return False
+    return made[0] == "icmp" or (made[0] == "fcmp" and made[6] in FLOAT_FLAGS)
 
 
 def negated(condition: str) -> str:
