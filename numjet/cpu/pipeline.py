@@ -79,7 +79,8 @@ class Build:
         self.kernel_count = 0
         self._counters = 0
         self._consts: dict[Any, Val] = {}
-        self.kernels: dict[str, Kernel] = {}  # canonical text -> the kernel, annotated
+        # shapes of the buffers -> kernels on such buffers
+        self.kernels: dict[tuple, list[_Annotated]] = {}
         self.names: set[str] = set()  # theirs
         # (id, operands past the caches) -> a kernel as lowered, as annotated
         self.annotated: dict[tuple, tuple[Kernel, Kernel]] = {}
@@ -274,6 +275,27 @@ def annotate_loops(build: Build) -> None:
         step.kernel = build.annotated[id(step.kernel), streamed(step)][1]
 
 
+class _Annotated:
+    """A kernel as lowered and as annotated; `text` is what equal ones share, once it is needed."""
+
+    __slots__ = ("kernel", "lowered", "text")
+
+    def __init__(self, lowered: Kernel, kernel: Kernel) -> None:
+        self.lowered, self.kernel, self.text = lowered, kernel, ""
+
+
+def _equal(alike: list[_Annotated], lowered: Kernel) -> Kernel | None:
+    """The annotated kernel of one that equals `lowered`, if there is one."""
+    if not alike:
+        return None
+    text = canonical(lowered)
+    for other in alike:
+        other.text = other.text or canonical(other.lowered)
+        if other.text == text:
+            return other.kernel
+    return None
+
+
 def annotate(build: Build, steps: Iterable[Step]) -> None:
     """Have `build.annotated` hold the kernels of `steps`."""
     known, seen = build.kernels, build.annotated
@@ -284,12 +306,10 @@ def annotate(build: Build, steps: Iterable[Step]) -> None:
             if before is not None:
                 continue
             lowered = step.kernel
-            key = canonical(lowered)
-            if past:
-                key += f"past {past}"
-            kernel = known.get(key)
+            alike = known.setdefault((past, *[b.shape for b in lowered.buffers]), [])
+            kernel = _equal(alike, lowered)
             if kernel is None:
-                kernel = step.kernel
+                kernel = lowered
                 passes = ANNOTATED_PASSES if kernel.notes.get("annotated") else LOOP_PASSES
                 if check_ir.value:
                     verify(kernel)
@@ -303,7 +323,7 @@ def annotate(build: Build, steps: Iterable[Step]) -> None:
                     # Changed since it was started: what was written stays, and is not called.
                     kernel = replace(kernel, name=build.kernel_name(kernel.name))
                 build.names.add(kernel.name)
-                known[key] = kernel
+                alike.append(_Annotated(lowered, kernel))
             seen[id(lowered), past] = lowered, kernel
 
 

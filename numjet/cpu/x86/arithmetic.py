@@ -50,7 +50,7 @@ def last(
         if not type.lanes:
             here = (shape, op, d, x, s.data(type, value, part), k, z, 0, 0, imm)
         elif value.splat is not None and op.element * 8 == type.bits:
-            data = s.data(type, value, part)[: op.element]
+            data = value.splat.to_bytes(op.element, "little")
             here = (shape, op, d, x, data, k, z, length, 1, imm)
         elif type.size >= 16:
             here = (shape, op, d, x, s.data(type, value, part), k, z, length, 0, imm)

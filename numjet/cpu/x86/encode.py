@@ -78,7 +78,8 @@ class General:
     """One line of `opcodes.GENERAL`."""
 
     __slots__ = (
-        "byte_form", "byte_rm", "immediate", "name", "narrow", "opcode", "prefix", "reg", "wide",
+        "byte_form", "byte_rm", "immediate", "name", "narrow", "opcode", "plain", "prefix", "reg",
+        "wide",
     )
 
     def __init__(self, line: str) -> None:
@@ -89,6 +90,7 @@ class General:
         self.reg = int(digit or 0)
         self.byte_form = self.opcode[:-1] + bytes([self.opcode[-1] - 1]) if "b" in flags else b""
         self.byte_rm = "8" in flags
+        self.plain = not self.prefix and not self.byte_rm
         self.wide = "4" not in flags
         self.immediate = next((flag for flag in flags if flag in ("i8", "is", "iz")), "")
         # The form whose immediate is a byte that is extended.
@@ -432,6 +434,14 @@ def gr(code: Code, op: General, reg: int, rm: int, size: int = 8, imm: int | Non
     reg: the destination, 0 where the instruction has one operand (`neg`, `shli`, `addi`, `call_r`:
     it is rm). An immediate of 8-byte operands is 32 bits, extended.
     """
+    if imm is None and size > 2 and op.plain:
+        rex = rm >> 3 | reg >> 3 << 2 | (8 if size == 8 and op.wide else 0)
+        buffer = code.buffer
+        if rex:
+            buffer.append(0x40 | rex)
+        buffer += op.opcode
+        buffer.append(0xC0 | ((op.reg | reg) & 7) << 3 | rm & 7)
+        return
     byte_rex = (op.byte_rm and rm in _BYTE_REGISTERS) or (
         size == 1 and (reg in _BYTE_REGISTERS or rm in _BYTE_REGISTERS)
     )
@@ -449,6 +459,15 @@ def gm(
 ) -> None:
     """Append a general instruction with memory at [base + index*scale + disp] as r/m."""
     modrm, high, address = _address(base, index, scale, disp, 1)
+    if imm is None and size > 2 and op.plain:
+        rex = high | reg >> 3 << 2 | (8 if size == 8 and op.wide else 0)
+        buffer = code.buffer
+        if rex:
+            buffer.append(0x40 | rex)
+        buffer += op.opcode
+        buffer.append(modrm | ((op.reg | reg) & 7) << 3)
+        buffer += address
+        return
     opcode, tail = _immediate(op, size, imm)
     out = _head(op, reg, high, size, size == 1 and reg in _BYTE_REGISTERS)
     out += opcode

@@ -60,15 +60,20 @@ class _Hoister:
                 self._loop(loop, before)
         if not self.inserted:
             return
-        s, places = self.s, {}
+        s, inserted = self.s, sorted(self.inserted.items())
         out: list[tuple] = []
-        for k, m in enumerate(s.out):
-            places[k] = len(out)
-            out.append(m)
-            out += self.inserted.get(k, ())
-        places[len(s.out)] = len(out)
+        done = 0
+        for k, more in inserted:
+            out += s.out[done : k + 1]
+            out += more
+            done = k + 1
+        out += s.out[done:]
         s.out = out
-        s.places = [(places[first], places[last]) for first, last in s.places]
+
+        def moved(place: int) -> int:
+            return place + sum([len(more) for k, more in inserted if k < place])
+
+        s.places = [(moved(first), moved(last)) for first, last in s.places]
 
     def _before(self, loop: Loop) -> list[int]:
         """The blocks from which the loop is entered; none if they follow it."""

@@ -92,6 +92,7 @@ class Selector:
         # What copies and moves of whole registers have to keep. Where only 16 bytes are used, an
         # instruction of 64 bytes would close a unit of Intel's processors to all the others.
         self.widest = _widest(function)
+        self.calling = _calls(function)
         for name, type in function.arguments:
             self.defs[name] = ("argument", name, 0, type)
         for instruction in function.blocks[0].instructions:
@@ -143,12 +144,16 @@ class Selector:
     def new(self, cls: int, count: int = 1) -> int:
         """A register (or several) whose last use is the instruction about to be written."""
         made = len(self.classes)
-        here = len(self.out)
-        for _ in range(count):
+        if count == 1:
             self.classes.append(cls)
-            self.start.append(here)
+            self.start.append(len(self.out))
             self.end.append(-1)
             self.weight.append(self.use_weight)
+        else:
+            self.classes += [cls] * count
+            self.start += [len(self.out)] * count
+            self.end += [-1] * count
+            self.weight += [self.use_weight] * count
         return made
 
     def need(self, name: str) -> int:
@@ -234,8 +239,11 @@ class Selector:
 
     def put(self, d: int, instruction: tuple) -> None:
         """Write an instruction that defines `d` (so far the first that does)."""
-        self.end[d] = len(self.out)
-        self.emit(instruction)
+        out = self.out
+        self.end[d] = len(out)
+        out.append(instruction)
+        if (self.pending or self.constants) and not self.holding:
+            self.flush()
 
     def later(self, register: int, instruction: tuple) -> int:
         """Have `instruction`, which defines `register`, written before the next one emitted."""
@@ -251,6 +259,11 @@ class Selector:
         """Whether block number `where` belongs to the innermost loop here."""
         loop = self.loop
         return loop is None or loop.lo <= where <= loop.hi
+
+    def heads(self, where: int) -> bool:
+        """Whether a loop begins with block number `where`."""
+        loop = self.loop_of[where]
+        return loop is not None and loop.lo == where
 
     def tie(self, name: str, d: int, part: int = 0) -> bool:
         """Whether `d`, being defined here, may be the register of `name` too, used here last.
@@ -336,6 +349,8 @@ class Selector:
     def general(self, type: Type, text: str) -> int:
         """The general register of a scalar operand."""
         if text[0] == "%":
+            if self.calling and type is PTR and text not in self.reg:
+                return self._pointer(text)
             return self.need(text)
         t = self.new(GENERAL)
         if text[0] == "@":
@@ -344,6 +359,27 @@ class Selector:
             return self.before(t, (forms.gsymbol, t, text[1:]))
         value = constant(type, text).splat or 0
         return self.before(t, (forms.gconst, t, value))
+
+    def _pointer(self, name: str) -> int:
+        """A pointer in a function that calls: one beside an argument or in the frame is made anew.
+
+        Registers that last across calls are few.
+        """
+        disp, base = 0, name
+        while base not in self.allocas:
+            made = self.defs.get(base)
+            if made is None or made[0] != "getelementptr" or made[7][0] == "%":
+                break
+            disp += made[4] * signed(constant(made[6], made[7]).splat or 0, made[6].bits)
+            base = made[5]
+        known = base in self.allocas or (base in self.defs and self.defs[base][0] == "argument")
+        if not known or base == name and base not in self.allocas or abs(disp) >> 31:
+            return self.need(name)
+        t = self.new(GENERAL)
+        if base in self.allocas:
+            where = (FRAME, None, 1, disp + self.allocas[base])
+            return self.before(t, (forms.gm, GPR["lea"], 8, t, where))
+        return self.later(t, (forms.gm, GPR["lea"], 8, t, (self.need(base), None, 1, disp)))
 
     def vector(self, type: Type, text: str, part: int = 0) -> int:
         """The vector register of an operand's part."""
@@ -360,17 +396,19 @@ class Selector:
         if value.splat == 0:
             write(d, (forms.v3, OPS["vpxord"], d, d, d, -1, 0, 0, None))
             return
-        data, bits = self.data(type, value, part), type.bits
+        bits = type.bits
+        if type.lanes and value.splat is not None and bits >= 8:
+            op = {8: "vpbroadcastb", 16: "vpbroadcastw", 32: "vbroadcastss"}.get(bits)
+            op = op or ("vbroadcastsd" if type.length else "vmovddup")
+            single = value.splat.to_bytes(bits // 8, "little")
+            write(d, (forms.v3c, OPS[op], d, -1, single, -1, 0, type.length, 0, None))
+            return
+        data = self.data(type, value, part)
         if not type.lanes:
             op = {32: "vmovss", 64: "vmovsd"}.get(bits)
             if op is None:
                 op, data = "vmovss", data + bytes(2)
             write(d, (forms.v3c, OPS[op], d, -1, data, -1, 0, 0, 0, None))
-        elif value.splat is not None and bits >= 8:
-            op = {8: "vpbroadcastb", 16: "vpbroadcastw", 32: "vbroadcastss"}.get(bits)
-            op = op or ("vbroadcastsd" if type.length else "vmovddup")
-            single = data[: bits // 8]
-            write(d, (forms.v3c, OPS[op], d, -1, single, -1, 0, type.length, 0, None))
         else:
             length = {16: 0, 32: 1, 64: 2}[len(data)]
             write(d, (forms.v3c, OPS["vmovups"], d, -1, data, -1, 0, length, 0, None))
@@ -542,6 +580,14 @@ def _widest(function: Function) -> int:
             if instruction[0] == "call" and "<" in instruction[5]:
                 return 2
     return found
+
+
+def _calls(function: Function) -> bool:
+    """Whether a function calls another, save where it is cold."""
+    return any([
+        i[0] == "call" and (i[4][:6] != "@llvm." or ".mem" in i[4])
+        for block in function.blocks if not block.cold for i in block.instructions
+    ])  # fmt: skip
 
 
 def _loops(function: Function, blocks: dict[str, Block]) -> list[Loop | None]:

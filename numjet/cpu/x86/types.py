@@ -79,14 +79,19 @@ class Constant:
 
     __slots__ = ("lanes", "splat")
 
-    def __init__(self, lanes: tuple[int | None, ...]) -> None:
+    def __init__(self, lanes: tuple[int | None, ...], alike: bool = False) -> None:
         self.lanes = lanes
+        if alike:
+            self.splat: int | None = lanes[0] or 0
+            return
         known = {lane for lane in lanes if lane is not None} or {0}
         self.splat = known.pop() if len(known) == 1 else None
 
     def packed(self, bits: int) -> bytes:
         """The lanes as they lie in memory."""
         size = bits // 8
+        if self.splat is not None and None not in self.lanes:
+            return self.splat.to_bytes(size, "little") * len(self.lanes)
         return b"".join([(lane or 0).to_bytes(size, "little") for lane in self.lanes])
 
     def mask(self) -> int:
@@ -123,20 +128,23 @@ def scalar_bits(type: Type, text: str) -> int | None:
 
 def _narrow(double: int) -> int:
     """A float's bits from those of the double that spells it (payloads of NaNs kept)."""
+    exponent = (double >> 52 & 0x7FF) - 896
+    if 0 < exponent < 255 and not double & 0x1FFFFFFF:
+        return double >> 63 << 31 | exponent << 23 | double >> 29 & 0x7FFFFF
     if double >> 52 & 0x7FF == 0x7FF and double & ((1 << 52) - 1):
         return (double >> 63) << 31 | 0x7F800000 | (double >> 29 & 0x7FFFFF)
     value = struct.unpack("<d", double.to_bytes(8, "little"))[0]
     return struct.unpack("<I", struct.pack("<f", value))[0]
 
 
-def _lanes(type: Type, text: str) -> tuple[int | None, ...]:
+def _lanes(type: Type, text: str) -> Constant:
     scalar = TYPES[type.element]
-    if text.startswith("splat ("):
-        return (scalar_bits(scalar, text[7:-1].partition(" ")[2]),) * type.lanes
-    if text.startswith("<"):
+    if text[0] == "<":
         items = [item.partition(" ")[2] for item in text[1:-1].split(", ")]
-        return tuple([scalar_bits(scalar, item) for item in items])
-    return (scalar_bits(scalar, text),) * type.lanes
+        return Constant(tuple([scalar_bits(scalar, item) for item in items]))
+    if text.startswith("splat ("):
+        text = text[7:-1].partition(" ")[2]
+    return Constant((scalar_bits(scalar, text),) * type.lanes, True)
 
 
 @functools.lru_cache(4096)
@@ -144,8 +152,8 @@ def constant(type: Type, text: str) -> Constant:
     """What a constant operand of the text means."""
     try:
         if not type.lanes:
-            return Constant((scalar_bits(type, text),))
-        return Constant(_lanes(type, text))
+            return Constant((scalar_bits(type, text),), True)
+        return _lanes(type, text)
     except ValueError:
         raise Unsupported(f"constant {text[:40]}") from None
 
