@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from numjet.numpy import trace_ir
 from numjet.numpy.fast_ir_arrays import AT, MOVE, OTHERWISE, UPDATE, WHERE
 
 CONTEXT = (
@@ -611,7 +612,8 @@ def range_key(rows: int) -> int:
 def identity(*offsets: Any) -> str:
     """A text that tells modules of these arguments of `text` apart, and is quick to make."""
     parts = (_OPERAND, _GETITEM, _OPERATOR, WHERE, AT, UPDATE, CONTEXT, TABLE, SLOTS, ENTRY)
-    return "\n".join(map(repr, (*parts, offsets)))
+    record = (trace_ir.RECORD, trace_ir.CONTEXT, trace_ir.LINES)
+    return "\n".join(map(repr, (*parts, *record, offsets)))
 
 
 def text(
@@ -622,10 +624,12 @@ def text(
     helper: int,
     ref: tuple[int, int],
     kinds: list[str],
+    recording: tuple[int, ...] | None,
 ) -> str:
     """The module. items, aval, value, operators: offsets in a tuple, an Array and an aval; helper,
     ref: those of the slots of the objects behind `x.at`; kinds: for each operator "plain",
-    "reflected" (self is the right operand), "index", or "update" (a method of `x.at[i]`)."""
+    "reflected" (self is the right operand), "index", or "update" (a method of `x.at[i]`);
+    recording: what `trace_ir` needs, or None without it."""
     parts = [_OPERAND, _GETITEM, WHERE, AT.replace("FIRST_UPDATE", str(kinds.index("update")))]
     for k, kind in enumerate(kinds):
         if kind == "update":
@@ -648,7 +652,7 @@ def text(
     whole = "\n".join(_with_fields(part) for part in parts)
     for name in order:
         whole = whole.replace(name, str(numbers[name]))
-    return whole
+    return whole if recording is None else whole + trace_ir.text(recording, items)
 
 
 def _with_fields(body: str) -> str:

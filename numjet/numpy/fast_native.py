@@ -28,7 +28,7 @@ from numjet.core.evaluate import Native, evaluate_python
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, _current
 from numjet.cpu import freestanding
-from numjet.numpy import fast_ir as ir
+from numjet.numpy import fast_ir as ir, trace_native
 from numjet.numpy.fast_entries import (
     address,
     entry_of,
@@ -37,8 +37,9 @@ from numjet.numpy.fast_entries import (
     update_entry,
     where_entry,
 )
+from numjet.transforms.stage import StageTrace
 
-_FLAGS = {"function": 0x0080 | 0x0002, "binary": 0x0008, "unary": 0x0004}  # METH_...
+_FLAGS = {"positional": 0x0080, "function": 0x0080 | 0x0002, "binary": 8, "unary": 4}  # METH_...
 # Methods with a native form, and what they do (see `fast_ir.text`; "unary": there is no operand).
 _BINARY = "add sub mul truediv and or xor".split()
 _COMPARISONS = "eq ne lt le gt ge".split()
@@ -249,7 +250,9 @@ def _arguments() -> tuple | None:
     ref = slot(AtIndexSlots, "array"), slot(AtIndexSlots, "index")
     if offsets is None or None in (operators, helper, *ref):
         return None
-    return (tuple.__basicsize__, *offsets, operators, helper, ref, list(OPERATORS.values()))
+    kinds = list(OPERATORS.values())
+    recording = trace_native.offsets()
+    return (tuple.__basicsize__, *offsets, operators, helper, ref, kinds, recording)
 
 
 def _find() -> dict[str, Any]:
@@ -259,7 +262,17 @@ def _find() -> dict[str, Any]:
         _state["arguments"] = arguments
         _state["addresses"] = arguments and freestanding.load(ir.identity(*arguments))
         when_ready(_learn_evaluations)
+        when_ready(_install_record)
+        if possible() and not usable():
+            StageTrace.wanted = staticmethod(_wanted)
     return _state
+
+
+def _install_record() -> None:
+    code = _state["addresses"].get("record")
+    if code is not None:
+        method = _Method(b"record", code, _FLAGS["positional"], None)
+        trace_native.install(_new_method, method)
 
 
 def possible() -> bool:

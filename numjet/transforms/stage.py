@@ -19,6 +19,8 @@ from numjet.core.primitive import Primitive
 from numjet.core.trace import Trace, Tracer, current_trace, leaked, set_trace, user_source
 
 _new = object.__new__
+# Equations of a trace that is worth native code.
+_LONG = 20
 
 
 class StageTracer(Tracer):
@@ -39,11 +41,22 @@ Names = Sequence[str] | Callable[[], Sequence[str]]
 
 
 class StageTrace(Trace):
-    """Records equations. `names` are the arguments' names, or tell them, for error messages."""
+    """Records equations. `names` are the arguments' names, or tell them, for error messages.
 
+    `record` may be native code (`numpy.trace_native`), which finds what it needs by `native`.
+    """
+
+    __slots__ = (
+        "parent", "staging", "fun_name", "names", "eqns", "invars", "constvars", "consts",
+        "_const_of", "effects", "source", "done", "native",
+    )  # fmt: skip
     name = "staging"
+    context: Any = None  # what native code knows
+    # Called after long traces while there might be native code and is none.
+    wanted: Callable[[], None] | None = None
 
     def __init__(self, fun_name: str = "", names: Names = ()) -> None:
+        self.native = self.context
         self.parent = current_trace()
         self.staging = self
         self.fun_name, self.names = fun_name, names
@@ -143,6 +156,8 @@ class StageTrace(Trace):
         outvars = [self.atom(x) for x in outs]
         jaxpr = Jaxpr(self.constvars, self.invars, self.eqns, outvars, self.effects)
         self.done = True
+        if self.wanted is not None and len(self.eqns) > _LONG:
+            self.wanted()
         if config.check_ir.value:
             check_jaxpr(jaxpr)
         return jaxpr, self.consts

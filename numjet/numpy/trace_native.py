@@ -1,0 +1,80 @@
+"""`StageTrace.record` as native code (`trace_ir`): half of what tracing an equation costs.
+
+`fast_native` loads the code, with its own, and calls `install` when it is there. What would break
+it: an object of the context that dies (`_keep` holds them), and a method of the Python class that
+is replaced later (by a debugger, say: the native code goes on).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+import numpy as np
+
+from numjet.api.objects import slot
+from numjet.core import trace
+from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
+from numjet.core.primitive import Primitive
+from numjet.numpy import trace_ir as ir
+from numjet.transforms.stage import StageTrace, StageTracer
+
+_CLASSES = {
+    cls.__name__: cls for cls in (StageTrace, StageTracer, Var, Literal, Eqn, Primitive)
+}
+_keep: list[Any] = []
+in_python = StageTrace.record  # the specification, to which the native code leaves the rest
+# Traces that have begun when the code comes have it too, so it is there before any.
+StageTrace.context = np.zeros(len(ir.CONTEXT), np.uint64)
+
+
+def offsets() -> tuple[int, ...] | None:
+    """Where the slots that the code uses lie, or None where that cannot be told."""
+    found: list[int | None] = []
+    for name in ir.SLOTS:
+        holder, attribute = name.split(".")
+        found.append(_in_code() if holder == "code" else slot(_CLASSES[holder], attribute))
+    known = [place for place in found if place is not None]
+    return tuple(known) if len(known) == len(found) and _functions() else None
+
+
+def _in_code() -> int | None:
+    """Where code objects hold their file's name."""
+    code = _in_code.__code__
+    words = (ctypes.c_size_t * (type(code).__basicsize__ // 8)).from_address(id(code))
+    places = [8 * i for i, word in enumerate(words) if word == id(code.co_filename)]
+    return places[0] if len(places) == 1 else None
+
+
+def _functions() -> dict[str, int] | None:
+    """The interpreter's functions, or None where one is missing."""
+    found = {}
+    for name in ir.CONTEXT:
+        if name.startswith("Py"):
+            function = getattr(ctypes.pythonapi, name, None)
+            if function is None:
+                return None
+            found[name] = ctypes.cast(function, ctypes.c_void_p).value or 0
+    return found
+
+
+def install(new_method: Any, method: Any) -> None:
+    """Let native code record equations. `method` describes it, `new_method` makes a method of it
+    (`fast_native`)."""
+    objects = {
+        "none": None, "true": True, "false": False, "tuple": tuple, "no_effects": NO_EFFECTS,
+        "primitive": Primitive, "var": Var, "literal": Literal, "eqn": Eqn,
+        "stage_tracer": StageTracer, "record": in_python, "atom": StageTrace.atom,
+        "out_avals": Primitive.out_avals, "user_source": trace.user_source,
+        "get_frame": sys._getframe, "one": 1, "two": 2, "internal": trace._internal,
+    }  # fmt: skip
+    lines = np.zeros(3 * ir.LINES, np.int64)
+    words = {name: id(x) for name, x in objects.items()} | (_functions() or {})
+    words["lines"] = lines.__array_interface__["data"][0]
+    StageTrace.context[:] = [words[name] for name in ir.CONTEXT]
+    _keep.extend([objects, lines, method])
+    StageTrace.record = new_method(  # type: ignore[method-assign]
+        StageTrace, ctypes.addressof(method)
+    )
+    StageTrace.wanted = None
