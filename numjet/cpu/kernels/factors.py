@@ -5,10 +5,12 @@ For: `kernels.GENERATORS`. What would break it: see `lapack`.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from numjet.cpu.builder import Builder, Value
 from numjet.cpu.graph import Node
+from numjet.cpu.kernels import side_by_side
 from numjet.cpu.kernels.lapack import (
     Element,
     Scratch,
@@ -36,6 +38,8 @@ def lu(build: Any, node: Node) -> list[Step] | None:
     if element is None:
         return None
     m, n = x.shape[-2:]
+    if side_by_side.fits(x.dtype, math.prod(x.shape[:-2]), m, n):
+        return side_by_side.step(build, node, "lu", False, rows=m, columns=n)
     k = min(m, n)
     scratch = Scratch()
     turned = scratch.take(m * n, element.size)
@@ -85,6 +89,8 @@ def solve(build: Any, node: Node) -> list[Step] | None:
     if element is None:
         return None
     n, k = right.shape[-2:]
+    if side_by_side.fits(x.dtype, math.prod(x.shape[:-2]), n, n, k):
+        return side_by_side.step(build, node, "solve", True, rows=n, columns=n, sides=k)
     scratch = Scratch()
     turned, columns = scratch.take(n * n, element.size), scratch.take(n * k, element.size)
     exchanges = scratch.take(n, 4)

@@ -1,7 +1,7 @@
-"""cholesky and triangular_solve by LAPACK and BLAS, called from native code.
+"""cholesky and triangular_solve: small matrices side by side, others by LAPACK and BLAS.
 
 The routines see C-contiguous matrices column by column, that is transposed: lower becomes upper,
-left becomes right. For: `kernels.GENERATORS`. What would break it: a matrix of 2^31 rows.
+left becomes right. For: `kernels.GENERATORS`. What would break it: see `lapack`.
 """
 
 from __future__ import annotations
@@ -11,101 +11,77 @@ from typing import Any
 
 from numjet.cpu.builder import Builder, Value
 from numjet.cpu.graph import Node
-from numjet.cpu.program import SpecialStep, Step
-
-# The first letter of a routine, the real element, and reals in an element.
-_LETTERS = {
-    "float32": ("s", "float", 1),
-    "float64": ("d", "double", 1),
-    "complex64": ("c", "float", 2),
-    "complex128": ("z", "double", 2),
-}
-
-
-def _copy(b: Builder, source: Value, target: Value, nbytes: int) -> None:
-    with b.if_(b.icmp("ne", source, target)):
-        b.module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
-        b.line(
-            f"call void @llvm.memcpy.p0.p0.i64(ptr {target.ref}, ptr {source.ref}, "
-            f"i64 {nbytes}, i1 false)"
-        )
-
-
-def _integers(b: Builder, *values: int) -> list[Value]:
-    """Addresses of 32-bit integers."""
-    base = b.module.array(values, "i32")
-    return [b.gep(base, 4 * k) for k in range(len(values))]
+from numjet.cpu.kernels import side_by_side
+from numjet.cpu.kernels.lapack import Status, call, copy, each_matrix, element_of, fill
+from numjet.cpu.program import Step
 
 
 def cholesky(build: Any, node: Node) -> list[Step] | None:
     """The step of a Cholesky factorization; NaN where a matrix is not positive definite."""
-    x, out = node.ins[0], node.outs[0]
-    known = _LETTERS.get(x.dtype.name)
-    if known is None or not x.size:
+    x = node.ins[0]
+    element = element_of(x.dtype)
+    if element is None or not x.size:
         return None
-    letter, real, reals = known
-    n = x.shape[-1]
-    size = x.dtype.itemsize
-    count = math.prod(x.shape[:-2])
+    n, size = x.shape[-1], x.dtype.itemsize
+    if side_by_side.fits(x.dtype, math.prod(x.shape[:-2]), n, n):
+        return side_by_side.step(build, node, "cholesky", True, rows=n, columns=n)
 
-    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        _copy(b, reads[0], writes[0], x.nbytes)
-        order = _integers(b, n)[0]
-        info = b.alloca("i32")
-        upper = b.module.string("U")
-        nan = b.const(math.nan, real)
-        zero = b.const(0, real)
-        with b.loop(0, count) as matrices:
-            a = b.gep(writes[0], b.mul(matrices.index, n * n * size))
-            b.call(f"nj_lapack_{letter}potrf", "void", upper, order, a, order, info)
-            failed = b.icmp("ne", b.load(info, "i32"), 0)
-            with b.loop(0, n) as rows:
-                line = b.gep(a, b.mul(rows.index, n * size))
-                # Zeros right of the diagonal; NaN everywhere where the routine gave up.
-                start = b.select(failed, 0, b.mul(b.add(rows.index, 1), reals))
-                value = b.select(failed, nan, zero)
-                with b.loop(start, n * reals) as columns:
-                    b.store(value, b.gep(line, b.mul(columns.index, size // reals)))
+    def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
+        a, status = outs[0], Status(b)
+        copy(b, ins[0], a, n * n * size)
+        call(b, f"nj_lapack_{element.letter}potrf", "U", n, a, n, status.place)
+        failed = status.failed(b)
+        value = b.select(failed, b.const(math.nan, element.real), b.const(0.0, element.real))
+        with b.loop(0, n) as rows:
+            line = b.gep(a, b.mul(rows.index, n * size))
+            # Zeros right of the diagonal; NaN everywhere where the routine gave up.
+            start = b.select(failed, 0, b.add(rows.index, 1))
+            left = b.mul(b.sub(n, start), element.reals)
+            fill(b, b.gep(line, b.mul(start, size)), left, element.real, value)
 
-    reads = [build.materialize(x)]
-    step = SpecialStep(
-        "cholesky", reads, [out], emit, inplace=[(out, reads[0])], flops=count * n**3 // 3
-    )
-    return [step]
+    return each_matrix(build, node, one, 0, n**3 * element.reals**2 // 3, inplace=True)
 
 
 def triangular_solve(build: Any, node: Node) -> list[Step] | None:
     """The step of a triangular solve, or None for a matrix to conjugate but not transpose."""
     a, right = node.ins
     out, params = node.outs[0], node.params
-    known = _LETTERS.get(out.dtype.name)
-    if known is None or not right.size or a.dtype != out.dtype or right.dtype != out.dtype:
+    element = element_of(out.dtype)
+    if element is None or not right.size or a.dtype != out.dtype or right.dtype != out.dtype:
         return None
-    letter, real, reals = known
-    conjugate = params["conjugate_a"] and reals == 2
-    if conjugate and not params["transpose_a"]:
+    left, lower, turned = (params[name] for name in ("left_side", "lower", "transpose_a"))
+    conjugate = params["conjugate_a"] and element.complex
+    if conjugate and not turned:
         return None
     rows, columns = right.shape[-2:]
-    n = a.shape[-1]
-    size = out.dtype.itemsize
-    count = math.prod(right.shape[:-2])
-    how = ("C" if conjugate else "T") if params["transpose_a"] else "N"
-    words = ("R" if params["left_side"] else "L", "U" if params["lower"] else "L", how,
+    n, size = a.shape[-1], out.dtype.itemsize
+    sides = columns if left else rows
+    if side_by_side.fits(out.dtype, math.prod(a.shape[:-2]), n, n, sides):
+        return _small(build, node, n, sides)
+    how = ("C" if conjugate else "T") if turned else "N"
+    words = ("R" if left else "L", "U" if lower else "L", how,
              "U" if params["unit_diagonal"] else "N")  # fmt: skip
 
-    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        _copy(b, reads[1], writes[0], right.nbytes)
-        letters = [b.module.string(word) for word in words]
-        m_, n_, lda = _integers(b, columns, rows, n)
-        one = b.module.array([1.0] + [0.0] * (reals - 1), real)
-        with b.loop(0, count) as matrices:
-            matrix = b.gep(reads[0], b.mul(matrices.index, n * n * size))
-            x = b.gep(writes[0], b.mul(matrices.index, rows * columns * size))
-            b.call(f"nj_blas_{letter}trsm", "void", *letters, m_, n_, one, matrix, lda, x, m_)
+    def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
+        copy(b, ins[1], outs[0], rows * columns * size)
+        factor = b.module.array([1.0] + [0.0] * (element.reals - 1), element.real)
+        call(
+            b, f"nj_blas_{element.letter}trsm", *words, columns, rows, factor, ins[0], n, outs[0],
+            columns,
+        )  # fmt: skip
 
-    reads = [build.materialize(v) for v in node.ins]
-    flops = count * n * rows * columns
-    step = SpecialStep(
-        "triangular_solve", reads, [out], emit, inplace=[(out, reads[1])], flops=flops
+    return each_matrix(build, node, one, 0, n * rows * columns * element.reals**2, inplace=True)
+
+
+def _small(build: Any, node: Node, n: int, sides: int) -> list[Step]:
+    """Side by side. On the right, the system of the transposes: op(a)ᵀ xᵀ = bᵀ."""
+    left, lower, turned, unit = (
+        node.params[name] for name in ("left_side", "lower", "transpose_a", "unit_diagonal")
     )
-    return [step]
+    flipped = turned == left
+    a = (1, n) if flipped else (n, 1)
+    b = (sides, 1) if left else (1, n)
+    return side_by_side.step(
+        build, node, "triangular", True, rows=n, columns=n, sides=sides, ars=a[0], acs=a[1],
+        brs=b[0], bcs=b[1], backward=int(lower == flipped), unit=int(unit),
+    )  # fmt: skip
