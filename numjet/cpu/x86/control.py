@@ -12,7 +12,17 @@ from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.opcodes import CONDITIONS
 from numjet.cpu.x86.parse import Instruction, split, typed
 from numjet.cpu.x86.select import Selector, handles, size_of
-from numjet.cpu.x86.types import GENERAL, MASK, TYPES, VECTOR, Type, Unsupported, constant, signed
+from numjet.cpu.x86.types import (
+    GENERAL,
+    MASK,
+    PTR,
+    TYPES,
+    VECTOR,
+    Type,
+    Unsupported,
+    constant,
+    signed,
+)  # fmt: skip
 
 # (destination, source register or -1, constant bytes or number, type)
 Copy = tuple[int, int, object, Type]
@@ -68,6 +78,11 @@ class Call:
 
 def branch(code: object, at: list[int], m: tuple) -> None:
     """(Branch,): written by `finish`, which knows what follows."""
+    raise AssertionError
+
+
+def leap(code: object, at: list[int], m: tuple) -> None:
+    """(condition, block, copies): go there if it holds, else on; written by `finish`."""
     raise AssertionError
 
 
@@ -185,6 +200,21 @@ def cbr(s: Selector, instruction: Instruction) -> None:
         _follow(s, *((otherwise, then) if back else (then, otherwise)))
     made = Branch(0, s.blocks[then].index, s.blocks[otherwise].index, first, second)
     s.emit((branch, made))
+    two = s.once(condition, "and") or s.once(condition, "or")
+    if two is not None and two[5][0] == "%" and all([_sets_flags(s, x) for x in two[4:6]]):
+        way = (made.then, first) if two[0] == "or" else (made.otherwise, second)
+    else:
+        two = None
+    # What `hoist` sets before a loop stands before the last jump alone.
+    if two is not None and (way[0] <= s.block.index or not s.heads(way[0])):
+        # Each condition has a jump of its own.
+        made.condition = CONDITIONS[flags(s, two[5])]
+        place = len(s.out)
+        s.emit(())
+        found = flags(s, two[4])
+        number = CONDITIONS[found if two[0] == "or" else negated(found)]
+        s.out[place] = (leap, number, *way)
+        return
     made.condition = CONDITIONS[flags(s, condition)]
 
 
@@ -512,7 +542,10 @@ def call_(s: Selector, instruction: Instruction) -> None:
             text = text.split(" ", 1)[1]
         if t.bits < 32 and t.cls == GENERAL and text[0] == "%":
             raise Unsupported(f"{t.text} as an argument")
-        made.arguments += copy_of(s, t, -1, text)
+        if t is PTR and text[0] == "%":
+            made.arguments.append((-1, s.general(t, text), None, t))
+        else:
+            made.arguments += copy_of(s, t, -1, text)
     s.emit((call, made))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from numjet.cpu.x86 import encode, forms
 from numjet.cpu.x86.allocate import ARGUMENTS, RBP, RSP, Allocation
-from numjet.cpu.x86.control import Branch, Call, Copy, branch, call, leave
+from numjet.cpu.x86.control import Branch, Call, Copy, branch, call, leap, leave
 from numjet.cpu.x86.encode import GPR, OPS, Code
 from numjet.cpu.x86.opcodes import CONDITIONS
 from numjet.cpu.x86.parse import Block
@@ -98,7 +98,7 @@ class Finisher:
 
     def _encode(self, instructions: list[tuple]) -> None:
         code, at = self.code, self.at
-        special = {branch: self.branch, call: self.call, leave: self.leave}
+        special = {branch: self.branch, call: self.call, leap: self.leap, leave: self.leave}
         for m in instructions:
             shape = m[0]
             if shape in special:
@@ -323,6 +323,11 @@ class Finisher:
                 code.jump(self.blocks[made.then])
             return
         self._two_ways(made)
+
+    def leap(self, m: tuple) -> None:
+        """Go where the flags say, or on."""
+        _, condition, target, copies = m
+        self.code.jump_if(condition, self._way(copies, target))
 
     def _way(self, copies: list[Copy], target: int) -> int:
         """A label from which `copies` are made and `target` follows."""

@@ -7,7 +7,7 @@ frames and what calls keep are named, not spelled.
 from __future__ import annotations
 
 from numjet.cpu.x86 import forms
-from numjet.cpu.x86.control import Branch, Call, branch, call, leave
+from numjet.cpu.x86.control import Branch, Call, branch, call, leap, leave
 from numjet.cpu.x86.generate import prepared, selected
 from numjet.cpu.x86.opcodes import CONDITIONS
 from numjet.cpu.x86.parse import parse
@@ -54,6 +54,8 @@ def _line(s: Selector, at: list[int], m: tuple) -> str:
         return f"    {_branch(s, m[1])}"
     if shape is call:
         return f"    {_call(s, at, m[1])}"
+    if shape is leap:
+        return f"    j{_CONDITIONS[m[1]]} .{s.function.blocks[m[2]].label}"
     if shape is leave:
         return "    ret"
     writes, reads, memory = forms.ROLES[shape]

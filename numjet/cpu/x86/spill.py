@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numjet.cpu.x86 import forms
 from numjet.cpu.x86.allocate import SCRATCH, Allocation
-from numjet.cpu.x86.control import branch, call, leave
+from numjet.cpu.x86.control import branch, call, leap, leave
 from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.select import FRAME, Selector
 from numjet.cpu.x86.types import GENERAL, VECTOR, Unsupported
@@ -79,17 +79,16 @@ class _Spiller:
     def around(self, m: tuple) -> list[tuple]:
         """The instruction with its loads and stores, the last of them first."""
         shape, at = m[0], self.at
-        if shape in (branch, call, leave):
+        if shape in (branch, call, leap, leave):
             return [m]
         writes, reads, memory = forms.ROLES[shape]
-        spilled = {
-            m[k] for k in (*writes, *reads) if at[m[k]] < 0
-        }
+        found = [m[k] for k in (*writes, *reads) if at[m[k]] < 0]
         where = m[memory] if memory else None
         if where is not None:
-            spilled |= {r for r in where[:2] if r is not None and at[r] < 0}
-        if not spilled:
+            found += [r for r in where[:2] if r is not None and at[r] < 0]
+        if not found:
             return [m]
+        spilled = set(found)
         if len(spilled) == 1 and shape in _FOLDED:
             m = self._folded(m, spilled.pop())
             shape = m[0]

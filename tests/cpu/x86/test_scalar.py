@@ -128,3 +128,65 @@ done:
             c = holds(a, b if operand == "%b" else 0.0)
             d, h = holds(b, a), holds(a, b)
             assert out.tolist() == [c, 7 if d else c, 3 if c and d else 4, 0 if h else 5], (a, b)
+
+
+LOOP = """define void @f(ptr %p, ptr %o) nounwind {
+entry:
+  %n = load i32, ptr %p, align 4
+  br label %head
+head:
+  %i = phi i32 [ 0, %entry ], [ %j, %body ]
+  %s = phi i32 [ 5, %entry ], [ %t, %body ]
+  %c = icmp slt i32 %i, %n
+  %d = icmp slt i32 %s, 400
+  %e = JOIN i1 %c, %d
+  br i1 %e, label %THEN, label %ELSE
+body:
+  %j = add i32 %i, 1
+  %m = mul i32 %s, 3
+  %u = icmp sgt i32 %m, 50
+  %v = icmp sgt i32 %j, %n
+  %w = OTHER i1 %u, %v
+  %t = select i1 %w, i32 %m, i32 %j
+  br label %head
+end:
+  %r = phi i32 [ %s, %head ]
+  store i32 %r, ptr %o, align 4
+  %o1 = getelementptr i32, ptr %o, i64 1
+  store i32 %i, ptr %o1, align 4
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("join", ["and", "or"])
+@pytest.mark.parametrize("other", ["and", "or"])
+def test_loops_that_ask_twice(join: str, other: str) -> None:
+    """Both generators agree on a loop's two conditions and on a choice by two."""
+    then, otherwise = ("body", "end") if join == "and" else ("end", "body")
+    text = LOOP.replace("JOIN", join).replace("OTHER", other)
+    if join == "or":
+        text = text.replace("slt i32 %i", "sge i32 %i").replace("slt i32 %s", "sge i32 %s")
+    text = text.replace("THEN", then).replace("ELSE", otherwise)
+    made = generate.generate(text)
+    assert made is not None
+    for n in (0, 1, 4, 9, 60):
+        left = []
+        for image in (made, link._compile(text)):
+            library, out = link.load([image]), np.zeros(2, np.int32)
+            memory = np.array([n], np.int32)
+            function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+            function(library.address("f"))(memory.ctypes.data, out.ctypes.data)
+            left.append(out.tolist())
+        assert left[0] == left[1]
+
+
+@pytest.mark.parametrize("size", [1, 4, 7, 16, 31, 64, 65])
+def test_bytes_that_are_moved(size: int) -> None:
+    body = f"""  %q = getelementptr i8, ptr %p, i64 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %o, ptr %q, i64 {size}, i1 false)
+  ret void
+"""
+    memory, out = np.arange(100, dtype=np.uint8), np.zeros(100, np.uint8)
+    run(body, memory, out)
+    np.testing.assert_array_equal(out, np.where(np.arange(100) < size, np.arange(100) + 3, 0))
