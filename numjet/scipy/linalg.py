@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes
-from numjet.core.array import as_array
 from numjet.numpy import lax_names as lax, linalg
-from numjet.numpy.creation import array, eye
+from numjet.numpy.creation import eye
 from numjet.numpy.elementwise import add, divide, multiply, negative, subtract, where
 from numjet.numpy.index_tricks import diag
 from numjet.numpy.indexing import getitem
@@ -23,17 +22,13 @@ from numjet.numpy.products import kron, matmul
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
-    canonical_dtype,
     cast,
     one_array,
-    promote_dtypes,
     promote_inexact,
     strong,
 )
 from numjet.numpy.reductions import max as max_, sum as sum_
 from numjet.numpy.shape import (
-    atleast_1d,
-    atleast_2d,
     concatenate,
     expand_dims,
     matrix_transpose,
@@ -41,6 +36,24 @@ from numjet.numpy.shape import (
     reshape,
 )
 from numjet.ops import linalg as core
+from numjet.scipy.special_matrices import (
+    block_diag,
+    circulant,
+    companion,
+    convolution_matrix,
+    dft,
+    fiedler,
+    fiedler_companion,
+    hadamard,
+    hankel,
+    helmert,
+    hilbert,
+    invhilbert,
+    invpascal,
+    leslie,
+    pascal,
+    toeplitz,
+)
 
 
 def _matrix(name: str, a: Any, square: bool = False) -> Any:
@@ -452,190 +465,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     return reshape(linalg.solve(system, ravel(c)), (m, n))
 
 
-# ------------------------------------------------------------------ special matrices
-def block_diag(*arrs: Any) -> Any:
-    """The matrix with the given blocks on its diagonal."""
-    if not arrs:
-        return lax.full((1, 0), 0, dtypes.canonical(dtypes.float64))
-    parts = promote_dtypes(
-        *[
-            atleast_2d(x)
-            for x in as_arrays(
-                "block_diag", *[array(x) if isinstance(x, (list, tuple)) else x for x in arrs]
-            )
-        ]
-    )
-    if any(p.aval.ndim != 2 for p in parts):
-        raise ValueError(
-            "block_diag: arguments must have at most two dimensions, got "
-            f"{[p.aval.shape for p in parts]}."
-        )
-    width = sum(p.aval.shape[1] for p in parts)
-    zero = lax.full((), 0, parts[0].aval.dtype)
-    rows, before = [], 0
-    for p in parts:
-        own = p.aval.shape[1]
-        rows.append(lax.pad(p, zero, [(0, 0, 0), (before, width - before - own, 0)]))
-        before += own
-    return concatenate(rows, 0)
-
-
-def toeplitz(c: Any, r: Any = None) -> Any:
-    """The matrix with first column c and first row r, constant along diagonals."""
-    c = ravel(array(c))
-    r = (lax.conj(c) if dtypes.is_complex(c.aval.dtype) else c) if r is None else ravel(array(r))
-    c, r = promote_dtypes(c, r)
-    m, n = c.aval.shape[0], r.aval.shape[0]
-    line = concatenate([lax.rev(c, (0,)), getitem(r, slice(1, None))])
-    index = (np.arange(m)[::-1, None] + np.arange(n)[None]).astype(np.int32)
-    return getitem(line, as_array(index))
-
-
-def hankel(c: Any, r: Any = None) -> Any:
-    """The matrix with first column c and last row r, constant along antidiagonals."""
-    c = ravel(array(c))
-    r = lax.full(c.aval.shape, 0, c.aval.dtype) if r is None else ravel(array(r))
-    c, r = promote_dtypes(c, r)
-    line = concatenate([c, getitem(r, slice(1, None))])
-    index = np.arange(c.aval.shape[0])[:, None] + np.arange(r.aval.shape[0])[None]
-    return getitem(line, as_array(index.astype(np.int32)))
-
-
-def circulant(c: Any) -> Any:
-    """The matrix whose columns are rotations of c."""
-    c = atleast_1d(array(c))
-    n = c.aval.shape[-1]
-    index = (np.arange(n)[:, None] - np.arange(n)[None]) % n
-    return getitem(c, (..., as_array(index.astype(np.int32))))
-
-
-def companion(a: Any) -> Any:
-    """The companion matrix of a polynomial."""
-    (a,) = promote_inexact(ravel(array(a)))
-    n = a.aval.shape[0] - 1
-    first = divide(negative(getitem(a, slice(1, None))), getitem(a, 0))
-    return concatenate([reshape(first, (1, n)), cast(array(np.eye(n - 1, n)), a.aval.dtype)], 0)
-
-
-def hilbert(n: int) -> Any:
-    """The matrix 1 / (i + j + 1)."""
-    i = np.arange(n)
-    return array(1 / (i[:, None] + i[None] + 1), dtypes.canonical(dtypes.float64))
-
-
-def helmert(n: int, full: bool = False) -> Any:
-    """The Helmert matrix; with `full` its constant first row, too."""
-    rows = np.tril(np.ones((n, n)), -1) - np.diag(np.arange(n))
-    rows[0] = 1
-    size = np.arange(n) * np.arange(1, n + 1)
-    size[0] = n
-    rows = rows / np.sqrt(size)[:, None]
-    return array(rows if full else rows[1:], dtypes.canonical(dtypes.float64))
-
-
-def hadamard(n: int, dtype: Any = int) -> Any:
-    """The Hadamard matrix of a power of two."""
-    if n < 1 or n & (n - 1):
-        raise ValueError(f"hadamard: n must be a power of 2, got {n}.")
-    out = np.ones((1, 1))
-    while out.shape[0] < n:
-        out = np.block([[out, out], [out, -out]])
-    return array(out, canonical_dtype(dtype, "hadamard"))
-
-
-def pascal(n: int, kind: str | None = None) -> Any:
-    """The Pascal matrix: 'symmetric' (default), 'lower' or 'upper'."""
-    if kind not in (None, "symmetric", "lower", "upper"):
-        raise ValueError(f"pascal: kind must be 'symmetric', 'lower' or 'upper', got {kind!r}.")
-    low = np.array([[math.comb(i, j) for j in range(n)] for i in range(n)], float).reshape(n, n)
-    values = low if kind == "lower" else low.T if kind == "upper" else low @ low.T
-    return array(values, dtypes.canonical(dtypes.float64))
-
-
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
-    """The matrix of the discrete Fourier transform."""
-    if scale not in (None, "sqrtn", "n"):
-        raise ValueError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}.")
-    i = np.arange(n)
-    values = np.exp(-2j * np.pi * (np.outer(i, i) % max(n, 1)) / max(n, 1))
-    values = values / {None: 1, "sqrtn": math.sqrt(n), "n": n}[scale]
-    return array(
-        values,
-        dtypes.canonical(dtypes.complex128) if dtype is None else canonical_dtype(dtype, "dft"),
-    )
-
-
-def leslie(f: Any, s: Any) -> Any:
-    """The Leslie matrix of fertilities f and survivals s."""
-    f, s = promote_dtypes(ravel(array(f)), ravel(array(s)))
-    n = f.aval.shape[0]
-    if s.aval.shape[0] != n - 1 or n < 2:
-        raise ValueError(f"leslie: s must have one element less than f, got {f.aval} and {s.aval}.")
-    below = concatenate([diag(s), lax.full((n - 1, 1), 0, f.aval.dtype)], 1)
-    return concatenate([reshape(f, (1, n)), below], 0)
-
-
-def fiedler(a: Any) -> Any:
-    """The matrix |a_i - a_j|."""
-    a = ravel(array(a))
-    return lax.abs(subtract(expand_dims(a, 1), expand_dims(a, 0)))
-
-
-def fiedler_companion(a: Any) -> Any:
-    """A pentadiagonal companion matrix of a polynomial (Fiedler 2003)."""
-    (a,) = promote_inexact(ravel(array(a)))
-    if a.aval.shape[0] <= 2:
-        return companion(a) if a.aval.shape[0] == 2 else lax.full((0, 0), 0, a.aval.dtype)
-    c = negative(divide(a, getitem(a, 0)))
-    n = c.aval.shape[0] - 1
-    pattern = np.zeros((n, n), np.float32)
-    position = np.zeros((n, n), np.int32)
-    # Coefficients on the first superdiagonal (odd places) and subdiagonal, ones in between.
-    position[0, 0] = 1
-    for k in range(n - 1):
-        if k % 2 == 0:
-            position[k, k + 1] = k + 2
-            pattern[k + 1, k] = 0 if k else 1
-        else:
-            position[k + 1, k - 1 + 1] = k + 2
-    for k in range(0, n - 2, 2):
-        pattern[k, k + 2] = 1
-    for k in range(1, n - 2, 2):
-        pattern[k + 2, k] = 1
-    for k in range(1, n - 1, 2):
-        position[k + 1, k] = k + 2
-    values = getitem(c, as_array(position))
-    return where(as_array(position > 0), values, cast(array(pattern), c.aval.dtype))
-
-
-def invhilbert(n: int) -> Any:
-    """The inverse of the Hilbert matrix."""
-    values = [
-        [
-            (-1) ** (i + j)
-            * (i + j + 1)
-            * math.comb(n + i, n - j - 1)
-            * math.comb(n + j, n - i - 1)
-            * math.comb(i + j, i) ** 2
-            for j in range(n)
-        ]
-        for i in range(n)
-    ]
-    return array(np.array(values, float).reshape(n, n), dtypes.canonical(dtypes.float64))
-
-
-def invpascal(n: int, kind: str | None = None) -> Any:
-    """The inverse of the Pascal matrix."""
-    if kind not in (None, "symmetric", "lower", "upper"):
-        raise ValueError(f"invpascal: kind must be 'symmetric', 'lower' or 'upper', got {kind!r}.")
-    low = np.array(
-        [[(-1) ** (i - j) * math.comb(i, j) if j <= i else 0 for j in range(n)] for i in range(n)],
-        float,
-    ).reshape(n, n)
-    values = low if kind == "lower" else low.T if kind == "upper" else low.T @ low
-    return array(values, dtypes.canonical(dtypes.float64))
-
-
+# ------------------------------------------------------------------ other forms of the factors
 def eigh_tridiagonal(
     d: Any,
     e: Any,
@@ -684,25 +514,6 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     # T itself is factored once more: T = w s w^H, so Z T Z^H = (Z w) s (Z w)^H.
     s, w = schur(cast(t, kind), output="complex")
     return s, matmul(cast(z, kind), w)
-
-
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
-    """The matrix whose product with v is convolve(a, v)."""
-    a = ravel(array(a))
-    m = a.aval.shape[0]
-    if mode not in ("full", "same", "valid"):
-        raise ValueError(
-            f"convolution_matrix: mode must be 'full', 'same' or 'valid', got {mode!r}."
-        )
-    index = np.arange(m + n - 1)[:, None] - np.arange(n)[None]
-    inside = (index >= 0) & (index < m)
-    values = getitem(a, as_array(np.clip(index, 0, m - 1).astype(np.int32)))
-    full = where(as_array(inside), values, lax.full((), 0, a.aval.dtype))
-    if mode == "full":
-        return full
-    total = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1
-    start = (m + n - 1 - total) // 2
-    return getitem(full, slice(start, start + total))
 
 
 __all__ = [
