@@ -52,6 +52,7 @@ from numjet.numpy.reductions import (
     sum as sum_,
 )
 from numjet.numpy.shape import expand_dims, matrix_transpose, moveaxis, ravel, reshape
+from numjet.numpy.sorting import argsort
 from numjet.ops import linalg as core
 
 
@@ -144,11 +145,9 @@ def svd(
         size = absolute(w)
         if not compute_uv:
             return _falling(size)
-        order = lax.sort_key_val(
-            lax.neg(size), lax.broadcasted_iota(dtypes.int32, size.aval.shape, size.aval.ndim - 1)
-        )[1]
-        w, size = _along(w, order), _along(size, order)
-        v = matrix_transpose(_along(matrix_transpose(v), order))
+        order = argsort(lax.neg(size))
+        w, size = along(w, order), along(size, order)
+        v = matrix_transpose(along(matrix_transpose(v), order))
         signs = cast(where(equal(w, 0), 1, sign(w)), v.aval.dtype)
         return SVDResult(v, size, adjoint(multiply(v, expand_dims(signs, -2))))
     out = core.svd(x, full_matrices=full_matrices, compute_uv=compute_uv)
@@ -161,7 +160,7 @@ def _falling(x: Any) -> Any:
     return lax.rev(lax.sort(x, dimension=x.aval.ndim - 1), (x.aval.ndim - 1,))
 
 
-def _along(x: Any, order: Any) -> Any:
+def along(x: Any, order: Any) -> Any:
     """The elements (or rows) of each batch element of x in `order`."""
     lead = [
         lax.broadcasted_iota(dtypes.int32, order.aval.shape, i) for i in range(order.aval.ndim - 1)

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes
+from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax, linalg
-from numjet.numpy.creation import eye
+from numjet.numpy.creation import eye, tril, triu
 from numjet.numpy.elementwise import add, divide, multiply, negative, subtract, where
 from numjet.numpy.index_tricks import diag
 from numjet.numpy.indexing import getitem
-from numjet.numpy.linalg import adjoint
+from numjet.numpy.linalg import adjoint, along
 from numjet.numpy.products import kron, matmul
 from numjet.numpy.promote import (
     as_arrays,
@@ -35,6 +36,7 @@ from numjet.numpy.shape import (
     ravel,
     reshape,
 )
+from numjet.numpy.sorting import argsort
 from numjet.ops import linalg as core
 from numjet.scipy.special_matrices import (
     block_diag,
@@ -130,22 +132,12 @@ def lu_solve(
         kind = "T" if trans == 1 else "C"
         x = solve_triangular(factors, x, trans=kind)
         x = solve_triangular(factors, x, trans=kind, lower=True, unit_diagonal=True)
-        x = _rows(
-            x,
-            lax.sort_key_val(
-                order, lax.broadcasted_iota(order.aval.dtype, order.aval.shape, order.aval.ndim - 1)
-            )[1],
-        )
+        x = _rows(x, argsort(order))
     return lax.squeeze(x, (x.aval.ndim - 1,)) if vector else x
 
 
 def _rows(x: Any, order: Any) -> Any:
-    if order.aval.ndim == 1:
-        return getitem(x, (..., order, slice(None)))
-    lead = [
-        lax.broadcasted_iota(dtypes.int32, order.aval.shape, i) for i in range(order.aval.ndim - 1)
-    ]
-    return getitem(x, (*lead, order))
+    return getitem(x, (..., order, slice(None))) if order.aval.ndim == 1 else along(x, order)
 
 
 def lu(
@@ -159,20 +151,9 @@ def lu(
     factors, _, order = core.lu(x)
     m, n = x.aval.shape[-2:]
     k = min(m, n)
-    rows = lax.broadcasted_iota(dtypes.int32, (m, k), 0)
-    columns = lax.broadcasted_iota(dtypes.int32, (m, k), 1)
-    left = getitem(factors, (..., slice(None), slice(0, k)))
-    zero, one = lax.full((), 0, x.aval.dtype), lax.full((), 1, x.aval.dtype)
-    low = where(lax.gt(rows, columns), left, where(lax.eq(rows, columns), one, zero))
-    top = getitem(factors, (..., slice(0, k), slice(None)))
-    up = where(
-        lax.le(
-            lax.broadcasted_iota(dtypes.int32, (k, n), 0),
-            lax.broadcasted_iota(dtypes.int32, (k, n), 1),
-        ),
-        top,
-        zero,
-    )
+    low = tril(getitem(factors, (..., slice(None), slice(0, k))), -1)
+    low = where(eye(m, k, dtype=dtypes.bool_), scalar(1, x.aval.dtype), low)
+    up = triu(getitem(factors, (..., slice(0, k), slice(None))))
     index = lax.broadcasted_iota(order.aval.dtype, (*order.aval.shape, m), order.aval.ndim)
     # Row order[i] of a is row i of l u.
     p = cast(lax.eq(index, broadcast(expand_dims(order, -1), index.aval.shape)), x.aval.dtype)
@@ -250,9 +231,7 @@ def hessenberg(
     x = _matrix("hessenberg", a, True)
     n = x.aval.shape[-1]
     packed, taus = core.hessenberg(x)
-    rows = lax.broadcasted_iota(dtypes.int32, (n, n), 0)
-    columns = lax.broadcasted_iota(dtypes.int32, (n, n), 1)
-    h = where(lax.le(rows, add(columns, 1)), packed, lax.full((), 0, x.aval.dtype))
+    h = triu(packed, -1)
     if not calc_q:
         return h
     inner = core.householder_product(getitem(packed, (..., slice(1, None), slice(0, n - 1))), taus)
