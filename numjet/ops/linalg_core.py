@@ -7,6 +7,7 @@ A matrix that cannot be factored gives NaN, not an exception, as compiled progra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -132,8 +133,9 @@ def batch_matrices(primitive_of: Callable[[], Primitive], several: bool) -> Call
 def each_matrix(function: Callable, *operands: np.ndarray) -> list[np.ndarray]:
     """`function` of the matrices (or vectors) of each batch element, results stacked."""
     batch = operands[0].shape[:-2]
-    flat = [x.reshape(-1, *x.shape[len(batch) :]) for x in operands]
-    if not len(flat[0]):
+    count = math.prod(batch)
+    flat = [x.reshape(count, *x.shape[len(batch) :]) for x in operands]
+    if not count:
         shapes = function(*[np.ones(x.shape[1:], x.dtype) for x in flat])
         return [np.empty((*batch, *y.shape), y.dtype) for y in shapes]
     results = [function(*xs) for xs in zip(*flat, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -121,8 +122,10 @@ def _pivots_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArr
 
 
 def _pivots_reference(pivots: np.ndarray, *, permutation_size: int) -> np.ndarray:
-    flat = [_permutation(p, permutation_size) for p in pivots.reshape(-1, pivots.shape[-1])]
-    return np.reshape(flat, (*pivots.shape[:-1], permutation_size)).astype(np.int32)
+    *batch, count = pivots.shape
+    rows = pivots.reshape(math.prod(batch), count)
+    flat = [_permutation(p, permutation_size) for p in rows]
+    return np.reshape(flat, (*batch, permutation_size)).astype(np.int32)
 
 
 lu_pivots_to_permutation_p = decomposition(

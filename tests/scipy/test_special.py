@@ -82,6 +82,8 @@ def test_factorizations():
     close(linalg.cho_solve(linalg.cho_factor(S, lower=True), b), np.linalg.solve(S, b), 1e-3)
     for trans, m in ((0, A), (1, A.T)):
         close(linalg.lu_solve(linalg.lu_factor(A), b, trans), np.linalg.solve(m, b), 1e-3)
+        nothing = linalg.lu_solve(linalg.lu_factor(np.zeros((0, 0))), np.zeros((0, 2)), trans)
+        assert nothing.shape == (0, 2)
     p, low, up = (np.asarray(x) for x in linalg.lu(A))
     close(p @ low @ up, A, 1e-4)
     close(
