@@ -185,11 +185,12 @@ argmin_p = _arg_reduction("argmin", np.argmin)
 
 # ------------------------------------------------------------------ functions
 def _axes(x: Any, axes: Any) -> tuple[int, ...]:
+    ndim = x.aval.ndim
     if axes is None:
-        return tuple(range(x.ndim))
+        return tuple(range(ndim))
     if isinstance(axes, int | np.integer):
         axes = (axes,)
-    return tuple([canonical_axis(a, x.ndim) for a in axes])
+    return tuple([canonical_axis(a, ndim) for a in axes])
 
 
 def _over(primitive: Primitive, operand: Any, axes: Axes | None) -> Any:

@@ -18,7 +18,7 @@ from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
-from numjet.core.structural import convert, instantiate, linear_jvp, moveaxis, scalar, zeros
+from numjet.core.structural import convert, full, instantiate, linear_jvp, moveaxis, zeros
 from numjet.ops.arithmetic import add, clamp
 from numjet.ops.families import pair
 from numjet.ops.gather import GatherDimensionNumbers, gather
@@ -225,12 +225,12 @@ def _start(index: Any, size: int, negative: bool) -> Any:
         index = operator.index(index)
         # Clamped here, so that sizes and indices beyond 32 bits never wrap.
         index = max(-1, min(index + size if negative and index < 0 else index, size))
-        return scalar(max(index, 0), dtypes.int32)
+        return full((), max(index, 0), dtypes.int32)
     index = as_array(index)
     dtype = index.aval.dtype
     if dtypes.is_integer(dtype) and negative and dtype.kind == "i":
-        end = scalar(min(size, np.iinfo(dtype).max), dtype)
-        index = select_n(lt(index, scalar(0, dtype)), index, add(index, end))
+        end = full((), min(size, np.iinfo(dtype).max), dtype)
+        index = select_n(lt(index, full((), 0, dtype)), index, add(index, end))
     return index if not index.aval.weak_type else convert(index, dtype)
 
 
@@ -300,7 +300,7 @@ def _dynamic_slice_batch(axis: Any, args: tuple, dims: tuple, *, slice_sizes: tu
     x, *starts = args
     if all(d is None for d in dims[1:]):
         dim = dims[0]
-        zero = scalar(0, dtypes.int32)
+        zero = full((), 0, dtypes.int32)
         sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
         return dynamic_slice_p.bind(x, *starts[:dim], zero, *starts[dim:], slice_sizes=sizes), dim
     indices = _stacked(starts, dims[1:], axis.size)
@@ -389,7 +389,7 @@ def _alike(starts: list[Any], axis: int) -> list[Any]:
     aval = as_array(index).aval
     if not dtypes.is_integer(aval.dtype):
         return starts
-    zero = scalar(0, aval.dtype)
+    zero = full((), 0, aval.dtype)
     return [index if i == axis else zero for i in range(len(starts))]
 
 
@@ -457,7 +457,7 @@ def _update_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
     x, update, *starts = args
     x, update = to_front(x, dims[0], axis.size), to_front(update, dims[1], axis.size)
     if all(d is None for d in dims[2:]):
-        zero = scalar(0, dtypes.int32)
+        zero = full((), 0, dtypes.int32)
         return dynamic_update_slice_p.bind(x, update, zero, *starts), 0
     ndim = len(starts)
     window = tuple(range(1, ndim + 1))
