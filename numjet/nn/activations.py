@@ -179,32 +179,3 @@ def log1mexp(x: Any) -> Any:
     near = log(negative(expm1(negative(where(small, x, 1.0)))))
     far = log1p(negative(exp(negative(where(small, 1.0, x)))))
     return where(small, near, far)
-
-
-__all__ = [
-    "celu",
-    "elu",
-    "gelu",
-    "glu",
-    "hard_sigmoid",
-    "hard_silu",
-    "hard_swish",
-    "hard_tanh",
-    "identity",
-    "leaky_relu",
-    "log1mexp",
-    "log_sigmoid",
-    "mish",
-    "relu",
-    "relu6",
-    "selu",
-    "sigmoid",
-    "silu",
-    "soft_sign",
-    "softplus",
-    "sparse_plus",
-    "sparse_sigmoid",
-    "squareplus",
-    "swish",
-    "tanh",
-]

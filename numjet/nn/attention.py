@@ -186,11 +186,3 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> Any:
         f"get_scaled_dot_general_config({mode!r}): block-scaled quantization "
         "is not supported. Use lax.dot_general."
     )
-
-
-__all__ = [
-    "dot_product_attention",
-    "get_scaled_dot_general_config",
-    "scaled_dot_general",
-    "scaled_matmul",
-]

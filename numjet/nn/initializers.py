@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,24 +60,24 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     return init
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """Uniform in [0, scale)."""
+def _times(draw: Callable, scale: Any, dtype: Any) -> Initializer:
+    """`scale` times what `draw(key, shape, dtype)` gives."""
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = _dtype(dtype, None)
-        return multiply(random.uniform(key, shape, kind), cast_scalar(scale, kind))
+        return multiply(draw(key, shape, kind), cast_scalar(scale, kind))
 
     return init
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Uniform in [0, scale)."""
+    return _times(random.uniform, scale, dtype)
 
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Normal with standard deviation `stddev`."""
-
-    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
-        kind = _dtype(dtype, None)
-        return multiply(random.normal(key, shape, kind), cast_scalar(stddev, kind))
-
-    return init
+    return _times(random.normal, stddev, dtype)
 
 
 def truncated_normal(
@@ -88,13 +88,10 @@ def truncated_normal(
 ) -> Initializer:
     """Normal, cut to [lower, upper] standard deviations."""
 
-    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
-        kind = _dtype(dtype, None)
-        return multiply(
-            random.truncated_normal(key, lower, upper, shape, kind), cast_scalar(stddev, kind)
-        )
+    def draw(key: Any, shape: Any, dtype: Any) -> Any:
+        return random.truncated_normal(key, lower, upper, shape, dtype)
 
-    return init
+    return _times(draw, stddev, dtype)
 
 
 def cast_scalar(value: Any, dtype: Any) -> Any:

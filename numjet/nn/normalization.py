@@ -184,6 +184,3 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     counted = dtypes.int32 if kind == dtypes.bool_ else kind
     classes = lax.broadcasted_iota(counted, shape, axis)
     return cast(equal(expand_dims(cast(index, counted), axis), classes), wanted)
-
-
-__all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
