@@ -1,4 +1,5 @@
-"""Making arrays: from values, filled, ranges, identities, from memory and files."""
+"""Making arrays: from values, filled, ranges, identities and triangles, windows, from memory and
+files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions on functions (vectorize, apply_along_axis, ufunc), comparisons of whole arrays, bits,
+"""Functions on functions (vectorize, apply_along_axis), comparisons of whole arrays, packed bits,
 and printing."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Reductions: sums, means, extrema, norms of spread, quantiles, cumulative sums, and their forms
-that ignore NaN."""
+"""Reductions over axes: sums, means, extrema, spread, positions; cumulative sums and products."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Sorting, searching, sets, histograms.
-
-Results whose size depends on values need concrete arrays, or the argument `size` under
-transformations.
-"""
+"""Sorting, searching, histograms, and positions where a mask holds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What the control-flow primitives share: tracing user functions over pytrees to jaxprs, checking
-that carries keep their type, rearranging jaxprs."""
+that carries keep their type, flags of carries and operands, rearranging jaxprs."""
 
 from __future__ import annotations
 
