@@ -56,19 +56,9 @@ def dot_product_attention(
     single = query.aval.ndim == 3
     if single:
         query, key, value = (expand_dims(x, 0) for x in (query, key, value))
-    if query.aval.ndim != 4 or key.aval.ndim != 4 or value.aval.ndim != 4:
-        raise ValueError(
-            "dot_product_attention: query, key and value must have 3 or 4 dimensions, "
-            f"got {query.aval}, {key.aval}, {value.aval}."
-        )
+    _check_shapes(query, key, value)
     b, t, n, h = query.aval.shape
     s, k = key.aval.shape[1:3]
-    if n % k or key.aval.shape != (b, s, k, h) or value.aval.shape[:3] != (b, s, k):
-        raise ValueError(
-            "dot_product_attention: shapes do not fit: query (batch, T, N, H), key and "
-            "value (batch, S, K, H) with N a multiple of K; got "
-            f"{query.aval}, {key.aval}, {value.aval}."
-        )
     if n != k:
         key, value = (repeat(x, n // k, axis=2) for x in (key, value))
     scale = 1 / math.sqrt(h) if scale is None else scale
@@ -94,6 +84,22 @@ def dot_product_attention(
         out = lax.squeeze(out, (0,))
         residual = lax.squeeze(residual, (0,)) if return_residual else None
     return (out, residual) if return_residual else out
+
+
+def _check_shapes(query: Any, key: Any, value: Any) -> None:
+    if query.aval.ndim != 4 or key.aval.ndim != 4 or value.aval.ndim != 4:
+        raise ValueError(
+            "dot_product_attention: query, key and value must have 3 or 4 dimensions, "
+            f"got {query.aval}, {key.aval}, {value.aval}."
+        )
+    b, _, n, h = query.aval.shape
+    s, k = key.aval.shape[1:3]
+    if n % k or key.aval.shape != (b, s, k, h) or value.aval.shape[:3] != (b, s, k):
+        raise ValueError(
+            "dot_product_attention: shapes do not fit: query (batch, T, N, H), key and "
+            "value (batch, S, K, H) with N a multiple of K; got "
+            f"{query.aval}, {key.aval}, {value.aval}."
+        )
 
 
 def _four(name: str, x: Any) -> Any:
