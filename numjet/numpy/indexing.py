@@ -190,15 +190,8 @@ def _assign(items: list[Any], shape: tuple[int, ...]) -> Plan:
             axis += 1
             continue
         if item.aval.dtype == dtypes.bool_:
-            mask = _concrete_mask(item)
-            own = tuple(wide[axis : axis + mask.ndim])
-            if mask.shape != own:
-                raise IndexError(
-                    "boolean index did not match shape of indexed array in index "
-                    f"{position}: got {mask.shape}, expected {list(own)}."
-                )
-            for found in np.nonzero(mask):
-                arrays[axis] = as_array(found.astype(INT32))
+            for found in _true_places(item, wide[axis:], position):
+                arrays[axis] = found
                 axis += 1
             advanced.append((len(slots), gaps))
             continue
@@ -213,6 +206,18 @@ def _assign(items: list[Any], shape: tuple[int, ...]) -> Plan:
         together = len(set(advanced)) == 1
         slots.insert(advanced[0][0] if together else 0, "block")
     return Plan(tuple(wide), slots, ints, arrays, block)
+
+
+def _true_places(item: Any, sizes: list[int], position: int) -> list[Any]:
+    """The index arrays that a mask means; `sizes` are those of its axes and of the rest."""
+    mask = _concrete_mask(item)
+    own = sizes[: mask.ndim]
+    if mask.shape != tuple(own):
+        raise IndexError(
+            "boolean index did not match shape of indexed array in index "
+            f"{position}: got {mask.shape}, expected {own}."
+        )
+    return [as_array(found.astype(INT32)) for found in np.nonzero(mask)]
 
 
 def _concrete_mask(item: Any) -> np.ndarray:

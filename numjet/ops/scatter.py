@@ -128,36 +128,33 @@ def _reference_of(at: Callable[[np.ndarray, Any, np.ndarray], None]) -> Callable
             valid = None
         if count == 1:
             if valid is None or valid.all():
-                first = {axis: int(start.reshape(())) for axis, start in starts.items()}
-                at(
-                    out,
-                    tuple(
-                        [
-                            slice(first.get(axis, 0), first.get(axis, 0) + n)
-                            for axis, n in enumerate(sizes)
-                        ]
-                    ),
-                    updates[0],
-                )
+                first = [int(starts[a].reshape(())) if a in starts else 0 for a in range(out.ndim)]
+                box = tuple([slice(i, i + n) for i, n in zip(first, sizes, strict=True)])
+                at(out, box, updates[0])
             return out
         flat = {axis: start.reshape(count) for axis, start in starts.items()}
         if valid is not None:
             chosen = valid.reshape(count)
             updates, flat = updates[chosen], {axis: start[chosen] for axis, start in flat.items()}
-        place = np.zeros((len(updates), *[1] * operand.ndim), np.int64)
-        stride = 1
-        for axis in reversed(range(operand.ndim)):
-            along = np.arange(sizes[axis]).reshape(
-                [-1 if i == axis else 1 for i in range(operand.ndim)]
-            )
-            if axis in flat:
-                along = along + flat[axis].reshape(-1, *[1] * operand.ndim)
-            place = place + along * stride
-            stride *= operand.shape[axis]
+        place = _places(operand.shape, sizes, flat, len(updates))
         at(out.reshape(-1), np.broadcast_to(place, updates.shape).reshape(-1), updates.reshape(-1))
         return out
 
     return reference
+
+
+def _places(shape: tuple, sizes: tuple, starts: dict, count: int) -> np.ndarray:
+    """The row-major positions of `count` windows of `sizes` in an array of `shape`: [count, window
+    axes...]; starts[axis] holds those of the windows."""
+    ndim, stride = len(shape), 1
+    place = np.zeros((count, *[1] * ndim), np.int64)
+    for axis in reversed(range(ndim)):
+        along = np.arange(sizes[axis]).reshape([-1 if i == axis else 1 for i in range(ndim)])
+        if axis in starts:
+            along = along + starts[axis].reshape(-1, *[1] * ndim)
+        place = place + along * stride
+        stride *= shape[axis]
+    return place
 
 
 def _set(out: np.ndarray, index: Any, updates: np.ndarray) -> None:
