@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -175,23 +176,7 @@ def custom_linear_solve(
     leaves, b_tree = array_leaves("custom_linear_solve", b, "b")
     avals = [x.aval.strong() for x in leaves]
 
-    def staged(what: str, fun: Callable) -> tuple[ClosedJaxpr, list[Any]]:
-        def flat(*values: Any) -> list[Any]:
-            outs, treedef = array_leaves(
-                "custom_linear_solve", fun(tree.tree_unflatten(b_tree, values)), what
-            )
-            if treedef != b_tree:
-                raise TypeError(
-                    f"custom_linear_solve: {what} must return the structure of b, {b_tree}, got "
-                    f"{treedef}."
-                )
-            return outs
-
-        jaxpr, consts = stage(flat, avals, what)
-        for want, got in zip(avals, jaxpr.outvars, strict=True):
-            _require(what, want, got.aval)
-        return hoist_consts(jaxpr), consts
-
+    staged = functools.partial(_staged, b_tree=b_tree, avals=avals)
     mat, mat_consts = staged("matvec", matvec)
     n_mat = len(mat_consts)
 
@@ -220,6 +205,29 @@ def custom_linear_solve(
         counts=counts,
     )
     return tree.tree_unflatten(b_tree, outs)
+
+
+def _staged(
+    what: str, fun: Callable, b_tree: Any, avals: list[ShapedArray]
+) -> tuple[ClosedJaxpr, list[Any]]:
+    """`fun`, a part of custom_linear_solve, as a jaxpr over constants and leaves like those of
+    b."""
+
+    def flat(*values: Any) -> list[Any]:
+        outs, treedef = array_leaves(
+            "custom_linear_solve", fun(tree.tree_unflatten(b_tree, values)), what
+        )
+        if treedef != b_tree:
+            raise TypeError(
+                f"custom_linear_solve: {what} must return the structure of b, {b_tree}, got "
+                f"{treedef}."
+            )
+        return outs
+
+    jaxpr, consts = stage(flat, avals, what)
+    for want, got in zip(avals, jaxpr.outvars, strict=True):
+        _require(what, want, got.aval)
+    return hoist_consts(jaxpr), consts
 
 
 def _require(what: str, want: ShapedArray, got: ShapedArray) -> None:

@@ -207,30 +207,25 @@ def pmap(
     check_callable("pmap", fun)
     if backend not in (None, "cpu"):
         raise RuntimeError(f"Unknown backend {backend!r}. Available: 'cpu'.")
-    statics = (
-        (static_broadcasted_argnums,)
-        if isinstance(static_broadcasted_argnums, int)
-        else tuple(static_broadcasted_argnums)
+    statics, donated = (
+        (nums,) if isinstance(nums, int) else tuple(nums)
+        for nums in (static_broadcasted_argnums, donate_argnums)
     )
-    donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
     name = object() if axis_name is None else axis_name
     chosen = None if devices is None else tuple(devices)
 
+    @functools.wraps(fun)
     def stacked(*args: Any, **kwargs: Any) -> Any:
         nums, axes = _dynamic(args, statics, in_axes)
 
+        @functools.wraps(fun)
         def call(*dynamic: Any, **kw: Any) -> Any:
-            full = list(args)
-            for i, x in zip(nums, dynamic, strict=True):
-                full[i] = x
-            return fun(*full, **kw)
+            given = dict(zip(nums, dynamic, strict=True))
+            return fun(*[given.get(i, x) for i, x in enumerate(args)], **kw)
 
-        functools.update_wrapper(call, fun)
-        return vmap(call, axes, out_axes, axis_name=name, axis_size=axis_size)(
-            *[args[i] for i in nums], **kwargs
-        )
+        mapped = vmap(call, axes, out_axes, axis_name=name, axis_size=axis_size)
+        return mapped(*[args[i] for i in nums], **kwargs)
 
-    functools.update_wrapper(stacked, fun)
     jitted = JitFunction(stacked, statics, (), donated, ())
 
     @functools.wraps(fun)
