@@ -300,7 +300,7 @@ class JitCore:
         static_args = {k: v for k, v, _ in statics if isinstance(k, int)}
         static_kwargs = {k: v for k, v, _ in statics if isinstance(k, str)}
         out_tree: list = []
-        alone = not statics and treedef is _positional(len(avals))
+        alone = not statics and treedef is _positionals.get(len(avals))
 
         def flat(*leaves: Any) -> list[Any]:
             if alone:
@@ -386,18 +386,15 @@ class JitFunction:
         return str(self.__dict__["__qualname__"])
 
 
-_positionals: list[Any] = []
+# By how many they are: the structure of arguments that are leaves by position.
+_positionals: dict[int, Any] = {}
 
 
 def _positional(n: int) -> Any:
-    """The structure of the arguments of a call with `n` leaves by position."""
-    while len(_positionals) <= n:
-        _positionals.append(tree.tree_structure(((None,) * len(_positionals), {}), _is_none))
-    return _positionals[n]
-
-
-def _is_none(x: Any) -> bool:
-    return x is None
+    found = _positionals.get(n)
+    if found is None:
+        found = _positionals[n] = tree.tree_structure(((0,) * n, {}))
+    return found
 
 
 def _output(x: Any, name: str, structure: Any, i: int) -> Any:

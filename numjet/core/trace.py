@@ -61,6 +61,12 @@ def user_source(depth: int = 2) -> Source | None:
     return None
 
 
+def user_line() -> Source | None:
+    """`user_source` for the caller of who calls this. May be native code (`numpy.trace_native`), so
+    it is asked by way of this module."""
+    return user_source(3)
+
+
 class Trace:
     """How operations behave while a transformation runs: `process` interprets one `bind`."""
 
@@ -268,5 +274,6 @@ __all__ = [
     "leaked",
     "leave_trace",
     "set_trace",
+    "user_line",
     "user_source",
 ]

@@ -27,7 +27,7 @@ from numjet.cpu.entry import RUNTIME
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import LOOPS, called
 
-_FORMAT = 4
+_FORMAT = 5
 
 
 class Uncacheable(Exception):
@@ -135,6 +135,13 @@ def params_form(eqn: Eqn) -> Any:
         if inner is not None:
             # How a call is inlined may depend on this param and on nothing else.
             return (_closed(inner), bool(params.get("prevent_cse")))
+    try:
+        content = marshal.dumps([*params.values()], 0)
+    except ValueError:  # not plain values alone
+        content = _BYTES
+    # What else can be read as bytes - NumPy's arrays and numbers - looks as bytes do.
+    if _BYTES not in content:
+        return (tuple(params), content)
     host = type(rule) is low.Host
     form: list[Any] = []
     for name, value in params.items():
@@ -143,6 +150,7 @@ def params_form(eqn: Eqn) -> Any:
     return form
 
 
+_BYTES = marshal.dumps(b"", 0)[:1]  # how bytes begin
 _PLAIN = frozenset([int, bool, str, float, complex, type(None)])
 
 

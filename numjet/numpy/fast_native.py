@@ -269,10 +269,11 @@ def _find() -> dict[str, Any]:
 
 
 def _install_record() -> None:
-    code = _state["addresses"].get("record")
-    if code is not None:
-        method = _Method(b"record", code, _FLAGS["positional"], None)
-        trace_native.install(_new_method, method)
+    addresses = _state["addresses"]
+    if "record" in addresses:
+        record = _Method(b"record", addresses["record"], _FLAGS["positional"], None)
+        line = _Method(b"user_line", addresses["user_line"], _FLAGS["unary"], None)
+        trace_native.install(_new_method, record, _new_function, line)
 
 
 def possible() -> bool:

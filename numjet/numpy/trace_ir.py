@@ -126,6 +126,14 @@ ask:
   ret ptr %asked
 }
 
+; METH_NOARGS, `core.trace.user_line`; self is the array of the context.
+define ptr @user_line(ptr %self, ptr %unused) #0 {
+  %c_p = getelementptr i8, ptr %self, i64 16
+  %c = load ptr, ptr %c_p
+  %source = call ptr @line_of(ptr %c)
+  ret ptr %source
+}
+
 ; The aval of the result, as `Primitive.out_avals` gives it; null with an error set.
 define internal ptr @result_of(ptr %c, ptr %primitive, ptr %params, ptr %items, i64 %n) #0 {
 entry:

@@ -59,9 +59,9 @@ def _functions() -> dict[str, int] | None:
     return found
 
 
-def install(new_method: Any, method: Any) -> None:
-    """Let native code record equations. `method` describes it, `new_method` makes a method of it
-    (`fast_native`)."""
+def install(new_method: Any, record: Any, new_function: Any, user_line: Any) -> None:
+    """Let native code record equations and find lines. `record` and `user_line` describe it, the
+    others make a method and a function of such descriptions (`fast_native`)."""
     objects = {
         "none": None, "true": True, "false": False, "tuple": tuple, "no_effects": NO_EFFECTS,
         "primitive": Primitive, "var": Var, "literal": Literal, "eqn": Eqn,
@@ -73,8 +73,9 @@ def install(new_method: Any, method: Any) -> None:
     words = {name: id(x) for name, x in objects.items()} | (_functions() or {})
     words["lines"] = lines.__array_interface__["data"][0]
     StageTrace.context[:] = [words[name] for name in ir.CONTEXT]
-    _keep.extend([objects, lines, method])
+    _keep.extend([objects, lines, record, user_line])
     StageTrace.record = new_method(  # type: ignore[method-assign]
-        StageTrace, ctypes.addressof(method)
+        StageTrace, ctypes.addressof(record)
     )
+    trace.user_line = new_function(ctypes.addressof(user_line), StageTrace.context, None)
     StageTrace.wanted = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numjet.core import trace as lines
 from numjet.core.array import Array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -71,10 +72,14 @@ class JVPTrace(Trace):
         parent, staging = self.parent, self.staging
         token = enter_trace(parent)
         # All that a rule binds comes from one line; what calls the user's functions has more.
-        named = staging is not None and active and not primitive.higher_order
-        named = named and staging.source is None
+        named = (
+            active
+            and staging is not None
+            and staging.source is None
+            and not primitive.higher_order
+        )
         if named:
-            staging.source = user_source(3)
+            staging.source = lines.user_line()
         try:
             if not active or primitive.jvp is None:
                 return parent.process(primitive, tuple(primals), params)

@@ -86,6 +86,16 @@ def test_params_that_differ_have_different_forms():
     ]
     forms = {marshal.dumps(program_cache._value(value, False), 0) for value in values}
     assert len(forms) == len(values)
+    # And as params of an equation, where plain values are written at once.
+    values += [np.ones(2, np.int32), np.ones((1, 2), np.int32), b"1", ("as",), {"a": 1}, {1: "a"}]
+    forms = set()
+    for value in values:
+        try:
+            (eqn,) = stage_closed(lambda x: [mul(x, x)], [spec(3)]).eqns
+            forms.add(marshal.dumps(program_cache.params_form(eqn.replace(params={"p": value})), 0))
+        except program_cache.Uncacheable:
+            assert isinstance(value, np.ndarray | bytes)
+    assert len(forms) == len(values) - 3
 
 
 def test_a_key_depends_on_every_source_file():
