@@ -188,15 +188,19 @@ class Writer:
 
     def fma(self, a: Value | float, b: Value | float, c: Value | float) -> Value:
         """a·b + c, rounded once. One of them at least is a Value."""
-        type = next(x for x in (a, b, c) if isinstance(x, Value)).type
-        a, b, c = self.value(a, type), self.value(b, type), self.value(c, type)
-        if a.type != type or b.type != type or c.type != type:
-            raise TypeError(f"builder: fma of {a.type}, {b.type} and {c.type}; cast them alike")
+        known = a if isinstance(a, Value) else b if isinstance(b, Value) else c
+        assert isinstance(known, Value)
+        type = known.type
+        x = a if isinstance(a, Value) else _CONSTANTS[a, type]
+        y = b if isinstance(b, Value) else _CONSTANTS[b, type]
+        z = c if isinstance(c, Value) else _CONSTANTS[c, type]
+        if x.type != type or y.type != type or z.type != type:
+            raise TypeError(f"builder: fma of {x.type}, {y.type} and {z.type}; cast them alike")
         name = f"llvm.fma.{TYPES[type].mangled}"
         declared = self.module._declared
         if name not in declared:
             declared[name] = f"declare {type} @{name}({type}, {type}, {type})"
-        refs = (a.ref, b.ref, c.ref)
+        refs = (x.ref, y.ref, z.ref)
         return self.put(("call", type, f"@{name}", (type, type, type), refs, ""), type)
 
     def _extremum(self, a: Value | float, b: Value | float, word: str, signed: bool) -> Value:

@@ -58,23 +58,22 @@ def fma(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     if a[0] != "%" or (b[0] == "%" and s.readable(a) and not s.readable(b)):
         a, b = b, a
     d = s.define(name)
-    suffix = type.float_suffix
+    tied = _tied_operand(s, d, a, b, c)
+    if tied == "c":
+        form, second, third = "231", a, b
+    elif tied == "b":
+        form, second, third = ("213", a, c) if not _reads(s, a) else ("132", c, a)
+    elif c[0] != "%" and b[0] != "%":
+        form, second, third = ("213", b, c) if tied == "a" else ("213", a, c)
+        tied = tied or "b"
+    else:
+        form, second, third = ("132", c, b) if _reads(s, b) else ("213", b, c)
+        if tied is None and c[0] != "%":
+            form, second, third, tied = "231", a, b, "c"
+    op = OPS[f"{word}{form}{type.float_suffix}"]
+    copied = {"a": a, "b": b, "c": c}[tied or "a"]
     for part in range(type.parts):
-        tied = _tied_operand(s, d, a, b, c, part)
-        if tied == "c":
-            form, second, third = "231", a, b
-        elif tied == "b":
-            form, second, third = ("213", a, c) if not _reads(s, a) else ("132", c, a)
-        elif c[0] != "%" and b[0] != "%":
-            form, second, third = ("213", b, c) if tied == "a" else ("213", a, c)
-            tied = tied or "b"
-        else:
-            form, second, third = ("132", c, b) if _reads(s, b) else ("213", b, c)
-            if tied is None and c[0] != "%":
-                form, second, third, tied = "231", a, b, "c"
-        op = OPS[f"{word}{form}{suffix}"]
         last(s, op, d + part, s.vector(type, second, part), type, third, part, tied=True)
-        copied = {"a": a, "b": b, "c": c}[tied or "a"]
         if copied[0] != "%" or s.reg.get(copied, -1) + part != d + part:
             seed(s, d + part, type, copied, part)
 
@@ -92,14 +91,14 @@ def _reads(s: Selector, x: str) -> bool:
     return x[0] != "%" or s.readable(x)
 
 
-def _tied_operand(s: Selector, d: int, a: str, b: str, c: str, part: int) -> str | None:
+def _tied_operand(s: Selector, d: int, a: str, b: str, c: str) -> str | None:
     """Which operand's register is `d`: one that is already, or one that ends here."""
     named = [(which, x) for which, x in (("c", c), ("a", a), ("b", b)) if x[0] == "%"]
     for which, x in named:
-        if s.reg.get(x, -2) + part == d + part and x in s.reg:
+        if s.reg.get(x) == d:
             return which
     for which, x in named:
-        if not s.readable(x) and s.tie(x, d, part):
+        if not s.readable(x) and s.tie(x, d):
             return which
     return None
 

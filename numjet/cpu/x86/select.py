@@ -33,6 +33,8 @@ from numjet.cpu.x86.types import (
 HANDLERS: dict[str, Callable[[Any, Instruction], None]] = {}
 FRAME = 0  # the virtual register that is the stack pointer
 
+# Operations that put a number into all lanes.
+_SPREADING = frozenset(("insertelement", "shufflevector"))
 # What a use counts for at each depth of loops, when registers are short.
 _WEIGHTS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 _COLD_WEIGHT = 1e-3
@@ -119,7 +121,7 @@ class Selector:
         blocks = self.function.blocks
         for block in blocks:
             loop = self.loop_of[block.index]
-            if loop is None:
+            if loop is None or _SPREADING.isdisjoint([i[0] for i in block.instructions]):
                 continue
             kept = []
             for instruction in block.instructions:
@@ -571,14 +573,15 @@ class Selector:
 
 def _widest(function: Function) -> int:
     """The length of the longest vectors of a function: 0, 1, 2 for 16, 32, 64 bytes."""
-    found = max([type.length for _, type in function.arguments], default=0)
-    for block in function.blocks:
-        for instruction in (*block.phis, *block.instructions, block.term):
-            type = instruction[3]
-            if isinstance(type, Type) and type.length > found:
-                found = type.length
-            if instruction[0] == "call" and "<" in instruction[5]:
-                return 2
+    blocks = function.blocks
+    types = {type for _, type in function.arguments}
+    types |= {i[3] for block in blocks for i in block.instructions}
+    types |= {i[3] for block in blocks for i in (*block.phis, block.term)}
+    found = max([type.length for type in types if type is not None], default=0)
+    if found < 2 and [
+        1 for block in blocks for i in block.instructions if i[0] == "call" and "<" in i[5]
+    ]:
+        return 2
     return found
 
 
