@@ -251,3 +251,23 @@ def test_inside_loops() -> None:
     want = np.linalg.matrix_power(np.linalg.inv(a), 3) @ x
     np.testing.assert_allclose(numjet.jit(iterate)(a, x), want, rtol=1e-3, atol=1e-5)
     assert "host" not in numjet.jit(iterate).lower(a, x).as_text()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [192, 256, 300])
+def test_large_matrices_are_cut_over_the_threads(dtype: str, n: int) -> None:
+    rng = np.random.default_rng(n)
+    x = draw(rng, (n, n), dtype)
+    factors, pivots, order = run(linalg.lu_p, [x])
+    want = linalg.lu_p.reference(x)
+    np.testing.assert_array_equal(pivots, want[1])
+    np.testing.assert_array_equal(order, want[2])
+    lower = np.tril(factors, -1) + np.eye(n, dtype=dtype)
+    np.testing.assert_allclose(lower @ np.triu(factors), x[order], atol=1000 * np.finfo(dtype).eps)
+    for k in (1, 70):
+        b = draw(rng, (n, k), dtype)
+        (got,) = run(linalg.solve_p, [x, b])
+        size = np.linalg.norm(x) * np.linalg.norm(got)
+        assert np.linalg.norm(x @ got - b) < 20 * np.finfo(dtype).eps * size
+    x[:, 70] = 0
+    assert np.isnan(run(linalg.solve_p, [x, b])[0]).all()

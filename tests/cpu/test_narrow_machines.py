@@ -38,6 +38,16 @@ functions = {
     "chain": lambda x: jnp.exp(x) * jnp.sin(x),
     "integers": lambda x: (x * 9).astype(jnp.int8),
 }
+square = rng.standard_normal((9, 6, 6)).astype(np.float32) + 4 * np.eye(6, dtype=np.float32)
+for function in (
+    jnp.linalg.det,
+    jnp.linalg.inv,
+    lambda x: jnp.linalg.cholesky(x @ x.swapaxes(1, 2)),
+    lambda x: lax.linalg.triangular_solve(x, x, left_side=True, lower=True),
+    lambda x: jnp.linalg.svd(x)[1],
+):
+    got, want = np.asarray(nj.jit(function)(square)), np.asarray(function(square))
+    assert abs(got - want).max() <= 1e-4 * abs(want).max(), function
 for dtype in (jnp.float32, jnp.float16, jnp.bfloat16):
     x = jnp.asarray(rng.standard_normal((40, 37)), dtype)
     for name, function in functions.items():

@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 from numjet.cpu.builder import Builder, Value
-from numjet.cpu.graph import Node
-from numjet.cpu.kernels import side_by_side
+from numjet.cpu.graph import Node, Val
+from numjet.cpu.kernels import large, side_by_side
 from numjet.cpu.kernels.lapack import (
     Element,
     Scratch,
@@ -42,8 +42,20 @@ def lu(build: Any, node: Node) -> list[Step] | None:
         return side_by_side.step(build, node, "lu", False, rows=m, columns=n)
     k = min(m, n)
     scratch = Scratch()
-    turned = scratch.take(m * n, element.size)
     prepare(element)
+    cost = m * n * k * element.reals**2
+    if m == n and _large(x, element):
+        panel = scratch.take(n * large.PANEL, element.size)
+        large.prepare(element, n)
+
+        def whole(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
+            factors, pivots, order = outs
+            copy(b, ins[0], factors, x.nbytes)
+            large.factor(b, element, n, factors, pivots, b.gep(work, panel), b.alloca("i32"))
+            _permutation(b, pivots, k, order, m)
+
+        return each_matrix(build, node, whole, scratch.nbytes, cost)
+    turned = scratch.take(m * n, element.size)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
         factors, pivots, order = outs
@@ -56,7 +68,13 @@ def lu(build: Any, node: Node) -> list[Step] | None:
             b.store(b.sub(b.load(place, "i32"), 1), place)
         _permutation(b, pivots, k, order, m)
 
-    return each_matrix(build, node, one, scratch.nbytes, m * n * k * element.reals**2)
+    return each_matrix(build, node, one, scratch.nbytes, cost)
+
+
+def _large(x: Val, element: Element) -> bool:
+    """Whether a matrix is alone and so large that all threads factor it together."""
+    n = x.shape[-1]
+    return not element.complex and n >= large.LEAST_ROWS and x.size == n * n
 
 
 def _permutation(b: Builder, pivots: Value, count: int, order: Value, size: int) -> None:
@@ -92,6 +110,9 @@ def solve(build: Any, node: Node) -> list[Step] | None:
     if side_by_side.fits(x.dtype, math.prod(x.shape[:-2]), n, n, k):
         return side_by_side.step(build, node, "solve", True, rows=n, columns=n, sides=k)
     scratch = Scratch()
+    cost = n * n * (n + 2 * k) * element.reals**2
+    if _large(x, element):
+        return _solve_large(build, node, element, n, k, cost)
     turned, columns = scratch.take(n * n, element.size), scratch.take(n * k, element.size)
     exchanges = scratch.take(n, 4)
     prepare(element)
@@ -113,8 +134,26 @@ def solve(build: Any, node: Node) -> list[Step] | None:
             turn(b, element, sides, outs[0], k, n)
         nan_where(b, status.failed(b), element, [(outs[0], n * k, False)])
 
-    cost = n * n * (n + 2 * k) * element.reals**2
     return each_matrix(build, node, one, scratch.nbytes, cost, inplace=True)
+
+
+def _solve_large(build: Any, node: Node, element: Element, n: int, k: int, cost: int) -> list[Step]:
+    scratch = Scratch()
+    copied, panel = (scratch.take(n * count, element.size) for count in (n, large.PANEL))
+    exchanges, rows = scratch.take(n, 4), scratch.take(n, 4)
+    prepare(element)
+    large.prepare(element, n)
+
+    def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
+        a, pivots, order = (b.gep(work, at) for at in (copied, exchanges, rows))
+        status = Status(b)
+        copy(b, ins[0], a, n * n * element.size)
+        large.factor(b, element, n, a, pivots, b.gep(work, panel), status.place)
+        _permutation(b, pivots, n, order, n)
+        large.solve(b, element, n, k, a, order, ins[1], outs[0])
+        nan_where(b, status.failed(b), element, [(outs[0], n * k, False)])
+
+    return each_matrix(build, node, one, scratch.nbytes, cost)
 
 
 # ------------------------------------------------------------------ qr

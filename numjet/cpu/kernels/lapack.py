@@ -122,6 +122,8 @@ def each_matrix(
 # ------------------------------------------------------------------ calls
 def numbers(b: Builder, *values: int) -> list[Value]:
     """Addresses of 32-bit integers."""
+    if not values:
+        return []
     base = b.module.array(values, "i32")
     return [b.gep(base, 4 * k) for k in range(len(values))]
 
