@@ -75,7 +75,7 @@ def dot_product_attention(
         logits = where(seen, logits, 0.7 * float(np.finfo(np.float32).min))
     weights = cast(softmax(logits, axis=-1), value.aval.dtype)
     if query_seq_lengths is not None:
-        inside = _before(query_seq_lengths, t, (b, 1, t, 1), 2)
+        inside = _before(query_seq_lengths, (b, 1, t, 1), 2)
         weights = where(inside, weights, 0)
     out = einsum("bnts,bsnh->btnh", weights, value)
     out = cast(out, query.aval.dtype)
@@ -107,7 +107,7 @@ def _four(name: str, x: Any) -> Any:
     return reshape(x, (1,) * (4 - x.aval.ndim) + x.aval.shape)
 
 
-def _before(lengths: Any, n: int, shape: tuple, axis: int) -> Any:
+def _before(lengths: Any, shape: tuple, axis: int) -> Any:
     """position < length, for each batch element."""
     position = lax.broadcasted_iota(dtypes.int32, shape, axis)
     lengths = reshape(cast(one_array("lengths", lengths), dtypes.int32), (-1, 1, 1, 1))
@@ -135,9 +135,9 @@ def _visible(
             )
         )
     if query_lengths is not None:
-        parts.append(_before(query_lengths, t, (1, 1, t, 1), 2))
+        parts.append(_before(query_lengths, (1, 1, t, 1), 2))
     if key_lengths is not None:
-        parts.append(_before(key_lengths, s, (1, 1, 1, s), 3))
+        parts.append(_before(key_lengths, (1, 1, 1, s), 3))
     out = None
     for part in parts:
         out = part if out is None else bitwise_and(out, part)

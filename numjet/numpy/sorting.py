@@ -73,7 +73,7 @@ def as_constant(value: np.ndarray) -> ArrayImpl:
 
 
 # ------------------------------------------------------------------ sorting
-def _checked(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any, int]:
+def _checked(name: str, a: Any, axis: Any, order: Any) -> tuple[Any, int]:
     if order is not None:
         raise ValueError(f"{name}: the argument 'order' is not supported: there are no fields.")
     x = one_array(name, a)
@@ -92,7 +92,7 @@ def sort(
     descending: bool = False,
 ) -> Any:
     """A sorted copy along `axis`; NaN comes last."""
-    x, axis = _checked("sort", a, axis, kind, order)
+    x, axis = _checked("sort", a, axis, order)
     out = lax.sort(x, dimension=axis, is_stable=stable)
     return flip(out, axis) if descending else out
 
@@ -108,7 +108,7 @@ def argsort(
     dtype: Any = None,
 ) -> Any:
     """The positions that sort `a` along `axis`."""
-    x, axis = _checked("argsort", a, axis, kind, order)
+    x, axis = _checked("argsort", a, axis, order)
     dtype = int_dtype() if dtype is None else canonical_dtype(dtype, "argsort")
     index = lax.broadcasted_iota(dtype, x.aval.shape, axis)
     if descending:

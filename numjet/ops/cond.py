@@ -85,7 +85,7 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     found = [partial_eval_jaxpr(b, unknown)[2] for b in branches]
     u_out = [any(flags) for flags in zip(*found, strict=True)]
     parts = [partial_eval_jaxpr(b, unknown, u_out) for b in branches]
-    known, later = _share_residuals(branches, tuple(unknown), parts)
+    known, later = _share_residuals(branches, parts)
     n_known = u_out.count(False)
     known_args, unknown_args = partition(args[1:], unknown)
     with set_trace(trace.parent):
@@ -95,9 +95,7 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     return merge(u_out, outs, recorded)
 
 
-def _share_residuals(
-    branches: tuple, unknown: tuple, parts: Sequence[tuple]
-) -> tuple[tuple, tuple]:
+def _share_residuals(branches: tuple, parts: Sequence[tuple]) -> tuple[tuple, tuple]:
     """Give every branch the same residuals: one slot for each aval as often as some branch needs
     it, zeros where a branch has none. Remembered with the first branch."""
     key = ("cond_residuals", tuple([id(p[0]) for p in parts]))

@@ -364,7 +364,7 @@ def scan(
     if not callable(f):
         raise TypeError(f"scan: the first argument must be a function, got {f!r}.")
     xs_leaves, xs_tree = flatten_values(xs)
-    n = _length(xs, xs_leaves, length)
+    n = _length(xs, length)
     if config.disable_jit.value:
         return _scan_in_python(f, init, xs_leaves, xs_tree, n, reverse)
     init_leaves, init_tree = flatten_values(init)
@@ -401,7 +401,7 @@ def scan(
     )
 
 
-def _length(xs: Any, leaves: Sequence[Any], length: int | None) -> int:
+def _length(xs: Any, length: int | None) -> int:
     sizes = []
     for path, leaf in tree.tree_flatten_with_path(xs)[0]:
         shape = leaf.shape if hasattr(leaf, "shape") else ()
