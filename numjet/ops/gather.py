@@ -23,6 +23,7 @@ from numjet.ops.indexing import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     as_tuples,
+    mapped,
     starts_of,
     window_index,
 )
@@ -224,20 +225,12 @@ def _transpose(
 ) -> list:
     if type(operand) is not Linear:
         return [None, None]
-    numbers = dimension_numbers
-    mirrored = ScatterDimensionNumbers(
-        numbers.offset_dims,
-        numbers.collapsed_slice_dims,
-        numbers.start_index_map,
-        numbers.operand_batching_dims,
-        numbers.start_indices_batching_dims,
-    )
     return [
         REGISTRY["scatter-add"].bind(
             zeros(operand.aval),
             indices,
             ct,
-            dimension_numbers=mirrored,
+            dimension_numbers=ScatterDimensionNumbers(*dimension_numbers),
             mode=mode,
             indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices,
@@ -258,35 +251,20 @@ def _batch(
     (operand, indices), (operand_dim, indices_dim) = args, dims
     numbers = dimension_numbers
 
-    def up(axes: tuple) -> tuple:
-        return tuple([a + 1 for a in axes])
-
     if indices_dim is None:
         operand = moveaxis(operand, operand_dim, 0)
-        numbers = GatherDimensionNumbers(
-            (0, *up(numbers.offset_dims)),
-            up(numbers.collapsed_slice_dims),
-            up(numbers.start_index_map),
-            up(numbers.operand_batching_dims),
-            numbers.start_indices_batching_dims,
-        )
+        numbers = mapped(numbers, indices_too=False)
         sizes = (axis.size, *slice_sizes)
     elif operand_dim is None:
         indices = moveaxis(indices, indices_dim, 0)
         numbers = numbers._replace(
-            offset_dims=up(numbers.offset_dims),
-            start_indices_batching_dims=up(numbers.start_indices_batching_dims),
+            offset_dims=tuple([a + 1 for a in numbers.offset_dims]),
+            start_indices_batching_dims=tuple([a + 1 for a in numbers.start_indices_batching_dims]),
         )
         sizes = slice_sizes
     else:
         operand, indices = moveaxis(operand, operand_dim, 0), moveaxis(indices, indices_dim, 0)
-        numbers = GatherDimensionNumbers(
-            up(numbers.offset_dims),
-            up(numbers.collapsed_slice_dims),
-            up(numbers.start_index_map),
-            (0, *up(numbers.operand_batching_dims)),
-            (0, *up(numbers.start_indices_batching_dims)),
-        )
+        numbers = mapped(numbers, indices_too=True)
         sizes = (min(1, axis.size), *slice_sizes)
     return gather_p.bind(
         operand, indices, dimension_numbers=numbers, slice_sizes=sizes, **params

@@ -88,6 +88,15 @@ def as_tuples(numbers: Any) -> Any:
     return type(numbers)(*[tuple([int(i) for i in field]) for field in numbers])
 
 
+def mapped(numbers: Any, indices_too: bool) -> Any:
+    """The numbers where the operand (and the updates) have a mapped axis in front: one of the
+    window, or, where the indices have it too, a batching one."""
+    window, gone, index_map, own, shared = [tuple([a + 1 for a in axes]) for axes in numbers]
+    if indices_too:
+        return type(numbers)(window, gone, index_map, (0, *own), (0, *shared))
+    return type(numbers)((0, *window), gone, index_map, own, numbers[-1])
+
+
 def starts_of(
     indices: np.ndarray,
     shape: tuple,

@@ -19,19 +19,21 @@ from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.core.structural import broadcast_batch, convert, full, instantiate, moveaxis, zeros
+from numjet.core.structural import convert, full, instantiate, moveaxis, zeros
 from numjet.ops.arithmetic import add, div, mul, neg
 from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.indexing import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     as_tuples,
+    mapped,
     starts_of,
 )
 from numjet.ops.logic import eq, lt
 from numjet.ops.reduce import reduce_max
 from numjet.ops.shape import reshape, select_n
 from numjet.ops.while_loop import while_loop
+from numjet.transforms.batch import to_front
 
 
 def window_sizes(
@@ -181,34 +183,14 @@ def _batch_of(primitive_of: Callable[[], Primitive]) -> Callable:
         **params: Any,
     ) -> tuple:
         operand, indices, updates = args
-        numbers = dimension_numbers
-
-        def front(x: Any, dim: int | None) -> Any:
-            return broadcast_batch(x, axis.size) if dim is None else moveaxis(x, dim, 0)
-
-        def up(axes: tuple) -> tuple:
-            return tuple([a + 1 for a in axes])
-
-        operand, updates = front(operand, dims[0]), front(updates, dims[2])
-        if dims[1] is None:
-            numbers = ScatterDimensionNumbers(
-                (0, *up(numbers.update_window_dims)),
-                up(numbers.inserted_window_dims),
-                up(numbers.scatter_dims_to_operand_dims),
-                up(numbers.operand_batching_dims),
-                numbers.scatter_indices_batching_dims,
-            )
-        else:
+        if dims[1] is not None:
             indices = moveaxis(indices, dims[1], 0)
-            numbers = ScatterDimensionNumbers(
-                up(numbers.update_window_dims),
-                up(numbers.inserted_window_dims),
-                up(numbers.scatter_dims_to_operand_dims),
-                (0, *up(numbers.operand_batching_dims)),
-                (0, *up(numbers.scatter_indices_batching_dims)),
-            )
         return primitive_of().bind(
-            operand, indices, updates, dimension_numbers=numbers, **params
+            to_front(operand, dims[0], axis.size),
+            indices,
+            to_front(updates, dims[2], axis.size),
+            dimension_numbers=mapped(dimension_numbers, indices_too=dims[1] is not None),
+            **params,
         ), 0
 
     return batch
