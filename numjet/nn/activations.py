@@ -19,14 +19,9 @@ from numjet.numpy.elementwise import (
     power,
     where,
 )
-from numjet.numpy.promote import one_array, promote_inexact
+from numjet.numpy.promote import one_array, one_inexact
 from numjet.numpy.shape import split
 from numjet.numpy.unary import exp, expm1, log, log1p, logaddexp, sqrt, tanh
-
-
-def _float(name: str, x: Any) -> Any:
-    (x,) = promote_inexact(one_array(name, x))
-    return x
 
 
 def identity(x: Any) -> Any:
@@ -48,7 +43,7 @@ def relu6(x: Any) -> Any:
 
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
-    return lax.logistic(_float("sigmoid", x))
+    return lax.logistic(one_inexact("sigmoid", x))
 
 
 def softplus(x: Any) -> Any:
@@ -58,7 +53,7 @@ def softplus(x: Any) -> Any:
 
 def sparse_plus(x: Any) -> Any:
     """0 below -1, (x + 1)**2 / 4 up to 1, x above."""
-    x = _float("sparse_plus", x)
+    x = one_inexact("sparse_plus", x)
     return where(
         less_equal(x, -1.0), 0.0, where(greater(x, 1.0), x, divide(power(add(x, 1.0), 2), 4))
     )
@@ -66,13 +61,13 @@ def sparse_plus(x: Any) -> Any:
 
 def soft_sign(x: Any) -> Any:
     """x / (|x| + 1)."""
-    x = _float("soft_sign", x)
+    x = one_inexact("soft_sign", x)
     return divide(x, add(lax.abs(x), 1))
 
 
 def silu(x: Any) -> Any:
     """x * sigmoid(x)."""
-    x = _float("silu", x)
+    x = one_inexact("silu", x)
     return multiply(x, lax.logistic(x))
 
 
@@ -81,25 +76,25 @@ swish = silu
 
 def mish(x: Any) -> Any:
     """x * tanh(softplus(x))."""
-    x = _float("mish", x)
+    x = one_inexact("mish", x)
     return multiply(x, tanh(softplus(x)))
 
 
 def log_sigmoid(x: Any) -> Any:
     """log(sigmoid(x))."""
-    return negative(softplus(negative(_float("log_sigmoid", x))))
+    return negative(softplus(negative(one_inexact("log_sigmoid", x))))
 
 
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x above 0, alpha * (exp(x) - 1) below."""
-    x = _float("elu", x)
+    x = one_inexact("elu", x)
     above = greater(x, 0)
     return where(above, x, multiply(alpha, expm1(where(above, 0.0, x))))
 
 
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x above 0, negative_slope * x below."""
-    x = _float("leaky_relu", x)
+    x = one_inexact("leaky_relu", x)
     return where(lax.ge(x, _zero(x)), x, multiply(negative_slope, x))
 
 
@@ -115,7 +110,7 @@ def hard_tanh(x: Any) -> Any:
 
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))."""
-    x = _float("celu", x)
+    x = one_inexact("celu", x)
     above = greater(x, 0)
     return where(above, x, multiply(alpha, expm1(divide(where(above, 0.0, x), alpha))))
 
@@ -131,7 +126,7 @@ def selu(x: Any) -> Any:
 
 def gelu(x: Any, approximate: bool = True) -> Any:
     """x times the normal distribution function at x; by default its tanh approximation."""
-    x = _float("gelu", x)
+    x = one_inexact("gelu", x)
     if approximate:
         inner = multiply(math.sqrt(2 / math.pi), add(x, multiply(0.044715, power(x, 3))))
         return multiply(x, multiply(0.5, add(1.0, tanh(inner))))
@@ -140,7 +135,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 def glu(x: Any, axis: int = -1) -> Any:
     """The first half along `axis` times the sigmoid of the second."""
-    x = _float("glu", x)
+    x = one_inexact("glu", x)
     if x.aval.shape[axis] % 2:
         raise ValueError(f"glu: axis {axis} of {x.aval} must have an even size.")
     first, second = split(x, 2, axis)
@@ -149,18 +144,18 @@ def glu(x: Any, axis: int = -1) -> Any:
 
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x**2 + b)) / 2."""
-    x = _float("squareplus", x)
+    x = one_inexact("squareplus", x)
     return divide(add(x, sqrt(add(lax.square(x), b))), 2)
 
 
 def hard_sigmoid(x: Any) -> Any:
     """relu6(x + 3) / 6."""
-    return divide(relu6(add(_float("hard_sigmoid", x), 3.0)), 6.0)
+    return divide(relu6(add(one_inexact("hard_sigmoid", x), 3.0)), 6.0)
 
 
 def hard_silu(x: Any) -> Any:
     """x * hard_sigmoid(x)."""
-    x = _float("hard_silu", x)
+    x = one_inexact("hard_silu", x)
     return multiply(x, hard_sigmoid(x))
 
 
@@ -169,12 +164,12 @@ hard_swish = hard_silu
 
 def sparse_sigmoid(x: Any) -> Any:
     """(x + 1) / 2 limited to [0, 1]."""
-    return multiply(0.5, clip(add(_float("sparse_sigmoid", x), 1.0), 0.0, 2.0))
+    return multiply(0.5, clip(add(one_inexact("sparse_sigmoid", x), 1.0), 0.0, 2.0))
 
 
 def log1mexp(x: Any) -> Any:
     """log(1 - exp(-x)), exact for small and large x (Mächler 2012)."""
-    x = _float("log1mexp", x)
+    x = one_inexact("log1mexp", x)
     small = less(x, math.log(2))
     near = log(negative(expm1(negative(where(small, x, 1.0)))))
     far = log1p(negative(exp(negative(where(small, 1.0, x)))))

@@ -138,6 +138,11 @@ def promote_inexact(*xs: Any) -> list[Any]:
     return [cast(x, dtype, weak) for x in xs]
 
 
+def one_inexact(name: str, x: Any) -> Any:
+    """`one_array`, integers and booleans as floats."""
+    return promote_inexact(one_array(name, x))[0]
+
+
 def promote_numeric(*xs: Any) -> list[Any]:
     """The arrays at their common dtype, booleans as int32."""
     dtype, weak = promoted(*xs)

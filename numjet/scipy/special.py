@@ -39,7 +39,7 @@ from numjet.numpy.promote import (
     as_arrays,
     broadcast,
     cast,
-    one_array,
+    one_inexact,
     promote_inexact,
     promote_shapes,
 )
@@ -55,14 +55,9 @@ def _floats(name: str, *args: Any) -> list[Any]:
     return [broadcast(x, shape) for x in xs]
 
 
-def _one(name: str, x: Any) -> Any:
-    (x,) = promote_inexact(one_array(name, x))
-    return x
-
-
 def _wide(name: str, x: Any) -> tuple[Any, Any]:
     """x in at least 32 bits, and the dtype to return to."""
-    x = _one(name, x)
+    x = one_inexact(name, x)
     kind = x.aval.dtype
     return (cast(x, dtypes.float32) if kind.itemsize < 4 else x), kind
 
@@ -70,7 +65,7 @@ def _wide(name: str, x: Any) -> tuple[Any, Any]:
 # ------------------------------------------------------------------ gamma
 def gammaln(x: Any) -> Any:
     """log |gamma(x)|."""
-    return lax.lgamma(_one("gammaln", x))
+    return lax.lgamma(one_inexact("gammaln", x))
 
 
 loggamma = gammaln
@@ -78,7 +73,7 @@ loggamma = gammaln
 
 def gammasgn(x: Any) -> Any:
     """The sign of gamma(x)."""
-    x = _one("gammasgn", x)
+    x = one_inexact("gammasgn", x)
     whole = floor(x)
     pole = logical_and(less(x, 0), equal(x, whole))
     odd = not_equal(remainder(whole, 2.0), 0)
@@ -90,7 +85,7 @@ def gammasgn(x: Any) -> Any:
 
 def gamma(x: Any) -> Any:
     """The gamma function."""
-    x = _one("gamma", x)
+    x = one_inexact("gamma", x)
     return multiply(gammasgn(x), exp(lax.lgamma(x)))
 
 
@@ -124,7 +119,7 @@ def gammaincc(a: Any, x: Any) -> Any:
 
 def digamma(x: Any) -> Any:
     """The derivative of log gamma."""
-    return lax.digamma(_one("digamma", x))
+    return lax.digamma(one_inexact("digamma", x))
 
 
 def polygamma(n: Any, x: Any) -> Any:
@@ -142,7 +137,7 @@ def zeta(x: Any, q: Any = None) -> Any:
 def multigammaln(a: Any, d: Any) -> Any:
     """log of the multivariate gamma function of dimension d (a Python integer)."""
     d = int(d)
-    a = _one("multigammaln", a)
+    a = one_inexact("multigammaln", a)
     shift = np.arange(d) / -2.0
     terms = lax.lgamma(add(expand_dims(a, -1), as_array(shift.astype(a.aval.dtype))))
     return add(sum_(terms, -1), 0.25 * d * (d - 1) * math.log(math.pi))
@@ -152,7 +147,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     """n! as a float; 0 for negative n."""
     if exact:
         raise NotImplementedError("factorial: exact=True is not supported. Use math.factorial.")
-    n = _one("factorial", n)
+    n = one_inexact("factorial", n)
     return where(less(n, 0), constant(0, n), exp(lax.lgamma(add(n, 1))))
 
 
@@ -176,17 +171,17 @@ def poch(z: Any, m: Any) -> Any:
 # ------------------------------------------------------------------ errors and normal distribution
 def erf(x: Any) -> Any:
     """The error function."""
-    return lax.erf(_one("erf", x))
+    return lax.erf(one_inexact("erf", x))
 
 
 def erfc(x: Any) -> Any:
     """1 - erf(x), exact for large x."""
-    return lax.erfc(_one("erfc", x))
+    return lax.erfc(one_inexact("erfc", x))
 
 
 def erfinv(x: Any) -> Any:
     """The inverse of erf."""
-    return lax.erf_inv(_one("erfinv", x))
+    return lax.erf_inv(one_inexact("erfinv", x))
 
 
 def ndtr(x: Any) -> Any:
@@ -266,12 +261,12 @@ def erfcx(x: Any) -> Any:
 # ------------------------------------------------------------------ logistic and entropies
 def expit(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
-    return lax.logistic(_one("expit", x))
+    return lax.logistic(one_inexact("expit", x))
 
 
 def logit(x: Any) -> Any:
     """log(x / (1 - x))."""
-    x = _one("logit", x)
+    x = one_inexact("logit", x)
     return subtract(log(x), log1p(negative(x)))
 
 
@@ -299,7 +294,7 @@ def _xlogx(x: Any) -> Any:
 
 def entr(x: Any) -> Any:
     """-x log(x); 0 at 0, -infinity below."""
-    x = _one("entr", x)
+    x = one_inexact("entr", x)
     safe = where(less(x, 0), constant(0, x), x)
     return where(less(x, 0), constant(-np.inf, x), negative(_xlogx(safe)))
 
@@ -339,17 +334,17 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 # ------------------------------------------------------------------ Bessel functions and others
 def i0e(x: Any) -> Any:
     """exp(-|x|) times the modified Bessel function of order 0."""
-    return lax.bessel_i0e(_one("i0e", x))
+    return lax.bessel_i0e(one_inexact("i0e", x))
 
 
 def i1e(x: Any) -> Any:
     """exp(-|x|) times the modified Bessel function of order 1."""
-    return lax.bessel_i1e(_one("i1e", x))
+    return lax.bessel_i1e(one_inexact("i1e", x))
 
 
 def i1(x: Any) -> Any:
     """The modified Bessel function of order 1."""
-    x = _one("i1", x)
+    x = one_inexact("i1", x)
     return multiply(exp(lax.abs(x)), lax.bessel_i1e(x))
 
 
