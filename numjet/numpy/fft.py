@@ -22,6 +22,7 @@ from numjet.numpy.promote import (
     promote_inexact,
 )
 from numjet.numpy.shape import moveaxis, roll
+from numjet.ops.complex_ops import conjugate
 from numjet.ops.fft import fft as _fft_op
 
 _NORMS = (None, "backward", "ortho", "forward")
@@ -130,7 +131,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     """The transform of a signal with hermitian symmetry: real."""
     x = one_array("hfft", a)
     size = 2 * (x.aval.shape[axis] - 1) if n is None else n
-    x = lax.conj(x) if dtypes.is_complex(x.aval.dtype) else x
+    x = conjugate(x)
     return irfft(x, size, axis, _swapped(norm))
 
 

@@ -54,6 +54,7 @@ from numjet.numpy.reductions import (
 from numjet.numpy.shape import expand_dims, matrix_transpose, moveaxis, ravel, reshape
 from numjet.numpy.sorting import argsort
 from numjet.ops import linalg as core
+from numjet.ops.complex_ops import conjugate
 
 
 class QRResult(NamedTuple):
@@ -82,14 +83,20 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-def _matrix(name: str, a: Any, square: bool = False) -> Any:
+def matrices(name: str, a: Any, square: bool = False) -> Any:
+    """`a` as (square) matrices of an inexact dtype."""
     (x,) = promote_inexact(one_array(name, a))
     if x.aval.ndim < 2 or square and x.aval.shape[-1] != x.aval.shape[-2]:
         raise ValueError(
             f"{name}: needs {'square ' if square else ''}matrices in the last two "
             f"axes, got {x.aval}."
         )
-    x = strong(x)
+    return strong(x)
+
+
+def _matrix(name: str, a: Any, square: bool = False) -> Any:
+    """Matrices of a dtype that LAPACK knows."""
+    x = matrices(name, a, square)
     if x.aval.dtype.itemsize < 4:
         raise TypeError(
             f"{name}: {x.aval.dtype} is not supported. Convert with .astype(jnp.float32)."
@@ -97,13 +104,9 @@ def _matrix(name: str, a: Any, square: bool = False) -> Any:
     return x
 
 
-def _conj(x: Any) -> Any:
-    return lax.conj(x) if dtypes.is_complex(x.aval.dtype) else x
-
-
 def adjoint(x: Any) -> Any:
     """The conjugate transpose of the last two axes."""
-    return matrix_transpose(_conj(x))
+    return matrix_transpose(conjugate(x))
 
 
 # ------------------------------------------------------------------ factorizations
@@ -338,7 +341,7 @@ def lstsq(
         inverse = cast(where(mask, divide(1, safe), 0), a.aval.dtype)
         x = _matmul(adjoint(vh), multiply(expand_dims(inverse, -1), _matmul(adjoint(u), b)))
     gap = subtract(b, _matmul(a, x))
-    residuals = sum_(absolute(multiply(gap, _conj(gap))), 0)
+    residuals = sum_(absolute(multiply(gap, conjugate(gap))), 0)
     if numpy_resid and (m <= n or int(rank) < n):
         residuals = lax.full((0,), 0, residuals.aval.dtype)
     return (ravel(x) if vector else x), residuals, rank, s

@@ -44,6 +44,7 @@ from numjet.numpy.reductions import (
     var,
 )
 from numjet.numpy.shape import expand_dims, reshape
+from numjet.ops.complex_ops import conjugate
 from numjet.ops.reduce import extreme_of
 
 _where = where
@@ -233,8 +234,7 @@ def cov(
         else:
             shrink = sum(multiply(weights, cast(one_array("cov", aweights), total.aval.dtype)))
             factor = subtract(total, multiply(ddof, divide(shrink, total)))
-    conjugate = lax.conj(scaled) if dtypes.is_complex(scaled.aval.dtype) else scaled
-    product = lax.dot_general(centered, conjugate, (((1,), (1,)), ((), ())))
+    product = lax.dot_general(centered, conjugate(scaled), (((1,), (1,)), ((), ())))
     if not isinstance(factor, Array):
         factor = scalar(factor, product.aval.dtype)
     out = divide(product, factor)

@@ -29,6 +29,7 @@ from numjet.numpy.promote import (
     refuse,
 )
 from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape
+from numjet.ops.complex_ops import conjugate
 from numjet.ops.dot import dot_general_p
 from numjet.transforms.stage import bind_known
 
@@ -275,15 +276,11 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     return multiply(reshape(x, (x.aval.size, 1)), reshape(y, (1, y.aval.size)))
 
 
-def _conjugate(x: Any) -> Any:
-    return lax.conj(x) if dtypes.is_complex(x.aval.dtype) else x
-
-
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of conj(a) * b over the flattened arrays."""
     x, y = as_arrays("vdot", a, b)
     return dot(
-        _conjugate(ravel(x)),
+        conjugate(ravel(x)),
         ravel(y),
         precision=precision,
         preferred_element_type=preferred_element_type,
@@ -307,7 +304,7 @@ def vecdot(
     if x.aval.shape[-1] != y.aval.shape[-1]:
         raise ValueError(f"vecdot: sizes along the axis differ: {x.aval} and {y.aval}.")
     shape = join_shapes("vecdot", [x.aval.shape, y.aval.shape])
-    x, y = broadcast(_conjugate(x), shape), broadcast(y, shape)
+    x, y = broadcast(conjugate(x), shape), broadcast(y, shape)
     lead = tuple(range(len(shape) - 1))
     last = (len(shape) - 1,)
     return contract(x, y, ((last, last), (lead, lead)), precision, preferred_element_type)
@@ -327,7 +324,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     x, y = as_arrays("vecmat", x1, x2)
     if y.aval.ndim < 2 or not x.aval.ndim:
         raise ValueError(f"vecmat: needs a vector and a matrix, got {x.aval} and {y.aval}.")
-    out = matmul(expand_dims(_conjugate(x), -2), y)
+    out = matmul(expand_dims(conjugate(x), -2), y)
     return lax.squeeze(out, (out.aval.ndim - 2,))
 
 

@@ -45,6 +45,7 @@ from numjet.numpy.promote import (
     promote_shapes,
     refuse,
 )
+from numjet.ops.complex_ops import conjugate as conjugate_of
 
 
 def _float(name: str, doc: str, primitive: str | None = None) -> Callable:
@@ -107,7 +108,7 @@ def imag(val: Any, /) -> Any:
 def conj(x: Any, /) -> Any:
     """The complex conjugate."""
     x = one_array("conj", x)
-    return lax.conj(x) if dtypes.is_complex(x.aval.dtype) else x
+    return conjugate_of(x)
 
 
 conjugate = conj

@@ -150,6 +150,11 @@ def neg(x: Any) -> Any:
     return neg_p.bind(as_array(x))
 
 
+def conjugate(x: Any) -> Any:
+    """The conjugate of a complex array; real ones stay as they are."""
+    return conj(x) if dtypes.is_complex(x.aval.dtype) else x
+
+
 def complex(x: Any, y: Any) -> Any:
     """x + iy."""
     return complex_p.bind(*pair(x, y))

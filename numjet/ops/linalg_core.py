@@ -26,7 +26,7 @@ from numjet.core.structural import (
     zeros,
 )
 from numjet.ops.arithmetic import add, mul, neg, sub
-from numjet.ops.complex_ops import conj
+from numjet.ops.complex_ops import conjugate
 from numjet.ops.dot import batch_matmul
 from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.logic import eq, ge
@@ -59,10 +59,6 @@ def transposed(x: Any) -> Any:
 def adjoint(x: Any) -> Any:
     """The conjugate transpose."""
     return transposed(conjugate(x))
-
-
-def conjugate(x: Any) -> Any:
-    return conj(x) if dtypes.is_complex(x.aval.dtype) else x
 
 
 def _band(x: Any, keep: Callable[[Any, Any], Any]) -> Any:

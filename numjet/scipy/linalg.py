@@ -18,7 +18,7 @@ from numjet.numpy.creation import eye, tril, triu
 from numjet.numpy.elementwise import add, divide, multiply, negative, subtract, where
 from numjet.numpy.index_tricks import diag
 from numjet.numpy.indexing import getitem
-from numjet.numpy.linalg import adjoint, along
+from numjet.numpy.linalg import adjoint, along, matrices
 from numjet.numpy.products import kron, matmul
 from numjet.numpy.promote import (
     as_arrays,
@@ -38,6 +38,7 @@ from numjet.numpy.shape import (
 )
 from numjet.numpy.sorting import argsort
 from numjet.ops import linalg as core
+from numjet.ops.complex_ops import conjugate as conjugate_of
 from numjet.scipy.special_matrices import (
     block_diag,
     circulant,
@@ -58,16 +59,6 @@ from numjet.scipy.special_matrices import (
 )
 
 
-def _matrix(name: str, a: Any, square: bool = False) -> Any:
-    (x,) = promote_inexact(one_array(name, a))
-    if x.aval.ndim < 2 or square and x.aval.shape[-1] != x.aval.shape[-2]:
-        raise ValueError(
-            f"{name}: needs {'square ' if square else ''}matrices in the last two axes, "
-            f"got {x.aval}."
-        )
-    return strong(x)
-
-
 # ------------------------------------------------------------------ factorizations
 def cholesky(
     a: Any,
@@ -76,7 +67,7 @@ def cholesky(
     check_finite: bool = True,
 ) -> Any:
     """The upper (or lower) triangular factor of hermitian positive definite matrices."""
-    x = _matrix("cholesky", a, True)
+    x = matrices("cholesky", a, True)
     # Only the named triangle is read, as in SciPy.
     factor = core.cholesky(x if lower else adjoint(x), symmetrize_input=False)
     return factor if lower else adjoint(factor)
@@ -104,7 +95,7 @@ def cho_solve(
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """Both triangular factors in one matrix, and the row exchanges."""
-    factors, pivots, _ = core.lu(_matrix("lu_factor", a))
+    factors, pivots, _ = core.lu(matrices("lu_factor", a))
     return factors, pivots
 
 
@@ -147,7 +138,7 @@ def lu(
     check_finite: bool = True,
 ) -> tuple[Any, ...]:
     """(p, l, u) with a = p l u; with `permute_l` (p l, u)."""
-    x = _matrix("lu", a)
+    x = matrices("lu", a)
     factors, _, order = core.lu(x)
     m, n = x.aval.shape[-2:]
     k = min(m, n)
@@ -170,7 +161,7 @@ def qr(
     check_finite: bool = True,
 ) -> tuple[Any, ...]:
     """(q, r), with `pivoting` (q, r, order). mode: full, economic, r."""
-    x = _matrix("qr", a)
+    x = matrices("qr", a)
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"qr: unsupported mode {mode!r}. Use 'full', 'economic' or 'r'.")
     parts = core.qr(x, full_matrices=mode != "economic", pivoting=pivoting)
@@ -208,7 +199,7 @@ def eigh(
             "eigh: generalized problems and subsets are not supported. Factor "
             "b with cholesky and transform a, or slice the result."
         )
-    x = _matrix("eigh", a, True)
+    x = matrices("eigh", a, True)
     v, w = core.eigh(x, lower=lower, symmetrize_input=False)
     return w if eigvals_only else (w, v)
 
@@ -217,7 +208,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     """(t, z) with a = z t z^H, t upper triangular (in blocks, for output='real')."""
     if output not in ("real", "complex"):
         raise ValueError(f"schur: output must be 'real' or 'complex', got {output!r}.")
-    x = _matrix("schur", a, True)
+    x = matrices("schur", a, True)
     if output == "complex" and not dtypes.is_complex(x.aval.dtype):
         x = cast(x, dtypes.complex_of(x.aval.dtype))
     t, z = core.schur(x)
@@ -228,7 +219,7 @@ def hessenberg(
     a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """The form h, zero below the first subdiagonal; with `calc_q` also q: a = q h q^H."""
-    x = _matrix("hessenberg", a, True)
+    x = matrices("hessenberg", a, True)
     n = x.aval.shape[-1]
     packed, taus = core.hessenberg(x)
     h = triu(packed, -1)
@@ -257,7 +248,7 @@ def solve_triangular(
             f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}."
         )
     a, b = promote_inexact(*as_arrays("solve_triangular", a, b))
-    a, b = _matrix("solve_triangular", a, True), strong(b)
+    a, b = matrices("solve_triangular", a, True), strong(b)
     vector = b.aval.ndim == 1
     x = expand_dims(b, -1) if vector else b
     if x.aval.ndim < 2 or x.aval.shape[-2] != a.aval.shape[-1]:
@@ -334,7 +325,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
 
     NaN when the norm asks for more than `max_squarings` squarings.
     """
-    x = _matrix("expm", A, True)
+    x = matrices("expm", A, True)
     n = x.aval.shape[-1]
     bound = 5.371920351148152 if x.aval.dtype in (dtypes.float64, dtypes.complex128) else 3.9257248
     size = max_(sum_(lax.abs(x), -2), -1)
@@ -388,7 +379,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
 def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """The derivative of expm at A in the direction E: the corner of expm([[A, E], [0, A]])."""
     a, e = promote_inexact(*as_arrays("expm_frechet", A, E))
-    a, e = _matrix("expm_frechet", a, True), strong(e)
+    a, e = matrices("expm_frechet", a, True), strong(e)
     if a.aval.shape != e.aval.shape:
         raise ValueError(f"expm_frechet: A and E must have one shape, got {a.aval} and {e.aval}.")
     n = a.aval.shape[-1]
@@ -401,7 +392,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
 def funm(A: Any, func: Callable, disp: bool = True) -> Any:
     """`func` of a matrix, by its eigenvalues; the matrix must be diagonalizable."""
-    x = _matrix("funm", A, True)
+    x = matrices("funm", A, True)
     w, v = linalg.eig(x)
     out = matmul(multiply(v, expand_dims(func(w), -2)), linalg.inv(v))
     if disp:
@@ -459,7 +450,7 @@ def eigh_tridiagonal(
     d, e = promote_inexact(*as_arrays("eigh_tridiagonal", d, e))
     if select not in ("a", "i"):
         raise NotImplementedError("eigh_tridiagonal: select must be 'a' or 'i'. Filter the result.")
-    upper = lax.conj(e) if dtypes.is_complex(e.aval.dtype) else e
+    upper = conjugate_of(e)
     whole = add(add(diag(d), diag(e, -1)), diag(upper, 1))
     v, w = core.eigh(strong(whole), lower=True, symmetrize_input=False)
     if select == "i":
@@ -482,7 +473,7 @@ def qr_multiply(
         raise ValueError(f"qr_multiply: mode must be 'left' or 'right', got {mode!r}.")
     (c,) = promote_inexact(one_array("qr_multiply", c))
     parts = qr(a, mode="economic", pivoting=pivoting)
-    q = lax.conj(parts[0]) if conjugate and dtypes.is_complex(parts[0].aval.dtype) else parts[0]
+    q = conjugate_of(parts[0]) if conjugate else parts[0]
     return (matmul(q, c) if mode == "left" else matmul(c, q), *parts[1:])
 
 

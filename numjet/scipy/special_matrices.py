@@ -22,6 +22,7 @@ from numjet.numpy.promote import (
     promote_inexact,
 )
 from numjet.numpy.shape import atleast_1d, atleast_2d, concatenate, expand_dims, ravel, reshape
+from numjet.ops.complex_ops import conjugate
 
 
 def _floats(values: np.ndarray) -> Any:
@@ -58,7 +59,7 @@ def block_diag(*arrs: Any) -> Any:
 def toeplitz(c: Any, r: Any = None) -> Any:
     """The matrix with first column c and first row r, constant along diagonals."""
     c = ravel(array(c))
-    r = (lax.conj(c) if dtypes.is_complex(c.aval.dtype) else c) if r is None else ravel(array(r))
+    r = conjugate(c) if r is None else ravel(array(r))
     c, r = promote_dtypes(c, r)
     m, n = c.aval.shape[0], r.aval.shape[0]
     line = concatenate([lax.rev(c, (0,)), getitem(r, slice(1, None))])
