@@ -195,8 +195,25 @@ def mask_binary(s: Selector, instruction: Instruction) -> None:
         op = {"add": "xor", "sub": "xor", "mul": "and"}.get(op, "")
         if not op:
             raise Unsupported("arithmetic of bits")
+    if op == "and" and _compared_within(s, d, type, a, b):
+        return
     x, y = s.mask(type, a), s.mask(type, b)
     s.put(d, (forms.v3, OPS[f"k{op}{letter}"], d, x, y, -1, 0, 0, None))
+
+
+def _compared_within(s: Selector, d: int, type: Type, a: str, b: str) -> bool:
+    """Write d = a and b where one of them is a comparison, which a mask may confine to the other."""
+    for x, other in ((b, a), (a, b)):
+        made = s.once(x, "fcmp") or s.once(x, "icmp")
+        if made is None or made[7].parts > 1 or made[7].bits == 1:
+            continue
+        k = s.mask(type, other)
+        if made[0] == "fcmp":
+            compare_floats(s, made, d, 0, k)
+        else:
+            _compare_part(s, made, d, 0, k)
+        return True
+    return False
 
 
 def join_masks(s: Selector, d: int, type: Type, count: int) -> list[int]:
@@ -245,26 +262,31 @@ def compare_integers(s: Selector, instruction: Instruction) -> None:
         d = s.define(name)
         s.put(d, (forms.v3, op, d, s.mask(type, a), s.mask(type, b), -1, 0, 0, None))
         return
+    d = s.define(name)
+    for part, piece in enumerate(join_masks(s, d, type, type.parts)):
+        _compare_part(s, instruction, piece, part, short(s, type))
+
+
+def _compare_part(s: Selector, instruction: Instruction, piece: int, part: int, k: int) -> None:
+    """Write mask `piece`: where a part's integers compare so, in mask `k`."""
+    a, b, predicate, type = instruction[4:8]
     imm = _INTEGER_PREDICATES[predicate]
     unsigned = "u" if predicate[0] == "u" else ""
     if swap_for_memory(s, type, a, b):
         a, b, imm = b, a, {1: 6, 2: 5, 5: 2, 6: 1}.get(imm, imm)
-    d = s.define(name)
-    for part, piece in enumerate(join_masks(s, d, type, type.parts)):
-        if b[0] != "%" and constant(type, b).splat == 0 and imm in (0, 4):
-            op = OPS[("vptestm" if imm == 4 else "vptestnm") + type.letter]
-            masked = s.once(a, "and") if a[0] == "%" and type.size >= 16 else None
-            if masked is not None:
-                x, y = masked[4:6]
-                if swap_for_memory(s, type, x, y):
-                    x, y = y, x
-                three(s, op, piece, type, x, y, part)
-                continue
-            x = s.vector(type, a, part)
-            s.put(piece, (forms.v3, op, piece, x, x, short(s, type), 0, type.length, None))
-            continue
-        op = OPS[f"vpcmp{unsigned}{type.letter}"]
-        three(s, op, piece, type, a, b, part, imm, short(s, type))
+    if b[0] != "%" and constant(type, b).splat == 0 and imm in (0, 4):
+        op = OPS[("vptestm" if imm == 4 else "vptestnm") + type.letter]
+        masked = s.once(a, "and") if a[0] == "%" and type.size >= 16 else None
+        if masked is not None:
+            x, y = masked[4:6]
+            if swap_for_memory(s, type, x, y):
+                x, y = y, x
+            three(s, op, piece, type, x, y, part, k=k)
+            return
+        r = s.vector(type, a, part)
+        s.put(piece, (forms.v3, op, piece, r, r, k, 0, type.length, None))
+        return
+    three(s, OPS[f"vpcmp{unsigned}{type.letter}"], piece, type, a, b, part, imm, k)
 
 
 @handles("fcmp")

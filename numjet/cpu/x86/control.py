@@ -354,8 +354,10 @@ def flags_between(s: Selector, type: Type, a: str, b: str, predicate: str) -> st
     return _SIGNED[predicate]
 
 
-def compare_floats(s: Selector, made: Instruction, k: int, part: int) -> None:
-    """Write mask `k`: where a comparison of floats holds, in one part."""
+def compare_floats(
+    s: Selector, made: Instruction, k: int, part: int, within: int = -1
+) -> None:
+    """Write mask `k`: where a comparison of floats holds, in one part and in mask `within`."""
     from numjet.cpu.x86.arithmetic import swap_for_memory, three
 
     a, b, predicate, type = made[4:8]
@@ -366,7 +368,7 @@ def compare_floats(s: Selector, made: Instruction, k: int, part: int) -> None:
         a, b, imm = b, a, _swap_float(imm)
     if b == a and imm in (3, 7):  # is it a number?
         pass
-    three(s, OPS["vcmp" + type.float_suffix], k, type, a, b, part, imm=imm)
+    three(s, OPS["vcmp" + type.float_suffix], k, type, a, b, part, imm, within)
 
 
 def _swap_float(imm: int) -> int:

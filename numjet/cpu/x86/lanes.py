@@ -22,7 +22,9 @@ from numjet.cpu.x86.types import (
 
 _BLENDS = {"b": "vpblendmb", "w": "vpblendmw", "d": "vblendmps", "q": "vblendmpd"}
 _MOVES = {"b": "vmovdqu8", "w": "vmovdqu16", "d": "vmovups", "q": "vmovupd"}
-_ARITHMETIC = {"fadd": "vadd", "fsub": "vsub", "fmul": "vmul", "fdiv": "vdiv"}
+_ARITHMETIC = {
+    "fadd": "vadd", "fsub": "vsub", "fmul": "vmul", "fdiv": "vdiv", "add": "vpadd", "sub": "vpsub",
+}  # fmt: skip
 # select(a < b, a, b) and its like are one instruction, which answers its last operand on NaN.
 _EXTREMA = {("olt", 0): "vmin", ("olt", 1): "vmax", ("ogt", 0): "vmax", ("ogt", 1): "vmin"}
 
@@ -71,7 +73,7 @@ def _computed(s: Selector, d: int, type: Type, a: str, b: str) -> Instruction | 
     else:
         return None
     x, y = made[4:6]
-    if y[0] != "%" or type.size < 16 or any(z != b and s.reg.get(z) == d for z in (x, y)):
+    if type.size < 16 or any(z != b and s.reg.get(z) == d for z in (x, y)):
         return None  # d is set to b before these are read
     return made
 
@@ -80,7 +82,7 @@ def _masked(
     s: Selector, d: int, type: Type, part: int, made: Instruction, b: str, k: int
 ) -> None:
     """Write d = made where the mask holds, b elsewhere."""
-    op = OPS[_ARITHMETIC[made[0]] + type.float_suffix]
+    op = OPS[_ARITHMETIC[made[0]] + (type.float_suffix if made[0][0] == "f" else type.letter)]
     x = s.vector(type, made[4], part)
     if b[0] != "%" and constant(type, b).splat == 0:
         last(s, op, d, x, type, made[5], part, k, 1)
