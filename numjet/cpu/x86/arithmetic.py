@@ -202,7 +202,7 @@ def mask_binary(s: Selector, instruction: Instruction) -> None:
 
 
 def _compared_within(s: Selector, d: int, type: Type, a: str, b: str) -> bool:
-    """Write d = a and b where one of them is a comparison, which a mask may confine to the other."""
+    """Write d = a and b where one is a comparison, which a mask may confine to the other."""
     for x, other in ((b, a), (a, b)):
         made = s.once(x, "fcmp") or s.once(x, "icmp")
         if made is None or made[7].parts > 1 or made[7].bits == 1:
