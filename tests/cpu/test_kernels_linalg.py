@@ -69,3 +69,24 @@ def test_triangular_solve(dtype: str) -> None:
             want = triangular_solve_p.reference(a.astype(dtype), b, **params)
             tolerance = 1000 * np.finfo(dtype).eps
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_large_matrices_are_cut_over_the_threads(dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    tolerance = 3000 * np.finfo(dtype).eps
+    for n in (192, 300):
+        x = random(rng, (n, n), dtype)
+        x = x @ np.conj(x.T) / n + np.eye(n, dtype=dtype)
+        factor = np.linalg.cholesky(x)
+        got = run(cholesky_p, [np.tril(x)], {})  # only the lower triangle is read
+        np.testing.assert_allclose(got, factor, rtol=tolerance, atol=tolerance)
+        x[n - 1, n - 1] = -1
+        assert np.isnan(run(cholesky_p, [x], {})).all()
+        for left, turned in itertools.product((False, True), repeat=2):
+            params = {"left_side": left, "lower": True, "transpose_a": turned,
+                      "conjugate_a": False, "unit_diagonal": False}  # fmt: skip
+            b = random(rng, (n, 75) if left else (75, n), dtype)
+            got = run(triangular_solve_p, [factor, b], params)
+            want = triangular_solve_p.reference(factor, b, **params)
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from numjet.cpu.builder import Builder, Value
-from numjet.cpu.graph import Node, Val
+from numjet.cpu.graph import Node
 from numjet.cpu.kernels import large, side_by_side
 from numjet.cpu.kernels.lapack import (
     Element,
@@ -44,7 +44,7 @@ def lu(build: Any, node: Node) -> list[Step] | None:
     scratch = Scratch()
     prepare(element)
     cost = m * n * k * element.reals**2
-    if m == n and _large(x, element):
+    if m == n and not element.complex and large.alone(x, n):
         panel = scratch.take(n * large.PANEL, element.size)
         large.prepare(element, n)
 
@@ -69,12 +69,6 @@ def lu(build: Any, node: Node) -> list[Step] | None:
         _permutation(b, pivots, k, order, m)
 
     return each_matrix(build, node, one, scratch.nbytes, cost)
-
-
-def _large(x: Val, element: Element) -> bool:
-    """Whether a matrix is alone and so large that all threads factor it together."""
-    n = x.shape[-1]
-    return not element.complex and n >= large.LEAST_ROWS and x.size == n * n
 
 
 def _permutation(b: Builder, pivots: Value, count: int, order: Value, size: int) -> None:
@@ -111,7 +105,7 @@ def solve(build: Any, node: Node) -> list[Step] | None:
         return side_by_side.step(build, node, "solve", True, rows=n, columns=n, sides=k)
     scratch = Scratch()
     cost = n * n * (n + 2 * k) * element.reals**2
-    if _large(x, element):
+    if not element.complex and large.alone(x, n):
         return _solve_large(build, node, element, n, k, cost)
     turned, columns = scratch.take(n * n, element.size), scratch.take(n * k, element.size)
     exchanges = scratch.take(n, 4)

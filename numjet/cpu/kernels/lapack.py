@@ -73,24 +73,26 @@ class Scratch:
         return at
 
 
-One = Callable[[Builder, list[Value], list[Value], Value], None]
+One = Callable[..., None]
 
 
 def each_matrix(
-    build: Any, node: Node, one: One, scratch: int, cost: int, inplace: bool = False, ndim: int = 2
-) -> list[Step]:
+    build: Any, node: Node, one: One, scratch: int, cost: int, inplace: bool = False,
+    ndim: int = 2, parts: int = 1,
+) -> list[Step]:  # fmt: skip
     """The step that runs `one(builder, operands, results, scratch)` for every element of a batch.
 
     scratch: bytes of it. cost: operations of one element, which decide about threads. inplace: the
     result may lie in the memory of the last operand, and `one` says what it does then. ndim: axes
-    of an element of the first operand.
+    of an element of the first operand. parts: an element is computed in so many; `one` is given the
+    part's number, too.
     """
     count = math.prod(node.ins[0].shape[:-ndim])
-    tasks = 1
-    if count > 1 and count * cost >= PARALLEL_FLOPS:
-        tasks = min(count, 4 * platform.cpu_count())
-    share = -(-count // tasks)
-    tasks = -(-count // share)
+    tasks, pieces = 1, count * parts
+    if pieces > 1 and count * cost >= PARALLEL_FLOPS:
+        tasks = min(pieces, 4 * platform.cpu_count())
+    share = -(-pieces // tasks)
+    tasks = -(-pieces // share)
     reads = [build.materialize(v) for v in node.ins]
     outs = list(node.outs)
     ins = len(reads)
@@ -104,12 +106,15 @@ def each_matrix(
                 if scratch:
                     here = b.gep(here, b.mul(each.index, scratch))
                 start = b.mul(each.index, share)
-                with b.loop(start, b.min(b.add(start, share), count)) as matrix:
+                with b.loop(start, b.min(b.add(start, share), pieces)) as piece:
+                    matrix, part = piece.index, tuple[Value, ...]()
+                    if parts > 1:
+                        matrix, part = b.udiv(matrix, parts), (b.urem(matrix, parts),)
                     places = [
-                        b.gep(p, b.mul(matrix.index, step))
+                        b.gep(p, b.mul(matrix, step))
                         for p, step in zip(pointers, steps, strict=False)
                     ]
-                    one(b, places[:ins], places[ins:], here)
+                    one(b, places[:ins], places[ins:], here, *part)
 
         grain = 1 if tasks > 1 else tasks
         parallel_call(b, task, [*ins_, *outs_], tasks, grain)
@@ -154,13 +159,14 @@ class Status:
 
 
 # ------------------------------------------------------------------ memory
-def copy(b: Builder, source: Value, target: Value, nbytes: int) -> None:
+def copy(b: Builder, source: Value, target: Value, nbytes: int | Value) -> None:
     """Copy memory, unless it is the same."""
+    nbytes = b.value(nbytes, "i64")
     with b.if_(b.icmp("ne", source, target)):
         b.module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
         b.line(
             f"call void @llvm.memcpy.p0.p0.i64(ptr {target.ref}, ptr {source.ref}, "
-            f"i64 {nbytes}, i1 false)"
+            f"i64 {nbytes.ref}, i1 false)"
         )
 
 

@@ -1,8 +1,10 @@
-"""LU factors and systems of one large real matrix, cut over the thread pool.
+"""LU and Cholesky factors of one large matrix, and real systems, cut over the thread pool.
 
-Panels of PANEL columns are turned and factored by LAPACK; what is right of them is solved by BLAS,
-a share of the columns a task, and updated by the product library (`gemm`). For: `factors`. What
-would break it: a matrix that is not C-contiguous, or of one panel.
+LU: panels of PANEL columns are turned and factored by LAPACK; what is right of them is solved by
+BLAS, a share of the columns a task, and updated by the product library (`gemm`). Cholesky: LAPACK
+factors squares on the diagonal, the rows below are solved and updated by BLAS, some rows a task.
+For: `factors` and `linalg`. What would break it: a matrix that is not C-contiguous, or of one
+panel.
 """
 
 from __future__ import annotations
@@ -11,16 +13,24 @@ from typing import Any
 
 from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Value, vector
+from numjet.cpu.graph import Val
 from numjet.cpu.kernels import gemm, libraries
 from numjet.cpu.kernels.common import lanes_of, parallel_call, table
 from numjet.cpu.kernels.lapack import TURN_PREFIX, Element, call, copy
 
 # Columns of a panel: its factors are not cut, what it updates is.
 PANEL = 64
+# Rows of a square of Cholesky's factor, and of a task below it.
+SQUARE, _ROWS = 64, 64
 # Rows from which two threads gain more than the panels lose.
 LEAST_ROWS = 192
 # Columns of right-hand sides that are worth a task.
 _SIDES = 16
+
+
+def alone(x: Val, n: int) -> bool:
+    """Whether a square matrix is alone and so large that all threads factor it together."""
+    return n >= LEAST_ROWS and x.size == n * n
 
 
 def panels(n: int) -> int:
@@ -151,6 +161,75 @@ def solve(b: Builder, element: Element, n: int, k: int, factors: Value, order: V
                      factors, n, columns, k)  # fmt: skip
 
     parallel_call(b, task, [factors, out], tasks, 1)
+
+
+def cholesky(b: Builder, element: Element, n: int, a: Value, failed: Value) -> None:
+    """The lower Cholesky factor in place of `a`; what is above the diagonal is overwritten, too.
+
+    failed: where an i32 is set to what LAPACK reports of some square.
+    """
+    words, info = b.alloca("i64", 1), b.alloca("i32")
+    sizes = b.alloca("i32")
+    b.store(b.const(0, "i32"), failed)
+    with b.loop(0, n, SQUARE) as each:
+        width = b.min(b.sub(n, each.index), SQUARE)
+        b.store(b.trunc(width, "i32"), sizes)
+        corner = b.gep(a, b.mul(each.index, (n + 1) * element.size))
+        call(b, f"nj_lapack_{element.letter}potrf", "U", sizes, corner, n, info)
+        b.store(b.or_(b.load(failed, "i32"), b.load(info, "i32")), failed)
+        b.store(b.sub(b.sub(n, each.index), SQUARE), words)
+        for step in (_solve_below, _update_below):
+            parallel_call(b, step(element, n), [corner, words], -(-n // _ROWS), 1)
+
+
+def _rows_below(b: Builder, words: Value, index: Value) -> tuple[Value, Value]:
+    """The first of the rows below a square that task `index` has, and how many they are."""
+    start = b.mul(index, _ROWS)
+    return start, b.min(b.sub(b.load(words, "i64"), start), _ROWS)
+
+
+def _solve_below(element: Element, n: int) -> Any:
+    """The task that solves its rows below a square of the factor."""
+
+    def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
+        corner, words = pointers
+        one = b.module.array([1.0] + [0.0] * (element.reals - 1), element.real)
+        number = b.alloca("i32")
+        with b.loop(begin, end) as each:
+            start, count = _rows_below(b, words, each.index)
+            with b.if_(b.icmp("sgt", count, 0)):
+                b.store(b.trunc(count, "i32"), number)
+                rows = b.gep(corner, b.mul(b.add(start, SQUARE), n * element.size))
+                call(
+                    b, f"nj_blas_{element.letter}trsm", "L", "U", "C" if element.complex else "T",
+                    "N", SQUARE, number, one, corner, n, rows, n,
+                )  # fmt: skip
+
+    return task
+
+
+def _update_below(element: Element, n: int) -> Any:
+    """The task that subtracts from its rows their products with the rows above them."""
+
+    def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
+        corner, words = pointers
+        minus = b.module.array([-1.0] + [0.0] * (element.reals - 1), element.real)
+        one = b.module.array([1.0] + [0.0] * (element.reals - 1), element.real)
+        numbers = b.alloca("i32", 2)
+        with b.loop(begin, end) as each:
+            start, count = _rows_below(b, words, each.index)
+            with b.if_(b.icmp("sgt", count, 0)):
+                b.store(b.trunc(b.add(start, count), "i32"), numbers)
+                b.store(b.trunc(count, "i32"), b.gep(numbers, 4))
+                first = b.gep(corner, SQUARE * n * element.size)
+                rows = b.gep(first, b.mul(start, n * element.size))
+                call(
+                    b, f"nj_blas_{element.letter}gemm", "C" if element.complex else "T", "N",
+                    numbers, b.gep(numbers, 4), SQUARE, minus, first, n, rows, n, one,
+                    b.gep(rows, SQUARE * element.size), n,
+                )  # fmt: skip
+
+    return task
 
 
 def _vectors(b: Builder, element: Element, count: Value, body: Any) -> None:

@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Value
 from numjet.cpu.graph import Node
-from numjet.cpu.kernels import side_by_side
+from numjet.cpu.kernels import large, side_by_side
 from numjet.cpu.kernels.lapack import Status, call, copy, each_matrix, element_of, fill
 from numjet.cpu.program import Step
+
+# Columns (or rows) of right-hand sides that are worth a task.
+_SIDES = 16
 
 
 def cholesky(build: Any, node: Node) -> list[Step] | None:
@@ -29,7 +33,10 @@ def cholesky(build: Any, node: Node) -> list[Step] | None:
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
         a, status = outs[0], Status(b)
         copy(b, ins[0], a, n * n * size)
-        call(b, f"nj_lapack_{element.letter}potrf", "U", n, a, n, status.place)
+        if large.alone(x, n):
+            large.cholesky(b, element, n, a, status.place)
+        else:
+            call(b, f"nj_lapack_{element.letter}potrf", "U", n, a, n, status.place)
         failed = status.failed(b)
         value = b.select(failed, b.const(math.nan, element.real), b.const(0.0, element.real))
         with b.loop(0, n) as rows:
@@ -62,15 +69,31 @@ def triangular_solve(build: Any, node: Node) -> list[Step] | None:
     words = ("R" if left else "L", "U" if lower else "L", how,
              "U" if params["unit_diagonal"] else "N")  # fmt: skip
 
-    def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
-        copy(b, ins[1], outs[0], rows * columns * size)
-        factor = b.module.array([1.0] + [0.0] * (element.reals - 1), element.real)
-        call(
-            b, f"nj_blas_{element.letter}trsm", *words, columns, rows, factor, ins[0], n, outs[0],
-            columns,
-        )  # fmt: skip
+    parts = max(1, min(4 * platform.cpu_count(), sides // _SIDES))
+    share = -(-sides // parts)
+    parts = -(-sides // share)
 
-    return each_matrix(build, node, one, 0, n * rows * columns * element.reals**2, inplace=True)
+    def one(
+        b: Builder, ins: list[Value], outs: list[Value], work: Value, part: Value | None = None
+    ) -> None:
+        start = b.const(0, "i64") if part is None else b.mul(part, share)
+        count = b.min(b.sub(sides, start), share)
+        number = b.alloca("i32")
+        b.store(b.trunc(count, "i32"), number)
+        offset = b.mul(start, size if left else columns * size)
+        given, out = (b.gep(p, offset) for p in (ins[1], outs[0]))
+        if not left or part is None:
+            copy(b, given, out, b.mul(count, n * size))
+        else:
+            with b.loop(0, n) as row:
+                at = b.mul(row.index, columns * size)
+                copy(b, b.gep(given, at), b.gep(out, at), b.mul(count, size))
+        factor = b.module.array([1.0] + [0.0] * (element.reals - 1), element.real)
+        shape = (number, rows) if left else (columns, number)
+        call(b, f"nj_blas_{element.letter}trsm", *words, *shape, factor, ins[0], n, out, columns)
+
+    cost = n * rows * columns * element.reals**2
+    return each_matrix(build, node, one, 0, cost, inplace=True, parts=parts)
 
 
 def _small(build: Any, node: Node, n: int, sides: int) -> list[Step]:
