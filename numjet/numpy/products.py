@@ -101,12 +101,12 @@ def _quick_product(a: Any, b: Any) -> Any:
 
 
 def _product_of_floats(x: ShapedArray, y: ShapedArray) -> tuple | None:
-    """Params and result of the product of two vectors or matrices that fit, of one wide floating
-    type; None for others."""
+    """Params and result of the product of arrays that fit, of one wide floating type, of which the
+    second is a vector or a matrix; None for others."""
     dtype = x.dtype
     if dtype is not dtypes.float32 and dtype is not dtypes.float64 or y.dtype is not dtype:
         return None
-    if not (0 < x.ndim <= 2 and 0 < y.ndim <= 2) or x.shape[-1] != y.shape[0]:
+    if not (x.ndim and 0 < y.ndim <= 2) or x.shape[-1] != y.shape[0]:
         return None
     if x.weak_type or y.weak_type:
         return None

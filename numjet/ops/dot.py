@@ -7,6 +7,7 @@ in NumPy.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -188,35 +189,27 @@ def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
     return out, total
 
 
-def _to_operand(
-    ct: Any,
-    other: Any,
-    aval: ShapedArray,
-    mine: tuple,
-    theirs: tuple,
-    *,
-    precision: Any,
-    ct_free: list[int],
-) -> Any:
-    """The cotangent of one operand. `mine` and `theirs` are (contracting, batch) axes; `ct_free`
-    are the axes of
-    `ct` that came from the other operand."""
-    (my_contract, my_batch), (other_contract, other_batch) = mine, theirs
-    other_free = _free(other.aval.ndim, other_contract, other_batch)
-    numbers = ((tuple(ct_free), tuple(other_free)), (tuple(range(len(my_batch))), other_batch))
-    out = dot_general_p.bind(
-        ct, other, dimension_numbers=numbers, precision=precision, preferred_element_type=None
-    )
-    # Axes of `out`: batch, my free ones, then the other side's contracting axes in rising order.
+@functools.lru_cache(1000)
+def _turned(numbers: Dimensions, mine: int, other: int, ct: int, left: bool) -> tuple:
+    """How a product is transposed for its left or right operand, the ranks being `mine` (of that
+    operand), `other` and `ct`: the dimension numbers of ct · other, and the permutation after it.
+    """
+    contract, batch = (numbers[0], numbers[1]) if left else (numbers[0][::-1], numbers[1][::-1])
+    (my_contract, other_contract), (my_batch, other_batch) = contract, batch
+    # The axes of `ct` that came from the other operand.
+    if left:
+        start, stop = mine - len(my_contract), ct
+    else:
+        start, stop = len(my_batch), other - len(other_contract)
+    free = tuple(_free(other, other_contract, other_batch))
+    turned = ((tuple(range(start, stop)), free), (tuple(range(len(my_batch))), other_batch))
+    # Axes of the result: batch, my free ones, then the other side's contracting ones, rising.
     order = [
         *my_batch,
-        *_free(aval.ndim, my_contract, my_batch),
+        *_free(mine, my_contract, my_batch),
         *[my_contract[other_contract.index(a)] for a in sorted(other_contract)],
     ]
-    out = transpose(out, tuple([order.index(a) for a in range(aval.ndim)]))
-    if dtypes.is_complex(out.aval.dtype) and not dtypes.is_complex(aval.dtype):
-        out = convert(out, dtypes.real_of(out.aval.dtype))
-    return convert(out, aval.dtype, aval.weak_type)
+    return turned, tuple([order.index(a) for a in range(mine)])
 
 
 def _transpose(
@@ -228,35 +221,22 @@ def _transpose(
     precision: Any,
     preferred_element_type: Any,
 ) -> list:
-    (lc, rc), (lb, rb) = dimension_numbers
-    swapped = precision[::-1] if precision else None
-    if type(lhs) is Linear:
-        start = lhs.aval.ndim - len(lc)
-        return [
-            _to_operand(
-                ct,
-                rhs,
-                lhs.aval,
-                (lc, lb),
-                (rc, rb),
-                precision=precision,
-                ct_free=list(range(start, ct.aval.ndim)),
-            ),
-            None,
-        ]
-    stop = lhs.aval.ndim - len(lc)
-    return [
-        None,
-        _to_operand(
-            ct,
-            lhs,
-            rhs.aval,
-            (rc, rb),
-            (lc, lb),
-            precision=swapped,
-            ct_free=list(range(len(lb), stop)),
-        ),
-    ]
+    left = type(lhs) is Linear
+    if left:
+        aval, other = lhs.aval, rhs
+    else:
+        aval, other = rhs.aval, lhs
+        precision = precision[::-1] if precision else None
+    numbers, order = _turned(dimension_numbers, aval.ndim, other.aval.ndim, ct.aval.ndim, left)
+    out = dot_general_p.bind(
+        ct, other, dimension_numbers=numbers, precision=precision, preferred_element_type=None
+    )
+    out = transpose(out, order)
+    if out.aval is not aval:
+        if dtypes.is_complex(out.aval.dtype) and not dtypes.is_complex(aval.dtype):
+            out = convert(out, dtypes.real_of(out.aval.dtype))
+        out = convert(out, aval.dtype, aval.weak_type)
+    return [out, None] if left else [None, out]
 
 
 def _batch(

@@ -27,6 +27,8 @@ from numjet.core.trace import (
 )
 from numjet.transforms.stage import stage
 
+_new = object.__new__
+
 
 class JVPTracer(Tracer):
     """A primal with its tangent."""
@@ -60,7 +62,9 @@ class JVPTrace(Trace):
         return f"It was made by the differentiation at {self.source}." if self.source else ""
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
-        primals, tangents, active = [], [], False
+        primals: list[Any] = []
+        tangents: list[Any] = []
+        active = mixed = False
         for x in args:
             if type(x) is JVPTracer and x.owner is self:
                 primals.append(x.primal)
@@ -69,6 +73,7 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
+                mixed = True
         parent, staging = self.parent, self.staging
         token = enter_trace(parent)
         # All that a rule binds comes from one line; what calls the user's functions has more.
@@ -83,8 +88,10 @@ class JVPTrace(Trace):
         try:
             if not active or primitive.jvp is None:
                 return parent.process(primitive, tuple(primals), params)
-            for i, t in enumerate(tangents):
-                if t is None:
+            if mixed:
+                for i, t in enumerate(tangents):
+                    if t is not None:
+                        continue
                     x = primals[i]
                     tangents[i] = Zero((x.aval if isinstance(x, Array) else aval_of(x)).tangent())
             out, tangent = primitive.jvp(tuple(primals), tuple(tangents), **params)
@@ -97,7 +104,11 @@ class JVPTrace(Trace):
                 JVPTracer(self, p, t) if type(t) is not Zero else p
                 for p, t in zip(out, tangent, strict=True)
             ]
-        return JVPTracer(self, out, tangent) if type(tangent) is not Zero else out
+        if type(tangent) is Zero:
+            return out
+        tracer = _new(JVPTracer)
+        tracer.owner, tracer.primal, tracer.tangent, tracer.aval = self, out, tangent, out.aval
+        return tracer
 
 
 def jvp_call(

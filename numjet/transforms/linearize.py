@@ -67,13 +67,13 @@ class PartialTrace(Trace):
                 break
         else:
             parent = self.parent
+            if type(parent) is StageTrace and primitive.stage is None:
+                return parent.record(primitive, args, params)  # does not look at the current trace
             if parent is EVAL and not params and primitive.run is not None:
                 return primitive.run(*args)
             if parent is EVAL and primitive.evaluate is None and type(primitive.loops) is not Host:
-                # NumPy alone runs, which does not look at the current trace.
+                # NumPy alone runs, which does not look either.
                 return evaluate(primitive, args, params)
-            if type(parent) is StageTrace and primitive.stage is None:
-                return parent.record(primitive, args, params)  # nor does this
             token = enter_trace(parent)  # type: ignore[arg-type]
             try:
                 return parent.process(primitive, args, params)  # type: ignore[union-attr]

@@ -82,7 +82,12 @@ def _backward(
         if staging is not None:
             # What a rule binds comes from the line of its equation, a user's function from its own.
             staging.source = line if primitive.higher_order else eqn.source or line
-        args = [x if type(x) is ArrayImpl else _operand(x, env, linear) for x in eqn.invars]
+        args: list[Any] = []
+        for x in eqn.invars:
+            if type(x) is Var:
+                args.append(Linear(x.aval) if linear is None or x in linear else env[x])
+            else:
+                args.append(x.value if type(x) is Literal else x)
         if several is None:
             results = primitive.transpose(single, *args, **eqn.params)
         else:
@@ -98,12 +103,6 @@ def _backward(
                 continue
             have = cotangents.get(x)
             cotangents[x] = ct if have is None else add_any(have, ct)
-
-
-def _operand(x: Any, env: dict[Var, Any], linear: set[Var] | None) -> Any:
-    if type(x) is Var:
-        return Linear(x.aval) if linear is None or x in linear else env[x]
-    return x.value if type(x) is Literal else x
 
 
 def transpose_tape(
