@@ -237,6 +237,36 @@ def join_masks(s: Selector, d: int, type: Type, count: int) -> list[int]:
     return pieces
 
 
+def compared_masks(s: Selector, name: str, type: Type) -> list[int]:
+    """Registers for the masks of the parts of comparison `name`, which are put together at need."""
+    s.masks.pop(name, None)
+    pieces = s.pieces.pop(name, None)
+    if pieces is None:
+        return join_masks(s, s.define(name), type, type.parts)
+    if name in s.reg:
+        d = s.define(name)
+        op = OPS["kunpck" + {8: "bw", 16: "wd", 32: "dq"}[type.lanes // 2]]
+        s.put(d, (forms.v3, op, d, pieces[1], pieces[0], -1, 0, 0, None))
+    return [*pieces]
+
+
+def part_masks(s: Selector, name: str, type: Type) -> tuple[int, int] | None:
+    """The masks of the two parts of `type` where a comparison of so many parts makes them."""
+    made = s.defs.get(name)
+    if (
+        type.parts != 2 or made is None or made[0] not in ("fcmp", "icmp")
+        or made[2] != s.block.index or made[7].parts != 2 or made[7].bits == 1
+        or type.lanes < 16
+    ):  # fmt: skip
+        return None
+    pieces = s.pieces.get(name)
+    if pieces is None:
+        first = s.new(MASK, 2)
+        pieces = s.pieces[name] = (first, first + 1)
+        s.masks[name] = -1
+    return pieces
+
+
 def part_mask(s: Selector, k: int, type: Type, part: int) -> int:
     """The bits of mask `k` that belong to a part of `type`."""
     if not part:
@@ -262,8 +292,7 @@ def compare_integers(s: Selector, instruction: Instruction) -> None:
         d = s.define(name)
         s.put(d, (forms.v3, op, d, s.mask(type, a), s.mask(type, b), -1, 0, 0, None))
         return
-    d = s.define(name)
-    for part, piece in enumerate(join_masks(s, d, type, type.parts)):
+    for part, piece in enumerate(compared_masks(s, name, type)):
         _compare_part(s, instruction, piece, part, short(s, type))
 
 
@@ -307,8 +336,7 @@ def fcmp(s: Selector, instruction: Instruction) -> None:
             s.put(d, (forms.v3, OPS["kmovd_to_r"], d, -1, k, -1, 0, 0, None))
         compare_floats(s, instruction, k, 0)
         return
-    d = s.define(name)
-    for part, piece in enumerate(join_masks(s, d, type, type.parts)):
+    for part, piece in enumerate(compared_masks(s, name, type)):
         compare_floats(s, instruction, piece, part)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numjet.cpu.x86 import forms
-from numjet.cpu.x86.arithmetic import last, mask_word, part_mask, seed, three
+from numjet.cpu.x86.arithmetic import last, mask_word, part_mask, part_masks, seed, three
 from numjet.cpu.x86.control import compare_floats
 from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.parse import Instruction, typed
@@ -38,11 +38,12 @@ def blend(s: Selector, instruction: Instruction) -> None:
     d = s.define(name)
     if _extremum(s, d, type, condition, a, b):
         return
-    k0, compared = _condition_mask(s, condition, condition_type, type)
+    pieces = part_masks(s, condition, type) if condition_type.lanes else None
+    k0, compared = (-1, None) if pieces else _condition_mask(s, condition, condition_type, type)
     scalar = not condition_type.lanes and type.lanes
     made = _computed(s, d, type, a, b)
     for part in range(type.parts):
-        k = k0 if scalar else part_mask(s, k0, type, part)
+        k = k0 if scalar else pieces[part] if pieces else part_mask(s, k0, type, part)
         if made is not None:
             _masked(s, d + part, type, part, made, b, k)
             continue
@@ -83,11 +84,12 @@ def _masked(
 ) -> None:
     """Write d = made where the mask holds, b elsewhere."""
     op = OPS[_ARITHMETIC[made[0]] + (type.float_suffix if made[0][0] == "f" else type.letter)]
+    tied = b[0] == "%" and b in made[4:6] and s.tie(b, d, part)
     x = s.vector(type, made[4], part)
     if b[0] != "%" and constant(type, b).splat == 0:
         last(s, op, d, x, type, made[5], part, k, 1)
         return
-    tied = b[0] == "%" and s.tie(b, d, part)
+    tied = tied or (b[0] == "%" and s.tie(b, d, part))
     last(s, op, d, x, type, made[5], part, k, tied=True)
     if not tied:
         seed(s, d, type, b, part)

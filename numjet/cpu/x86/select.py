@@ -77,6 +77,8 @@ class Selector:
         self.parent: dict[int, int] = {}
         self.reg: dict[str, int] = {}
         self.masks: dict[str, int] = {}  # of comparisons of two floats, where choices read them
+        # The masks of both parts of comparisons, where choices read them (`masks` names them too).
+        self.pieces: dict[str, tuple[int, int]] = {}
         self.joined: set[int] = set()  # defined in several places
         self.own: set[int] = set()  # made for one name, which nothing else shares so far
         self.merge: dict[str, tuple[int, float]] = {}
