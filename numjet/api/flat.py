@@ -7,10 +7,7 @@ from typing import Any
 
 from numjet.base import tree
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
-
-
-def name_of(fun: Callable) -> str:
-    return getattr(fun, "__name__", type(fun).__name__)
+from numjet.ops.control import name_of as name_of
 
 
 def check_callable(what: str, fun: Any) -> None:
