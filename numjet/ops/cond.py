@@ -17,11 +17,11 @@ from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import Tracer, set_trace
 from numjet.ops.arithmetic import clamp
-from numjet.ops.control import flatten_values, flattened, leaf_path, merge, name_of, partition
+from numjet.ops.control import flatten_values, flattened, leaf_path, name_of
 from numjet.ops.logic import ne
 from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
-from numjet.transforms.calls import with_zeros
+from numjet.transforms.calls import merge, partition, with_zeros
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr

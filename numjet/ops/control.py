@@ -3,7 +3,7 @@ that carries keep their type, flags of carries and operands, rearranging jaxprs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import tree
@@ -133,18 +133,6 @@ def fixed_point(step: Callable, flags: list[bool]) -> tuple[list[bool], Any, lis
         if grown == flags:
             return flags, result, found
         flags = grown
-
-
-def partition(values: Sequence[Any], flags: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-    """The values without their flag, and those with it."""
-    pairs = list(zip(values, flags, strict=True))
-    return [x for x, flag in pairs if not flag], [x for x, flag in pairs if flag]
-
-
-def merge(flags: Sequence[bool], without: Iterable[Any], those: Iterable[Any]) -> list[Any]:
-    """The inverse of `partition`."""
-    rest, flagged = iter(without), iter(those)
-    return [next(flagged) if flag else next(rest) for flag in flags]
 
 
 def split(values: Sequence[Any], *sizes: int) -> list[list[Any]]:

@@ -11,8 +11,7 @@ from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive
 from numjet.core.trace import set_trace
-from numjet.ops.control import merge, partition
-from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose
+from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose, merge, partition
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.stage import hoist_consts
 

@@ -25,8 +25,6 @@ from numjet.ops.control import (
     convert_all,
     fixed_point,
     flatten_values,
-    merge,
-    partition,
     permute,
     split,
     stage_tree,
@@ -34,7 +32,7 @@ from numjet.ops.control import (
 )
 from numjet.ops.shape import concatenate, expand_dims
 from numjet.transforms.batch import Axis, batch_jaxpr, to_front
-from numjet.transforms.calls import with_zeros
+from numjet.transforms.calls import merge, partition, with_zeros
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import prune_loop

@@ -28,7 +28,6 @@ from numjet.ops.control import (
     convert_all,
     fixed_point,
     flatten_values,
-    partition,
     permute,
     split,
     stage_tree,
@@ -39,7 +38,7 @@ from numjet.ops.reduce import reduce_or
 from numjet.ops.scan import as_program, permute_once, scan
 from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, batch_jaxpr, mapped_to_front, to_front
-from numjet.transforms.calls import with_zeros
+from numjet.transforms.calls import partition, with_zeros
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr, prune_loop

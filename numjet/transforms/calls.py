@@ -1,11 +1,12 @@
-"""The rules that every call primitive shares (jit, checkpoint): derive the called jaxpr, call that.
+"""What call primitives (jit, checkpoint), branches and loops share: rules that derive the called
+jaxpr and call that; values sorted by flags.
 
 `bind(closed, args)` makes the derived call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from numjet.core.jaxpr import ClosedJaxpr
@@ -54,3 +55,15 @@ def call_transpose(bind: Bind, closed: ClosedJaxpr, cts: list, args: tuple) -> l
         (next(outs) if next(flags) else Zero(x.aval)) if is_linear else None
         for x, is_linear in zip(args, linear, strict=True)
     ]
+
+
+def partition(values: Sequence[Any], flags: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    """The values without their flag, and those with it."""
+    pairs = list(zip(values, flags, strict=True))
+    return [x for x, flag in pairs if not flag], [x for x, flag in pairs if flag]
+
+
+def merge(flags: Sequence[bool], without: Iterable[Any], those: Iterable[Any]) -> list[Any]:
+    """The inverse of `partition`."""
+    rest, flagged = iter(without), iter(those)
+    return [next(flagged) if flag else next(rest) for flag in flags]

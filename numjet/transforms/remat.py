@@ -16,7 +16,7 @@ from numjet.core.lowering import Region, elementwise_loops
 from numjet.core.primitive import Primitive
 from numjet.core.structural import linear_jvp
 from numjet.core.trace import set_trace
-from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose
+from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose, merge, partition
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr
 
@@ -40,23 +40,15 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     )
     unknown = [trace.is_unknown(x) for x in args]
     known_jaxpr, later, unknown_out = _split(closed, tuple(unknown), params["policy"])
-    known_args = [x for x, unk in zip(args, unknown, strict=True) if not unk]
-    with set_trace(trace.parent):
-        known_outs = (
-            remat_p.bind(
-                *known_args,
-                jaxpr=known_jaxpr,
-                policy=params["policy"],
-                prevent_cse=params["prevent_cse"],
-            )
-            if known_jaxpr.jaxpr.outvars
-            else []
-        )
+    known_outs: list[Any] = []
+    if known_jaxpr.jaxpr.outvars:
+        with set_trace(trace.parent):
+            known_args = partition(args, unknown)[0]
+            known_outs = remat_p.bind(*known_args, **{**params, "jaxpr": known_jaxpr})
     n_known = len(closed.jaxpr.outvars) - sum(unknown_out)
     saved = known_outs[n_known:]
-    unknown_outs = iter(trace.record(remat_p, [*args, *saved], {**params, "jaxpr": later}))
-    known = iter(known_outs[:n_known])
-    return [next(unknown_outs) if unk else next(known) for unk in unknown_out]
+    unknown_outs = trace.record(remat_p, [*args, *saved], {**params, "jaxpr": later})
+    return merge(unknown_out, known_outs, unknown_outs)
 
 
 def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
@@ -90,8 +82,7 @@ def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
     eqns = again + [
         eqn.replace(invars=[rename(x) for x in eqn.invars]) for eqn in linear.jaxpr.eqns
     ]
-    k_in, u_in = iter(forward.invars), iter(linear_in[n_res:])
-    invars = [next(u_in) if unk else next(k_in) for unk in unknown]
+    invars = merge(unknown, forward.invars, linear_in[n_res:])
     outs = [rename(x) for x in linear.jaxpr.outvars]
     later, _ = dce_jaxpr(Jaxpr(forward.constvars, invars, eqns, outs))
     read = {v for eqn in later.eqns for v in eqn.invars if type(v) is Var}
