@@ -14,6 +14,7 @@ would break it: fusion of what lies on both sides of such a step.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -33,6 +34,7 @@ FEWEST_ROUNDS, FEWEST_EQUATIONS = 8, 32
 LONGEST_ROUND = 512
 # How many different distances between equal steps are tried as the length of a round.
 TRIED = 3
+_UNNUMBERED = 1 << 60  # the number of what is no result of a run; further from all than any width
 # Operations that only move elements: what reads them reads through them, so they stand where they
 # are read.
 MOVERS = frozenset(
@@ -262,22 +264,24 @@ class _Run:
         number = numbers.get
         at = self.start + period
         free = at + period  # what the second round reads of the first's operands is seen later
+        new = len(numbers)
         for eqn, before in zip(eqns[at:end], eqns[self.start :], strict=False):
             if eqn.primitive is not before.primitive:
                 break
             if eqn.params is not before.params and not _same_params(eqn, before):
                 break
-            alike = len(eqn.invars) == len(before.invars)
-            for a, b in zip(eqn.invars, before.invars):  # noqa: B905  every operand of every equation
-                if a is not b:
-                    n, m = number(a), number(b)
-                    if n is None or m is None or n - m != width:
-                        both = type(a) is Var and type(b) is Var
-                        known = both and at < free and a.aval is b.aval
-                        alike = alike and (known or (not both and _same_literal(a, b)))
+            operands, others = eqn.invars, before.invars
+            alike = len(operands) == len(others)
+            for a, b in zip(operands, others):  # noqa: B905  every operand of every equation
+                # What is numbered `width` later is the same of the next round.
+                if a is not b and number(a, 0) - number(b, _UNNUMBERED) != width:
+                    both = type(a) is Var and type(b) is Var
+                    known = both and at < free and a.aval is b.aval
+                    alike = alike and (known or (not both and _same_literal(a, b)))
             for v, w in zip(eqn.outvars, before.outvars, strict=True):
                 alike = alike and v.aval is w.aval
-                numbers[v] = len(numbers)
+                numbers[v] = new
+                new += 1
             if not alike:
                 break
             at += 1
@@ -371,8 +375,11 @@ class _Run:
 
 def _same_params(eqn: Eqn, other: Eqn) -> bool:
     if eqn.params == other.params:
+        mine, others = eqn.params.values(), other.params.values()
+        if all(map(operator.is_, mine, others)):
+            return True
         # 0.0 equals -0.0 and 1 equals True, yet they are others.
-        pairs = zip(eqn.params.values(), other.params.values(), strict=True)
+        pairs = zip(mine, others, strict=True)
         return all([v is w or (type(v) is type(w) and repr(v) == repr(w)) for v, w in pairs])
     if type(eqn.primitive.loops) is not Region:
         return False
