@@ -485,6 +485,13 @@ def _planned(
     if kind == "same":
         s.put(d, (forms.vmove, OPS["vmovaps"], d, register(rest[0]), length))
         return
+    if kind == "pair" and _overwrites(s, d, source, sources[0]):
+        numbers, y = s.new(VECTOR), register(1)
+        op = OPS[rest[0].replace("vpermi2", "vpermt2")]
+        s.put(d, (forms.v3t, op, d, numbers, y, -1, 0, length, None))
+        load = OPS["vmovups"]
+        s.put(numbers, (forms.v3c, load, numbers, -1, rest[-1], -1, 0, length, 0, None))
+        return
     op = OPS[rest[0].replace("vpermt2", "vpermi2")]
     if kind == "unary":
         s.put(d, (forms.v3, op, d, -1, register(rest[1]), -1, 0, length, rest[2]))
@@ -507,6 +514,16 @@ def _planned(
             t = s.new(VECTOR)
             s.put(d, (forms.v3, op, d, t, x, -1, 0, length, None))
         s.put(t, (forms.v3c, OPS["vmovups"], t, -1, rest[-1], -1, 0, length, 0, None))
+
+
+def _overwrites(s: Selector, d: int, source: Type, operand: int | tuple[str, int]) -> bool:
+    """Whether the first operand of a permutation of two ends here, so that d can be its register.
+
+    Then the pattern is only read, and may stay in a register through a loop.
+    """
+    if isinstance(operand, int) or source.parts > 1 or operand[0][0] != "%":
+        return False
+    return operand[0] not in s.reg and s.tie(operand[0], d)
 
 
 # -- reductions
