@@ -11,7 +11,7 @@ from numjet.cpu.x86.convert import to_integer
 from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.gather import gather, scatter
 from numjet.cpu.x86.lanes import reduce_
-from numjet.cpu.x86.memory import load_vector, store_vector
+from numjet.cpu.x86.memory import Memory, load_vector, store_vector
 from numjet.cpu.x86.parse import Instruction, split, typed
 from numjet.cpu.x86.scalar import seed_general
 from numjet.cpu.x86.select import Selector, size_of
@@ -297,10 +297,10 @@ def masked_load(s: Selector, instruction: Instruction, parts: list[str]) -> None
     other = typed(parts[3])[1]
     d = s.define(name)
     zero = other[0] != "%" and constant(type, other).splat == 0
-    first = _first(type, mask_type, mask) if zero else None
-    if first is not None:
-        op, length = first
-        s.put(d, (forms.v3m, OPS[op], d, -1, s.address(pointer), -1, 0, length, 0, None))
+    if zero and mask[0] != "%" and type.size >= 16:
+        memory = s.address(pointer)
+        for part, bits in enumerate(_part_bits(type, mask_type, mask)):
+            _load_lanes(s, type, d + part, _beyond(memory, part), bits)
         return
     k0 = _mask(s, mask_type, mask)
     if k0 == ALL and type.size >= 16:
@@ -325,18 +325,52 @@ ALL = -9  # a mask that holds everywhere
 _MASKED = {"b": "vmovdqu8", "w": "vmovdqu16", "d": "vmovups", "q": "vmovupd"}
 
 
-def _first(type: Type, mask_type: Type, mask: str) -> tuple[str, int] | None:
-    """(op, length) of a move of just the lanes of a constant mask, where they are the first ones.
+_PLAIN = {32: ("vmovss", 0), 64: ("vmovsd", 0), 128: ("vmovups", 0), 256: ("vmovups", 1),
+          512: ("vmovups", 2)}  # fmt: skip
+
+
+def _part_bits(type: Type, mask_type: Type, mask: str) -> list[int]:
+    """The bits of a constant mask, by parts."""
+    bits, lanes = constant(mask_type, mask).mask(), type.lanes // type.parts
+    return [bits >> lanes * part & (1 << lanes) - 1 for part in range(type.parts)]
+
+
+def _first(type: Type, bits: int) -> tuple[str, int] | None:
+    """(op, length) of a move of just the lanes of a mask, where they are the first ones.
 
     What has been stored without a mask can be read again at once, what was masked cannot.
     """
-    if mask[0] == "%" or type.parts > 1:
-        return None
-    bits = constant(mask_type, mask).mask()
-    if not bits or bits & (bits + 1) or bits == (1 << type.lanes) - 1:
-        return None
-    moves = {32: ("vmovss", 0), 64: ("vmovsd", 0), 128: ("vmovups", 0), 256: ("vmovups", 1)}
-    return moves.get(bits.bit_length() * type.bits)
+    return None if bits & (bits + 1) else _PLAIN.get(bits.bit_length() * type.bits)
+
+
+def _beyond(memory: Memory, part: int) -> Memory:
+    """Where a part of a value lies."""
+    base, index, scale, disp = memory
+    return base, index, scale, disp + 64 * part
+
+
+def _load_lanes(s: Selector, type: Type, d: int, memory: Memory, bits: int) -> None:
+    """Read the lanes of a constant mask into a register, zeros into the others."""
+    first = _first(type, bits)
+    if first is not None:
+        s.put(d, (forms.v3m, OPS[first[0]], d, -1, memory, -1, 0, first[1], 0, None))
+    elif not bits:
+        s.put(d, (forms.v3, OPS["vpxord"], d, d, d, -1, 0, 0, None))
+    else:
+        k = s.mask_constant(bits, type.lanes // type.parts)
+        op = OPS[_MASKED[type.letter]]
+        s.put(d, (forms.v3m, op, d, -1, memory, k, 1, type.length, 0, None))
+
+
+def _store_lanes(s: Selector, type: Type, x: int, memory: Memory, bits: int) -> None:
+    """Write the lanes of a constant mask."""
+    first = _first(type, bits)
+    if first is not None:
+        s.emit((forms.vstore, OPS[first[0] + "_s"], x, -1, memory, -1, 0, first[1], 0, None))
+    elif bits:
+        k = s.mask_constant(bits, type.lanes // type.parts)
+        op = OPS[_MASKED[type.letter] + "_s"]
+        s.emit((forms.vstore, op, x, -1, memory, k, 0, type.length, 0, None))
 
 
 def _mask(s: Selector, type: Type, text: str) -> int:
@@ -353,11 +387,10 @@ def masked_store(s: Selector, instruction: Instruction, parts: list[str]) -> Non
     pointer = parts[1][4:]
     mask_type, mask = typed(parts[3])
     s.memory = instruction[6]
-    first = _first(type, mask_type, mask)
-    if first is not None:
-        x = s.vector(type, value)
-        where = s.address(pointer)
-        s.emit((forms.vstore, OPS[first[0] + "_s"], x, -1, where, -1, 0, first[1], 0, None))
+    if mask[0] != "%" and type.size >= 16:
+        memory = s.address(pointer)
+        for part, bits in enumerate(_part_bits(type, mask_type, mask)):
+            _store_lanes(s, type, s.vector(type, value, part), _beyond(memory, part), bits)
         return
     k0 = _mask(s, mask_type, mask)
     base, index, scale, disp = s.address(pointer)

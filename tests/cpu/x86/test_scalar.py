@@ -190,3 +190,22 @@ def test_bytes_that_are_moved(size: int) -> None:
     memory, out = np.arange(100, dtype=np.uint8), np.zeros(100, np.uint8)
     run(body, memory, out)
     np.testing.assert_array_equal(out, np.where(np.arange(100) < size, np.arange(100) + 3, 0))
+
+
+@pytest.mark.parametrize("mask", ["1" * 20 + "0" * 12, "0" * 16 + "1" * 8 + "0" * 8,
+                                  "1" * 16 + "01" * 8, "0" * 32, "1" * 32, "1" + "0" * 31])
+def test_constant_masks_of_two_registers(mask: str) -> None:
+    """Lanes that are read and written, by registers: plain moves where they are the first ones."""
+    bits = ", ".join(f"i1 {'true' if bit == '1' else 'false'}" for bit in mask)
+    body = f"""  %x = call <32 x float> @llvm.masked.load.v32f32.p0(ptr %p, i32 4, <32 x i1> <{bits}>, <32 x float> splat (float 0x0000000000000000))
+  store <32 x float> %x, ptr %o, align 4
+  %q = getelementptr float, ptr %o, i64 32
+  %y = load <32 x float>, ptr %p, align 4
+  call void @llvm.masked.store.v32f32.p0(<32 x float> %y, ptr %q, i32 4, <32 x i1> <{bits}>)
+  ret void
+"""  # noqa: E501
+    memory, out = np.arange(1, 33, dtype=np.float32), np.full(64, -1, np.float32)
+    run(body, memory, out)
+    held = np.array([bit == "1" for bit in mask])
+    np.testing.assert_array_equal(out[:32], np.where(held, memory, 0))
+    np.testing.assert_array_equal(out[32:], np.where(held, memory, -1))
