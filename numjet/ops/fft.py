@@ -12,7 +12,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.lowering import Host
+from numjet.core.lowering import Kernel
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, convert, linear_jvp, moveaxis, zeros
 from numjet.ops.arithmetic import mul
@@ -116,7 +116,7 @@ fft_p = Primitive(
     jvp=linear_jvp(lambda: fft_p),
     transpose=_transpose,
     batch=_batch,
-    loops=Host(),
+    loops=Kernel("fft"),
 )
 
 

@@ -92,17 +92,22 @@ def step(build: Any, node: Node, operation: str, inplace: bool, **sizes: int) ->
                         flops=2 * count * work)]  # fmt: skip
 
 
-class _Group:
-    """Writes a library: what is done with one group of matrices, in a loop over groups."""
+class Group:
+    """Writes a library: what is done with one group of matrices, in a loop over groups.
 
-    def __init__(self, element: str) -> None:
+    fields: the names of what the table holds, `count` among them; the context is the table, the
+    operands and the results.
+    """
+
+    def __init__(self, element: str, fields: Sequence[str] = FIELDS) -> None:
+        self.fields = fields
         self.element, self.lanes, self.size = element, lanes_of(element), size_of(element)
         self.kind = vector(element, self.lanes)
         self.index = vector("i32", self.lanes)
         self.row = self.lanes * self.size  # bytes of a vector
         self.module = Module()
 
-    def write(self, body: Callable[[_Group], None]) -> Module:
+    def write(self, body: Callable[[Group], None]) -> Module:
         """The module: `body` is called with the state of one group."""
         b = Builder(
             self.module, libraries.ENTRY, [("context", "ptr"), ("begin", "i64"), ("end", "i64")]
@@ -111,11 +116,12 @@ class _Group:
         self.b = b
         words = [b.load(b.gep(context, 8 * k), "ptr", 8) for k in range(1 + 2 * _POINTERS)]
         self.ins, self.outs = words[1 : 1 + _POINTERS], words[1 + _POINTERS :]
-        self.f = Fields(b, words[0], FIELDS)
-        for name in FIELDS:
+        self.f = Fields(b, words[0], self.fields)
+        for name in self.fields:
             getattr(self.f, name)
         self.scratch = b.alloca(f"[{SCRATCH} x i8]")
         with b.loop(begin, end) as groups:
+            self.number = groups.index
             self.first = b.mul(groups.index, self.lanes)
             body(self)
         b.ret()
@@ -141,48 +147,60 @@ class _Group:
         last = b.sub(count, 1)
         return [b.gep(base, b.mul(b.min(b.add(first, k), last), nbytes)) for k in range(self.lanes)]
 
-    def bring(self, base: Value, elements: Value, nbytes: Value, target: Value) -> None:
-        """Turn the group's matrices: up to a vector's lanes of vectors too many are written."""
+    def bring(self, base: Value, elements: Value, nbytes: Value, target: Value,
+              spacing: int = 1, first: Value | None = None) -> None:  # fmt: skip
+        """Turn the group's matrices: up to a vector's lanes of vectors too many are written.
+
+        spacing: vectors from one element to the next. first: the matrix of the first lane.
+        """
         name, element, lanes, size = "bring", self.element, self.lanes, self.size
         if not any(function.name == name for function in self.module.functions):
             b = self._mover(name)
-            base_, first, count, elements_, nbytes_, target_ = b.args
-            lines = self._lines(b, base_, first, count, nbytes_)
+            base_, start, count, elements_, nbytes_, target_, step = b.args
+            lines = self._lines(b, base_, start, count, nbytes_)
             with b.loop(0, elements_, lanes) as each:
                 mask = prefix_mask(b, b.sub(elements_, each.index), lanes)
                 offset, zero = b.mul(each.index, size), b.const(0, vector(element, lanes))
                 block = [b.masked_load(b.gep(x, offset), mask, zero, size) for x in lines]
-                place = b.gep(target_, b.mul(each.index, self.row))
-                for k, x in enumerate(transpose_block(b, block)):
-                    b.store(x, b.gep(place, k * self.row), self.row)
+                place = b.gep(target_, b.mul(each.index, step))
+                for x in transpose_block(b, block):
+                    b.store(x, place, self.row)
+                    place = b.gep(place, step)
             b.ret()
-        self.b.call(name, "void", base, self.first, self.f.count, elements, nbytes, target)
+        self.b.call(
+            name, "void", base, self.first if first is None else first, self.f.count, elements,
+            nbytes, target, self.b.const(spacing * self.row, "i64"),
+        )  # fmt: skip
 
     def give(self, base: Value, elements: Value, nbytes: Value, source: Value,
-             element: str | None = None) -> None:  # fmt: skip
-        """Write the vectors at `source` back to the group's matrices."""
+             element: str | None = None, spacing: int = 1, first: Value | None = None,
+             ) -> None:  # fmt: skip
+        """Write the vectors at `source` back to the group's matrices; see `bring`."""
         element = element or self.element
         name, lanes, size = f"give_{element}", self.lanes, size_of(element)
         if not any(function.name == name for function in self.module.functions):
             b = self._mover(name)
-            base_, first, count, elements_, nbytes_, source_ = b.args
-            lines = self._lines(b, base_, first, count, nbytes_)
+            base_, start, count, elements_, nbytes_, source_, step = b.args
+            lines = self._lines(b, base_, start, count, nbytes_)
             row = lanes * size
             with b.loop(0, elements_, lanes) as each:
                 mask = prefix_mask(b, b.sub(elements_, each.index), lanes)
                 offset = b.mul(each.index, size)
-                place = b.gep(source_, b.mul(each.index, row))
-                block = [
-                    b.load(b.gep(place, k * row), vector(element, lanes), row) for k in range(lanes)
-                ]
+                place, block = b.gep(source_, b.mul(each.index, step)), []
+                for _ in range(lanes):
+                    block.append(b.load(place, vector(element, lanes), row))
+                    place = b.gep(place, step)
                 for line, x in zip(lines, transpose_block(b, block), strict=True):
                     b.masked_store(x, b.gep(line, offset), mask, size)
             b.ret()
-        self.b.call(name, "void", base, self.first, self.f.count, elements, nbytes, source)
+        self.b.call(
+            name, "void", base, self.first if first is None else first, self.f.count, elements,
+            nbytes, source, self.b.const(spacing * self.lanes * size, "i64"),
+        )  # fmt: skip
 
     def _mover(self, name: str) -> Builder:
-        names = ("base", "first", "count", "elements", "nbytes", "vectors")
-        kinds = ("ptr", "i64", "i64", "i64", "i64", "ptr")
+        names = ("base", "first", "count", "elements", "nbytes", "vectors", "step")
+        kinds = ("ptr", "i64", "i64", "i64", "i64", "ptr", "i64")
         return Builder(self.module, name, list(zip(names, kinds, strict=True)), linkage="internal")
 
     # ---- arithmetic
@@ -329,7 +347,7 @@ class _Group:
 
 
 # ------------------------------------------------------------------ operations
-def _lu(g: _Group) -> None:
+def _lu(g: Group) -> None:
     b, f = g.b, g.f
     elements = b.mul(f.rows, f.columns)
     order = g.scratch
@@ -345,7 +363,7 @@ def _lu(g: _Group) -> None:
     g.give(g.outs[2], f.rows, f.out3, order, "i32")
 
 
-def _solve(g: _Group) -> None:
+def _solve(g: Group) -> None:
     b, f = g.b, g.f
     elements, several = b.mul(f.rows, f.columns), b.mul(f.rows, f.sides)
     a = g.scratch
@@ -362,7 +380,7 @@ def _solve(g: _Group) -> None:
     g.give(g.outs[0], several, f.out1, x)
 
 
-def _triangular(g: _Group) -> None:
+def _triangular(g: Group) -> None:
     b, f = g.b, g.f
     elements, several = b.mul(f.rows, f.columns), b.mul(f.rows, f.sides)
     a = g.scratch
@@ -375,7 +393,7 @@ def _triangular(g: _Group) -> None:
     g.give(g.outs[0], several, f.out1, x)
 
 
-def _cholesky(g: _Group) -> None:
+def _cholesky(g: Group) -> None:
     b, f = g.b, g.f
     n, a = f.rows, g.scratch
     elements = b.mul(n, n)
@@ -409,7 +427,7 @@ def _cholesky(g: _Group) -> None:
     g.give(g.outs[0], elements, f.out1, a)
 
 
-_BODIES: dict[str, Callable[[_Group], None]] = {
+_BODIES: dict[str, Callable[[Group], None]] = {
     "lu": _lu,
     "solve": _solve,
     "triangular": _triangular,
@@ -419,7 +437,7 @@ _BODIES: dict[str, Callable[[_Group], None]] = {
 
 def _module(name: str) -> Module:
     operation, element = name.split("_")
-    return _Group(element).write(_BODIES[operation])
+    return Group(element).write(_BODIES[operation])
 
 
 libraries.provide(PREFIX, _module)
