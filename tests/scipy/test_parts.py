@@ -1,0 +1,30 @@
+"""numjet.scipy's parts are there without an import of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_parts_load_when_they_are_used() -> None:
+    script = """
+import sys, numjet as nj
+assert "numjet.scipy" not in sys.modules
+for name in dir(nj.scipy):
+    if not name.startswith("_"):
+        assert f"numjet.scipy.{name}" not in sys.modules
+        print(getattr(nj.scipy, name).__name__)
+nj.scipy.stats.norm.pdf(0.0)
+try:
+    nj.scipy.constants
+except AttributeError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:-1] == [
+        "numjet.scipy.linalg",
+        "numjet.scipy.special",
+        "numjet.scipy.stats",
+        "module 'numjet.scipy' has no attribute 'constants'",
+    ]
