@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ import numjet.ops  # noqa: F401 - registers the primitives
 from numjet import cpu
 from numjet.base import config
 from numjet.core.avals import ShapedArray
-from numjet.cpu.kernels import gemm, libraries
+from numjet.cpu.kernels import gemm, gemm_large, libraries
+from numjet.cpu.runtime import threads
 from numjet.ops.dot import dot_general_p
 from numjet.transforms.stage import stage_closed
 
@@ -92,29 +95,81 @@ def test_products(left: tuple, right: tuple, numbers: tuple, dtype: str) -> None
     assert np.all(np.abs(got.astype(exact) - want) <= 8 * eps * size)
 
 
+LAYOUTS = {
+    "rows": lambda k, n: np.arange(k * n).reshape(k, n),
+    "columns": lambda k, n: np.arange(k * n).reshape(n, k).T,
+    "strided": lambda k, n: np.arange(3 * k * n).reshape(k, 3 * n)[:, ::3],
+}
+
+
+def matrix(rng: np.random.Generator, rows: int, columns: int, layout: str) -> np.ndarray:
+    """Random numbers in memory as one of LAYOUTS."""
+    places = LAYOUTS[layout](rows, columns)
+    return np.lib.stride_tricks.as_strided(
+        rng.standard_normal(3 * rows * columns).astype(np.float32),
+        places.shape, [step // places.itemsize * 4 for step in places.strides],
+    )  # fmt: skip
+
+
+def run(words: list, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+    """Call the product library on arrays."""
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(
+        libraries.address(gemm.symbol("float", words))
+    )
+    table = np.array([w if isinstance(w, int) else libraries.address(w) for w in words])
+    call(table.ctypes.data, x.ctypes.data, y.ctypes.data, out.ctypes.data, None)
+
+
 def test_nothing_beyond_the_product_is_touched() -> None:
     """A strided plan writes its own columns only."""
-    import ctypes
-
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(libraries.address("nj_gemm_float"))
     rng = np.random.default_rng(0)
     for m, n, k in ((1, 1, 1), (13, 5, 17), (6, 64, 3), (50, 130, 40), (5, 17, 0)):
         for x_turned in (False, True):
-            for layout in ("rows", "columns", "strided"):
-                x = rng.standard_normal((k, m) if x_turned else (m, k)).astype(np.float32)
-                x = x.T if x_turned else x
-                y = {
-                    "rows": lambda: rng.standard_normal((k, n)),
-                    "columns": lambda: rng.standard_normal((n, k)).T,
-                    "strided": lambda: rng.standard_normal((k, 3 * n)),
-                }[layout]()
-                y = y.astype(np.float32, order="K")
-                y = y[:, ::3] if layout == "strided" else y
+            for layout in LAYOUTS:
+                x = matrix(rng, m, k, "columns" if x_turned else "rows")
+                y = matrix(rng, k, n, layout)
                 whole = np.full((m + 2, n + 40), 7, np.float32)
                 part = whole[1:-1, 20:-20]
                 words = gemm.plan("float", m, n, k, x.strides, y.strides, part.strides[0])
-                table = np.array([w if isinstance(w, int) else libraries.address(w) for w in words])
-                call(table.ctypes.data, x.ctypes.data, y.ctypes.data, part.ctypes.data, None)
+                run(words, x, y, part)
                 np.testing.assert_allclose(part, x.astype(float) @ y, rtol=0, atol=1e-4)
                 whole[1:-1, 20:-20] = 7
                 assert np.all(whole == 7)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    # One strip a task and two; columns and rows left over; one part of the depth and two.
+    ("m", "n", "k"), [(260, 700, 1100), (257, 1153, 608), (1503, 256, 300)],
+)  # fmt: skip
+def test_large_products(m: int, n: int, k: int, layout: str) -> None:
+    rng = np.random.default_rng(m)
+    x, y = matrix(rng, m, k, "rows"), matrix(rng, k, n, layout)
+    whole = np.full((m + 2, n + 40), 7, np.float32)
+    part = whole[1:-1, 20:-20]
+    want = x.astype(float) @ y
+    for accumulate in (False, True):
+        words = gemm.plan(
+            "float", m, n, k, x.strides, y.strides, part.strides[0], accumulate=accumulate
+        )
+        assert gemm.symbol("float", words).startswith(gemm_large.PREFIX)
+        run(words, x, y, part)
+        np.testing.assert_allclose(part, (1 + accumulate) * want, rtol=0, atol=1e-3)
+    whole[1:-1, 20:-20] = 7
+    assert np.all(whole == 7)
+
+
+def test_large_products_in_batches_on_one_thread_and_two() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((2, 300, 520), dtype=np.float32)
+    y = rng.standard_normal((2, 520, 640), dtype=np.float32)
+    program = compiled((x.shape, y.shape), x.dtype, (((2,), (1,)), ((0,), (0,))))
+    results = []
+    try:
+        for count in (1, 2):
+            threads.set_num_threads(count)
+            results.append(np.array(program([x, y])[0]))
+    finally:
+        threads.set_num_threads(0)
+    np.testing.assert_allclose(results[0], x.astype(float) @ y, rtol=0, atol=1e-3)
+    assert np.array_equal(*results)

@@ -54,6 +54,9 @@ for dtype in (jnp.float32, jnp.float16, jnp.bfloat16):
         got, want = (np.asarray(f(x), np.float32) for f in (nj.jit(function), function))
         tolerance = 1e-4 if dtype == jnp.float32 else 0.05
         assert abs(got - want).max() <= tolerance * abs(want).max() + 1e-6, (name, dtype)
+x = rng.standard_normal((520, 541)).astype(np.float32)
+y = rng.standard_normal((541, 530)).astype(np.float32)
+assert abs(np.asarray(nj.jit(lambda x, y: x @ y)(x, y)) - x @ y).max() <= 1e-3
 print("agree")
 """
 

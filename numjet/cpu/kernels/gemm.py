@@ -8,9 +8,9 @@ compiles none of them, the library is a module of its own, compiled once and cac
 
 A is read in place by broadcast loads, whatever its strides. B is packed in strips of up to NR
 columns by K, unless it can be read in place. Tiles are 6 rows by 4 (2 with 16 registers) vectors;
-the columns that are left have a tile function of exactly their number, masked. Each tile function
-is a library of its own, so that a program compiles those it needs, side by side. The last tile of
-a block overlaps the one before it, or repeats the last row where it may not.
+the columns that are left have a tile function of exactly their number, masked (`gemm_tiles`). The
+last tile of a block overlaps the one before it, or repeats the last row where it may not. Operands
+beyond the second-level cache are `gemm_large`'s.
 For: `dot` and `conv`. What would break it: C's columns not next to each other, or K·NR beyond the
 scratch (K is cut at `k_block`).
 """
@@ -23,9 +23,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from numjet.cpu import link, platform
+from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Module, Value, const, vector
-from numjet.cpu.kernels import libraries
+from numjet.cpu.kernels import gemm_large, libraries
 from numjet.cpu.kernels.common import (
     GLUE,
     Fields,
@@ -35,54 +35,24 @@ from numjet.cpu.kernels.common import (
     table,
     transpose_block,
 )
-from numjet.cpu.kernels.tiles import Line
+from numjet.cpu.kernels.gemm_tiles import (
+    BY_ROWS,
+    FIELDS,
+    GENERAL,
+    IN_PLACE,
+    LARGE,
+    ONCE,
+    SCRATCH,
+    TILE_PREFIX,
+    TILE_ROWS,
+    k_block,
+    tile_rows,
+    tile_vectors,
+)
 from numjet.cpu.program import Function
 
-TILE_ROWS = 6
-FIELDS = (
-    "m",
-    "n",
-    "k",
-    "ars",
-    "acs",
-    "brs",
-    "bcs",
-    "crs",
-    "strips",
-    "blocks",
-    "block_rows",
-    "tasks",
-    "pack",
-    "accumulate",
-    "batch1",
-    "a1",
-    "b1",
-    "c1",
-    "batch2",
-    "a2",
-    "b2",
-    "c2",
-    "grain",
-    "segments",
-    "segment_step",
-    "depth",
-    "tile",
-    "last_tile",
-    "pieces",
-    "piece_rows",
-    "epilogue",
-    "kept",
-)
 PACK_PREFIX = "nj_pack_"
-TILE_PREFIX = "nj_tile_"
-GENERAL = "general"
-IN_PLACE, ROWS = 0, 1  # how B is brought in; else the address of a function that packs it
-# Packed strips lie on the stack (threads have 512 KB at least) and in a second-level cache.
-SCRATCH = 1 << 18
 PREFIX = "nj_gemm_"
-# Steps of the depth for which A is asked ahead: processors do not foresee the lines of an A whose
-# rows are next to each other, each of which is on another page (1.6 to 3.5 times as fast).
-AHEAD = 8
 # Rows of a piece, with what follows a product run on each: 48 or more, so that its columns (256
 # bytes) are in the nearest cache beside those of the operands that are read with it.
 PIECE_ROWS = 48
@@ -91,22 +61,6 @@ PIECE_BYTES = 1 << 15
 MOST_POINTERS = 32
 # Below this many operations the pool costs more than it brings.
 PARALLEL_FLOPS = 1_500_000
-
-
-def registers() -> int:
-    """Vector registers of the target."""
-    host = link.target()
-    return 32 if host.vector_bytes == 64 or not host.triple.startswith("x86_64") else 16
-
-
-def tile_vectors() -> int:
-    """Vectors in a tile's row: 24 or 12 accumulators."""
-    return 4 if registers() == 32 else 2
-
-
-def k_block(element: str) -> int:
-    """Most of K that one packed strip holds."""
-    return SCRATCH // (tile_vectors() * lanes_of(element) * size_of(element))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +163,11 @@ def plan(
     flops = 2 * m * n * k * repeats * segments[0]
     tasks = strips * blocks * repeats
     brs, bcs = b
+    large = epilogue is None and segments[0] == 1 and gemm_large.worth(size, m, n, k, a)
     if bcs == size or n == 1:
         small = k * segments[0] * brs <= 1 << 15 or brs == width * size
-        pack: int | str = ROWS
-        if block_rows <= 24 or small and block_rows <= 96:
+        pack: int | str = BY_ROWS
+        if (block_rows <= 24 or small and block_rows <= 96) and not large:
             pack = IN_PLACE
     elif brs == size or k == 1:
         pack = f"{PACK_PREFIX}columns_{element}"
@@ -226,10 +181,19 @@ def plan(
     last_rows = m - (blocks - 1) * block_rows
     few_rows = (last_rows - 1) % piece_rows + 1 < TILE_ROWS + 2  # no tile has more
     general = general or accumulate or depth < k or segments[0] > 1 or few_rows
-    kind = GENERAL if general else "once"
+    kind = last_kind = GENERAL if general else ONCE
+    group = 1
+    if large:
+        kind, last_kind = LARGE, GENERAL
+        depth = min(depth, -(-k // (8 * -(-k // depth))) * 8)
+        groups = -(-strips // gemm_large.GROUP)
+        if groups * blocks * repeats >= _wanted(b, size, n, groups * repeats):
+            group, strips, tasks = gemm_large.GROUP, groups, groups * blocks * repeats
+        piece_rows = max(gemm_large.ROW_BYTES // (depth * size * TILE_ROWS), 1) * TILE_ROWS
+        pieces = -(-block_rows // piece_rows)
     tiles = [
-        f"{TILE_PREFIX}{kind}_{columns}_{element}" if columns else 0
-        for columns in (width if n >= width else 0, n % width)
+        f"{TILE_PREFIX}{of}_{columns}_{element}" if columns else 0
+        for of, columns in ((kind, width if n >= width else 0), (last_kind, n % width))
     ]
     kept = epilogue.kept if epilogue is not None else 0
     values = {
@@ -265,6 +229,7 @@ def plan(
         "piece_rows": piece_rows,
         "epilogue": epilogue.name if epilogue is not None else 0,
         "kept": kept,
+        "group": group,
     }
     return [values[name] for name in FIELDS]  # type: ignore[misc]
 
@@ -298,7 +263,8 @@ def function(
     for count, x, y, z in loops[:-2]:
         places = [(i + x * t, j + y * t, k + z * t) for i, j, k in places for t in range(count)]
     symbols = [word for word in first if isinstance(word, str) and word.startswith("nj_")]
-    libraries.start(PREFIX + element, *symbols)
+    library = symbol(element, first)
+    libraries.start(library, *symbols)
 
     def write(module: Module) -> None:
         if epilogue is not None:
@@ -318,7 +284,7 @@ def function(
                     for p, d in zip(pointers, (place[0] + x, place[1] + y, place[2]), strict=True)
                 ]
                 sizes = table(module, more if i else first)
-                builder.call(PREFIX + element, "void", sizes, *moved, rest)
+                builder.call(library, "void", sizes, *moved, rest)
         builder.ret()
 
     words = (first, places, tuple(depths))
@@ -328,102 +294,19 @@ def function(
     return Function(name, write)
 
 
+def symbol(element: str, table: Sequence[int | str]) -> str:
+    """The function that computes the product of such a table."""
+    tile = table[FIELDS.index("tile")]
+    large = isinstance(tile, str) and tile.startswith(TILE_PREFIX + LARGE)
+    return (gemm_large.PREFIX if large else PREFIX) + element
+
+
 def written(element: str) -> Module:
     """The library for `element`."""
     module = Module()
     _task(module, element)
     _entry(module, element)
     return module
-
-
-def _tile_module(name: str) -> Module:
-    kind, columns, element = name.split("_")
-    module = Module()
-    _tiles(module, element, int(columns), kind == GENERAL)
-    return module
-
-
-def tile_rows(vectors: int) -> int:
-    """Rows of a tile by its vectors: as many accumulators as leave room for A and B."""
-    if registers() == 32:
-        return {4: TILE_ROWS}.get(vectors, 8)
-    return {2: TILE_ROWS}.get(vectors, 8)
-
-
-def _tiles(module: Module, element: str, columns: int, general: bool) -> None:
-    """One strip of C, `columns` wide, tile by tile; the vectors' last lanes are masked.
-
-    entry(table, a, b, c, depth, rows, brs, old, scratch). old (0 or 1): add to what C holds.
-    scratch (or null): where the rows of B are copied to first. Unless `general`, old is 0, there
-    is one segment, and there are enough rows for the last tile to overlap the one before it.
-    """
-    b = Builder(
-        module, libraries.ENTRY,
-        [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr"), ("depth", "i64"),
-         ("rows", "i64"), ("brs", "i64"), ("old", "i64"), ("scratch", "ptr")],
-    )  # fmt: skip
-    t, a, source, c, depth, rows, brs, old, scratch = b.args
-    line = Line(element, columns)
-    height = tile_rows(line.vectors)
-    field = Fields(b, t, FIELDS)
-    ars, acs, crs = field.ars, field.acs, field.crs
-    ahead = b.mul(acs, AHEAD)
-    if general:
-        segments, segment_step = field.segments, field.segment_step
-    with b.if_(b.icmp("ne", scratch, 0), otherwise=[source, brs]) as packs:
-        lines = b.mul(depth, segments) if general else depth
-        with b.loop(0, lines, carried=[source, scratch]) as copy:
-            here, to = copy.values
-            line.store(b, line.load(b, here), to, masked=False)
-            copy.yield_(b.gep(here, brs), b.gep(to, line.nbytes))
-        packs.yield_(scratch, b.const(line.nbytes, "i64"))
-    source, stride = packs.results
-    with b.loop(0, rows, height) as tiles:
-        if general:
-            row, left = tiles.index, b.sub(rows, tiles.index)
-            there = [b.icmp("sgt", left, r) for r in range(1, height)]
-        else:
-            row = b.min(tiles.index, b.sub(rows, height))
-
-        def each_row(base: Value, step: Value) -> list[Value]:
-            """The addresses of the tile's rows; in general those beyond the last are the last."""
-            found = [b.gep(base, b.mul(row, step))]  # noqa: B023
-            for r in range(height - 1):
-                by = b.select(there[r], step, 0) if general else step  # noqa: B023
-                found.append(b.gep(found[-1], by))
-            return found
-
-        a_rows = each_row(a, ars)
-
-        def add_up(offset: Value, here: Value, sums: Sequence[Value]) -> tuple[Value, ...]:
-            """Add `depth` steps from `offset` in A and from the address `here` on."""
-            with b.loop(0, depth, carried=(offset, here, *sums)) as steps:
-                offset, here, *sums = steps.values
-                places = [b.gep(x, offset) for x in a_rows]  # noqa: B023
-                b.prefetch(b.gep(places[0], ahead))
-                sums = line.multiply(b, places, here, sums)
-                steps.yield_(b.add(offset, acs), b.gep(here, stride), *sums)
-            return steps.results
-
-        start = (b.const(0, "i64"), source, *line.zeros() * height)
-        if general:
-            with b.loop(0, segments, carried=start, at_least_once=True) as part:
-                offset, here, *sums = part.values
-                _, *ends = add_up(offset, here, sums)
-                part.yield_(b.add(offset, segment_step), *ends)
-            sums = list(part.results[2:])
-            c_rows = each_row(c, crs)
-            with b.if_(b.icmp("ne", old, 0), otherwise=sums) as more:
-                before = [x for place in c_rows for x in line.load(b, place)]
-                more.yield_(*[b.add(x, y) for x, y in zip(sums, before, strict=True)])
-            sums = list(more.results)
-        else:
-            sums = list(add_up(start[0], source, start[2:])[2:])
-            c_rows = each_row(c, crs)
-        parts = len(line.kinds)
-        for r, place in enumerate(c_rows):
-            line.store(b, sums[r * parts : (r + 1) * parts], place)
-    b.ret()
 
 
 def _packer(module: Module, name: str, linkage: str = "") -> Builder:
@@ -504,8 +387,8 @@ def _task(module: Module, element: str) -> None:
     m, n, k, brs, pieces = f.m, f.n, f.k, f.brs, f.pieces
     scratch = b.alloca(f"[{SCRATCH} x i8]")
     nothing = b.const(0, "ptr")
-    copies = b.icmp("eq", f.pack, ROWS)
-    packs = b.icmp("sgt", f.pack, ROWS)
+    copies = b.icmp("eq", f.pack, BY_ROWS)
+    packs = b.icmp("sgt", f.pack, BY_ROWS)
     packer = b.emit(f"inttoptr i64 {f.pack.ref} to ptr", "ptr")
     kept = b.icmp("sgt", f.kept, 0)
     piece, pointers = b.alloca(f"[{PIECE_BYTES} x i8]"), b.alloca(f"[{MOST_POINTERS} x ptr]")
@@ -583,7 +466,5 @@ def _packer_module(name: str) -> Module:
     return module
 
 
-# Directly generated tiles that choose among rows are a tenth to a quarter slower than LLVM's.
 libraries.provide(PREFIX, written, direct=lambda rest: True)
 libraries.provide(PACK_PREFIX, _packer_module, direct=lambda rest: True)
-libraries.provide(TILE_PREFIX, _tile_module, direct=lambda rest: GENERAL not in rest)
