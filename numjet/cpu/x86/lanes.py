@@ -459,12 +459,13 @@ def _collect(
     while len(sources) > 2:
         # All but the last into a register of their own, then the last one's lanes among them.
         final = len(sources) - 1
-        t = s.new(VECTOR)
         numbers = [
             None if pick is None else n + pick[1] if pick[0] == final else k
             for k, pick in enumerate(picks)
         ]
-        _planned(s, d, source, length, plan(tuple(numbers), bits), [t, sources[final]])
+        made = plan(tuple(numbers), bits)
+        t = d if made[0] == "pair" else s.new(VECTOR)
+        _planned(s, d, source, length, made, [t, sources[final]])
         picks = [None if pick is None or pick[0] == final else pick for pick in picks]
         sources, d = sources[:-1], t
     found = plan(tuple([None if p is None else p[0] * n + p[1] for p in picks]), bits)
@@ -521,7 +522,9 @@ def _overwrites(s: Selector, d: int, source: Type, operand: int | tuple[str, int
 
     Then the pattern is only read, and may stay in a register through a loop.
     """
-    if isinstance(operand, int) or source.parts > 1 or operand[0][0] != "%":
+    if isinstance(operand, int):
+        return operand == d
+    if source.parts > 1 or operand[0][0] != "%":
         return False
     return operand[0] not in s.reg and s.tie(operand[0], d)
 
