@@ -307,15 +307,17 @@ class ExprWriter:
         stable: list[tuple[Atom, int]] = []
         volatile: list[tuple[Atom, int]] = []
         for term in lin.terms:
-            deps = self.deps.index(Index((term,), 0))
-            fixed = all(type(d) is LoopVar for d in deps)
-            if plain and type(term[0]) is not LoopVar:
-                continue
-            if only is None or only.isdisjoint(deps):
-                (stable if fixed else volatile).append(term)
+            atom = term[0]
+            if type(atom) is LoopVar:
+                if only is None or atom not in only:
+                    stable.append(term)
+            elif not plain:
+                deps, fixed = self.deps.atom(atom)
+                if only is None or only.isdisjoint(deps):
+                    (stable if fixed else volatile).append(term)
         key = ("chain", id(buffer), lin.terms)
         done, address = self.scopes.get(key) or ((), base)
-        rest = [t for t in stable if t not in done]
+        rest = [t for t in stable if t not in done] if done else stable
         const = lin.const
         if rest:
             if only is not None and self._is_free(rest):
@@ -336,7 +338,7 @@ class ExprWriter:
         return address
 
     def _is_free(self, terms: list) -> bool:
-        return all(type(a) is LoopVar and self.vars[a][0] is None for a, _ in terms)
+        return all([type(a) is LoopVar and self.vars[a][0] is None for a, _ in terms])
 
     def _advance(self, address: Value, terms: list, element: str) -> tuple[Value, int]:
         """`address` moved by the terms; offsets of unrolled loop variables are left out."""

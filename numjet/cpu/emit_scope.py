@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from numjet.cpu.builder import Value
-from numjet.cpu.index import Dyn, Index, LoopVar, atoms
+from numjet.cpu.index import Atom, Dyn, Index, LoopVar, atoms
 from numjet.cpu.loop_ir import Buffer, Expr, Load, Local, ReadLocal
 
 Dependence = LoopVar | Local | Buffer
@@ -27,6 +27,16 @@ class Dependences:
         self.written = written
         self._exprs: dict[int, tuple[Expr, Set]] = {}
         self._indices: dict[Index, Set] = {}
+        self._atoms: dict[int, tuple[Set, bool, Atom]] = {}
+
+    def atom(self, a: Atom) -> tuple[Set, bool]:
+        """What an atom depends on, and whether that is loop variables alone."""
+        found = self._atoms.get(id(a))
+        if found is None:
+            deps = self.index(Index(((a, 1),), 0))
+            fixed = all([type(d) is LoopVar for d in deps])
+            found = self._atoms[id(a)] = deps, fixed, a  # the atom, so that its id stays its own
+        return found[:2]
 
     def index(self, i: Index) -> Set:
         found = self._indices.get(i)
@@ -69,28 +79,27 @@ class Dependences:
 
 
 class Scopes:
-    """Computed values by key, innermost block last."""
+    """Computed values by key, innermost block first."""
 
     def __init__(self) -> None:
         self._stack: list[dict[Any, Any]] = [{}]
         self._dependents: dict[Dependence, list[tuple[dict, Any]]] = {}
 
     def push(self) -> None:
-        self._stack.append({})
+        self._stack.insert(0, {})
 
     def pop(self) -> None:
-        self._stack.pop()
+        del self._stack[0]
 
     def get(self, key: Any) -> Any:
-        for scope in reversed(self._stack):
-            found = scope.get(key)
-            if found is not None:
-                return found
+        for scope in self._stack:
+            if key in scope:
+                return scope[key]
         return None
 
     def put(self, key: Any, value: Any, deps: Set = NONE) -> None:
         """Remember `value` in the innermost block until something in `deps` changes."""
-        scope = self._stack[-1]
+        scope = self._stack[0]
         scope[key] = value
         for d in deps:
             if type(d) is not LoopVar:

@@ -307,9 +307,8 @@ class StatementWriter(ExprWriter):
 
     def _hoist_index(self, i: Index, changing: set[Dependence]) -> None:
         for atom, _ in i.terms:
-            single = Index(((atom, 1),), 0)
-            if changing.isdisjoint(self.deps.index(single)):
-                self.index_scalar(single)
+            if changing.isdisjoint(self.deps.atom(atom)[0]):
+                self.index_scalar(Index(((atom, 1),), 0))
 
     def hoist_addresses(self, stmts: Sequence[Stmt]) -> None:
         """The addresses that unrolled copies share, but for constants: affine terms only."""
