@@ -46,10 +46,6 @@ from numjet.cpu.loop_ir import (
 )
 
 _INT32 = range(-(2**31), 2**31)
-# Lines asked for from so many bytes ahead go to the second-level cache: the first one is small and
-# waits for few lines at a time. Reading 128 MB took 5.0 ms with lines asked for into the first
-# cache, into the second 4.5 to 4.7 from 4 to 16 KB ahead (two cores, from cold caches).
-_FAR = 4096
 
 
 class ExprWriter:
@@ -370,8 +366,7 @@ class ExprWriter:
         elif step == 1:
             address = self.pointer(buffer, lin)
             if (buffer, index) in self.ahead and self.mask is None:
-                far = self.ahead[buffer, index]
-                b.prefetch(b.gep(address, far), locality=3 if far < _FAR else 2)
+                b.prefetch(b.gep(address, self.ahead[buffer, index]))
             raw = self._load_vector(address, vector(element, self.lanes))
         elif step == -1:
             first = self.pointer(buffer, lin - (self.lanes - 1))
