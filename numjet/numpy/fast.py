@@ -275,7 +275,9 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
             repeated = broadcast(x, aval.shape), broadcast(y, aval.shape)
             return bind_known(record, repeated, {}, aval)
         if type(right) is not ShapedArray:
-            b = _constant(constants, y, left.dtype)
+            b = constants.get(y)
+            if b is None:
+                b = _constant(constants, y, left.dtype)
         elif type(left) is not ShapedArray:
             a = _constant(constants, x, right.dtype)
         if a is None or b is None:

@@ -95,6 +95,14 @@ def _table() -> dict[str, Any]:
     return table
 
 
+def _matmul(x: Any, y: Any) -> Any:
+    if isinstance(x, Tracer) and isinstance(y, Array):
+        out = products.traced_product(x, y)
+        if out is not None:
+            return out
+    return products.matmul(x, y) if _accepts(y) else NotImplemented
+
+
 def _pow(x: Any, y: Any, modulus: Any = None) -> Any:
     if type(y) is int and modulus is None:
         return el.power(x, y)
@@ -227,6 +235,7 @@ def install() -> None:
     table = _table()
     power = _operator("pow", el.power)
     table["__pow__"], table["__rpow__"] = _pow, power[1]
+    table["__matmul__"] = _matmul
     table.update(
         {
             "__getitem__": getitem,

@@ -11,7 +11,7 @@ import numpy as np
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.trace import Tracer
+from numjet.core.trace import Tracer, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import multiply, subtract
 from numjet.numpy.fast import QUIET, eager, quiet_enter, quiet_leave
@@ -31,7 +31,7 @@ from numjet.numpy.promote import (
 from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape
 from numjet.ops.complex_ops import conjugate
 from numjet.ops.dot import dot_general_p
-from numjet.transforms.stage import bind_known
+from numjet.transforms.stage import StageTrace
 
 
 def contract(x: Any, y: Any, numbers: Any, precision: Any = None, preferred: Any = None) -> Any:
@@ -90,14 +90,22 @@ def _quick_product(a: Any, b: Any) -> Any:
     if isinstance(a, Tracer) or isinstance(b, Tracer):
         if not (isinstance(a, Array) and isinstance(b, Array)):
             return None
-        found = _traced.get((a.aval, b.aval))
-        if found is None:
-            found = _product_of_floats(a.aval, b.aval)
-            if found is None:
-                return None
-            _traced[a.aval, b.aval] = found
-        return bind_known(dot_general_p, (a, b), *found)
+        return traced_product(a, b)
     return _eager_product(a, b)
+
+
+def traced_product(a: Array, b: Array) -> Any:
+    """The product of arrays, one of them traced, where it is known for their avals; else None."""
+    found = _traced.get((a.aval, b.aval))
+    if found is None:
+        found = _product_of_floats(a.aval, b.aval)
+        if found is None:
+            return None
+        _traced[a.aval, b.aval] = found
+    trace = current_trace()
+    if type(trace) is StageTrace:  # `bind_known` written out
+        return trace.record(dot_general_p, (a, b), *found)
+    return trace.process(dot_general_p, (a, b), found[0])
 
 
 def _product_of_floats(x: ShapedArray, y: ShapedArray) -> tuple | None:

@@ -16,15 +16,15 @@ from __future__ import annotations
 CONTEXT = (
     "Py_IncRef Py_DecRef PyObject_Vectorcall PyType_GenericAlloc PyList_New PyList_Append "
     "PyTuple_New PyDict_GetItem PyErr_Clear PyFrame_GetBack PyFrame_GetCode PyFrame_GetLasti "
-    "none true false tuple no_effects primitive var literal eqn stage_tracer record "
-    "atom out_avals user_source get_frame one two internal lines"
+    "none true false tuple no_effects primitive var literal eqn stage_tracer array_impl no_axes "
+    "record atom out_avals user_source get_frame one two internal lines"
 ).split()
 # Slots by class, whose offsets `text` is given.
 SLOTS = (
     "StageTrace.native StageTrace.done StageTrace.source StageTrace.eqns StageTracer.owner "
-    "StageTracer.jaxpr_var StageTracer.aval StageTracer.source Var.aval Literal.aval Eqn.invars "
-    "Eqn.outvars Eqn.primitive Eqn.params Eqn.effects Eqn.source Primitive.multiple_results "
-    "Primitive.effects code.co_filename"
+    "StageTracer.jaxpr_var StageTracer.aval StageTracer.source Var.aval Literal.aval Literal.value "
+    "ArrayImpl.aval ShapedArray.shape Eqn.invars Eqn.outvars Eqn.primitive Eqn.params Eqn.effects "
+    "Eqn.source Primitive.multiple_results Primitive.effects code.co_filename"
 ).split()
 LINES = 1024  # entries in the table of lines
 
@@ -222,6 +222,29 @@ own_var:
   call void %incref(ptr %var)
   br label %put
 other:
+  %array = KNOWN array_impl
+  %concrete = icmp eq ptr %type, %array
+  br i1 %concrete, label %look, label %ask
+look:
+  %aval = FIELD %x ArrayImpl.aval
+  %shape = FIELD %aval ShapedArray.shape
+  %no_axes = KNOWN no_axes
+  %scalar = icmp eq ptr %shape, %no_axes
+  br i1 %scalar, label %literal, label %ask
+literal:
+  %alloc = KNOWN PyType_GenericAlloc
+  %class = KNOWN literal
+  %made_literal = call ptr %alloc(ptr %class, i64 0)
+  %got = icmp ne ptr %made_literal, null
+  br i1 %got, label %write, label %drop
+write:
+  %take = KNOWN Py_IncRef
+  call void %take(ptr %x)
+  PUT %x %made_literal Literal.value
+  call void %take(ptr %aval)
+  PUT %aval %made_literal Literal.aval
+  br label %put
+ask:
   store ptr %self, ptr %arguments
   %second = getelementptr ptr, ptr %arguments, i64 1
   store ptr %x, ptr %second
@@ -231,7 +254,7 @@ other:
   %good = icmp ne ptr %found, null
   br i1 %good, label %put, label %drop
 put:
-  %atom = phi ptr [ %var, %own_var ], [ %found, %other ]
+  %atom = phi ptr [ %var, %own_var ], [ %made_literal, %write ], [ %found, %ask ]
   %to = getelementptr i8, ptr %items, i64 %at
   store ptr %atom, ptr %to
   %k1 = add i64 %k, 1

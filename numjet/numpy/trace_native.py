@@ -15,13 +15,16 @@ import numpy as np
 
 from numjet.api.objects import slot
 from numjet.core import trace
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
 from numjet.core.primitive import Primitive
 from numjet.numpy import trace_ir as ir
 from numjet.transforms.stage import StageTrace, StageTracer
 
 _CLASSES = {
-    cls.__name__: cls for cls in (StageTrace, StageTracer, Var, Literal, Eqn, Primitive)
+    cls.__name__: cls
+    for cls in (StageTrace, StageTracer, Var, Literal, Eqn, Primitive, ArrayImpl, ShapedArray)
 }
 _keep: list[Any] = []
 in_python = StageTrace.record  # the specification, to which the native code leaves the rest
@@ -65,7 +68,8 @@ def install(new_method: Any, record: Any, new_function: Any, user_line: Any) -> 
     objects = {
         "none": None, "true": True, "false": False, "tuple": tuple, "no_effects": NO_EFFECTS,
         "primitive": Primitive, "var": Var, "literal": Literal, "eqn": Eqn,
-        "stage_tracer": StageTracer, "record": in_python, "atom": StageTrace.atom,
+        "stage_tracer": StageTracer, "array_impl": ArrayImpl, "no_axes": (), "record": in_python,
+        "atom": StageTrace.atom,
         "out_avals": Primitive.out_avals, "user_source": trace.user_source,
         "get_frame": sys._getframe, "one": 1, "two": 2, "internal": trace._internal,
     }  # fmt: skip
