@@ -125,6 +125,27 @@ def test_words_whose_sample_says_nothing_of_them() -> None:
         check([x.astype(np.int64) << 31], 0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_floats_near_zero_and_beyond_all_numbers(dtype: str) -> None:
+    """Words are floats: NaN of both signs end last, zeros keep their signs, the least number is
+    told from them, and halves of a range lie between its ends."""
+    rng = np.random.default_rng(9)
+    kind = np.dtype(dtype)
+    tiny = np.nextafter(kind.type(0), kind.type(1))
+    specials = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny], kind)
+    for n in (sort_shares.SHORTEST, 1500, 5003, sort_long.LONG + 1):
+        check([rng.choice(specials, n)], 0)
+        check([np.where(rng.random(n) < 0.5, rng.choice(specials[4:], n), kind.type(-0.0))], 0)
+        x = np.full(n, tiny)
+        step = n // 256
+        x[1::step], x[3::step] = -tiny, 0.0  # two values that samples may not see
+        check([x], 0)
+        check([np.full(n, np.nan, kind)], 0)
+    x = rng.standard_normal(4096).astype(kind)
+    x[-3:] = np.inf, np.nan, np.inf
+    check([x], 0)
+
+
 def test_argsort_takes_positions_for_a_payload() -> None:
     for shape, axis in (((3000,), 0), ((sort_long.LONG,), 0), ((40, 30), 1), ((30, 40), 0)):
         x = np.random.default_rng(8).integers(0, 9, shape).astype(np.float32)

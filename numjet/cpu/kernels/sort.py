@@ -148,6 +148,7 @@ class Plan:
         self.words = type(self) is Plan and sort_shares.fits(self, beside=self.network)
         self.network &= not self.words
         if self.words:
+            self.word = sort_shares.word_of(self)
             self.task_bytes = sort_shares.scratch_bytes(self)
         elif self.long:
             self.task_bytes = sort_long.scratch_bytes(self)

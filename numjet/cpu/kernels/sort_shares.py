@@ -10,24 +10,37 @@ whose scratch is smaller than `scratch_bytes`.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Module, Value, vector
-from numjet.cpu.kernels import libraries, sort_columns, sort_quick
-from numjet.cpu.kernels.common import Fields, lanes_of, parallel_call, size_of
-from numjet.cpu.kernels.sort_long import FACTS, SHARES, LongRow
-from numjet.cpu.kernels.sort_quick import Quick
+from numjet.cpu.kernels import libraries, sort_leaves, sort_quick
+from numjet.cpu.kernels.common import (
+    SCRATCH_BYTES,
+    Fields,
+    lanes_of,
+    parallel_call,
+    scratch_functions,
+    size_of,
+)
+from numjet.cpu.kernels.sort_columns import lanes_below
+from numjet.cpu.kernels.sort_long import FACTS, LongRow
+from numjet.cpu.kernels.sort_quick import PART, Quick
+from numjet.cpu.kernels.sort_words import is_float
 
 if TYPE_CHECKING:
     from numjet.cpu.kernels.sort import Plan
 
 PREFIX = "nj_long_"
+# Of a long row; results do not depend on them.
+SHARES = 32
 # From this length on partitions are faster than radix passes.
 SHORTEST = 1024
 # 500,000 numbers in rows of 5,000 took 0.92 ms on two cores, side by side 1.85; in rows of 1,000
 # side by side 0.85.
 _SHORTEST_OF_MANY = 1536
+_NANS, _ZEROS = 1, 2  # places among a share's facts; the latter as in `sort_long`
 _SAMPLES, _TOGETHER = 1024, 8  # read in groups of neighbours
 _FIELDS = ["n", "one", "two", "home", "context", "load", "finish", "leaves"]
 _LOAD = [("context", "ptr"), ("share", "i64"), ("first", "i64"), ("last", "i64")]
@@ -36,7 +49,7 @@ _FINISH = [("context", "ptr"), ("first", "i64"), ("last", "i64")]
 
 def _parts() -> int:
     """Parts of a long row: some for each core."""
-    return max(16, min(64, 1 << (4 * platform.cpu_count() - 1).bit_length()))
+    return max(SHARES, min(64, 1 << (4 * platform.cpu_count() - 1).bit_length()))
 
 
 def fits(plan: Plan, beside: bool) -> bool:
@@ -51,7 +64,7 @@ def fits(plan: Plan, beside: bool) -> bool:
 
 def start(plan: Plan) -> None:
     """Begin to make the libraries that the plan needs."""
-    prefixes = (sort_columns.PREFIX, PREFIX if plan.long else sort_quick.PREFIX)
+    prefixes = (sort_leaves.PREFIX, PREFIX if plan.long else sort_quick.PREFIX)
     libraries.start(*[prefix + plan.word for prefix in prefixes])
 
 
@@ -69,6 +82,13 @@ def _at_home(plan: Plan) -> bool:
     return len(plan.sizes) == 1 and plan.sizes[0] == plan.word_bytes
 
 
+def word_of(plan: Plan) -> str:
+    """The word of a plan that fits: floats that are sorted alone stay what they are."""
+    if plan.key.kind == "f" and _at_home(plan):
+        return {4: "float", 8: "double"}[plan.word_bytes]
+    return plan.word
+
+
 class WordRow(LongRow):
     """Writes the sort of one row of `plan` into function `b`."""
 
@@ -77,12 +97,12 @@ class WordRow(LongRow):
         plan = self.plan
         facts = b.alloca("i64", FACTS)
         none, n = b.const(0, "i64"), b.const(plan.n, "i64")
+        if is_float(plan.word):
+            one = outs[0]
         self.load(b, [*ins, one, facts], none, none, n)
         b.call(sort_quick.PREFIX + plan.word, "void", one, two, n, sort_quick.leaves(b, plan.word))
         self.finish(b, ins, outs, one, none, n)
-        if plan.key.kind == "f":
-            with b.if_(b.icmp("ne", self.zeros(b, facts, 1), 0)):
-                plan.restore_zeros(b, ins[0], outs[0])
+        self.end(b, ins, outs, one, facts, 1)
 
     def emit(self, b: Builder, ins: list[Value], outs: list[Value], scratch: Value) -> None:
         """Sort the row that begins at `ins` to `outs`, on all threads."""
@@ -101,9 +121,47 @@ class WordRow(LongRow):
         for k, x in enumerate((n, one, two, home, context, load, finish, leaves)):
             b.store(x, b.gep(table, 8 * k), 8)
         b.call(PREFIX + plan.word, "void", table)
+        self.end(b, ins, outs, home, facts, SHARES)
+
+    def end(self, b: Builder, ins: list[Value], outs: list[Value], source: Value, facts: Value,
+            shares: int) -> None:  # fmt: skip
+        """What is left to do when a row's words are sorted at `source`."""
+        plan = self.plan
+        if is_float(plan.word):
+            nan = b.const(math.nan, plan.word)
+            with b.loop(b.sub(plan.n, self.total(b, facts, shares, _NANS)), plan.n) as each:
+                b.store(nan, b.gep(source, b.mul(each.index, plan.word_bytes)))
         if plan.key.kind == "f":
-            with b.if_(b.icmp("ne", self.zeros(b, facts, SHARES), 0)):
+            with b.if_(b.icmp("ne", self.total(b, facts, shares, _ZEROS), 0)):
                 plan.restore_zeros(b, ins[0], outs[0])
+
+    def load(self, b: Builder, pointers: list[Value], share: Value, first: Value,
+             last: Value) -> None:  # fmt: skip
+        """Words of a share, and how many of them are not a number, or a negative zero."""
+        plan = self.plan
+        if not is_float(plan.word):
+            super().load(b, pointers, share, first, last)
+            return
+        source, target, facts = pointers
+        lanes = lanes_of(plan.word)
+        bits = f"i{plan.key.bits}"
+        none = b.const(0, vector(bits, lanes))
+        with b.loop(first, last, lanes, [none, none]) as each:
+            mask = lanes_below(b, b.sub(last, each.index), lanes)
+            offset = b.mul(each.index, plan.word_bytes)
+            x = b.masked_load(b.gep(source, offset), mask, b.const(0, vector(plan.word, lanes)))
+            nan = b.fcmp("uno", x, x)
+            negative = b.icmp("eq", b.bitcast(x, none.type), plan.key.top)
+            x = b.select(negative, 0.0, b.select(nan, math.inf, x))
+            b.masked_store(x, b.gep(target, offset), mask)
+            each.yield_(*[
+                b.add(count, b.zext(flag, none.type))
+                for count, flag in zip(each.values, (nan, negative), strict=True)
+            ])  # fmt: skip
+        for k, count in zip((_NANS, _ZEROS), each.results, strict=True):
+            place = b.gep(facts, b.add(b.mul(share, 8 * FACTS), 8 * k))
+            total = b.reduce("add", count)
+            b.store(total if bits == "i64" else b.zext(total, "i64"), place, 8)
 
     def callbacks(self, operands: int, kept: int) -> tuple[Value, Value]:
         """Functions that write a share's words, and the results from words that are sorted."""
@@ -123,10 +181,10 @@ class WordRow(LongRow):
             found.append(Value(f"@{inner.name}", "ptr"))
         return found[0], found[1]
 
-    def zeros(self, b: Builder, facts: Value, shares: int) -> Value:
-        """How many negative zeros the shares have."""
+    def total(self, b: Builder, facts: Value, shares: int, which: int) -> Value:
+        """The sum over the shares of one of their facts."""
         with b.loop(0, shares, 1, [b.const(0, "i64")]) as each:
-            place = b.gep(facts, b.add(b.mul(each.index, 8 * FACTS), 16))
+            place = b.gep(facts, b.add(b.mul(each.index, 8 * FACTS), 8 * which))
             each.yield_(b.add(each.values[0], b.load(place, "i64", 8)))
         return each.results[0]
 
@@ -134,6 +192,8 @@ class WordRow(LongRow):
                last: Value) -> None:  # fmt: skip
         """Write the results first..last of the sorted words at `source`."""
         plan, lanes = self.plan, lanes_of(self.plan.word)
+        if is_float(plan.word):
+            return
         if all(size in (4, 8) for size in plan.sizes[1:]):
             whole = b.add(first, b.and_(b.sub(last, first), -lanes))
             with b.loop(first, whole, lanes) as each:
@@ -159,7 +219,8 @@ class _Long:
     def __init__(self, module: Module, word: str) -> None:
         self.module, self.word, self.size, self.parts = module, word, size_of(word), _parts()
         self.quick = Quick(module, word)
-        self.cut()
+        scratch_functions(module)
+        self.deal()
         b = Builder(module, libraries.ENTRY, [("table", "ptr")])
         (table,) = b.args
         fields = Fields(b, table, _FIELDS)
@@ -212,10 +273,12 @@ class _Long:
             b.call(load, "void", context, each.index, first, last)
             mine = b.gep(starts, b.mul(each.index, 8 * (self.parts + 1)))
             offset = b.mul(first, self.size)
+            free, block = self.free(b, two, offset, b.sub(last, first))
             b.call(
-                "cut", "void", b.gep(one, offset), b.gep(two, offset), b.sub(last, first),
+                "deal", "void", b.gep(one, offset), free, b.sub(last, first),
                 b.const(False, "i1"), b.const(0, "i64"), b.const(self.parts, "i64"), limits, mine,
             )  # fmt: skip
+            b.call(Value("@give_scratch", "ptr"), "void", block)
             with b.loop(0, self.parts + 1, 1, [first]) as part:
                 slot = b.gep(mine, b.mul(part.index, 8))
                 inside = b.icmp("slt", part.index, self.parts)
@@ -223,13 +286,11 @@ class _Long:
                 b.store(part.values[0], slot, 8)
                 part.yield_(b.add(part.values[0], many))
 
-    def cut(self) -> None:
-        """cut(home, other, n, away, first, many, limits, counts): part n words at `home` (`away`:
+    def deal(self) -> None:
+        """deal(home, other, n, away, first, many, limits, counts): part n words at `home` (`away`:
         at `other`) into `many` parts, from number `first` on, and write how many each has."""
-        word, size = self.word, self.size
-        b = Builder(self.module, "cut", [
-            ("home", "ptr"), ("other", "ptr"), ("n", "i64"), ("away", "i1"), ("first", "i64"),
-            ("many", "i64"), ("limits", "ptr"), ("counts", "ptr"),
+        b = Builder(self.module, "deal", [
+            *PART, ("first", "i64"), ("many", "i64"), ("limits", "ptr"), ("counts", "ptr"),
         ], linkage="internal")  # fmt: skip
         home, *carried, first, many, limits, counts = b.args
         with b.while_([*carried, many]) as loop:
@@ -237,22 +298,21 @@ class _Long:
             loop.test(b.icmp("ugt", many, 1))
             half = b.lshr(many, 1)
             middle = b.add(first, half)
-            pivot = b.load(b.gep(limits, b.mul(b.sub(middle, 1), size)), word)
-            data, free = b.select(away, other, home), b.select(away, home, other)
-            kept = b.call("split", "i64", data, free, n, pivot, away)
-            left = b.sub(n, kept)
-            small, large = b.select(away, left, kept), b.select(away, kept, left)
-            b.call(
-                "cut", "void", b.gep(home, b.mul(small, size)), other, large,
-                b.const(True, "i1"), middle, half, limits, counts,
-            )  # fmt: skip
-            other = b.gep(other, b.mul(large, size))
-            loop.yield_(other, small, b.const(False, "i1"), half)
+            pivot = b.load(b.gep(limits, b.mul(b.sub(middle, 1), self.size)), self.word)
+            small, large = self.quick.divide(b, home, other, n, away, pivot)
+            b.call("deal", "void", *large, middle, half, limits, counts)
+            loop.yield_(*small[1:], half)
         other, n, away, _ = loop.results
         with b.if_(away):
             self.quick.copy(b, other, home, n)
         b.store(n, b.gep(counts, b.mul(first, 8)), 8)
         b.ret()
+
+    def free(self, b: Builder, two: Value, offset: Value, n: Value) -> tuple[Value, Value]:
+        """Memory for n words, warm where it suffices; and a block that has to be given back."""
+        block = b.call(Value("@take_scratch", "ptr"), "ptr")
+        fits = b.icmp("ule", b.mul(n, self.size), SCRATCH_BYTES)
+        return b.select(fits, block, b.gep(two, offset)), block
 
     def gather(self, b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
         """Bring parts together from all shares, sort them and write them out."""
@@ -282,9 +342,10 @@ class _Long:
                 share.yield_(b.add(share.values[0], many))
             last = share.results[0]
             offset = b.mul(first, self.size)
-            b.call(
-                "sort", "void", b.gep(home, offset), b.gep(two, offset), b.sub(last, first), leaves
-            )
+            many = b.sub(last, first)
+            free, block = self.free(b, two, offset, many)
+            b.call("sort", "void", b.gep(home, offset), free, many, leaves)
+            b.call(Value("@give_scratch", "ptr"), "void", block)
             b.call(finish, "void", context, first, last)
 
 

@@ -1,0 +1,83 @@
+"""Types of the words that AVX-512 sorts, and how vectors of them are compared.
+
+A word is an unsigned integer, or a float that is never NaN: of these twice as many are compared in
+a cycle by Intel's processors (0.185 against 0.343 ns for 64 bytes). Zeros of both signs are equal,
+and one may be left in the place of the other. For: `sort_leaves`, `sort_quick`, `sort_shares`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numjet.cpu.builder import TYPES, Builder, Value, vector
+from numjet.cpu.kernels.common import lanes_of
+
+
+def is_float(word: str) -> bool:
+    """Whether words are floats."""
+    return TYPES[word].is_float
+
+
+def largest(b: Builder, word: str) -> Value:
+    """A vector of the word that no other one is above."""
+    return b.const(math.inf if is_float(word) else -1, vector(word, lanes_of(word)))
+
+
+def smallest(b: Builder, word: str) -> Value:
+    """A vector of the word that no other one is below."""
+    return b.const(-math.inf if is_float(word) else 0, vector(word, lanes_of(word)))
+
+
+def compare(b: Builder, predicate: str, x: Value, y: Value) -> Value:
+    """x `predicate` y: lt le gt ge eq ne."""
+    if TYPES[x.type].is_float:
+        return b.fcmp("u" + predicate if predicate == "ne" else "o" + predicate, x, y)
+    return b.icmp(predicate if predicate in ("eq", "ne") else "u" + predicate, x, y)
+
+
+def least(b: Builder, x: Value, y: Value) -> Value:
+    """The smaller word of each lane, by one instruction."""
+    return b.select(compare(b, "lt", x, y), x, y) if TYPES[x.type].is_float else b.umin(x, y)
+
+
+def greatest(b: Builder, x: Value, y: Value) -> Value:
+    """The larger word of each lane, by one instruction."""
+    return b.select(compare(b, "gt", x, y), x, y) if TYPES[x.type].is_float else b.umax(x, y)
+
+
+def exchange(b: Builder, held: list[Value], low: int, high: int) -> None:
+    """The smaller word to place `low`, the larger one to `high`."""
+    x, y = held[low], held[high]
+    held[low], held[high] = least(b, x, y), greatest(b, x, y)
+
+
+def _to_order(b: Builder, word: Value) -> Value:
+    """A single word as an unsigned integer of the same order."""
+    if not TYPES[word.type].is_float:
+        return word
+    bits = TYPES[word.type].bits
+    top = -(1 << (bits - 1))
+    x = b.bitcast(word, f"i{bits}")
+    return b.xor(x, b.or_(b.ashr(x, bits - 1), top))
+
+
+def _from_order(b: Builder, order: Value, word: str) -> Value:
+    """The word again; instead of -0, which equals what is above it, the word below."""
+    if not is_float(word):
+        return order
+    bits = TYPES[word].bits
+    top = -(1 << (bits - 1))
+    x = b.xor(order, b.or_(b.not_(b.ashr(order, bits - 1)), top))
+    x = b.select(b.icmp("eq", x, top), top + 1, x)
+    return b.bitcast(x, word)
+
+
+def before(b: Builder, word: Value) -> Value:
+    """The word below one that is not the least of all."""
+    return _from_order(b, b.sub(_to_order(b, word), 1), word.type)
+
+
+def middle(b: Builder, low: Value, high: Value) -> Value:
+    """A word that halves the words from `low` on and below `high`."""
+    first, last = _to_order(b, low), _to_order(b, high)
+    return _from_order(b, b.add(first, b.lshr(b.sub(last, first), 1)), low.type)
