@@ -36,6 +36,9 @@ def blend(s: Selector, instruction: Instruction) -> None:
         _blend_masks(s, instruction)
         return
     d = s.define(name)
+    if condition[0] != "%" and not condition_type.lanes:
+        _copied(s, d, type, a if constant(condition_type, condition).splat else b)
+        return
     if _extremum(s, d, type, condition, a, b):
         return
     pieces = part_masks(s, condition, type) if condition_type.lanes else None
@@ -61,6 +64,18 @@ def blend(s: Selector, instruction: Instruction) -> None:
             last(s, OPS[_BLENDS[type.letter]], d + part, s.vector(type, b, part), type, a, part, k)
     if compared is not None:
         compare_floats(s, compared, k0, 0)
+
+
+def _copied(s: Selector, d: int, type: Type, x: str) -> None:
+    """Write d = x."""
+    if x[0] == "%" and s.tie(x, d):
+        return
+    for part in range(type.parts):
+        if x[0] == "%":
+            made = s.vector(type, x, part)
+            s.put(d + part, (forms.vmove, OPS["vmovaps"], d + part, made, type.length))
+        else:
+            s.fill(d + part, type, constant(type, x), part, s.put)
 
 
 def _computed(s: Selector, d: int, type: Type, a: str, b: str) -> Instruction | None:
@@ -120,8 +135,6 @@ def _condition_mask(
     """
     if condition_type.lanes:
         return s.mask(condition_type, condition), None
-    if condition[0] != "%":
-        raise Unsupported("a choice that is constant")
     made = s.once(condition, "fcmp")
     k = s.new(MASK)
     if made is not None and not type.lanes and not made[3].lanes:

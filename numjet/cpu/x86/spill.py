@@ -18,6 +18,8 @@ def spill(s: Selector, allocation: Allocation) -> None:
 
 # Shapes whose last operand may be memory, and what they are then.
 _FOLDED = {forms.v3: forms.v3m, forms.v3t: forms.v3mt, forms.vread: forms.vreadm}
+# Those on general registers that have forms for memory.
+_GENERAL = frozenset((forms.gmove, forms.g2t, forms.gread, forms.g1read, forms.g1t))
 _FOLDS = frozenset(_FOLDED.values())
 _COMMUTES = frozenset(
     ("vadd", "vmul", "vand", "vor", "vxor", "vfmadd231", "vfmsub231", "vfnmadd231")
@@ -89,12 +91,38 @@ class _Spiller:
         if not found:
             return [m]
         spilled = set(found)
+        if shape in _GENERAL:
+            folded = self._in_memory(m)
+            if folded is not None:
+                return folded
         if len(spilled) == 1 and shape in _FOLDED:
             m = self._folded(m, spilled.pop())
             shape = m[0]
             if shape in _FOLDS:
                 return [m]
         return self._with(list(m), shape, writes, reads, memory, where)
+
+    def _in_memory(self, m: tuple) -> list[tuple] | None:
+        """An instruction on general registers with its spilled operand in memory, where it can."""
+        shape, op, size, d, other = m
+        at = self.at
+        out = at[d] < 0
+        if shape in (forms.g1read, forms.g1t):
+            # A change of four bytes would leave the others, which a register's are not.
+            if shape is forms.g1t and size != 8:
+                return None
+            return [(forms.gmi, op, size, self.memory(-2 - at[d]), other)]
+        if out and at[other] < 0 and shape is forms.gmove:
+            t = self.scratch[GENERAL][0]
+            return [self.store(GENERAL, t, -2 - at[d]), self.load(GENERAL, t, -2 - at[other])]
+        if out and shape is forms.gmove:
+            return [self.store(GENERAL, other, -2 - at[d])]
+        if out or at[other] >= 0:
+            return None
+        if shape is forms.gmove:
+            return [self.load(GENERAL, d, -2 - at[other])]
+        made = forms.gmt if shape is forms.g2t else forms.gmread
+        return [(made, op, size, d, self.memory(-2 - at[other]))]
 
     def _folded(self, m: tuple, r: int) -> tuple:
         """`m` with its spilled operand `r` read from memory, where the instruction can."""

@@ -209,3 +209,48 @@ def test_constant_masks_of_two_registers(mask: str) -> None:
     held = np.array([bit == "1" for bit in mask])
     np.testing.assert_array_equal(out[:32], np.where(held, memory, 0))
     np.testing.assert_array_equal(out[32:], np.where(held, memory, -1))
+
+
+@pytest.mark.parametrize("condition", ["true", "false"])
+def test_constant_choices(condition: str) -> None:
+    body = f"""  %a = load <16 x float>, ptr %p, align 4
+  %q = getelementptr float, ptr %p, i64 16
+  %b = load <16 x float>, ptr %q, align 4
+  %x = select i1 {condition}, <16 x float> %a, <16 x float> %b
+  %y = fadd <16 x float> %x, %a
+  %z = select i1 {condition}, <16 x float> zeroinitializer, <16 x float> %y
+  %w = fadd <16 x float> %z, %x
+  store <16 x float> %w, ptr %o, align 4
+  ret void
+"""
+    memory, out = np.arange(32, dtype=np.float32), np.zeros(16, np.float32)
+    run(body, memory, out)
+    a, b = memory[:16], memory[16:]
+    np.testing.assert_array_equal(out, a if condition == "true" else b + a + b)
+
+
+def test_more_numbers_than_registers() -> None:
+    """Sums, products, shifts and choices of integers that live in memory."""
+    lines = [f"  %q{k} = getelementptr i64, ptr %p, i64 {k}\n  %a{k} = load i64, ptr %q{k}, align 8"
+             for k in range(24)]
+    ops = ("add", "sub", "xor", "mul", "or", "and")
+    lines += [f"  %b{k} = {ops[k % 6]} i64 %a{k}, %a{(7 * k + 3) % 24}" for k in range(24)]
+    lines += [f"  %c{k} = shl i64 %b{k}, {k % 5 + 1}" for k in range(24)]
+    lines += [f"  %e{k} = icmp slt i64 %c{k}, %a{23 - k}" for k in range(24)]
+    lines += [f"  %d{k} = select i1 %e{k}, i64 %b{k}, i64 %c{(5 * k + 1) % 24}" for k in range(24)]
+    lines += [f"  %r{k} = getelementptr i64, ptr %o, i64 {k}\n  %n{k} = sub i64 %d{k}, %c{k}\n"
+              f"  store i64 %n{k}, ptr %r{k}, align 8" for k in range(24)]
+    text = "\n".join([*lines, "  ret void", ""])
+    memory, out = np.random.default_rng(2).integers(-(10**9), 10**9, 24), np.zeros(24, np.int64)
+    run(text, memory, out)
+    a = [int(x) for x in memory]
+    apply = (lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x ^ y, lambda x, y: x * y,
+             lambda x, y: x | y, lambda x, y: x & y)  # fmt: skip
+
+    def wrapped(x: int) -> int:
+        return (x + (1 << 63)) % (1 << 64) - (1 << 63)
+
+    b = [wrapped(apply[k % 6](a[k], a[(7 * k + 3) % 24])) for k in range(24)]
+    c = [wrapped(b[k] << k % 5 + 1) for k in range(24)]
+    d = [b[k] if c[k] < a[23 - k] else c[(5 * k + 1) % 24] for k in range(24)]
+    assert out.tolist() == [wrapped(d[k] - c[k]) for k in range(24)]
