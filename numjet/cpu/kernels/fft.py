@@ -307,4 +307,4 @@ def _module(name: str) -> Module:
     return group.write(body)
 
 
-libraries.provide(PREFIX, _module)
+libraries.provide(PREFIX, _module, direct=lambda rest: True)

@@ -440,4 +440,4 @@ def _module(name: str) -> Module:
     return Group(element).write(_BODIES[operation])
 
 
-libraries.provide(PREFIX, _module)
+libraries.provide(PREFIX, _module, direct=lambda rest: True)
