@@ -67,7 +67,7 @@ def test_many_groups_run_over_all_threads() -> None:
     check(jnp.fft.fft, np.fft.fft, draw((300, 1024), "complex64"))
 
 
-@pytest.mark.parametrize("shape", [(40, 12), (40, 1), (3, 64), (20, 16384)])
+@pytest.mark.parametrize("shape", [(40, 12), (40, 1), (1, 64), (20, 16384)])
 def test_other_lengths_and_few_rows_run_in_python(shape: tuple) -> None:
     check(jnp.fft.fft, np.fft.fft, draw(shape, "complex64"), native=False)
 

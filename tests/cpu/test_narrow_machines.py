@@ -36,6 +36,7 @@ functions = {
     "softmax": lambda x: nj.nn.softmax(x, 1),
     "columns": lambda x: x.var(0),
     "chain": lambda x: jnp.exp(x) * jnp.sin(x),
+    "transform": lambda x: jnp.abs(jnp.fft.rfft2(x[:32, :32].astype(jnp.float32))),
     "integers": lambda x: (x * 9).astype(jnp.int8),
 }
 square = rng.standard_normal((9, 6, 6)).astype(np.float32) + 4 * np.eye(6, dtype=np.float32)

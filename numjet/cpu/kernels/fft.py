@@ -43,7 +43,7 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     if element is None or x.literal is not None:
         return None
     lanes = lanes_of(element)
-    if not all(2 <= n <= LONGEST and n & (n - 1) == 0 for n in lengths) or lanes < 4:
+    if not all(2 <= n <= LONGEST and n & (n - 1) == 0 for n in lengths) or lanes < 2:
         return None
     last = len(x.shape) - 1
     axes = list(range(last, last - len(lengths), -1))
