@@ -46,6 +46,9 @@ from numjet.cpu.loop_ir import (
 )
 
 _INT32 = range(-(2**31), 2**31)
+# Lines of other pages, asked for together, may share few sets of the first-level cache: they go to
+# the second.
+_PAGE = 4096
 
 
 class ExprWriter:
@@ -366,7 +369,8 @@ class ExprWriter:
         elif step == 1:
             address = self.pointer(buffer, lin)
             if (buffer, index) in self.ahead and self.mask is None:
-                b.prefetch(b.gep(address, self.ahead[buffer, index]))
+                far = self.ahead[buffer, index]
+                b.prefetch(b.gep(address, far), locality=3 if far <= _PAGE else 2)
             raw = self._load_vector(address, vector(element, self.lanes))
         elif step == -1:
             first = self.pointer(buffer, lin - (self.lanes - 1))
