@@ -149,7 +149,7 @@ def test_what_is_no_variance_keeps_its_two_sweeps():
 
 
 @pytest.mark.parametrize(
-    ("columns", "together"), [(64, 4), (100, 2), (256, 1), (511, 1), (512, 2), (1000, 2), (1025, 8)]
+    ("columns", "together"), [(64, 8), (128, 8), (256, 4), (300, 4), (512, 2), (1000, 1), (1025, 8)]
 )
 def test_how_many_short_rows_are_added_up_at_once(columns, together):
     x = draw((40, 48, columns))
