@@ -285,6 +285,7 @@ class Selector:
         if made[0] == "phi":
             self.joined.add(d)
         self.reg[name] = d
+        self.own.discard(d)
         self.weight[d] += self.use_weight
         return True
 

@@ -373,3 +373,24 @@ def test_what_is_refused() -> None:
     assert generate.generate("define void @f(ptr %p) {\n  %x = load atomic i32, ptr %p seq_cst, "
                              "align 4\n  ret void\n}\n") is None
     assert any(re.search("atomic", reason) for reason in generate.refused)
+
+
+def test_number_that_ends_in_a_multiply_add_of_wide_values() -> None:
+    """Its parts share no register there: each multiply-add writes its own."""
+    call = "call <64 x float> @llvm.fma.v64f32(<64 x float>"
+    text = "\n".join([
+        "declare <64 x float> @llvm.fma.v64f32(<64 x float>, <64 x float>, <64 x float>)",
+        lines(
+            "  %x = load float, ptr %p",
+            "  %one = insertelement <64 x float> poison, float %x, i64 0",
+            "  %all = shufflevector <64 x float> %one, <64 x float> poison,"
+            " <64 x i32> zeroinitializer",
+            "  %q = getelementptr i8, ptr %p, i64 256",
+            "  %y = load <64 x float>, ptr %p, align 4",
+            "  %z = load <64 x float>, ptr %q, align 4",
+            f"  %s = {call} %all, <64 x float> %y, <64 x float> %z)",
+            f"  %t = {call} %s, <64 x float> %y, <64 x float> %s)",
+            "  store <64 x float> %t, ptr %p, align 4",
+        ),
+    ])  # fmt: skip
+    run_both(text, np.random.default_rng(0).random(128).astype(np.float32))
