@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api import fastcall_ir as ir
-from numjet.api.objects import NEW_ARRAY, array_api, layout
+from numjet.api.objects import NEW_ARRAY, Method, array_api, forever, layout
 from numjet.base import config
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -41,15 +41,8 @@ _API = (
 ).split()
 
 
-class _Method(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
-
-
 @functools.cache
-def _method() -> _Method | None:
+def _method() -> Method | None:
     """The native function, linked and tried once; None where it cannot be used."""
     offsets = layout()
     if offsets is None:
@@ -64,16 +57,26 @@ def _method() -> _Method | None:
         return None  # an interpreter or a NumPy without these functions
     symbols["nj_py_state"] = config.state.buffer_info()[0]
     for name, x in (
-        ("trace", _current), ("eval", EVAL), ("axes", _axis_env), ("no_axes", _axis_env.get()),
-        ("array", ArrayImpl), ("ndarray", np.ndarray), ("dict", dict), ("list", list),
-        ("float", float), ("int", int), ("true", True), ("false", False), ("error", RuntimeError),
+        ("trace", _current),
+        ("eval", EVAL),
+        ("axes", _axis_env),
+        ("no_axes", _axis_env.get()),
+        ("array", ArrayImpl),
+        ("ndarray", np.ndarray),
+        ("dict", dict),
+        ("list", list),
+        ("float", float),
+        ("int", int),
+        ("true", True),
+        ("false", False),
+        ("error", RuntimeError),
     ):
         symbols[f"nj_py_{name}"] = id(x)
     for name, address in symbols.items():
         link.define_symbol(name, address or 0)
     library = link.library(ir.text(_ITEMS, *offsets))
     library.leak()
-    return _Method(b"call", library.address("numjet_call"), _FLAGS, b"A compiled function.")
+    return forever(Method(b"call", library.address("numjet_call"), _FLAGS, b"A compiled function."))
 
 
 _new_function = ctypes.PYFUNCTYPE(
@@ -94,7 +97,7 @@ class Calls:
         """The function object. Not kept here: `fallback` may own this object."""
         method = _method()
         assert method is not None  # `usable` was asked
-        held = (self.table, fallback, self.keep, method)
+        held = (self.table, fallback, self.keep)
         return _new_function(ctypes.addressof(method), held, None)
 
     def add(self, entry: Any, treedef: Any, statics: dict, args: tuple, kwargs: dict) -> bool:
@@ -237,15 +240,27 @@ def _entry(
     keep += [entry, executable, program]
     n_in = len(consts) + len(leaves)
     words = {
-        "nargs": len(args), "nkw": len(kwargs), "kwnames": _objects(names, keep),
-        "regs": reader.next, "presets": len(consts), "preset": _objects(consts, keep),
-        "steps": len(reader.steps), "step": _table(steps, keep), "in": n_in,
-        "owned": n_in + reader.readers, "out": len(program.outs), "outs": _table(outs, keep),
-        "oregs": n_regs, "builds": len(builds) // 5, "build": _table(builds, keep),
-        "main": executable.address, "consts": ctypes.addressof(program.table),
+        "nargs": len(args),
+        "nkw": len(kwargs),
+        "kwnames": _objects(names, keep),
+        "regs": reader.next,
+        "presets": len(consts),
+        "preset": _objects(consts, keep),
+        "steps": len(reader.steps),
+        "step": _table(steps, keep),
+        "in": n_in,
+        "owned": n_in + reader.readers,
+        "out": len(program.outs),
+        "outs": _table(outs, keep),
+        "oregs": n_regs,
+        "builds": len(builds) // 5,
+        "build": _table(builds, keep),
+        "main": executable.address,
+        "consts": ctypes.addressof(program.table),
         "needs_arena": int(program.arenas is not None),
         "unlock": int(executable.seconds > _UNLOCK_ABOVE),
-        "builder": 0 if builder is None else id(builder), "arena": arena,
+        "builder": 0 if builder is None else id(builder),
+        "arena": arena,
     }
     return np.array([words[name] for name, _ in ir.ENTRY], np.uint64)
 
@@ -277,8 +292,14 @@ def _outputs(entry: Any, program: Any, keep: list) -> tuple[list[int], list[int]
     ):
         large = ShapedArray(shape, dtype).size * dtype.itemsize >= _MALLOC_BYTES
         keep += [aval, dtype, maker]
-        outs += [id(aval), id(dtype), len(shape), _table(list(shape), keep),
-                 id(maker) if large else 0, place]
+        outs += [
+            id(aval),
+            id(dtype),
+            len(shape),
+            _table(list(shape), keep),
+            id(maker) if large else 0,
+            place,
+        ]
     # Children come before the nodes that hold them.
     return outs, [word for step in reversed(steps) for word in step], registers[0], builder
 

@@ -20,6 +20,31 @@ _TABLE_SIZE = 300
 _ITEMS = tuple.__basicsize__
 
 
+class Method(ctypes.Structure):
+    """The interpreter's description of a native function or method."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]  # fmt: skip
+
+
+class Property(ctypes.Structure):
+    """The interpreter's description of a native attribute."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p), ("get", ctypes.c_void_p), ("set", ctypes.c_void_p),
+        ("doc", ctypes.c_char_p), ("closure", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+def forever(x: Any) -> Any:
+    """`x`, which will not even die when the interpreter ends: what native objects point to. Their
+    descriptions are read once more when the last search for cycles frees them."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
+    return x
+
+
 def slot(cls: type, name: str) -> int | None:
     """The offset of a slot in instances of `cls`, found by planting an object there."""
     value = np.zeros(1)

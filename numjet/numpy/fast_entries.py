@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.objects import forever
 from numjet.core.avals import ShapedArray
 from numjet.core.primitive import Primitive
 from numjet.numpy import fast_ir as ir
@@ -20,20 +21,31 @@ from numjet.numpy import fast_ir as ir
 # Above this size what a call costs beside its work does not count, and Python lets others run.
 MAX_BYTES = 1 << 15
 _SCALARS: dict[tuple, int] = {
-    (float, "f4"): ir.FLOAT_F32, (float, "f8"): ir.FLOAT_F64, (int, "f4"): ir.INT_F32,
-    (int, "f8"): ir.INT_F64, (int, "i4"): ir.INT_I32, (int, "i8"): ir.INT_I64,
+    (float, "f4"): ir.FLOAT_F32,
+    (float, "f8"): ir.FLOAT_F64,
+    (int, "f4"): ir.INT_F32,
+    (int, "f8"): ir.INT_F64,
+    (int, "i4"): ir.INT_I32,
+    (int, "i8"): ir.INT_I64,
 }
-keep: list[Any] = []
+keep: list[Any] = forever([])
 
 
 class _UfuncObject(ctypes.Structure):
     """The head of NumPy's PyUFuncObject, a public structure."""
 
     _fields_ = [
-        ("refcount", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("nin", ctypes.c_int),
-        ("nout", ctypes.c_int), ("nargs", ctypes.c_int), ("identity", ctypes.c_int),
-        ("functions", ctypes.POINTER(ctypes.c_void_p)), ("data", ctypes.POINTER(ctypes.c_void_p)),
-        ("ntypes", ctypes.c_int), ("reserved", ctypes.c_int), ("name", ctypes.c_char_p),
+        ("refcount", ctypes.c_ssize_t),
+        ("type", ctypes.c_void_p),
+        ("nin", ctypes.c_int),
+        ("nout", ctypes.c_int),
+        ("nargs", ctypes.c_int),
+        ("identity", ctypes.c_int),
+        ("functions", ctypes.POINTER(ctypes.c_void_p)),
+        ("data", ctypes.POINTER(ctypes.c_void_p)),
+        ("ntypes", ctypes.c_int),
+        ("reserved", ctypes.c_int),
+        ("name", ctypes.c_char_p),
         ("types", ctypes.POINTER(ctypes.c_char)),
     ]
 
@@ -47,7 +59,10 @@ def inner_loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[int, int]
     """The inner loop of `ufunc` for operands and result of exactly these dtypes, and its data."""
     head = _UfuncObject.from_address(id(ufunc))
     if (head.nin, head.nout, head.nargs, head.ntypes) != (
-        ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes
+        ufunc.nin,
+        ufunc.nout,
+        ufunc.nargs,
+        ufunc.ntypes,
     ) or head.name != ufunc.__name__.encode():
         return None
     n = head.nargs
@@ -237,8 +252,13 @@ def update_entry(
     steps = np.array([size, step, size] if binary else [step, size], np.intp)
     keep.append((counts, steps, function))
     words |= {
-        "outer": 1, "rows": x.shape[0], "row_bytes": count * size, "row_binary": binary,
-        "row_loop": loop[0], "row_data": loop[1], "row_counts": address(counts),
+        "outer": 1,
+        "rows": x.shape[0],
+        "row_bytes": count * size,
+        "row_binary": binary,
+        "row_loop": loop[0],
+        "row_data": loop[1],
+        "row_counts": address(counts),
         "row_steps": address(steps),
     }
     return _with_counts(words, [x.size], [size, size])
@@ -247,9 +267,12 @@ def update_entry(
 # Reductions of one ufunc, and what they begin with, as NumPy's own do: a number, or None for the
 # first elements.
 _REDUCTIONS: dict[str, tuple[np.ufunc, Any]] = {
-    "reduce_sum": (np.add, 0), "reduce_prod": (np.multiply, 1),
-    "reduce_max": (np.maximum, None), "reduce_min": (np.minimum, None),
-    "reduce_and": (np.bitwise_and, -1), "reduce_or": (np.bitwise_or, 0),
+    "reduce_sum": (np.add, 0),
+    "reduce_prod": (np.multiply, 1),
+    "reduce_max": (np.maximum, None),
+    "reduce_min": (np.minimum, None),
+    "reduce_and": (np.bitwise_and, -1),
+    "reduce_or": (np.bitwise_or, 0),
     "reduce_xor": (np.bitwise_xor, 0),
 }
 

@@ -18,7 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.objects import NEW_ARRAY, SET_BASE, array_api, layout, slot
+from numjet.api.objects import (
+    NEW_ARRAY,
+    SET_BASE,
+    Method,
+    Property,
+    array_api,
+    forever,
+    layout,
+    slot,
+)
 from numjet.base import config
 from numjet.base.errors import InternalError
 from numjet.core import avals
@@ -64,20 +73,6 @@ class AtIndexSlots:
     __slots__ = ("array", "index")
 
 
-class _Property(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p), ("get", ctypes.c_void_p), ("set", ctypes.c_void_p),
-        ("doc", ctypes.c_char_p), ("closure", ctypes.c_void_p),
-    ]
-
-
-class _Method(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
-
-
 class Table:
     """The table of one operation: which operands it knows, and what to do with them."""
 
@@ -112,9 +107,7 @@ class Table:
         """Remember that x's rows are updated by NumPy's `function` with such values."""
         self.put(id(x), id(given), (x, given), lambda: update_entry(function, x, given, out))
 
-    def put(
-        self, x: int, y: int, kinds: tuple, make: Callable[[], np.ndarray | None]
-    ) -> bool:
+    def put(self, x: int, y: int, kinds: tuple, make: Callable[[], np.ndarray | None]) -> bool:
         """Store the entry that `make` gives under these keys, if one of its two places is free;
         says whether there is one now. (Operands of ever new kinds leave nothing behind.)"""
         first = (x >> 4 ^ x >> 10 ^ y >> 5 ^ y >> 11) & (ir.SLOTS - 1)
@@ -239,7 +232,7 @@ def _learn_evaluations() -> None:
 # ------------------------------------------------------------------ loading
 # A program that runs for longer gains more than it pays: 30 ms of one core, once a machine.
 WAIT_SECONDS = 1.0
-_state: dict[str, Any] = {}
+_state: dict[str, Any] = forever({})
 _waiting: list[Callable[[], None]] = []
 
 
@@ -271,8 +264,8 @@ def _find() -> dict[str, Any]:
 def _install_record() -> None:
     addresses = _state["addresses"]
     if "record" in addresses:
-        record = _Method(b"record", addresses["record"], _FLAGS["positional"], None)
-        line = _Method(b"user_line", addresses["user_line"], _FLAGS["unary"], None)
+        record = Method(b"record", addresses["record"], _FLAGS["positional"], None)
+        line = Method(b"user_line", addresses["user_line"], _FLAGS["unary"], None)
         trace_native.install(_new_method, record, _new_function, line)
 
 
@@ -330,8 +323,14 @@ def _context() -> np.ndarray:
         api = array_api()
         values = {"new_array": api[NEW_ARRAY], "set_base": api[SET_BASE]}
         for name, x in (
-            ("trace", _current), ("eval", EVAL), ("checks", config.numeric_checks), ("zero", 0),
-            ("array", ArrayImpl), ("ndarray", np.ndarray), ("int", int), ("slice", slice),
+            ("trace", _current),
+            ("eval", EVAL),
+            ("checks", config.numeric_checks),
+            ("zero", 0),
+            ("array", ArrayImpl),
+            ("ndarray", np.ndarray),
+            ("int", int),
+            ("slice", slice),
         ):
             values[name] = id(x)
         for name in ir.CONTEXT:
@@ -344,22 +343,22 @@ def _context() -> np.ndarray:
     return _state["context"]
 
 
-def _methods() -> dict[str, _Method]:
+def _methods() -> dict[str, Method]:
     if "methods" not in _state:
         addresses = _state["addresses"]
         methods = {
-            name: _Method(b"call", addresses[name], _FLAGS["function"], None)
+            name: Method(b"call", addresses[name], _FLAGS["function"], None)
             for name in ("function", "where_function")
         }
-        methods["at_index"] = _Method(b"__getitem__", addresses["at_index"], _FLAGS["binary"], None)
+        methods["at_index"] = Method(b"__getitem__", addresses["at_index"], _FLAGS["binary"], None)
         for k, (name, kind) in enumerate(OPERATORS.items()):
             if kind == "update":
                 title = name.removeprefix("at.").encode()
                 code = addresses[f"update_{k}"]
-                methods[name] = _Method(title, code, _FLAGS["function"], None)
+                methods[name] = Method(title, code, _FLAGS["function"], None)
                 continue
             flags = _FLAGS["unary" if kind == "unary" else "binary"]
-            methods[name] = _Method(name.encode(), addresses[f"operator_{k}"], flags, None)
+            methods[name] = Method(name.encode(), addresses[f"operator_{k}"], flags, None)
         _state["methods"] = methods
     return _state["methods"]
 
@@ -405,7 +404,7 @@ def install_updates(at: type, at_index: type, forms: dict[str, Forms], doc: str)
             setattr(at_index, name, _new_method(at_index, ctypes.addressof(_methods()[operator])))
         getitem = _new_method(at, ctypes.addressof(_methods()["at_index"]))
         setattr(at, "__getitem__", getitem)  # noqa: B010 - a class that is not known here
-        getter = _Property(
+        getter = Property(
             b"at", _state["addresses"]["at_get"], None, doc.encode(), address(context)
         )
         keep.append((at, at_index, getter))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.objects import slot
+from numjet.api.objects import forever, slot
 from numjet.core import trace
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -26,7 +26,7 @@ _CLASSES = {
     cls.__name__: cls
     for cls in (StageTrace, StageTracer, Var, Literal, Eqn, Primitive, ArrayImpl, ShapedArray)
 }
-_keep: list[Any] = []
+_keep: list[Any] = forever([])
 in_python = StageTrace.record  # the specification, to which the native code leaves the rest
 # Traces that have begun when the code comes have it too, so it is there before any.
 StageTrace.context = np.zeros(len(ir.CONTEXT), np.uint64)
