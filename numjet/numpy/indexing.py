@@ -447,7 +447,7 @@ def _dynamic_ints(x: Any, arrays: dict[int, Any], wrap: bool) -> Any:
         for k in range(x.aval.ndim)
     ]
     sizes = tuple([1 if k in arrays else n for k, n in enumerate(x.aval.shape)])
-    return lax.dynamic_slice(x, starts, sizes)
+    return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
 
 
 def stack_indices(parts: list[Any], batch: tuple[int, ...]) -> Any:

@@ -329,3 +329,11 @@ def test_mapped_indexing_is_stacked_indexing(case, over, writing):
         own = jnp.asarray(xs[k] if over != "index" else x)
         want.append(f(own, [v[k] if over != "x" else v for v in values]))
     np.testing.assert_allclose(got, np.stack(want), rtol=1e-6)
+
+
+def test_traced_integers_wrap_once_and_are_then_moved_inside() -> None:
+    x = jnp.arange(5.0)
+    places = [-5, -6, -7, -11, 4, 5, 9]
+    want = [0, 0, 0, 0, 4, 4, 4]
+    assert [float(numjet.jit(lambda x, i: x[i])(x, i)) for i in places] == want
+    assert [float(x[jnp.int32(i)]) for i in places] == want
