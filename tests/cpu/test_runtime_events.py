@@ -176,6 +176,7 @@ def test_fork_gets_a_thread_of_its_own():
 def test_waiting_can_be_interrupted():
     assert run_child("""
     import signal, threading
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells' background jobs ignore it
     done = threading.Event()
     pending = queue.submit_python(lambda: done.wait(30))
     try:
