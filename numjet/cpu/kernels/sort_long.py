@@ -29,10 +29,11 @@ FACTS = 4  # words of one share: bits set in any key, in all keys, negative zero
 
 def scratch_bytes(plan: Plan) -> int:
     """Two arrays of words and the tables."""
-    return 2 * _words(plan) + 8 * (SHARES * (_BUCKETS + FACTS) + _BUCKETS + 8)
+    return 2 * row_bytes(plan) + 8 * (SHARES * (_BUCKETS + FACTS) + _BUCKETS + 8)
 
 
-def _words(plan: Plan) -> int:
+def row_bytes(plan: Plan) -> int:
+    """Memory for the words of a row."""
     return -(-plan.n * plan.word_bytes // 64) * 64
 
 
@@ -46,8 +47,8 @@ class LongRow:
     def emit(self, b: Builder, ins: list[Value], outs: list[Value], scratch: Value) -> None:
         """Sort the row that begins at `ins` to `outs`."""
         plan = self.plan
-        one, two = scratch, b.gep(scratch, _words(plan))
-        counts = b.gep(two, _words(plan))
+        one, two = scratch, b.gep(scratch, row_bytes(plan))
+        counts = b.gep(two, row_bytes(plan))
         facts = b.gep(counts, 8 * SHARES * _BUCKETS)
         starts = b.gep(facts, 8 * SHARES * FACTS)
         shift = b.gep(starts, 8 * (_BUCKETS + 1))

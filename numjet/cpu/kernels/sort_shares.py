@@ -25,7 +25,7 @@ from numjet.cpu.kernels.common import (
     size_of,
 )
 from numjet.cpu.kernels.sort_columns import lanes_below
-from numjet.cpu.kernels.sort_long import FACTS, LongRow
+from numjet.cpu.kernels.sort_long import FACTS, LongRow, row_bytes
 from numjet.cpu.kernels.sort_quick import PART, Quick
 from numjet.cpu.kernels.sort_words import is_float
 
@@ -70,11 +70,7 @@ def start(plan: Plan) -> None:
 
 def scratch_bytes(plan: Plan) -> int:
     """Two arrays of words, and a third of a long row whose result cannot hold them."""
-    return (2 + (plan.long and not _at_home(plan))) * _words(plan)
-
-
-def _words(plan: Plan) -> int:
-    return -(-plan.n * plan.word_bytes // 64) * 64
+    return (2 + (plan.long and not _at_home(plan))) * row_bytes(plan)
 
 
 def _at_home(plan: Plan) -> bool:
@@ -107,8 +103,8 @@ class WordRow(LongRow):
     def emit(self, b: Builder, ins: list[Value], outs: list[Value], scratch: Value) -> None:
         """Sort the row that begins at `ins` to `outs`, on all threads."""
         plan = self.plan
-        one, two = scratch, b.gep(scratch, _words(plan))
-        home = outs[0] if _at_home(plan) else b.gep(two, _words(plan))
+        one, two = scratch, b.gep(scratch, row_bytes(plan))
+        home = outs[0] if _at_home(plan) else b.gep(two, row_bytes(plan))
         facts = b.alloca("i64", FACTS * (SHARES + 1))
         kept = [*ins, *outs, one, home, facts]
         context = b.alloca("ptr", len(kept))

@@ -17,7 +17,6 @@ from numjet.cpu.x86.select import Selector
 from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Constant, Type, Unsupported
 
 _MOV = GPR["mov"]
-_NOT_EQUAL = CONDITIONS["ne"]
 _EQUAL = CONDITIONS["e"]
 
 
