@@ -159,7 +159,7 @@ _EXACT = frozenset(["neg", "abs", "max", "min", "sign", "copysign", "floor", "ce
 def apply(b: Builder, name: str, dtype: np.dtype, *xs: Value) -> Value:
     """The operation `name` on operands of `dtype` (the operands', not the result's)."""
     if dtype in FLOATS:
-        result = _float_op(b, name, dtype, *xs)
+        result = _float_op(b, name, *xs)
         if dtype in SMALL_FLOATS and name not in _EXACT and TYPES[result.type].is_float:
             result = round_small(b, result, dtype)
         return result
@@ -187,7 +187,7 @@ def _bool_op(b: Builder, name: str, *xs: Value) -> Value:
     raise NotImplementedError(f"{name} of booleans has no native form; convert to an integer first")
 
 
-def _float_op(b: Builder, name: str, dtype: np.dtype, *xs: Value) -> Value:
+def _float_op(b: Builder, name: str, *xs: Value) -> Value:
     x = xs[0]
     if name in _ORDERED:
         return b.fcmp(_ORDERED[name], *xs)

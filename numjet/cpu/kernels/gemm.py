@@ -305,7 +305,7 @@ def written(element: str) -> Module:
     """The library for `element`."""
     module = Module()
     _task(module, element)
-    _entry(module, element)
+    _entry(module)
     return module
 
 
@@ -441,7 +441,7 @@ def _task(module: Module, element: str) -> None:
     b.ret()
 
 
-def _entry(module: Module, element: str) -> None:
+def _entry(module: Module) -> None:
     b = Builder(
         module, libraries.ENTRY,
         [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr"), ("behind", "ptr")],

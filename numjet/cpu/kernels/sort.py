@@ -93,15 +93,7 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     plan = Plan(key, [v.dtype.itemsize for v in node.ins], first.shape, axis, _counts(node))
     if plan.words:
         sort_shares.start(plan)
-    scratch = Val((plan.tasks * plan.task_bytes,), np.dtype(np.uint8))
-    scratch.place = Place(Slot("arena", scratch.nbytes))
-
-    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        b.call(plan.function(b.module), "void", *reads, *writes)
-
-    reads = [build.materialize(v) for v in node.ins]
-    flops = first.size * max(first.shape[axis].bit_length(), 1)
-    return [SpecialStep("sort", reads, [*node.outs, scratch], emit, flops=flops)]
+    return [plan.step(build, node)]
 
 
 def _counts(node: Node) -> bool:
@@ -160,6 +152,19 @@ class Plan:
         if self.network:
             self.tasks = min(self.tasks, sort_rows.batches(self))
             self.task_bytes = sort_rows.scratch_bytes(self)
+
+    def step(self, build: Any, node: Node) -> Step:
+        """The step that runs `function` for `node`."""
+        scratch = Val((self.tasks * self.task_bytes,), np.dtype(np.uint8))
+        scratch.place = Place(Slot("arena", scratch.nbytes))
+
+        def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
+            b.call(self.function(b.module), "void", *reads, *writes)
+
+        reads = [build.materialize(v) for v in node.ins]
+        flops = self.rows * self.n * max(self.n.bit_length(), 1)
+        writes = [*node.outs, scratch]
+        return SpecialStep(node.primitive.name, reads, writes, emit, flops=flops)
 
     def key_of(self, b: Builder, word: Value) -> Value:
         """The key part of a word."""

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from numjet.cpu.builder import Builder, Value, vector
-from numjet.cpu.graph import Node, Val
+from numjet.cpu.graph import Node
 from numjet.cpu.kernels.common import lanes_of
 from numjet.cpu.kernels.sort import Plan, key_for
-from numjet.cpu.program import Place, Slot, SpecialStep, Step
+from numjet.cpu.program import Step
 
 # So many are kept while the row is read: each better one moves half of them. From rows of so many
 # times their number on (below, most are candidates).
@@ -36,15 +34,7 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     if plan.inner == 1 and key.width == 32 and keep <= min(MOST, plan.n // TIMES):
         plan = Running(key, [x.dtype.itemsize, 4], x.shape, axis)
     plan.begin(keep)
-    scratch = Val((plan.tasks * plan.task_bytes,), np.dtype(np.uint8))
-    scratch.place = Place(Slot("arena", scratch.nbytes))
-
-    def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        b.call(plan.function(b.module), "void", *reads, *writes)
-
-    flops = x.size * max(x.shape[axis].bit_length(), 1)
-    reads = [build.materialize(x)]
-    return [SpecialStep("top_k", reads, [*node.outs, scratch], emit, flops=flops)]
+    return [plan.step(build, node)]
 
 
 class Sorted(Plan):

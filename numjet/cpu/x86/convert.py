@@ -46,19 +46,12 @@ def _from_mask(s: Selector, op: str, name: str, type: Type, x: str, source: Type
                              type.length, None))
         elif type.bits >= 32:
             data = (1).to_bytes(type.bits // 8, "little")
-            op_ = OPS["vmovdqa32" if type.bits == 32 else "vmovdqa64"]
             word = OPS["vpbroadcastd" if type.bits == 32 else "vpbroadcastq"]
             s.put(d + part, (forms.v3c, word, d + part, -1, data, k, 1, type.length, 0, None))
-            _ = op_
         else:
             word = OPS["vpbroadcast" + type.letter]
             data = (1).to_bytes(type.bits // 8, "little")
             s.put(d + part, (forms.v3c, word, d + part, -1, data, k, 1, type.length, 0, None))
-
-
-def _pieces(type: Type, source: Type) -> None:
-    if type.parts > 1 and source.parts > 1 and type.parts != source.parts:
-        raise Unsupported(f"a cast of {source.text} to {type.text}")
 
 
 def _widen(s: Selector, op: str, name: str, type: Type, x: str, source: Type) -> None:
