@@ -4,7 +4,7 @@
 of `kernel.buffers` in order. A top-level loop with a grain becomes a function of its own,
 `void NAME_parK(ptr context, i64 begin, i64 end)`, that `nj_parallel_for` calls with ranges.
 `emit_launch` leaves the first away where it would do nothing but call the second, and says how the
-kernel is run.
+kernel is run. `emit_round` writes one round of such a loop into somebody else's function.
 Nothing is read or written past the end of a buffer.
 
 The writer is built in layers: expressions and accesses (`emit_exprs`), statements and loops in
@@ -50,6 +50,19 @@ def emit_kernel(module: Module, kernel: Kernel, check: bool | None = None) -> No
     emitter.block(kernel.body, top=True)
     emitter.finish()
     b.ret()
+
+
+def emit_round(b: Builder, kernel: Kernel, pointers: Sequence[Value], number: Value | int) -> None:
+    """Write round `number` of the one loop that `kernel` is into a function under construction;
+    `pointers` are those of its buffers."""
+    (s,) = kernel.body
+    assert isinstance(s, For)
+    known = dict(zip(kernel.buffers, pointers, strict=True))
+    emitter = _Emitter(b, known, Dependences(stored(kernel.body)), check_ir.value)
+    emitter.prepare(kernel, kernel.buffers)
+    emitter.vars[s.var] = (number, 0) if isinstance(number, Value) else (None, number)
+    emitter.block(s.body)
+    emitter.finish()
 
 
 class Launch(NamedTuple):

@@ -21,7 +21,7 @@ from typing import Any
 from numjet.base.config import check_ir
 from numjet.core import lowering as low
 from numjet.cpu import link, parallelize
-from numjet.cpu.emit import emit_launch
+from numjet.cpu.emit import emit_launch, emit_round
 from numjet.cpu.graph import Val
 from numjet.cpu.index import Dyn, Index, LoopVar, atoms, clamp, linear_address, stride
 from numjet.cpu.kernels import gemm
@@ -44,7 +44,7 @@ from numjet.cpu.loop_ir import (
 from numjet.cpu.loop_verify import verify
 from numjet.cpu.lower_core import unflatten
 from numjet.cpu.program import KernelStep, SpecialStep, Step
-from numjet.cpu.vectorize import vectorize
+from numjet.cpu.vectorize import collapse, vectorize
 
 # Bytes that loops behind a product read and write beside it, as multiples of its own: pieces take
 # short parts of every row, which is slower for loops that memory bounds.
@@ -158,9 +158,11 @@ def _behind(build: Any, product: Known, loops: KernelStep, place: int, alone: bo
         verify(kernel)
     epilogue = gemm.Epilogue(
         kernel.name,
-        len(order) if kept else 0,
+        len(order),
+        kept,
         len(ins),
         functools.partial(emit_launch, kernel=kernel),
+        lambda b, pointers, number: emit_round(b, kernel, pointers, number),
     )
     return product.function(epilogue), kernel, kept
 
@@ -223,7 +225,15 @@ class _Pieces:
             by = unflatten(self.row * n + column, extents)
         body = _replaced(body, chain, by, source, tile, lambda _: (Index.of(self.i), Index.of(j)))
         loop = For(j, _extent(clamp(n - self.strip * cut.columns, 1, columns)), body)
-        return self._wrapped((loop,)) if _in_step(loop) else None
+        if not _in_step(loop):
+            return None
+        if self.rows.is_const:
+            # Pieces of whole rows are walked as one row where everything goes on over rows' ends.
+            joined = collapse(For(self.i, self.rows.const, (loop,)))
+            assert isinstance(joined, For)
+            if joined.var is not self.i:
+                return self._of_pieces(vectorize(Kernel("piece", (), (joined,), {})).body)
+        return self._wrapped((loop,))
 
     def _of_rows(
         self, chain: list[For], body: tuple[Stmt, ...], source: Buffer, tile: Buffer | None
@@ -250,8 +260,10 @@ class _Pieces:
 
     def _wrapped(self, body: tuple[Stmt, ...]) -> For:
         inner = vectorize(Kernel("piece", (), body, {})).body
-        rows = For(self.i, _extent(self.rows), inner)
-        return For(self.unit, self.units, (rows,), grain=1)
+        return self._of_pieces((For(self.i, _extent(self.rows), inner),))
+
+    def _of_pieces(self, body: tuple[Stmt, ...]) -> For:
+        return For(self.unit, self.units, body, grain=1)
 
 
 def _extent(x: Index) -> int | Index:

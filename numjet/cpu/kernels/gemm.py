@@ -67,13 +67,16 @@ PARALLEL_FLOPS = 1_500_000
 class Epilogue:
     """Loops behind a product: `void name(ptr pointers, i64 piece, i64 end)`, written by `write`,
     are run on each piece of C by the thread that has finished it. Pieces are numbered in the order
-    of batches, blocks, strips. kept: how many pointers they have where C is no memory but a piece
-    on the stack, which is the first of them; else 0, and C is pointer number `place`."""
+    of batches, blocks, strips. They have `count` pointers, of which C is number `place`; where C is
+    `kept` it is no memory but a piece on the stack, which is the first of them. `inline` writes
+    what is done with one piece into a function under construction, from pointers and a number."""
 
     name: str
-    kept: int
+    count: int
+    kept: bool
     place: int
     write: Callable[[Module], object]
+    inline: Callable[[Builder, Sequence[Value], Value | int], None]
 
     def pointers(self, b: Builder, operands: Value) -> tuple[Value, Value]:
         """(C, the loops' pointers) from the operands: A, B and then these (without a kept C)."""
@@ -195,7 +198,7 @@ def plan(
         f"{TILE_PREFIX}{of}_{columns}_{element}" if columns else 0
         for of, columns in ((kind, width if n >= width else 0), (last_kind, n % width))
     ]
-    kept = epilogue.kept if epilogue is not None else 0
+    kept = epilogue.count if epilogue is not None and epilogue.kept else 0
     values = {
         "m": m,
         "n": n,

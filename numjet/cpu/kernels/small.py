@@ -12,7 +12,7 @@ memory of A or B.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from numjet.cpu import link
@@ -26,6 +26,8 @@ from numjet.cpu.program import Function
 # rows allow (the latency of a multiply-add times the two a cycle that processors begin).
 _ROWS = {4: (6, 5, 4), 3: (8, 7, 6, 5), 2: (8, 7, 6, 5), 1: (8, 7, 6, 5)}
 _ROWS_16 = {2: (6, 5, 4), 1: (8, 7, 6, 5)}
+# What writes the loops behind the round of a number.
+Behind = Callable[[Value | int], None]
 # The most of B that is read in place (it must stay in the nearest cache), and that is packed on
 # the stack.
 IN_PLACE_BYTES, PACKED_BYTES = 1 << 15, 1 << 15
@@ -62,25 +64,18 @@ def fits(spec: Spec) -> bool:
 
 
 def function(spec: Spec, epilogue: Epilogue | None = None) -> Function:
-    """The function that computes `spec` on the addresses of A, B and C; `epilogue` runs on C once
-    a round of the loops (its pointers stand behind those of A and B)."""
+    """The function that computes `spec` on the addresses of A, B and C; `epilogue` stands in it and
+    runs on C once a round of the loops (its pointers stand behind those of A and B)."""
 
     def write(module: Module) -> None:
-        if epilogue is not None:
-            epilogue.write(module)
         b = Builder(module, name, [("operands", "ptr")])
         table = b.args[0]
-        behind = None
-        pointers = [b.load(b.gep(table, 8 * k), "ptr", 8) for k in range(2)]
+        left, right = [b.load(b.gep(table, 8 * k), "ptr", 8) for k in range(2)]
         if epilogue is None:
-            pointers.append(b.load(b.gep(table, 16), "ptr", 8))
+            c, behind = b.load(b.gep(table, 16), "ptr", 8), None
         else:
-            c, rest = epilogue.pointers(b, table)
-            if epilogue.kept:
-                c, rest = _kept(b, spec, epilogue.kept, rest)
-            pointers.append(c)
-            behind = epilogue.name, rest
-        _loops(b, spec, spec.loops, pointers, behind, b.const(0, "i64"))
+            c, behind = _behind(b, spec, epilogue)
+        _loops(b, spec, spec.loops, [left, right, c], behind, 0)
         b.ret()
 
     name = f"product_{_name(spec)}"
@@ -92,14 +87,15 @@ def function(spec: Spec, epilogue: Epilogue | None = None) -> Function:
     return Function(name, write)
 
 
-def _kept(b: Builder, spec: Spec, count: int, rest: Value) -> tuple[Value, Value]:
-    """C on the stack, and a table of the epilogue's pointers with its address in front."""
-    c = b.alloca(f"[{spec.m * spec.n * size_of(spec.element)} x i8]")
-    pointers = b.alloca(f"[{count} x ptr]")
-    b.store(c, pointers, 8)
-    for k in range(1, count):
-        b.store(b.load(b.gep(rest, 8 * k), "ptr", 8), b.gep(pointers, 8 * k), 8)
-    return c, pointers
+def _behind(b: Builder, spec: Spec, epilogue: Epilogue) -> tuple[Value, Behind]:
+    """C's address, and what writes the loops behind it."""
+    pointers = []
+    if epilogue.kept:
+        pointers.append(b.alloca(f"[{spec.m * spec.n * size_of(spec.element)} x i8]"))
+    for k in range(epilogue.count - len(pointers)):
+        pointers.append(b.load(b.gep(b.args[0], 8 * (2 + k)), "ptr", 8))
+    c = pointers[0 if epilogue.kept else epilogue.place]
+    return c, lambda number: epilogue.inline(b, pointers, number)
 
 
 def _name(spec: Spec) -> str:
@@ -127,20 +123,22 @@ def _loops(
     spec: Spec,
     loops: Sequence[tuple[int, ...]],
     pointers: list[Value],
-    behind: tuple[str, Value] | None,
-    number: Value,
+    behind: Behind | None,
+    number: Value | int,
 ) -> None:
     """The product in its loops; `number` counts their rounds."""
     if not loops:
         _product(b, spec, *pointers)
         if behind is not None:
-            b.call(behind[0], "void", behind[1], number, b.add(number, 1))
+            behind(number)
         return
     (count, *strides), *inner = loops
     with b.loop(0, count, carried=pointers) as each:
-        at = number
+        at: Value | int = number
         if behind is not None:
-            at = b.add(b.mul(number, count), each.index)
+            at = each.index
+            if isinstance(number, Value):
+                at = b.add(b.mul(number, count), at)
         _loops(b, spec, inner, list(each.values), behind, at)
         each.yield_(*[b.gep(p, s) if s else p for p, s in zip(each.values, strides, strict=True)])
 
