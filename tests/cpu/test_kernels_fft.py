@@ -80,6 +80,25 @@ def test_infinities_and_nans_stay_in_their_row() -> None:
     np.testing.assert_array_equal(np.flatnonzero(touched), [3, 7])
 
 
+def test_real_rows_do_not_touch_each_other() -> None:
+    x = draw((64, 64), "float32")
+    x[3] *= 1e20
+    half = np.fft.rfft(x).astype(np.complex64)
+    x[7, 0] = half[7, 0] = np.inf
+    for f, want, given in ((jnp.fft.rfft, np.fft.rfft, x), (jnp.fft.irfft, np.fft.irfft, half)):
+        got = np.asarray(nj.jit(f)(given))
+        np.testing.assert_array_equal(np.flatnonzero(~np.isfinite(got).all(1)), [7])
+        got, given = np.delete(got, 7, 0), np.delete(given, 7, 0)
+        right = want(given.astype(np.complex128 if given.dtype.kind == "c" else np.float64))
+        assert (abs(got - right).max(1) / abs(right).max(1)).max() < 1e-6
+
+
+@pytest.mark.parametrize("n", [2, 4, 64])
+def test_what_is_real_of_a_real_rows_spectrum(n: int) -> None:
+    got = np.asarray(nj.jit(jnp.fft.rfft)(draw((16, n), "float32")))
+    np.testing.assert_array_equal(got[:, [0, -1]].imag, 0)
+
+
 def test_derivatives_and_loops() -> None:
     x = draw((16, 32), "float32")
 

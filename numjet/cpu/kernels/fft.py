@@ -3,15 +3,15 @@ of two.
 
 A group of transforms is brought into vectors, a pair (real, imaginary) for each element, and goes
 through passes of radix 4 (Stockham's, which need no reordering) between two pieces of scratch
-memory; roots of unity are the same for all lanes. Two real rows are one complex transform. Several
-axes are transformed one after another. Symbol `nj_fft_<kind>_<type>_<length>`, what the thread pool
-runs over groups. For: `kernels.GENERATORS`. What would break it: scratch for less than a task each.
+memory; roots of unity are the same for all lanes. A real row is a complex one of half its length,
+so that no row touches another's results. Several axes are transformed one after another. Symbol
+`nj_fft_<kind>_<type>_<complex elements>`, what the thread pool runs over groups. For:
+`kernels.GENERATORS`. What would break it: scratch for less than a task each.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     axes = list(range(last, last - len(lengths), -1))
     rows = math.prod(x.shape[:-1])
     inner = [math.prod(spectrum.shape[axis + 1 :]) for axis in axes[1:]]
-    if rows * 2 < lanes * (1 + (kind in (REAL, HALF))) or any(k < lanes for k in inner):
+    if rows * 2 < lanes or any(k < lanes for k in inner):
         return None
     if kind == HALF:
         axes.reverse()
@@ -71,12 +71,13 @@ def _step(build: Any, element: str, x: Val, out: Val, axis: int, n: int, kind: i
     count = math.prod(out.shape[:axis])
     if last:
         name = {REAL: "real", HALF: "half"}.get(kind, "rows")
-        groups = -(-count // (2 * lanes if kind in (REAL, HALF) else lanes))
+        groups = -(-count // lanes)
+        n //= 1 + (kind in (REAL, HALF))  # complex elements
     else:
         name, groups = "columns", count * -(-inner // lanes)
     # Two pieces of scratch memory, which a group's transposition overruns by a square of lanes.
     piece = 2 * (n + 2 * lanes + 2) * lanes * size_of(element)
-    work = n * (n.bit_length() - 1)
+    work = n * max(n.bit_length() - 1, 1)
     tasks = 1
     if groups > 1 and groups * work >= _PARALLEL:
         tasks = min(groups, 4 * platform.cpu_count())
@@ -112,10 +113,11 @@ def _step(build: Any, element: str, x: Val, out: Val, axis: int, n: int, kind: i
 class _Transform:
     """Writes the library of one kind and length."""
 
-    def __init__(self, group: Group, n: int) -> None:
-        self.g, self.n = group, n
+    def __init__(self, group: Group, n: int, order: int) -> None:
+        """n: complex elements. order: of the roots of unity, n or 2 n."""
+        self.g, self.n, self.roots_of_n = group, n, order // n
         self.pair = 2 * group.row  # bytes from element to element
-        roots = np.exp(-2j * np.pi * np.arange(n) / n)
+        roots = np.exp(-2j * np.pi * np.arange(order) / order)
         parts = np.stack([roots.real, roots.imag], 1).ravel().tolist()
         self.roots = group.module.array(parts, group.element)
 
@@ -162,16 +164,13 @@ class _Transform:
         def sub(v: tuple[Value, Value], w: tuple[Value, Value]) -> tuple[Value, Value]:
             return b.sub(v[0], w[0]), b.sub(v[1], w[1])
 
-        def times(v: tuple[Value, Value], w: tuple[Value, Value]) -> tuple[Value, Value]:
-            (a, c), (d, e) = v, w
-            return b.sub(b.mul(a, d), b.mul(c, e)), b.add(b.mul(a, e), b.mul(c, d))
-
         rest, stride = self.n, 1
         while rest >= 4:
             quarter = rest // 4
             with b.loop(0, quarter) as outer:
                 p = outer.index
-                roots = [self.root(b.mul(p, k * stride)) for k in (1, 2, 3)]
+                step = stride * self.roots_of_n
+                roots = [self.root(b.mul(p, k * step)) for k in (1, 2, 3)]
                 with b.loop(0, stride) as inner:
                     place = b.add(inner.index, b.mul(p, stride))
                     one, two, three, four = [
@@ -183,9 +182,9 @@ class _Transform:
                     to = b.add(inner.index, b.mul(p, 4 * stride))
                     results = (
                         add(s, t),
-                        times(sub(d, turned), roots[0]),
-                        times(sub(s, t), roots[1]),
-                        times(add(d, turned), roots[2]),
+                        _times(b, sub(d, turned), roots[0]),
+                        _times(b, sub(s, t), roots[1]),
+                        _times(b, add(d, turned), roots[2]),
                     )
                     for k, value in enumerate(results):
                         store(value, y, b.add(to, k * stride))
@@ -237,63 +236,67 @@ class _Transform:
                 both = b.shuffle(one, two, joined[k * half : (k + 1) * half])
                 b.store(both, b.gep(to, k * g.row), g.size)
 
-    def _twice(self, move: Callable, base: Value, elements: int, nbytes: Value, *places: Value,
-               spacing: int) -> None:  # fmt: skip
-        """Move the rows of the first and of the second half of a group of twice the lanes."""
-        g, b = self.g, self.g.b
-        for k, place in enumerate(places):
-            first = b.add(b.mul(g.first, 2), k * g.lanes)
-            move(base, b.const(elements, "i64"), nbytes, place, spacing=spacing, first=first)
-
     def real(self) -> None:
-        """Real rows to half a spectrum: two of them are the parts of a complex row."""
-        g, b, n = self.g, self.g.b, self.n
+        """Real rows to half a spectrum. Two neighbours are one complex number; with the transforms
+        E and O of the numbers at even and odd places, element k of the spectrum is E + w O and
+        element n/2 - k its conjugate with -w, for w a root of unity."""
+        g, b, half = self.g, self.g.b, self.n
         x, y = self.memory()
-        self._twice(g.bring, g.ins[0], n, g.f.in1, x, b.gep(x, g.row), spacing=2)
+        g.bring(g.ins[0], b.const(2 * half, "i64"), g.f.in1, x)
         z = self.run(x, y)
         out = b.select(b.icmp("eq", z, x), y, x)
-        second = b.gep(out, (n // 2 + 1) * self.pair)
-        with b.loop(0, n // 2 + 1) as each:
-            here = b.gep(z, b.mul(each.index, self.pair))
-            mirror = b.and_(b.sub(n, each.index), n - 1)
-            there = b.gep(z, b.mul(mirror, self.pair))
+        first, zero = self._pair(z, 0), b.const(0.0, g.kind)
+        self._put(out, 0, (b.add(*first), zero))
+        self._put(out, half, (b.sub(*first), zero))
+        with b.loop(1, half // 2 + 1) as each:
+            mirror = b.sub(half, each.index)
             (re, im), (re_, im_) = (
-                [b.mul(g.load(b.gep(at, k * g.row)), 0.5) for k in range(2)] for at in (here, there)
+                tuple(b.mul(v, 0.5) for v in self._pair(z, k)) for k in (each.index, mirror)
             )
-            at = b.mul(each.index, self.pair)
-            for base, one, two in (
-                (out, b.add(re, re_), b.sub(im, im_)),
-                (second, b.add(im, im_), b.sub(re_, re)),
-            ):
-                g.store(one, b.gep(base, at))
-                g.store(two, b.gep(b.gep(base, at), g.row))
-        self._twice(g.give, g.outs[0], n + 2, g.f.out1, out, second, spacing=1)
+            even = b.add(re, re_), b.sub(im, im_)
+            odd = _times(b, (b.add(im, im_), b.sub(re_, re)), self.root(each.index))
+            self._put(out, each.index, (b.add(even[0], odd[0]), b.add(even[1], odd[1])))
+            self._put(out, mirror, (b.sub(even[0], odd[0]), b.sub(odd[1], even[1])))
+        g.give(g.outs[0], b.const(2 * half + 2, "i64"), g.f.out1, out)
 
     def half(self) -> None:
-        """Half a spectrum to real rows: two of them are the parts of a complex row."""
-        g, b, n = self.g, self.g.b, self.n
+        """Half a spectrum to real rows: `real` backwards. The imaginary parts of the first and the
+        last element do not count."""
+        g, b, half = self.g, self.g.b, self.n
         x, y = self.memory()
-        second = b.gep(y, (n // 2 + 1) * self.pair)
-        self._twice(g.bring, g.ins[0], n + 2, g.f.in1, y, second, spacing=1)
-        zero = b.const(0.0, g.kind)
-        with b.loop(0, n // 2 + 1) as each:
-            k = each.index
-            at = b.mul(k, self.pair)
-            (a, c), (d, e) = (
-                [g.load(b.gep(b.gep(base, at), i * g.row)) for i in range(2)]
-                for base in (y, second)
+        g.bring(g.ins[0], b.const(2 * half + 2, "i64"), g.f.in1, y)
+        one, two = (b.mul(self._pair(y, k)[0], 0.5) for k in (0, half))
+        self._put(x, 0, (b.add(one, two), b.sub(one, two)))
+        with b.loop(1, half // 2 + 1) as each:
+            mirror = b.sub(half, each.index)
+            (re, im), (re_, im_) = (
+                tuple(b.mul(v, 0.5) for v in self._pair(y, k)) for k in (each.index, mirror)
             )
-            # The first and the middle one are real: their imaginary parts do not count.
-            alone = b.splat(b.icmp("eq", b.and_(k, n // 2 - 1), 0), g.lanes)
-            c, e = (b.select(alone, zero, v) for v in (c, e))
-            mirror = b.gep(x, b.mul(b.and_(b.sub(n, k), n - 1), self.pair))
-            here = b.gep(x, at)
-            g.store(b.add(a, e), mirror)
-            g.store(b.sub(d, c), b.gep(mirror, g.row))
-            g.store(b.sub(a, e), here)
-            g.store(b.add(c, d), b.gep(here, g.row))
-        z = self.run(x, y)
-        self._twice(g.give, g.outs[0], n, g.f.out1, z, b.gep(z, g.row), spacing=2)
+            even = b.add(re, re_), b.sub(im, im_)
+            c, s = self.root(each.index)
+            odd = _times(b, (b.sub(re, re_), b.add(im, im_)), (c, b.neg(s)))
+            self._put(x, each.index, (b.sub(even[0], odd[1]), b.add(even[1], odd[0])))
+            self._put(x, mirror, (b.add(even[0], odd[1]), b.sub(odd[0], even[1])))
+        g.give(g.outs[0], b.const(2 * half, "i64"), g.f.out1, self.run(x, y))
+
+    def _pair(self, base: Value, place: Value | int) -> tuple[Value, Value]:
+        at = self._place(base, place)
+        return self.g.load(at), self.g.load(self.g.b.gep(at, self.g.row))
+
+    def _put(self, base: Value, place: Value | int, value: tuple[Value, Value]) -> None:
+        at = self._place(base, place)
+        self.g.store(value[0], at)
+        self.g.store(value[1], self.g.b.gep(at, self.g.row))
+
+    def _place(self, base: Value, place: Value | int) -> Value:
+        b = self.g.b
+        return b.gep(base, b.mul(b.value(place, "i64"), self.pair))
+
+
+def _times(b: Builder, v: tuple[Value, Value], w: tuple[Value, Value]) -> tuple[Value, Value]:
+    """The product of complex numbers."""
+    (a, c), (d, e) = v, w
+    return b.sub(b.mul(a, d), b.mul(c, e)), b.add(b.mul(a, e), b.mul(c, d))
 
 
 def _module(name: str) -> Module:
@@ -303,7 +306,8 @@ def _module(name: str) -> Module:
     def body(group: Group) -> None:
         getattr(transform, kind)()
 
-    transform = _Transform(group, int(length))
+    n = int(length)
+    transform = _Transform(group, n, n * (1 + (kind in ("real", "half"))))
     return group.write(body)
 
 

@@ -147,60 +147,49 @@ class Group:
         last = b.sub(count, 1)
         return [b.gep(base, b.mul(b.min(b.add(first, k), last), nbytes)) for k in range(self.lanes)]
 
-    def bring(self, base: Value, elements: Value, nbytes: Value, target: Value,
-              spacing: int = 1, first: Value | None = None) -> None:  # fmt: skip
-        """Turn the group's matrices: up to a vector's lanes of vectors too many are written.
-
-        spacing: vectors from one element to the next. first: the matrix of the first lane.
-        """
+    def bring(self, base: Value, elements: Value, nbytes: Value, target: Value) -> None:
+        """Turn the group's matrices: up to a vector's lanes of vectors too many are written."""
         name, element, lanes, size = "bring", self.element, self.lanes, self.size
         if not any(function.name == name for function in self.module.functions):
             b = self._mover(name)
-            base_, start, count, elements_, nbytes_, target_, step = b.args
+            base_, start, count, elements_, nbytes_, target_ = b.args
             lines = self._lines(b, base_, start, count, nbytes_)
             with b.loop(0, elements_, lanes) as each:
                 mask = prefix_mask(b, b.sub(elements_, each.index), lanes)
                 offset, zero = b.mul(each.index, size), b.const(0, vector(element, lanes))
                 block = [b.masked_load(b.gep(x, offset), mask, zero, size) for x in lines]
-                place = b.gep(target_, b.mul(each.index, step))
+                place = b.gep(target_, b.mul(each.index, self.row))
                 for x in transpose_block(b, block):
                     b.store(x, place, self.row)
-                    place = b.gep(place, step)
+                    place = b.gep(place, self.row)
             b.ret()
-        self.b.call(
-            name, "void", base, self.first if first is None else first, self.f.count, elements,
-            nbytes, target, self.b.const(spacing * self.row, "i64"),
-        )  # fmt: skip
+        self.b.call(name, "void", base, self.first, self.f.count, elements, nbytes, target)
 
     def give(self, base: Value, elements: Value, nbytes: Value, source: Value,
-             element: str | None = None, spacing: int = 1, first: Value | None = None,
-             ) -> None:  # fmt: skip
-        """Write the vectors at `source` back to the group's matrices; see `bring`."""
+             element: str | None = None) -> None:  # fmt: skip
+        """Write the vectors at `source` back to the group's matrices."""
         element = element or self.element
         name, lanes, size = f"give_{element}", self.lanes, size_of(element)
         if not any(function.name == name for function in self.module.functions):
             b = self._mover(name)
-            base_, start, count, elements_, nbytes_, source_, step = b.args
+            base_, start, count, elements_, nbytes_, source_ = b.args
             lines = self._lines(b, base_, start, count, nbytes_)
             row = lanes * size
             with b.loop(0, elements_, lanes) as each:
                 mask = prefix_mask(b, b.sub(elements_, each.index), lanes)
                 offset = b.mul(each.index, size)
-                place, block = b.gep(source_, b.mul(each.index, step)), []
+                place, block = b.gep(source_, b.mul(each.index, row)), []
                 for _ in range(lanes):
                     block.append(b.load(place, vector(element, lanes), row))
-                    place = b.gep(place, step)
+                    place = b.gep(place, row)
                 for line, x in zip(lines, transpose_block(b, block), strict=True):
                     b.masked_store(x, b.gep(line, offset), mask, size)
             b.ret()
-        self.b.call(
-            name, "void", base, self.first if first is None else first, self.f.count, elements,
-            nbytes, source, self.b.const(spacing * self.lanes * size, "i64"),
-        )  # fmt: skip
+        self.b.call(name, "void", base, self.first, self.f.count, elements, nbytes, source)
 
     def _mover(self, name: str) -> Builder:
-        names = ("base", "first", "count", "elements", "nbytes", "vectors", "step")
-        kinds = ("ptr", "i64", "i64", "i64", "i64", "ptr", "i64")
+        names = ("base", "first", "count", "elements", "nbytes", "vectors")
+        kinds = ("ptr", "i64", "i64", "i64", "i64", "ptr")
         return Builder(self.module, name, list(zip(names, kinds, strict=True)), linkage="internal")
 
     # ---- arithmetic
