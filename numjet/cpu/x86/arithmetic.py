@@ -337,7 +337,7 @@ def fcmp(s: Selector, instruction: Instruction) -> None:
         compare_floats(s, instruction, k, 0)
         return
     for part, piece in enumerate(compared_masks(s, name, type)):
-        compare_floats(s, instruction, piece, part)
+        compare_floats(s, instruction, piece, part, short(s, type))
 
 
 _ = VECTOR

@@ -19,6 +19,7 @@ import functools
 from collections.abc import Iterator
 
 from numjet.cpu.x86 import opcodes
+from numjet.cpu.x86.types import Unsupported
 
 _PREFIX = {"np": 0, "66": 1, "f3": 2, "f2": 3}
 _MAP = {"0f": 1, "0f38": 2, "0f3a": 3}
@@ -294,6 +295,8 @@ def _address(
     else:
         chosen = 4 if index is None else (scale.bit_length() - 1) << 3 | index & 7
         rm, tail = 4, bytes((chosen << 3 | low,))
+    if not -(1 << 31) <= disp < 1 << 31:
+        raise Unsupported("a long displacement")
     if base is None:
         return rm, high, tail + disp.to_bytes(4, "little", signed=True)
     if disp == 0 and low != 5:

@@ -116,6 +116,8 @@ def copysign(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     size, sign = parts
     d = s.define(name)
     data = (1 << (type.bits - 1)).to_bytes(type.bits // 8, "little")
+    if type.bits == 16:
+        data += data
     for part in range(type.parts):
         # Bit k of the immediate: the result where the operands' bits read k in binary.
         if sign[0] == "%" and size[0] == "%" and s.reg.get(sign) == d:
@@ -127,7 +129,7 @@ def copysign(s: Selector, instruction: Instruction, parts: list[str]) -> None:
         else:
             tied, other, imm = size, sign, 0xD8
         y = s.vector(type, other, part)
-        op = OPS["vpternlog" + type.letter]
+        op = OPS["vpternlogq" if type.bits == 64 else "vpternlogd"]
         s.put(d + part, (forms.v3ct, op, d + part, y, data, -1, 0, type.length, 1, imm))
         if tied[0] != "%" or s.reg.get(tied, -1) + part != d + part:
             seed(s, d + part, type, tied, part)

@@ -269,7 +269,14 @@ def _lane_mask(s: Selector, type: Type, index_type: Type, k: str, part: int) -> 
     op = OPS["vpcmp" + type.letter]
     s.later(bits, (forms.v3c, op, bits, number, data, -1, 0, type.length, 0, 0))
     op = OPS[f"vpbroadcast{type.letter}_r"]
-    s.later(number, (forms.v3, op, number, -1, index, -1, 0, type.length, None))
+    if index_type.bits >= type.bits:
+        s.later(number, (forms.v3, op, number, -1, index, -1, 0, type.length, None))
+        return bits
+    if index_type.bits != 32:
+        raise Unsupported("an index of few bits")
+    wide = s.new(GENERAL)  # bits above a type's are unspecified
+    s.later(number, (forms.v3, op, number, -1, wide, -1, 0, type.length, None))
+    s.later(wide, (forms.g2, GPR["mov"], 4, wide, index))
     return bits
 
 

@@ -37,6 +37,8 @@ def inner_operation(
     masked = s.once(p, "and") if p[0] == "%" else None
     if by is None or by >= type.bits or masked is None or masked[4][0] != "%":
         return None
+    if type.bits == 8:  # there are no shifts of bytes
+        return None
     mask = constant(type, masked[5]).splat if masked[5][0] != "%" else None
     if mask is None:
         return None

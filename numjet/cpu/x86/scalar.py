@@ -136,6 +136,8 @@ _SHIFTS = {"shl": ("shli", "shlx"), "lshr": ("shri", "shrx"), "ashr": ("sari", "
 def _shift(s: Selector, op: str, d: int, type: Type, a: str, b: str) -> None:
     size = size_of(type)
     number = s.integer(type, b)
+    if type.bits == 1:
+        raise Unsupported("a shift of one bit")
     if type.bits < 32 and op != "shl":
         t = s.new(GENERAL)
         _shift_register(s, op, d, size, t, type, b, number)

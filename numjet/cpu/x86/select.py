@@ -130,7 +130,8 @@ class Selector:
                 op = instruction[0]
                 source = None
                 if op == "insertelement" and instruction[4] in ("poison", "undef"):
-                    source = self.defs.get(instruction[5])
+                    # A lane with a computed number stays where the number is known.
+                    source = self.defs.get(instruction[5]) if instruction[7][0] != "%" else None
                 elif op == "shufflevector" and instruction[7] == "zeroinitializer":
                     source = self.defs.get(instruction[4])
                     if source is not None and source[0] != "insertelement":
