@@ -56,12 +56,13 @@ def _div(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
 
 
 def _pow(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
-    """exp(y·log x), with 0**0 = 1 and 0**y = 0."""
+    """exp(y·log x), with 0**0 = 1 and 0**y = 0 where y has a positive real part, NaN elsewhere."""
     zero = e.and_(e.eq(x.re, 0), e.eq(x.im, 0))
     y_zero = e.and_(e.eq(y.re, 0), e.eq(y.im, 0))
     power = _exp(e, _mul(e, y, _log(e, x)))
-    at_zero = e.select(y_zero, e.const(1, x.dtype), e.const(0, x.dtype))
-    return e.select(zero, at_zero, e.select(y_zero, e.const(1, x.dtype), power))
+    one, nan = e.const(1, x.dtype), e.const(complex(math.nan, math.nan), x.dtype)
+    at_zero = e.select(e.gt(y.re, 0), e.const(0, x.dtype), nan)
+    return e.select(y_zero, one, e.select(zero, at_zero, power))
 
 
 def _eq(e: Any, x: ComplexPair, y: ComplexPair) -> Any:

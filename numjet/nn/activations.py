@@ -19,7 +19,7 @@ from numjet.numpy.elementwise import (
     power,
     where,
 )
-from numjet.numpy.promote import one_array, one_inexact
+from numjet.numpy.promote import as_arrays, one_array, one_inexact, promote_dtypes, strong
 from numjet.numpy.shape import split
 from numjet.numpy.unary import exp, expm1, log, log1p, logaddexp, sqrt, tanh
 
@@ -37,8 +37,13 @@ def relu(x: Any) -> Any:
 
 def relu6(x: Any) -> Any:
     """min(max(x, 0), 6), with derivative 0 at 0 and at 6."""
-    x = one_array("relu6", x)
+    x = _beside_floats("relu6", x)
     return where(less_equal(x, 0), 0, where(greater(x, 6), 6, where(less(x, 6), x, 6)))
+
+
+def _beside_floats(name: str, x: Any) -> Any:
+    """x as an operation with a Python float makes it: integers become weak floats."""
+    return promote_dtypes(*as_arrays(name, x, 0.0))[0]
 
 
 def sigmoid(x: Any) -> Any:
@@ -48,12 +53,12 @@ def sigmoid(x: Any) -> Any:
 
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow."""
-    return logaddexp(x, 0.0)
+    return logaddexp(strong(one_inexact("softplus", x)), 0.0)
 
 
 def sparse_plus(x: Any) -> Any:
     """0 below -1, (x + 1)**2 / 4 up to 1, x above."""
-    x = one_inexact("sparse_plus", x)
+    x = _beside_floats("sparse_plus", x)
     return where(
         less_equal(x, -1.0), 0.0, where(greater(x, 1.0), x, divide(power(add(x, 1.0), 2), 4))
     )
@@ -87,14 +92,14 @@ def log_sigmoid(x: Any) -> Any:
 
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x above 0, alpha * (exp(x) - 1) below."""
-    x = one_inexact("elu", x)
+    x = _beside_floats("elu", x)
     above = greater(x, 0)
     return where(above, x, multiply(alpha, expm1(where(above, 0.0, x))))
 
 
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x above 0, negative_slope * x below."""
-    x = one_inexact("leaky_relu", x)
+    x = _beside_floats("leaky_relu", x)
     return where(lax.ge(x, _zero(x)), x, multiply(negative_slope, x))
 
 
@@ -110,7 +115,7 @@ def hard_tanh(x: Any) -> Any:
 
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))."""
-    x = one_inexact("celu", x)
+    x = _beside_floats("celu", x)
     above = greater(x, 0)
     return where(above, x, multiply(alpha, expm1(divide(where(above, 0.0, x), alpha))))
 
@@ -150,12 +155,12 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 def hard_sigmoid(x: Any) -> Any:
     """relu6(x + 3) / 6."""
-    return divide(relu6(add(one_inexact("hard_sigmoid", x), 3.0)), 6.0)
+    return divide(relu6(add(_beside_floats("hard_sigmoid", x), 3.0)), 6.0)
 
 
 def hard_silu(x: Any) -> Any:
     """x * hard_sigmoid(x)."""
-    x = one_inexact("hard_silu", x)
+    x = _beside_floats("hard_silu", x)
     return multiply(x, hard_sigmoid(x))
 
 
@@ -164,7 +169,7 @@ hard_swish = hard_silu
 
 def sparse_sigmoid(x: Any) -> Any:
     """(x + 1) / 2 limited to [0, 1]."""
-    return multiply(0.5, clip(add(one_inexact("sparse_sigmoid", x), 1.0), 0.0, 2.0))
+    return multiply(0.5, clip(add(_beside_floats("sparse_sigmoid", x), 1.0), 0.0, 2.0))
 
 
 def log1mexp(x: Any) -> Any:

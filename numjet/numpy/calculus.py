@@ -13,7 +13,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax, linalg
-from numjet.numpy.creation import array, vander
+from numjet.numpy.creation import array, vander, zeros
 from numjet.numpy.elementwise import (
     absolute,
     add,
@@ -191,8 +191,9 @@ def interp(
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
     """`p` with jumps of more than half a period taken out along `axis`."""
     x = one_array("unwrap", p)
-    if not dtypes.is_integer(x.aval.dtype):
+    if x.aval.dtype == dtypes.bool_:
         (x,) = promote_inexact(x)
+    x = promote_dtypes(x, one_array("unwrap", period))[0]
     half = divide(period, 2)
     limit = half if discont is None else maximum(half, discont)
     steps = diff(x, axis=axis)
@@ -299,6 +300,8 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     x, y = (array(a) if isinstance(a, (list, tuple)) else one_array("polymul", a) for a in (a1, a2))
     if trim_leading_zeros:
         x, y = (_trim_front(v) for v in (x, y))
+    # The polynomial without coefficients is 0.
+    x, y = (v if v.aval.size else zeros(1, v.aval.dtype) for v in (x, y))
     return convolve(x, y)
 
 

@@ -134,7 +134,7 @@ nextafter = binary(
 )
 negative = unary("negative", "-x.", lax.neg, "neg")
 sign = unary("sign", "-1, 0 or 1; for complex numbers x / |x|.", lax.sign, "sign")
-square = unary("square", "x * x.", lambda x: lax.square(x), "square")
+square = unary("square", "x * x.", lambda x: lax.square(promote_numeric(x)[0]), "square")
 
 
 def positive(x: Any, /) -> Any:
@@ -481,8 +481,8 @@ def trunc(x: Any) -> Any:
 
 def rint(x: Any, /) -> Any:
     """x rounded to the nearest integer, halves to even; integers become floats."""
-    (x,) = promote_inexact(one_array("rint", x))
-    x = strong(x)
+    x = one_array("rint", x)
+    x = strong(x) if dtypes.is_inexact(x.aval.dtype) else cast(x, float_dtype())
     if dtypes.is_complex(x.aval.dtype):
         return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
     return lax.round(x, NEAREST_EVEN)

@@ -278,7 +278,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     n = x.aval.shape[-1]
     widths = [(0, 0, 0)] * (x.aval.ndim - 1) + [(0, -n % 8, 0)]
     x = lax.pad(cast(x, dtypes.uint8), lax.full((), 0, dtypes.uint8), widths)
-    x = reshape(x, (*x.aval.shape[:-1], -1, 8))
+    x = reshape(x, (*x.aval.shape[:-1], -(-n // 8), 8))
     weights = np.array([1 << i for i in range(8)], np.uint8)
     weights = weights[::-1].copy() if bitorder == "big" else weights
     out = sum_(multiply(x, array(weights)), -1, dtype=np.uint8)

@@ -59,11 +59,20 @@ def _quantile(
     rows = reshape(
         rows, tuple([x.aval.shape[i] for i in kept]) + (math.prod([x.aval.shape[i] for i in axes]),)
     )
+    if rows.aval.shape[-1]:
+        out = _of_rows(rows, q, method, skip_nans)
+    else:
+        out = lax.full(q.aval.shape + rows.aval.shape[:-1], np.nan, wider)
+    if keepdims:
+        shape = tuple([1 if i in axes else s for i, s in enumerate(x.aval.shape)])
+        out = reshape(out, q.aval.shape + shape)
+    return cast(out, result)
+
+
+def _of_rows(rows: Any, q: Any, method: str, skip_nans: bool) -> Any:
+    """The quantiles of the last axis, which has elements; those of `q` in front."""
     n = rows.aval.shape[-1]
     lead = rows.aval.shape[:-1]
-    if not n:
-        out = lax.full(q.aval.shape + lead, np.nan, rows.aval.dtype)
-        return cast(out, result)
     nans = isnan_of(rows)
     rows = lax.sort(rows, dimension=rows.aval.ndim - 1)
     if skip_nans:
@@ -88,11 +97,7 @@ def _quantile(
 
     out = _between(method, pick(low), pick(high), low, weight)
     bad = less(count, 1) if skip_nans else any_(nans, -1)
-    out = where(broadcast(bad, wide), scalar(np.nan, out.aval.dtype), out)
-    if keepdims:
-        shape = tuple([1 if i in axes else s for i, s in enumerate(x.aval.shape)])
-        out = reshape(out, q.aval.shape + shape)
-    return cast(out, result)
+    return where(broadcast(bad, wide), scalar(np.nan, out.aval.dtype), out)
 
 
 def _between(method: str, below: Any, above: Any, low: Any, weight: Any) -> Any:

@@ -584,7 +584,7 @@ def _cumulative(
             )
         axis = 0
     axis = canonical_axis(axis, x.aval.ndim, name)
-    out = operation(_accumulating(name, x, dtype, False), axis=axis)
+    out = operation(_accumulating(name, x, dtype, True), axis=axis)
     if initial:
         shape = out.aval.shape[:axis] + (1,) + out.aval.shape[axis + 1 :]
         out = lax.concatenate([lax.full(shape, first, out.aval.dtype), out], axis)

@@ -223,7 +223,7 @@ def setdiff1d(
     fill_value: Any = None,
 ) -> Any:
     """The distinct elements of `ar1` that are not in `ar2`."""
-    x, y = _pair("setdiff1d", ar1, ar2)
+    x, y = [ravel(a) for a in as_arrays("setdiff1d", ar1, ar2)]
     if not assume_unique:
         x = unique(x) if size is None else sort(x)
     keep = isin(x, y, invert=True)

@@ -38,6 +38,7 @@ from numjet.numpy.elementwise import (
 from numjet.numpy.promote import (
     as_arrays,
     cast,
+    float_dtype,
     one_array,
     promote_dtypes,
     promote_inexact,
@@ -118,7 +119,8 @@ def angle(z: Any, deg: bool = False) -> Any:
     """The angle of complex numbers in the plane."""
     z = one_array("angle", z)
     re, im = real(z), imag(z)
-    re, im = promote_inexact(re, im)
+    if not dtypes.is_inexact(re.aval.dtype):
+        re, im = cast(re, float_dtype()), cast(im, float_dtype())
     out = lax.atan2(im, re)
     return rad2deg(out) if deg else out
 
@@ -296,10 +298,6 @@ def i0(x: Any) -> Any:
 def logaddexp(x1: Any, x2: Any, /) -> Any:
     """log(exp(x1) + exp(x2)), without overflow."""
     x, y = prepared("logaddexp", promote_inexact, x1, x2)
-    if dtypes.is_complex(x.aval.dtype):
-        larger = lax.ge(lax.real(x), lax.real(y))
-        high, low = _select(larger, x, y), _select(larger, y, x)
-        return lax.add(high, lax.log1p(lax.exp(lax.sub(low, high))))
     return _logaddexp(x, y, 1.0)
 
 
@@ -311,6 +309,12 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
 
 def _logaddexp(x: Any, y: Any, unit: float) -> Any:
     """In units of `unit` nats: max + log1p(exp(-|x - y|))."""
+    if dtypes.is_complex(x.aval.dtype):
+        larger = lax.ge(lax.real(x), lax.real(y))
+        high, low = _select(larger, x, y), _select(larger, y, x)
+        nats = constant(unit, x)
+        rest = lax.log1p(lax.exp(lax.mul(lax.sub(low, high), nats)))
+        return lax.add(high, lax.div(rest, nats))
     high = lax.max(x, y)
     gap = lax.sub(x, y)
     # Equal infinities have no difference; their sum is the answer, and its derivative is finite.

@@ -163,4 +163,7 @@ def complex(x: Any, y: Any) -> Any:
 def conj(x: Any) -> Any:
     """The complex conjugate."""
     x = as_array(x)
+    if not dtypes.is_inexact(x.dtype):
+        name = dtypes.short_name(x.dtype)
+        raise TypeError(f"conj does not accept dtype {name}: convert to a float with .astype().")
     return conj_p.bind(x, input_dtype=x.dtype)

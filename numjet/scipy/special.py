@@ -510,3 +510,40 @@ __all__ = [
     "xlogy",
     "zeta",
 ]
+
+
+# B(2k) / (2k + 1)! for k = 1, 2, ...: the series of the dilogarithm in -log(1 - x), whose terms
+# fall by (log 2 / 2π)² or more here.
+_DILOGARITHM = [
+    number / math.factorial(2 * k + 1)
+    for k, number in enumerate([1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6], 1)
+]
+
+
+def spence(x: Any) -> Any:
+    """Spence's function, the integral of log(t) / (1 - t) from 1 to x: the dilogarithm of 1 - x.
+
+    Of floats of any shape; NaN below 0.
+
+    >>> import numjet.scipy.special as special
+    >>> print(special.spence(1.0), special.spence(2.0))
+    0.0 -0.822467
+    """
+    (x,) = _floats("spence", x)
+    x, dtype = _wide("spence", x)
+    small, large = less(x, 0.5), greater(x, 2)
+    safe = where(large, x, 2)
+    below = negative(log1p(negative(where(small, x, 0))))
+    between = subtract(0, log(where(logical_or(small, large), 1, x)))
+    u = where(small, below, where(large, log1p(divide(-1, safe)), between))
+    square = multiply(u, u)
+    series = zeros_like(u)
+    for coefficient in reversed(_DILOGARITHM):
+        series = multiply(add(series, coefficient), square)
+    series = add(multiply(u, add(series, 1)), multiply(square, -0.25))
+    reflected = subtract(subtract(math.pi**2 / 6, xlogy(negative(below), x)), series)
+    falling = log(subtract(safe, 1))
+    inverted = subtract(
+        subtract(-(math.pi**2) / 6, multiply(0.5, multiply(falling, falling))), series
+    )
+    return cast(where(small, reflected, where(large, inverted, series)), dtype)

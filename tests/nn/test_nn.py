@@ -175,3 +175,13 @@ def test_dtypes_module():
     assert dtypes.canonicalize_dtype("float64") == np.float32
     assert dtypes.result_type(1, 2.0, return_weak_type_flag=True) == (np.dtype("float32"), True)
     assert dtypes.scalar_type_of(jnp.ones(1)) is float and dtypes.itemsize_bits("float32") == 32
+
+
+def test_activations_of_integers_are_floats():
+    x = jnp.array([-6, -2, 0, 2, 9])
+    for name in "relu6 elu celu leaky_relu selu hard_sigmoid hard_silu sparse_plus".split():
+        function = getattr(nn, name)
+        out = function(x)
+        assert out.dtype == jnp.float32, name
+        np.testing.assert_array_equal(out, function(x.astype(jnp.float32)))
+        assert function(x.astype(jnp.float16)).dtype == jnp.float16

@@ -256,3 +256,28 @@ def test_gradients_at_special_points_are_finite_or_documented(name):
     if name == "logaddexp":
         np.testing.assert_allclose(both, [0.5, 0.5])
         np.testing.assert_allclose(numjet.grad(f)(-np.inf, 0.0), 0)
+
+
+def test_complex_powers_of_zero():
+    y = np.array([1j, 2 + 1j, -1 + 1j, -1, 2, 0], np.complex64)
+    want = [np.nan, 0, np.nan, np.nan, 0, 1]
+    for power in (jnp.power, numjet.jit(jnp.power)):
+        for zero in (jnp.complex64(0), jnp.array(-0.0, jnp.complex64)):
+            np.testing.assert_array_equal(np.asarray(power(zero, y)).real, want)
+
+
+def test_complex_sums_of_exponentials():
+    x, y = C[0], C[1]
+    np.testing.assert_allclose(jnp.logaddexp(x, y), np.log(np.exp(x) + np.exp(y)), rtol=1e-5)
+    np.testing.assert_allclose(jnp.logaddexp2(x, y), np.log2(2**x + 2**y), rtol=1e-5)
+
+
+def test_integers_become_the_default_float():
+    with numjet.enable_x64():
+        for dtype in ("bool", "int8", "int32"):
+            x = jnp.ones(3, dtype)
+            assert jnp.rint(x).dtype == jnp.angle(x).dtype == jnp.float64
+
+
+def test_squares_of_booleans_count():
+    assert jnp.square(jnp.array([True, False])).dtype == jnp.int32

@@ -131,3 +131,16 @@ def test_compiled_and_differentiated(name):
     step[1, 2] = eps
     numeric = (f(x + step) - f(x - step)) / (2 * eps)
     np.testing.assert_allclose(grad[1, 2], numeric, rtol=2e-2, atol=1e-3)
+
+
+def test_medians_of_nothing_keep_their_axes():
+    for name in ("median", "nanmedian", "quantile"):
+        q = (0.5,) if name == "quantile" else ()
+        out = getattr(jnp, name)(jnp.zeros((3, 0)), *q, axis=1, keepdims=True)
+        assert out.shape == (3, 1) and np.isnan(out).all()
+
+
+def test_cumulative_sums_of_small_integers_are_wide():
+    x = np.array([100, 100, 100], np.int8)
+    np.testing.assert_array_equal(jnp.cumulative_sum(x), np.cumsum(x, dtype=np.int32))
+    assert jnp.cumulative_prod(x.astype(np.uint8)).dtype == jnp.uint32

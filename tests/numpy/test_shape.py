@@ -382,3 +382,13 @@ def test_methods():
 def test_errors(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+def test_functions_of_nothing_and_of_small_integers():
+    assert jnp.packbits(jnp.zeros((0, 8), bool), axis=1).shape == (0, 1)
+    assert jnp.packbits(jnp.zeros((3, 0), bool), axis=1).shape == (3, 0)
+    np.testing.assert_array_equal(jnp.polymul(jnp.zeros(0), jnp.ones(3)), np.zeros(3))
+    steps = np.array([2, 8, 9, 2, 6], np.uint8)
+    np.testing.assert_allclose(jnp.unwrap(steps), np.unwrap(steps.astype(float)), rtol=1e-5)
+    rest = jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([1.0, 2.5]))
+    assert rest.dtype == jnp.int32 and rest.tolist() == [2, 3]

@@ -158,3 +158,10 @@ def test_other_matrices_and_factors():
     t, z = linalg.schur(A)
     s, w = (np.asarray(x) for x in linalg.rsf2csf(t, z))
     close(w @ s @ w.conj().T, A, 1e-3)
+
+
+def test_spence():
+    x = np.concatenate([[0, 1e-6, 0.5, 1, 2, 1e4, -1, np.nan], Q]).astype(np.float32)
+    close(special.spence(x), scipy.special.spence(x), 1e-6)
+    slope = numjet.vmap(numjet.grad(special.spence))(Q)
+    close(slope, np.log(Q) / (1 - Q), 1e-5)
