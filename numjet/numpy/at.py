@@ -283,8 +283,11 @@ def update(
     y = values if isinstance(values, Array) else make_array(values)
     weak = x.aval.weak_type and y.aval.weak_type
     if y.aval.dtype != x.aval.dtype:
-        _check_cast(x, y)
-        y = cast(y, x.aval.dtype, weak)
+        wide = _common_dtype(x, y)
+        if wide != x.aval.dtype and name != "set":
+            # Combined as x + y would be, then cut.
+            wider = cast(x, wide), index, cast(y, wide)
+            return cast(update(name, *wider, is_sorted, unique, mode, wrap), x.aval.dtype, weak)
     x, y = cast(x, x.aval.dtype, weak), cast(y, x.aval.dtype, weak)
     masked = _mask_only(x, index)
     if masked is not None and not y.aval.ndim:
@@ -305,18 +308,21 @@ def _mask_only(x: Any, index: Any) -> Any:
     return lax.broadcast_in_dim(item, x.aval.shape, tuple(range(n)))
 
 
-def _check_cast(x: Any, y: Any) -> None:
+def _common_dtype(x: Any, y: Any) -> Any:
+    """The dtype of both together; a warning where it is not that of x."""
     if dtypes.is_key(x.aval.dtype) or dtypes.is_key(y.aval.dtype):
         raise TypeError(
             f"at[]: cannot write {y.aval} into {x.aval}: PRNG keys and numbers do not mix."
         )
-    if promoted(x, y)[0] != x.aval.dtype:
+    dtype = promoted(x, y)[0]
+    if dtype != x.aval.dtype:
         warnings.warn(
             "scatter inputs have incompatible types: cannot safely cast value from "
             f"dtype={y.aval.dtype} to dtype={x.aval.dtype}. Convert it with .astype first.",
             FutureWarning,
             stacklevel=4,
         )
+    return dtype
 
 
 def write_plan(
@@ -339,7 +345,7 @@ def write_plan(
         )
     clip = mode is not None and lax.GatherScatterMode.from_any(mode) is lax.GatherScatterMode.CLIP
     plan, outside = _bound(plan, clip)
-    if outside or 0 in result:
+    if outside or 0 in result or not x.aval.size:
         return x
     if x.aval.shape != plan.shape:
         x = lax.reshape(x, plan.shape)

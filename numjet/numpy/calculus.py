@@ -219,19 +219,14 @@ def _convolution(
         raise ValueError(f"{name} only supports 1-dimensional inputs, got {x.aval} and {y.aval}.")
     if not x.aval.size or not y.aval.size:
         raise ValueError(f"{name}: inputs cannot be empty, got {x.aval} and {y.aval}.")
-    turned = False
-    if x.aval.size < y.aval.size:
+    swapped = x.aval.size < y.aval.size
+    if swapped:
         x, y = y, x
-        if not flip_v:
-            x, y = x, y
-            turned = True
     m = y.aval.size
     pads = {"full": (m - 1, m - 1), "same": (m // 2, m - m // 2 - 1), "valid": (0, 0)}
     if mode not in pads:
         raise ValueError(f"{name}: mode must be one of {sorted(pads)}, got {mode!r}.")
     low, high = pads[mode]
-    if flip_v or turned:
-        low, high = (low, high) if flip_v else (high, low)
     padded = lax.pad(x, lax.full((), 0, x.aval.dtype), [(low, high, 0)])
     kernel = lax.rev(y, (0,)) if flip_v else y
     size = padded.aval.size - m + 1
@@ -239,7 +234,7 @@ def _convolution(
     rows = np.arange(size, dtype=np.int32)[:, None] + np.arange(m, dtype=np.int32)[None]
     windows = getitem(padded, ArrayImpl(rows, ShapedArray(rows.shape, rows.dtype)))
     out = dot(windows, kernel, precision=precision, preferred_element_type=preferred)
-    return lax.rev(out, (0,)) if turned else out
+    return lax.rev(out, (0,)) if swapped and not flip_v else out
 
 
 def convolve(

@@ -301,7 +301,7 @@ def unpackbits(
     wide = (*x.aval.shape, 8)
     bits = lax.shift_right_logical(broadcast(expand_dims(x, -1), wide), broadcast(shifts, wide))
     bits = lax.bitwise_and(bits, lax.full(wide, 1, dtypes.uint8))
-    bits = reshape(bits, (*x.aval.shape[:-1], -1))
+    bits = reshape(bits, (*x.aval.shape[:-1], 8 * x.aval.shape[-1]))
     if count is not None:
         n = bits.aval.shape[-1]
         if count > n:

@@ -137,11 +137,11 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         return lax.bitcast_convert_type(x, new)
     if not x.aval.ndim or (x.aval.shape[-1] * old.itemsize) % new.itemsize:
         raise ValueError(f"view: the last axis of {x.aval} does not hold whole elements of {new}.")
+    size = x.aval.shape[-1] * old.itemsize // new.itemsize
     if old.itemsize > new.itemsize:
-        out = lax.bitcast_convert_type(x, new)
-        return sh.reshape(out, (*x.aval.shape[:-1], -1))
-    ratio = new.itemsize // old.itemsize
-    return lax.bitcast_convert_type(sh.reshape(x, (*x.aval.shape[:-1], -1, ratio)), new)
+        return sh.reshape(lax.bitcast_convert_type(x, new), (*x.aval.shape[:-1], size))
+    parts = sh.reshape(x, (*x.aval.shape[:-1], size, new.itemsize // old.itemsize))
+    return lax.bitcast_convert_type(parts, new)
 
 
 def _reshape(

@@ -337,3 +337,23 @@ def test_traced_integers_wrap_once_and_are_then_moved_inside() -> None:
     want = [0, 0, 0, 0, 4, 4, 4]
     assert [float(numjet.jit(lambda x, i: x[i])(x, i)) for i in places] == want
     assert [float(x[jnp.int32(i)]) for i in places] == want
+
+
+@pytest.mark.parametrize("mode", [None, "clip", "drop"])
+@pytest.mark.parametrize("shape", [(0,), (0, 3)])
+def test_writes_along_an_empty_axis_are_dropped(shape: tuple, mode: str | None) -> None:
+    x, i = jnp.zeros(shape), jnp.array([0, 1, -5])
+    for f in (lambda x, i: x.at[i].add(1.0, mode=mode), lambda x, i: x.at[i].set(2.0, mode=mode)):
+        assert f(x, i).shape == numjet.jit(f)(x, i).shape == shape
+
+
+@pytest.mark.filterwarnings("ignore:scatter inputs have incompatible types")
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [("add", [7, -6, 1]), ("multiply", [12, -22, 1]), ("min", [2, -9, 1]), ("set", [2, 2, 1])],
+)
+def test_updates_with_wider_numbers_are_cut_at_the_end(name, want):
+    x = jnp.array([5, -9, 1], jnp.int8)
+    for run in (lambda f: f, numjet.jit):
+        out = run(lambda x: getattr(x.at[:2], name)(2.5))(x)
+        assert out.dtype == jnp.int8 and out.tolist() == want

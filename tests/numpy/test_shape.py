@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy_differential import B, C, F, G, I, J, S, V, W, agree
@@ -392,3 +394,17 @@ def test_functions_of_nothing_and_of_small_integers():
     np.testing.assert_allclose(jnp.unwrap(steps), np.unwrap(steps.astype(float)), rtol=1e-5)
     rest = jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([1.0, 2.5]))
     assert rest.dtype == jnp.int32 and rest.tolist() == [2, 3]
+    assert jnp.unpackbits(jnp.zeros((0, 2), jnp.uint8), axis=1).shape == (0, 16)
+    assert jnp.zeros((0, 5)).view(jnp.uint8).shape == (0, 20)
+    assert jnp.zeros((0, 8), jnp.uint8).view(jnp.float32).shape == (0, 2)
+
+
+def test_convolutions_of_all_lengths():
+    rng = np.random.default_rng(0)
+    for n, m in itertools.product(range(1, 5), repeat=2):
+        a, v = rng.normal(size=n), rng.normal(size=m) + 1j * rng.normal(size=m)
+        for mode in ("full", "same", "valid"):
+            np.testing.assert_allclose(
+                jnp.correlate(a, v, mode), np.correlate(a, v, mode), atol=1e-5
+            )
+            np.testing.assert_allclose(jnp.convolve(a, v, mode), np.convolve(a, v, mode), atol=1e-5)
