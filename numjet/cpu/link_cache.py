@@ -39,7 +39,15 @@ _REFRESH_SECONDS = 3600.0
 # Entries wait so long for others, while the program that was compiled begins to run.
 _DELAY_SECONDS = 0.05
 
+_HEXADECIMAL = frozenset("0123456789abcdef")
+
 _stores: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+def _ours(name: str, folder: str) -> bool:
+    """Whether a file in that folder is an entry, or one that was not finished."""
+    entry = name.startswith(folder) and _HEXADECIMAL.issuperset(name)
+    return entry or name.startswith(".tmp-")
 
 
 class Store:
@@ -225,18 +233,25 @@ class Store:
 
     def sweep(self, coming: int = 0) -> None:
         """Remove entries used longest ago if with `coming` bytes more than 7/8 of the limit were
-        taken: what all processes write until the next sweep fits in the rest."""
+        taken: what all processes write until the next sweep fits in the rest.
+
+        What else lies in the directory is the user's: it is not counted, and stays.
+        """
         with open(f"{self.directory}/growth", "wb"):
             pass
         entries = []
         total = coming
         now = time.time()
         for folder in os.scandir(self.directory):
-            if not folder.is_dir():
+            if not (len(folder.name) == 2 and _HEXADECIMAL.issuperset(folder.name)):
+                continue
+            if not folder.is_dir(follow_symlinks=False):
                 continue
             for entry in os.scandir(folder.path):
+                if not _ours(entry.name, folder.name):
+                    continue
                 try:
-                    status = entry.stat()
+                    status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:  # another process swept it
                     continue
                 if entry.name.startswith(".tmp") and now - status.st_mtime < 3600:

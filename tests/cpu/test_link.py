@@ -317,6 +317,25 @@ def test_disk_stays_below_its_limit_and_keeps_what_was_used(tmp_path):
     assert store.get(f"{1:064x}") is None
 
 
+def test_a_sweep_leaves_what_is_not_the_caches(tmp_path):
+    """NUMJET_CACHE_DIR may name a folder that holds other things."""
+    others = ["notes.txt", "ab/letter.txt", "ab/cd/page.txt", "photos/1.png", "zz/" + "zz" * 32]
+    for name in others:
+        os.makedirs(os.path.dirname(tmp_path / name), exist_ok=True)
+        (tmp_path / name).write_bytes(bytes(50_000))
+        os.utime(tmp_path / name, (1, 1))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / ("ac" * 32)).write_bytes(bytes(50_000))
+    os.symlink(tmp_path / "elsewhere", tmp_path / "ac")
+    store = link_cache.Store(str(tmp_path), 100_000)
+    for number in range(60):
+        store.put(f"ab{number:062x}", bytes(4000))
+        store.flush()
+    assert all((tmp_path / name).exists() for name in others)
+    assert (tmp_path / "elsewhere" / ("ac" * 32)).exists()
+    assert 50_000 < sum(map(os.path.getsize, glob.glob(f"{tmp_path}/ab/ab*"))) <= 100_000
+
+
 def test_threads_share_a_store(store):
     def work(seed):
         for i in range(50):
