@@ -7,6 +7,7 @@ left and returns the results. What would break it: work that waits for other wor
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 from collections import deque
@@ -33,6 +34,7 @@ class _Undisturbed:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
+        self._threads: dict[int, int] = {}  # how often each is inside
         self._before: tuple[bool, float] = (True, 0.005)
         self._unsearched = 0
         self._full_searches = 0
@@ -44,16 +46,34 @@ class _Undisturbed:
                 gc.disable()
                 sys.setswitchinterval(min(_SWITCH_SECONDS, self._before[1]))
             self._inside += 1
+            thread = threading.get_ident()
+            self._threads[thread] = self._threads.get(thread, 0) + 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._inside -= 1
+            thread = threading.get_ident()
+            self._threads[thread] -= 1
+            if not self._threads[thread]:
+                del self._threads[thread]
             if not self._inside:
-                collecting, interval = self._before
-                if collecting:
-                    self._settle()
-                    gc.enable()
-                sys.setswitchinterval(interval)
+                self._restore()
+
+    def _restore(self) -> None:
+        collecting, interval = self._before
+        if collecting:
+            self._settle()
+            gc.enable()
+        sys.setswitchinterval(interval)
+
+    def forked(self) -> None:
+        """In a child process: the other threads, which may have been inside, are not here."""
+        self._lock = threading.Lock()
+        thread = threading.get_ident()
+        was, self._inside = self._inside, self._threads.get(thread, 0)
+        self._threads = {thread: self._inside} if self._inside else {}
+        if was and not self._inside:
+            self._restore()
 
     def _settle(self) -> None:
         """Hand all young objects to the oldest generation where Python would search them next.
@@ -74,6 +94,8 @@ class _Undisturbed:
 
 
 undisturbed = _Undisturbed()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=undisturbed.forked)
 
 
 class Jobs:

@@ -1,6 +1,7 @@
 """Work on other threads: order of results, failures, and the interpreter's settings."""
 
 import gc
+import os
 import sys
 import threading
 import time
@@ -123,3 +124,36 @@ def test_what_the_user_froze_stays_frozen():
         assert gc.get_freeze_count() >= frozen - 10 and made
     finally:
         gc.unfreeze()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("here", [False, True])
+def test_a_forked_process_looks_for_cycles_again(here):
+    """A thread that is inside while another one forks never leaves in the child."""
+    inside, entered, leave = _Undisturbed(), threading.Event(), threading.Event()
+
+    def stay():
+        with inside:
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=stay)
+    before = sys.getswitchinterval()
+    thread.start()
+    assert entered.wait(10)
+    if here:
+        inside.__enter__()
+    child = os.fork()
+    if child == 0:
+        inside.forked()
+        good = gc.isenabled() is not here
+        if here:
+            inside.__exit__()
+        good &= gc.isenabled() and sys.getswitchinterval() == before
+        os._exit(0 if good else 1)
+    if here:
+        inside.__exit__()
+    leave.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
