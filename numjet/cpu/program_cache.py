@@ -22,7 +22,7 @@ import numpy as np
 from numjet.base import config
 from numjet.core import dtypes, lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from numjet.cpu import link
+from numjet.cpu import link, platform
 from numjet.cpu.entry import RUNTIME
 from numjet.cpu.executable import HostCall
 from numjet.cpu.graph import LOOPS, called
@@ -59,7 +59,9 @@ def _sources() -> str:
 def key(closed: ClosedJaxpr, donate: tuple[int, ...]) -> str | None:
     """The digest under which the compiled program is kept; None when it cannot be."""
     try:
-        form = [_FORMAT, _package(), donate, config.check_ir.value, _closed(closed)]
+        # Work is cut for the cores there are.
+        where = (config.check_ir.value, platform.cpu_count())
+        form = [_FORMAT, _package(), donate, where, _closed(closed)]
     except Uncacheable:
         return None
     # Version 0 writes equal values equally; later ones depend on which objects are shared.

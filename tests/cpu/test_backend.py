@@ -106,6 +106,13 @@ def test_a_key_depends_on_every_source_file():
     )
 
 
+def test_a_key_depends_on_the_number_of_cores(monkeypatch):
+    closed = stage_closed(lambda x: [chain(x)], [spec(10)])
+    before = program_cache.key(closed, ())
+    monkeypatch.setattr(program_cache.platform, "cpu_count", lambda: 77)
+    assert program_cache.key(closed, ()) != before
+
+
 def test_constants_are_found_again():
     def with_table(scale):
         table = as_array(np.arange(8, dtype=np.float32) * scale)
