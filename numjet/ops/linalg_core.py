@@ -104,6 +104,8 @@ def symmetrized(x: Any) -> Any:
 
 def permute_rows(x: Any, order: Any) -> Any:
     """Row order[..., i] of each matrix as row i."""
+    if not x.aval.size:
+        return x
     batch = tuple(range(x.aval.ndim - 2))
     row = len(batch)
     numbers = GatherDimensionNumbers((row + 1,), (row,), (row,), batch, batch)
@@ -147,9 +149,28 @@ def decomposition(
     jvp: Callable | None = None,
     several: bool = True,
     prune: Callable | None = None,
+    integers: bool = False,
 ) -> Primitive:
-    """A primitive over batches of matrices that runs through LAPACK."""
+    """A primitive over batches of matrices that runs through LAPACK.
+
+    jvp: None where the derivative is not known, which is an error, or (`integers`) where there is
+    none to know.
+    """
     primitive: Primitive
+
+    def unknown(primals: tuple, tangents: tuple, **params: Any) -> Any:
+        outs = primitive.bind(*primals, **params)
+        if any([type(t) is not Zero for t in tangents]):
+            raise NotImplementedError(
+                f"{name}: no derivative is known. Use eigh, svd, qr or lu, which have one, or "
+                "lax.stop_gradient for operands whose derivative does not count."
+            )
+        several_outs = outs if several else [outs]
+        zeros = [Zero(y.aval.tangent()) for y in several_outs]
+        return (outs, zeros) if several else (outs, zeros[0])
+
+    if jvp is None and not integers:
+        jvp = unknown
     primitive = Primitive(
         name,
         multiple_results=several,

@@ -129,7 +129,7 @@ def _pivots_reference(pivots: np.ndarray, *, permutation_size: int) -> np.ndarra
 
 
 lu_pivots_to_permutation_p = decomposition(
-    "lu_pivots_to_permutation", _pivots_abstract, _pivots_reference, several=False
+    "lu_pivots_to_permutation", _pivots_abstract, _pivots_reference, several=False, integers=True
 )
 
 

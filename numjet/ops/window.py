@@ -86,10 +86,16 @@ def _slices(
     """For each window position the slice (starts, limits, strides) of a padded operand."""
     found = []
     for position in itertools.product(*[range(w) for w in window_dimensions]):
-        starts = tuple([p * g for p, g in zip(position, window_dilation, strict=True)])
+        # Where there is no window, the operand may end before a window's elements begin.
+        starts = tuple(
+            [
+                p * g if n else 0
+                for p, g, n in zip(position, window_dilation, out_shape, strict=True)
+            ]
+        )
         limits = tuple(
             [
-                a + (n - 1) * s + 1 if n else a
+                a + (n - 1) * s + 1 if n else 0
                 for a, n, s in zip(starts, out_shape, window_strides, strict=True)
             ]
         )

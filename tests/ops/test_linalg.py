@@ -125,3 +125,29 @@ def test_empty_batches() -> None:
 def test_mistakes_are_explained(call, error, text) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: linalg.schur(x)[0],
+        lambda x: linalg.hessenberg(x)[0],
+        lambda x: linalg.householder_product(x, x[0]),
+    ],
+)
+def test_unknown_derivatives_are_no_zeros(f) -> None:
+    x = jnp.ones((3, 3))
+    for g in (
+        lambda x: numjet.jvp(f, (x,), (x,)),
+        numjet.grad(lambda x: f(x).sum()),
+        numjet.jit(numjet.jacrev(f)),
+    ):
+        with pytest.raises(NotImplementedError, match="no derivative is known"):
+            g(x)
+    assert numjet.grad(lambda x: f(numjet.lax.stop_gradient(x)).sum())(x).shape == (3, 3)
+
+
+def test_derivatives_of_no_matrices() -> None:
+    x = jnp.ones((0, 4, 4))
+    for f in (jnp.linalg.det, lambda x: linalg.lu(x)[0]):
+        assert numjet.grad(lambda x: f(x).sum())(x).shape == x.shape

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from same_script import compare
 
+import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.ops.fft import fft
@@ -107,3 +108,13 @@ def test_mistakes_are_explained(call, error, text) -> None:
 def test_empty_sorts() -> None:
     assert lax.sort(jnp.zeros((0, 3)), dimension=0).shape == (0, 3)
     assert np.asarray(lax.top_k(jnp.ones(3), 0)[0]).shape == (0,)
+
+
+@pytest.mark.parametrize("window", [(5, 5), (3, 1), (1, 9)])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2)])
+def test_windows_larger_than_the_operand_give_nothing(window: tuple, strides: tuple) -> None:
+    x = jnp.ones((2, 8))
+    for op, start in ((lax.add, 0.0), (lax.max, -np.inf), (lax.mul, 1.0)):
+        f = lambda x: lax.reduce_window(x, start, op, window, strides, "VALID")  # noqa: B023, E731
+        out = nj.jit(f)(x)
+        assert out.shape == f(x).shape and out.size == 0
