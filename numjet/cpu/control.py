@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
-from numjet.cpu import lower_scalar, lower_small
+from numjet.cpu import lower_lanes, lower_scalar, lower_small
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.program import (
     Apart,
@@ -42,7 +42,11 @@ def region(build: Any, node: Node) -> list[Step]:
         )
     if rule is _repeat:
         return rule(build, node)  # the kernels are to be those of the program without loop
-    return lower_scalar.lower(build, node) or lower_small.lower(build, node) or rule(build, node)
+    for held in (lower_scalar.lower, lower_small.lower, lower_lanes.lower):
+        steps = held(build, node)
+        if steps is not None:
+            return steps
+    return rule(build, node)
 
 
 def _open(jaxpr: ClosedJaxpr | Jaxpr) -> tuple[Jaxpr, list]:

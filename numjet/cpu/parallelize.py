@@ -75,6 +75,11 @@ def worth(s: For) -> bool:
     return work(s) * s.var.extent >= _WORTH
 
 
+def grain(s: For) -> int:
+    """Rounds of an independent loop that a thread takes at once; 0 where one takes them all."""
+    return max(1, int(_CHUNK / work(s))) if worth(s) else 0
+
+
 def _split(s: For, deps: Dependences, outside: set[Dependence]) -> list[Stmt]:
     if not isinstance(s.extent, int) or s.extent < 2 or not worth(s):
         return [s]
@@ -87,13 +92,13 @@ def _split(s: For, deps: Dependences, outside: set[Dependence]) -> list[Stmt]:
         needed |= deps.expr(e)
     if needed & outside:
         return [s]  # reads locals from before the loop
-    grain = max(1, int(_CHUNK / work(s)))
+    rounds = grain(s)
     if not outer:
-        return [replace(s, grain=min(grain, (s.extent + 1) // 2))]
+        return [replace(s, grain=min(rounds, (s.extent + 1) // 2))]
     found = reductions(s)
     if found is None:
         return [s]
-    return _partial_results(s, found, grain)
+    return _partial_results(s, found, rounds)
 
 
 def _partial_results(s: For, found: list[Update | UpdateArg], grain: int) -> list[Stmt]:
@@ -139,4 +144,3 @@ def _partial_results(s: For, found: list[Update | UpdateArg], grain: int) -> lis
         For(chunk, chunks, (*start, part, *finish), grain=1),
         For(last, chunks, tuple(combine)),
     ]
-

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jaxpr_interpreter import compiled, spec
 
-from numjet.core.structural import convert, full, reduce_sum
+from numjet.core.structural import broadcast_in_dim, convert, full, reduce_sum
 from numjet.ops import transcendental as fn
 from numjet.ops.arithmetic import add, mul, sub
 from numjet.ops.cond import cond, switch
@@ -69,7 +69,11 @@ def test_scan_stacks_old_and_new(reverse):
 
 def test_scan_carry_is_updated_in_place():
     def run(init, xs):
-        return scan(lambda c, x: (add(mul(c, c), x), None), init, xs)[0]
+        def body(c, x):
+            total = broadcast_in_dim(reduce_sum(c, (0,)), c.shape, ())
+            return add(mul(c, c), mul(x, total)), None
+
+        return scan(body, init, xs)[0]
 
     text = compiled(
         run,
