@@ -12,6 +12,7 @@ import ctypes
 import functools
 import math
 import struct
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -47,7 +48,7 @@ KEPT_ARENA = 1 << 22
 class HostCall:
     """One call back into Python: run `primitive`'s reference on views of native memory."""
 
-    __slots__ = ("primitive", "params", "ins", "outs", "failure", "function")
+    __slots__ = ("primitive", "params", "ins", "outs", "failures", "function")
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class HostCall:
         outs: list[tuple[tuple, Any]],
     ) -> None:
         self.primitive, self.params, self.ins, self.outs = primitive, params, ins, outs
-        self.failure: list[BaseException] = []
+        self.failures: dict[int, BaseException] = {}
         self.function: Any = None
 
     @classmethod
@@ -76,9 +77,9 @@ class HostCall:
             [(a.shape, physical(a.dtype)) for a in outs],
         )
 
-    def bind(self, failure: list[BaseException]) -> int:
-        """The native address to call; exceptions are appended to `failure`."""
-        self.failure = failure
+    def bind(self, failures: dict[int, BaseException]) -> int:
+        """The native address to call; exceptions are put into `failures`, under the thread."""
+        self.failures = failures
         self.function = _CALLBACK(self._run)
         return ctypes.cast(self.function, ctypes.c_void_p).value or 0
 
@@ -99,7 +100,7 @@ class HostCall:
                     _view(pointers[len(self.ins) + k], shape, dtype)[...] = result._value
         except BaseException as error:
             # It may not unwind through native frames: kept, and raised by the caller.
-            self.failure.append(error)
+            self.failures[threading.get_ident()] = error
             return 1
         return 0
 
@@ -172,7 +173,7 @@ class Executable:
         library = self._library = link.load(images, wanted) if wanted else None
         self.facts, self._texts = facts, texts
         self._n_args, self.outs, self._aliases = n_args, list(outs), aliases
-        self._failure: list[BaseException] = []
+        self._failures: dict[int, BaseException] = {}  # by thread: each raises its own
         self._hosts = hosts
         self._consts = [None if c is None else _aligned(np.ascontiguousarray(c)) for c in consts]
         link.resolve((RUN, OBJECTS, "nj_parallel_for") if table["chunked"] else (RUN, OBJECTS))
@@ -226,12 +227,12 @@ class Executable:
         for name, offset in CONSTS.items():
             table[offset // 8] = words[name]
         for k, array in enumerate(consts):
-            table[HEADER + k] = hosts[k].bind(self._failure) if k in hosts else _address(array)
+            table[HEADER + k] = hosts[k].bind(self._failures) if k in hosts else _address(array)
         return table
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on C-contiguous arrays (others are copied first); results are new arrays."""
-        if self._failure:
+        if self._failures and threading.get_ident() in self._failures:
             self._raise()  # of a prepared call that ended early: nothing may run twice
         if self._aliases:
             arrays, results = self._donated(arrays)
@@ -314,9 +315,8 @@ class Executable:
         return Prepared(function, self.table, self.outs, self.makers, arenas)
 
     def _raise(self) -> None:
-        error = self._failure.pop() if self._failure else RuntimeError("a compiled program failed.")
-        self._failure.clear()
-        raise error
+        error = self._failures.pop(threading.get_ident(), None)
+        raise RuntimeError("a compiled program failed.") if error is None else error
 
     # ---- looking at it
 

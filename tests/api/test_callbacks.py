@@ -224,3 +224,12 @@ def test_print_checks_its_format():
 
 def test_effects_barrier_returns():
     assert nj.effects_barrier() is None
+
+
+def test_a_failure_on_another_thread_is_that_threads():
+    """Between a callback's end and its program's another thread may call the program."""
+    f = nj.jit(lambda x: nj.pure_callback(lambda x: x, SCALAR, x))
+    executable = f.lower(jnp.float32(0)).compile()._executable
+    executable._failures[-1] = ValueError("of a thread that is about to raise it")
+    (result,) = executable([np.asarray(np.float32(3))])
+    assert result == 3 and executable._failures
