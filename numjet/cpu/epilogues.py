@@ -44,7 +44,7 @@ from numjet.cpu.loop_ir import (
 from numjet.cpu.loop_verify import verify
 from numjet.cpu.lower_core import unflatten
 from numjet.cpu.program import KernelStep, SpecialStep, Step
-from numjet.cpu.vectorize import collapse, vectorize
+from numjet.cpu.vectorize import vectorize
 
 # Bytes that loops behind a product read and write beside it, as multiples of its own: pieces take
 # short parts of every row, which is slower for loops that memory bounds.
@@ -134,25 +134,27 @@ def _behind(build: Any, product: Known, loops: KernelStep, place: int, alone: bo
     source = buffers[place]
     if any(x.role == "work" or x.dtype in COMPLEX_PARTS for x in buffers):
         return None
-    pieces = _Pieces(product)
     others = [x for k, x in enumerate(buffers) if k != place]
     ins = [x for x in others if x.role == "in"]
     outs = [x for x in others if x.role == "out"]
-    size = size_of(product.spec.element)
-    kept = (
-        alone
-        and pieces.cut.piece_rows * pieces.cut.columns * size <= gemm.PIECE_BYTES
-        and len(others) < gemm.MOST_POINTERS
-    )
-    tile = None
-    if kept:
-        tile = Buffer("piece", source.dtype, (pieces.cut.piece_rows, pieces.cut.columns))
-    body = pieces.loops(loops.kernel, source, tile)
+    keeps = alone and len(others) < gemm.MOST_POINTERS
+    body: For | None
+    if _over(product, loops.kernel, source):
+        # One piece, which lies as the product does: the loops stay what they are.
+        kept, tile = keeps and source.nbytes <= gemm.PIECE_BYTES, source
+        inner = vectorize(Kernel("piece", (), loops.kernel.body, {})).body
+        body = For(LoopVar("p", 1), 1, inner, grain=1)
+    else:
+        pieces = _Pieces(product)
+        shape = (pieces.cut.piece_rows, pieces.cut.columns)
+        tile = Buffer("piece", source.dtype, shape)
+        kept = keeps and tile.nbytes <= gemm.PIECE_BYTES
+        body = pieces.loops(loops.kernel, source, tile if kept else None)
     if body is None:
         return None
     if product.small and parallelize.worth(body):
         return None  # it is worth several threads, the product is not
-    order = (tile, *ins, *outs) if tile is not None else (*ins, source, *outs)
+    order = (tile, *ins, *outs) if kept else (*ins, source, *outs)
     kernel = Kernel(build.kernel_name("behind"), order, (body,), {"annotated": True})
     if check_ir.value:
         verify(kernel)
@@ -165,6 +167,21 @@ def _behind(build: Any, product: Known, loops: KernelStep, place: int, alone: bo
         lambda b, pointers, number: emit_round(b, kernel, pointers, number),
     )
     return product.function(epilogue), kernel, kept
+
+
+def _over(product: Known, kernel: Kernel, source: Buffer) -> bool:
+    """Whether a product is one piece and a kernel's loops run over it, `source`, in the order of
+    memory: over its elements, each access in step or at one place, or over its rows."""
+    spec = product.spec
+    chain, body = _chain(kernel)
+    if not product.small or spec.loops or not chain:
+        return False
+    covered = math.prod([s.var.extent for s in chain])
+    position = linear_address([Index.of(s.var) for s in chain], [s.var.extent for s in chain])
+    if any(isinstance(s, For) for s in body):
+        rows = position * spec.n
+        return covered * spec.n == source.size and _within_rows(body, source, rows, spec.n)
+    return covered == source.size and _reads_at(body, source, position) and _in_step(chain[-1])
 
 
 class _Pieces:
@@ -225,15 +242,7 @@ class _Pieces:
             by = unflatten(self.row * n + column, extents)
         body = _replaced(body, chain, by, source, tile, lambda _: (Index.of(self.i), Index.of(j)))
         loop = For(j, _extent(clamp(n - self.strip * cut.columns, 1, columns)), body)
-        if not _in_step(loop):
-            return None
-        if self.rows.is_const:
-            # Pieces of whole rows are walked as one row where everything goes on over rows' ends.
-            joined = collapse(For(self.i, self.rows.const, (loop,)))
-            assert isinstance(joined, For)
-            if joined.var is not self.i:
-                return self._of_pieces(vectorize(Kernel("piece", (), (joined,), {})).body)
-        return self._wrapped((loop,))
+        return self._wrapped((loop,)) if _in_step(loop) else None
 
     def _of_rows(
         self, chain: list[For], body: tuple[Stmt, ...], source: Buffer, tile: Buffer | None
@@ -243,15 +252,12 @@ class _Pieces:
         if self.cut.strips > 1:
             return None
         outer = linear_address([Index.of(s.var) for s in chain], [s.var.extent for s in chain]) * n
+        if not _within_rows(body, source, outer, n):
+            return None
 
         def inside(e: Load) -> Index:
             return linear_address(e.index, source.shape) - outer
 
-        for e in exprs(body):
-            if isinstance(e, Load) and e.buffer is source:
-                column = inside(e)
-                if column.lo < 0 or column.hi >= n:
-                    return None
         by = unflatten(self.row, [s.var.extent for s in chain])
         body = _replaced(
             body, chain, by, source, tile, lambda e: (Index.of(self.i), inside(e))
@@ -260,10 +266,8 @@ class _Pieces:
 
     def _wrapped(self, body: tuple[Stmt, ...]) -> For:
         inner = vectorize(Kernel("piece", (), body, {})).body
-        return self._of_pieces((For(self.i, _extent(self.rows), inner),))
-
-    def _of_pieces(self, body: tuple[Stmt, ...]) -> For:
-        return For(self.unit, self.units, body, grain=1)
+        rows = For(self.i, _extent(self.rows), inner)
+        return For(self.unit, self.units, (rows,), grain=1)
 
 
 def _extent(x: Index) -> int | Index:
@@ -281,6 +285,16 @@ def _chain(kernel: Kernel) -> tuple[list[For], tuple[Stmt, ...]]:
         chain.append(loop)
         body = loop.body
     return chain, body
+
+
+def _within_rows(body: Sequence[Stmt], source: Buffer, outer: Index, n: int) -> bool:
+    """Whether the product is only read in the row of `n` that begins at `outer`."""
+    for e in exprs(body):
+        if isinstance(e, Load) and e.buffer is source:
+            column = linear_address(e.index, source.shape) - outer
+            if column.lo < 0 or column.hi >= n:
+                return False
+    return True
 
 
 def _reads_at(body: Sequence[Stmt], source: Buffer, position: Index) -> bool:
