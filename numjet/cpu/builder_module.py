@@ -91,8 +91,8 @@ class Module:
 
     def text(self) -> str:
         """The module as LLVM assembly."""
+        functions = [function.text() for function in self.functions]  # may declare more
         defined = {function.name for function in self.functions}
         declared = [line for name, line in self._declared.items() if name not in defined]
         parts = [*self._globals.values(), *declared, *self.raw]
-        parts += [function.text() for function in self.functions]
-        return "\n".join(parts) + "\n"
+        return "\n".join([*parts, *functions]) + "\n"

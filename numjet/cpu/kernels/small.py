@@ -5,7 +5,8 @@ share it, and it is compiled while the rest of the program is still being lowere
 rows by up to four vectors, and a row one wide vector that code generation splits over registers:
 few lines to compile, 2-3 ms where the general library takes 15. Rows overlap in the last tile,
 columns are masked. A is read by broadcasts, B in place, or from a packed copy on the stack where
-its columns are not next to each other. One thread.
+its columns are not next to each other. One thread. The direct generator writes the product itself,
+as a function that this one calls (`x86.product`, of the same tiles).
 For: `dot` and loop bodies. What would break it: C's columns not next to each other, or C in the
 memory of A or B.
 """
@@ -21,6 +22,7 @@ from numjet.cpu.kernels.common import lanes_of, size_of, transpose_block
 from numjet.cpu.kernels.gemm import Epilogue
 from numjet.cpu.kernels.tiles import Line
 from numjet.cpu.program import Function
+from numjet.cpu.x86.product import Product
 
 # Rows of a tile by its vectors, where there are 32 registers: at most 24 accumulators, and 8 where
 # rows allow (the latency of a multiply-add times the two a cycle that processors begin).
@@ -144,13 +146,47 @@ def _loops(
 
 
 def _product(b: Builder, spec: Spec, a: Value, source: Value, c: Value) -> None:
+    """One product; a function of its own where the direct generator writes that itself."""
+    stride = spec.b[0]
+    if not spec.in_place:
+        lanes, size = lanes_of(spec.element), size_of(spec.element)
+        stride = -(-spec.n // lanes) * lanes * size
+        source = _packed(b, spec, source, stride)
+    vectors, rows = _shape(spec)
+    sizes = (size_of(spec.element), spec.m, spec.n, spec.k, *spec.a, stride, spec.crs)
+    reach = max(abs(x) for x in (*spec.a, stride, spec.crs)) * max(spec.m, 1)
+    if not link.generates() or reach >= 1 << 31:
+        _strips(b, spec, a, source, stride, c)
+        return
+    product = Product(*sizes, vectors, rows)
+    name = "_".join(["strips", *map(str, product)])
+    if all([f.name != name for f in b.module.functions]):
+        _Known(b.module, name, spec, product)
+    b.call(name, "void", a, source, c)
+
+
+class _Known(Builder):
+    """A product that the direct generator knows; IR only where a module is left to LLVM."""
+
+    def __init__(self, module: Module, name: str, spec: Spec, product: Product) -> None:
+        pointers = [("a", "ptr"), ("b", "ptr"), ("c", "ptr")]
+        super().__init__(module, name, pointers, linkage="internal")
+        self.product, self.spec = product, spec
+
+    def body(self) -> list[str]:
+        if not self.lines:
+            assert self.product is not None
+            a, source, c = self.args
+            _strips(self, self.spec, a, source, self.product.brs, c)
+            self.ret()
+        return super().body()
+
+
+def _strips(b: Builder, spec: Spec, a: Value, source: Value, stride: int, c: Value) -> None:
+    """The product, strip by strip; `stride`: of B's rows."""
     lanes, size = lanes_of(spec.element), size_of(spec.element)
     vectors, rows = _shape(spec)
     width = vectors * lanes
-    stride = spec.b[0]
-    if not spec.in_place:
-        stride = -(-spec.n // lanes) * lanes * size
-        source = _packed(b, spec, source, stride)
     whole = spec.n // width
     if whole == 1:
         _strip(b, spec, rows, width, a, source, stride, c)

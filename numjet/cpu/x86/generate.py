@@ -18,6 +18,7 @@ from numjet.cpu.x86 import (
     intrinsics,
     lanes,
     memory,
+    product,
 )
 from numjet.cpu.x86.allocate import Allocation, allocate
 from numjet.cpu.x86.data import table
@@ -86,11 +87,14 @@ def _generate(module: Module) -> bytes:
     code, labels, inside = prepared(module)
     exports = []
     for function in module.functions:
-        s, allocation = selected(module, function, labels)
         code.align(64)
         begin = labels["@" + function.name]
         code.place(begin)
-        Finisher(code, s, allocation).write()
+        if function.product is not None:
+            product.write(code, function.product)
+        else:
+            s, allocation = selected(module, function, labels)
+            Finisher(code, s, allocation).write()
         end = code.label()
         code.place(end)
         if not function.local:

@@ -1,0 +1,97 @@
+"""Products that the direct generator writes itself: the bits of LLVM's code for the same loops."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from numjet.cpu import link
+from numjet.cpu.builder import Module
+from numjet.cpu.kernels import small
+from numjet.cpu.x86 import host
+from numjet.cpu.x86.generate import generate
+
+pytestmark = pytest.mark.skipif(
+    not host.able(link.target().triple, link.target().features, link.vector_bytes()),
+    reason="not a processor for the direct generator",
+)
+RNG = np.random.default_rng(7)
+SIZES = [  # m, n, k
+    (32, 32, 32),
+    (8, 16, 4),  # one tile
+    (13, 1, 5),  # a column; tiles that overlap
+    (3, 7, 64),  # fewer rows than a tile
+    (21, 130, 9),  # whole strips and a short one
+    (6, 256, 5),  # strips that are all alike
+    (300, 100, 33),
+]
+
+
+def run(image: bytes, name: str, *arrays: np.ndarray) -> None:
+    pointers = (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in arrays])
+    library = link.load([image])
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address(name))
+    function(ctypes.addressof(pointers))
+
+
+def operands(dtype: type, shape: tuple[int, int], turned: bool) -> np.ndarray:
+    """A matrix inside a larger one; its columns or its rows next to each other."""
+    rows, columns = shape[::-1] if turned else shape
+    whole = RNG.standard_normal((rows, columns + 3)).astype(dtype)
+    part = whole[:, 1 : 1 + columns]
+    return part.T if turned else part
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
+@pytest.mark.parametrize("turned", ["", "a", "b"])
+def test_both_generators_agree(size: tuple[int, int, int], dtype: type, turned: str) -> None:
+    m, n, k = size
+    a, b = operands(dtype, (m, k), turned == "a"), operands(dtype, (k, n), turned == "b")
+    element = "float" if dtype is np.float32 else "double"
+    line = (n + 5) * a.itemsize
+    spec = small.Spec(element, m, n, k, a.strides, b.strides, line)
+    function, module = small.function(spec), Module()
+    function.write(module)
+    assert any(f.product is not None for f in module.functions)
+    image = generate(module)
+    assert image is not None
+    left = []
+    for made in (image, link._compile(module.text(), verify=True)):
+        c = np.full((m + 2, n + 5), 77, dtype)
+        run(made, function.name, a, b, c[1:, :])
+        left.append(c)
+    np.testing.assert_array_equal(*left)
+    np.testing.assert_allclose(left[0][1 : m + 1, :n], a @ b, rtol=1e-4, atol=1e-4)
+    left[0][1 : m + 1, :n] = 77
+    assert (left[0] == 77).all()
+
+
+def test_what_is_not_a_number_stays_in_its_row_and_column() -> None:
+    a, b = np.ones((9, 6), np.float32), np.ones((6, 20), np.float32)
+    a[4, 3], b[2, 7] = np.nan, np.inf
+    c = np.zeros((9, 20), np.float32)
+    function, module = small.function(small.Spec("float", 9, 20, 6, (24, 4), (80, 4), 80)), Module()
+    function.write(module)
+    image = generate(module)
+    assert image is not None
+    run(image, function.name, a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+def test_loops_around_share_one_product() -> None:
+    loops = ((3, 96, 480, 240), (2, 48, 0, 120))
+    spec = small.Spec("float", 2, 15, 6, (24, 4), (80, 4), 60, loops)
+    function, module = small.function(spec), Module()
+    function.write(module)
+    small.function(small.Spec("float", 2, 15, 6, (24, 4), (80, 4), 60)).write(module)
+    assert sum(f.product is not None for f in module.functions) == 1
+    image = generate(module)
+    assert image is not None
+    a = RNG.standard_normal((3, 2, 2, 6), np.float32)
+    b = RNG.standard_normal((3, 6, 20), np.float32)
+    c = np.zeros((3, 2, 2, 15), np.float32)
+    run(image, function.name, a, b, c)
+    np.testing.assert_allclose(c, np.einsum("ijmk,ikn->ijmn", a, b[:, :, :15]), atol=1e-5)
