@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
-from numjet.cpu import lower_lanes, lower_scalar, lower_small
+from numjet.cpu import lower_element, lower_lanes, lower_scalar, lower_small
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.program import (
     Apart,
@@ -42,7 +42,7 @@ def region(build: Any, node: Node) -> list[Step]:
         )
     if rule is _repeat:
         return rule(build, node)  # the kernels are to be those of the program without loop
-    for held in (lower_scalar.lower, lower_small.lower, lower_lanes.lower):
+    for held in (lower_scalar.lower, lower_element.lower, lower_small.lower, lower_lanes.lower):
         steps = held(build, node)
         if steps is not None:
             return steps

@@ -25,7 +25,7 @@ MAX_NODES = 400
 NAMED_DEPTH = 16
 
 
-class _NotScalar(Exception):
+class NotScalar(Exception):
     """The region holds something that is not a single element."""
 
 
@@ -33,11 +33,11 @@ def lower(build: Any, node: Node) -> list[Step] | None:
     """The kernel of a scalar region, or None."""
     if any(_unsuited(v) for v in node.outs if not _scanned(node, v)):
         return None
-    kernel = _Kernel(build)
+    kernel = ScalarKernel(build)
     try:
         body: list[Stmt] = []
         outs = kernel.region(node, [kernel.operand(v) for v in node.ins], body, node.outs)
-    except (_NotScalar, NotImplementedError):
+    except (NotScalar, NotImplementedError):
         return None
     return kernel.finish(node, outs, body)
 
@@ -57,12 +57,12 @@ def _scanned(node: Node, val: Val) -> bool:
     return any(v is val for v in node.outs[node.params["num_carry"] :]) and native(val)
 
 
-class _Array:
+class Array:
     """An operand with several elements, read where rules ask."""
 
     __slots__ = ("buffer", "kernel")
 
-    def __init__(self, kernel: _Kernel, buffer: Buffer) -> None:
+    def __init__(self, kernel: ScalarKernel, buffer: Buffer) -> None:
         self.kernel, self.buffer = kernel, buffer
 
 
@@ -77,12 +77,12 @@ class _Reader:
         return len(self.shape)
 
     def __call__(self, *index: Any) -> Any:
-        if type(self.value) is _Array:
+        if type(self.value) is Array:
             return self.value.kernel.e.load(self.value.buffer, [Index.of(i) for i in index])
         return self.value
 
 
-class _Kernel:
+class ScalarKernel:
     def __init__(self, build: Any) -> None:
         self.build = build
         self.e = KernelEmitter()
@@ -96,14 +96,14 @@ class _Kernel:
         if val.literal is not None:
             return self.e.const(val.literal, val.dtype)
         if not native(val) or val.size == 0:
-            raise _NotScalar
+            raise NotScalar
         found = self.inputs.get(id(val))
         if found is None:
             buffer = Buffer(f"in{len(self.inputs)}", val.dtype, val.shape)
             found = self.inputs[id(val)] = buffer, val
         if val.size == 1:
             return self.e.load(found[0], [Index.of(0)] * len(val.shape))
-        return _Array(self, found[0])
+        return Array(self, found[0])
 
     def output(self, val: Val) -> Buffer:
         buffer = Buffer(f"out{len(self.outputs)}", val.dtype, val.shape, "out")
@@ -136,7 +136,7 @@ class _Kernel:
         depth: dict[int, int] = {}
         self.nodes += len(graph.nodes)
         if self.nodes > MAX_NODES:
-            raise _NotScalar
+            raise NotScalar
 
         def value(val: Val) -> Any:
             found = env.get(id(val))
@@ -147,10 +147,10 @@ class _Kernel:
             rule = type(node.rule)
             if rule is low.Region:
                 if any(_unsuited(v) for v in node.outs):
-                    raise _NotScalar
+                    raise NotScalar
                 outs = self.region(node, args, body, node.outs)
             elif any(_unsuited(v) for v in node.outs) or node.effects:
-                raise _NotScalar
+                raise NotScalar
             elif rule is low.Pointwise:
                 index = [Index.of(0)] * len(node.outs[0].shape)
                 readers = [_Reader(x, v) for x, v in zip(args, node.ins, strict=True)]
@@ -161,11 +161,11 @@ class _Kernel:
             ):
                 outs = args
             else:
-                raise _NotScalar
+                raise NotScalar
             level = 1 + max([depth.get(id(v), 0) for v in node.ins], default=0)
             for val, out in zip(node.outs, outs, strict=True):
-                if type(out) is _Array:
-                    raise _NotScalar
+                if type(out) is Array:
+                    raise NotScalar
                 if level >= NAMED_DEPTH:
                     out = self.e.read_local(self.define(out, body))
                 env[id(val)] = out
@@ -184,20 +184,20 @@ class _Kernel:
             return self.cond(node, args, body)
         if name == "scan":
             return self.scan(node, args, body, outs)
-        raise _NotScalar
+        raise NotScalar
 
     def carries(self, values: Sequence[Any], vals: Sequence[Any], body: list[Stmt]) -> list[Any]:
         for value in values:
-            if type(value) is _Array:
-                raise _NotScalar
+            if type(value) is Array:
+                raise NotScalar
         return [self.define(value, body, "c") for value in values]
 
     def assign(self, locals_: list[Any], values: list[Any], body: list[Stmt]) -> None:
         """Set all locals at once."""
         new = []
         for local, value in zip(locals_, values, strict=True):
-            if type(value) is _Array:
-                raise _NotScalar
+            if type(value) is Array:
+                raise NotScalar
             if value is not self.e.read_local(local):
                 new.append((local, self.define(value, body)))
         for local, held in new:
@@ -211,7 +211,7 @@ class _Kernel:
         before: list[Stmt] = []
         (test,) = self.call(params["cond_jaxpr"], [*first, *carry], before)
         if before:
-            raise _NotScalar  # a condition is an expression
+            raise NotScalar  # a condition is an expression
         inside: list[Stmt] = []
         outs = self.call(params["body_jaxpr"], [*second, *carry], inside)
         self.assign(locals_, outs, inside)
@@ -239,7 +239,7 @@ class _Kernel:
         params, e = node.params, self.e
         length, n_consts, n_carry = params["length"], params["num_consts"], params["num_carry"]
         if length == 0:
-            raise _NotScalar
+            raise NotScalar
         locals_ = self.carries(args[n_consts : n_consts + n_carry], (), body)
         carry = [e.read_local(x) for x in locals_]
         self.names += 1
@@ -248,14 +248,14 @@ class _Kernel:
         rows = []
         for x, val in zip(args[n_consts + n_carry :], node.ins[n_consts + n_carry :], strict=True):
             if val.size != length or val.literal is not None:
-                raise _NotScalar
+                raise NotScalar
             zeros = [Index.of(0)] * (len(val.shape) - 1)
-            rows.append(e.load(x.buffer, [at, *zeros]) if type(x) is _Array else x)
+            rows.append(e.load(x.buffer, [at, *zeros]) if type(x) is Array else x)
         inside: list[Stmt] = []
         results = self.call(params["jaxpr"], [*args[:n_consts], *carry, *rows], inside)
         for val, out in zip(outs[n_carry:], results[n_carry:], strict=True):
-            if val.size != length or type(out) is _Array:
-                raise _NotScalar
+            if val.size != length or type(out) is Array:
+                raise NotScalar
             buffer = self.output(val)
             inside.extend(e.store(buffer, [at, *[Index.of(0)] * (len(val.shape) - 1)], out))
         self.assign(locals_, results[:n_carry], inside)

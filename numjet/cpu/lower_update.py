@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from numjet.core.jaxpr import Eqn
 from numjet.cpu import kernels
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.index import Index, LoopVar
@@ -19,7 +20,7 @@ from numjet.cpu.lower_core import Lowering
 from numjet.cpu.program import KernelStep, Step, UpdateStep
 from numjet.cpu.vectorize import map_blocks
 
-_METHODS = {
+METHODS = {
     "scatter-add": "add",
     "scatter-sub": "sub",
     "scatter_mul": "mul",
@@ -30,17 +31,17 @@ _METHODS = {
 VECTOR_WINDOW = 4
 
 
-def writes_parts(node: Node) -> bool:
+def writes_parts(node: Node | Eqn) -> bool:
     """Whether `node` may be an update at all."""
     name = node.primitive.name
-    return name == "dynamic_update_slice" or name == "scatter" or name in _METHODS
+    return name == "dynamic_update_slice" or name == "scatter" or name in METHODS
 
 
 def is_update(node: Node, carried: bool) -> bool:
     """Whether `node` is better run as an update than as a loop over its whole result; `carried`
     says that the array dies, as a loop's carry, so that nothing is copied."""
     name = node.primitive.name
-    if name == "scatter" or name in _METHODS:
+    if name == "scatter" or name in METHODS:
         return bool(node.ins[2].size) and not kernels.claims(node)
     if name != "dynamic_update_slice" or not node.ins[1].size:
         return False
@@ -61,12 +62,12 @@ def lower(build: Any, fusion: Any, group: Any, node: Node) -> list[Step]:
     axes = [LoopVar(f"i{a}", n) for a, n in enumerate(updates.shape)]
     k.domain = [Index.of(v) for v in axes]
     if node.primitive.name == "dynamic_update_slice":
-        place, order, condition = _slice_place(k, node, operand)
+        place, order, condition = slice_place(k, node, operand)
     else:
-        place, order, condition = _scatter_place(k, node, operand)
+        place, order, condition = scatter_place(k, node, operand)
     window = [a for a in range(len(axes)) if a not in order]
     value = k.element(updates, tuple(k.domain))
-    method = _METHODS.get(node.primitive.name)
+    method = METHODS.get(node.primitive.name)
     if method is not None:
         value = getattr(k.e, method)(k.e.load(buffer, place), value)
     body: list[Stmt] = k.e.store(buffer, place, value)
@@ -141,7 +142,7 @@ def _step(k: Lowering, body: list[Stmt], operand: Val, out: Val, updates: Val, n
     return UpdateStep(kernel, vals, [operand, *reads], [out], inplace, updates.size, operand, out)
 
 
-def _slice_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int], Any]:
+def slice_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int], Any]:
     e, place = k.e, []
     for i, start, n, size in zip(
         k.domain, node.ins[2:], operand.shape, node.ins[1].shape, strict=True
@@ -151,7 +152,7 @@ def _slice_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int
     return tuple(place), [], None
 
 
-def _scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int], Any]:
+def scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int], Any]:
     """(index in the result, axes of the updates that count positions, condition for writing)."""
     e, (_, indices, updates) = k.e, node.ins
     numbers, mode = node.params["dimension_numbers"], node.params["mode"]

@@ -407,7 +407,10 @@ _FLOPS_PER_SECOND, _BYTES_PER_SECOND = 2e10, 2e10
 
 
 def _seconds(program: Program, flops: float, bytes_accessed: float) -> float:
-    looping = any(step.blocks() for step in program.steps)
+    looping = any(
+        step.blocks() or (isinstance(step, KernelStep) and step.kernel.notes.get("looping"))
+        for step in program.steps
+    )
     return (
         flops / _FLOPS_PER_SECOND + bytes_accessed / _BYTES_PER_SECOND + (1e-3 if looping else 0.0)
     )
