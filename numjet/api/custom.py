@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.flat import array_leaves, name_of
+from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
@@ -103,6 +103,7 @@ class _CustomRule:
     def __init__(
         self, fun: Callable, nondiff_argnums: Sequence[int] | int = (), nondiff_argnames: Any = ()
     ) -> None:
+        check_callable(type(self).__name__, fun)
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
         self.fun = fun
         nums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)

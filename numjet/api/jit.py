@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from numjet.api import dispatch, fastcall, fastcall_native
+from numjet.api.flat import check_callable
 from numjet.base import config, tree
 from numjet.base.tree_registry import LEAF_TYPES
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -38,6 +39,11 @@ class ShapeDtypeStruct:
     def __init__(
         self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
     ) -> None:
+        if not isinstance(shape, Iterable):
+            raise TypeError(
+                f"ShapeDtypeStruct: the shape must be a sequence of integers, got {shape!r}. "
+                f"Write ({shape!r},) for one axis."
+            )
         self.shape = tuple(shape)
         self.dtype = canonical(dtype)
         self.weak_type, self.sharding = weak_type, sharding
@@ -486,6 +492,11 @@ class Lowered:
         """The kernels as loop IR, in the order they run (dialect "jaxpr" gives the jaxpr)."""
         if dialect == "jaxpr":
             return str(self._traced.jaxpr)
+        if dialect is not None:
+            raise NotImplementedError(
+                f"as_text: there is no dialect {dialect!r} here. Leave it out for the kernels as "
+                "loop IR, or pass 'jaxpr'; compile().as_text() gives LLVM IR."
+            )
         return self._get().kernels_text()
 
     def compile(self, compiler_options: Any = None) -> Compiled:
@@ -535,6 +546,8 @@ class Compiled:
 
     def as_text(self, kind: str = "llvm") -> str:
         """The LLVM IR (kind "llvm"), or "assembly"."""
+        if kind not in ("llvm", "assembly"):
+            raise ValueError(f"as_text: kind must be 'llvm' or 'assembly', got {kind!r}.")
         return self._executable.assembly() if kind == "assembly" else self._executable.llvm_text()
 
     def cost_analysis(self) -> dict:
@@ -602,8 +615,7 @@ def jit(
     donate_nums, donate_names = _as_tuple(donate_argnums, int), _as_tuple(donate_argnames, str)
 
     def make(f: Callable) -> JitFunction:
-        if not callable(f):
-            raise TypeError(f"jit: expected a function, got {f!r}.")
+        check_callable("jit", f)
         return JitFunction(f, *_resolve(f, nums, names), *_resolve(f, donate_nums, donate_names))
 
     return make if fun is None else make(fun)
@@ -657,6 +669,7 @@ def make_jaxpr(
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
     del axis_env_, abstracted_axes
+    check_callable("make_jaxpr", fun)
     nums = _as_tuple(static_argnums, int)
 
     @functools.wraps(fun)
@@ -676,6 +689,7 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     >>> nj.eval_shape(jnp.sum, nj.ShapeDtypeStruct((2, 3), "float32"))
     ShapeDtypeStruct(shape=(), dtype=float32)
     """
+    check_callable("eval_shape", fun)
     jitted = JitFunction(fun, (), (), (), ())
     return jitted.trace(*args, **kwargs).out_info
 

@@ -68,6 +68,9 @@ class Array:
             "x = x.at[index].set(value) (also .add, .multiply, .min, .max, .apply, .get)."
         )
 
+    def __delitem__(self, index: Any) -> None:
+        raise TypeError("Arrays are immutable: elements cannot be deleted. Use jnp.delete.")
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
 

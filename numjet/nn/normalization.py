@@ -170,6 +170,8 @@ def standardize(
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Any:
     """A 1 at the position that each element of x names, 0 elsewhere; out of range all 0."""
+    if not hasattr(num_classes, "__index__"):
+        raise TypeError(f"one_hot: num_classes must be an integer, got {num_classes!r}.")
     num_classes = operator.index(num_classes)
     index = x if isinstance(x, Array) else as_array(np.asarray(x))
     wanted = (

@@ -54,6 +54,12 @@ class IndexUpdateHelper(AtSlots):
     def __getitem__(self, index: Any) -> IndexUpdateRef:
         return IndexUpdateRef(self.array, index)
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError("x.at[index] = value changes nothing. Write x = x.at[index].set(value).")
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError("x.at takes an index in brackets: x.at[index].set(value).")
+
     def __repr__(self) -> str:
         return f"{self.array!r}.at"
 
@@ -165,6 +171,18 @@ class IndexUpdateRef(AtIndexSlots):
             unique_indices=unique_indices,
             wrap_negative_indices=wrap_negative_indices,
         )
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"x.at[index] has no attribute {name!r}. Its methods return a new array: set, add, "
+            "subtract, multiply, divide, power, min, max, apply; get reads."
+        )
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError("x.at[index] is no function. Write x.at[index].set(value), .add(value), …")
+
+    def __iadd__(self, value: Any) -> Any:
+        raise TypeError("x.at[index] += value changes nothing. Write x = x.at[index].add(value).")
 
     def __repr__(self) -> str:
         return f"{self.array!r}.at[{self.index!r}]"

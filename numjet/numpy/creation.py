@@ -431,7 +431,8 @@ def arange(
         bounds = (start,) if stop is None else (start, stop, 1 if step is None else step)
         value = np.arange(*bounds).astype(kind)
         return ArrayImpl(value, ShapedArray(value.shape, kind))
-    for x, what in ((start, "start"), (stop, "stop"), (step, "step")):
+    first = "stop" if stop is None else "start"
+    for x, what in ((start, first), (stop, "stop"), (step, "step")):
         if isinstance(x, (list, tuple)) or getattr(x, "ndim", False):
             raise ValueError(f"arange: arguments must be scalars; got {what}={x}")
     given = [x for x in (start, stop, step) if x is not None]
@@ -440,7 +441,7 @@ def arange(
         wanted = dtypes.canonical(dtypes.promote(*[dtype_and_weak(x) for x in given])[0])
     start, stop, step = (
         None if x is None else _concrete(x, "arange", what)
-        for x, what in ((start, "start"), (stop, "stop"), (step, "step"))
+        for x, what in ((start, first), (stop, "stop"), (step, "step"))
     )
     if stop is None:
         start, stop = 0, start

@@ -476,6 +476,8 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 # ------------------------------------------------------------------ products
 def matrix_power(a: Any, n: int) -> Any:
     """The n-th power of square matrices, by repeated squaring."""
+    if not hasattr(n, "__index__"):
+        raise TypeError(f"matrix_power: the power must be an integer, got {n!r}.")
     n = operator.index(n)
     x = one_array("matrix_power", a)
     if x.aval.ndim < 2 or x.aval.shape[-1] != x.aval.shape[-2]:

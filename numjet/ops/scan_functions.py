@@ -28,6 +28,8 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:  # noqa:
     >>> print(lax.map(lambda x: x * x, np.arange(4)))
     [0 1 4 9]
     """
+    if not callable(f):
+        raise TypeError(f"map: the first argument must be a function, got {f!r}.")
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     leaves, treedef = tree.tree_flatten(xs)

@@ -333,6 +333,8 @@ def fori_loop(
     >>> print(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
     10
     """
+    if not callable(body_fun):
+        raise TypeError(f"fori_loop: body_fun must be a function, got {body_fun!r}.")
     lower, upper = as_array(lower), as_array(upper)
     for name, x in (("lower", lower), ("upper", upper)):
         if x.shape or not dtypes.is_integer(x.dtype):

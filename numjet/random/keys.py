@@ -8,13 +8,13 @@ of the kind they were given. The other files of this package call `single_key`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from numjet.core import dtypes
-from numjet.core.array import Array, as_array
+from numjet.core.array import Array, as_array, is_arraylike
 from numjet.core.structural import convert
 from numjet.ops.random_bits import (
     random_bits,
@@ -78,6 +78,11 @@ def PRNGKey(seed: int | Any, *, impl: Any = None) -> Any:  # noqa: N802 - a publ
 
 def as_keys(keys: Any, name: str) -> tuple[Any, bool]:
     """Typed keys, and whether they came raw."""
+    if not is_arraylike(keys):
+        raise TypeError(
+            f"random.{name}: the first argument must be a PRNG key, got {keys!r} of type "
+            f"{type(keys).__name__}. Make one with random.key(seed)."
+        )
     keys = keys if isinstance(keys, Array) else as_array(keys)
     if dtypes.is_key(keys.dtype):
         return keys, False
@@ -112,7 +117,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
             f"random.split accepts a single key, but was given a key array of shape {typed.shape}. "
             "Use vmap for batching."
         )
-    shape = tuple([int(n) for n in num]) if isinstance(num, tuple | list) else (_index(num),)
+    shape = shape_of(num)
     return _like_given(random_split(typed, shape=shape), raw)
 
 
@@ -208,9 +213,7 @@ def bits(
 
 def shape_of(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of ints; a bare integer is one axis."""
-    if isinstance(shape, int):
-        return (shape,)
-    out = tuple([_index(n) for n in shape])
+    out = tuple([_index(n) for n in (shape if isinstance(shape, Iterable) else (shape,))])
     if any(n < 0 for n in out) or math.prod(out) < 0:
         raise ValueError(f"random: shapes have no negative sizes, got {out}.")
     return out

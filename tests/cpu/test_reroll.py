@@ -205,8 +205,8 @@ def test_two_runs_in_one_program() -> None:
 
 
 def test_no_kernel_of_a_round_is_compiled_twice() -> None:
-    compiled = nj.jit(times(200, two_products)).lower(*arguments()).compile()
-    assert len(compiled.as_text("kernels").split("kernel ")) < 8
+    shown = nj.jit(times(200, two_products)).lower(*arguments()).as_text()
+    assert 1 < len(shown.split("kernel ")) < 8
 
 
 @pytest.mark.parametrize("step", [norm_first, two_products])
