@@ -19,6 +19,7 @@ from numjet.core.jaxpr import ClosedJaxpr
 from numjet.cpu import link, program_cache
 from numjet.cpu.entry import RUN
 from numjet.cpu.executable import Executable
+from numjet.cpu.forms import Forms
 from numjet.cpu.jobs import Jobs, undisturbed
 from numjet.cpu.reroll import reroll
 
@@ -40,12 +41,13 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
     donate = tuple((options or {}).get("donate", ()))
 
     with undisturbed:
-        key = program_cache.key(closed_jaxpr, donate)
+        forms = Forms.of_jaxpr(closed_jaxpr)
+        key = program_cache.key(closed_jaxpr, donate, forms)
         data = None if key is None else link.cache_get(key)
         if data is None:
-            return _compile(closed_jaxpr, donate, key)
+            return _compile(closed_jaxpr, donate, key, forms)
         facts, consts, hosts, aliases, images = program_cache.unpack(
-            data, lambda: reroll(closed_jaxpr)
+            data, lambda: reroll(closed_jaxpr, forms)
         )
         if not _linked(facts.get("libraries", {})):
             for name in facts["providers"]:
@@ -53,11 +55,13 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
         return _executable(closed_jaxpr, donate, images, consts, hosts, facts, aliases)
 
 
-def _compile(closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None) -> Executable:
+def _compile(
+    closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None, forms: Forms
+) -> Executable:
     """Run the compiler, and keep the program under `key`."""
     compiler = _compiler()
     modules = _Modules(kept=key is None)
-    built = compiler.Build(reroll(closed), donate, modules.compile, modules.idle)
+    built = compiler.Build(reroll(closed, forms), donate, modules.compile, modules.idle)
     try:
         compiler.run(built)
         if built.main is not None:

@@ -133,12 +133,12 @@ def deliver(
     build: Any,
     old: Sequence[Val] = (),
     turns: _Turns | None = None,
-) -> None:
+) -> list[Val]:
     """Make `outs`, computed by `steps`, end in the memory of `targets`.
 
     A result is written there directly where that is safe; else a copy is appended. `old` are the
     targets that hold values which `steps` may still read (loop carries); `turns` takes those that
-    are better written beside the old ones.
+    are better written beside the old ones. Returns the values that became part of a target.
     """
     carried = {id(_memory(v)) for v in old}
     early = []
@@ -158,6 +158,7 @@ def deliver(
         if id(memory) in carried and memory is not _memory(target):
             last_read[id(memory)] = end
     copies: list[tuple[Val, Val]] = []
+    joined: list[Val] = []
     places = [id(_memory(out)) for out, _ in pairs]
     for out, target in zip(outs, targets, strict=True):
         if out.literal is not None:
@@ -183,9 +184,11 @@ def deliver(
         once = fresh and places.count(id(memory)) == 1
         if free:
             memory.base = target
+            joined.append(memory)
         elif not (once and turns is not None and turns.take(target, memory)):
             copies.append((out, target))
     steps += _copy_all(copies, carried, build)
+    return joined
 
 
 def _uses(steps: list[Step]) -> tuple[dict[int, int], dict[int, int]]:
@@ -323,13 +326,9 @@ def _repeat(build: Any, node: Node) -> list[Step]:
             steps += more
         return steps, args
 
-    def turn(n: int) -> list[Step]:
-        """n rounds, from the carries to the carries."""
-        steps, outs = rounds(n, carries)
-        deliver(steps, outs, carries, build, old=carries)
-        return steps
-
-    body = turn(1)
+    one, results = rounds(1, carries)
+    body = list(one)
+    joined = deliver(body, results, carries, build, old=carries)
     first: list[Step] = []
     if any([isinstance(step, CopyStep) for step in body]):
         # What a round writes cannot lie where it reads.
@@ -338,7 +337,11 @@ def _repeat(build: Any, node: Node) -> list[Step]:
             body, outs = rounds(length, inits)
             deliver(body, outs, carries, build)
             return body
-        body = turn(2)
+        for val in joined:
+            val.base = None
+        two, outs = rounds(1, results)
+        body = [*one, *two]
+        deliver(body, outs, carries, build, old=carries)
         if length % 2:
             first, outs = rounds(1, inits)
             inits = list(outs)

@@ -1,10 +1,8 @@
 """Compiled programs on disk: a second process neither fuses, emits nor compiles, it only loads.
 
-`key(closed, donate)` is the digest of the jaxpr in canonical form, as it was traced; `pack` and
+`key(closed, donate)` is the digest of the jaxpr's forms (`forms`), as it was traced; `pack` and
 `unpack` turn what an executable needs into bytes and back. Constants and Python callbacks are not
-stored: they are found again, in the jaxpr that was compiled, by their position. What would break
-it: a param that changes the code but not its form here (unknown objects make a program uncacheable
-instead).
+stored: they are found again, in the jaxpr that was compiled, by their position.
 """
 
 from __future__ import annotations
@@ -20,18 +18,13 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config
-from numjet.core import dtypes, lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from numjet.cpu import link, platform
 from numjet.cpu.entry import RUNTIME
 from numjet.cpu.executable import HostCall
-from numjet.cpu.graph import LOOPS, called
+from numjet.cpu.forms import Forms
 
-_FORMAT = 5
-
-
-class Uncacheable(Exception):
-    """The program depends on an object without a stable text."""
+_FORMAT = 6
 
 
 @functools.cache
@@ -56,144 +49,16 @@ def _sources() -> str:
     return "\n".join(sorted(found))
 
 
-def key(closed: ClosedJaxpr, donate: tuple[int, ...]) -> str | None:
-    """The digest under which the compiled program is kept; None when it cannot be."""
-    try:
-        # Work is cut for the cores there are.
-        where = (config.check_ir.value, platform.cpu_count())
-        form = [_FORMAT, _package(), donate, where, _closed(closed)]
-    except Uncacheable:
+def key(closed: ClosedJaxpr, donate: tuple[int, ...], forms: Forms | None = None) -> str | None:
+    """The digest under which the compiled program is kept; None when it cannot be. `forms`: those
+    of the program, where somebody has them."""
+    if forms is None:
+        forms = Forms.of_jaxpr(closed)
+    if forms.uncacheable:
         return None
-    # Version 0 writes equal values equally; later ones depend on which objects are shared.
-    return link.digest(marshal.dumps(form, 0))
-
-
-def _closed(closed: ClosedJaxpr | Jaxpr) -> list:
-    """What decides the code of a jaxpr, as nested lists of plain values."""
-    out: list[Any] = []
-    jaxpr: Jaxpr
-    if type(closed) is ClosedJaxpr:
-        jaxpr = closed.jaxpr
-        for const in closed.consts:
-            array = np.asarray(getattr(const, "_value", const))
-            out.append((_dtype(array.dtype), array.shape))
-    else:
-        jaxpr = closed  # type: ignore[assignment]
-    numbers: dict[Any, int] = {}
-    # An aval is written out where it stands first, then as its number.
-    avals: dict[Any, Any] = {}
-    # By the identity of params, which shortcuts of one kind share: their form.
-    forms: dict[int, Any] = {}
-    count = 0
-    for var in (*jaxpr.constvars, *jaxpr.invars):
-        numbers[var] = count
-        count += 1
-        aval = var.aval
-        number = avals.get(aval)
-        out.append(_aval(aval, avals) if number is None else number)
-    # One flat list: an equation is its name, what it reads (numbers, or tuples of literals), None,
-    # its results' avals (numbers, or tuples) and its params (a list, a tuple or None).
-    for eqn in jaxpr.eqns:
-        out.append(eqn.primitive.name)
-        for atom in eqn.invars:
-            out.append(numbers[atom] if type(atom) is Var else _literal(atom, avals))
-        out.append(None)
-        for var in eqn.outvars:
-            numbers[var] = count
-            count += 1
-            aval = var.aval
-            number = avals.get(aval)
-            out.append(_aval(aval, avals) if number is None else number)
-        params = eqn.params
-        if params:
-            form = forms.get(id(params))
-            if form is None:
-                form = forms[id(params)] = params_form(eqn)
-            out.append(form)
-        else:
-            out.append(None)
-    out.append([numbers[a] if type(a) is Var else _literal(a, avals) for a in jaxpr.outvars])
-    return out
-
-
-def _aval(aval: Any, avals: dict) -> tuple:
-    """An aval that stands here first."""
-    avals[aval] = len(avals)
-    return (_dtype(aval.dtype), aval.shape, aval.weak_type)
-
-
-def _literal(atom: Any, avals: dict) -> tuple:
-    value, aval = atom.value, atom.aval
-    number = avals.get(aval)
-    content = np.asarray(getattr(value, "_value", value)).tobytes()
-    return (content, _aval(aval, avals) if number is None else number)
-
-
-def params_form(eqn: Eqn) -> Any:
-    """What decides the code of an equation beside its operands, as plain values."""
-    rule, params = eqn.primitive.loops, eqn.params
-    if type(rule) is low.Region and rule.name not in LOOPS:
-        inner = called(params)
-        if inner is not None:
-            # How a call is inlined may depend on this param and on nothing else.
-            return (_closed(inner), bool(params.get("prevent_cse")))
-    try:
-        content = marshal.dumps([*params.values()], 0)
-    except ValueError:  # not plain values alone
-        content = _BYTES
-    # What else can be read as bytes - NumPy's arrays and numbers - looks as bytes do.
-    if _BYTES not in content:
-        return (tuple(params), content)
-    host = type(rule) is low.Host
-    form: list[Any] = []
-    for name, value in params.items():
-        form.append(name)
-        form.append(value if type(value) in _PLAIN else _value(value, host))
-    return form
-
-
-_BYTES = marshal.dumps(b"", 0)[:1]  # how bytes begin
-_PLAIN = frozenset([int, bool, str, float, complex, type(None)])
-
-
-@functools.cache
-def _dtype(dtype: Any) -> str:
-    return repr(dtype)
-
-
-def _integers(value: tuple) -> bool:
-    """Whether there are only integers and such tuples in it: most params are shapes and axes."""
-    for item in value:
-        kind = type(item)
-        if kind is not int and not (kind is tuple and _integers(item)):
-            return False
-    return True
-
-
-def _value(value: Any, host: bool) -> Any:
-    """A param as plain values that differ where the code may."""
-    kind = type(value)
-    if kind in _PLAIN:
-        return value
-    if kind is tuple and _integers(value):
-        return (value,)
-    if kind is tuple or kind is list:
-        return (kind is list, *[_value(item, host) for item in value])
-    if isinstance(value, np.dtype | dtypes.KeyDType):
-        return ("dtype", _dtype(value))
-    if isinstance(value, ClosedJaxpr | Jaxpr):
-        return ("jaxpr", _closed(value))
-    if isinstance(value, np.generic):
-        return ("scalar", _dtype(value.dtype), value.tobytes())
-    if isinstance(value, bool | int | float | complex | str | tuple | list) or (
-        kind.__module__.startswith("numjet")
-        and not callable(value)
-        and kind.__repr__ is not object.__repr__
-    ):
-        return ("text", kind.__name__, repr(value))
-    if host:
-        return ("object", kind.__name__)  # called from Python, found again in the jaxpr
-    raise Uncacheable(repr(value))
+    # Work is cut for the cores there are.
+    where = (donate, config.check_ir.value, platform.cpu_count())
+    return link.digest(marshal.dumps((_FORMAT, _package(), *where), 0) + forms.content())
 
 
 # ---- finding constants and callbacks again

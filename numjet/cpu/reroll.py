@@ -14,7 +14,9 @@ would break it: fusion of what lies on both sides of such a step.
 
 from __future__ import annotations
 
+import itertools
 import operator
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -25,8 +27,8 @@ from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
 from numjet.core.lowering import Host, Kernel, Region
 from numjet.core.primitive import Primitive
+from numjet.cpu.forms import Forms
 from numjet.cpu.graph import LOOPS, called
-from numjet.cpu.program_cache import Uncacheable, params_form
 
 # Fewer rounds, or equations in all of them, cost less to compile than they are worth a look.
 FEWEST_ROUNDS, FEWEST_EQUATIONS = 8, 32
@@ -34,7 +36,6 @@ FEWEST_ROUNDS, FEWEST_EQUATIONS = 8, 32
 LONGEST_ROUND = 512
 # How many different distances between equal steps are tried as the length of a round.
 TRIED = 3
-_UNNUMBERED = 1 << 60  # the number of what is no result of a run; further from all than any width
 # Operations that only move elements: what reads them reads through them, so they stand where they
 # are read.
 MOVERS = frozenset(
@@ -70,11 +71,20 @@ repeat_p = Primitive(
 )
 
 
-def reroll(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The same program with its runs as loops; `closed` itself where there are none."""
+def reroll(closed: ClosedJaxpr, forms: Forms | None = None) -> ClosedJaxpr:
+    """The same program with its runs as loops; `closed` itself where there are none. `forms`: those
+    of the program, where somebody has them."""
     jaxpr = closed.jaxpr
-    eqns, outvars = _without_calls(jaxpr.eqns, jaxpr.outvars)
-    runs = _find_all(_Program(eqns, outvars), 0, len(eqns))
+    eqns, outvars = jaxpr.eqns, jaxpr.outvars
+    if len(eqns) < FEWEST_ROUNDS:
+        return closed
+    if forms is None:
+        forms = Forms.of_jaxpr(closed)
+    calls = _calls_with_steps(eqns, forms)
+    if len(calls) >= FEWEST_ROUNDS:
+        eqns, outvars = _without_calls(eqns, outvars, calls)
+        forms = Forms([*jaxpr.constvars, *jaxpr.invars], eqns, outvars)
+    runs = _find_all(_Program(eqns, outvars, forms), 0, len(eqns))
     if not runs:
         return closed
     done: list[Eqn] = []
@@ -113,16 +123,24 @@ def _renamed(body: Jaxpr, args: Sequence[Any], env: dict[Any, Any], out: list[Eq
     return [a if type(a) is Literal else env[a] for a in body.outvars]
 
 
-def _without_calls(eqns: list[Eqn], outvars: list[Any]) -> tuple[list[Eqn], list[Any]]:
-    """A program with what calls do in their places, where many hold steps (and no constants)."""
-    calls = [eqn for eqn in eqns if type(eqn.primitive.loops) is Region]
-    hiding = {id(eqn) for eqn in calls if _hides_steps(eqn) and _body(eqn) is not None}
-    if len(hiding) < FEWEST_ROUNDS:
-        return eqns, outvars
+def _calls_with_steps(eqns: list[Eqn], forms: Forms) -> set[int]:
+    """The positions of calls that hold steps (and no constants)."""
+    hiding = set()
+    for number, first in enumerate(forms.firsts):
+        eqn = eqns[first]
+        if type(eqn.primitive.loops) is Region and _hides_steps(eqn) and _body(eqn) is not None:
+            hiding.add(number)
+    return {i for i, number in enumerate(forms.of) if number in hiding} if hiding else set()
+
+
+def _without_calls(
+    eqns: list[Eqn], outvars: list[Any], calls: set[int]
+) -> tuple[list[Eqn], list[Any]]:
+    """A program with what those calls do in their places."""
     out: list[Eqn] = []
     now: dict[Any, Any] = {}  # results of calls -> what they are called instead
-    for eqn in eqns:
-        body = _body(eqn) if id(eqn) in hiding else None
+    for i, eqn in enumerate(eqns):
+        body = _body(eqn) if i in calls else None
         if not now.keys().isdisjoint(eqn.invars):
             eqn = eqn.replace(invars=[now.get(a, a) for a in eqn.invars])
         if body is None:
@@ -163,10 +181,21 @@ def _hides_steps(eqn: Eqn) -> bool:
 
 
 class _Program:
-    """The equations that are searched, and the results of the program."""
+    """The equations that are searched with their forms, and the results of the program."""
 
-    def __init__(self, eqns: list[Eqn], outvars: list[Any]) -> None:
-        self.eqns, self.outvars = eqns, outvars
+    def __init__(self, eqns: list[Eqn], outvars: list[Any], forms: Forms) -> None:
+        self.eqns, self.outvars, self.forms = eqns, outvars, forms
+        # Where steps are, those of each primitive and result for themselves.
+        kinds: dict[Any, list[int]] = {}
+        steps: dict[int, list[int]] = {}
+        for number, first in enumerate(forms.firsts):
+            eqn = eqns[first]
+            if _is_step(eqn.primitive):
+                steps[number] = kinds.setdefault((eqn.primitive, eqn.outvars[0].aval), [])
+        for i, number in enumerate(forms.of):
+            if number in steps:
+                steps[number].append(i)
+        self.places = [at for at in kinds.values() if len(at) >= FEWEST_ROUNDS]
 
 
 def _find_all(program: _Program, begin: int, end: int) -> list[_Run]:
@@ -181,23 +210,11 @@ def _find_all(program: _Program, begin: int, end: int) -> list[_Run]:
 
 def _find(program: _Program, begin: int, end: int) -> _Run | None:
     """A run among equations `begin` to `end`, if there is any."""
-    eqns = program.eqns
-    steps: dict[Primitive, bool] = {}
-    places: dict[Any, list[int]] = {}
-    for i in range(begin, end):
-        eqn = eqns[i]
-        primitive = eqn.primitive
-        step = steps.get(primitive)
-        if step is None:
-            step = steps[primitive] = _is_step(primitive)
-        if step:
-            places.setdefault((primitive, eqn.outvars[0].aval), []).append(i)
-    for at in sorted(places.values(), key=len, reverse=True):
+    places = [at[bisect_left(at, begin) : bisect_left(at, end)] for at in program.places]
+    for at in sorted(places, key=len, reverse=True):
         if len(at) < FEWEST_ROUNDS:
             break
-        # Rounds may hold several equal steps: the next but one may be the same one again.
-        distances = Counter([b - a for skip in range(1, 5) for a, b in zip(at, at[skip:])])  # noqa: B905
-        for period, count in distances.most_common(TRIED):
+        for period, count in _distances(at):
             if count >= FEWEST_ROUNDS - 1 and period <= LONGEST_ROUND:
                 found = _with_period(program, at, period, end)
                 if found is not None:
@@ -205,9 +222,20 @@ def _find(program: _Program, begin: int, end: int) -> _Run | None:
     return None
 
 
-def _with_period(
-    program: _Program, places: Sequence[int], period: int, limit: int
-) -> _Run | None:
+def _distances(at: list[int]) -> list[tuple[int, int]]:
+    """How far apart equal steps are most often, and how often."""
+    next_ones = set(map(operator.sub, at[1:], at))
+    if len(next_ones) == 1:
+        (distance,) = next_ones
+        return [(k * distance, len(at) - k) for k in range(1, TRIED + 1)]
+    # Rounds may hold several equal steps: the next but one may be the same one again.
+    found: Counter[int] = Counter()
+    for skip in range(1, 5):
+        found.update(map(operator.sub, at[skip:], at))
+    return found.most_common(TRIED)
+
+
+def _with_period(program: _Program, places: Sequence[int], period: int, limit: int) -> _Run | None:
     """The first run of rounds of `period` equations that begins at one of `places`."""
     known = set(places)
     begin = end = -1  # of the run looked at last
@@ -230,14 +258,11 @@ class _Run:
     before what that one did to those before it."""
 
     def __init__(self, program: _Program, start: int, period: int, end: int) -> None:
-        self.program, self.eqns = program, program.eqns
+        self.program, self.eqns, self.forms = program, program.eqns, program.forms
         self.start, self.period = start, period
-        # Results of the run, numbered; each round has `width` of them.
-        self.numbers: dict[Any, int] = {}
-        for eqn in self.round(0):
-            for v in eqn.outvars:
-                self.numbers[v] = len(self.numbers)
-        self.width = len(self.numbers)
+        # Results are known by their numbers in the program; each round has `width` of them.
+        self.first = self.forms.numbers[self.eqns[start].outvars[0]]
+        self.width = sum([len(eqn.outvars) for eqn in self.round(0)])
         self.rounds = self.count(end)
         self.outside: list[Eqn] = []  # what rounds have in common and is computed before them
         self.body: list[Eqn] = []
@@ -258,34 +283,59 @@ class _Run:
 
     def count(self, end: int) -> int:
         """How many rounds there are; the first may read what it likes."""
-        eqns, period, width, numbers = self.eqns, self.period, self.width, self.numbers
         if any([eqn.effects or _hides_steps(eqn) for eqn in self.round(0)]):
             return 0
-        number = numbers.get
-        at = self.start + period
-        free = at + period  # what the second round reads of the first's operands is seen later
-        new = len(numbers)
-        for eqn, before in zip(eqns[at:end], eqns[self.start :], strict=False):
-            if eqn.primitive is not before.primitive:
-                break
-            if eqn.params is not before.params and not _same_params(eqn, before):
+        second = self.start + self.period
+        at = self.alike(second, min(second + self.period, end))
+        if at == second + self.period and self.within(1):
+            # Equal forms read what is equally far back: all of it results of this run.
+            following = self.forms.of[at:end]
+            differ = map(operator.ne, following, self.forms.of[second:])
+            at += next(itertools.compress(itertools.count(), differ), len(following))
+        return (self.alike(at, end) - self.start) // self.period
+
+    def within(self, k: int) -> bool:
+        """Whether round k reads nothing but results of the run and operands of the program, and has
+        no params that may differ though their forms do not."""
+        number, first, before = self.forms.numbers, self.first, self.forms.first
+        loose = self.forms.loose
+        if loose and any([self.forms.kind(eqn) in loose for eqn in self.round(k)]):
+            return False
+        read = [a for eqn in self.round(k) for a in eqn.invars if type(a) is Var]
+        return not any([before <= number[a] < first for a in read])
+
+    def alike(self, at: int, end: int) -> int:
+        """The first equation from `at` on that does not do what the one a period before did."""
+        number, first, width = self.forms.numbers, self.first, self.width
+        # What the second round reads of the first's operands is seen later.
+        free = self.start + 2 * self.period
+        for eqn, before in zip(self.eqns[at:end], self.eqns[at - self.period :], strict=False):
+            if eqn.primitive is not before.primitive or not self.same_params(eqn, before):
                 break
             operands, others = eqn.invars, before.invars
             alike = len(operands) == len(others)
             for a, b in zip(operands, others):  # noqa: B905  every operand of every equation
+                if a is b:
+                    continue
+                if type(a) is not Var or type(b) is not Var:
+                    alike = alike and _same_literal(a, b)
                 # What is numbered `width` later is the same of the next round.
-                if a is not b and number(a, 0) - number(b, _UNNUMBERED) != width:
-                    both = type(a) is Var and type(b) is Var
-                    known = both and at < free and a.aval is b.aval
-                    alike = alike and (known or (not both and _same_literal(a, b)))
+                elif number[a] - number[b] != width or number[b] < first:
+                    alike = alike and at < free and a.aval is b.aval
             for v, w in zip(eqn.outvars, before.outvars, strict=True):
                 alike = alike and v.aval is w.aval
-                numbers[v] = new
-                new += 1
             if not alike:
                 break
             at += 1
-        return (at - self.start) // period
+        return at
+
+    def same_params(self, eqn: Eqn, other: Eqn) -> bool:
+        if eqn.params is other.params:
+            return True
+        kind = self.forms.kind(eqn)
+        if kind != self.forms.kind(other):
+            return False
+        return kind not in self.forms.loose or _same_params(eqn, other)
 
     def settle(self) -> bool:
         """Decide which rounds become a loop and what it carries; whether they may be one."""
@@ -309,23 +359,24 @@ class _Run:
     def operands(self, k: int) -> list[Any]:
         """What round k reads: numbers of its own results, negative ones of the round before, or
         what is from outside."""
-        base = k * self.width
+        base = self.first + k * self.width
+        number, first = self.forms.numbers, self.first
         out: list[Any] = []
         for eqn in self.round(k):
             for v in eqn.invars:
-                n = self.numbers.get(v) if type(v) is Var else None
-                out.append(v if n is None else n - base)
+                n = number[v] if type(v) is Var else -1
+                out.append(v if n < first else n - base)
         return out
 
     def escapes(self) -> bool:
         """Whether anything but what the last round hands on is read behind the run."""
-        number = self.numbers.get
-        first = number(self.results(0)[0], 0)
+        number = self.forms.numbers
+        first = number[self.results(0)[0]]
         last = first + (self.rounds - 1) * self.width
         allowed = {last + n for n in self.carries}
         for v in (*[v for e in self.eqns[self.stop :] for v in e.invars], *self.program.outvars):
-            n = number(v)
-            if n is not None and first <= n < last + self.width and n not in allowed:
+            n = number[v] if type(v) is Var else -1
+            if first <= n < last + self.width and n not in allowed:
                 return True
         return False
 
@@ -374,19 +425,11 @@ class _Run:
 
 
 def _same_params(eqn: Eqn, other: Eqn) -> bool:
-    if eqn.params == other.params:
-        mine, others = eqn.params.values(), other.params.values()
-        if all(map(operator.is_, mine, others)):
-            return True
-        # 0.0 equals -0.0 and 1 equals True, yet they are others.
-        pairs = zip(mine, others, strict=True)
-        return all([v is w or (type(v) is type(w) and repr(v) == repr(w)) for v, w in pairs])
-    if type(eqn.primitive.loops) is not Region:
+    if eqn.params != other.params:
         return False
-    try:
-        return bool(params_form(eqn) == params_form(other))
-    except Uncacheable:
-        return False
+    # 0.0 equals -0.0 and 1 equals True, yet they are others.
+    pairs = zip(eqn.params.values(), other.params.values(), strict=True)
+    return all([v is w or (type(v) is type(w) and repr(v) == repr(w)) for v, w in pairs])
 
 
 def _same_literal(a: Any, b: Any) -> bool:

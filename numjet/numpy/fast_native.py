@@ -9,9 +9,10 @@ inner loop is called directly. What would break it: a table whose objects die (`
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import ctypes
-import threading
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -290,17 +291,32 @@ def when_ready(action: Callable[[], None]) -> None:
 def _wanted() -> None:
     """There is a use for the code: where it is not there yet, it is compiled, by another thread and
     after a while, so that programs that do little do not compete with it for a core."""
-    if "timer" not in _state and not usable():
-        timer = _state["timer"] = threading.Timer(WAIT_SECONDS, _build)
-        timer.daemon = True
-        timer.start()
-        atexit.register(_build_at_last, timer)
+    if "builder" not in _state and not usable():
+        ending, done = _state["builder"] = _thread.allocate_lock(), _thread.allocate_lock()
+        ending.acquire()
+        done.acquire()
+        try:
+            # Not `threading.Timer`, which takes a quarter of a millisecond of the first long trace.
+            _thread.start_new_thread(_build_later, (ending, done))
+        except RuntimeError:  # no more threads
+            done.release()
+        atexit.register(_build_at_last, os.getpid(), ending, done)
 
 
-def _build_at_last(timer: threading.Timer) -> None:
+def _build_later(ending: _thread.LockType, done: _thread.LockType) -> None:
+    """What the other thread does: wait, then compile unless the process ends."""
+    try:
+        if not ending.acquire(timeout=WAIT_SECONDS):
+            _build()
+    finally:
+        done.release()
+
+
+def _build_at_last(process: int, ending: _thread.LockType, done: _thread.LockType) -> None:
     """At the end: compile for later processes unless it was done; not while it is being done."""
-    timer.cancel()
-    timer.join()
+    if process == os.getpid():  # a fork has no such thread
+        ending.release()
+        done.acquire()
     if not usable():
         _build()
 

@@ -15,6 +15,7 @@ from together import together
 from numjet.core.array import as_array
 from numjet.core.structural import full, reduce_sum
 from numjet.cpu import backend, link, program_cache
+from numjet.cpu.forms import Forms, Uncacheable
 from numjet.ops import transcendental as fn
 from numjet.ops.arithmetic import add, mul
 from numjet.ops.scan import scan
@@ -84,7 +85,8 @@ def test_params_that_differ_have_different_forms():
         (1, (2,)), ((True,),), ([1],), (None,), ("1",), (False, 1), (True, 1), ((False, 1),),
         np.dtype("f4"), (np.float32(1),), (np.int32(1),), (np.uint32(1),),
     ]
-    forms = {marshal.dumps(program_cache._value(value, False), 0) for value in values}
+    empty = Forms([], [], [])
+    forms = {marshal.dumps(empty.value(value, False), 0) for value in values}
     assert len(forms) == len(values)
     # And as params of an equation, where plain values are written at once.
     values += [np.ones(2, np.int32), np.ones((1, 2), np.int32), b"1", ("as",), {"a": 1}, {1: "a"}]
@@ -92,8 +94,8 @@ def test_params_that_differ_have_different_forms():
     for value in values:
         try:
             (eqn,) = stage_closed(lambda x: [mul(x, x)], [spec(3)]).eqns
-            forms.add(marshal.dumps(program_cache.params_form(eqn.replace(params={"p": value})), 0))
-        except program_cache.Uncacheable:
+            forms.add(empty.params(eqn.replace(params={"p": value})))
+        except Uncacheable:
             assert isinstance(value, np.ndarray | bytes)
     assert len(forms) == len(values) - 3
 
