@@ -6,7 +6,7 @@ or a load that nobody else reads.
 
 from __future__ import annotations
 
-from numjet.cpu.x86 import forms
+from numjet.cpu.x86 import byte_lanes, forms
 from numjet.cpu.x86.control import FLOAT_FLAGS, compare_floats, float_flags
 from numjet.cpu.x86.encode import GPR, OPS, Op
 from numjet.cpu.x86.logic import ternary
@@ -141,10 +141,14 @@ def binary(s: Selector, instruction: Instruction) -> None:
         made = f"vp{op}{'q' if type.bits == 64 else 'd'}"
     elif op == "mul":
         if type.bits == 8:
-            raise Unsupported("product of bytes")
+            byte_lanes.product(s, d, type, a, b)
+            return
         made = "vpmull" + type.letter
     elif op in ("shl", "lshr", "ashr"):
         shift(s, instruction, d)
+        return
+    elif op in ("smulhigh", "umulhigh"):
+        high_product(s, instruction, d)
         return
     else:
         raise Unsupported(f"vector {op}")
@@ -159,7 +163,8 @@ def shift(s: Selector, instruction: Instruction, d: int) -> None:
     """Shifts of lanes, by one number or by lanes."""
     op, _, _, type, a, b = instruction
     if type.bits == 8:
-        raise Unsupported("shift of bytes")
+        byte_lanes.shift(s, op, d, type, a, b)
+        return
     count = constant(type, b).splat if b[0] != "%" else None
     for part in range(type.parts):
         if count is not None:
@@ -170,6 +175,28 @@ def shift(s: Selector, instruction: Instruction, d: int) -> None:
         else:
             made = OPS[_SHIFTS[op] + "v" + type.letter]
             three(s, made, d + part, type, a, b, part)
+
+
+def high_product(s: Selector, instruction: Instruction, d: int) -> None:
+    """The upper halves of products with a number of 32 bits, the same in all lanes.
+
+    An instruction multiplies every other lane: the lanes between go through another.
+    """
+    op, _, _, type, a, b = instruction
+    made = OPS["vpmuldq" if op[0] == "s" else "vpmuludq"]
+    data = constant(type, b).packed(32)[:4] * 2
+    length, count = type.length, (16 << type.length) // 4
+    picked = [lane if lane & 1 else lane + 1 for lane in range(count)]
+    table = [(lane + count * (k & 1)).to_bytes(4, "little") for k, lane in enumerate(picked)]
+    for part in range(type.parts):
+        numbers, odd, up = s.new(VECTOR), s.new(VECTOR), s.new(VECTOR)
+        x, d_ = s.vector(type, a, part), d + part
+        s.put(d_, (forms.v3t, OPS["vpermt2d"], d_, numbers, odd, -1, 0, length, None))
+        s.put(d_, (forms.v3c, made, d_, x, data, -1, 0, length, 1, None))
+        s.put(odd, (forms.v3c, made, odd, up, data, -1, 0, length, 1, None))
+        s.put(up, (forms.v3, OPS["vmovshdup"], up, -1, x, -1, 0, length, None))
+        load = (forms.v3c, OPS["vmovups"], numbers, -1, b"".join(table), -1, 0, length, 0, None)
+        s.put(numbers, load)
 
 
 # -- masks

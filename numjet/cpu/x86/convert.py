@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from numjet.cpu.x86 import forms
-from numjet.cpu.x86.arithmetic import join_masks, last, part_mask, short
+from numjet.cpu.x86.arithmetic import join_masks, last, mask_word, part_mask, short
 from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.parse import Instruction
 from numjet.cpu.x86.scalar import cast_general, extend
@@ -136,6 +136,9 @@ def bitcast(s: Selector, instruction: Instruction) -> None:
     _, name, _, type, x, source = instruction
     if x[0] != "%":
         raise Unsupported("a cast of a constant")
+    if (type.cls, source.cls) in ((MASK, GENERAL), (GENERAL, MASK)):
+        _bits(s, name, type, x, source)
+        return
     if type.cls == source.cls:
         if type.cls == MASK:
             raise Unsupported("a cast of bits")
@@ -162,6 +165,18 @@ def bitcast(s: Selector, instruction: Instruction) -> None:
             s.put(d, (forms.vout, op, y, -1, d, -1, 0, 0, None))
             return
     raise Unsupported(f"bitcast of {source.text} to {type.text}")
+
+
+def _bits(s: Selector, name: str, type: Type, x: str, source: Type) -> None:
+    """Lanes of one bit as a number, or a number as such lanes: bits beyond them are 0."""
+    to_mask = type.cls == MASK
+    lanes = type.lanes if to_mask else source.lanes
+    if lanes < 8:
+        raise Unsupported(f"bitcast of {source.text} to {type.text}")
+    word = mask_word(lanes) if to_mask else "q" if lanes > 32 else "d"
+    d = s.define(name)
+    op = OPS[f"kmov{word}_{'' if to_mask else 'to_'}r"]
+    s.put(d, (forms.v3, op, d, -1, s.need(x), -1, 0, 0, None))
 
 
 # -- floats
@@ -257,14 +272,21 @@ def to_integer(
     """Toward zero; `saturate`: clamped to the range, NaN to 0."""
     if source.bits == 16 or type.cls == MASK or (type.bits == 1):
         raise Unsupported(f"a conversion of {source.text} to {type.text}")
-    if source.parts > 1 or (type.parts > 1 and type.parts > 2 * source.parts):
+    bits = max(type.bits, 32)
+    alike = type.bits == source.bits  # then each register by itself
+    if not alike and (source.parts > 1 or bits * max(type.lanes, 1) > 512):
         raise Unsupported(f"a conversion of {source.text} to {type.text}")
     d = s.define(name)
-    bits = max(type.bits, 32)
     u = "" if signed else "u"
     op = OPS[f"vcvttp{source.float_suffix[1]}2{u}{'qq' if bits == 64 else 'dq'}"]
-    if bits * max(type.lanes, 1) > 512:
-        raise Unsupported(f"a conversion of {source.text} to {type.text}")
+    if alike and type.lanes:
+        for part in range(type.parts):
+            y = s.vector(source, x, part)
+            if saturate:
+                _saturated(s, d + part, op, y, source, bits, signed, type.length)
+            else:
+                s.put(d + part, (forms.v3, op, d + part, -1, y, -1, 0, type.length, None))
+        return
     length = max(source.length, 0 if bits * max(type.lanes, 1) <= 128 else
                  1 if bits * max(type.lanes, 1) == 256 else 2)
     y = s.vector(source, x)

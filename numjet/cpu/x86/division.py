@@ -1,8 +1,8 @@
 """Divisions of integers by constants as multiplications and shifts, and remainders from quotients.
 
-`divide(function)` rewrites a function. What it writes may use `smulhigh` and `umulhigh`, the upper
-64 bits of a product, which no text spells. For: `generate`. Source of the multipliers: Granlund &
-Montgomery 1994.
+`divide(function)` rewrites a function: single integers, and lanes of 32 bits by one number. What it
+writes may use `smulhigh` and `umulhigh`, the upper half of a product, which no text spells. For:
+`generate`. Source of the multipliers: Granlund & Montgomery 1994.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def divide(function: Function) -> None:
     """Replace divisions by constants, and remainders of what is divided too."""
     if any([function.counts[op] for op in _OPS]):
         for block in function.blocks:
-            if any([i[0] in _OPS and not i[3].lanes for i in block.instructions]):
+            if any([i[0] in _OPS for i in block.instructions]):
                 _Block(function, block).run()
 
 
@@ -34,12 +34,14 @@ class _Block:
         """Rewrite the block."""
         instructions, self.block.instructions = self.block.instructions, self.made
         for i in instructions:
-            if i[0] not in _OPS or i[3].lanes or not self.division(i):
+            if i[0] not in _OPS or not self.division(i):
                 self.made.append(i)
 
     def put(self, name: str, op: str, type: Type, a: str, b: str | int) -> str:
-        """Write `name` = op(a, b)."""
-        return self.add((op, name, self.block.index, type, a, str(b)))
+        """Write `name` = op(a, b); a number is the same in all lanes."""
+        if not isinstance(b, str):
+            b = _number(type, b)
+        return self.add((op, name, self.block.index, type, a, b))
 
     def add(self, instruction: Instruction) -> str:
         name = instruction[1]
@@ -57,9 +59,13 @@ class _Block:
         if a[0] != "%" or type.bits < 32:
             return False
         by = 0 if b[0] == "%" else constant(type, b).splat or 0
-        short = b[0] != "%" and _possible(sign, type.bits, by)
-        if not short and (b[0] != "%" or not wanted or op.endswith("div")):
-            return False
+        if type.lanes:
+            if type.bits != 32 or not by:
+                return False
+        else:
+            short = b[0] != "%" and _possible(sign, type.bits, by)
+            if not short and (b[0] != "%" or not wanted or op.endswith("div")):
+                return False
         # The instruction's own names are counted again where they are written again.
         for word in (name, a, b):
             counts[word] -= 1
@@ -83,16 +89,23 @@ class _Block:
         divisor = signed(by, type.bits) if sign == "s" else by
         size = abs(divisor)
         end = name if divisor > 0 else f"{name}.n"
-        if not size & (size - 1):
-            self.shifted(end, type, x, size.bit_length() - 1)
+        if size == 1:
+            self.add(("bitcast", end, self.block.index, type, x, type))
+        elif not size & (size - 1):
+            self.shifted(end, sign, type, x, size.bit_length() - 1)
+        elif type.lanes:
+            self.lanes(end, sign, type, x, size)
         elif type.bits == 32:
             self.narrow(end, sign, x, size)
         else:
             self.wide(end, sign, x, size)
-        return end if divisor > 0 else self.put(name, "sub", type, "0", end)
+        return end if divisor > 0 else self.put(name, "sub", type, _number(type, 0), end)
 
-    def shifted(self, end: str, t: Type, x: str, by: int) -> None:
-        """A signed quotient by 2**by: a shift, after what makes negative numbers round up."""
+    def shifted(self, end: str, sign: str, t: Type, x: str, by: int) -> None:
+        """A quotient by 2**by: a shift, after what makes negative numbers round up."""
+        if sign == "u":
+            self.put(end, "lshr", t, x, by)
+            return
         up = x if by == 1 else self.put(f"{end}.a", "ashr", t, x, t.bits - 1)
         up = self.put(f"{end}.b", "lshr", t, up, t.bits - by)
         self.put(end, "ashr", t, self.put(f"{end}.c", "add", t, x, up), by)
@@ -112,6 +125,23 @@ class _Block:
             h = put(f"{end}.i", "add", t, h, put(f"{end}.s", "lshr", t, product, 63))
         self.add(("trunc", end, index, half, h, t))
 
+    def lanes(self, end: str, sign: str, t: Type, x: str, size: int) -> None:
+        """Quotients of lanes of 32 bits, by the upper halves of products."""
+        put = self.put
+        m, s = _multiplier(32, 32 if sign == "u" else 31, size)
+        h = put(f"{end}.h", f"{sign}mulhigh", t, x, m & 0xFFFFFFFF)
+        if sign == "u" and m >> 32:  # x + h has 33 bits: half of what x is more, and h
+            h = put(f"{end}.j", "lshr", t, put(f"{end}.i", "sub", t, x, h), 1)
+            put(end, "lshr", t, put(f"{end}.k", "add", t, h, f"{end}.h"), s - 1)
+        elif sign == "u":
+            put(end, "lshr", t, h, s)
+        else:
+            if m >> 31:  # the instruction takes m - 2**32
+                h = put(f"{end}.i", "add", t, h, x)
+            if s:
+                h = put(f"{end}.j", "ashr", t, h, s)
+            put(end, "add", t, h, put(f"{end}.s", "lshr", t, h, 31))
+
     def wide(self, end: str, sign: str, x: str, size: int) -> None:
         """A quotient of 64 bits, by the upper half of a product of 128."""
         put, t = self.put, TYPES["i64"]
@@ -125,6 +155,11 @@ class _Block:
         if s:
             h = put(f"{end}.j", "ashr", t, h, s)
         put(end, "add", t, h, put(f"{end}.s", "lshr", t, h, 63))
+
+
+def _number(type: Type, value: int) -> str:
+    """The text of a number, in all lanes where there are lanes."""
+    return f"splat ({type.element} {value})" if type.lanes else str(value)
 
 
 def _multiplier(bits: int, precision: int, size: int) -> tuple[int, int]:

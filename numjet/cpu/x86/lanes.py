@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numjet.cpu.x86 import forms
-from numjet.cpu.x86.arithmetic import last, mask_word, part_mask, part_masks, seed, three
+from numjet.cpu.x86.arithmetic import last, mask_word, part_mask, part_masks, seed, short, three
 from numjet.cpu.x86.control import compare_floats
 from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.parse import Instruction, typed
@@ -567,7 +567,7 @@ def reduce_(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     if source.cls == MASK:
         _reduce_mask(s, instruction, kind, source, x)
         return
-    if kind not in _SUMS or source.bits < 32 or source.size < 16:
+    if kind not in _SUMS or source.bits < 32 or source.lanes < 2:
         raise Unsupported(f"{callee}")
     start = None
     if kind in ("fadd", "fmul"):
@@ -614,7 +614,7 @@ def _spread_nan(s: Selector, d: int, type: Type, source: Type, x: str) -> None:
     s.emit((forms.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
     y = s.vector(source, x)
     compare = OPS["vcmpp" + type.float_suffix[1]]
-    s.put(k, (forms.v3, compare, k, y, y, -1, 0, source.length, 3))
+    s.put(k, (forms.v3, compare, k, y, y, short(s, source), 0, source.length, 3))
 
 
 def _fold(s: Selector, op: object, t: int, source: Type, x: str) -> None:
@@ -624,7 +624,8 @@ def _fold(s: Selector, op: object, t: int, source: Type, x: str) -> None:
     steps: list[tuple[str, int | None]] = []  # from the last to the first
     if bits == 32:
         steps.append(("vmovshdup", None))
-    steps.append(("vpermilpd", 1))
+    if width >= 16:
+        steps.append(("vpermilpd", 1))
     if width >= 32:
         steps.append(("vextractf32x4_s", 1))
     if width >= 64:

@@ -75,6 +75,117 @@ def test_lanes_with_numbers_of_32_bits(type: str, dtype: type) -> None:
 """, memory)
 
 
+@pytest.mark.parametrize("type", ["<64 x i8>", "<128 x i8>", "<16 x i8>", "<2 x i8>"])
+@pytest.mark.parametrize("operation", ["mul", "shl", "lshr", "ashr"])
+@pytest.mark.parametrize("operand", [None, 0, 1, 3, 7])
+def test_products_and_shifts_of_bytes(type: str, operation: str, operand: int | None) -> None:
+    """By lanes, by one number, behind a mask, and of what a loop carries."""
+    other = "%c" if operand is None else f"splat (i8 {operand})"
+    agree(f"""  %a = load {type}, ptr %p, align 1
+  %q = getelementptr i8, ptr %p, i64 128
+  %b = load {type}, ptr %q, align 1
+  %c = {"and" if operation != "mul" else "or"} {type} %b, splat (i8 7)
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %k1, %loop ]
+  %x = phi {type} [ %a, %entry ], [ %y, %loop ]
+  %y = {operation} {type} %x, {other}
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, 2
+  br i1 %more, label %loop, label %end
+end:
+  %m = and {type} %a, splat (i8 60)
+  %s = {operation} {type} %m, {other}
+  %z = xor {type} %s, %y
+  store {type} %z, ptr %p, align 1
+""", np.random.default_rng(1).integers(0, 256, 256).astype(np.uint8))
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 16, 32])
+def test_lanes_divided_by_a_number(lanes: int) -> None:
+    """Quotients and remainders as Python has them, by numbers of all kinds."""
+    top = 1 << 31
+    divisors = [1, -1, 2, -2, 3, -3, 5, 7, -7, 8, 10, 28, 100, 641, 65537, 100000, 1 << 20, top - 1,
+                1 - top, -top, top // 2 + 1]
+    numbers = [0, 1, -1, 2, 6, 7, -7, 99, -100, top - 1, 1 - top, top // 2, 641 * 6700417]
+    numbers += [int(x) for x in np.random.default_rng(3).integers(-top, top, 19)]
+    kind, body, places = f"<{lanes} x i32>", [f"  %x = load <{lanes} x i32>, ptr %p, align 1"], []
+    for k, divisor in enumerate(divisors):
+        for op in ("srem", "sdiv", "udiv", "urem"):
+            name = f"{op}{k}"
+            by = divisor if op[0] == "s" else divisor % (1 << 32)
+            place = 4 * lanes * (1 + len(places))
+            body += [
+                f"  %{name} = {op} {kind} %x, splat (i32 {by})",
+                f"  %q{name} = getelementptr i8, ptr %p, i64 {place}",
+                f"  store {kind} %{name}, ptr %q{name}, align 1",
+            ]
+            places.append((op, divisor))
+    text = "\n".join(["define void @f(ptr %p) nounwind {", "entry:", *body, "  ret void", "}", ""])
+    image = generate.generate(text)
+    assert image is not None, generate.refused
+    for start in range(0, len(numbers), lanes):
+        x = [n % (1 << 32) for n in (numbers[start : start + lanes] + [3] * lanes)[:lanes]]
+        memory = np.zeros(lanes * (1 + len(places)), np.uint32)
+        memory[:lanes] = x
+        left = np.frombuffer(made_by(image, memory), np.uint32).reshape(-1, lanes)[1:]
+        for (op, divisor), row in zip(places, left, strict=True):
+            for number, found in zip(x, row.tolist(), strict=True):
+                a, b = number, divisor % (1 << 32)
+                if op[0] == "s":
+                    a, b = a - (a >> 31 << 32), divisor
+                    if a == -top and b == -1:
+                        continue  # no number of 32 bits
+                quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+                wanted = quotient if op.endswith("div") else a - quotient * b
+                assert found == wanted % (1 << 32), (op, a, b)
+
+
+@pytest.mark.parametrize("lanes", [8, 16, 32, 64])
+def test_bits_as_a_number_and_back(lanes: int) -> None:
+    kind, mask, number = f"<{lanes} x i8>", f"<{lanes} x i1>", f"i{lanes}"
+    agree(f"""  %a = load {kind}, ptr %p, align 1
+  %m = icmp slt {kind} %a, zeroinitializer
+  %n = bitcast {mask} %m to {number}
+  %q = getelementptr i8, ptr %p, i64 64
+  %w = load i64, ptr %q, align 1
+  %t = {f"trunc i64 %w to {number}" if lanes < 64 else "add i64 %w, 0"}
+  %u = xor {number} %t, %n
+  %v = bitcast {number} %u to {mask}
+  %z = zext {mask} %v to {kind}
+  store {kind} %z, ptr %p, align 1
+  store {number} %n, ptr %q, align 1
+""", np.random.default_rng(4).integers(0, 256, 128).astype(np.uint8))
+
+
+@pytest.mark.parametrize("kind", ["fadd", "fmaximum"])
+def test_two_lanes_are_put_together(kind: str) -> None:
+    start = "float -0.0, " if kind == "fadd" else ""
+    flags = "reassoc" if kind == "fadd" else "nsz"
+    types = "float, <2 x float>" if kind == "fadd" else "<2 x float>"
+    for values in ([1, 2, np.nan, np.nan], [np.nan, 2, 3, 4], [2, 1, 9, 9]):
+        agree(f"""  %a = load <4 x float>, ptr %p, align 4
+  %l = shufflevector <4 x float> %a, <4 x float> poison, <2 x i32> <i32 0, i32 1>
+  %r = call {flags} float @llvm.vector.reduce.{kind}.v2f32({start}<2 x float> %l)
+  store float %r, ptr %p, align 4
+""", np.array(values, np.float32), f"declare float @llvm.vector.reduce.{kind}.v2f32({types})")
+
+
+@pytest.mark.parametrize("operation", ["fptosi", "fptoui"])
+@pytest.mark.parametrize("source,type", [("<16 x double>", "<16 x i64>"),
+                                         ("<32 x float>", "<32 x i32>")])
+def test_conversions_of_several_registers(operation: str, source: str, type: str) -> None:
+    size = 8 if "double" in source else 4
+    words = f"v{128 // size}i{8 * size}.v{128 // size}f{8 * size}"
+    name = f"@llvm.{operation}.sat.{words}"
+    values = [0, -0.0, 1.5, -1.5, 1e30, -1e30, np.inf, -np.inf, np.nan, 2.0**31, 2.0**32, 2.0**63,
+              2.0**64, -(2.0**31), -(2.0**63), 4294967040.0]  # fmt: skip
+    agree(f"""  %a = load {source}, ptr %p, align 4
+  %x = call {type} {name}({source} %a)
+  store {type} %x, ptr %p, align 4
+""", np.array(values * 2, f"f{size}"), f"declare {type} {name}({source})")
+
+
 def test_signs_of_half_floats() -> None:
     vector = "<32 x half>"
     declared = f"declare {vector} @llvm.copysign.v32f16({vector}, {vector})"
