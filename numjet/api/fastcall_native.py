@@ -134,6 +134,21 @@ def _objects(objects: Any, keep: list) -> int:
     return _table([id(x) for x in objects], keep)
 
 
+def _native(treedef: Any) -> bool:
+    """Whether native code takes this node apart."""
+    form = treedef._kind.form
+    if form == "dict":
+        return all(type(key) in (str, int) for key in treedef._data)
+    return form in ("none", "tuple", "list", "namedtuple")
+
+
+def _calls_python(treedef: Any) -> bool:
+    """Whether Python takes some node of a tree apart."""
+    if treedef._kind is None:
+        return False
+    return not _native(treedef) or any(map(_calls_python, treedef.children()))
+
+
 class _Reader:
     """Writes the steps that read arguments."""
 
@@ -153,8 +168,9 @@ class _Reader:
         if form == "none":
             self.steps.append([_STATIC, reg, id(None), 0, 0])
             return True
-        plain = form != "dict" or all(type(key) in (str, int) for key in treedef._data)
-        if form not in ("dict", "tuple", "list", "namedtuple") or not plain:
+        # Registers borrow what containers hold: Python code, which could take it out of them, runs
+        # for a whole list or dict or not at all.
+        if not _native(treedef) or form in ("dict", "list") and _calls_python(treedef):
             reader = treedef.reader()
             self.keep.append(reader)
             n, self.readers = treedef.num_leaves, self.readers + 1

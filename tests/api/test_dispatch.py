@@ -7,6 +7,7 @@ import os
 import sys
 import weakref
 from collections import namedtuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -317,3 +318,34 @@ def test_memory_stays_flat():
     many(30_000)
     gc.collect()
     assert resident() - before < 2 << 20
+
+
+@nj.tree_util.register_pytree_node_class
+class Spoiling:
+    """A node that takes its neighbour out of the container while it is flattened."""
+
+    container: Any = None
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def tree_flatten(self) -> tuple:
+        if self.container is not None:
+            self.container.pop(1)
+        return (self.x,), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: tuple) -> Spoiling:
+        return cls(*children)
+
+
+@pytest.mark.parametrize("kind", [list, dict])
+def test_containers_that_change_while_they_are_read(kind: type) -> None:
+    f = nj.jit(lambda both: both[0].x + both[1])
+    for k in range(20):
+        pair = (Spoiling(jnp.ones(4)), jnp.full(4, float(k)))
+        both = kind(enumerate(pair)) if kind is dict else kind(pair)
+        if k > 10:
+            pair[0].container = both
+            del pair
+        np.testing.assert_array_equal(f(both), np.full(4, k + 1.0))
