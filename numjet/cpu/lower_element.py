@@ -21,6 +21,7 @@ from numjet.base import config
 from numjet.core import lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.cpu import lower_update
+from numjet.cpu.element_forward import forward
 from numjet.cpu.element_jaxprs import FEW, bounds, carried, opened, ordered, step_of, suits
 from numjet.cpu.element_values import Few, Lazy, Memory, RangeEmitter, Row, Version, range_of
 from numjet.cpu.graph import Node, Val
@@ -508,7 +509,7 @@ class _Kernel(ScalarKernel):
         self.body = outer
         self.leave(held, results[:n_carry], inits, inside)
         self.only(held, before)
-        body.append(For(var, length, tuple(inside)))
+        body.extend(forward(For(var, length, tuple(inside))))
         found = [self.now(carry) for carry in held]
         for val, buffer in stacked:
             memory = self.memory(buffer)

@@ -213,3 +213,164 @@ def same(got: Any, want: Any) -> None:
     for x, y in zip(nj.tree.leaves(got), nj.tree.leaves(want), strict=True):
         assert x.dtype == y.dtype
         np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+
+
+# ---- known algorithms
+
+
+def distance(a: Any, b: Any) -> Any:
+    """Edit distance of two words: the table of all prefixes."""
+    rows, columns = len(a) + 1, len(b) + 1
+    table = jnp.zeros((rows, columns), jnp.int32)
+    table = table.at[:, 0].set(jnp.arange(rows)).at[0].set(jnp.arange(columns))
+
+    def cell(i: Any, j: Any, t: Any) -> Any:
+        least = jnp.minimum(
+            jnp.minimum(t[i - 1, j], t[i, j - 1]) + 1, t[i - 1, j - 1] + (a[i - 1] != b[j - 1])
+        )
+        return t.at[i, j].set(least)
+
+    return lax.fori_loop(
+        1, rows, lambda i, t: lax.fori_loop(1, columns, lambda j, t: cell(i, j, t), t), table
+    )
+
+
+def inserted(x: Any) -> Any:
+    """Insertion sort."""
+
+    def insert(i: Any, x: Any) -> Any:
+        key = x[i]
+
+        def move(c: Any) -> Any:
+            j, x = c
+            return j - 1, x.at[j].set(x[j - 1])
+
+        j, x = lax.while_loop(lambda c: (c[0] > 0) & (c[1][c[0] - 1] > key), move, (i, x))
+        return x.at[j].set(key)
+
+    return lax.fori_loop(1, x.shape[0], insert, x)
+
+
+def sieve(n: int) -> Any:
+    def strike(i: Any, prime: Any) -> Any:
+        def one(c: Any) -> Any:
+            return c[0] + i, c[1].at[c[0]].set(False)
+
+        return lax.cond(
+            prime[i],
+            lambda p: lax.while_loop(lambda c: c[0] < n, one, (i * i, p))[1],
+            lambda p: p,
+            prime,
+        )
+
+    start = jnp.ones(n, bool).at[:2].set(False)
+    return lax.fori_loop(2, int(n**0.5) + 1, strike, start)
+
+
+def united(a: Any, b: Any, n: int) -> Any:
+    """The parents of n elements of which pairs are united."""
+
+    def top(parents: Any, i: Any) -> Any:
+        return lax.while_loop(lambda i: parents[i] != i, lambda i: parents[i], i)
+
+    def unite(parents: Any, pair: Any) -> Any:
+        return parents.at[top(parents, pair[0])].set(top(parents, pair[1])), None
+
+    return lax.scan(unite, jnp.arange(n), (a, b))[0]
+
+
+def one_kernel(f: Callable, *args: Any) -> None:
+    printed = text(f, *args)
+    assert printed.count("kernel elements") == 1 and "special" not in printed, printed
+
+
+def test_edit_distance() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(0, 3, 20), rng.integers(0, 3, 30)
+    want = np.zeros((21, 31), int)
+    want[:, 0], want[0] = range(21), range(31)
+    for i in range(1, 21):
+        for j in range(1, 31):
+            least = min(want[i - 1, j], want[i, j - 1]) + 1
+            want[i, j] = min(least, want[i - 1, j - 1] + (a[i - 1] != b[j - 1]))
+    np.testing.assert_array_equal(nj.jit(distance)(a, b), want)
+    one_kernel(distance, a, b)
+
+
+def test_sorts_sieves_and_unions() -> None:
+    x = np.random.default_rng(2).standard_normal(50).astype(np.float32)
+    np.testing.assert_array_equal(nj.jit(inserted)(x), np.sort(x))
+    one_kernel(inserted, x)
+    primes = [p for p in range(500) if p > 1 and all(p % q for q in range(2, p))]
+    assert np.flatnonzero(nj.jit(sieve, static_argnums=0)(500)).tolist() == primes
+    a, b = jnp.array([3, 5, 1, 9, 8]), jnp.array([5, 1, 0, 8, 7])
+    parents = nj.jit(united, static_argnums=2)(a, b, 30)
+    tops = [
+        int(lax.while_loop(lambda i: parents[i] != i, lambda i: parents[i], i)) for i in range(30)
+    ]
+    assert tops[:10] == [0, 0, 2, 0, 4, 0, 6, 7, 7, 7] and tops[10:] == list(range(10, 30))
+    one_kernel(lambda a, b: united(a, b, 30), a, b)
+
+
+def test_counters_are_indices() -> None:
+    def run(x: Any) -> Any:
+        return lax.fori_loop(1, 20, lambda i, x: x.at[i].set(x[i - 1] * 0.5 + x[i]), x)
+
+    x = np.arange(20, dtype=np.float32)
+    printed = text(run, x)
+    assert (
+        printed
+        == """\
+kernel elements_1(out0: f32[20] out, out1: i32[] out):
+  out0_last: f32 = out0[0]
+  for i1 < 19:
+    v2: f32 = out0_last
+    v3: f32 = out0[i1 + 1]
+    out0_next: f32 = add(mul(v2, 0.5), v3)
+    out0[i1 + 1] = out0_next
+    out0_last = out0_next
+  v4: i32 = 20
+  out1[] = v4
+"""
+    )
+    want = x.copy()
+    for i in range(1, 20):
+        want[i] = want[i - 1] * np.float32(0.5) + want[i]
+    np.testing.assert_array_equal(nj.jit(run)(x), want)
+
+
+@pytest.mark.parametrize("step", [1, -1, 2, -3])
+@pytest.mark.parametrize("gap", [-2, -1, 0, 1, 3])
+def test_what_a_round_stored(step: int, gap: int) -> None:
+    """Loads near the store, before and after it, counting up and down."""
+
+    def run(x: Any, late: bool, loop: Callable) -> Any:
+        def body(t: Any, x: Any) -> Any:
+            i = 20 + step * t
+            before = x[i + gap]
+            x = x.at[i].set(before + 1)
+            return x.at[0].set(x[0] * 2 + x[i + gap]) if late else x
+
+        return loop(6, body, x)
+
+    x = jnp.arange(40.0)
+    for late in (False, True):
+        want = run(x, late, Python.fori)
+        got = nj.jit(lambda x, late=late: run(x, late, lambda n, f, x: lax.fori_loop(0, n, f, x)))(
+            x
+        )
+        np.testing.assert_array_equal(got, want)
+
+
+def test_sums_at_one_place() -> None:
+    def product(a: Any, b: Any) -> Any:
+        def add(i: Any, j: Any, c: Any) -> Any:
+            return lax.fori_loop(0, 30, lambda k, c: c.at[i, j].add(a[i, k] * b[k, j]), c)
+
+        rows = lambda i, c: lax.fori_loop(0, 7, lambda j, c: add(i, j, c), c)  # noqa: E731
+        return lax.fori_loop(0, 5, rows, jnp.zeros((5, 7)))
+
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-3, 4, (5, 30)), rng.integers(-3, 4, (30, 7))
+    np.testing.assert_array_equal(nj.jit(product)(a * 1.0, b * 1.0), a @ b)
+    one_kernel(product, a * 1.0, b * 1.0)
