@@ -525,7 +525,12 @@ slice:
   %unpack = load ptr, ptr CONTEXT_PySlice_Unpack
   %bad = call i32 %unpack(ptr %index, ptr %ints, ptr %stop_p, ptr %step_p)
   %good = icmp eq i32 %bad, 0
-  br i1 %good, label %adjust, label %clear
+  br i1 %good, label %still, label %clear
+still:
+  ; An index's __index__ may have deleted the array, and with it what was read above.
+  %value_now = load ptr, ptr %value_p
+  %kept = icmp eq ptr %value_now, %value
+  br i1 %kept, label %adjust, label %miss
 adjust:
   %step = load i64, ptr %step_p
   %adjust_p = load ptr, ptr CONTEXT_PySlice_AdjustIndices

@@ -34,6 +34,21 @@ arrays = {
     "C": jnp.array([[0.5], [-2]]), "M": jnp.sin(jnp.arange(105.0)).reshape(5, 3, 7),
     "N": jnp.array([[1, -2, 3], [7, 0, 2**31 - 1]]), "z": jnp.array([-0.0]),
 }
+# While the tables are empty: an array that is deleted by its index.
+class Deleting:
+    def __index__(self):
+        doomed.delete()
+        return 1
+
+jnp.ones(9)[1:]
+for _ in range(9):
+    doomed = jnp.ones(9)
+    try:
+        part = doomed[Deleting():]
+    except RuntimeError as error:
+        assert "deleted" in str(error)
+    else:  # NumPy held the memory while it read the index
+        assert not fast_native.usable() and part.shape == (8,)
 scalars = [2, -3, 0.1, 0.0, -0.0, float("inf"), True, 2**31 - 1, -1, 2**40, 2**70, 1e300, 1j]
 names = "add sub mul truediv and_ or_ xor eq ne lt le gt ge".split()
 functions = "sin cos exp log tanh sqrt abs sign square negative floor isnan".split()
@@ -189,7 +204,10 @@ def run(cache: Path, *arguments: str) -> dict:
     environment = {**os.environ, "NUMJET_CACHE_DIR": str(cache)}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT, *arguments],
-        env=environment, capture_output=True, text=True, timeout=300,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
@@ -227,8 +245,10 @@ def test_code_that_refers_to_something_is_refused(text):
 def test_code_is_found_under_its_identity_alone():
     import ctypes
 
-    text = "define i64 @f(i64 %x) { %y = mul i64 %x, 3 ret i64 %y }\n" \
-           "define i64 @g(i64 %x) { %y = call i64 @f(i64 %x) %z = add i64 %y, 1 ret i64 %z }"
+    text = (
+        "define i64 @f(i64 %x) { %y = mul i64 %x, 3 ret i64 %y }\n"
+        "define i64 @g(i64 %x) { %y = call i64 @f(i64 %x) %z = add i64 %y, 1 ret i64 %z }"
+    )
     try:
         freestanding.build("test: three times", text)
     except InternalError:
