@@ -263,6 +263,7 @@ def _cond(build: Any, node: Node) -> list[Step]:
         for out in node.outs
         for val in operands
         if val.literal is None
+        and val.nbytes
         and (val.shape, val.dtype) == (out.shape, out.dtype)
         and all(_over(steps, out, val) for steps in branches)
     ]

@@ -328,6 +328,8 @@ window_winner_p = Primitive(
 
 def _at_flat(x: Any, position: Any) -> Any:
     """Elements of `x` at positions in its row-major order; 0 for negative ones."""
+    if not x.aval.size:
+        return full(position.aval.shape, 0, x.aval.dtype)
     flat = reshape(x, (x.aval.size,))
     return gather(
         flat,

@@ -180,3 +180,12 @@ def test_while_of_arrays_over_outer_values():
         return list(while_loop(lambda s: lt(s[0], number(4)), body, (number(0), x)))
 
     compiled(run, spec(5), spec(5), tolerance=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0)])
+def test_branches_on_arrays_of_nothing(shape):
+    def branching(above, x):
+        y = fn.cos(x)
+        return mul(cond(above, fn.sin, lambda v: mul(v, v), y), y)
+
+    compiled(branching, spec(dtype=np.bool_), spec(*shape))

@@ -118,3 +118,13 @@ def test_windows_larger_than_the_operand_give_nothing(window: tuple, strides: tu
         f = lambda x: lax.reduce_window(x, start, op, window, strides, "VALID")  # noqa: B023, E731
         out = nj.jit(f)(x)
         assert out.shape == f(x).shape and out.size == 0
+
+
+def test_derivatives_of_windows_over_nothing():
+    def maxima(x):
+        return lax.reduce_window(x, -jnp.inf, lax.max, (2, 1), (1, 1), "SAME")
+
+    x = jnp.ones((3, 0))
+    for out in (nj.jvp(maxima, (x,), (x,))[1], nj.grad(lambda x: maxima(x).sum())(x)):
+        assert out.shape == (3, 0)
+    assert nj.hessian(lambda x: maxima(jnp.sin(x)).sum())(x).shape == (3, 0, 3, 0)
