@@ -38,6 +38,7 @@ arrays = {
 class Deleting:
     def __index__(self):
         doomed.delete()
+        self.others = [np.zeros(9) for _ in range(9)]  # where the array was
         return 1
 
 jnp.ones(9)[1:]
