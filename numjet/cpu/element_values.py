@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.cpu.index import Index
-from numjet.cpu.loop_ir import Buffer, Const, IndexValue
+from numjet.cpu.index import Clamp, Dyn, Index, dynamic
+from numjet.cpu.loop_ir import Buffer, Const, IndexValue, Op, Select
 from numjet.cpu.lower_access import KernelEmitter
 
 _SUMS = frozenset(["add", "sub", "mul"])
@@ -93,6 +93,32 @@ def range_of(x: Any) -> tuple[int, int]:
         return found.lo, found.hi
     info = np.iinfo(x.dtype)
     return int(info.min), int(info.max)
+
+
+def near(e: KernelEmitter, i: Index) -> tuple[Any, Index] | None:
+    """Of a place that is clamped, whether it is inside as it stands (positions that count from the
+    end are not), and that place; None where nothing is clamped or more than that is computed."""
+    if len(i.terms) != 1 or i.terms[0][1] != 1 or type(i.terms[0][0]) is not Clamp:
+        return None
+    clamp = i.terms[0][0]
+    arg = clamp.arg
+    if clamp.low or len(arg.terms) != 1 or arg.const or arg.terms[0][1] != 1:
+        return None
+    atom = arg.terms[0][0]
+    if type(atom) is not Dyn:
+        return None
+    position = atom.expr
+    if type(position) is Select and type(position.condition) is Op:
+        test = position.condition
+        if test.name == "lt" and test.args[0] is position.otherwise:
+            position = position.otherwise  # wrapped where it is negative
+    if position.dtype.kind not in "iu":
+        return None
+    place = e.value_index(position)
+    unsigned = e.index_value(place, np.uint64)
+    last = e.const(clamp.high, np.uint64)
+    inside = e.op("le", unsigned, last, dtype=np.bool_)
+    return inside, dynamic(position, 0, clamp.high) + i.const
 
 
 class Memory:

@@ -23,7 +23,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.cpu import lower_update
 from numjet.cpu.element_forward import forward
 from numjet.cpu.element_jaxprs import FEW, bounds, carried, opened, ordered, step_of, suits
-from numjet.cpu.element_values import Few, Lazy, Memory, RangeEmitter, Row, Version, range_of
+from numjet.cpu.element_values import Few, Lazy, Memory, RangeEmitter, Row, Version, near, range_of
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.index import Index, LoopVar, dynamic, linear_address
 from numjet.cpu.loop_ir import Buffer, Const, For, If, IndexValue, Kernel, Stmt, While
@@ -113,6 +113,7 @@ class _Kernel(ScalarKernel):
         self.body: list[Stmt] = []  # where statements go now
         self.testing = False  # a condition is written: nothing can be named
         self.memories: list[Memory] = []
+        self.nearby: dict[tuple[int, Index], Index] = {}
         self.works: list[tuple[Buffer, Val]] = []
         self.copies: list[Step] = []
         self.carried: list[Val] = []  # results that are read as well
@@ -138,8 +139,10 @@ class _Kernel(ScalarKernel):
         if kind is Version:
             if not value.current:
                 raise NotScalar
-            found = self.e.load(value.memory.buffer, at)
-            return found if self.testing else self.name(found)
+            buffer = value.memory.buffer
+            if self.testing:
+                return self.e.load(buffer, at)
+            return self.name(self.e.load(buffer, tuple([self.inside(i) for i in at])))
         if kind is Row:
             return self.element(value.value, value.shape, (value.at, *at))
         if kind is Few:
@@ -161,6 +164,23 @@ class _Kernel(ScalarKernel):
                     value.memo[at] = found
             return found[value.position]
         return value
+
+    def inside(self, i: Index) -> Index:
+        """A place that a clamp keeps inside, without what that takes where it is there already:
+        a branch that is foreseen takes no time, wrapping and clamping 5 cycles and more."""
+        direct = near(self.e, i)
+        if direct is None:
+            return i
+        key = id(self.body), i
+        found = self.nearby.get(key)
+        if found is None:
+            test, place = direct
+            local = self.define(self.e.index_value(place, np.int64), self.body, "p")
+            otherwise = self.e.assign(local, self.e.index_value(i, np.int64))
+            self.body.append(If(self.e.not_(test), tuple(otherwise)))
+            found = dynamic(self.e.read_local(local), i.lo, i.hi)
+            self.nearby[key] = found
+        return found
 
     def changes(self, value: Any) -> bool:
         """Whether an element is not the same wherever it is read."""
@@ -277,15 +297,35 @@ class _Kernel(ScalarKernel):
             site.domain = domain
             index, _, condition = place(site, node, operand)
             value = site.element(updates, tuple(domain))
-            if method is not None:
-                value = getattr(self.e, method)(self.e.load(buffer, index), value)
-            made = self.e.store(buffer, index, value)
-            if condition is None or getattr(condition, "value", False) is True:
-                stores += made
-            else:
-                stores.append(If(condition, tuple(made)))
+            stores += self.written(buffer, index, value, condition, method)
         self.body.extend(stores)
         return self.version(version.memory)
+
+    def written(
+        self, buffer: Buffer, at: tuple, value: Any, condition: Any, method: str | None
+    ) -> list[Stmt]:
+        """The statements that write one element, if `condition` holds."""
+
+        def store(at: tuple) -> list[Stmt]:
+            new = value
+            if method is not None:
+                new = getattr(self.e, method)(self.e.load(buffer, at), value)
+            return self.e.store(buffer, at, new)
+
+        if condition is not None and getattr(condition, "value", False) is not True:
+            plain: list[Stmt] = [If(condition, tuple(store(at)))]
+        else:
+            plain = store(at)
+        direct = [near(self.e, i) for i in at]
+        tests = [found[0] for found in direct if found is not None]
+        if not tests:
+            return plain
+        value = self.name(value)
+        test = tests[0]
+        for more in tests[1:]:
+            test = self.e.and_(test, more)
+        places = [i if found is None else found[1] for i, found in zip(at, direct, strict=True)]
+        return [If(test, tuple(store(tuple(places))), tuple(plain))]
 
     # ---- regions
 
