@@ -30,6 +30,7 @@ from numjet.cpu.x86.parse import Function, Module, parse
 from numjet.cpu.x86.read import read
 from numjet.cpu.x86.schedule import schedule
 from numjet.cpu.x86.select import Selector
+from numjet.cpu.x86.sink import sink
 from numjet.cpu.x86.spill import spill
 from numjet.cpu.x86.types import Unsupported
 
@@ -72,6 +73,7 @@ def selected(
 ) -> tuple[Selector, Allocation]:
     """A function's instructions with registers."""
     _mark_cold(module, function)
+    sink(function)
     divide(function)
     schedule(function)
     s = Selector(module, function, labels)

@@ -36,7 +36,7 @@ def schedule(function: Function) -> None:
             block.instructions = _Block(function, block).order()
 
 
-def _names(instruction: Instruction) -> list[str]:
+def names(instruction: Instruction) -> list[str]:
     """The names an instruction reads."""
     found: list[str] = []
     for field in instruction[3:]:
@@ -48,7 +48,7 @@ def _names(instruction: Instruction) -> list[str]:
     return found
 
 
-def _memory(instruction: Instruction) -> int:
+def touches(instruction: Instruction) -> int:
     """2 for what writes memory or has to keep its place, 1 for what reads it, else 0."""
     op = instruction[0]
     if op == "store" or (op == "call" and instruction[1] is None):
@@ -77,14 +77,14 @@ class _Block:
         outside: set[str] = set()
         write, readers = -1, []
         for k, instruction in enumerate(self.instructions):
-            names = _names(instruction)
-            sources = {made[name] for name in names if name in made}
-            outside.update(name for name in names if name not in made)
-            for name in names:
+            read = names(instruction)
+            sources = {made[name] for name in read if name in made}
+            outside.update(name for name in read if name not in made)
+            for name in read:
                 if name in made:
                     inside[made[name]] = inside.get(made[name], 0) + 1
-            self.reads.append([made[name] for name in names if name in made])
-            kind = _memory(instruction)
+            self.reads.append([made[name] for name in read if name in made])
+            kind = touches(instruction)
             waits = set(sources)
             if kind and write >= 0:
                 waits.add(write)
