@@ -9,9 +9,11 @@ no multiple of ALIGNMENT though its place here says so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from numjet.cpu.buffers import ALIGNMENT
+from numjet.cpu.graph import Val
 from numjet.cpu.loop_ir import Kernel, Load, exprs
 from numjet.cpu.program import KernelStep, Step, place_of
 
@@ -30,24 +32,24 @@ def may_stream(step: Step) -> bool:
 
 def streamed(step: Step) -> tuple[int, ...]:
     """The operands of `step`, by number, that go past the caches."""
-    if type(step) is not KernelStep:
+    if type(step) is not KernelStep or not may_stream(step):
         return ()
-    large = [v for v in step.writes if v.nbytes >= RESULT_BYTES]
-    if not large:
-        return ()
+    written = [v for v in step.writes if passes(v, step.reads)]
+    return tuple([next(k for k, x in enumerate(step.operands) if x is v) for v in written])
+
+
+def passes(written: Val, reads: Sequence[Val]) -> bool:
+    """Whether what a step that reads `reads` writes here, line by line, goes past the caches."""
+    if written.nbytes < RESULT_BYTES:
+        return False
+    place = place_of(written)
+    slot = place.slot.owner()
     # What was just read lies in the caches: writing in place stays there.
-    taken = {place_of(v).slot.owner() for v in step.reads}
-    found = []
-    for v in large:
-        place = place_of(v)
-        slot = place.slot.owner()
-        if slot in taken or place.terms:
-            continue
-        least = RESULT_BYTES if slot.kind == "output" else TEMPORARY_BYTES
-        fits = slot.kind in ("output", "arena") and v.nbytes >= least
-        if fits and (slot.offset + place.offset) % ALIGNMENT == 0:
-            found.append(next(k for k, x in enumerate(step.operands) if x is v))
-    return tuple(found)
+    if place.terms or slot in {place_of(v).slot.owner() for v in reads}:
+        return False
+    least = RESULT_BYTES if slot.kind == "output" else TEMPORARY_BYTES
+    fits = slot.kind in ("output", "arena") and written.nbytes >= least
+    return fits and (slot.offset + place.offset) % ALIGNMENT == 0
 
 
 def stream(kernel: Kernel, operands: tuple[int, ...]) -> Kernel:

@@ -83,6 +83,23 @@ def test_long_rows_use_all_threads(name: str, reverse: bool) -> None:
         check(name, x, 0, reverse)
 
 
+@pytest.mark.parametrize(("size", "reverse", "past"), [
+    (4_200_016, True, True), (4_200_001, True, False), (4_200_001, False, True),
+    (1_000_000, False, False),
+])  # fmt: skip
+def test_large_results_go_past_the_caches_where_vectors_are_lines(
+    size: int, reverse: bool, past: bool
+) -> None:
+    def function(a: object) -> list:
+        return [PRIMITIVES["cumsum"].bind(a, axis=0, reverse=reverse)]
+
+    x = np.random.default_rng(4).integers(-9, 9, size).astype(np.int32)
+    compiled = cpu.compile(stage_closed(function, (ShapedArray(x.shape, x.dtype),)), {})
+    assert ("nontemporal" in compiled.as_text()) == past
+    want = np.cumsum(x[::-1])[::-1] if reverse else np.cumsum(x)
+    np.testing.assert_array_equal(compiled([x])[0], want)
+
+
 def test_float16_accumulates_in_float32() -> None:
     x = np.random.default_rng(3).standard_normal((3, 500)).astype(np.float16)
     for axis in (0, 1):
