@@ -7,15 +7,12 @@ of its operation and operands as `builder_text` lists them; or it is text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from numjet.cpu.builder_module import Module
 from numjet.cpu.builder_text import Line, spelled
 from numjet.cpu.builder_types import _CONSTANTS, TYPES, Value, const_lanes, like
-
-if TYPE_CHECKING:
-    from numjet.cpu.x86.product import Product
 
 
 def _alike(a: Value | float, b: Value | float, what: str) -> tuple[Value, Value]:
@@ -90,8 +87,8 @@ class Writer:
         self.count = 0
         self.label = "entry"
         self.known: dict[tuple, Value] = {}  # see `pure`
-        # What the function computes where the direct generator writes that without its lines.
-        self.product: Product | None = None
+        # What writes the function for the direct generator in place of its lines.
+        self.whole: Callable[[Any], None] | None = None
         self._labels = 0
         self._allocas: list[str] = []
         written = []

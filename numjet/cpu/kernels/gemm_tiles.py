@@ -5,12 +5,13 @@
 
 Kinds: `once` where nothing is added to what C holds, `general`, and `large` for operands beyond the
 second-level cache. Each is a library of its own, so that a program compiles those it needs, side by
-side. For: `gemm` and `gemm_large`, whose tables (`FIELDS`) they read. What would break it: a tile
+side; the direct generator writes those of `once` itself (`x86.product`). For: `gemm` and `gemm_large`, whose tables (`FIELDS`) they read. What would break it: a tile
 that does not fit the registers.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from numjet.cpu import link, platform
@@ -18,6 +19,7 @@ from numjet.cpu.builder import Builder, Module, Value
 from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import Fields, lanes_of, size_of
 from numjet.cpu.kernels.tiles import Line
+from numjet.cpu.x86 import product
 
 TILE_ROWS = 6
 FIELDS = (
@@ -62,7 +64,7 @@ IN_PLACE, BY_ROWS = 0, 1  # how B is brought in; else the address of a function 
 SCRATCH = 1 << 18
 # Steps of the depth for which A is asked ahead: processors do not foresee the lines of an A whose
 # rows are next to each other, each of which is on another page (1.6 to 3.5 times as fast).
-AHEAD = 8
+AHEAD = product.AHEAD
 # Steps of the depth between which a large tile asks for lines, and after how many for the next row
 # of C. (More requests or other places of them, and code generation spills sums.)
 STEPS, STEPS_PER_ROW = 4, 32
@@ -94,20 +96,38 @@ def tile_rows(vectors: int) -> int:
 def _module(name: str) -> Module:
     kind, columns, element = name.split("_")
     module = Module()
+    if kind == ONCE and link.generates():
+        _Known(module, element, int(columns))
+        return module
+    b = Builder(module, libraries.ENTRY, _ARGUMENTS)
     if kind == LARGE:
-        _large(module, element, int(columns))
+        _large(b, element, int(columns))
     else:
-        _tiles(module, element, int(columns), kind == GENERAL)
+        _tiles(b, element, int(columns), kind == GENERAL)
     return module
 
 
-def _builder(module: Module) -> Builder:
-    """A tile function, see the module."""
-    return Builder(
-        module, libraries.ENTRY,
-        [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr"), ("depth", "i64"),
-         ("rows", "i64"), ("brs", "i64"), ("old", "i64"), ("scratch", "ptr")],
-    )  # fmt: skip
+_ARGUMENTS = [
+    ("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr"), ("depth", "i64"),
+    ("rows", "i64"), ("brs", "i64"), ("old", "i64"), ("scratch", "ptr"),
+]  # fmt: skip
+
+
+class _Known(Builder):
+    """A strip that is written once, which the direct generator knows; IR only for LLVM."""
+
+    def __init__(self, module: Module, element: str, columns: int) -> None:
+        super().__init__(module, libraries.ENTRY, _ARGUMENTS)
+        rows = tile_rows(-(-columns // lanes_of(element)))
+        fields = [8 * FIELDS.index(name) for name in ("ars", "acs", "crs")]
+        known = product.Strip(size_of(element), columns, rows, *fields)
+        self.whole = functools.partial(product.strip, p=known)
+        self.element, self.columns = element, columns
+
+    def body(self) -> list[str]:
+        if not self.lines:
+            _tiles(self, self.element, self.columns, False)
+        return super().body()
 
 
 def _copied(
@@ -123,14 +143,13 @@ def _copied(
     return packs.results[0], packs.results[1]
 
 
-def _tiles(module: Module, element: str, columns: int, general: bool) -> None:
+def _tiles(b: Builder, element: str, columns: int, general: bool) -> None:
     """One strip of C, `columns` wide, tile by tile; the vectors' last lanes are masked.
 
     old (0 or 1): add to what C holds. scratch (or null): where the rows of B are copied to first.
     Unless `general`, old is 0, there is one segment, and there are enough rows for the last tile to
     overlap the one before it.
     """
-    b = _builder(module)
     t, a, source, c, depth, rows, brs, old, scratch = b.args
     line = Line(element, columns)
     height = tile_rows(line.vectors)
@@ -189,10 +208,9 @@ def _tiles(module: Module, element: str, columns: int, general: bool) -> None:
     b.ret()
 
 
-def _large(module: Module, element: str, columns: int) -> None:
+def _large(b: Builder, element: str, columns: int) -> None:
     """As `_tiles` for one segment, asking for the lines of C between the first steps of the depth:
     when they come all at once, those of B have to wait (2 % of the time)."""
-    b = _builder(module)
     t, a, source, c, depth, rows, brs, old, scratch = b.args
     line = Line(element, columns)
     height = tile_rows(line.vectors)

@@ -13,6 +13,7 @@ memory of A or B.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,7 @@ from numjet.cpu.kernels.common import lanes_of, size_of, transpose_block
 from numjet.cpu.kernels.gemm import Epilogue
 from numjet.cpu.kernels.tiles import Line
 from numjet.cpu.program import Function
+from numjet.cpu.x86 import product
 from numjet.cpu.x86.product import Product
 
 # Rows of a tile by its vectors, where there are 32 registers: at most 24 accumulators, and 8 where
@@ -158,26 +160,26 @@ def _product(b: Builder, spec: Spec, a: Value, source: Value, c: Value) -> None:
     if not link.generates() or reach >= 1 << 31:
         _strips(b, spec, a, source, stride, c)
         return
-    product = Product(*sizes, vectors, rows)
-    name = "_".join(["strips", *map(str, product)])
+    known = Product(*sizes, vectors, rows)
+    name = "_".join(["strips", *map(str, known)])
     if all([f.name != name for f in b.module.functions]):
-        _Known(b.module, name, spec, product)
+        _Known(b.module, name, spec, known)
     b.call(name, "void", a, source, c)
 
 
 class _Known(Builder):
     """A product that the direct generator knows; IR only where a module is left to LLVM."""
 
-    def __init__(self, module: Module, name: str, spec: Spec, product: Product) -> None:
+    def __init__(self, module: Module, name: str, spec: Spec, known: Product) -> None:
         pointers = [("a", "ptr"), ("b", "ptr"), ("c", "ptr")]
         super().__init__(module, name, pointers, linkage="internal")
-        self.product, self.spec = product, spec
+        self.whole = functools.partial(product.product, p=known)
+        self.sizes, self.spec = known, spec
 
     def body(self) -> list[str]:
         if not self.lines:
-            assert self.product is not None
             a, source, c = self.args
-            _strips(self, self.spec, a, source, self.product.brs, c)
+            _strips(self, self.spec, a, source, self.sizes.brs, c)
             self.ret()
         return super().body()
 

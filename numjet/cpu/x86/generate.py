@@ -18,7 +18,6 @@ from numjet.cpu.x86 import (
     intrinsics,
     lanes,
     memory,
-    product,
 )
 from numjet.cpu.x86.allocate import Allocation, allocate
 from numjet.cpu.x86.data import table
@@ -92,8 +91,8 @@ def _generate(module: Module) -> bytes:
         code.align(64)
         begin = labels["@" + function.name]
         code.place(begin)
-        if function.product is not None:
-            product.write(code, function.product)
+        if function.whole is not None:
+            function.whole(code)
         else:
             s, allocation = selected(module, function, labels)
             Finisher(code, s, allocation).write()

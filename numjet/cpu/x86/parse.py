@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
-from numjet.cpu.x86.product import Product
 from numjet.cpu.x86.types import TYPES, Type, Unsupported
 
 Instruction = tuple
@@ -55,7 +56,7 @@ class Function:
         self.defs: dict[str, Instruction] = {}
         self.counts: Counter[str] = Counter()
         self.lines = 0
-        self.product: Product | None = None  # what it computes, in place of blocks
+        self.whole: Callable[[Any], None] | None = None  # writes the code, in place of blocks
         self.outgoing = 0  # bytes of stack for arguments of calls, or more
 
 

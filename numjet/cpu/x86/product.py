@@ -1,13 +1,13 @@
-"""Products of a static shape as machine code at once: what `kernels.small` would write as IR.
+"""Products as machine code at once: what `kernels.small` and `gemm_tiles` would write as IR.
 
-For: functions whose `Writer.product` says what they compute. A tenth of the time of the same loops
-as IR, selected and allocated: tiles, sums and registers are known beforehand. The tiles and the
-order of the sums are those of `small`, so results have the same bits (tests/cpu/x86). Nothing is
-checked that `small` knows: strides of whole tiles fit 32 bits.
+For: functions whose `Writer.whole` is `product` or `strip` here. A tenth of the time of the same
+loops as IR, selected and allocated: tiles, sums and registers are known beforehand. The tiles and
+the order of the sums are those of the IR, so results have the same bits (tests/cpu/x86). Nothing is
+checked that its writers know: strides of whole tiles of static shape fit 32 bits.
 
-Registers: rdi, rsi, rdx are A, B, C; rax and r8 A and C of a tile, r9 its row, r11 the row of B and
-rcx the steps that are left, r10 the strips that are left; k1 the last columns; vectors 0-23 sums,
-24-27 the row of B, 28-31 an element of A in all lanes.
+Vectors 0-23 are sums, 24-27 the row of B, 28-31 an element of A in all lanes; k1 has the last
+columns. In `product`, rdi, rsi, rdx are A, B, C; rax and r8 A and C of a tile, r9 its row, r11 the
+row of B, rcx the steps that are left and r10 the strips.
 """
 
 from __future__ import annotations
@@ -18,10 +18,16 @@ from numjet.cpu.x86 import encode
 from numjet.cpu.x86.encode import GPR, OPS, Code
 from numjet.cpu.x86.opcodes import CONDITIONS
 
-_RAX, _RCX, _RDX, _RSI, _RDI, _R8, _R9, _R10, _R11 = 0, 1, 2, 6, 7, 8, 9, 10, 11
+_RAX, _RCX, _RDX, _RBX, _RSP, _RBP, _RSI, _RDI = range(8)
+_R8, _R9, _R10, _R11, _R12, _R13, _R14, _R15 = range(8, 16)
 _ROW, _ELEMENT = 24, 28
 _VECTOR = 64  # bytes
-_LESS, _NOT_ZERO = CONDITIONS["l"], CONDITIONS["ne"]
+_LESS, _EQUAL, _NOT_ZERO = CONDITIONS["l"], CONDITIONS["e"], CONDITIONS["ne"]
+_Memory = tuple[int, int | None, int, int]  # base, index, scale, displacement
+
+
+# Steps of the depth for which a strip asks for A ahead: a scale of addresses.
+AHEAD = 8
 
 
 class Product(NamedTuple):
@@ -40,7 +46,7 @@ class Product(NamedTuple):
     rows: int
 
 
-def write(code: Code, p: Product) -> None:
+def product(code: Code, p: Product) -> None:
     """Append `void product(ptr a, ptr b, ptr c)`."""
     width = p.vectors * _VECTOR
     whole, rest = divmod(p.n * p.size, width)
@@ -95,34 +101,171 @@ def _strip(code: Code, p: Product, nbytes: int) -> None:
 
 def _tile(code: Code, p: Product, vectors: int, masked: bool) -> None:
     """A tile of C, whose sums stay in registers."""
-    rm, rr, addi = encode.rm, encode.rr, GPR["addi"]
-    kind, one = ("ps", "ss") if p.size == 4 else ("pd", "sd")
-    add, spread, clear = OPS["vfmadd231" + kind], OPS["vbroadcast" + one], OPS["vpxord"]
-    load, store = OPS["vmovups"], OPS["vmovups_s"]
-    masks = [int(masked and v == vectors - 1) for v in range(vectors)]
-    if masked and p.size == 8:
-        load, store = OPS["vmovupd"], OPS["vmovupd_s"]
-    for s in range(p.rows * vectors):
-        rr(code, clear, s, s, s)
+    addi = GPR["addi"]
+    _clear(code, p.rows * vectors)
     encode.gr(code, GPR["mov"], _R11, _RSI)
     encode.move_constant(code, _RCX, p.k)
     code.align(32)
     again = code.label()
     code.place(again)
-    for v, k in enumerate(masks):
-        rm(code, load, _ROW + v, 0, _R11, None, 1, _VECTOR * v, k, k)
-    for r in range(p.rows):
-        if vectors == 1:
-            rm(code, add, r, _ROW, _RAX, None, 1, r * p.ars, broadcast=1)
-            continue
-        x = _ELEMENT + r % 4
-        rm(code, spread, x, 0, _RAX, None, 1, r * p.ars)
-        for v in range(vectors):
-            rr(code, add, r * vectors + v, x, _ROW + v)
+    rows: list[_Memory] = [(_RAX, None, 1, r * p.ars) for r in range(p.rows)]
+    _multiply(code, p.size, rows, _R11, vectors, masked)
     encode.gr(code, addi, 0, _RAX, 8, p.acs)
     encode.gr(code, addi, 0, _R11, 8, p.brs)
     encode.gr(code, GPR["subi"], 0, _RCX, 4, 1)
     code.jump_if(_NOT_ZERO, again)
-    for r in range(p.rows):
-        for v, k in enumerate(masks):
-            rm(code, store, r * vectors + v, 0, _R8, None, 1, r * p.crs + _VECTOR * v, k)
+    _store(code, p.size, [(_R8, None, 1, r * p.crs) for r in range(p.rows)], vectors, masked)
+
+
+def _clear(code: Code, sums: int) -> None:
+    clear = OPS["vpxord"]
+    for s in range(sums):
+        encode.rr(code, clear, s, s, s)
+
+
+def _load(code: Code, size: int, at: int, vectors: int, masked: bool) -> None:
+    """The row of B at a register's address; lanes beyond the columns are not read and become 0."""
+    load = OPS["vmovups" if size == 4 else "vmovupd"]
+    for v in range(vectors):
+        k = int(masked and v == vectors - 1)
+        encode.rm(code, load, _ROW + v, 0, at, None, 1, _VECTOR * v, k, k)
+
+
+def _multiply(
+    code: Code, size: int, rows: list[_Memory], at: int, vectors: int, masked: bool
+) -> None:
+    """One step of the depth: the sums plus each element of A at `rows` times the row of B."""
+    rm, rr = encode.rm, encode.rr
+    kind, one = ("ps", "ss") if size == 4 else ("pd", "sd")
+    add, spread = OPS["vfmadd231" + kind], OPS["vbroadcast" + one]
+    _load(code, size, at, vectors, masked)
+    for r, where in enumerate(rows):
+        if vectors == 1:
+            rm(code, add, r, _ROW, *where, broadcast=1)
+            continue
+        x = _ELEMENT + r % 4
+        rm(code, spread, x, 0, *where)
+        for v in range(vectors):
+            rr(code, add, r * vectors + v, x, _ROW + v)
+
+
+def _store(code: Code, size: int, rows: list[_Memory], vectors: int, masked: bool) -> None:
+    """Write the sums to C."""
+    store = OPS["vmovups_s" if size == 4 else "vmovupd_s"]
+    for r, (base, index, scale, disp) in enumerate(rows):
+        for v in range(vectors):
+            k = int(masked and v == vectors - 1)
+            encode.rm(
+                code, store, r * vectors + v, 0, base, index, scale, disp + _VECTOR * v, k
+            )
+
+
+class Strip(NamedTuple):
+    """A strip of C of so many columns, tile by tile of so many rows: bytes of an element, and
+    where a table of 64-bit integers has A's strides along rows and depth, and C's along rows."""
+
+    size: int
+    columns: int
+    rows: int
+    ars: int
+    acs: int
+    crs: int
+
+
+_SAVED = (_RBX, _RBP, _R12, _R13, _R14, _R15)
+# What the caller has put on the stack, behind the registers and the return address.
+_BRS, _SCRATCH = 8 * len(_SAVED) + 8, 8 * len(_SAVED) + 24
+
+
+def strip(code: Code, p: Strip) -> None:
+    """Append the function of `gemm_tiles` whose kind is `once`.
+
+    rdi, rsi, rdx, rcx, r8, r9 are table, A, B, C, depth and rows, and stay so; rbx is A's stride
+    along the depth, r11 the row of the tile, rax and rbp where A and B are read, r12 the steps that
+    are left. r13 is the stride of A's or C's rows; r14, r15, r10 are 3, 5 and 7 times that.
+    """
+    gr, gm, mov, add = encode.gr, encode.gm, GPR["mov"], GPR["add"]
+    vectors, over = -(-p.columns * p.size // _VECTOR), p.columns * p.size % _VECTOR
+    for register in _SAVED:
+        encode.push(code, register)
+    if over:
+        encode.move_constant(code, _RAX, (1 << over // p.size) - 1)
+        encode.rr(code, OPS["kmovd_r"], 1, 0, _RAX)
+    _copied(code, p, vectors, bool(over))
+    gm(code, mov, _RBX, _RDI, None, 1, p.acs)
+    gr(code, GPR["xor"], _R11, _R11, 4)
+    tiles, again, finished = code.label(), code.label(), code.label()
+    code.place(tiles)
+    gr(code, mov, _RAX, _R9)  # the last tile overlaps the one before
+    gr(code, GPR["subi"], 0, _RAX, 8, p.rows)
+    gr(code, GPR["cmp"], _R11, _RAX)
+    gr(code, GPR["cmovl"], _RAX, _R11)
+    gr(code, mov, _R11, _RAX)
+    rows = _rows(code, p.ars, p.rows)
+    gr(code, add, _RAX, _RSI)
+    _clear(code, p.rows * vectors)
+    gr(code, mov, _RBP, _RDX)
+    gr(code, mov, _R12, _R8)
+    gr(code, GPR["test"], _R12, _R12)
+    code.jump_if(_EQUAL, finished)
+    code.align(32)
+    code.place(again)
+    gm(code, GPR["prefetcht0"], 0, _RAX, _RBX, AHEAD, 0)
+    _multiply(code, p.size, rows, _RBP, vectors, bool(over))
+    gr(code, add, _RAX, _RBX)
+    gm(code, add, _RBP, _RSP, None, 1, _BRS)
+    gr(code, GPR["subi"], 0, _R12, 8, 1)
+    code.jump_if(_NOT_ZERO, again)
+    code.place(finished)
+    gr(code, mov, _RAX, _R11)
+    rows = _rows(code, p.crs, p.rows)
+    gr(code, add, _RAX, _RCX)
+    _store(code, p.size, rows, vectors, bool(over))
+    gr(code, GPR["addi"], 0, _R11, 8, p.rows)
+    gr(code, GPR["cmp"], _R11, _R9)
+    code.jump_if(_LESS, tiles)
+    for register in reversed(_SAVED):
+        encode.pop(code, register)
+    code.buffer += encode.VZEROUPPER
+    code.buffer += encode.RET
+
+
+def _rows(code: Code, field: int, count: int) -> list[_Memory]:
+    """The tile's rows from rax on: it becomes its product with a stride, that of the table."""
+    gr, gm, lea = encode.gr, encode.gm, GPR["lea"]
+    gm(code, GPR["mov"], _R13, _RDI, None, 1, field)
+    gr(code, GPR["imul"], _RAX, _R13)
+    gm(code, lea, _R14, _R13, _R13, 2)
+    gm(code, lea, _R15, _R13, _R13, 4)
+    rows: list[_Memory] = [
+        (_RAX, None, 1, 0), (_RAX, _R13, 1, 0), (_RAX, _R13, 2, 0), (_RAX, _R14, 1, 0),
+        (_RAX, _R13, 4, 0), (_RAX, _R15, 1, 0), (_RAX, _R14, 2, 0), (_RAX, _R10, 1, 0),
+    ]  # fmt: skip
+    if count > 7:
+        gm(code, lea, _R10, _R14, _R13, 4)
+    return rows[:count]
+
+
+def _copied(code: Code, p: Strip, vectors: int, masked: bool) -> None:
+    """Copy B's rows next to each other unless `scratch` is null; rdx and the stride follow."""
+    gr, gm, mov = encode.gr, encode.gm, GPR["mov"]
+    again, finished = code.label(), code.label()
+    gm(code, mov, _RAX, _RSP, None, 1, _SCRATCH)
+    gr(code, GPR["test"], _RAX, _RAX)
+    code.jump_if(_EQUAL, finished)
+    gr(code, mov, _R11, _RDX)
+    gr(code, mov, _RDX, _RAX)
+    gm(code, mov, _RBX, _RSP, None, 1, _BRS)
+    gm(code, GPR["movi"], 0, _RSP, None, 1, _BRS, 8, vectors * _VECTOR)
+    gr(code, mov, _R12, _R8)
+    gr(code, GPR["test"], _R12, _R12)
+    code.jump_if(_EQUAL, finished)
+    code.place(again)
+    _load(code, p.size, _R11, vectors, masked)
+    for v in range(vectors):
+        encode.rm(code, OPS["vmovups_s"], _ROW + v, 0, _RAX, None, 1, _VECTOR * v)
+    gr(code, GPR["add"], _R11, _RBX)
+    gr(code, GPR["addi"], 0, _RAX, 8, vectors * _VECTOR)
+    gr(code, GPR["subi"], 0, _R12, 8, 1)
+    code.jump_if(_NOT_ZERO, again)
+    code.place(finished)

@@ -41,8 +41,8 @@ def read(writing: Writing) -> Module:
 def _function(writer: Writer) -> Function:
     named = [(value.ref, TYPES[value.type]) for value in writer.args]
     function = Function(writer.name, writer.result, named, writer.local)
-    if writer.product is not None:
-        function.product = writer.product
+    if writer.whole is not None:
+        function.whole = writer.whole
         return function
     lines = [*writer._allocas, *writer.lines]
     function.lines = len(lines)

@@ -9,7 +9,7 @@ import pytest
 
 from numjet.cpu import link
 from numjet.cpu.builder import Module
-from numjet.cpu.kernels import small
+from numjet.cpu.kernels import gemm_tiles, small
 from numjet.cpu.x86 import host
 from numjet.cpu.x86.generate import generate
 
@@ -55,7 +55,7 @@ def test_both_generators_agree(size: tuple[int, int, int], dtype: type, turned: 
     spec = small.Spec(element, m, n, k, a.strides, b.strides, line)
     function, module = small.function(spec), Module()
     function.write(module)
-    assert any(f.product is not None for f in module.functions)
+    assert any(f.whole is not None for f in module.functions)
     image = generate(module)
     assert image is not None
     left = []
@@ -87,7 +87,7 @@ def test_loops_around_share_one_product() -> None:
     function, module = small.function(spec), Module()
     function.write(module)
     small.function(small.Spec("float", 2, 15, 6, (24, 4), (80, 4), 60)).write(module)
-    assert sum(f.product is not None for f in module.functions) == 1
+    assert sum(f.whole is not None for f in module.functions) == 1
     image = generate(module)
     assert image is not None
     a = RNG.standard_normal((3, 2, 2, 6), np.float32)
@@ -95,3 +95,37 @@ def test_loops_around_share_one_product() -> None:
     c = np.zeros((3, 2, 2, 15), np.float32)
     run(image, function.name, a, b, c)
     np.testing.assert_allclose(c, np.einsum("ijmk,ikn->ijmn", a, b[:, :, :15]), atol=1e-5)
+
+
+@pytest.mark.parametrize("columns", [1, 16, 23, 32, 40, 48, 64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
+@pytest.mark.parametrize("copied", [False, True], ids=["in place", "copied"])
+def test_strips_of_both_generators_agree(columns: int, dtype: type, copied: bool) -> None:
+    element = "float" if dtype is np.float32 else "double"
+    columns = min(columns, 4 * 64 // dtype(0).itemsize)
+    module = gemm_tiles._module(f"once_{columns}_{element}")
+    image = generate(module)
+    assert image is not None
+    height = gemm_tiles.tile_rows(-(-columns * dtype(0).itemsize // 64))
+    images = image, link._compile(module.text(), verify=True)
+    for rows, depth in ((height, 0), (height, 1), (2 * height + 3, 37)):
+        a = operands(dtype, (rows, depth + 1), rows > height)
+        b = operands(dtype, (38, columns), False)
+        left = []
+        for made in images:
+            c, scratch = np.full((rows + 1, columns + 3), 5, dtype), np.empty((39, 64), dtype)
+            table = np.zeros(len(gemm_tiles.FIELDS), np.int64)
+            for name, value in zip(("ars", "acs", "crs"), (*a.strides, c.strides[0]), strict=True):
+                table[gemm_tiles.FIELDS.index(name)] = value
+            library = link.load([made])
+            tile = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 5)
+            scratch_at = scratch.ctypes.data if copied else 0
+            tile(library.address("entry"))(
+                table.ctypes.data, a.ctypes.data, b.ctypes.data, c.ctypes.data, depth, rows,
+                b.strides[0], 0, scratch_at,
+            )  # fmt: skip
+            left.append(c)
+        np.testing.assert_array_equal(*left)
+        expected = a[:, :depth] @ b[:depth]
+        np.testing.assert_allclose(left[0][:rows, :columns], expected, rtol=1e-4, atol=1e-4)
+        assert (left[0][rows:] == 5).all() and (left[0][:, columns:] == 5).all()
