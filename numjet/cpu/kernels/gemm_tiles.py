@@ -5,8 +5,9 @@
 
 Kinds: `once` where nothing is added to what C holds, `general`, and `large` for operands beyond the
 second-level cache. Each is a library of its own, so that a program compiles those it needs, side by
-side; the direct generator writes those of `once` itself (`x86.product`). For: `gemm` and `gemm_large`, whose tables (`FIELDS`) they read. What would break it: a tile
-that does not fit the registers.
+side; the direct generator writes those of `once` itself (`x86.product`). For: `gemm` and
+`gemm_large`, whose tables (`FIELDS`) they read. What would break it: a tile that does not fit the
+registers.
 """
 
 from __future__ import annotations
