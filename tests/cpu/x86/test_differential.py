@@ -5,6 +5,7 @@ import ctypes
 
 import numpy as np
 import pytest
+from x86_pressure import Pressure, clobbering
 from x86_programs import INPUT_BYTES, OUTPUT_BYTES, Program, Type, inputs
 
 from numjet.cpu import link
@@ -54,6 +55,30 @@ def test_both_generators_agree(steps, seeds, least):
     compiled = 0
     for seed in seeds:
         program = Program(seed, steps)
+        text = program.text()
+        image = generate(text)
+        if image is not None:
+            compiled += 1
+            compare(program, run(image, seed), run(link._compile(text), seed), f"seed {seed}")
+    assert compiled >= least
+
+
+@pytest.fixture
+def callee():
+    """What cold blocks of the programs call."""
+    library = link.load([link._compile(clobbering())])
+    link.define_symbol("nj_clobbering", library.address("nj_clobbering"))
+    yield
+    del link._symbols["nj_clobbering"]
+
+
+@pytest.mark.parametrize("steps, seeds, least", [
+    (6, range(0, 60), 50), (20, range(60, 140), 60), (60, range(140, 170), 15),
+])
+def test_both_generators_agree_where_registers_run_out(steps, seeds, least, callee):
+    compiled = 0
+    for seed in seeds:
+        program = Pressure(seed, steps)
         text = program.text()
         image = generate(text)
         if image is not None:
