@@ -42,8 +42,14 @@ def region(build: Any, node: Node) -> list[Step]:
         )
     if rule is _repeat:
         return rule(build, node)  # the kernels are to be those of the program without loop
-    for held in (lower_scalar.lower, lower_element.lower, lower_small.lower, lower_lanes.lower):
-        steps = held(build, node)
+    for lower in (
+        lower_scalar.lower,
+        lower_element.lower,
+        lower_lanes.lower_several,
+        lower_small.lower,
+        lower_lanes.lower,
+    ):
+        steps = lower(build, node)
         if steps is not None:
             return steps
     return rule(build, node)

@@ -339,3 +339,13 @@ def test_no_rounds():
     same(nj.jit(lambda x: lax.fori_loop(3, 3, lambda i, x: x + i, x))(x), jnp.asarray(x))
     found = nj.jit(lambda x: lax.scan(lambda c, u: (c * u, c), x, jnp.zeros((0, 1003))))(x)
     same(found, (jnp.asarray(x), jnp.zeros((0, 1003))))
+
+
+@pytest.mark.parametrize("n", [8, 12, 16, 23, 64, 100])
+def test_few_examples_of_several_elements(n):
+    def step(y):
+        return y + 0.1 * jnp.stack([y[1] - y[0], y[0] * y[2], -y[2]])
+
+    run = nj.vmap(lambda y: lax.fori_loop(0, 9, lambda _, y: step(y), y))
+    y = normal(0, n, 3)
+    same(lanes(run, y), scanned(lambda y, _: (nj.vmap(step)(y), ()), y, (), 9)[0])
