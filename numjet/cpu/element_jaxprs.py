@@ -8,16 +8,19 @@ primitive whose operands stand in another order than `ops` states.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core import lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
 from numjet.cpu.graph import Node, Val, called
 from numjet.cpu.lower_scalar import NotScalar, native
 from numjet.cpu.lower_update import writes_parts
 
 # Arrays up to this size are their elements, each a value; windows up to it are written one by one.
 FEW = 16
+SUMS = ("add_any", "add")
+SPARSE = ("dynamic_update_slice", "scatter-add", "pad")
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
@@ -59,6 +62,47 @@ def carried(name: str, params: dict, k: int, small: bool) -> bool | None:
     return found[1]
 
 
+def _maker(jaxpr: Jaxpr, var: Any) -> Eqn | None:
+    for eqn in reversed(jaxpr.eqns):
+        if any([v is var for v in eqn.outvars]):
+            return eqn
+    return None
+
+
+def sparse(value: Any, maker: Callable[[Any], Any]) -> bool:
+    """Whether `value` is zeros to which elements were added, as what reads an element gives in
+    reverse; `maker` finds the equation or node that computes a value."""
+    made = maker(value)
+    if made is None:
+        return False
+    ins = made.invars if type(made) is Eqn else made.ins
+    if made.primitive.name in SUMS:
+        return all([sparse(x, maker) for x in ins])
+    if made.primitive.name == "pad":
+        few = ins[0].aval.size <= FEW
+        if not few or min([min(edges) for edges in made.params["padding_config"]]) < 0:
+            return False
+        fill = ins[1]
+    elif made.primitive.name in ("dynamic_update_slice", "scatter-add"):
+        base = maker(ins[0])
+        if base is None or base.primitive.name != "broadcast_in_dim":
+            return False
+        (fill,) = base.invars if type(base) is Eqn else base.ins
+    else:
+        return False
+    known = fill.value if type(fill) is Literal else getattr(fill, "literal", None)
+    return known is not None and known == 0
+
+
+def summed(ins: Sequence[Any], maker: Callable[[Any], Any]) -> int | None:
+    """Which operand of a sum is an array to which the other adds elements, if one is. (That other
+    elements get + 0 is left out: only -0 would not stay what it is.)"""
+    for side in (0, 1):
+        if sparse(ins[1 - side], maker):
+            return side
+    return None
+
+
 def _origin(jaxpr: Jaxpr, var: Any) -> tuple[int, bool] | None:
     """(the argument that a result is, but for updates in place; whether there are any), or None."""
     updated = False
@@ -66,14 +110,18 @@ def _origin(jaxpr: Jaxpr, var: Any) -> tuple[int, bool] | None:
         for k, v in enumerate(jaxpr.invars):
             if v is var:
                 return k, updated
-        for eqn in reversed(jaxpr.eqns):
-            if any([v is var for v in eqn.outvars]):
-                break
-        else:
+        eqn = _maker(jaxpr, var)
+        if eqn is None:
             return None
         k = next(k for k, v in enumerate(eqn.outvars) if v is var)
         if writes_parts(eqn):
             var, updated = eqn.invars[0], True
+            continue
+        if eqn.primitive.name in SUMS:
+            side = summed(eqn.invars, lambda v: _maker(jaxpr, v))
+            if side is None:
+                return None
+            var, updated = eqn.invars[side], True
             continue
         if type(eqn.primitive.loops) is not low.Region:
             return None
@@ -163,7 +211,10 @@ def bounds(test: Jaxpr, position: int) -> list[tuple[str, Any]]:
 def _consumed(node: Node) -> list[Val]:
     """The operands whose memory `node` takes over."""
     if writes_parts(node):
-        return node.ins[:1]
+        return [] if sparse(node.outs[0], maker_of) else node.ins[:1]
+    if node.primitive.name in SUMS and node.outs[0].size > 1:
+        side = summed(node.ins, maker_of)
+        return [] if side is None else [node.ins[side]]
     if type(node.rule) is not low.Region:
         return []
     found = []
@@ -173,6 +224,10 @@ def _consumed(node: Node) -> list[Val]:
             if source is not None and source[1]:
                 found.append(node.ins[source[0]])
     return found
+
+
+def maker_of(val: Val) -> Node | None:
+    return val.node
 
 
 def ordered(nodes: list[Node]) -> list[Node]:

@@ -152,6 +152,16 @@ class Few:
         self.elements = tuple(elements)
 
 
+class Sparse:
+    """Zeros to which elements are added: the updates, and what they are made from; `plain` is the
+    array for who reads it, where that is one."""
+
+    __slots__ = ("parts", "plain")
+
+    def __init__(self, parts: list[tuple[Any, list]], plain: Any = None) -> None:
+        self.parts, self.plain = parts, plain
+
+
 class Row:
     """Row `at` of an array."""
 

@@ -22,8 +22,30 @@ from numjet.core import lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.cpu import lower_update
 from numjet.cpu.element_forward import forward
-from numjet.cpu.element_jaxprs import FEW, bounds, carried, opened, ordered, step_of, suits
-from numjet.cpu.element_values import Few, Lazy, Memory, RangeEmitter, Row, Version, near, range_of
+from numjet.cpu.element_jaxprs import (
+    FEW,
+    SPARSE,
+    SUMS,
+    bounds,
+    carried,
+    maker_of,
+    opened,
+    ordered,
+    sparse,
+    step_of,
+    suits,
+)
+from numjet.cpu.element_values import (
+    Few,
+    Lazy,
+    Memory,
+    RangeEmitter,
+    Row,
+    Sparse,
+    Version,
+    near,
+    range_of,
+)
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.index import Index, LoopVar, dynamic, linear_address
 from numjet.cpu.loop_ir import Buffer, Const, For, If, IndexValue, Kernel, Stmt, While
@@ -163,6 +185,10 @@ class _Kernel(ScalarKernel):
                 if not any([self.changes(r.value) for r in value.readers]):
                     value.memo[at] = found
             return found[value.position]
+        if kind is Sparse:
+            if value.plain is None:
+                raise NotScalar
+            return self.element(value.plain, shape, at)
         return value
 
     def inside(self, i: Index) -> Index:
@@ -187,6 +213,8 @@ class _Kernel(ScalarKernel):
         kind = type(value)
         if kind is Row:
             return self.changes(value.value)
+        if kind is Sparse:
+            return self.changes(value.plain)
         if kind is Lazy:
             return any([self.changes(r.value) for r in value.readers])
         return kind is Version
@@ -236,8 +264,14 @@ class _Kernel(ScalarKernel):
         rule = type(node.rule)
         if rule is low.Region:
             return self.region(node, args, self.body, node.outs)
+        if node.primitive.name in SPARSE and sparse(node.outs[0], maker_of):
+            plain = self.pointwise(node, args)[0] if rule is low.Pointwise else None
+            return [Sparse([(node, args)], plain)]
         if lower_update.writes_parts(node):
-            return [self.update(node, args)]
+            return [self.update(node, args, args[0])]
+        if node.primitive.name in SUMS and Sparse in map(type, args):
+            if Version in map(type, args) or all([type(x) is Sparse for x in args]):
+                return [self.sum(args)]
         if rule is low.Pointwise:
             return self.pointwise(node, args)
         if rule is low.Reduce:
@@ -277,14 +311,40 @@ class _Kernel(ScalarKernel):
             sums[place] = combine(sums[place], one) if place in sums else one
         return Few(list(sums.values())) if out.size > 1 else next(iter(sums.values()))
 
-    def update(self, node: Node, args: list[Any]) -> Version:
+    def sum(self, args: list[Any]) -> Any:
+        """A sum of arrays of which one is zero but for few elements."""
+        if type(args[0]) is Sparse and type(args[1]) is Sparse:
+            return Sparse([*args[0].parts, *args[1].parts])
+        found, few = args if type(args[1]) is Sparse else reversed(args)
+        for part, given in few.parts:
+            if part.primitive.name == "pad":
+                found = self.padded(part, given[0], found)
+            else:
+                found = self.update(part, given, found, "add")
+        return found
+
+    def padded(self, node: Node, value: Any, version: Any) -> Version:
+        """Add elements at known places."""
+        if type(version) is not Version or not version.current:
+            raise NotScalar
+        shape, config = node.ins[0].shape, node.params["padding_config"]
+        found = [self.element(value, shape, at) for at in _places(shape)]
+        for at, x in zip(np.ndindex(*shape), found, strict=True):
+            edges = zip(at, config, strict=True)
+            place = tuple([Index.of(low + i * (inner + 1)) for i, (low, _, inner) in edges])
+            self.body.extend(self.written(version.memory.buffer, place, x, None, "add"))
+        return self.version(version.memory)
+
+    def update(
+        self, node: Node, args: list[Any], version: Any, method: str | None = None
+    ) -> Version:
         """Write the elements of an update; the version after it."""
-        version, operand, updates = args[0], node.ins[0], lower_update.updates_of(node)
+        operand, updates = node.ins[0], lower_update.updates_of(node)
         if type(version) is not Version or not version.current or not 0 < updates.size <= FEW:
             raise NotScalar
         sliced = node.primitive.name == "dynamic_update_slice"
         place = lower_update.slice_place if sliced else lower_update.scatter_place
-        method = lower_update.METHODS.get(node.primitive.name)
+        method = method or lower_update.METHODS.get(node.primitive.name)
         window = () if sliced else node.params["dimension_numbers"].update_window_dims
         # Positions one after the other, since later ones win; a window's elements are apart.
         axes = sorted(range(len(updates.shape)), key=lambda a: a in window)

@@ -374,3 +374,28 @@ def test_sums_at_one_place() -> None:
     a, b = rng.integers(-3, 4, (5, 30)), rng.integers(-3, 4, (30, 7))
     np.testing.assert_array_equal(nj.jit(product)(a * 1.0, b * 1.0), a @ b)
     one_kernel(product, a * 1.0, b * 1.0)
+
+
+@pytest.mark.parametrize("length", [6, 30])
+def test_gradients(length: int) -> None:
+    """What reads an element adds to one in reverse: no array of zeros is made, nor added up."""
+
+    def run(loop: Callable) -> Callable:
+        def loss(x: Any, y: Any) -> Any:
+            def body(i: Any, c: Any) -> Any:
+                x, y = c
+                x = x.at[i + 1].set(x[i] * 0.5 + x[i + 1] * y[i - 1])
+                return x, y.at[i].add(x[i] * x[2])
+
+            x, y = loop(length - 1, body, (x, y))
+            return jnp.sum(x * x) + jnp.sum(y)
+
+        return nj.grad(loss, (0, 1))
+
+    native = run(lambda n, f, x: lax.fori_loop(0, n, f, x))
+    x, y = np.random.default_rng(0).standard_normal((2, length)).astype(np.float32)
+    for got, want in zip(nj.jit(native)(x, y), run(Python.fori)(x, y), strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+    printed = text(native, x, y)
+    assert printed.count("kernel elements") == 2, printed
+    assert "special" not in printed
