@@ -48,7 +48,7 @@ class Pressure(Program):
             (self.element, 1.5), (self.numbered, 0.7), (self.load, 1.5), (self.keep, 1),
             (self.masked, 2), (self.divide, 0.4), (self.quotient, 0.4), (self.bits, 0.4),
             (self.stack, 0.3), (self.width, 2), (self.cold, 0.5), (self.wide_call, 0.5),
-            (self.copied, 0.3),
+            (self.copied, 0.3), (self.again, 2),
         ]
         if self.depth < 3:
             steps += [(self.loop, 1.2), (self.branch, 1.2), (self.switch, 0.2), (self.call, 0.4),
@@ -130,6 +130,17 @@ class Pressure(Program):
         else:
             self.define(kind, f"insertelement {spell(kind)} {x}, {spell(single)} "
                         f"{self.value(single)}, i32 {lane}")
+
+    def again(self) -> None:
+        """What was written is read, and may be written over before its reader stands."""
+        whole = [(place, kind) for place, kind in self.results if kind in self.types]
+        if not whole:
+            return
+        place, kind = self.rng.choice(whole[-6:])
+        at = self.hidden(f"getelementptr i8, ptr %out, i64 {place}")
+        self.define(kind, f"load {spell(kind)}, ptr {at}, align 1")
+        if self.rng.random() < 0.6:
+            self.line(f"store {spell(kind)} {self.value(kind)}, ptr {at}, align 1")
 
     def copied(self) -> None:
         """Bytes moved or set in the output."""

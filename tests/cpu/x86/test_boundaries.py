@@ -186,6 +186,26 @@ def test_conversions_of_several_registers(operation: str, source: str, type: str
 """, np.array(values * 2, f"f{size}"), f"declare {type} {name}({source})")
 
 
+@pytest.mark.parametrize("written", [
+    "store <16 x float> %b, ptr %p, align 4",
+    "call void @llvm.memcpy.p0.p0.i64(ptr %p, ptr %q, i64 64, i1 false)",
+    "call void @llvm.masked.store.v16f32.p0(<16 x float> %b, ptr %p, i32 4, <16 x i1> %m)",
+])
+def test_what_was_read_is_not_read_again_behind_a_write(written: str) -> None:
+    """Loads become operands of their readers, save past what may write there."""
+    agree(f"""  %a = load <16 x float>, ptr %p, align 4
+  %s = load i64, ptr %p, align 4
+  %q = getelementptr i8, ptr %p, i64 64
+  %b = load <16 x float>, ptr %q, align 4
+  %m = fcmp ogt <16 x float> %b, splat (float 20.0)
+  {written}
+  %x = fadd <16 x float> %b, %a
+  %c = icmp sgt i64 %s, 4647714815446351872
+  %y = select i1 %c, <16 x float> %x, <16 x float> %b
+  store <16 x float> %y, ptr %q, align 4
+""", np.arange(1, 33, dtype=np.float32))
+
+
 def test_signs_of_half_floats() -> None:
     vector = "<32 x half>"
     declared = f"declare {vector} @llvm.copysign.v32f16({vector}, {vector})"

@@ -87,6 +87,44 @@ def test_both_generators_agree_where_registers_run_out(steps, seeds, least, call
     assert compiled >= least
 
 
+COLD = """declare double @nj_clobbering(double, i64) cold
+declare <8 x double> @llvm.fma.v8f64(<8 x double>, <8 x double>, <8 x double>)
+define void @f(ptr %in, ptr %out, i64 %n) nounwind {
+entry:
+  %first = load <8 x double>, ptr %in, align 1
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %k1, %warm ]
+  %x = phi <8 x double> [ zeroinitializer, %entry ], [ %z, %warm ]
+  %sum = phi double [ 0.0, %entry ], [ %sum1, %warm ]
+  %y = fmul <8 x double> %x, splat (double 1.5)
+  %odd = and i64 %k, 1
+  %c = icmp eq i64 %odd, 0
+  br i1 %c, label %rare, label %warm
+rare:
+  %r = call double @nj_clobbering(double %sum, i64 %k)
+  br label %warm
+warm:
+  %sum1 = phi double [ %r, %rare ], [ %sum, %loop ]
+  %z = call <8 x double> @llvm.fma.v8f64(<8 x double> %y, <8 x double> splat (double 0.25), <8 x double> splat (double 3.0))
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, 5
+  br i1 %more, label %loop, label %end
+end:
+  %q = getelementptr i8, ptr %out, i64 64
+  store <8 x double> %z, ptr %out, align 1
+  store double %sum1, ptr %q, align 1
+  ret void
+}
+"""  # noqa: E501
+
+
+def test_constants_of_loops_come_back_behind_cold_calls(callee):
+    image = generate(COLD)
+    assert image is not None
+    np.testing.assert_array_equal(run(image, 1), run(link._compile(COLD), 1))
+
+
 CARRIED = {
     # A call gives what the loop carries: the old value is read before it, and kept by nobody.
     "call": """define internal double @g(double %x) nounwind {
