@@ -6,7 +6,7 @@ other processes see a whole entry or none; a damaged entry fails its digest, is 
 and treated as absent. Entries are written a moment later by another thread, or at the process's
 end: a file takes longer than linking a program does. A process that is killed writes nothing more.
 What would break it: keys that do not name everything the bytes depend on (see `link.digest`), or a
-directory that somebody else may write to (entries are machine code).
+directory whose entries somebody else may write with this user's name (they are machine code).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ import weakref
 
 _MAGIC = b"NJC1"
 _HEADER = len(_MAGIC) + 32
-_BINARY = getattr(os, "O_BINARY", 0)  # Windows alone has text files
+# Windows alone has text files. An entry is never a link, whoever may have made one.
+_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 # Machine code kept in this process; a program is 2-100 KB, so this holds thousands.
 MEMORY_BYTES = 64 << 20
@@ -48,6 +49,11 @@ def _ours(name: str, folder: str) -> bool:
     """Whether a file in that folder is an entry, or one that was not finished."""
     entry = name.startswith(folder) and _HEXADECIMAL.issuperset(name)
     return entry or name.startswith(".tmp-")
+
+
+def _trusted(status: os.stat_result) -> bool:
+    """Whether a file is this user's or the system's: what it holds will run."""
+    return not hasattr(os, "geteuid") or status.st_uid in (0, os.geteuid())
 
 
 class Store:
@@ -179,16 +185,23 @@ class Store:
         path = self._path(key)
         try:
             # Not `open`, whose objects take as long as the reading.
-            file = os.open(path, os.O_RDONLY | _BINARY)
+            file = os.open(path, _READING)
             try:
                 status = os.fstat(file)
-                raw = os.read(file, status.st_size)
+                raw = os.read(file, status.st_size) if _trusted(status) else b""
             finally:
                 os.close(file)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             self._warn("unreadable", f"numjet's compilation cache cannot be read: {error}")
+            return None
+        if not _trusted(status):
+            self._warn(
+                "foreign",
+                f"entry {path} of numjet's compilation cache belongs to another user; it is "
+                "compiled anew. Set NUMJET_CACHE_DIR to a directory of your own.",
+            )
             return None
         data = raw[_HEADER:]
         if raw[:_HEADER] != _MAGIC + hashlib.sha256(data).digest():

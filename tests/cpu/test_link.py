@@ -213,6 +213,33 @@ def test_damaged_entry_is_reported_once_and_replaced(store, damage):
     assert link.cache_get(link.digest(constant_module("f", 1))) == good
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
+def test_entries_of_other_users_are_not_used(store, monkeypatch):
+    store.put("ab" * 32, b"x")
+    store.flush()
+    store.clear_memory()
+    if os.geteuid() == 0:
+        os.chown(store._path("ab" * 32), 12345, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.warns(RuntimeWarning, match="belongs to another user"):
+        assert store.get("ab" * 32) is None
+    store.put("ab" * 32, b"y")
+    store.flush()
+    if os.geteuid() == 0:  # an entry of our own takes its place
+        store.clear_memory()
+        assert store.get("ab" * 32) == b"y"
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="needs links")
+def test_links_are_no_entries(store):
+    store.put("ab" * 32, b"x")
+    store.flush()
+    os.symlink(store._path("ab" * 32), store._path("ab" * 31 + "cd"))
+    with pytest.warns(RuntimeWarning, match="cannot be read"):
+        assert store.get("ab" * 31 + "cd") is None
+
+
 def test_unwritable_directory_is_reported_once(tmp_path, monkeypatch):
     blocker = tmp_path / "file"
     blocker.write_text("not a directory")
