@@ -172,6 +172,17 @@ def test_fork_gets_a_thread_of_its_own():
     """) == "ran\n"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_does_not_wait_for_a_thread_of_its_parent():
+    """One that was handing a call over when the process was forked."""
+    queue = events.queue()
+    with queue._lock:
+        child = os.fork()
+        if child == 0:
+            os._exit(not queue._lock.acquire(timeout=5))
+    assert os.waitpid(child, 0)[1] == 0
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX signals")
 def test_waiting_can_be_interrupted():
     assert run_child("""

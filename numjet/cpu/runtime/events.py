@@ -315,6 +315,15 @@ def queue(device: int = 0) -> Queue:
         return _queues.setdefault(device, Queue())
 
 
+def _after_fork() -> None:
+    for queue in list(_queues.values()):
+        queue._lock = threading.Lock()  # another thread of the parent may have held it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 @atexit.register
 def _drain_all() -> None:
     """Let running calls end before the interpreter goes: they may call back into Python."""
