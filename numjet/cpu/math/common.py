@@ -182,6 +182,13 @@ def halves(b: Builder, function: Callable[..., Value], *xs: Value) -> Value | No
     return b.concat([function(*(b.slice(x, at, half) for x in xs)) for at in (0, half)])
 
 
+def scales(b: Builder, x: Value) -> bool:
+    """Whether one instruction scales (a part of) x by powers of two."""
+    info = TYPES[x.type]
+    wide = info.lanes * info.bits > 512 and b.module.has("avx512f")
+    return wide or avx512_name(b, x, "scalef") is not None
+
+
 def scale(b: Builder, x: Value, n: Value, shifted: Value, less: int = 0) -> Value:
     """x·2^(n-less), rounded once; n and `shifted` come from `nearest`.
 

@@ -18,6 +18,7 @@ from numjet.cpu.math.common import (
     nearest,
     parts,
     scale,
+    scales,
     table,
 )
 
@@ -49,29 +50,34 @@ def exp(
     if above:
         x = at_most(b, x, highest + less)
     if below:
-        # Results that vanish are selected, not computed: Intel's processors take 150 cycles for a
-        # vector in which a lane underflows, and masked scores are such lanes.
-        vanishes = b.fcmp("olt", x, lowest)
-        x = b.select(vanishes, 0.0, x)
+        kept = b.fcmp("uge", x, lowest)
+        x = _apart(b, kept, x)
     r, n, shifted = reduced(b, x)
     q = horner(b, r, table("EXP", fmt))
-    p = b.add(b.fma(b.mul(r, r), q, r), 1.0)
+    p = b.fma(r, b.fma(r, q, 1.0), 1.0)
     if times is not None:
         p = b.mul(p, times)
     result = scale(b, p, n, shifted, less)
-    return b.select(vanishes, 0.0, result) if below else result
+    return b.select(kept, result, 0.0) if below else result
+
+
+def _apart(b: Builder, kept: Value, x: Value) -> Value:
+    """x, but 0 where the result vanishes, which is selected and not computed: Intel's processors
+    take 150 cycles for a vector in which a lane underflows, and masked scores are such lanes. With
+    AVX-512 the scaling itself leaves them out."""
+    return x if scales(b, x) else b.select(kept, x, 0.0)
 
 
 def exp2(b: Builder, x: Value) -> Value:
     """2^x."""
     fmt = format_of(x)
     lowest, highest = _EXP2_RANGE[fmt.element]
-    vanishes = b.fcmp("olt", x, lowest)  # as in `exp`
-    x = b.select(vanishes, 0.0, at_most(b, x, highest))
+    kept = b.fcmp("uge", x, lowest)
+    x = _apart(b, kept, at_most(b, x, highest))
     n, shifted = nearest(b, x, 1.0, fmt)
     r = b.sub(x, n)
     p = b.fma(r, horner(b, r, table("EXP2", fmt)), 1.0)
-    return b.select(vanishes, 0.0, scale(b, p, n, shifted))
+    return b.select(kept, scale(b, p, n, shifted), 0.0)
 
 
 def expm1(b: Builder, x: Value) -> Value:

@@ -10,7 +10,7 @@ from numjet.cpu.x86 import byte_lanes, forms
 from numjet.cpu.x86.control import FLOAT_FLAGS, compare_floats, float_flags
 from numjet.cpu.x86.encode import GPR, OPS, Op
 from numjet.cpu.x86.logic import ternary
-from numjet.cpu.x86.parse import Instruction
+from numjet.cpu.x86.parse import Instruction, split, typed
 from numjet.cpu.x86.scalar import general_binary
 from numjet.cpu.x86.select import Selector, handles, move
 from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Type, Unsupported, constant
@@ -66,6 +66,25 @@ def three(
 ) -> None:
     """Write d = op(a, b)."""
     last(s, op, d, s.vector(type, a, part), type, b, part, k, z, imm)
+
+
+def full_mask(mask: tuple[Type, str], rounding: list[tuple[Type, str]]) -> None:
+    """Refuse an AVX-512 intrinsic with a mask or a rounding mode of its own."""
+    if mask[1] != "-1" or any(text != "4" for _, text in rounding):
+        raise Unsupported("a masked intrinsic")
+
+
+def scales(instruction: Instruction) -> bool:
+    """Whether `scaled` writes this call."""
+    return instruction[4].startswith("@llvm.x86.avx512.mask.scalef.")
+
+
+def scaled(s: Selector, instruction: Instruction, d: int, part: int, k: int = -1) -> None:
+    """Write d = x·2^n; 0 where `k` is given and does not hold."""
+    type = instruction[3]
+    x, n, _, mask, *rounding = [typed(word) for word in split(instruction[5])]
+    full_mask(mask, rounding)
+    three(s, OPS["vscalef" + type.float_suffix], d, type, x[1], n[1], part, k=k, z=int(k >= 0))
 
 
 def pattern(s: Selector, op: str, d: int, x: int, type: Type, bits: int) -> None:

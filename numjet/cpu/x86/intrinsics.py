@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from numjet.cpu.x86 import forms
-from numjet.cpu.x86.arithmetic import last, part_mask, pattern, seed, swap_for_memory, three
+from numjet.cpu.x86.arithmetic import (
+    full_mask,
+    last,
+    part_mask,
+    pattern,
+    scaled,
+    seed,
+    swap_for_memory,
+    three,
+)
 from numjet.cpu.x86.control import flags_between, negated
 from numjet.cpu.x86.convert import to_integer
 from numjet.cpu.x86.encode import GPR, OPS
@@ -262,14 +271,10 @@ def counted(s: Selector, instruction: Instruction, parts: list[str]) -> None:
 
 
 def scalef(s: Selector, instruction: Instruction, parts: list[str]) -> None:
-    """The AVX-512 intrinsics of two operands with a full mask."""
-    _, name, _, type = instruction[:4]
-    operands = [typed(part) for part in parts]
-    _full(operands[3], operands[4:])
-    d = s.define(name)
-    op = OPS["vscalef" + type.float_suffix]
-    for part in range(type.parts):
-        three(s, op, d + part, type, operands[0][1], operands[1][1], part)
+    assert instruction[3] is not None
+    d = s.define(instruction[1])
+    for part in range(instruction[3].parts):
+        scaled(s, instruction, d + part, part)
 
 
 def getexp(s: Selector, instruction: Instruction, parts: list[str]) -> None:
@@ -278,18 +283,13 @@ def getexp(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     imm = None
     if "getmant" in instruction[4]:
         imm = int(operands[1][1])
-        _full(operands[3], operands[4:])
+        full_mask(operands[3], operands[4:])
     else:
-        _full(operands[2], operands[3:])
+        full_mask(operands[2], operands[3:])
     op = OPS[("vgetexp" if imm is None else "vgetmant") + type.float_suffix]
     d = s.define(name)
     for part in range(type.parts):
         last(s, op, d + part, -1, type, operands[0][1], part, imm=imm)
-
-
-def _full(mask: tuple[Type, str], rounding: list[tuple[Type, str]]) -> None:
-    if mask[1] != "-1" or any(text != "4" for _, text in rounding):
-        raise Unsupported("a masked intrinsic")
 
 
 def masked_load(s: Selector, instruction: Instruction, parts: list[str]) -> None:

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from numjet.cpu.x86 import forms
-from numjet.cpu.x86.arithmetic import last, mask_word, part_mask, part_masks, seed, short, three
+from numjet.cpu.x86.arithmetic import (
+    last,
+    mask_word,
+    part_mask,
+    part_masks,
+    scaled,
+    scales,
+    seed,
+    short,
+    three,
+)
 from numjet.cpu.x86.control import compare_floats
 from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.parse import Instruction, typed
@@ -87,7 +97,9 @@ def _computed(s: Selector, d: int, type: Type, a: str, b: str) -> Instruction | 
         if made is not None:
             break
     else:
-        return None
+        made = s.once(a, "call")
+        zero = b[0] != "%" and constant(type, b).splat == 0
+        return made if zero and made is not None and scales(made) else None
     x, y = made[4:6]
     if type.size < 16 or any(z != b and s.reg.get(z) == d for z in (x, y)):
         return None  # d is set to b before these are read
@@ -98,6 +110,9 @@ def _masked(
     s: Selector, d: int, type: Type, part: int, made: Instruction, b: str, k: int
 ) -> None:
     """Write d = made where the mask holds, b elsewhere."""
+    if made[0] == "call":
+        scaled(s, made, d, part, k)
+        return
     op = OPS[_ARITHMETIC[made[0]] + (type.float_suffix if made[0][0] == "f" else type.letter)]
     tied = b[0] == "%" and b in made[4:6] and s.tie(b, d, part)
     x = s.vector(type, made[4], part)

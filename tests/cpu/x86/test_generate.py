@@ -394,3 +394,24 @@ def test_number_that_ends_in_a_multiply_add_of_wide_values() -> None:
         ),
     ])  # fmt: skip
     run_both(text, np.random.default_rng(0).random(128).astype(np.float32))
+
+
+def test_a_result_that_vanishes_is_left_out_by_the_scaling() -> None:
+    scale, wide = "@llvm.x86.avx512.mask.scalef.ps.512", "<16 x float>"
+    bound = ", ".join(["float -9.0"] * 16)
+    text = f"""
+declare {wide} {scale}({wide}, {wide}, {wide}, i16, i32)
+define void @f(ptr %p, ptr %q) {{
+entry:
+  %x = load {wide}, ptr %p, align 4
+  %n = load {wide}, ptr %q, align 4
+  %kept = fcmp uge {wide} %n, <{bound}>
+  %y = call {wide} {scale}({wide} %x, {wide} %n, {wide} %x, i16 -1, i32 4)
+  %z = select <16 x i1> %kept, {wide} %y, {wide} zeroinitializer
+  store {wide} %z, ptr %p, align 4
+  ret void
+}}
+"""
+    shown = listing.listing(text)
+    assert shown is not None
+    assert "vscalefps zmm0, zmm1, zmm0, k1" in shown and shown.count("vmov") == 3
