@@ -39,6 +39,7 @@ from numjet.random.continuous import (
     wald,
     weibull_min,
 )
+from numjet.random.counts import binomial, multinomial
 from numjet.random.keys import (
     PRNGKey,
     bits,
@@ -65,6 +66,7 @@ __all__ = [
     "ball",
     "bernoulli",
     "beta",
+    "binomial",
     "bits",
     "categorical",
     "cauchy",
@@ -89,6 +91,7 @@ __all__ = [
     "logistic",
     "lognormal",
     "maxwell",
+    "multinomial",
     "multivariate_normal",
     "normal",
     "orthogonal",

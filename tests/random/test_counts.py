@@ -1,0 +1,82 @@
+"""Binomial and multinomial counts: probabilities, limits, transformations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import random
+
+DRAWS = 20_000
+
+
+@pytest.mark.parametrize(
+    ("n", "p"), [(1, 0.3), (5, 0.5), (12, 0.9), (40, 0.2), (30, 0.5), (100, 0.85), (1000, 0.4)]
+)
+def test_probabilities(n: int, p: float) -> None:
+    """Frequencies of the counts, those expected less than ten times together, by a χ² test."""
+    drawn = np.asarray(random.binomial(random.key(n), n, p, (DRAWS,)))
+    assert ((drawn >= 0) & (drawn <= n) & (drawn == np.floor(drawn))).all()
+    want = DRAWS * scipy.stats.binom.pmf(np.arange(n + 1), n, p)
+    got = np.bincount(drawn.astype(int), minlength=n + 1)
+    often = want >= 10
+    got = np.append(got[often], got[~often].sum())
+    want = np.append(want[often], want[~often].sum())
+    keep = want > 1e-3
+    assert not got[~keep].any()
+    assert scipy.stats.chisquare(got[keep], want[keep], sum_check=False).pvalue > 1e-4
+
+
+def test_large_numbers_of_trials() -> None:
+    n, p = 10_000_000, 0.3
+    drawn = np.asarray(random.binomial(random.key(0), n, p, (DRAWS,)), np.float64)
+    scale = np.sqrt(n * p * (1 - p))
+    assert abs(drawn.mean() - n * p) < 5 * scale / np.sqrt(DRAWS)
+    assert abs(drawn.std() / scale - 1) < 0.03
+
+
+def test_limits_of_the_parameters() -> None:
+    n = jnp.array([0, 7, 7, 50, 50, -1, 3, 3, np.nan, np.inf])
+    p = jnp.array([0.5, 0, 1, 0, 1, 0.5, -0.1, 1.1, 0.5, 0.5])
+    for f in (random.binomial, nj.jit(random.binomial)):
+        got = f(random.key(0), n, p)
+        np.testing.assert_array_equal(got, [0, 0, 7, 0, 50, *[np.nan] * 5])
+
+
+def test_multinomial_counts_add_up() -> None:
+    p = jnp.array([2.0, 0.0, 3.0, 5.0])
+    n = jnp.array([0.0, 10.0, 1000.0])
+    counts = np.asarray(random.multinomial(random.key(1), n, p, shape=(5000, 3, 4)))
+    np.testing.assert_array_equal(counts.sum(-1), np.broadcast_to(n, (5000, 3)))
+    np.testing.assert_array_equal(counts[..., 1], 0)
+    parts = np.asarray(p) / 10
+    np.testing.assert_allclose(counts[:, 2].mean(0), 1000 * parts, atol=1.2)
+    want = 1000 * (np.diag(parts) - np.outer(parts, parts))
+    np.testing.assert_allclose(np.cov(counts[:, 2].T), want, atol=16)
+
+
+def test_shapes_dtypes_and_transformations() -> None:
+    key = random.key(3)
+    assert random.binomial(key, jnp.ones((2, 1)), jnp.full(3, 0.5)).shape == (2, 3)
+    assert random.binomial(key, 5, 0.5, dtype="float16").dtype == jnp.float16
+    assert random.multinomial(key, 5, jnp.ones((4, 2)), dtype="bfloat16").dtype == jnp.bfloat16
+    keys = random.split(key, 4)
+    many = nj.vmap(lambda k: random.binomial(k, 30, 0.4))(keys)
+    np.testing.assert_array_equal(many, [random.binomial(k, 30, 0.4) for k in keys])
+    assert random.multinomial(key, 3, jnp.ones((2, 0))).shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda k: random.binomial(k, 5, 0.5, dtype=int), "binomial: dtype must be a floating"),
+        (lambda k: random.binomial(k, jnp.ones(3), 0.5, (2,)), "do not broadcast"),
+        (lambda k: random.multinomial(k, 5, 0.5), "axis of categories"),
+    ],
+)
+def test_mistakes_are_explained(call, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        call(random.key(0))
