@@ -19,8 +19,8 @@ DOCS = ROOT / "docs"
 PUBLIC = [
     "numjet", "numjet.ad_checkpoint", "numjet.dtypes", "numjet.errors", "numjet.flatten_util",
     "numjet.lax", "numjet.nn", "numjet.numpy", "numjet.numpy.fft", "numjet.numpy.linalg",
-    "numjet.random", "numjet.scipy.linalg", "numjet.scipy.special", "numjet.tree",
-    "numjet.tree_util", "numjet.typing",
+    "numjet.image", "numjet.random", "numjet.scipy.linalg", "numjet.scipy.special",
+    "numjet.test_util", "numjet.tree", "numjet.tree_util", "numjet.typing",
 ]  # fmt: skip
 LAYERS = ("base", "core", "transforms", "ops", "api", "numpy", "random", "nn", "scipy", "lax")
 

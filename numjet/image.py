@@ -1,0 +1,217 @@
+"""numjet.image: images at another size, by interpolation.
+
+Along each axis the result is a product with a matrix of weights, which a kernel (Keys' cubic,
+Lanczos windows, triangles) gives for the distances between the centers of pixels. Source: Keys,
+"Cubic convolution interpolation for digital image processing", 1981.
+
+>>> import numjet.numpy as jnp
+>>> from numjet import image
+>>> print(image.resize(jnp.arange(4.0), (8,), "linear"))
+[0.   0.25 0.75 1.25 1.75 2.25 2.75 3.  ]
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet import numpy as jnp
+from numjet.core import dtypes
+from numjet.lax import Precision
+
+
+class ResizeMethod(enum.Enum):
+    """How pixels are interpolated."""
+
+    NEAREST = 0
+    LINEAR = 1
+    LANCZOS3 = 2
+    LANCZOS5 = 3
+    CUBIC = 4
+
+    @staticmethod
+    def from_string(s: str) -> ResizeMethod:
+        """The method of a name, such as "bilinear"."""
+        found = _METHODS.get(s)
+        if found is None:
+            raise ValueError(f"Unknown resize method {s!r}: use one of {sorted(_METHODS)}.")
+        return found
+
+
+_METHODS = {
+    "nearest": ResizeMethod.NEAREST,
+    **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), ResizeMethod.LINEAR),
+    "lanczos3": ResizeMethod.LANCZOS3,
+    "lanczos5": ResizeMethod.LANCZOS5,
+    **dict.fromkeys(("cubic", "bicubic", "tricubic"), ResizeMethod.CUBIC),
+}
+
+
+def _triangle(x: Any) -> Any:
+    return jnp.maximum(0, 1 - x)
+
+
+def _cubic(x: Any) -> Any:
+    near = (1.5 * x - 2.5) * x * x + 1
+    far = ((-0.5 * x + 2.5) * x - 4) * x + 2
+    return jnp.where(x < 1, near, jnp.where(x < 2, far, 0))
+
+
+def _lanczos(radius: int) -> Callable[[Any], Any]:
+    def kernel(x: Any) -> Any:
+        return jnp.where(x < radius, jnp.sinc(x) * jnp.sinc(x / radius), 0)
+
+    return kernel
+
+
+_KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
+    ResizeMethod.LINEAR: _triangle,
+    ResizeMethod.CUBIC: _cubic,
+    ResizeMethod.LANCZOS3: _lanczos(3),
+    ResizeMethod.LANCZOS5: _lanczos(5),
+}
+
+
+def _weights(n: int, size: int, scale: Any, shift: Any, kernel: Callable, antialias: bool) -> Any:
+    """The matrix (n, size) that interpolates n pixels at `size` places."""
+    inverse = 1 / scale
+    width = jnp.maximum(inverse, 1) if antialias else 1
+    places = (jnp.arange(size, dtype=scale.dtype) + 0.5) * inverse - shift * inverse - 0.5
+    distances = jnp.abs(places - jnp.arange(n, dtype=scale.dtype)[:, None]) / width
+    weights = kernel(distances)
+    total = jnp.sum(weights, axis=0, keepdims=True)
+    least = 1000 * float(np.finfo(np.float32).eps)
+    weights = jnp.where(jnp.abs(total) > least, weights / jnp.where(total != 0, total, 1), 0)
+    # Nothing lies more than half a pixel outside.
+    inside = (places >= -0.5) & (places <= n - 0.5)
+    return jnp.where(inside, weights, 0)
+
+
+def _interpolated(
+    x: Any, shape: tuple, axes: Sequence[int], scale: Any, shift: Any, method: ResizeMethod,
+    antialias: bool, precision: Any,
+) -> Any:  # fmt: skip
+    kernel = _KERNELS[method]
+    for k, axis in enumerate(axes):
+        matrix = _weights(x.shape[axis], shape[axis], scale[k], shift[k], kernel, antialias)
+        product = jnp.tensordot(x, matrix.astype(x.dtype), (axis, 0), precision=precision)
+        x = jnp.moveaxis(product, -1, axis)
+    return x
+
+
+def _nearest(x: Any, shape: tuple) -> Any:
+    for axis, size in enumerate(shape):
+        n = x.shape[axis]
+        if n != size:
+            places = np.floor((np.arange(size) + 0.5) * (n / size)).astype(np.int32)
+            x = jnp.take(x, np.minimum(places, n - 1), axis=axis)
+    return x
+
+
+def _prepared(name: str, image: Any, shape: Any, method: Any) -> tuple[Any, tuple, ResizeMethod]:
+    image = jnp.asarray(image)
+    shape = tuple([operator.index(n) for n in shape])
+    if len(shape) != image.ndim:
+        raise ValueError(
+            f"{name}: shape must have one size for each axis of the image {image.shape}, got "
+            f"{shape}."
+        )
+    return image, shape, ResizeMethod.from_string(method) if isinstance(method, str) else method
+
+
+def scale_and_translate(
+    image: Any,
+    shape: Sequence[int],
+    spatial_dims: Sequence[int],
+    scale: Any,
+    translation: Any,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Any:
+    """The image at `shape`, where pixel center x of axis `spatial_dims[i]` lies at
+    `scale[i]` x + `translation[i]`; what lies outside of the image is 0.
+
+    Differentiable in image, scale and translation. method: all but "nearest". antialias: kernels
+    widen where the image shrinks.
+
+    >>> import numjet.numpy as jnp
+    >>> ones = jnp.ones(1)
+    >>> print(scale_and_translate(jnp.arange(4.0), (4,), (0,), ones, ones, "linear"))
+    [0. 0. 1. 2.]
+    """
+    image, shape, method = _prepared("scale_and_translate", image, shape, method)
+    if method is ResizeMethod.NEAREST:
+        raise ValueError(
+            "scale_and_translate: the method 'nearest' is not supported. Use resize, or 'linear'."
+        )
+    axes = [d + image.ndim if d < 0 else d for d in map(operator.index, spatial_dims)]
+    if any(not 0 <= d < image.ndim for d in axes) or len(set(axes)) < len(axes):
+        raise ValueError(
+            f"scale_and_translate: spatial_dims {tuple(spatial_dims)} must name different axes of "
+            f"an image with {image.ndim}."
+        )
+    wrong = [d for d in range(image.ndim) if d not in axes and shape[d] != image.shape[d]]
+    if wrong:
+        raise ValueError(
+            f"scale_and_translate: only spatial_dims may change their size, but axis {wrong[0]} of "
+            f"{image.shape} becomes {shape[wrong[0]]}. Name it in spatial_dims."
+        )
+    image = _floating(image)
+    scale, translation = (jnp.asarray(x, dtype=_real(image.dtype)) for x in (scale, translation))
+    for name, x in (("scale", scale), ("translation", translation)):
+        if x.shape != (len(axes),):
+            raise ValueError(
+                f"scale_and_translate: {name} must have one entry for each of the {len(axes)} "
+                f"spatial_dims, got shape {x.shape}."
+            )
+    return _interpolated(image, shape, axes, scale, translation, method, antialias, precision)
+
+
+def resize(
+    image: Any,
+    shape: Sequence[int],
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = Precision.HIGHEST,
+) -> Any:
+    """The image at another size, its edges where they were.
+
+    shape: one size for each axis, of channels and batches too. method: "nearest", "linear",
+    "cubic", "lanczos3" or "lanczos5" ("bilinear" and the like mean the same). antialias: kernels
+    widen where the image shrinks.
+
+    >>> import numjet.numpy as jnp
+    >>> print(resize(jnp.eye(2), (4, 4), "nearest"))
+    [[1. 1. 0. 0.]
+     [1. 1. 0. 0.]
+     [0. 0. 1. 1.]
+     [0. 0. 1. 1.]]
+    """
+    image, shape, method = _prepared("resize", image, shape, method)
+    if method is ResizeMethod.NEAREST:
+        return _nearest(image, shape)
+    image = _floating(image)
+    axes = [d for d in range(image.ndim) if shape[d] != image.shape[d]]
+    ratios = [1.0 if not shape[d] else shape[d] / image.shape[d] for d in axes]
+    scale = jnp.asarray(np.array(ratios, np.float64), _real(image.dtype))
+    return _interpolated(
+        image, shape, axes, scale, jnp.zeros_like(scale), method, antialias, precision
+    )
+
+
+def _floating(image: Any) -> Any:
+    return image if dtypes.is_inexact(image.dtype) else image.astype(dtypes.canonical(float))
+
+
+def _real(dtype: Any) -> Any:
+    """The dtype of weights: those of half floats are computed in single precision."""
+    real = dtypes.real_of(dtype) if dtypes.is_complex(dtype) else dtype
+    return real if real.itemsize >= 4 else dtypes.float32
+
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
