@@ -21,7 +21,6 @@ from numjet.cpu.x86.types import (
     Type,
     Unsupported,
     constant,
-    signed,
 )  # fmt: skip
 
 # (destination, source register or -1, constant bytes or number, type)
@@ -366,8 +365,6 @@ def compare_floats(
     imm = FLOAT_PREDICATES[predicate]
     if a[0] != "%" or (b[0] == "%" and swap_for_memory(s, type, a, b)):
         a, b, imm = b, a, _swap_float(imm)
-    if b == a and imm in (3, 7):  # is it a number?
-        pass
     three(s, OPS["vcmp" + type.float_suffix], k, type, a, b, part, imm, within)
 
 
@@ -425,14 +422,12 @@ def select(s: Selector, instruction: Instruction) -> None:
     size = size_of(type)
     if _by_two(s, d, type, condition, a, b):
         return
-    swapped = b[0] == "%" and b not in s.reg and a[0] == "%"
-    if swapped and s.tie(b, d):
+    if b[0] == "%" and b not in s.reg and a[0] == "%" and s.tie(b, d):
         x, keep = s.general(type, a), b
     elif a[0] == "%" and s.tie(a, d):
-        x, keep, swapped = s.general(type, b), a, True
+        x, keep = s.general(type, b), a
     else:
-        x, keep, swapped = s.general(type, a), b, False
-        swapped = False
+        x, keep = s.general(type, a), b
         place = len(s.out)
         s.emit(())
         # Copies leave the flags alone; they come last, since `d` may be compared.
@@ -586,5 +581,3 @@ def _plain(text: str) -> str:
     """An argument without its attributes."""
     return text.rpartition(" ")[2]
 
-
-_ = (VECTOR, signed)

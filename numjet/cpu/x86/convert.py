@@ -10,7 +10,7 @@ from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.parse import Instruction
 from numjet.cpu.x86.scalar import cast_general, extend
 from numjet.cpu.x86.select import Selector, handles
-from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Type, Unsupported, constant
+from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Type, Unsupported
 
 
 @handles("trunc", "zext", "sext", "ptrtoint", "inttoptr")
@@ -107,7 +107,7 @@ def _gather(
             _narrow_part(s, op, high, s.vector(source, x, 2 * k + 1), 2, out, imm)
             _narrow_part(s, op, low, s.vector(source, x, 2 * k), 2, out, imm)
         return
-    if source.parts == 2 and type.size == 32 // (ratio // 2) and type.size == 16:
+    if source.parts == 2 and type.size == 16:
         low, high = s.new(VECTOR), s.new(VECTOR)
         s.put(d, (forms.v3, OPS["vmovlhps"], d, low, high, -1, 0, 0, None))
         _narrow_part(s, op, high, s.vector(source, x, 1), 2, out, imm)
@@ -258,9 +258,6 @@ def _scalar_to_float(s: Selector, instruction: Instruction, unsigned: str) -> No
     s.put(d, (forms.v3, OPS["vxorps"], d, d, d, -1, 0, 0, None))
     if not ready:
         extend(s, t, source, x, not unsigned, 8 if wide else 4)
-
-
-_ = constant
 
 
 # -- floats to integers

@@ -124,8 +124,6 @@ class Finisher:
         """Give the result and go back."""
         code = self.code
         _, copies, type = m
-        if type is None and not copies and self.s.function.result != "void" and m[2] is not None:
-            raise Unsupported("a function without a result")
         self._results(copies)
         if self.wide and (type is None or not type.lanes):
             code.buffer += encode.VZEROUPPER

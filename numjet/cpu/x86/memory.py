@@ -5,19 +5,8 @@ from __future__ import annotations
 from numjet.cpu.x86 import forms
 from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.parse import Instruction
-from numjet.cpu.x86.scalar import seed_general
 from numjet.cpu.x86.select import Selector, handles
-from numjet.cpu.x86.types import (
-    GENERAL,
-    I64,
-    MASK,
-    PTR,
-    VECTOR,
-    Type,
-    Unsupported,
-    constant,
-    signed,
-)  # fmt: skip
+from numjet.cpu.x86.types import GENERAL, MASK, PTR, Type, Unsupported, constant, signed
 
 Memory = tuple[int | None, int | None, int, int]
 
@@ -156,5 +145,3 @@ def store_vector(s: Selector, type: Type, x: int, where: Memory, past: bool) -> 
         op = OPS["vpextrw_s" if type.size == 2 else "vpextrb_s"]
         s.emit((forms.vstore, op, x, -1, where, -1, 0, 0, 0, 0))
 
-
-_ = (I64, VECTOR, seed_general)

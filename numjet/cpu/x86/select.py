@@ -92,7 +92,6 @@ class Selector:
         # Bytes of stack for arguments of calls and for allocas.
         self.frame = -(-function.outgoing // 64) * 64
         self.allocas: dict[str, int] = {}
-        self.wide = False  # some register of more than 16 bytes is used
         # What copies and moves of whole registers have to keep. Where only 16 bytes are used, an
         # instruction of 64 bytes would close a unit of Intel's processors to all the others.
         self.widest = _widest(function)

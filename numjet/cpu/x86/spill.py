@@ -43,23 +43,13 @@ class _Spiller:
 
     def run(self) -> None:
         s = self.s
-        places = []
         out: list[tuple] = []
-        bounds = {first: k for k, (first, _) in enumerate(s.places)}
-        marks: dict[int, int] = {}
-        for number, m in enumerate(s.out):
-            if number in bounds:
-                marks[number] = len(out)
+        moved = []  # where each instruction's replacements begin
+        for m in s.out:
+            moved.append(len(out))
             out += self.around(m)
-        marks[len(s.out)] = len(out)
-        order = sorted(bounds) + [s.places[0][1]]
-        marks.setdefault(s.places[0][1], len(out))
-        places = [(0, 0)] * len(s.places)
-        for k, (first, last) in enumerate(s.places):
-            places[k] = (marks[first], marks.get(last, -1))
-        if any(last < 0 for _, last in places) or not order:
-            raise Unsupported("blocks that do not follow each other")
-        s.out, s.places = out, places
+        moved.append(len(out))
+        s.out, s.places = out, [(moved[first], moved[last]) for first, last in s.places]
 
     def memory(self, slot: int) -> tuple[int, None, int, int]:
         return (FRAME, None, 1, self.slots_at + 64 * slot)
