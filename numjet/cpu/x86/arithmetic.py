@@ -384,6 +384,3 @@ def fcmp(s: Selector, instruction: Instruction) -> None:
         return
     for part, piece in enumerate(compared_masks(s, name, type)):
         compare_floats(s, instruction, piece, part, short(s, type))
-
-
-_ = VECTOR

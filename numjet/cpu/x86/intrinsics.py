@@ -24,7 +24,7 @@ from numjet.cpu.x86.memory import Memory, load_vector, store_vector
 from numjet.cpu.x86.parse import Instruction, split, typed
 from numjet.cpu.x86.scalar import seed_general
 from numjet.cpu.x86.select import Selector, size_of
-from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Type, Unsupported, constant
+from numjet.cpu.x86.types import MASK, VECTOR, Type, Unsupported, constant
 
 Handler = Callable[[Selector, Instruction, list[str]], None]
 _known: dict[str, tuple[Handler, str]] = {}
@@ -436,4 +436,3 @@ _HANDLERS: dict[str, Handler] = {
     "masked.gather": gather, "masked.scatter": scatter,
 }  # fmt: skip
 _ALIKE = {fma, fabs, copysign, sqrt, extremum, rounded, integer_extremum}
-_ = GENERAL

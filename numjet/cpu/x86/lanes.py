@@ -658,11 +658,8 @@ def _fold(s: Selector, op: object, t: int, source: Type, x: str) -> None:
     if len(parts) == 1:
         s.put(t, (forms.vmove, OPS["vmovaps"], t, parts[0], source.length))
         return
-    while len(parts) > 2:
-        # Pairs, so that the order is that of halves.
-        half = len(parts) // 2
-        u = s.new(VECTOR, half)
-        raise Unsupported(f"a reduction of {source.parts} registers {u}")
+    if len(parts) > 2:
+        raise Unsupported(f"a reduction of {source.parts} registers")
     s.put(t, (forms.v3, op, t, parts[0], parts[1], -1, 0, 2, None))
 
 
