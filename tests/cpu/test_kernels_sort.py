@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from numjet import cpu
 from numjet.base import config
 from numjet.core.avals import ShapedArray
-from numjet.cpu.kernels import sort_long, sort_shares
+from numjet.cpu.kernels import libraries, sort_leaves, sort_long, sort_quick, sort_shares
 from numjet.ops.shape import broadcasted_iota
 from numjet.ops.sort import sort_p, top_k_p
 from numjet.transforms.stage import stage_closed
@@ -125,6 +127,29 @@ def test_words_whose_sample_says_nothing_of_them() -> None:
         check([x.astype(np.int64) << 31], 0)
 
 
+@pytest.mark.skipif(not sort_quick.available(), reason="the processor does not compress vectors")
+@pytest.mark.parametrize(
+    ("word", "dtype"),
+    [("float", "float32"), ("double", "float64"), ("i32", "uint32"), ("i64", "uint64")],
+)
+def test_leaves_of_all_lengths(word: str, dtype: str) -> None:
+    """To where they were and elsewhere, and nothing behind them."""
+    rng = np.random.default_rng(10)
+    most = sort_leaves.longest(word)
+    types = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
+    leaf = ctypes.CFUNCTYPE(None, *types)(libraries.address(sort_leaves.PREFIX + word))
+    few = [*range(1, 40), *range(most - 20, most + 1)]
+    for n in [*few, *rng.integers(1, most, 100).tolist()]:
+        x = (rng.standard_normal(n) * 10.0 ** rng.integers(0, 3) + 9000).astype(dtype)
+        if word[0] == "i":
+            x *= np.iinfo(dtype).max // 10000
+        want, after = np.sort(x), np.full(n + 16, 7, dtype)
+        leaf(x.ctypes.data, after.ctypes.data, n)
+        np.testing.assert_array_equal(after, np.append(want, np.full(16, 7, dtype)))
+        leaf(x.ctypes.data, x.ctypes.data, n)
+        np.testing.assert_array_equal(x, want)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_floats_near_zero_and_beyond_all_numbers(dtype: str) -> None:
     """Words are floats: NaN of both signs end last, zeros keep their signs, the least number is
@@ -141,6 +166,11 @@ def test_floats_near_zero_and_beyond_all_numbers(dtype: str) -> None:
         x[1::step], x[3::step] = -tiny, 0.0  # two values that samples may not see
         check([x], 0)
         check([np.full(n, np.nan, kind)], 0)
+        # Differences of these are not a number, or not finite.
+        most = np.finfo(kind).max
+        for pair in ([most, np.inf], [-most, -np.inf], [np.nan, 1.0], [-np.inf, np.inf]):
+            check([rng.choice(np.array(pair, kind), n)], 0)
+            check([np.where(rng.random(n) < 0.6, rng.choice(np.array(pair, kind), n), x)], 0)
     x = rng.standard_normal(4096).astype(kind)
     x[-3:] = np.inf, np.nan, np.inf
     check([x], 0)

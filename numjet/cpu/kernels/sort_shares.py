@@ -1,8 +1,9 @@
 """Rows of words sorted by partitions: one row on one thread, or a long one on all threads.
 
 Shares of a long row become words and are split, each by itself, at the same values: quantiles of a
-sample. The parts that lie between two of these values are gathered from all shares and sorted by
-`sort_quick`, task by task, and written out while they are still in the cache. The library
+sample. The parts that lie between two of these values are split once more while they are gathered
+from all shares, sorted by `sort_quick`, task by task, and written out while they are still in the
+cache. The library
 (`nj_long_<word>`) knows words only; how they are made and written out is the kernel's, which hands
 over two functions. For: `sort`. What would break it: rows of less than _SAMPLES words, or a plan
 whose scratch is smaller than `scratch_bytes`.
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from numjet.cpu.kernels.sort import Plan
 
 PREFIX = "nj_long_"
-# Of a long row; results do not depend on them.
-SHARES = 32
+# Of a long row, each of which becomes words and is split by as many chunks, so that these are still
+# in the first cache; results do not depend on them.
+SHARES, _CHUNKS = 32, 8
 # From this length on partitions are faster than radix passes.
 SHORTEST = 1024
 # 500,000 numbers in rows of 5,000 took 0.92 ms on two cores, side by side 1.85; in rows of 1,000
@@ -42,8 +44,8 @@ SHORTEST = 1024
 _SHORTEST_OF_MANY = 1536
 _NANS, _ZEROS = 1, 2  # places among a share's facts; the latter as in `sort_long`
 _SAMPLES, _TOGETHER = 1024, 8  # read in groups of neighbours
-_FIELDS = ["n", "one", "two", "home", "context", "load", "finish", "leaves"]
-_LOAD = [("context", "ptr"), ("share", "i64"), ("first", "i64"), ("last", "i64")]
+_FIELDS = ["n", "one", "two", "home", "context", "load", "finish", "leaf"]
+_LOAD = [("context", "ptr"), ("chunk", "i64"), ("first", "i64"), ("last", "i64")]
 _FINISH = [("context", "ptr"), ("first", "i64"), ("last", "i64")]
 
 
@@ -96,7 +98,7 @@ class WordRow(LongRow):
         if is_float(plan.word):
             one = outs[0]
         self.load(b, [*ins, one, facts], none, none, n)
-        b.call(sort_quick.PREFIX + plan.word, "void", one, two, n, sort_quick.leaves(b, plan.word))
+        b.call(sort_quick.PREFIX + plan.word, "void", one, two, n, sort_quick.leaf(b, plan.word))
         self.finish(b, ins, outs, one, none, n)
         self.end(b, ins, outs, one, facts, 1)
 
@@ -105,7 +107,7 @@ class WordRow(LongRow):
         plan = self.plan
         one, two = scratch, b.gep(scratch, row_bytes(plan))
         home = outs[0] if _at_home(plan) else b.gep(two, row_bytes(plan))
-        facts = b.alloca("i64", FACTS * (SHARES + 1))
+        facts = b.alloca("i64", FACTS * (SHARES * _CHUNKS + 1))
         kept = [*ins, *outs, one, home, facts]
         context = b.alloca("ptr", len(kept))
         for k, x in enumerate(kept):
@@ -113,30 +115,30 @@ class WordRow(LongRow):
         load, finish = self.callbacks(len(ins), len(kept))
         table = b.alloca("i64", len(_FIELDS))
         n = b.const(plan.n, "i64")
-        leaves = sort_quick.leaves(b, plan.word)
-        for k, x in enumerate((n, one, two, home, context, load, finish, leaves)):
+        leaf = sort_quick.leaf(b, plan.word)
+        for k, x in enumerate((n, one, two, home, context, load, finish, leaf)):
             b.store(x, b.gep(table, 8 * k), 8)
         b.call(PREFIX + plan.word, "void", table)
-        self.end(b, ins, outs, home, facts, SHARES)
+        self.end(b, ins, outs, home, facts, SHARES * _CHUNKS)
 
     def end(self, b: Builder, ins: list[Value], outs: list[Value], source: Value, facts: Value,
-            shares: int) -> None:  # fmt: skip
+            chunks: int) -> None:  # fmt: skip
         """What is left to do when a row's words are sorted at `source`."""
         plan = self.plan
         if is_float(plan.word):
             nan = b.const(math.nan, plan.word)
-            with b.loop(b.sub(plan.n, self.total(b, facts, shares, _NANS)), plan.n) as each:
+            with b.loop(b.sub(plan.n, self.total(b, facts, chunks, _NANS)), plan.n) as each:
                 b.store(nan, b.gep(source, b.mul(each.index, plan.word_bytes)))
         if plan.key.kind == "f":
-            with b.if_(b.icmp("ne", self.total(b, facts, shares, _ZEROS), 0)):
+            with b.if_(b.icmp("ne", self.total(b, facts, chunks, _ZEROS), 0)):
                 plan.restore_zeros(b, ins[0], outs[0])
 
-    def load(self, b: Builder, pointers: list[Value], share: Value, first: Value,
+    def load(self, b: Builder, pointers: list[Value], chunk: Value, first: Value,
              last: Value) -> None:  # fmt: skip
-        """Words of a share, and how many of them are not a number, or a negative zero."""
+        """Words of a chunk, and how many of them are not a number, or a negative zero."""
         plan = self.plan
         if not is_float(plan.word):
-            super().load(b, pointers, share, first, last)
+            super().load(b, pointers, chunk, first, last)
             return
         source, target, facts = pointers
         lanes = lanes_of(plan.word)
@@ -155,12 +157,12 @@ class WordRow(LongRow):
                 for count, flag in zip(each.values, (nan, negative), strict=True)
             ])  # fmt: skip
         for k, count in zip((_NANS, _ZEROS), each.results, strict=True):
-            place = b.gep(facts, b.add(b.mul(share, 8 * FACTS), 8 * k))
+            place = b.gep(facts, b.add(b.mul(chunk, 8 * FACTS), 8 * k))
             total = b.reduce("add", count)
             b.store(total if bits == "i64" else b.zext(total, "i64"), place, 8)
 
     def callbacks(self, operands: int, kept: int) -> tuple[Value, Value]:
-        """Functions that write a share's words, and the results from words that are sorted."""
+        """Functions that write a chunk's words, and the results from words that are sorted."""
         name = f"{self.module.functions[-1].name}_words"
         found = []
         for what, arguments in (("load", _LOAD), ("finish", _FINISH)):
@@ -177,9 +179,9 @@ class WordRow(LongRow):
             found.append(Value(f"@{inner.name}", "ptr"))
         return found[0], found[1]
 
-    def total(self, b: Builder, facts: Value, shares: int, which: int) -> Value:
-        """The sum over the shares of one of their facts."""
-        with b.loop(0, shares, 1, [b.const(0, "i64")]) as each:
+    def total(self, b: Builder, facts: Value, chunks: int, which: int) -> Value:
+        """The sum over the chunks of one of their facts."""
+        with b.loop(0, chunks, 1, [b.const(0, "i64")]) as each:
             place = b.gep(facts, b.add(b.mul(each.index, 8 * FACTS), 8 * which))
             each.yield_(b.add(each.values[0], b.load(place, "i64", 8)))
         return each.results[0]
@@ -220,23 +222,27 @@ class _Long:
         b = Builder(module, libraries.ENTRY, [("table", "ptr")])
         (table,) = b.args
         fields = Fields(b, table, _FIELDS)
-        limits = b.alloca(word, self.parts)
+        # Two a part: where it is split while it is gathered, and where it ends.
+        limits = b.alloca(word, 2 * self.parts)
         # Of each share: where its parts begin, and the last one ends.
         starts = b.alloca("i64", SHARES * (self.parts + 1))
         self.sample(b, fields, limits)
         parallel_call(b, self.share, [table, limits, starts], SHARES, 1)
-        parallel_call(b, self.gather, [table, starts], self.parts, 1)
+        parallel_call(b, self.gather, [table, limits, starts], self.parts, 1)
         b.ret()
 
     def pointer(self, b: Builder, fields: Fields, name: str) -> Value:
         """A field that is an address."""
         return b.inttoptr(getattr(fields, name), "ptr")
 
-    def bounds(self, b: Builder, fields: Fields, share: Value) -> tuple[Value, Value]:
-        """Where a share begins and ends."""
-        size = b.and_(b.add(b.udiv(fields.n, SHARES), 64), -64)
-        first = b.min(b.mul(share, size), fields.n)
-        return first, b.min(b.add(first, size), fields.n)
+    def bound(self, b: Builder, fields: Fields, chunk: Value) -> Value:
+        """Where a chunk begins."""
+        size = b.and_(b.add(b.udiv(fields.n, SHARES * _CHUNKS), 64), -64)
+        return b.min(b.mul(chunk, size), fields.n)
+
+    def limit(self, b: Builder, limits: Value, number: Value) -> Value:
+        """A limit."""
+        return b.load(b.gep(limits, b.mul(number, self.size)), self.word)
 
     def sample(self, b: Builder, fields: Fields, limits: Value) -> None:
         """Write the values that part the row."""
@@ -247,13 +253,14 @@ class _Long:
         with b.loop(0, _SAMPLES // _TOGETHER) as each:
             at = b.mul(each.index, step)
             last = b.add(at, _TOGETHER)
-            b.call(load, "void", context, b.const(SHARES, "i64"), at, last)
+            b.call(load, "void", context, b.const(SHARES * _CHUNKS, "i64"), at, last)
             some = b.load(b.gep(one, b.mul(at, self.size)), vector(self.word, _TOGETHER))
             b.store(some, b.gep(held, b.mul(each.index, _TOGETHER * self.size)))
-        leaves = self.pointer(b, fields, "leaves")
-        b.call("sort", "void", held, free, b.const(_SAMPLES, "i64"), leaves)
-        apart = _SAMPLES // self.parts * self.size
-        with b.loop(1, self.parts) as each:
+        no = b.const(False, "i1")
+        leaf = self.pointer(b, fields, "leaf")
+        b.call("part", "void", held, free, b.const(_SAMPLES, "i64"), no, no, leaf)
+        apart = _SAMPLES // (2 * self.parts) * self.size
+        with b.loop(1, 2 * self.parts) as each:
             x = b.load(b.gep(held, b.mul(each.index, apart)), self.word)
             b.store(x, b.gep(limits, b.mul(b.sub(each.index, 1), self.size)))
 
@@ -264,16 +271,29 @@ class _Long:
         load, context = self.pointer(b, fields, "load"), self.pointer(b, fields, "context")
         one, two = self.pointer(b, fields, "one"), self.pointer(b, fields, "two")
         fields.n  # noqa: B018 - read before the loop
+        half = self.parts // 2
+        pivot = self.limit(b, limits, b.const(2 * half - 1, "i64"))
         with b.loop(begin, end) as each:
-            first, last = self.bounds(b, fields, each.index)
-            b.call(load, "void", context, each.index, first, last)
+            chunk = b.mul(each.index, _CHUNKS)
+            first = self.bound(b, fields, chunk)
+            length = b.sub(self.bound(b, fields, b.add(chunk, _CHUNKS)), first)
             mine = b.gep(starts, b.mul(each.index, 8 * (self.parts + 1)))
             offset = b.mul(first, self.size)
-            free, block = self.free(b, two, offset, b.sub(last, first))
-            b.call(
-                "deal", "void", b.gep(one, offset), free, b.sub(last, first),
-                b.const(False, "i1"), b.const(0, "i64"), b.const(self.parts, "i64"), limits, mine,
-            )  # fmt: skip
+            home = b.gep(one, offset)
+            free, block = self.free(b, two, offset, length)
+            with b.loop(0, _CHUNKS, 1, [b.const(0, "i64")]) as chunks:
+                number = b.add(chunk, chunks.index)
+                at, stop = (self.bound(b, fields, b.add(number, k)) for k in range(2))
+                b.call(load, "void", context, number, at, stop)
+                source, done = b.gep(one, b.mul(at, self.size)), b.sub(at, first)
+                many = b.sub(stop, at)
+                chunks.yield_(
+                    self.spread(b, source, many, home, free, done, chunks.values[0], pivot)
+                )
+            sides = self.quick.halves(b, home, free, length, chunks.results[0])
+            for side, number in zip(sides, (0, half), strict=True):
+                where = b.const(number, "i64"), b.const(half, "i64")
+                b.call("deal", "void", *side, *where, limits, mine)
             b.call(Value("@give_scratch", "ptr"), "void", block)
             with b.loop(0, self.parts + 1, 1, [first]) as part:
                 slot = b.gep(mine, b.mul(part.index, 8))
@@ -281,6 +301,13 @@ class _Long:
                 many = b.load(b.select(inside, slot, mine), "i64", 8)
                 b.store(part.values[0], slot, 8)
                 part.yield_(b.add(part.values[0], many))
+
+    def spread(self, b: Builder, source: Value, n: Value, home: Value, free: Value, done: Value,
+               small: Value, pivot: Value) -> Value:  # fmt: skip
+        """Split n words more where `done` have been, `small` of them to `home`; how many then."""
+        low = b.gep(home, b.mul(small, self.size))
+        high = b.gep(free, b.mul(b.sub(done, small), self.size))
+        return b.add(small, b.call("split", "i64", source, low, high, n, pivot))
 
     def deal(self) -> None:
         """deal(home, other, n, away, first, many, limits, counts): part n words at `home` (`away`:
@@ -294,7 +321,7 @@ class _Long:
             loop.test(b.icmp("ugt", many, 1))
             half = b.lshr(many, 1)
             middle = b.add(first, half)
-            pivot = b.load(b.gep(limits, b.mul(b.sub(middle, 1), self.size)), self.word)
+            pivot = self.limit(b, limits, b.sub(b.mul(middle, 2), 1))
             small, large = self.quick.divide(b, home, other, n, away, pivot)
             b.call("deal", "void", *large, middle, half, limits, counts)
             loop.yield_(*small[1:], half)
@@ -312,11 +339,11 @@ class _Long:
 
     def gather(self, b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
         """Bring parts together from all shares, sort them and write them out."""
-        table, starts = pointers
+        table, limits, starts = pointers
         fields = Fields(b, table, _FIELDS)
         one, two, home = (self.pointer(b, fields, name) for name in ("one", "two", "home"))
         finish, context = self.pointer(b, fields, "finish"), self.pointer(b, fields, "context")
-        leaves = self.pointer(b, fields, "leaves")
+        leaf = self.pointer(b, fields, "leaf")
         fields.n  # noqa: B018 - read before the loop
         with b.loop(begin, end) as part:
             zero = b.const(0, "i64")
@@ -325,24 +352,27 @@ class _Long:
                 place = b.gep(starts, b.mul(b.add(b.mul(share, self.parts + 1), part), 8))
                 return b.load(place, "i64", 8), b.load(b.gep(place, 8), "i64", 8)
 
-            with b.loop(0, SHARES, 1, [zero]) as share:
-                before = b.sub(edges(share.index)[0], self.bounds(b, fields, share.index)[0])
-                share.yield_(b.add(share.values[0], before))
-            first = share.results[0]
-            with b.loop(0, SHARES, 1, [first]) as share:
+            with b.loop(0, SHARES, 1, [zero, zero]) as share:
                 start, stop = edges(share.index)
-                source = b.gep(one, b.mul(start, self.size))
-                target = b.gep(home, b.mul(share.values[0], self.size))
-                many = b.sub(stop, start)
-                self.quick.copy(b, source, target, many)
-                share.yield_(b.add(share.values[0], many))
-            last = share.results[0]
+                before = b.sub(start, self.bound(b, fields, b.mul(share.index, _CHUNKS)))
+                share.yield_(
+                    b.add(share.values[0], before), b.add(share.values[1], b.sub(stop, start))
+                )
+            first, many = share.results
             offset = b.mul(first, self.size)
-            many = b.sub(last, first)
+            mine = b.gep(home, offset)
             free, block = self.free(b, two, offset, many)
-            b.call("sort", "void", b.gep(home, offset), free, many, leaves)
+            pivot = self.limit(b, limits, b.mul(part.index, 2))
+            with b.loop(0, SHARES, 1, [zero, zero]) as share:
+                start, stop = edges(share.index)
+                source, more = b.gep(one, b.mul(start, self.size)), b.sub(stop, start)
+                done, small = share.values
+                small = self.spread(b, source, more, mine, free, done, small, pivot)
+                share.yield_(b.add(done, more), small)
+            for side in self.quick.halves(b, mine, free, many, share.results[1]):
+                b.call("part", "void", *side, b.const(False, "i1"), leaf)
             b.call(Value("@give_scratch", "ptr"), "void", block)
-            b.call(finish, "void", context, first, last)
+            b.call(finish, "void", context, first, b.add(first, many))
 
 
 def written(word: str) -> Module:
