@@ -17,7 +17,9 @@ import numpy as np
 
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.index import Index
-from numjet.cpu.loop_ir import Buffer
+from numjet.cpu.loop_complex import ComplexPair
+from numjet.cpu.loop_ir import Buffer, Expr, Local, ReadLocal, Select
+from numjet.cpu.lower_access import KernelEmitter
 
 At = tuple[Index, ...]
 # Elements of one value of an example that are looked at one by one.
@@ -214,15 +216,59 @@ class Total(Cell):
 
 
 class Across(Cell):
-    """A reduction over the domain, which only tells a while when to end."""
+    """A reduction over axes of the domain; what remains is indexed by the `rest` of its axes.
 
-    __slots__ = ("op", "source")
+    Where an inner loop of several goes on tells only a while when to end, and a choice between
+    keeping an example and what that example's own choice gives (`Emitter`): it is never computed.
+    """
 
-    def __init__(self, source: Cell, op: str, axes: int, val: Val) -> None:
+    __slots__ = ("kernel", "op", "rest", "source")
+
+    def __init__(self, k: Any, source: Cell, op: str, axes: Sequence[int], val: Val) -> None:
         super().__init__(val)
-        if axes != len(source.shape):
+        rest = list(range(len(k.domain.shape)))
+        if isinstance(source, Across):
+            if source.op != op:
+                raise NotLanes
+            rest, source = source.rest, source.source
+        elif source.shape != k.domain.shape:
             raise NotLanes
-        self.source, self.op = source, op
+        self.kernel, self.source, self.op = k, source, op
+        self.rest = [a for n, a in enumerate(rest) if n not in axes]
 
     def read(self, at: At) -> Any:
-        raise NotLanes
+        if self.op != "or":
+            raise NotLanes
+        own = [
+            self.source.read(piece)
+            for piece in self.kernel.pieces
+            if tuple([piece[a] for a in self.rest]) == at
+        ]
+        return self.kernel.e.any(own)
+
+
+class Emitter(KernelEmitter):
+    """Makes expressions; chooses for an example as the example does where any of several that it is
+    one of decides whether to keep it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.anys: dict[Local, set[int]] = {}  # a name for "any of" -> expressions it is about
+        self._names: dict[frozenset[int], Local] = {}
+
+    def any(self, own: Sequence[Expr]) -> Expr:
+        """Stands for whether one of `own`, or of those of other pieces, holds."""
+        key = frozenset([id(x) for x in own])
+        name = self._names.get(key)
+        if name is None:
+            name = self._names[key] = Local("any", np.dtype(bool))
+            self.anys[name] = set(key)
+        return self.read(name)
+
+    def select(self, condition: Any, x: Any, y: Any) -> Any:
+        own = self.anys.get(condition.local) if type(condition) is ReadLocal else None
+        if own is None or x is y or isinstance(x, ComplexPair):
+            return super().select(condition, x, y)
+        if type(x) is not Select or x.otherwise is not y or id(x.condition) not in own:
+            raise NotLanes
+        return x

@@ -32,6 +32,7 @@ from numjet.cpu.lane_cells import (
     Carried,
     Cell,
     Domain,
+    Emitter,
     Literal,
     Made,
     Memory,
@@ -48,11 +49,13 @@ from numjet.cpu.loop_ir import (
     For,
     If,
     Kernel,
+    ReadLocal,
     Select,
     Stmt,
     While,
+    exprs,
 )
-from numjet.cpu.lower_access import WEIGHTS, KernelEmitter
+from numjet.cpu.lower_access import WEIGHTS
 from numjet.cpu.lower_core import unflatten
 from numjet.cpu.lower_scalar import native
 from numjet.cpu.parallelize import grain
@@ -138,7 +141,7 @@ def _domains(carries: Sequence[Val]) -> Iterator[Domain]:
 class _Kernel:
     def __init__(self, build: Any, node: Node, domain: Domain, products: bool) -> None:
         self.build, self.node, self.domain, self.products = build, node, domain, products
-        self.e = KernelEmitter()
+        self.e = Emitter()
         self.inputs: dict[int, tuple[Buffer, Val]] = {}
         self.outputs: list[tuple[Buffer, Val]] = []
         self.stray: set[Buffer] = set()  # inputs read elsewhere than at the piece's own elements
@@ -287,8 +290,8 @@ class _Kernel:
             return self.region(node, ins, body, False)  # type: ignore[return-value]
         if type(rule) is low.Reduce:
             axes = [a % len(ins[0].shape) for a in node.params["axes"]]
-            if set(axes) & set(self.domain.axes(ins[0].shape)):
-                return [Across(ins[0], rule.op, len(axes), node.outs[0])]
+            if isinstance(ins[0], Across) or set(axes) & set(self.domain.axes(ins[0].shape)):
+                return [Across(self, ins[0], rule.op, axes, node.outs[0])]
             return [Total(self, rule.op, ins[0], axes, node.outs[0])]
         if type(rule) is not low.Pointwise:
             raise NotLanes
@@ -363,7 +366,7 @@ class _Kernel:
         test = cell(graph.outs[0])
         goes_on: dict[int, Any] = {}
         if isinstance(test, Across):
-            if test.op != "or" or test.source.shape != self.domain.shape:
+            if test.op != "or" or test.rest:
                 raise NotLanes
             goes_on = {v: test.source.read(at) for at, v in self.pieces.items()}
             condition = list(goes_on.values())[0]
@@ -443,6 +446,10 @@ class _Kernel:
 
     def finish(self, loop: For, apart: bool) -> list[Step]:
         """The kernel and its step; `apart`: no element is computed twice."""
+        if not self.e.anys.keys().isdisjoint(
+            [x.local for x in exprs([loop]) if type(x) is ReadLocal]
+        ):
+            raise NotLanes
         ins = list(self.inputs.values())
         buffers = (*[b for b, _ in self.outputs], *[b for b, _ in ins])
         writes, reads = [v for _, v in self.outputs], [v for _, v in ins]

@@ -349,3 +349,40 @@ def test_few_examples_of_several_elements(n):
     run = nj.vmap(lambda y: lax.fori_loop(0, 9, lambda _, y: step(y), y))
     y = normal(0, n, 3)
     same(lanes(run, y), scanned(lambda y, _: (nj.vmap(step)(y), ()), y, (), 9)[0])
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_examples_of_examples_stop_on_their_own(depth):
+    shape = (5, 21, 33)[-depth:]
+    x, y = np.abs(normal(0, *shape)) + 1, normal(1, *shape)
+    z = (x + 1j * y).astype(np.complex64)
+
+    def run(x, z):
+        return lax.while_loop(
+            lambda s: (jnp.abs(s[0] * s[0] - x) > 1e-3 * x) & (s[2] < 40),
+            lambda s: (0.5 * (s[0] + x / s[0]), s[1] * 0.5 + z, s[2] + 1),
+            (x, z, 0),
+        )
+
+    nested, flat = run, nj.vmap(run)
+    for _ in range(depth):
+        nested = nj.vmap(nested)
+    found = lanes(nested, x, z)
+    want = nj.jit(flat)(x.ravel(), z.ravel())
+    assert len(np.unique(found[2])) > 3
+    same([v.ravel() for v in found], want)
+
+
+def test_what_any_example_decides_is_not_cut():
+    def run(x):  # a row goes on while any of it does
+        def goes_on(s):
+            return jnp.any(s < 50, axis=1)
+
+        return lax.while_loop(
+            lambda s: jnp.any(goes_on(s)), lambda s: jnp.where(goes_on(s)[:, None], s + 1, s), x
+        )
+
+    x = np.arange(1000, dtype=np.float32).reshape(20, 50)
+    found = lanes(run, x, expected=False)
+    rounds = np.maximum(50 - x.min(1), 0)
+    same(found, jnp.asarray(x + rounds[:, None]))
