@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from numjet.core import lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
-from numjet.cpu.graph import Node, Val, called
+from numjet.cpu.graph import Graph, Node, Val, called
 from numjet.cpu.lower_scalar import NotScalar, native
 from numjet.cpu.lower_update import writes_parts
 
@@ -103,6 +105,50 @@ def summed(ins: Sequence[Any], maker: Callable[[Any], Any]) -> int | None:
     return None
 
 
+def chosen(ins: Sequence[Any], maker: Callable[[Any], Any]) -> tuple[int, list[Any]] | None:
+    """Of a choice between an array and an update of it: which case is the array as it was, and the
+    updates, the last one first; else None."""
+    test, *cases = ins
+    if len(cases) != 2 or test.aval is None or test.aval.size != 1 or test.aval.dtype != np.bool_:
+        return None
+    for side in (0, 1):
+        updates: list[Any] = []
+        value = cases[1 - side]
+        while value is not cases[side]:
+            made = maker(value)
+            if made is None or not writes_parts(made):
+                break
+            updates.append(made)
+            value = (made.invars if type(made) is Eqn else made.ins)[0]
+        else:
+            return (side, updates) if updates else None
+    return None
+
+
+class Choices:
+    """The updates of a graph that a choice takes or leaves: `guards` has what decides by the
+    update's id (and which answer leaves the array as it was), `old` that answer by the choice's."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.guards: dict[int, tuple[Val, int]] = {}
+        self.old: dict[int, int] = {}
+        uses: dict[int, int] | None = None
+        for node in graph.nodes:
+            if node.primitive.name != "select_n" or node.outs[0].size == 1:
+                continue
+            found = chosen(node.ins, maker_of)
+            if found is None:
+                continue
+            if uses is None:
+                uses = {}
+                for val in (*graph.outs, *[v for x in graph.nodes for v in x.ins]):
+                    uses[id(val)] = uses.get(id(val), 0) + 1
+            if all([uses[id(update.outs[0])] == 1 for update in found[1]]):
+                self.old[id(node)] = found[0]
+                for update in found[1]:
+                    self.guards[id(update)] = node.ins[0], found[0]
+
+
 def _origin(jaxpr: Jaxpr, var: Any) -> tuple[int, bool] | None:
     """(the argument that a result is, but for updates in place; whether there are any), or None."""
     updated = False
@@ -116,6 +162,12 @@ def _origin(jaxpr: Jaxpr, var: Any) -> tuple[int, bool] | None:
         k = next(k for k, v in enumerate(eqn.outvars) if v is var)
         if writes_parts(eqn):
             var, updated = eqn.invars[0], True
+            continue
+        if eqn.primitive.name == "select_n":
+            choice = chosen(eqn.invars, lambda v: _maker(jaxpr, v))
+            if choice is None:
+                return None
+            var, updated = eqn.invars[1 + choice[0]], True
             continue
         if eqn.primitive.name in SUMS:
             side = summed(eqn.invars, lambda v: _maker(jaxpr, v))
@@ -230,7 +282,7 @@ def maker_of(val: Val) -> Node | None:
     return val.node
 
 
-def ordered(nodes: list[Node]) -> list[Node]:
+def ordered(nodes: list[Node], choices: Choices) -> list[Node]:
     """The nodes so that what reads an array stands before what updates it."""
     maker = {id(v): k for k, node in enumerate(nodes) for v in node.outs}
     readers: dict[int, list[int]] = {}
@@ -242,7 +294,10 @@ def ordered(nodes: list[Node]) -> list[Node]:
     for k, node in enumerate(nodes):
         first = [maker[id(v)] for v in node.ins if id(v) in maker]
         for val in _consumed(node):
-            first += [r for r in readers[id(val)] if r != k]
+            first += [r for r in readers[id(val)] if r != k and id(nodes[r]) not in choices.old]
+        guard = choices.guards.get(id(node))
+        if guard is not None and id(guard[0]) in maker:
+            first.append(maker[id(guard[0])])
         waits.append(first)
         late = late or any([r > k for r in first])
     if not late:

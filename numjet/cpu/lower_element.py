@@ -26,6 +26,7 @@ from numjet.cpu.element_jaxprs import (
     FEW,
     SPARSE,
     SUMS,
+    Choices,
     bounds,
     carried,
     maker_of,
@@ -246,10 +247,21 @@ class _Kernel(ScalarKernel):
         if self.nodes > MAX_NODES:
             raise NotScalar
         outer, self.body = self.body, body
-        for node in ordered(graph.nodes):
+        choices = Choices(graph)
+        for node in ordered(graph.nodes, choices):
             if node.effects or any([not v.size or not native(v) for v in node.outs]):
                 raise NotScalar
-            outs = self.node(node, [self.value(v, env) for v in node.ins])
+            given = [self.value(v, env) for v in node.ins]
+            if id(node) in choices.old:
+                outs = [given[2 - choices.old[id(node)]]]  # the update, left out where it is
+            elif id(node) in choices.guards:
+                test, old = choices.guards[id(node)]
+                guard = self.value(test, env)
+                outs = [
+                    self.update(node, given, given[0], None, self.e.not_(guard) if old else guard)
+                ]
+            else:
+                outs = self.node(node, given)
             level = 1 + max([depth.get(id(v), 0) for v in node.ins], default=0)
             for val, out in zip(node.outs, outs, strict=True):
                 if level >= NAMED_DEPTH and val.size == 1:
@@ -336,9 +348,14 @@ class _Kernel(ScalarKernel):
         return self.version(version.memory)
 
     def update(
-        self, node: Node, args: list[Any], version: Any, method: str | None = None
+        self,
+        node: Node,
+        args: list[Any],
+        version: Any,
+        method: str | None = None,
+        guard: Any = None,
     ) -> Version:
-        """Write the elements of an update; the version after it."""
+        """Write the elements of an update, where `guard` holds; the version after it."""
         operand, updates = node.ins[0], lower_update.updates_of(node)
         if type(version) is not Version or not version.current or not 0 < updates.size <= FEW:
             raise NotScalar
@@ -358,7 +375,7 @@ class _Kernel(ScalarKernel):
             index, _, condition = place(site, node, operand)
             value = site.element(updates, tuple(domain))
             stores += self.written(buffer, index, value, condition, method)
-        self.body.extend(stores)
+        self.body.extend(stores if guard is None else [If(guard, tuple(stores))])
         return self.version(version.memory)
 
     def written(

@@ -60,7 +60,7 @@ class Native:
 OPERATIONS = (
     "read", "read", "fill", "set", "set", "method", "clip", "slice", "window", "late", "table",
     "table", "row", "numbers", "numbers", "values", "values", "exchange", "copy", "cond", "fori",
-    "fori2", "while", "several",
+    "fori2", "while", "several", "where", "where2",
 )  # fmt: skip
 
 
@@ -142,6 +142,13 @@ def drawn(seed: int, dtype: Any) -> Callable:
             return flow.loop(
                 lambda x: (x[0][q] > 0) & (x[2][p][x[0][q]] != x[1][r]), down, (n, v, a, m)
             )
+        elif kind == "where":  # an update that is left out
+            new = a[p].at[n[q]].set(v[r]).at[n[r]].set(v[s])
+            a[p] = jnp.where(n[s] > n[t], new, a[p]) if c % 2 else jnp.where(n[s] > 0, a[p], new)
+        elif kind == "where2":  # the test depends on what is read, the new contents are read too
+            new = a[p].at[n[q]].set(v[r])
+            v[t] = new[n[r]] if c else v[t]
+            a[p] = jnp.where(a[p][n[s]] == a[p][n[q]], new, a[p])
         elif kind == "several":
             where = jnp.stack([n[p], n[q]])
             a[r] = a[r].at[where].set(jnp.stack(v))
