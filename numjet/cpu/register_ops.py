@@ -175,7 +175,8 @@ class Evaluation:
             return self.r.at(cell, tuple(places))
         cell, index = behind(cell, x.index)
         places, moving = self.places(linear_address(index, cell.shape))
-        assert moving is not None
+        if moving is None:  # what the runtime index chose from was one element repeated
+            return self.r.at(cell, tuple(places) if cell.size > 1 else (0,))
         memory = self.r.memory(cell)
         if TYPES[moving.type].lanes:
             return memory.gather(self.r, self.moved(places, moving))

@@ -297,3 +297,11 @@ def test_inner_products_of_few_elements():
         return q / jnp.sqrt(q @ q), (q @ w, q[0])
 
     check(body, normal(0, 3), normal(1, 6, 3))
+
+
+def test_a_chosen_element_of_one_repeated():
+    def body(c, k):
+        x, one = c
+        return (x * 0.5 + jnp.broadcast_to(one, (6,))[k % 6], one + 1.0), one
+
+    check(body, (normal(0, 6), np.float32(1)), np.arange(4, dtype=np.int32))
