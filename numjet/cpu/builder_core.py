@@ -199,12 +199,8 @@ class Writer:
         z = c if isinstance(c, Value) else _CONSTANTS[c, type]
         if x.type != type or y.type != type or z.type != type:
             raise TypeError(f"builder: fma of {x.type}, {y.type} and {z.type}; cast them alike")
-        name = f"llvm.fma.{TYPES[type].mangled}"
-        declared = self.module._declared
-        if name not in declared:
-            declared[name] = f"declare {type} @{name}({type}, {type}, {type})"
-        refs = (x.ref, y.ref, z.ref)
-        return self.put(("call", type, f"@{name}", (type, type, type), refs, ""), type)
+        self.module.fused.add(type)
+        return self.put(("fma", type, x.ref, y.ref, z.ref), type)
 
     def _extremum(self, a: Value | float, b: Value | float, word: str, signed: bool) -> Value:
         a, b = _alike(a, b, word)

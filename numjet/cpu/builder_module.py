@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from numjet.cpu import link
+from numjet.cpu.builder_text import fma_name
 from numjet.cpu.builder_types import Value, const
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Module:
         self._features = features
         self.functions: list[Writer] = []
         self.raw: list[str] = []
+        self.fused: set[str] = set()  # types of multiply-adds
         self._declared: dict[str, str] = {}
         self._globals: dict[str, str] = {}
         self._arrays: dict[str, str] = {}
@@ -83,6 +85,7 @@ class Module:
         self.functions += other.functions
         for name, line in other._declared.items():
             self._declared.setdefault(name, line)
+        self.fused |= other.fused
 
     def symbols(self) -> set[str]:
         """What the module refers to that begins with "nj_", and is not its own."""
@@ -92,6 +95,8 @@ class Module:
     def text(self) -> str:
         """The module as LLVM assembly."""
         functions = [function.text() for function in self.functions]  # may declare more
+        for type in sorted(self.fused):
+            self.declare(fma_name(type), type, (type, type, type))
         defined = {function.name for function in self.functions}
         declared = [line for name, line in self._declared.items() if name not in defined]
         parts = [*self._globals.values(), *declared, *self.raw]

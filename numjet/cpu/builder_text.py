@@ -4,6 +4,7 @@ For: `builder_core`, where they are written, and `x86.read`, which takes them as
 instruction is a tuple:
 
     (add, fadd and other operations on two operands, type, a, b)     (fneg, type, x)
+    (fma, type, a, b, c)
     (icmp or fcmp, type of the result, predicate, type, a, b)
     (trunc zext bitcast and other casts, to, from, x)
     (select, type, type of the condition, condition, a, b)
@@ -22,6 +23,8 @@ not know.
 from __future__ import annotations
 
 from collections.abc import Callable
+
+from numjet.cpu.builder_types import TYPES
 
 Instruction = tuple
 Line = tuple[str | None, Instruction] | str
@@ -48,6 +51,16 @@ def _binary(i: Instruction) -> str:
 
 def _fneg(i: Instruction) -> str:
     return f"fneg {i[1]} {i[2]}"
+
+
+def fma_name(type: str) -> str:
+    """LLVM's function for multiply-adds."""
+    return f"llvm.fma.{TYPES[type].mangled}"
+
+
+def _fma(i: Instruction) -> str:
+    _, type, a, b, c = i
+    return f"call {type} @{fma_name(type)}({type} {a}, {type} {b}, {type} {c})"
 
 
 def _compare(i: Instruction) -> str:
@@ -126,7 +139,8 @@ CASTS = (
 )
 _SPELLINGS: dict[str, Callable[[Instruction], str]] = {
     **dict.fromkeys(CASTS, _cast),
-    "fneg": _fneg, "icmp": _compare, "fcmp": _compare, "select": _select, "getelementptr": _gep,
+    "fneg": _fneg, "fma": _fma, "icmp": _compare, "fcmp": _compare, "select": _select,
+    "getelementptr": _gep,
     "load": _load, "store": _store, "extractelement": _extract, "insertelement": _insert,
     "shufflevector": _shuffle, "call": _call, "phi": _phi, "br": _br, "cbr": _cbr, "ret": _ret,
     "unreachable": _unreachable,

@@ -30,6 +30,7 @@ class TypeInfo(NamedTuple):
     mangled: str
 
 
+_DOUBLE, _SINGLE = struct.Struct(">d"), struct.Struct("<f")
 _FLOATS = {"half": (16, "f16"), "bfloat": (16, "bf16"), "float": (32, "f32"), "double": (64, "f64")}
 
 
@@ -74,13 +75,13 @@ def _float_text(value: float, element: str) -> str:
     """The exact hexadecimal spelling of `value` rounded to `element`."""
     value = float(value)
     if element == "double":
-        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+        return "0x" + _DOUBLE.pack(value).hex().upper()
     if element == "float":
         try:
-            value = struct.unpack("<f", struct.pack("<f", value))[0]
+            (value,) = _SINGLE.unpack(_SINGLE.pack(value))
         except OverflowError:
             value = math.copysign(math.inf, value)
-        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+        return "0x" + _DOUBLE.pack(value).hex().upper()
     if element == "half":
         try:
             packed = struct.pack("<e", value)

@@ -10,7 +10,6 @@ import functools
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from numjet.cpu.builder import TYPES, Builder, Value, like
 from numjet.cpu.entry import LANES
@@ -73,9 +72,8 @@ _DIGITS = {
 }
 
 
-def _round(value: Fraction, fmt: Format) -> float:
-    rounded = float(value)
-    return struct.unpack("f", struct.pack("f", rounded))[0] if fmt is F32 else rounded
+def _round(value: float, fmt: Format) -> float:
+    return struct.unpack("f", struct.pack("f", value))[0] if fmt is F32 else value
 
 
 def _below(value: float, fmt: Format) -> float:
@@ -91,11 +89,18 @@ def parts(name: str, fmt: Format, count: int = 2, positive: bool = False) -> tup
 
     Each is nearest to what remains, or, for `positive` parts, the nearest not above it.
     """
-    rest, found = Fraction(_DIGITS[name]), []
+    digits = _DIGITS[name]
+    # What remains, rest/unit: integers divide with one rounding, and fast.
+    rest, unit = int(digits.replace(".", "")), 10 ** len(digits.partition(".")[2])
+    found = []
     for _ in range(count):
-        part = _round(rest, fmt)
-        found.append(_below(part, fmt) if positive and part > rest else part)
-        rest -= Fraction(found[-1])
+        part = _round(rest / unit, fmt)
+        above, below = part.as_integer_ratio()
+        if positive and above * unit > rest * below:
+            part = _below(part, fmt)
+            above, below = part.as_integer_ratio()
+        found.append(part)
+        rest, unit = rest * below - above * unit, unit * below
     return tuple(found)
 
 

@@ -16,7 +16,7 @@ needs no relocation save for the addresses of symbols outside.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from numjet.cpu.x86 import opcodes
 from numjet.cpu.x86.types import Unsupported
@@ -329,6 +329,14 @@ def rr(
         code.buffer += word.to_bytes(6, "little")
     if imm is not None:
         code.buffer.append(imm & 255)
+
+
+def rrs(code: Code, op: Op, operands: Iterable[tuple[int, int, int]]) -> None:
+    """Append `op` on each (reg, vvvv, rm) of 64 bytes."""
+    base = op.evex ^ 2 << 29
+    code.buffer += b"".join(
+        [(base ^ _REG[a] ^ _VVVV[b] ^ _RM[c]).to_bytes(6, "little") for a, b, c in operands]
+    )
 
 
 def _vex(code: Code, op: Op, reg: int, vvvv: int, rm: int, length: int) -> None:

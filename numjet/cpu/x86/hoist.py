@@ -23,6 +23,7 @@ _LOADS = frozenset(
     "vbroadcastss vbroadcastsd vpbroadcastb vpbroadcastw vpbroadcastd vpbroadcastq vmovddup "
     "vmovups vmovss vmovsd".split()
 )
+_SPREADS = {1: "vpbroadcastb", 2: "vpbroadcastw", 4: "vbroadcastss", 8: "vbroadcastsd"}
 _ALL = frozenset(range(32))
 
 
@@ -98,16 +99,17 @@ class _Hoister:
         if calls is None or not free:
             return
         chosen = sorted(uses.items(), key=lambda item: -item[1][0])[: len(free)]
-        for (key, (_, places)), register in zip(chosen, free, strict=False):
-            self.taken.append((first, end, register))
-            held = self._register(register)
-            load = self._load(held, *key)
-            for block in before:
-                self.inserted.setdefault(s.places[block][0], []).append(load)
-            for place in calls:
-                s.out[place][1].reloads.append(load)
+        registers = free[: len(chosen)]
+        self.taken += [(first, end, register) for register in registers]
+        loads = []
+        for held, (key, (_, places)) in enumerate(chosen, self._registers(registers)):
+            loads.append(self._load(held, *key))
             for place in places:
                 self._rewrite(place, held)
+        for block in before:
+            self.inserted.setdefault(s.places[block][0], []).extend(loads)
+        for place in calls:
+            s.out[place][1].reloads.extend(loads)
 
     def _rewrite(self, place: int, held: int) -> None:
         """Have an instruction read its constant in a register, or its readers if it is a load."""
@@ -161,19 +163,18 @@ class _Hoister:
                         uses[key] = (known + weight, places)
         return uses, calls
 
-    def _register(self, register: int) -> int:
-        """A virtual register that is `register`."""
+    def _registers(self, registers: list[int]) -> int:
+        """The first of the virtual registers that are `registers`."""
         made = len(self.s.classes)
         none = self.at.pop()
-        self.at += [register, none]
-        self.s.classes.append(VECTOR)
+        self.at += [*registers, none]
+        self.s.classes += [VECTOR] * len(registers)
         return made
 
     def _load(self, held: int, data: bytes, kind: int) -> tuple:
         """What sets a register to a constant; kind: 1 for one element in all lanes."""
         if kind:
-            word = {1: "vpbroadcastb", 2: "vpbroadcastw", 4: "vbroadcastss", 8: "vbroadcastsd"}
-            return (forms.v3c, OPS[word[len(data)]], held, -1, data, -1, 0, 2, 0, None)
+            return (forms.v3c, OPS[_SPREADS[len(data)]], held, -1, data, -1, 0, 2, 0, None)
         length = {16: 0, 32: 1, 64: 2}[len(data)]
         return (forms.v3c, OPS["vmovups"], held, -1, data, -1, 0, length, 0, None)
 

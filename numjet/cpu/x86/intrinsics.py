@@ -23,7 +23,7 @@ from numjet.cpu.x86.lanes import reduce_
 from numjet.cpu.x86.memory import Memory, load_vector, store_vector
 from numjet.cpu.x86.parse import Instruction, split, typed
 from numjet.cpu.x86.scalar import seed_general
-from numjet.cpu.x86.select import Selector, size_of
+from numjet.cpu.x86.select import Selector, handles, size_of
 from numjet.cpu.x86.types import MASK, VECTOR, Type, Unsupported, constant
 
 Handler = Callable[[Selector, Instruction, list[str]], None]
@@ -35,10 +35,13 @@ def intrinsic(s: Selector, instruction: Instruction) -> None:
     callee, arguments, type = instruction[4], instruction[5], instruction[3]
     found = _known.get(callee)
     if found is None:
-        word = callee[6:]
-        handler = next((h for name, h in _HANDLERS.items() if word.startswith(name + ".")), None)
-        if handler is None:
-            raise Unsupported(callee.rstrip("0123456789."))
+        name = word = callee[6:]
+        handler = None
+        while handler is None:
+            name, point, _ = name.rpartition(".")
+            if not point:
+                raise Unsupported(callee.rstrip("0123456789."))
+            handler = _HANDLERS.get(name)
         found = _known[callee] = (handler, word)
     if isinstance(arguments, tuple):  # all of one type
         assert type is not None
@@ -54,10 +57,10 @@ def intrinsic(s: Selector, instruction: Instruction) -> None:
     found[0](s, instruction, parts)
 
 
-def fma(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+@handles("fma")
+def fma(s: Selector, instruction: Instruction) -> None:
     """a·b + c in the form that overwrites an operand which ends here, or one loaded for it."""
-    _, name, _, type = instruction[:4]
-    a, b, c = parts
+    _, name, _, type, a, b, c = instruction
     if type.bits == 16:
         raise Unsupported("half arithmetic")
     a, minus_a = _unsigned(s, a)
@@ -425,7 +428,7 @@ def prefetch(s: Selector, instruction: Instruction, parts: list[str]) -> None:
 
 
 _HANDLERS: dict[str, Handler] = {
-    "fma": fma, "fabs": fabs, "copysign": copysign, "sqrt": sqrt,
+    "fabs": fabs, "copysign": copysign, "sqrt": sqrt,
     "maximum": extremum, "minimum": extremum, "abs": absolute,
     "ctpop": counted, "ctlz": counted, **dict.fromkeys(_ROUNDING, rounded),
     **dict.fromkeys(_INTEGER, integer_extremum),
@@ -435,4 +438,4 @@ _HANDLERS: dict[str, Handler] = {
     "fptosi.sat": saturating, "fptoui.sat": saturating,
     "masked.gather": gather, "masked.scatter": scatter,
 }  # fmt: skip
-_ALIKE = {fma, fabs, copysign, sqrt, extremum, rounded, integer_extremum}
+_ALIKE = {fabs, copysign, sqrt, extremum, rounded, integer_extremum}

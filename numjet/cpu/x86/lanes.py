@@ -92,14 +92,14 @@ def _computed(s: Selector, d: int, type: Type, a: str, b: str) -> Instruction | 
     """The arithmetic behind `a` where only the chosen lanes of `d` can be computed by it."""
     if not type.lanes or a[0] != "%" or a == b:
         return None
-    for op in _ARITHMETIC:
-        made = s.once(a, op)
-        if made is not None:
-            break
-    else:
-        made = s.once(a, "call")
+    made = s.defs.get(a)
+    if made is None or s.once(a, made[0]) is None:
+        return None
+    if made[0] == "call":
         zero = b[0] != "%" and constant(type, b).splat == 0
-        return made if zero and made is not None and scales(made) else None
+        return made if zero and scales(made) else None
+    if made[0] not in _ARITHMETIC:
+        return None
     x, y = made[4:6]
     if type.size < 16 or any(z != b and s.reg.get(z) == d for z in (x, y)):
         return None  # d is set to b before these are read

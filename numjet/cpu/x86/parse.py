@@ -228,6 +228,10 @@ class _Parser:
             raise Unsupported("a call over several lines")
         arguments = arguments[:end]
         type = None if result == "void" else TYPES[result]
+        if callee.startswith("@llvm.fma."):
+            a, b, c = [typed(part)[1] for part in split(arguments)]
+            self.add(("fma", dest, self.block.index, type, a, b, c))
+            return
         self.add(("call", dest, self.block.index, type, callee, arguments, self.memory, "", flags))
         if not callee.startswith("@llvm.") or "masked.s" in callee or ".mem" in callee:
             self.memory += 1

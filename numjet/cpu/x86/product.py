@@ -118,9 +118,7 @@ def _tile(code: Code, p: Product, vectors: int, masked: bool) -> None:
 
 
 def _clear(code: Code, sums: int) -> None:
-    clear = OPS["vpxord"]
-    for s in range(sums):
-        encode.rr(code, clear, s, s, s)
+    encode.rrs(code, OPS["vpxord"], [(s, s, s) for s in range(sums)])
 
 
 def _load(code: Code, size: int, at: int, vectors: int, masked: bool) -> None:
@@ -135,7 +133,7 @@ def _multiply(
     code: Code, size: int, rows: list[_Memory], at: int, vectors: int, masked: bool
 ) -> None:
     """One step of the depth: the sums plus each element of A at `rows` times the row of B."""
-    rm, rr = encode.rm, encode.rr
+    rm, rrs = encode.rm, encode.rrs
     kind, one = ("ps", "ss") if size == 4 else ("pd", "sd")
     add, spread = OPS["vfmadd231" + kind], OPS["vbroadcast" + one]
     _load(code, size, at, vectors, masked)
@@ -145,8 +143,7 @@ def _multiply(
             continue
         x = _ELEMENT + r % 4
         rm(code, spread, x, 0, *where)
-        for v in range(vectors):
-            rr(code, add, r * vectors + v, x, _ROW + v)
+        rrs(code, add, [(r * vectors + v, x, _ROW + v) for v in range(vectors)])
 
 
 def _store(code: Code, size: int, rows: list[_Memory], vectors: int, masked: bool) -> None:

@@ -166,6 +166,11 @@ def _fneg(dest: str, index: int, i: Written) -> Instruction:
     return ("fneg", dest, index, TYPES[i[1]], i[2])
 
 
+def _fma(dest: str, index: int, i: Written) -> Instruction:
+    _, type, a, b, c = i
+    return ("fma", dest, index, TYPES[type], a, b, c)
+
+
 def _compare(dest: str, index: int, i: Written) -> Instruction:
     op, made, predicate, type, a, b = i
     return (op, dest, index, TYPES[made], a, b, predicate, TYPES[type])
@@ -209,7 +214,8 @@ _MAKERS: dict[str, Callable[[str, int, Written], Instruction]] = {
         _binary,
     ),
     **dict.fromkeys(CASTS, _cast),
-    "fneg": _fneg, "icmp": _compare, "fcmp": _compare, "select": _select, "getelementptr": _gep,
+    "fneg": _fneg, "fma": _fma, "icmp": _compare, "fcmp": _compare, "select": _select,
+    "getelementptr": _gep,
     "extractelement": _extract, "insertelement": _insert, "shufflevector": _shuffle,
 }  # fmt: skip
 _SPECIAL: dict[str, Callable[[_Reader, Any, Written], None]] = {

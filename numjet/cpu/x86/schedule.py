@@ -24,8 +24,8 @@ _WIDTH = 3  # instructions a cycle
 _REGISTERS = 26  # of 32: some are needed for constants and copies
 _LATENCIES = {
     "fadd": 4, "fsub": 4, "fmul": 4, "fdiv": 11, "load": 6, "fcmp": 4, "select": 2, "call": 4,
-    "bitcast": 1, "sitofp": 5, "fptosi": 5, "fpext": 4, "fptrunc": 4, "extractelement": 3,
-    "insertelement": 3, "shufflevector": 3, "mul": 4,
+    "fma": 4, "bitcast": 1, "sitofp": 5, "fptosi": 5, "fpext": 4, "fptrunc": 4,
+    "extractelement": 3, "insertelement": 3, "shufflevector": 3, "mul": 4,
 }  # fmt: skip
 
 

@@ -102,15 +102,7 @@ class Constant:
 def scalar_bits(type: Type, text: str) -> int | None:
     """The bits of a scalar constant, zero-extended; None for an unspecified one."""
     bits = type.bits
-    if text in ("poison", "undef"):
-        return None
-    if text in ("null", "false", "zeroinitializer"):
-        return 0
-    if text == "true":
-        return 1
-    if not type.float:
-        return int(text) & ((1 << bits) - 1)
-    if text.startswith("0x"):
+    if text[:2] == "0x" and type.float:
         if text[2] in "HR":
             return int(text[3:], 16)
         double = int(text, 16)
@@ -119,6 +111,14 @@ def scalar_bits(type: Type, text: str) -> int | None:
         if bits == 32:
             return _narrow(double)
         raise Unsupported(f"constant {type.text} {text}")
+    if text in ("poison", "undef"):
+        return None
+    if text in ("null", "false", "zeroinitializer"):
+        return 0
+    if text == "true":
+        return 1
+    if not type.float:
+        return int(text) & ((1 << bits) - 1)
     value = float(text)
     if bits == 16:
         raise Unsupported(f"constant {type.text} {text}")
