@@ -1,0 +1,21 @@
+"""What the distributions share: promotion of their arguments, values outside of their support."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numjet import numpy as jnp
+from numjet.core import dtypes
+
+
+def floats(*args: Any) -> list[Any]:
+    """The arguments as arrays of one floating dtype."""
+    dtype = jnp.result_type(*args)
+    if not dtypes.is_inexact(dtype):
+        dtype = dtypes.canonical(float)
+    return [jnp.asarray(x).astype(dtype) for x in args]
+
+
+def inside(good: Any, x: Any, safe: float) -> Any:
+    """`x` where `good` does not say False, `safe` elsewhere: derivatives stay finite there."""
+    return jnp.where(good, x, safe)

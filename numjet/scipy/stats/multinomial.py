@@ -1,0 +1,23 @@
+"""numjet.scipy.stats.multinomial: counts of `n` trials in categories of probabilities `p`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numjet import numpy as jnp
+from numjet.scipy import special
+from numjet.scipy.stats.common import floats, inside
+
+
+def logpmf(x: Any, n: Any, p: Any) -> Any:
+    """The logarithm of the probability of the counts `x`, along the last axis."""
+    x, n, p = floats(x, n, p)
+    good = jnp.all((x >= 0) & (x == jnp.floor(x)), axis=-1) & (jnp.sum(x, axis=-1) == n)
+    x = inside(good[..., None], x, 0.0)
+    value = jnp.sum(special.xlogy(x, p) - special.gammaln(x + 1), axis=-1)
+    return jnp.where(good, special.gammaln(n + 1) + value, -jnp.inf)
+
+
+def pmf(x: Any, n: Any, p: Any) -> Any:
+    """The probability of the counts `x`."""
+    return jnp.exp(logpmf(x, n, p))

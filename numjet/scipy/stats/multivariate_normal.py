@@ -1,0 +1,48 @@
+"""numjet.scipy.stats.multivariate_normal: normal vectors of mean `mean`, covariance `cov`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numjet import lax, numpy as jnp
+from numjet.scipy.stats.common import floats
+
+
+def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
+    """The logarithm of the density at `x`: vectors along the last axes of x and mean, matrices
+    along the last two of cov (or a number, the variance of each component).
+
+    NaN where a covariance is not positive definite.
+    """
+    if allow_singular is not None:
+        raise NotImplementedError(
+            "multivariate_normal.logpdf: allow_singular is not supported. Leave it out."
+        )
+    x, mean, cov = floats(x, mean, cov)
+    difference = x - mean
+    if not mean.ndim:
+        return -0.5 * (difference * difference / cov + jnp.log(2 * math.pi * cov))
+    n = mean.shape[-1]
+    if not cov.ndim:
+        squares = jnp.sum(difference * difference, axis=-1) / cov
+        return -0.5 * (squares + n * jnp.log(2 * math.pi * cov))
+    if cov.ndim < 2 or cov.shape[-2:] != (n, n):
+        raise ValueError(
+            f"multivariate_normal: cov must be ({n}, {n}) in its last axes for means of {n} "
+            f"components, got {cov.shape}."
+        )
+    factor = jnp.linalg.cholesky(cov)
+    batch = jnp.broadcast_shapes(difference.shape[:-1], cov.shape[:-2])
+    factors = jnp.broadcast_to(factor, (*batch, n, n))
+    column = jnp.broadcast_to(difference, (*batch, n))[..., None]
+    whitened = lax.linalg.triangular_solve(factors, column, left_side=True, lower=True)[..., 0]
+    diagonal = jnp.diagonal(factor, axis1=-2, axis2=-1)
+    squares = jnp.sum(whitened * whitened, axis=-1)
+    half = jnp.sum(jnp.log(diagonal), axis=-1)
+    return -0.5 * (squares + n * math.log(2 * math.pi)) - half
+
+
+def pdf(x: Any, mean: Any, cov: Any) -> Any:
+    """The density at `x`; see `logpdf`."""
+    return jnp.exp(logpdf(x, mean, cov))

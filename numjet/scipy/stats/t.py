@@ -1,0 +1,23 @@
+"""numjet.scipy.stats.t: Student's distribution with `df` degrees of freedom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numjet import numpy as jnp
+from numjet.scipy import special
+from numjet.scipy.stats.common import floats
+
+
+def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density at `x`."""
+    x, df, loc, scale = floats(x, df, loc, scale)
+    z = (x - loc) / scale
+    # Γ((df + 1)/2) / (Γ(df/2) Γ(1/2)) is 1 / B(df/2, 1/2).
+    shape = -special.betaln(df / 2, 0.5) - 0.5 * jnp.log(df) - jnp.log(scale)
+    return shape - (df + 1) / 2 * jnp.log1p(z * z / df)
+
+
+def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density at `x`."""
+    return jnp.exp(logpdf(x, df, loc, scale))
