@@ -11,6 +11,7 @@ one of which is gone, carries that change places and arrays computed as a whole 
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -344,7 +345,7 @@ class _Kernel(ScalarKernel):
         for at, x in zip(np.ndindex(*shape), found, strict=True):
             edges = zip(at, config, strict=True)
             place = tuple([Index.of(low + i * (inner + 1)) for i, (low, _, inner) in edges])
-            self.body.extend(self.written(version.memory.buffer, place, x, None, "add"))
+            self.body.extend(self.written(version.memory.buffer, place, x, {}, "add"))
         return self.version(version.memory)
 
     def update(
@@ -372,16 +373,21 @@ class _Kernel(ScalarKernel):
             for a, i in zip(axes, at, strict=True):
                 domain[a] = Index.of(i)
             site.domain = domain
-            index, _, condition = place(site, node, operand)
+            index, _, conditions = place(site, node, operand)
             value = site.element(updates, tuple(domain))
-            stores += self.written(buffer, index, value, condition, method)
+            stores += self.written(buffer, index, value, conditions, method)
         self.body.extend(stores if guard is None else [If(guard, tuple(stores))])
         return self.version(version.memory)
 
     def written(
-        self, buffer: Buffer, at: tuple, value: Any, condition: Any, method: str | None
+        self,
+        buffer: Buffer,
+        at: tuple,
+        value: Any,
+        conditions: dict[int, Any],
+        method: str | None,
     ) -> list[Stmt]:
-        """The statements that write one element, if `condition` holds."""
+        """The statements that write one element, if its `conditions`, by axis, hold."""
 
         def store(at: tuple) -> list[Stmt]:
             new = value
@@ -389,20 +395,20 @@ class _Kernel(ScalarKernel):
                 new = getattr(self.e, method)(self.e.load(buffer, at), value)
             return self.e.store(buffer, at, new)
 
-        if condition is not None and getattr(condition, "value", False) is not True:
-            plain: list[Stmt] = [If(condition, tuple(store(at)))]
-        else:
-            plain = store(at)
+        def where(tests: Sequence[Any], stores: list[Stmt]) -> list[Stmt]:
+            return [If(functools.reduce(self.e.and_, tests), tuple(stores))] if tests else stores
+
+        plain = where(list(conditions.values()), store(at))
         direct = [near(self.e, i) for i in at]
         tests = [found[0] for found in direct if found is not None]
         if not tests:
             return plain
         value = self.name(value)
-        test = tests[0]
-        for more in tests[1:]:
-            test = self.e.and_(test, more)
         places = [i if found is None else found[1] for i, found in zip(at, direct, strict=True)]
-        return [If(test, tuple(store(tuple(places))), tuple(plain))]
+        # What is inside as it stands fulfils its condition; those of other axes remain.
+        rest = [x for axis, x in conditions.items() if direct[axis] is None]
+        near_by = where(rest, store(tuple(places)))
+        return [If(functools.reduce(self.e.and_, tests), tuple(near_by), tuple(plain))]
 
     # ---- regions
 

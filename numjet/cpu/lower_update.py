@@ -7,6 +7,7 @@ in this kernel from the array itself, other than a single element (`fuse` puts t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -62,9 +63,9 @@ def lower(build: Any, fusion: Any, group: Any, node: Node) -> list[Step]:
     axes = [LoopVar(f"i{a}", n) for a, n in enumerate(updates.shape)]
     k.domain = [Index.of(v) for v in axes]
     if node.primitive.name == "dynamic_update_slice":
-        place, order, condition = slice_place(k, node, operand)
+        place, order, conditions = slice_place(k, node, operand)
     else:
-        place, order, condition = scatter_place(k, node, operand)
+        place, order, conditions = scatter_place(k, node, operand)
     window = [a for a in range(len(axes)) if a not in order]
     value = k.element(updates, tuple(k.domain))
     method = METHODS.get(node.primitive.name)
@@ -84,8 +85,8 @@ def lower(build: Any, fusion: Any, group: Any, node: Node) -> list[Step]:
                     "vector" if vectors and not n else "serial",
                 )
             ]
-    if condition is not None:
-        body = [If(condition, tuple(body))]
+    if conditions:
+        body = [If(functools.reduce(k.e.and_, conditions.values()), tuple(body))]
     for a in reversed(order):
         if axes[a].extent > 1:
             body = [For(axes[a], axes[a].extent, tuple(body))]
@@ -142,18 +143,19 @@ def _step(k: Lowering, body: list[Stmt], operand: Val, out: Val, updates: Val, n
     return UpdateStep(kernel, vals, [operand, *reads], [out], inplace, updates.size, operand, out)
 
 
-def slice_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int], Any]:
+def slice_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int], dict[int, Any]]:
     e, place = k.e, []
     for i, start, n, size in zip(
         k.domain, node.ins[2:], operand.shape, node.ins[1].shape, strict=True
     ):
         at = e.value_index(k.element(start, ()))
         place.append(i if n == size else e.index_clamp(at, 0, n - size) + i)
-    return tuple(place), [], None
+    return tuple(place), [], {}
 
 
-def scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int], Any]:
-    """(index in the result, axes of the updates that count positions, condition for writing)."""
+def scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int], dict[int, Any]]:
+    """(index in the result, axes of the updates that count positions, conditions for writing, each
+    with the axis whose place it is about)."""
     e, (_, indices, updates) = k.e, node.ins
     numbers, mode = node.params["dimension_numbers"], node.params["mode"]
     window = sorted(numbers.update_window_dims)
@@ -170,7 +172,8 @@ def scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[in
     ):
         starts[axis] = k.domain[order[batch]]
     clip = mode.name == "CLIP"
-    place, condition = [], None
+    place: list[Index] = []
+    conditions: dict[int, Any] = {}
     for axis, n in enumerate(operand.shape):
         size = updates.shape[axis_of[axis]] if axis in axis_of else 1
         at = Index.of(0)
@@ -178,9 +181,10 @@ def scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[in
             at = e.index_clamp(starts[axis], 0, n - size)
             if not clip and axis not in numbers.operand_batching_dims:
                 inside = e.index_in_range(starts[axis], 0, n - size + 1)
-                condition = inside if condition is None else e.and_(condition, inside)
+                if getattr(inside, "value", False) is not True:
+                    conditions[axis] = inside
         place.append(at + k.domain[axis_of[axis]] if axis in axis_of else at)
-    return tuple(place), order, condition
+    return tuple(place), order, conditions
 
 
 def constant(fusion: Any, val: Val) -> bool:

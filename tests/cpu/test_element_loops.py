@@ -406,3 +406,19 @@ def test_gradients(length: int) -> None:
     printed = text(native, x, y)
     assert printed.count("kernel elements") == 2, printed
     assert "special" not in printed
+
+
+def test_a_row_inside_does_not_excuse_a_column_outside() -> None:
+    def run(x: Any, row: Any) -> Any:
+        def body(i: Any, x: Any) -> Any:
+            return x.at[row, i + 1].set(x[i, i] + i)
+
+        return lax.fori_loop(0, 6, body, x)
+
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for row in (0, 2, -1, 3):
+        want = x.copy()
+        for i in range(3):
+            if row < 3:
+                want[row, i + 1] = want[min(i, 2), i] + i
+        np.testing.assert_array_equal(nj.jit(run)(x, row), want)
