@@ -10,7 +10,16 @@ from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.parse import Instruction
 from numjet.cpu.x86.scalar import cast_general, extend
 from numjet.cpu.x86.select import Selector, handles
-from numjet.cpu.x86.types import GENERAL, MASK, VECTOR, Type, Unsupported
+from numjet.cpu.x86.types import (
+    GENERAL,
+    MASK,
+    TYPES,
+    VECTOR,
+    Constant,
+    Type,
+    Unsupported,
+    constant,
+)  # fmt: skip
 
 
 @handles("trunc", "zext", "sext", "ptrtoint", "inttoptr")
@@ -62,7 +71,8 @@ def _widen(s: Selector, op: str, name: str, type: Type, x: str, source: Type) ->
 def _spread(s: Selector, op: object, name: str, type: Type, x: str, source: Type) -> None:
     """An instruction that reads fewer bytes than it makes."""
     d = s.define(name)
-    load = s.foldable(x) if x[0] == "%" else None
+    # An instruction that makes 16 bytes reads what they are made of: more than shorter ones have.
+    load = s.foldable(x) if x[0] == "%" and type.size >= 16 else None
     unit = min(type.size, 64) * source.bits // type.bits
     for part in range(type.parts):
         if load is not None:
@@ -135,7 +145,8 @@ def _narrow_part(
 def bitcast(s: Selector, instruction: Instruction) -> None:
     _, name, _, type, x, source = instruction
     if x[0] != "%":
-        raise Unsupported("a cast of a constant")
+        _cast_constant(s, name, type, constant(source, x), source)
+        return
     if (type.cls, source.cls) in ((MASK, GENERAL), (GENERAL, MASK)):
         _bits(s, name, type, x, source)
         return
@@ -167,6 +178,19 @@ def bitcast(s: Selector, instruction: Instruction) -> None:
     raise Unsupported(f"bitcast of {source.text} to {type.text}")
 
 
+def _cast_constant(s: Selector, name: str, type: Type, value: Constant, source: Type) -> None:
+    if MASK in (type.cls, source.cls) or min(type.bits, source.bits) < 8:
+        raise Unsupported(f"bitcast of {source.text} to {type.text}")
+    data, size = value.packed(source.bits), type.bits // 8
+    lanes = [int.from_bytes(data[k : k + size], "little") for k in range(0, len(data), size)]
+    d = s.define(name)
+    if type.cls == GENERAL:
+        s.put(d, (forms.gconst, d, lanes[0]))
+        return
+    for part in range(type.parts):
+        s.fill(d + part, type, Constant(tuple(lanes)), part, s.put)
+
+
 def _bits(s: Selector, name: str, type: Type, x: str, source: Type) -> None:
     """Lanes of one bit as a number, or a number as such lanes: bits beyond them are 0."""
     to_mask = type.cls == MASK
@@ -187,7 +211,9 @@ def width(s: Selector, instruction: Instruction) -> None:
     """Between widths of floats."""
     op, name, _, type, x, source = instruction
     pair = (source.element, type.element)
-    if pair == ("half", "float") or pair == ("float", "half"):
+    if pair == ("bfloat", "float"):
+        _bfloat(s, instruction)
+    elif pair == ("half", "float") or pair == ("float", "half"):
         _half(s, instruction)
     elif pair == ("float", "double"):
         if type.lanes:
@@ -205,6 +231,31 @@ def width(s: Selector, instruction: Instruction) -> None:
             s.put(d, (forms.v3, OPS["vcvtsd2ss"], d, y, y, -1, 0, 0, None))
     else:
         raise Unsupported(f"{op} of {source.text} to {type.text}")
+
+
+def widened(s: Selector, instruction: Instruction, op: str, made: Type) -> str:
+    """The name of an operand's lanes as lanes of 32 bits, which `whole` writes further on.
+
+    Nothing that stands between may wait for the end of the instruction: it would come before.
+    """
+    name, x, source = f"{instruction[1]}.w", *instruction[4:6]
+    s.defs[name] = (op, name, s.block.index, made, x, source)
+    s.counts[name] = 2
+    return name
+
+
+def _bfloat(s: Selector, instruction: Instruction) -> None:
+    """The upper halves of floats."""
+    _, name, _, type, x, source = instruction
+    if x[0] != "%":
+        raise Unsupported(f"constant {source.text}")
+    words = TYPES[f"<{max(type.lanes, 1)} x i32>"]
+    wide = widened(s, instruction, "zext", words)
+    d = s.define(name)
+    for part in range(type.parts):
+        y = s.vector(words, wide, part)
+        s.put(d + part, (forms.v3s, OPS["vpslldi"], d + part, y, words.length, 16))
+    whole(s, s.defs[wide])
 
 
 def _half(s: Selector, instruction: Instruction) -> None:
@@ -228,8 +279,15 @@ def to_float(s: Selector, instruction: Instruction) -> None:
     if not type.lanes:
         _scalar_to_float(s, instruction, unsigned)
         return
-    if source.bits < 32 or source.cls == MASK:
+    if source.cls == MASK:
         raise Unsupported(f"{op} of {source.text}")
+    if source.bits < 32:
+        words = TYPES[f"<{source.lanes} x i32>"]
+        wide = widened(s, instruction, "zext" if unsigned else "sext", words)
+        to_float(s, ("sitofp", name, instruction[2], type, wide, words))
+        s.flush()
+        whole(s, s.defs[wide])
+        return
     word = f"vcvt{unsigned}{'qq' if source.bits == 64 else 'dq'}2{type.float_suffix}"
     if source.bits == type.bits:
         d = s.define(name)

@@ -16,15 +16,23 @@ from numjet.cpu.x86.arithmetic import (
     three,
 )
 from numjet.cpu.x86.control import flags_between, negated
-from numjet.cpu.x86.convert import to_integer
+from numjet.cpu.x86.convert import to_integer, whole, widened
 from numjet.cpu.x86.encode import GPR, OPS
 from numjet.cpu.x86.gather import gather, scatter
 from numjet.cpu.x86.lanes import reduce_
 from numjet.cpu.x86.memory import Memory, load_vector, store_vector
 from numjet.cpu.x86.parse import Instruction, split, typed
-from numjet.cpu.x86.scalar import seed_general
+from numjet.cpu.x86.scalar import extend, seed_general
 from numjet.cpu.x86.select import Selector, handles, size_of
-from numjet.cpu.x86.types import MASK, VECTOR, Type, Unsupported, constant
+from numjet.cpu.x86.types import (
+    GENERAL,
+    MASK,
+    TYPES,
+    VECTOR,
+    Type,
+    Unsupported,
+    constant,
+)  # fmt: skip
 
 Handler = Callable[[Selector, Instruction, list[str]], None]
 _known: dict[str, tuple[Handler, str]] = {}
@@ -226,10 +234,19 @@ def integer_extremum(s: Selector, instruction: Instruction, parts: list[str]) ->
         for part in range(type.parts):
             three(s, OPS[_INTEGER[word] + type.letter], d + part, type, a, b, part)
         return
-    if type.cls == MASK or type.bits < 32:
+    if type.bits < 8:
         raise Unsupported(f"{word} of {type.text}")
     # a if a < b: compare, then move the other one where it does not hold.
     condition = {"smin": "slt", "smax": "sgt", "umin": "ult", "umax": "ugt"}[word]
+    if type.bits < 32:
+        y, z = s.new(GENERAL), s.new(GENERAL)
+        other = negated({"slt": "l", "sgt": "g", "ult": "b", "ugt": "a"}[condition])
+        s.put(d, (forms.g2t, GPR["cmov" + other], 4, d, z))
+        s.emit((forms.gread, GPR["cmp"], 4, y, z))
+        s.put(d, (forms.gmove, GPR["mov"], 8, d, y))
+        extend(s, z, type, b, word[0] == "s", 4)
+        extend(s, y, type, a, word[0] == "s", 4)
+        return
     if a[0] != "%" or s.reg.get(b) == d:
         a, b = b, a
     tied = a[0] == "%" and s.tie(a, d)
@@ -242,6 +259,22 @@ def integer_extremum(s: Selector, instruction: Instruction, parts: list[str]) ->
     s.end[d] = place
     if not tied:
         seed_general(s, d, type, a)
+
+
+def reduced(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    """llvm.vector.reduce.*; lanes of few bits are widened first, which changes no sum's bits."""
+    callee = instruction[4]
+    source, x = typed(parts[-1])
+    kind = callee.split(".")[3]
+    if not 8 <= source.bits < 32 or source.float or source.lanes > 32:
+        reduce_(s, instruction, parts)
+        return
+    words = TYPES[f"<{source.lanes} x i32>"]
+    asked = (*instruction[:4], x, source)
+    wide = widened(s, asked, "zext" if kind[0] == "u" else "sext", words)
+    reduce_(s, instruction, [f"{words.text} {wide}"])
+    s.flush()
+    whole(s, s.defs[wide])
 
 
 def absolute(s: Selector, instruction: Instruction, parts: list[str]) -> None:
@@ -434,7 +467,7 @@ _HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_INTEGER, integer_extremum),
     "x86.avx512.mask.scalef": scalef, "x86.avx512.mask.getexp": getexp,
     "x86.avx512.mask.getmant": getexp, "masked.load": masked_load,
-    "masked.store": masked_store, "prefetch": prefetch, "vector.reduce": reduce_,
+    "masked.store": masked_store, "prefetch": prefetch, "vector.reduce": reduced,
     "fptosi.sat": saturating, "fptoui.sat": saturating,
     "masked.gather": gather, "masked.scatter": scatter,
 }  # fmt: skip

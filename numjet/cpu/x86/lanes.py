@@ -671,13 +671,16 @@ def _reduce_mask(
         raise Unsupported(f"reduce.{kind} of bits")
     k = s.need(x)
     lanes = source.lanes
-    if lanes < 8:
-        if kind == "and":
-            raise Unsupported("reduce.and of few bits")
-        letter = "b"
-    else:
-        letter = mask_word(lanes)
+    letter = mask_word(lanes)
     condition = "ne" if kind == "or" else "b"
+    if lanes < 8 and kind == "and":
+        # Whether a bit differs from its one: what counts ones counts eight.
+        t = s.new(MASK)
+        s.put(d, (forms.gset, GPR["sete"], d))
+        s.emit((forms.vread, OPS["kortestb"], t, -1, t, -1, 0, 0, None))
+        ones = s.mask_constant((1 << lanes) - 1, lanes)
+        s.put(t, (forms.v3, OPS["kxorb"], t, k, ones, -1, 0, 0, None))
+        return
     s.put(d, (forms.gset, GPR["set" + condition], d))
     s.emit((forms.vread, OPS["kortest" + letter], k, -1, k, -1, 0, 0, None))
 

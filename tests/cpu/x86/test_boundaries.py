@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+import os
 
 import numpy as np
 import pytest
+from x86_agree import agree, made_by
 
 from numjet.cpu import link
 from numjet.cpu.x86 import generate, host
@@ -14,21 +17,6 @@ pytestmark = pytest.mark.skipif(
     not host.able(link.target().triple, link.target().features, link.vector_bytes()),
     reason="not a processor for the direct generator",
 )
-
-
-def made_by(image: bytes, memory: np.ndarray) -> bytes:
-    """What f(pointer) leaves in a copy of memory."""
-    library, left = link.load([image]), memory.copy()
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address("f"))(left.ctypes.data)
-    return left.tobytes()
-
-
-def agree(body: str, memory: np.ndarray, declared: str = "") -> None:
-    """Both generators make of a function of %p what leaves the same in memory."""
-    text = f"{declared}\ndefine void @f(ptr %p) nounwind {{\nentry:\n{body}  ret void\n}}\n"
-    image = generate.generate(text)
-    assert image is not None, generate.refused
-    assert made_by(image, memory) == made_by(link._compile(text, verify=True), memory)
 
 
 # Two lanes of four: what lies beyond them compares too.
@@ -254,3 +242,43 @@ entry:
     before = generate.refused["a long displacement"]
     assert generate.generate(text) is None
     assert generate.refused["a long displacement"] == before + 1
+
+
+READERS = [
+    ("<2 x i16>", "<2 x i32>", "zext"), ("<2 x i8>", "<2 x i32>", "sext"),
+    ("<4 x i8>", "<4 x i16>", "zext"), ("<2 x half>", "<2 x float>", "fpext"),
+    ("<1 x float>", "<1 x double>", "fpext"), ("<1 x i32>", "<1 x double>", "sitofp"),
+    ("<4 x i8>", "<4 x i32>", "sext"), ("<16 x i8>", "<16 x i32>", "zext"),
+    ("<2 x i16>", "<2 x float>", "uitofp"), ("half", "float", "fpext"), ("i16", "i64", "sext"),
+]  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a fault would end the process")
+@pytest.mark.parametrize("source,type,operation", READERS)
+def test_nothing_is_read_behind_a_page(source: str, type: str, operation: str) -> None:
+    """A vector at the very end of memory is read, and not what its instruction could read more."""
+    text = f"""define void @f(ptr %p, ptr %o) nounwind {{
+entry:
+  %a = load {source}, ptr %p, align 1
+  %x = {operation} {source} %a to {type}
+  store {type} %x, ptr %o, align 1
+  ret void
+}}
+"""
+    image = generate.generate(text)
+    assert image is not None, generate.refused
+    library = link.load([image])
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address("f"))
+    lanes, element = source[1:-1].split(" x ") if source[0] == "<" else (1, source)
+    size = int(lanes) * {"half": 2, "float": 4, "i8": 1, "i16": 2, "i32": 4}[element]
+    out = np.zeros(64, np.uint8)
+    memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    child = os.fork()
+    if child == 0:
+        protect = ctypes.CDLL(None).mprotect
+        protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        protect(start + mmap.PAGESIZE, mmap.PAGESIZE, 0)
+        function(start + mmap.PAGESIZE - size, out.ctypes.data)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
