@@ -52,10 +52,11 @@ def whole_complex(kernel: Kernel) -> Kernel:
             assert isinstance(s.value, Load)
             links.append((s.buffer, s.value.buffer))
             copies.add(id(s))
-    # A load may be shared by a copy and by what computes with it.
+    # A load may be shared by a copy and by what computes with it, places among that.
     for s in walk(kernel.body):
-        if id(s) not in copies:
-            candidates -= {e.buffer for e in exprs(_alone(s)) if isinstance(e, Load)}
+        copied = s.value if isinstance(s, Store) and id(s) in copies else None
+        found = exprs(_alone(s))
+        candidates -= {e.buffer for e in found if isinstance(e, Load) and e is not copied}
     grew = True
     while grew:  # both ends of a copy, or neither
         apart = {x for pair in links for x in pair if not candidates.issuperset(pair)}

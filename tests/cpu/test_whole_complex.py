@@ -45,3 +45,9 @@ def test_one_element_is_moved_and_computed_with() -> None:
 @pytest.mark.parametrize("name", COMPUTED)
 def test_computed(name: str) -> None:
     assert "c64" in check(COMPUTED[name])
+
+
+def test_moved_to_a_place_that_it_holds_itself() -> None:
+    x = jnp.array([2 - 1j, 5, 7 + 2j], "complex64")
+    for run in (lambda f: f, nj.jit):
+        assert run(lambda x: x[x[0].real.astype(int)])(x) == 7 + 2j
