@@ -43,6 +43,7 @@ from numjet.cpu.loop_ir import (
     Op,
     ReadLocal,
     Select,
+    Skew,
 )
 
 _INT32 = range(-(2**31), 2**31)
@@ -121,6 +122,9 @@ class ExprWriter:
             if e.local not in self.locals:
                 raise InternalError(f"loop IR: local {e.local} is read before its definition")
             return self.locals[e.local]
+        if isinstance(e, Skew):
+            past = b.and_(b.ptrtoint(self.pointers[e.buffer], "i64"), platform.CACHE_LINE - 1)
+            return b.udiv(past, e.buffer.dtype.itemsize)
         assert isinstance(e, IndexValue)
         return self.index_value(e.index, ev.register_type(e.dtype))
 

@@ -10,7 +10,7 @@
           | Store(buffer, index, value)
           | If(condition, then, otherwise)
           | While(condition, body)     tested before each round
-    Expr  = Const | Load | Op | Cast | Select | ReadLocal | IndexValue    (all with .dtype)
+    Expr  = Const | Load | Op | Cast | Select | ReadLocal | IndexValue | Skew  (all with .dtype)
     Index = see `index.py`
 
 Semantics are scalar and sequential. Annotations on a For (`kind`, `lanes`, `unroll`, `grain`) say
@@ -191,6 +191,16 @@ class IndexValue(Expr):
 
     def indices_(self) -> tuple[Index, ...]:
         return (self.index,)
+
+
+class Skew(Expr):
+    """How many elements after the begin of a cache line `buffer` begins, where it lies this time.
+    Only the order of what is done may depend on it."""
+
+    __slots__ = ("buffer",)
+
+    def __init__(self, buffer: Buffer):
+        self.buffer, self.dtype = buffer, np.dtype(np.int64)
 
 
 # -- statements -----------------------------------------------------------------------------
@@ -476,6 +486,8 @@ class Rewriter:
         if isinstance(e, IndexValue):
             i = self.index(e.index)
             return e if i is e.index else IndexValue(i, e.dtype)
+        if isinstance(e, Skew):
+            return Skew(self.buffer[e.buffer]) if e.buffer in self.buffer else e
         old = e.args_()
         args = tuple([self._memo[id(a)][1] for a in old])
         if all(map(operator.is_, args, old)):

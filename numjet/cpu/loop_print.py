@@ -29,6 +29,7 @@ from numjet.cpu.loop_ir import (
     Op,
     ReadLocal,
     Select,
+    Skew,
     Stmt,
     Store,
     Update,
@@ -218,6 +219,8 @@ class _Printer:
             return self.local(e.local)
         if isinstance(e, IndexValue):
             return f"{short_name(e.dtype)}({self.index(e.index)})"
+        if isinstance(e, Skew):
+            return f"skew({self.name(e.buffer, 'b')})"
         inside = ", ".join(self.expr(a) for a in e.args_())
         if isinstance(e, Op):
             return f"{e.name}({inside})"

@@ -33,6 +33,7 @@ from numjet.cpu.loop_ir import (
     Op,
     ReadLocal,
     Select,
+    Skew,
     Stmt,
     Store,
     Update,
@@ -153,6 +154,8 @@ class _Verifier:
             self.access(e.buffer, e.index, e.part)
         elif isinstance(e, ReadLocal):
             self.need(e.local in self.locals, f"local {e.local} is read before its definition")
+        elif isinstance(e, Skew):
+            self.need(e.buffer in self.buffers, f"{e.buffer} is used before its allocation")
         elif isinstance(e, IndexValue):
             self.index(e.index)
             self.need(e.dtype.kind in "iu", f"an index as a {e.dtype}")

@@ -6,7 +6,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet.base import config
-from numjet.cpu import link, stream
+from numjet.cpu import link, platform, stream
 from numjet.cpu.pipeline import Build, run
 
 pytestmark = pytest.mark.skipif(
@@ -89,3 +89,19 @@ def test_large_transposes_are_shared_piece_by_piece(shape):
     blocks = shape[0] // 32 if shape[0] % 32 == 0 else 1
     assert f"for strip < {8 * min(8, blocks & -blocks)} grain=1" in kernel
     np.testing.assert_array_equal(f(x), x.T * 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_tiles_of_large_transposes_begin_with_the_lines_they_read(dtype):
+    m, n = 1024, 2048
+    f = nj.jit(lambda x: x.T * 2)
+    memory = np.arange(m * n + 32).astype(dtype)
+    first = -memory.ctypes.data % platform.CACHE_LINE // memory.itemsize
+    for skew in (0, 1, 4, 15):
+        x = memory[first + skew :][: m * n].reshape(m, n)
+        assert "skew(in0)" in f.lower(x).as_text()
+        np.testing.assert_array_equal(f(jnp.asarray(x)), x.T * 2)
+    # What is done twice must not be read where it is written, and rows are whole lines.
+    for g, shape in ((lambda x: x.T + x[:1024, :1024], (1024, 1024)), (f, (1024, 1032))):
+        x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        assert "skew" not in nj.jit(g).lower(x).as_text()
