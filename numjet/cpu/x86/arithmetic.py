@@ -32,13 +32,18 @@ def last(
     length = type.length
     here: tuple
     if b[0] == "%":
-        load = s.foldable(b)
+        made = s.defs.get(b)
+        kind = "" if made is None else made[0]
+        load = s.foldable(b) if kind == "load" else None
         if load is not None and (type.size >= 16 or not type.lanes):
             base, index, scale, disp = s.address(load[4])
             memory = (base, index, scale, disp + 64 * part)
             shape = forms.v3mt if tied else forms.v3m
             here = (shape, op, d, x, memory, k, z, length, 0, imm)
-        elif op.element * 8 == type.bits and (load := s.spread(b)) is not None:
+        elif (
+            kind == "shufflevector" and op.element * 8 == type.bits
+            and (load := s.spread(b)) is not None
+        ):  # fmt: skip
             shape = forms.v3mt if tied else forms.v3m
             here = (shape, op, d, x, s.address(load[4]), k, z, length, 1, imm)
         else:

@@ -41,8 +41,9 @@ class Op:
         "element", "evex", "fixed", "memory_vex", "name", "only_vex", "units", "vex2", "vex3",
     )
 
-    def __init__(self, line: str) -> None:
-        self.name, prefix, table, w, opcode, memory, vex, *rest = line.split()
+    def __init__(self, name: str, line: str) -> None:
+        self.name = name
+        prefix, table, w, opcode, memory, vex, *rest = line.split()
         pp, mm = _PREFIX[prefix], _MAP[table]
         code, _, digit = opcode.partition("/")
         byte, extension = int(code, 16), int(digit or 0) << 3
@@ -83,8 +84,9 @@ class General:
         "wide",
     )
 
-    def __init__(self, line: str) -> None:
-        self.name, prefix, opcode, *flags = line.split()
+    def __init__(self, name: str, line: str) -> None:
+        self.name = name
+        prefix, opcode, *flags = line.split()
         code, _, digit = opcode.partition("/")
         self.prefix = b"" if prefix == "-" else bytes.fromhex(prefix)
         self.opcode = bytes.fromhex(code)
@@ -100,21 +102,14 @@ class General:
 
 class _Ops(dict[str, Op]):
     def __missing__(self, name: str) -> Op:
-        op = self[name] = Op(_line(opcodes.VECTOR, name))
+        op = self[name] = Op(name, opcodes.VECTOR[name])
         return op
 
 
 class _Generals(dict[str, General]):
     def __missing__(self, name: str) -> General:
-        op = self[name] = General(_line(opcodes.GENERAL, name))
+        op = self[name] = General(name, opcodes.GENERAL[name])
         return op
-
-
-def _line(table: str, name: str) -> str:
-    start = table.find(f"\n{name} ") + 1
-    if not start:
-        raise KeyError(name)
-    return table[start : table.index("\n", start)]
 
 
 OPS = _Ops()

@@ -71,10 +71,12 @@ def fma(s: Selector, instruction: Instruction) -> None:
     _, name, _, type, a, b, c = instruction
     if type.bits == 16:
         raise Unsupported("half arithmetic")
-    a, minus_a = _unsigned(s, a)
-    b, minus_b = _unsigned(s, b)
-    c, minus_c = _unsigned(s, c)
-    word = ("vfnm" if minus_a != minus_b else "vfm") + ("sub" if minus_c else "add")
+    word = "vfmadd"
+    if "fneg" in s.counts:
+        a, minus_a = _unsigned(s, a)
+        b, minus_b = _unsigned(s, b)
+        c, minus_c = _unsigned(s, c)
+        word = ("vfnm" if minus_a != minus_b else "vfm") + ("sub" if minus_c else "add")
     if a[0] != "%" or (b[0] == "%" and s.readable(a) and not s.readable(b)):
         a, b = b, a
     d = s.define(name)
@@ -113,12 +115,12 @@ def _reads(s: Selector, x: str) -> bool:
 
 def _tied_operand(s: Selector, d: int, a: str, b: str, c: str) -> str | None:
     """Which operand's register is `d`: one that is already, or one that ends here."""
-    named = [(which, x) for which, x in (("c", c), ("a", a), ("b", b)) if x[0] == "%"]
+    reg, named = s.reg, (("c", c), ("a", a), ("b", b))
     for which, x in named:
-        if s.reg.get(x) == d:
+        if reg.get(x) == d:
             return which
     for which, x in named:
-        if not s.readable(x) and s.tie(x, d):
+        if x[0] == "%" and not s.readable(x) and s.tie(x, d):
             return which
     return None
 

@@ -339,7 +339,12 @@ class Selector:
 
     def readable(self, name: str) -> bool:
         """Whether an instruction may read `name` from memory."""
-        return self.foldable(name) is not None or self.spread(name) is not None
+        made = self.defs.get(name)
+        if made is None:
+            return False
+        if made[0] == "load":
+            return self.foldable(name) is not None
+        return made[0] == "shufflevector" and self.spread(name) is not None
 
     # -- operands
 
