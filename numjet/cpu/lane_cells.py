@@ -256,6 +256,11 @@ class Emitter(KernelEmitter):
         self.anys: dict[Local, set[int]] = {}  # a name for "any of" -> expressions it is about
         self._names: dict[frozenset[int], Local] = {}
 
+    @property
+    def count(self) -> int:
+        """How many different expressions there are."""
+        return len(self._made)
+
     def any(self, own: Sequence[Expr]) -> Expr:
         """Stands for whether one of `own`, or of those of other pieces, holds."""
         key = frozenset([id(x) for x in own])
