@@ -12,9 +12,9 @@ from numjet.cpu.x86.select import Selector
 from numjet.cpu.x86.types import VECTOR, Type, constant
 
 _LOW, _HIGH = b"\xff\0\xff\0", b"\0\xff\0\xff"
-# vpternlog's tables where the third operand is `_LOW`: the first there and the second elsewhere,
-# and the first there with all of the second.
-_CHOOSE, _ADD = 0xE4, 0xEC
+# vpternlog's tables where the third operand is a mask: the first operand there and the second
+# elsewhere; the first there, with all of the second added by `or` and by `xor`.
+_CHOOSE, _ADD, _TURN = 0xE4, 0xEC, 0x6C
 _SHIFTS = {"shl": ("vpsllwi", "vpsllvw"), "lshr": ("vpsrlwi", "vpsrlvw"), "ashr": ("", "vpsravw")}
 
 
@@ -41,19 +41,19 @@ def shift(s: Selector, op: str, d: int, type: Type, a: str, b: str) -> None:
 
 
 def _by_number(s: Selector, op: str, d: int, type: Type, x: int, count: int) -> None:
+    left = bytes([0xFF << count & 0xFF if op == "shl" else 0xFF >> count]) * 4
     moved = s.new(VECTOR)
-    left = 0xFF << count & 0xFF if op == "shl" else 0xFF >> count
-    if op == "ashr":
-        # Without sign first; then the sign bit, where it is now, is subtracted twice.
-        sign = bytes([0x80 >> count])
-        turned, plain = s.new(VECTOR), s.new(VECTOR)
-        data = sign * (16 << type.length)
-        s.put(d, (forms.v3c, OPS["vpsubb"], d, turned, data, -1, 0, type.length, 0, None))
-        s.put(turned, (forms.v3c, OPS["vpxord"], turned, plain, sign * 4, -1, 0, type.length, 1,
-                       None))
-        d, op = plain, "lshr"
-    _masked(s, d, moved, type, bytes([left]) * 4)
-    _by(s, _SHIFTS[op][0], moved, x, type, count)
+    if op != "ashr":
+        _masked(s, d, moved, type, left)
+        _by(s, _SHIFTS[op][0], moved, x, type, count)
+        return
+    # Without sign first; then the sign bit, where it is now, is subtracted twice.
+    signs, length = s.new(VECTOR), type.length
+    _two(s, "vpsubb", d, moved, signs, type)
+    s.put(moved, (forms.v3ct, OPS["vpternlogd"], moved, signs, left, -1, 0, length, 1, _TURN))
+    _by(s, "vpsrlwi", moved, x, type, count)
+    sign = bytes([0x80 >> count]) * 4
+    s.put(signs, (forms.v3c, OPS["vpbroadcastd"], signs, -1, sign, -1, 0, length, 0, None))
 
 
 def _by_lanes(s: Selector, op: str, d: int, type: Type, x: int, y: int) -> None:
