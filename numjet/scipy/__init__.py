@@ -2,7 +2,7 @@
 
 import importlib as _importlib
 
-_PARTS = ("linalg", "special", "stats")
+_PARTS = ("linalg", "optimize", "sparse", "special", "stats")
 
 
 def __getattr__(name: str) -> object:

@@ -24,6 +24,8 @@ except AttributeError as error:
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[:-1] == [
         "numjet.scipy.linalg",
+        "numjet.scipy.optimize",
+        "numjet.scipy.sparse",
         "numjet.scipy.special",
         "numjet.scipy.stats",
         "module 'numjet.scipy' has no attribute 'constants'",

@@ -1,0 +1,190 @@
+"""numjet.scipy.optimize: minimization of functions of a vector by BFGS.
+
+Source: Nocedal & Wright, "Numerical Optimization", 2006: algorithm 6.1, with a line search for the
+strong Wolfe conditions (3.5 and 3.6 in one loop).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from numjet import lax, numpy as jnp
+from numjet.api.autodiff import value_and_grad
+from numjet.api.flat import check_callable
+from numjet.core import dtypes
+
+# Of the Wolfe conditions: the part of the slope that a step must go down, and may leave.
+DECREASE, CURVATURE = 1e-4, 0.9
+# Trials stay so far (of the bracket) from the bracket's ends.
+MARGIN = 0.1
+CONVERGED, STOPPED, STUCK = 0, 1, 3
+_OPTIONS = {"gtol": 1e-5, "norm": float("inf"), "maxiter": None, "line_search_maxiter": 20}
+
+
+class OptimizeResults(NamedTuple):
+    """What `minimize` found. status: 0 converged, 1 too many iterations, 3 no step goes down.
+    nfev, njev: evaluations of the function and its gradient; nit: iterations."""
+
+    x: Any
+    success: Any
+    status: Any
+    fun: Any
+    jac: Any
+    hess_inv: Any
+    nfev: Any
+    njev: Any
+    nit: Any
+
+
+class _Point(NamedTuple):
+    """A step along the search direction: its length, value, gradient and slope there."""
+
+    step: Any
+    value: Any
+    gradient: Any
+    slope: Any
+
+
+class _Search(NamedTuple):
+    trial: Any  # the next step to try
+    low: _Point  # the best so far with enough decrease
+    high: _Point  # the other end, once there is one
+    bracketed: Any
+    done: Any
+    tries: Any
+
+
+def _chosen(condition: Any, one: _Point, other: _Point) -> _Point:
+    return _Point(*[jnp.where(condition, a, b) for a, b in zip(one, other, strict=True)])
+
+
+def _between(low: _Point, high: _Point) -> Any:
+    """Where the cubic through both ends' values and slopes is least, or their middle."""
+    span = high.step - low.step
+    bend = low.slope + high.slope - 3 * (low.value - high.value) / (low.step - high.step)
+    root = jnp.sqrt(jnp.maximum(bend * bend - low.slope * high.slope, 0)) * jnp.sign(span)
+    part = (high.slope + root - bend) / (high.slope - low.slope + 2 * root)
+    part = 1 - part
+    good = (part >= MARGIN) & (part <= 1 - MARGIN)
+    return low.step + span * jnp.where(good, part, 0.5)
+
+
+def _line_search(
+    f: Callable, x: Any, direction: Any, start: _Point, first: Any, most: int
+) -> tuple[_Point, Any, Any]:
+    """The point that is taken, whether it is better than the start, and how many were tried."""
+
+    def body(s: _Search) -> _Search:
+        value, gradient = f(x + s.trial * direction)
+        here = _Point(s.trial, value, gradient, jnp.dot(gradient, direction))
+        enough = value <= start.value + DECREASE * s.trial * start.slope
+        enough &= (value < s.low.value) | (s.tries == 0)
+        flat = jnp.abs(here.slope) <= -CURVATURE * start.slope
+        # Near the minimum rounding hides the decrease: there the slope alone says that it is one
+        # (Hager & Zhang 2005).
+        enough |= flat & (value <= start.value + rounding)
+        # What is behind: uphill from here, seen from the lower end.
+        ahead = jnp.where(s.bracketed, s.high.step - s.low.step, 1)
+        turned = here.slope * ahead >= 0
+        high = _chosen(enough & turned, s.low, _chosen(enough, s.high, here))
+        low = _chosen(enough, here, s.low)
+        bracketed = s.bracketed | ~enough | turned
+        trial = jnp.where(bracketed, _between(low, high), 2 * s.trial)
+        return _Search(trial, low, high, bracketed, enough & flat, s.tries + 1)
+
+    rounding = 10 * jnp.finfo(x.dtype).eps * jnp.abs(start.value)
+    false = jnp.asarray(False)
+    search = _Search(first, start, start, false, false, jnp.asarray(0))
+    search = lax.while_loop(lambda s: ~s.done & (s.tries < most), body, search)
+    return search.low, search.low.step > 0, search.tries
+
+
+class _State(NamedTuple):
+    x: Any
+    value: Any
+    gradient: Any
+    inverse: Any
+    status: Any
+    calls: Any
+    iterations: Any
+
+
+def minimize(
+    fun: Callable,
+    x0: Any,
+    args: tuple = (),
+    *,
+    method: str,
+    tol: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResults:
+    """A local minimum of `fun(x, *args)` near the vector `x0`, by method "BFGS".
+
+    tol: the norm of the gradient at which to stop. options: `gtol` (the same, 1e-5), `norm` (its
+    order, infinity), `maxiter` (200 times the components), `line_search_maxiter` (20). Works under
+    `jit` and `vmap`, not in reverse mode.
+
+    >>> import numjet.numpy as jnp
+    >>> found = minimize(lambda x: jnp.sum((x - 2.0) ** 4), jnp.zeros(2), method="BFGS", tol=1e-6)
+    >>> print(found.success, abs(found.x - 2.0).max() < 0.02)
+    True True
+    """
+    check_callable("minimize", fun)
+    if method.lower() != "bfgs":
+        raise NotImplementedError(f"minimize: method {method!r} is not supported. Use 'BFGS'.")
+    if not isinstance(args, tuple):
+        raise TypeError(f"minimize: args must be a tuple, got {args!r}. Write (args,).")
+    given = dict(options or {})
+    unknown = sorted(set(given) - set(_OPTIONS))
+    if unknown:
+        raise ValueError(f"minimize: unknown options {unknown}. Known: {sorted(_OPTIONS)}.")
+    chosen = {**_OPTIONS, **({} if tol is None else {"gtol": tol}), **given}
+    x = jnp.asarray(x0)
+    if x.ndim != 1:
+        raise ValueError(
+            f"minimize: x0 must be a vector, got shape {x.shape}. Flatten other arguments, with "
+            "flatten_util.ravel_pytree for example."
+        )
+    if not dtypes.is_floating(x.dtype):
+        x = x.astype(dtypes.canonical(float))
+    limit = chosen["maxiter"]
+    most = 200 * x.size if limit is None else operator.index(limit)
+    trials = operator.index(chosen["line_search_maxiter"])
+    f = value_and_grad(lambda x: fun(x, *args))
+    identity = jnp.eye(x.size, dtype=x.dtype)
+
+    def small(gradient: Any) -> Any:
+        return jnp.linalg.norm(gradient, ord=chosen["norm"]) < chosen["gtol"]
+
+    def going(s: _State) -> Any:
+        return (s.status == STOPPED) & (s.iterations < most)
+
+    def step(s: _State) -> _State:
+        direction = -(s.inverse @ s.gradient)
+        start = _Point(jnp.zeros_like(s.value), s.value, s.gradient, jnp.dot(s.gradient, direction))
+        # The first direction has no scale of its own.
+        length = jnp.where(s.iterations == 0, 1 / (1 + jnp.linalg.norm(s.gradient)), 1)
+        length = length.astype(s.value.dtype)
+        found, better, tries = _line_search(f, s.x, direction, start, length, trials)
+        move, change = found.step * direction, found.gradient - s.gradient
+        curvature = jnp.dot(change, move)
+        safe = jnp.where(curvature > 0, curvature, 1)
+        turn = identity - jnp.outer(move, change) / safe
+        inverse = turn @ s.inverse @ turn.T + jnp.outer(move, move) / safe
+        inverse = jnp.where(better & (curvature > 0), inverse, s.inverse)
+        status = jnp.where(small(found.gradient), CONVERGED, jnp.where(better, STOPPED, STUCK))
+        return _State(
+            s.x + move, found.value, found.gradient, inverse, status, s.calls + tries,
+            s.iterations + 1,
+        )  # fmt: skip
+
+    value, gradient = f(x)
+    status = jnp.where(small(gradient), CONVERGED, STOPPED)
+    one, none = jnp.asarray(1), jnp.asarray(0)
+    end = lax.while_loop(going, step, _State(x, value, gradient, identity, status, one, none))
+    return OptimizeResults(
+        end.x, end.status == CONVERGED, end.status, end.value, end.gradient, end.inverse,
+        end.calls, end.calls, end.iterations,
+    )  # fmt: skip

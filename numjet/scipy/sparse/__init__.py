@@ -1,0 +1,3 @@
+"""numjet.scipy.sparse: iterative solvers."""
+
+from numjet.scipy.sparse import linalg as linalg

@@ -1,0 +1,157 @@
+"""Iterative solvers and minimization: solutions, derivatives, transformations, mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.scipy.optimize import minimize
+from numjet.scipy.sparse.linalg import bicgstab, cg
+from numjet.test_util import check_grads
+
+SOLVERS = [cg, bicgstab]
+
+
+def system(n: int, complex_: bool = False, definite: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(n)
+    a, b = rng.standard_normal((n, n)), rng.standard_normal(n)
+    if complex_:
+        a, b = a + 1j * rng.standard_normal((n, n)), b + 1j * rng.standard_normal(n)
+    return (a @ a.conj().T / n if definite else a / 3) + 3 * np.eye(n), b
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("complex_", [False, True])
+@pytest.mark.parametrize("n", [1, 5, 30])
+def test_solutions(solver: Any, complex_: bool, n: int) -> None:
+    a, b = system(n, complex_, solver is cg)
+    with nj.enable_x64(True):
+        want = np.linalg.solve(a, b)
+        for options in ({}, {"x0": want + 0.1}, {"M": np.diag(1 / a.diagonal())}):
+            x, info = solver(a, b, tol=1e-12, **options)
+            assert info is None
+            np.testing.assert_allclose(x, want, rtol=1e-9, atol=1e-9)
+        many = nj.jit(nj.vmap(lambda b: solver(lambda x: a @ x, b, tol=1e-12)[0]))
+        np.testing.assert_allclose(many(np.stack([b, 2 * b, 0 * b])), [want, 2 * want, 0 * want])
+
+
+def test_a_system_that_only_bicgstab_solves() -> None:
+    a, b = np.array([[2.0, 5.0], [-4.0, 1.0]]), np.array([1.0, 2.0])
+    np.testing.assert_allclose(bicgstab(a, b)[0], np.linalg.solve(a, b), rtol=1e-4)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_trees_and_derivatives(solver: Any) -> None:
+    a, b = system(4, definite=solver is cg)
+
+    def solved(scale: Any, b: Any, start: Any) -> Any:
+        def product(x: dict) -> dict:
+            return {"u": scale * (a @ x["u"]), "v": 2.0 * x["v"]}
+
+        return solver(product, b, start, tol=1e-13)[0]
+
+    with nj.enable_x64(True):
+        tree = {"u": b, "v": np.array([[1.0, 2.0]])}
+        x = solved(2.0, tree, None)
+        np.testing.assert_allclose(x["u"], np.linalg.solve(a, b) / 2)
+        np.testing.assert_allclose(x["v"], [[0.5, 1.0]])
+        start = {"u": np.ones(4), "v": np.ones((1, 2))}
+        for x0 in (None, start):
+            check_grads(lambda s, b: solved(s, b, x0), (2.0, tree), 2)  # noqa: B023
+        g = nj.grad(lambda x0: solved(2.0, tree, x0)["u"].sum())(start)
+        assert not np.any(g["u"])
+
+
+def test_maxiter_and_atol_stop() -> None:
+    a, b = system(30)
+    with nj.enable_x64(True):
+        errors = [
+            np.linalg.norm(a @ np.asarray(cg(a, b, maxiter=k, tol=0.0)[0]) - b) for k in (0, 2, 6)
+        ]
+        assert errors[0] == pytest.approx(np.linalg.norm(b))
+        assert errors[0] > 3 * errors[1] > 9 * errors[2] > 0
+        rough = np.linalg.norm(a @ np.asarray(cg(a, b, tol=0.0, atol=0.1)[0]) - b)
+        assert 1e-6 < rough <= 0.1
+
+
+def rosenbrock(x: Any) -> Any:
+    return jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def himmelblau(x: Any) -> Any:
+    return (x[0] ** 2 + x[1] - 11) ** 2 + (x[0] + x[1] ** 2 - 7) ** 2
+
+
+def valley(x: Any) -> Any:
+    return jnp.log(1 + jnp.sum(jnp.array([1.0, 1e3, 1e-2]) * (x - 2) ** 2))
+
+
+@pytest.mark.parametrize(
+    ("fun", "x0"),
+    [
+        (rosenbrock, np.zeros(2)),
+        (rosenbrock, np.full(10, -1.2)),
+        (himmelblau, np.ones(2)),
+        (himmelblau, np.array([-200.0, 300.0])),
+        (valley, np.array([30.0, -5.0, 100.0])),
+        (lambda x: jnp.sum(jnp.cosh(x)), np.array([8.0, -3.0])),
+        (lambda x: x[0] - jnp.log(x[0]), np.array([40.0])),  # NaN behind the edge
+    ],
+)
+def test_minima(fun: Any, x0: np.ndarray) -> None:
+    with nj.enable_x64(True):
+        for run in (minimize, nj.jit(minimize, static_argnums=0, static_argnames="method")):
+            found = run(fun, x0, method="BFGS")
+            assert found.success and found.status == 0
+            assert abs(nj.grad(fun)(found.x)).max() < 1e-5
+            want = scipy.optimize.minimize(lambda x: float(fun(x)), found.x, method="Nelder-Mead")
+            assert found.fun <= want.fun + 1e-7
+            np.testing.assert_allclose(found.fun, fun(found.x))
+            assert found.nfev < 60 * (1 + len(x0))
+
+
+def test_single_precision_arguments_and_maps() -> None:
+    def f(x: Any, center: Any) -> Any:
+        return jnp.sum((x - center) ** 2) + jnp.sum(x**4)
+
+    found = nj.vmap(lambda c: minimize(f, jnp.zeros(3), (c,), method="bfgs", tol=1e-3))(
+        jnp.array([0.0, 1.0, -5.0])
+    )
+    assert found.success.all() and found.x.dtype == jnp.float32
+    np.testing.assert_allclose(4 * found.x**3 + 2 * found.x, [[0] * 3, [2] * 3, [-10] * 3],
+                               atol=2e-3)  # fmt: skip
+
+
+def test_what_stops_without_success() -> None:
+    few = minimize(rosenbrock, jnp.zeros(5), method="BFGS", options={"maxiter": 3})
+    assert not few.success and few.status == 1 and few.nit == 3
+    stuck = minimize(lambda x: -jnp.sum(x), jnp.zeros(2), method="BFGS",
+                     options={"line_search_maxiter": 3, "maxiter": 50})  # fmt: skip
+    assert not stuck.success
+    lost = minimize(lambda x: jnp.sum(x) * jnp.nan, jnp.zeros(2), method="BFGS")
+    assert not lost.success and lost.nit <= 1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: minimize(rosenbrock, 1.0, method="BFGS"), ValueError, "must be a vector"),
+        (lambda: minimize(rosenbrock, jnp.ones(2), method="CG"), NotImplementedError, "Use 'BFGS'"),
+        (
+            lambda: minimize(rosenbrock, jnp.ones(2), method="BFGS", options={"disp": True}),
+            ValueError,
+            r"unknown options \['disp'\]",
+        ),
+        (lambda: minimize(rosenbrock, jnp.ones(2), 3.0, method="BFGS"), TypeError, "tuple"),
+        (lambda: cg(jnp.ones((2, 3)), jnp.ones(2)), ValueError, "cg: A must be a function or"),
+        (lambda: cg(jnp.eye(2), jnp.ones(2), jnp.ones(3)), ValueError, "cg: x0 and b must have"),
+    ],
+)
+def test_mistakes_are_explained(call, error: type, text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
