@@ -8,6 +8,7 @@ For: `kernels.GENERATORS`. What would break it: an operand that is not C-contigu
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,7 @@ _MOST_CALLS = 64
 _COMPLEX_ROWS = 16
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Product:
     """What a dot_general is: a matrix product, loops around it, and depths summed one by one."""
 
@@ -57,19 +58,27 @@ def analyse(node: Node) -> Product | None:
     element = ELEMENTS.get(out.dtype.name) or LETTERS.get(out.dtype.name)
     if element is None or lhs.dtype != out.dtype or rhs.dtype != out.dtype:
         return None
-    (lc, rc), (lb, rb) = node.params["dimension_numbers"]
-    size = out.dtype.itemsize
-    ls, rs, os = (strides(v.shape, size) for v in (lhs, rhs, out))
-    lf = [a for a in range(len(lhs.shape)) if a not in lc and a not in lb]
-    rf = [a for a in range(len(rhs.shape)) if a not in rc and a not in rb]
+    shapes = lhs.shape, rhs.shape, out.shape
+    return _analysed(element, out.dtype.itemsize, shapes, node.params["dimension_numbers"])
+
+
+@functools.lru_cache(256)
+def _analysed(
+    element: str, size: int, shapes: tuple[tuple[int, ...], ...], numbers: tuple
+) -> Product | None:
+    (lc, rc), (lb, rb) = numbers
+    left, right, _ = shapes
+    ls, rs, os = (strides(shape, size) for shape in shapes)
+    lf = [a for a in range(len(left)) if a not in lc and a not in lb]
+    rf = [a for a in range(len(right)) if a not in rc and a not in rb]
     batch = merge(
-        [(lhs.shape[i], ls[i], rs[j], os[k]) for k, (i, j) in enumerate(zip(lb, rb, strict=True))]
+        [(left[i], ls[i], rs[j], os[k]) for k, (i, j) in enumerate(zip(lb, rb, strict=True))]
     )
-    rows = merge([(lhs.shape[i], ls[i], os[len(lb) + k]) for k, i in enumerate(lf)])
-    columns = merge([(rhs.shape[j], rs[j], os[len(lb) + len(lf) + k]) for k, j in enumerate(rf)])
+    rows = merge([(left[i], ls[i], os[len(lb) + k]) for k, i in enumerate(lf)])
+    columns = merge([(right[j], rs[j], os[len(lb) + len(lf) + k]) for k, j in enumerate(rf)])
     depth = merge(
         sorted(
-            ((lhs.shape[i], ls[i], rs[j]) for i, j in zip(lc, rc, strict=True)),
+            ((left[i], ls[i], rs[j]) for i, j in zip(lc, rc, strict=True)),
             key=lambda axis: -axis[1],
         )
     )
