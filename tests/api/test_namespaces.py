@@ -183,6 +183,39 @@ def test_small_namespaces():
         assert getattr(nj, name) is not None
 
 
+@pytest.mark.parametrize(
+    ("record", "listener", "values"),
+    [
+        ("record_event", "event", ()),
+        ("record_event_duration_secs", "event_duration", (0.5,)),
+        ("record_event_time_span", "event_time_span", (1.0, 2.5)),
+        ("record_scalar", "scalar", (3,)),
+    ],
+)
+def test_listeners_hear_of_their_kind_of_event(record: str, listener: str, values: tuple) -> None:
+    monitoring, heard = nj.monitoring, []
+
+    def listen(*args, **kwargs):
+        heard.append((args, kwargs))
+
+    title = listener.replace("duration", "duration_secs")
+    getattr(monitoring, f"register_{title}_listener")(listen)
+    for kind, given in (
+        ("record_event", ()),
+        ("record_event_duration_secs", (0.5,)),
+        ("record_event_time_span", (1.0, 2.5)),
+        ("record_scalar", (3,)),
+    ):
+        getattr(monitoring, kind)("saved", *given, path="x")
+    assert heard == [(("saved", *values), {"path": "x"})]
+    forget = getattr(monitoring, f"unregister_{listener}_listener")
+    forget(listen)
+    getattr(monitoring, record)("saved", *values)
+    assert len(heard) == 1
+    with pytest.raises(ValueError, match="not registered"):
+        forget(listen)
+
+
 # ------------------------------------------------------------------ shard_map
 def test_shard_map_cuts_and_joins(eight):
     mesh = nj.make_mesh((4, 2), ("x", "y"))
