@@ -101,7 +101,8 @@ def test_equal_kernels_are_written_once():
         args=[np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)],
     )
     kernels = [
-        line for line in run.llvm_text().splitlines() if line.startswith("define void @behind")
+        line for line in run.llvm_text().splitlines()
+        if line.startswith("define void @product_with_behind")
     ]
     assert len(kernels) == 1
 
