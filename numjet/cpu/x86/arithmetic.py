@@ -337,14 +337,33 @@ def compare_integers(s: Selector, instruction: Instruction) -> None:
     """icmp of vectors."""
     name, (a, b, predicate, type) = instruction[1], instruction[4:8]
     if type.bits == 1:
-        if predicate not in ("eq", "ne") or (predicate == "eq" and type.lanes < 8):
-            raise Unsupported("comparison of bits")
-        op = OPS[("kxor" if predicate == "ne" else "kxnor") + mask_word(type.lanes)]
-        d = s.define(name)
-        s.put(d, (forms.v3, op, d, s.mask(type, a), s.mask(type, b), -1, 0, 0, None))
+        _compare_bits(s, name, type, s.mask(type, a), s.mask(type, b), predicate)
         return
     for part, piece in enumerate(compared_masks(s, name, type)):
         _compare_part(s, instruction, piece, part, short(s, type))
+
+
+# Predicates of bits: an operation, whether its operands change places, whether it is negated.
+_BIT_PREDICATES = {
+    "ne": ("kxor", 0, 0), "eq": ("kxor", 0, 1), "ult": ("kandn", 0, 0), "uge": ("kandn", 0, 1),
+    "ugt": ("kandn", 1, 0), "ule": ("kandn", 1, 1), "sgt": ("kandn", 0, 0),
+    "sle": ("kandn", 0, 1), "slt": ("kandn", 1, 0), "sge": ("kandn", 1, 1),
+}  # fmt: skip
+
+
+def _compare_bits(s: Selector, name: str, type: Type, x: int, y: int, predicate: str) -> None:
+    """icmp of masks; with sign, a one is -1."""
+    op, turned, negated = _BIT_PREDICATES[predicate]
+    if predicate == "eq" and type.lanes >= 8:  # no bits beyond the lanes
+        op, negated = "kxnor", 0
+    d, letter = s.define(name), mask_word(type.lanes)
+    made = d
+    if negated:
+        made = s.new(MASK)
+        ones = s.mask_constant((1 << type.lanes) - 1, type.lanes)
+        s.put(d, (forms.v3, OPS["kxor" + letter], d, made, ones, -1, 0, 0, None))
+    x, y = (y, x) if turned else (x, y)
+    s.put(made, (forms.v3, OPS[op + letter], made, x, y, -1, 0, 0, None))
 
 
 def _compare_part(s: Selector, instruction: Instruction, piece: int, part: int, k: int) -> None:

@@ -170,11 +170,12 @@ def _condition_mask(
 
 def _blend_masks(s: Selector, instruction: Instruction) -> None:
     _, name, _, type, condition, a, b, condition_type = instruction
-    if not condition_type.lanes:
-        raise Unsupported("a choice between masks")
     d = s.define(name)
     letter = mask_word(type.lanes)
-    k = s.mask(condition_type, condition)
+    if condition_type.lanes:
+        k = s.mask(condition_type, condition)
+    else:
+        k, _ = _condition_mask(s, condition, condition_type, type)
     x, y = s.mask(type, a), s.mask(type, b)
     t, u = s.new(MASK), s.new(MASK)
     s.put(d, (forms.v3, OPS["kor" + letter], d, t, u, -1, 0, 0, None))

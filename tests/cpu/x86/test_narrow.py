@@ -94,3 +94,24 @@ def test_bits_of_constants(constant: str, source: str, type: str) -> None:
     agree(f"""  %x = bitcast {source} {constant} to {type}
   store {type} %x, ptr %p, align 1
 """, BYTES)
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16, 64])
+@pytest.mark.parametrize("predicate", "eq ne ult ule ugt uge slt sle sgt sge".split())
+def test_bits_are_compared_and_chosen(lanes: int, predicate: str) -> None:
+    kind, bits = f"<{lanes} x i8>", f"<{lanes} x i1>"
+    for start in (0, 64, 128):
+        agree(f"""  %a = load {kind}, ptr %p, align 1
+  %q = getelementptr i8, ptr %p, i64 64
+  %b = load {kind}, ptr %q, align 1
+  %c = load i8, ptr %q, align 1
+  %m = icmp slt {kind} %a, zeroinitializer
+  %n = icmp slt {kind} %b, zeroinitializer
+  %k = icmp {predicate} {bits} %m, %n
+  %one = icmp slt i8 %c, 0
+  %l = select i1 %one, {bits} %m, {bits} %k
+  %x = zext {bits} %k to {kind}
+  %y = zext {bits} %l to {kind}
+  store {kind} %x, ptr %p, align 1
+  store {kind} %y, ptr %q, align 1
+""", BYTES[start:])
