@@ -219,6 +219,9 @@ def _plain(jaxpr: Jaxpr) -> bool:
         if rule is low.Kernel or rule is low.Host:
             if not writes_parts(eqn):
                 return False
+            updates = eqn.invars[1 if eqn.primitive.name == "dynamic_update_slice" else 2]
+            if updates.aval.size > FEW:
+                return False
         elif rule is low.Reduce and eqn.invars[0].aval.size > FEW:
             return False
         for inner in subjaxprs(eqn.params):
@@ -240,6 +243,30 @@ def step_of(body: Jaxpr, position: int, k: int) -> int | None:
                 return step if name == "add" else -step
             return None
     return None
+
+
+def counting(val: Val) -> tuple[int, int] | None:
+    """(first, step) of integers that count, as jnp.arange makes them, or None."""
+    node = val.node
+    if node is None or len(val.shape) != 1 or val.dtype.kind not in "iu":
+        return None
+    name = node.primitive.name
+    if name == "iota":
+        return 0, 1
+    if name not in ("add", "sub", "mul"):
+        return None
+    x, y = node.ins
+    if x.literal is not None and name != "sub":
+        x, y = y, x
+    known = counting(x) if y.literal is not None else None
+    if known is None:
+        return None
+    other = int(y.literal) if name != "sub" else -int(y.literal)
+    first, step = known
+    found = (first * other, step * other) if name == "mul" else (first + other, step)
+    ends = found[0], found[0] + found[1] * (val.size - 1)
+    info = np.iinfo(val.dtype)
+    return found if info.min <= min(ends) and max(ends) <= info.max else None
 
 
 def bounds(test: Jaxpr, position: int) -> list[tuple[str, Any]]:

@@ -30,6 +30,7 @@ from numjet.cpu.element_jaxprs import (
     Choices,
     bounds,
     carried,
+    counting,
     maker_of,
     opened,
     ordered,
@@ -614,7 +615,10 @@ class _Kernel(ScalarKernel):
         self.body, outer = inside, self.body
         rows = []
         for x, val in zip(args[first:], node.ins[first:], strict=True):
-            if val.size == length:
+            count = counting(val)
+            if count is not None:
+                rows.append(e.index_value(count[0] + at * count[1], val.dtype))
+            elif val.size == length:
                 zeros = [Index.of(0)] * (len(val.shape) - 1)
                 rows.append(self.element(x, val.shape, (at, *zeros)))
             else:
