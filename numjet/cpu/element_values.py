@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from numjet.core.dtypes import physical
 from numjet.cpu.index import Clamp, Dyn, Index, dynamic
-from numjet.cpu.loop_ir import Buffer, Const, IndexValue, Op, Select
+from numjet.cpu.loop_ir import Buffer, Cast, Const, IndexValue, Op, Select
 from numjet.cpu.lower_access import KernelEmitter
 
 _SUMS = frozenset(["add", "sub", "mul"])
@@ -46,6 +47,15 @@ class RangeEmitter(KernelEmitter):
             if type(constant) is Const and constant.dtype == np.bool_:
                 return other if constant.value is (name == "and") else constant
         return super()._binary(name, x, y)
+
+    def cast(self, x: Any, dtype: Any) -> Any:
+        """A counter that another type of integers cannot hold is no index any more."""
+        wanted = np.dtype(physical(dtype)) if type(x) is IndexValue else None
+        if wanted is not None and wanted.kind in "iu" and wanted != x.dtype:
+            info = np.iinfo(wanted)
+            if x.index.lo < info.min or x.index.hi > info.max:
+                return self._share(("t", id(x), wanted), lambda: Cast(x, wanted))
+        return super().cast(x, dtype)
 
     def _folded(self, name: str, x: Any, y: Any) -> Any:
         """The operation on indices, where one is, or None."""

@@ -82,6 +82,11 @@ def lower(build: Any, node: Node) -> list[Step] | None:
         return None
 
 
+def _counts(dtype: np.dtype) -> bool:
+    """Whether integers of a type are indices: those from 2**63 on are not."""
+    return dtype.kind in "iu" and dtype != np.uint64
+
+
 def _places(shape: Sequence[int]) -> Iterator[tuple[Index, ...]]:
     """The index of each element, in order of rows."""
     for at in np.ndindex(*shape):
@@ -454,7 +459,7 @@ class _Kernel(ScalarKernel):
 
     def count(self, node: Node, k: int, first: Any, var: LoopVar) -> _Carry | None:
         """Carry k of a scan as known by the loop's variable, where each round adds a number."""
-        if first.dtype.kind not in "iu" or type(first) not in (Const, IndexValue):
+        if not _counts(first.dtype) or type(first) not in (Const, IndexValue):
             return None
         params, e = node.params, self.e
         step = step_of(opened(params["jaxpr"]), params["num_consts"] + k, k)
@@ -473,7 +478,7 @@ class _Kernel(ScalarKernel):
     def bound(self, carry: _Carry, node: Node, k: int, first: Any, args: Sequence[Any]) -> None:
         """Note the range of carry k of a while, which begins as `first` and counts up or down to
         what its condition compares it with."""
-        if first.dtype.kind not in "iu":
+        if not _counts(first.dtype):
             return
         params = node.params
         test, body = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])

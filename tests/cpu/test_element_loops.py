@@ -447,3 +447,20 @@ def test_scanned_counters_are_indices() -> None:
     np.testing.assert_array_equal(got, want)
     assert stacked.tolist() == rows[::-1]
     assert "= out0[-2*i1 + 39]" in text(run, x)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint32, np.int16])
+def test_counters_that_another_type_cannot_hold(dtype: Any) -> None:
+    def run(x: Any, loop: Callable) -> Any:
+        def body(t: Any, x: Any) -> Any:
+            i = (t * 7 - 20).astype(dtype)
+            return x.at[i].add(x[i + 1] + (i < 40) + i // 3).at[t].set(i)
+
+        return loop(60, body, x)
+
+    x = jnp.arange(500) % 13
+    want = run(x, Python.fori)
+    got = nj.jit(lambda x: run(x, lambda n, f, x: lax.fori_loop(0, n, f, x)))(x)
+    np.testing.assert_array_equal(got, want)
+    got = nj.jit(lambda x, n: run(x, lambda _, f, x: lax.fori_loop(0, n, f, x)))(x, 60)
+    np.testing.assert_array_equal(got, want)
