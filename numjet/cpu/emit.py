@@ -140,6 +140,7 @@ class _Emitter(VectorWriter):
         self.kernel, self.order, self.context = kernel, list(buffers), self.b.args[0]
         self.streamed = kernel.notes.get("stream", frozenset())
         self.ahead = kernel.notes.get("ahead", {})
+        self.rows_ahead = kernel.notes.get("rows", {})
 
     def finish(self) -> None:
         """Before the function returns: what went past the caches is seen by other threads."""

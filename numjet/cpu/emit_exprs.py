@@ -70,6 +70,7 @@ class ExprWriter:
         self.sinks: dict[tuple[Buffer, Index], Tile] = {}  # stores that wait for their tile
         # Loads, by place, that ask for what lies so many bytes further on.
         self.ahead: dict[tuple[Buffer, tuple[Index, ...]], int] = {}
+        self.rows_ahead: dict[LoopVar, list[tuple]] = {}
         self.streamed: frozenset[Buffer] = frozenset()  # results that go past the caches
         self.fence = False  # there were such stores
         # The places of vectors that begin lines in the rounds being written, whatever rows they

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from numjet.base.errors import InternalError
-from numjet.cpu import emit_values as ev
+from numjet.cpu import emit_values as ev, platform
 from numjet.cpu.builder import TYPES, Builder, Value
 from numjet.cpu.emit_exprs import ExprWriter
 from numjet.cpu.emit_scope import Dependence
@@ -251,8 +251,16 @@ class StatementWriter(ExprWriter):
             self.hoist_addresses(s.body)
         for k in range(unroll):
             self.vars[s.var] = (index, k)
+            for buffer, place, size in self.rows_ahead.get(s.var, ()):
+                self.ask(buffer, place, size)
             self.block(s.body)
         self.scopes.pop()
+
+    def ask(self, buffer: Buffer, index: tuple[Index, ...], size: int) -> None:
+        """Ask for the lines of `size` bytes from an element on."""
+        row = self.pointer(buffer, self.linear(buffer, index, None))
+        for at in (*range(0, size, platform.CACHE_LINE), size - 1):
+            self.b.prefetch(self.b.gep(row, at), locality=2)
 
     # -- hoisting ------------------------------------------------------------------------------
 

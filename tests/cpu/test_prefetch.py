@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import numjet as nj
 from numjet.cpu.builder import Module
 from numjet.cpu.emit import emit_kernel
 from numjet.cpu.index import Index, LoopVar
@@ -24,6 +25,7 @@ from numjet.cpu.loop_ir import (
 )
 from numjet.cpu.prefetch import AHEAD, WITHIN, prefetch
 from numjet.cpu.tile import tile
+from numjet.tree_util import tree_leaves as leaves
 
 F32 = np.dtype(np.float32)
 
@@ -111,3 +113,20 @@ def test_beside_a_tile_rows_of_pages_are_asked_for_one_tile_ahead(columns, asks)
     # Into the second-level cache, for each column of the tile.
     assert text.count(", i32 0, i32 2, i32 1)") == (width if asks else 0)
     assert text.count("call void @llvm.prefetch") == (width if asks else 0)
+
+
+@pytest.mark.parametrize("count", [1, 33, 5000])
+@pytest.mark.parametrize(("rows", "width", "asked"), [
+    (20_000, 64, 5), (70_000, 16, 2), (2_000, 600, 17), (1_000, 64, 0), (140_000, 8, 0),
+])  # fmt: skip
+def test_rows_anywhere_in_large_tables_are_asked_for_ahead(rows, width, asked, count):
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((rows, width)).astype(np.float32)
+    numbers = rng.integers(-rows, rows, count).astype(np.int32)
+    # The second one reads numbers that the same program computes and keeps.
+    for f in (lambda t, i: t[i], lambda t, i: (t[i + 1 - 1].sum(1), i + 1)):
+        compiled = nj.jit(f).lower(table, numbers).compile()
+        if count > 1:
+            assert compiled.as_text().count("call void @llvm.prefetch") == asked
+        for got, expected in zip(leaves(compiled(table, numbers)), leaves(f(table, numbers))):
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
