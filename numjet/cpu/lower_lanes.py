@@ -70,6 +70,8 @@ MOST_MADE = 1200
 # are in flight: with 256, not 64, two variables by Runge and Kutta take 0.4 of the time, rows of
 # four that are normalized 0.6, and no loop that was measured more.
 SIDE_BY_SIDE, MOST_VECTORS = 256, 8
+# Rows of more elements an example are read faster along them: of 32 a loop took 1.3 times as long.
+MOST_APART = 16
 # What takes few instructions, however long; functions are counted by their weight.
 SHORT = 4
 # Expressions of all vectors beyond which there are half as many, since all are to be compiled.
@@ -442,6 +444,9 @@ class _Kernel:
         row = length - 1 - Index.of(var) if params["reverse"] else Index.of(var)
         rows: list[Cell] = []
         for x, val in zip(args[n_consts + n_carry :], node.ins[n_consts + n_carry :], strict=True):
+            shape = val.shape[1:]
+            if self.domain.axes(shape) and len(self.domain.places(shape)) > MOST_APART:
+                raise NotLanes
             rows.append(Memory(self, val, x.buffer, (row,)) if type(x) is Memory else Row(x, row))
         inside: list[Stmt] = []
         self.rounds *= length
