@@ -14,7 +14,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax, linalg
-from numjet.numpy.creation import eye, tril, triu
+from numjet.numpy.creation import arange, eye, tril, triu
 from numjet.numpy.elementwise import add, divide, multiply, negative, subtract, where
 from numjet.numpy.index_tricks import diag
 from numjet.numpy.indexing import getitem
@@ -39,6 +39,7 @@ from numjet.numpy.shape import (
 from numjet.numpy.sorting import argsort
 from numjet.ops import linalg as core
 from numjet.ops.complex_ops import conjugate as conjugate_of
+from numjet.ops.while_loop import fori_loop
 from numjet.scipy.special_matrices import (
     block_diag,
     circulant,
@@ -391,7 +392,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
 
 def funm(A: Any, func: Callable, disp: bool = True) -> Any:
-    """`func` of a matrix, by its eigenvalues; the matrix must be diagonalizable."""
+    """`func` of a matrix, by its eigenvalues; the matrix must be diagonalizable (see `sqrtm`)."""
     x = matrices("funm", A, True)
     w, v = linalg.eig(x)
     out = matmul(multiply(v, expand_dims(func(w), -2)), linalg.inv(v))
@@ -401,10 +402,37 @@ def funm(A: Any, func: Callable, disp: bool = True) -> Any:
 
 
 def sqrtm(A: Any, blocksize: int = 1) -> Any:
-    """A square root of a (diagonalizable) matrix, complex."""
+    """A square root of a matrix, complex; infinite or NaN where there is none.
+
+    By the Schur form, whose triangular root is found column by column (Björck & Hammarling 1983).
+    """
     if blocksize != 1:
         raise NotImplementedError("sqrtm: blocksize other than 1 is not supported. Leave it out.")
-    return funm(A, lax.sqrt)
+    t, z = schur(A, output="complex")
+    return matmul(matmul(z, _triangular_root(t)), adjoint(z))
+
+
+def _triangular_root(t: Any) -> Any:
+    """The upper triangular r with r r = t: column j of it solves (r + r_jj) x = t_j above j."""
+    n, dtype = t.aval.shape[-1], t.aval.dtype
+    unit, count = eye(n, dtype=dtype), arange(n)
+    diagonal = multiply(lax.sqrt(t), unit)
+    numbers = sum_(diagonal, -1)
+
+    def column(j: Any, r: Any) -> Any:
+        here, above = count == j, count < j
+        root = sum_(where(here, numbers, 0), -1)
+        divisors = add(numbers, expand_dims(root, -1))
+        nothing = divisors == 0
+        shift = where(nothing, 1, subtract(divisors, numbers))
+        matrix = add(r, multiply(expand_dims(shift, -1), unit))
+        right = where(above, sum_(where(here, t, 0), -1), 0)
+        x = core.triangular_solve(matrix, expand_dims(right, -1), left_side=True, lower=False)
+        x = getitem(x, (..., 0))
+        x = where(nothing, where(x == 0, 0, np.inf), x)
+        return add(r, where(here, expand_dims(where(above, x, 0), -1), 0))
+
+    return fori_loop(1, n, column, diagonal)
 
 
 def polar(
