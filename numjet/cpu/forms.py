@@ -43,7 +43,8 @@ class Forms:
 
     __slots__ = (
         "first", "firsts", "loose", "numbers", "of", "table", "uncacheable",
-        "_avals", "_consts", "_contents", "_described", "_inners", "_kinds", "_open", "_outs",
+        "_avals", "_consts", "_contents", "_described", "_inners", "_kinds", "_literals", "_open",
+        "_outs",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +65,7 @@ class Forms:
         self._contents: dict[Any, int] = {}
         # id(jaxpr) of those inside -> their content, and whether it is loose
         self._inners: dict[int, tuple[bytes, bool]] = {} if inners is None else inners
+        self._literals: dict[int, tuple] = {}  # id(value) -> its form
         self._avals: dict[Any, int] = {}
         self._described: list[tuple] = []  # the avals, by number
         numbers = self.numbers = dict(zip(args, range(len(args)), strict=True))
@@ -106,21 +108,29 @@ class Forms:
         """Number the results of the equations and their forms."""
         of: list[int] = []
         numbers, first, kinds = self.numbers, self.first, self._kinds
-        avals, table, firsts = self._avals, self.table, self.firsts
+        avals, table, firsts, literals = self._avals, self.table, self.firsts, self._literals
+        contents = self._contents
         count = first
         for eqn in eqns:
-            kind = _NO_PARAMS
-            params = eqn.params
+            primitive, params, kind = eqn.primitive, eqn.params, _NO_PARAMS
             if params:
-                known = kinds.get(id(params))
-                kind = self.kind(eqn) if known is None else known
-            form: list[Any] = [eqn.primitive.name, kind]
+                kind = kinds.get(id(params), _NO_PARAMS)
+                if kind == _NO_PARAMS:
+                    # What `params` does, where there are only plain values.
+                    content = _plain(params)
+                    if _BYTES in content or type(primitive.loops) is low.Region:
+                        kind = self._new_kind(eqn)
+                    else:
+                        kind = contents.setdefault((tuple(params), content), len(contents))
+                    kinds[id(params)] = kind
+            form: list[Any] = [primitive.name, kind]
             for atom in eqn.invars:
                 if type(atom) is Var:
                     number = numbers[atom]
                     form.append(number if number < first else number - count)
                 else:
-                    form.append(self._literal(atom))
+                    literal = literals.get(id(atom.value))  # type: ignore[union-attr]
+                    form.append(self._literal(atom) if literal is None else literal)
             form.append(None)
             for var in eqn.outvars:
                 numbers[var] = count
@@ -137,24 +147,24 @@ class Forms:
 
     def _literal(self, atom: Any) -> tuple:
         content = np.asarray(getattr(atom.value, "_value", atom.value)).tobytes()
-        return (content, self.aval(atom.aval))
+        found = self._literals[id(atom.value)] = content, self.aval(atom.aval)
+        return found
 
     def kind(self, eqn: Eqn) -> int:
         """The number of an equation's params: equal ones have the same."""
-        if not eqn.params:
-            return _NO_PARAMS
-        found = self._kinds.get(id(eqn.params))
-        if found is None:
-            self._open = False
-            try:
-                content = self.params(eqn)
-            except Uncacheable:
-                self.uncacheable = self._open = True
-                content = id(eqn.params)
-            found = self._contents.setdefault(content, len(self._contents))
-            self._kinds[id(eqn.params)] = found
-            if self._open:
-                self.loose.add(found)
+        return self._kinds[id(eqn.params)] if eqn.params else _NO_PARAMS
+
+    def _new_kind(self, eqn: Eqn) -> int:
+        self._open = False
+        try:
+            content = self.params(eqn)
+        except Uncacheable:
+            self.uncacheable = self._open = True
+            content = id(eqn.params)
+        contents = self._contents
+        found = contents.setdefault(content, len(contents))
+        if self._open:
+            self.loose.add(found)
         return found
 
     def params(self, eqn: Eqn) -> Any:
@@ -165,11 +175,7 @@ class Forms:
             if inner is not None:
                 # How a call is inlined may depend on this param and on nothing else.
                 return (self._inner(inner), bool(params.get("prevent_cse")))
-        try:
-            content = marshal.dumps([*params.values()], 0)
-        except ValueError:  # not plain values alone
-            content = _BYTES
-        # What else can be read as bytes - NumPy's arrays and numbers - looks as bytes do.
+        content = _plain(params)
         if _BYTES not in content:
             return (tuple(params), content)
         host = type(rule) is low.Host
@@ -215,6 +221,15 @@ class Forms:
         if host:
             return ("object", kind.__name__)  # called from Python, found again in the jaxpr
         raise Uncacheable(repr(value))
+
+
+def _plain(params: dict) -> bytes:
+    """The values of params as bytes, if there are only plain ones; something with _BYTES else."""
+    try:
+        # What else can be read as bytes - NumPy's arrays and numbers - looks as bytes do.
+        return marshal.dumps([*params.values()], 0)
+    except ValueError:  # no plain values
+        return _BYTES
 
 
 @functools.cache
