@@ -336,6 +336,7 @@ def lstsq(
         mask = lax.ge(
             s, broadcast(multiply(cast(array(rcond), s.aval.dtype), getitem(s, 0)), s.aval.shape)
         )
+        mask = mask & (s > 0)
         rank = sum_(mask)
         safe = where(mask, s, 1)
         inverse = cast(where(mask, divide(1, safe), 0), a.aval.dtype)

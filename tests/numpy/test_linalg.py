@@ -254,3 +254,13 @@ def test_fft_sizes_and_helpers():
         jnp.fft.rfft(C)
     with pytest.raises(ValueError, match="norm"):
         jnp.fft.fft(F, norm="x")
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (4, 2), (2, 4)])
+def test_least_squares_of_a_zero_matrix(shape: tuple) -> None:
+    a, b = np.zeros(shape), np.arange(1.0, shape[0] + 1)
+    for f in (jnp.linalg.lstsq, numjet.jit(jnp.linalg.lstsq)):
+        x, residuals, rank, s = f(a, b)
+        np.testing.assert_array_equal(x, np.zeros(shape[1]))
+        assert int(rank) == 0 and not np.any(s)
+        assert float(residuals[0]) == pytest.approx((b**2).sum())
