@@ -190,7 +190,7 @@ class _Program:
         steps: dict[int, list[int]] = {}
         for number, first in enumerate(forms.firsts):
             eqn = eqns[first]
-            if _is_step(eqn.primitive):
+            if eqn.outvars and _is_step(eqn.primitive):
                 steps[number] = kinds.setdefault((eqn.primitive, eqn.outvars[0].aval), [])
         for i, number in enumerate(forms.of):
             if number in steps:
