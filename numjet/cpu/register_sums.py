@@ -19,7 +19,16 @@ from numjet.cpu.index import Dyn, Index, LoopVar, atoms, linear_address
 from numjet.cpu.kernels.common import fused
 from numjet.cpu.loop_ir import Expr, IndexValue, Load, Op
 from numjet.cpu.register_ops import Evaluation, Made, behind
-from numjet.cpu.registers import Cell, Memory, Pattern, Registers, lone, parts_of
+from numjet.cpu.registers import (
+    MOST_LINES,
+    Cell,
+    Memory,
+    NotSmall,
+    Pattern,
+    Registers,
+    lone,
+    parts_of,
+)
 
 # A sum runs in so many parts beside each other, to hide the latency of the adder.
 PARTIAL_SUMS = 4
@@ -61,6 +70,8 @@ class Total(Cell):
                 memo = r.frames[self.depth].memo
                 memo.update({(self, p): x for p, x in zip(wanted, found, strict=True)})
                 return memo[self, pattern]
+        if count * len(parts) > MOST_LINES:
+            raise NotSmall  # each term is a line
         strides = [int(np.prod(shape[a + 1 :])) for a in range(len(shape))]
         out = np.unravel_index(np.array(pattern), [shape[a] for a in self.kept])
         base = sum(x * strides[a] for x, a in zip(out, self.kept, strict=True))

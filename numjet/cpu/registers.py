@@ -10,6 +10,7 @@ ahead of a loop (`Cell.depth` keeps it inside).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -35,20 +36,21 @@ class NotSmall(Exception):
     """The region holds something that does not belong in registers."""
 
 
-def parts_of(size: int, lanes: int) -> list[Pattern]:
+@functools.cache
+def parts_of(size: int, lanes: int) -> tuple[Pattern, ...]:
     """The patterns of the registers that hold a value of `size` elements in order.
 
     Lanes past the end repeat the last element, so that no operation meets values of its own there.
     """
     if size == 1:
-        return [(0,)]
+        return ((0,),)
     found = []
     for start in range(0, size, lanes):
         width = lanes
         while width > 2 and width // 2 >= size - start:
             width //= 2
         found.append(tuple([min(start + k, size - 1) for k in range(width)]))
-    return found
+    return tuple(found)
 
 
 def lone(pattern: Pattern, parts: Sequence[Pattern]) -> bool:
