@@ -17,13 +17,14 @@ scratch (K is cut at `k_block`).
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from numjet.cpu import platform
+from numjet.cpu import link, platform
 from numjet.cpu.builder import Builder, Module, Value, const, vector
 from numjet.cpu.kernels import gemm_large, libraries
 from numjet.cpu.kernels.common import (
@@ -50,6 +51,7 @@ from numjet.cpu.kernels.gemm_tiles import (
     tile_vectors,
 )
 from numjet.cpu.program import Function
+from numjet.cpu.x86.pack import pack_columns
 
 PACK_PREFIX = "nj_pack_"
 PREFIX = "nj_gemm_"
@@ -312,26 +314,30 @@ def written(element: str) -> Module:
     return module
 
 
-def _packer(module: Module, name: str, linkage: str = "") -> Builder:
-    """A function (table, from, to, k, columns, width): B's strip into rows of `width` bytes."""
-    return Builder(
-        module,
-        name,
-        [
-            ("table", "ptr"),
-            ("from", "ptr"),
-            ("to", "ptr noalias"),
-            ("k", "i64"),
-            ("columns", "i64"),
-            ("width", "i64"),
-        ],
-        linkage=linkage,
-    )
+# B's strip into rows of `width` bytes.
+_PACKER = [
+    ("table", "ptr"), ("from", "ptr"), ("to", "ptr noalias"), ("k", "i64"), ("columns", "i64"),
+    ("width", "i64"),
+]  # fmt: skip
 
 
-def _pack_columns(module: Module, element: str) -> None:
+class _KnownPacker(Builder):
+    """A packer that the direct generator knows; IR only for LLVM."""
+
+    def __init__(self, module: Module, element: str) -> None:
+        super().__init__(module, libraries.ENTRY, _PACKER)
+        bcs = 8 * FIELDS.index("bcs")
+        self.whole = functools.partial(pack_columns, size=size_of(element), field=bcs)
+        self.element = element
+
+    def body(self) -> list[str]:
+        if not self.lines:
+            _pack_columns(self, self.element)
+        return super().body()
+
+
+def _pack_columns(b: Builder, element: str) -> None:
     """K next to each other: turn squares in registers. Writes K rounded up to a square."""
-    b = _packer(module, libraries.ENTRY)
     t, source, to, k, columns, width = b.args
     size = size_of(element)
     side = min(lanes_of(element), 8)  # larger squares are hardly faster and slow to compile
@@ -357,9 +363,8 @@ def _pack_columns(module: Module, element: str) -> None:
     b.ret()
 
 
-def _pack_elements(module: Module, element: str) -> None:
+def _pack_elements(b: Builder, element: str) -> None:
     """Any strides: element by element."""
-    b = _packer(module, libraries.ENTRY)
     t, source, to, k, columns, width = b.args
     size = size_of(element)
     field = Fields(b, t, FIELDS)
@@ -465,7 +470,11 @@ def _entry(module: Module) -> None:
 def _packer_module(name: str) -> Module:
     layout, element = name.split("_")
     module = Module()
-    (_pack_columns if layout == "columns" else _pack_elements)(module, element)
+    if layout == "columns" and link.generates():
+        _KnownPacker(module, element)
+        return module
+    b = Builder(module, libraries.ENTRY, _PACKER)
+    (_pack_columns if layout == "columns" else _pack_elements)(b, element)
     return module
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from numjet.cpu import link
 from numjet.cpu.builder import Module
-from numjet.cpu.kernels import gemm_tiles, small
+from numjet.cpu.kernels import gemm, gemm_tiles, small
 from numjet.cpu.x86 import host
 from numjet.cpu.x86.generate import generate
 
@@ -129,3 +129,36 @@ def test_strips_of_both_generators_agree(columns: int, dtype: type, copied: bool
         expected = a[:, :depth] @ b[:depth]
         np.testing.assert_allclose(left[0][:rows, :columns], expected, rtol=1e-4, atol=1e-4)
         assert (left[0][rows:] == 5).all() and (left[0][:, columns:] == 5).all()
+
+
+@pytest.mark.parametrize("columns", [1, 7, 16, 23, 64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
+def test_packers_of_both_generators_agree(columns: int, dtype: type) -> None:
+    element = "float" if dtype is np.float32 else "double"
+    lanes = 64 // dtype(0).itemsize
+    columns = min(columns, 4 * lanes)
+    width = -(-columns // lanes) * lanes
+    module = gemm._packer_module(f"columns_{element}")
+    image = generate(module)
+    assert image is not None and module.functions[0].whole is not None
+    images = image, link._compile(module.text(), verify=True)
+    for depth in (0, 1, 7, 8, 37):
+        b = operands(dtype, (depth, columns), True)
+        table = np.zeros(len(gemm_tiles.FIELDS), np.int64)
+        table[gemm_tiles.FIELDS.index("bcs")] = b.strides[1]
+        left = []
+        for made in images:
+            space = np.full((depth + 10) * width, 5, dtype)
+            first = -space.ctypes.data % 64 // space.itemsize  # scratch is aligned
+            to = space[first : first + (depth + 9) * width].reshape(depth + 9, width)
+            packer = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
+            library = link.load([made])
+            packer(library.address("entry"))(
+                table.ctypes.data, b.ctypes.data, to[1:].ctypes.data, depth, columns, to.strides[0]
+            )
+            left.append(to)
+        np.testing.assert_array_equal(*left)
+        np.testing.assert_array_equal(left[0][1 : depth + 1, :columns], b)
+        end = 1 + -(-depth // 8) * 8
+        assert (left[0][depth + 1 : end] == 0).all()
+        assert (left[0][0] == 5).all() and (left[0][end:] == 5).all()

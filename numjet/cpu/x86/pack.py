@@ -1,0 +1,125 @@
+"""The packer of a turned B as machine code at once: what `kernels.gemm` would write as IR.
+
+For: `gemm`'s packer whose columns lie next to each other along K. Squares of eight by eight are
+turned in registers; what is written is what the IR writes, padding included (tests/cpu/x86). What
+would break it: a strip without columns.
+"""
+
+from __future__ import annotations
+
+from numjet.cpu.x86 import encode
+from numjet.cpu.x86.encode import GPR, OPS, Code
+from numjet.cpu.x86.opcodes import CONDITIONS
+
+SIDE = 8
+_RAX, _RCX, _RDX, _RBX, _RSP, _RBP, _RSI, _RDI = range(8)
+_R8, _R9, _R10, _R11, _R12, _R13, _R14, _R15 = range(8, 16)
+_SAVED = (_RBX, _RBP, _R12, _R13, _R14, _R15)
+_COLUMNS = (_RAX, _RBX, _RBP, _R10, _R11, _R12, _R13, _R14)
+# Places on the stack: the group's first column, the last column, k, the stride, the end.
+_GROUP, _LAST, _DEPTH, _STRIDE, _END = range(0, 40, 8)
+# The shuffles of each stage (for the first and the second of two rows, with immediates) and how
+# far apart these two are. Behind them the rows stand as `_ORDER` says.
+_Stage = tuple[int, tuple[str, int | None], tuple[str, int | None]]
+_STAGES: dict[int, tuple[_Stage, ...]] = {
+    4: (
+        (1, ("vunpcklps", None), ("vunpckhps", None)),
+        (2, ("vunpcklpd", None), ("vunpckhpd", None)),
+        (4, ("vshuff32x4", 0), ("vshuff32x4", 3)),
+    ),
+    8: (
+        (1, ("vunpcklpd", None), ("vunpckhpd", None)),
+        (2, ("vshuff64x2", 0x88), ("vshuff64x2", 0xDD)),
+        (4, ("vshuff64x2", 0x88), ("vshuff64x2", 0xDD)),
+    ),
+}
+_ORDER = {4: (0, 2, 1, 3, 4, 6, 5, 7), 8: tuple(range(8))}
+
+
+def pack_columns(code: Code, size: int, field: int) -> None:
+    """Append `void pack(ptr table, ptr from, ptr to, i64 k, i64 columns, i64 width)`.
+
+    size: of an element, 4 or 8; field: where the table has the stride of B's columns.
+    rsi, rdx, r9 are from, to and width throughout; inside, `_COLUMNS` are the addresses of a
+    group's columns, r15 how far they are read, rcx the rows that are left, r8 where the next goes.
+    """
+    gr, gm, mov, side = encode.gr, encode.gm, GPR["mov"], SIDE * size
+    for register in _SAVED:
+        encode.push(code, register)
+    gr(code, GPR["addi"], 0, _R8, 8, -1)
+    gr(code, mov, _RAX, _RDX)
+    gr(code, GPR["add"], _RAX, _R9)
+    encode.push(code, _RAX)
+    gm(code, mov, _RDI, _RDI, None, 1, field)
+    for register in (_RDI, _RCX, _R8):
+        encode.push(code, register)
+    encode.move_constant(code, _R15, 0)
+    encode.push(code, _R15)
+    groups, squares, full, finished = (code.label() for _ in range(4))
+    code.place(groups)
+    _addresses(code)
+    gm(code, mov, _RCX, _RSP, None, 1, _DEPTH)
+    gr(code, GPR["test"], _RCX, _RCX)
+    code.jump_if(CONDITIONS["le"], finished)
+    gr(code, mov, _R8, _RDX)
+    gr(code, GPR["xor"], _R15, _R15, 4)
+    encode.move_constant(code, _RDI, (1 << SIDE) - 1)
+    encode.rr(code, OPS["kmovd_r"], 1, 0, _RDI)
+    code.align(32)
+    code.place(squares)
+    gr(code, GPR["cmpi"], 0, _RCX, 8, SIDE)
+    code.jump_if(CONDITIONS["ge"], full)
+    encode.move_constant(code, _RDI, 1)
+    gr(code, GPR["shl_cl"], 0, _RDI, 4)
+    gr(code, GPR["addi"], 0, _RDI, 4, -1)
+    encode.rr(code, OPS["kmovd_r"], 1, 0, _RDI)
+    code.place(full)
+    _square(code, size)
+    gr(code, GPR["addi"], 0, _R15, 8, side)
+    gr(code, GPR["subi"], 0, _RCX, 8, SIDE)
+    code.jump_if(CONDITIONS["g"], squares)
+    code.place(finished)
+    gr(code, GPR["addi"], 0, _RDX, 8, side)
+    gm(code, GPR["addi"], 0, _RSP, None, 1, _GROUP, 8, SIDE)
+    gm(code, GPR["cmp"], _RDX, _RSP, None, 1, _END)
+    code.jump_if(CONDITIONS["b"], groups)
+    gr(code, GPR["addi"], 0, _RSP, 8, 40)
+    for register in reversed(_SAVED):
+        encode.pop(code, register)
+    code.buffer += encode.VZEROUPPER
+    code.buffer += encode.RET
+
+
+def _addresses(code: Code) -> None:
+    """Where the columns of a group begin; those beyond the last are the last."""
+    gr, gm = encode.gr, encode.gm
+    gm(code, GPR["mov"], _R15, _RSP, None, 1, _GROUP)
+    gm(code, GPR["mov"], _R8, _RSP, None, 1, _LAST)
+    gm(code, GPR["mov"], _RDI, _RSP, None, 1, _STRIDE)
+    for number, column in enumerate(_COLUMNS):
+        gm(code, GPR["lea"], column, _R15, None, 1, number)
+        gr(code, GPR["cmp"], column, _R8)
+        gr(code, GPR["cmovg"], column, _R8)
+        gr(code, GPR["imul"], column, _RDI)
+        gr(code, GPR["add"], column, _RSI)
+
+
+def _square(code: Code, size: int) -> None:
+    """Read a square at the columns plus r15, turn it, write it to r8 on."""
+    length = size // 4  # eight elements: a half or a whole vector
+    move = "vmovups" if size == 4 else "vmovupd"
+    load, store = OPS[move], OPS[move + "_s"]
+    for number, column in enumerate(_COLUMNS):
+        encode.rm(code, load, number, 0, column, _R15, 1, 0, 1, 1, length)
+    rows, free = list(range(SIDE)), list(range(SIDE, 2 * SIDE))
+    for apart, (low, low_imm), (high, high_imm) in _STAGES[size]:
+        made = [0] * SIDE
+        for k in [k for k in range(SIDE) if not k & apart]:
+            one, two = rows[k], rows[k + apart]
+            encode.rr(code, OPS[low], free[k], one, two, 0, 0, length, low_imm)
+            encode.rr(code, OPS[high], free[k + apart], one, two, 0, 0, length, high_imm)
+            made[k], made[k + apart] = free[k], free[k + apart]
+        rows, free = made, rows
+    for number in _ORDER[size]:
+        encode.rm(code, store, rows[number], 0, _R8, None, 1, 0, 0, 0, length)
+        encode.gr(code, GPR["add"], _R8, _R9)
