@@ -160,6 +160,10 @@ def printer(jaxpr: Jaxpr) -> str:
     raise NotImplementedError("numjet.core.jaxpr_print is not loaded.")
 
 
+# The walk of `cpu.forms` as native code (`cpu.walk_ir`), where there is any.
+describe: Any = None
+
+
 def join_effects(eqns: Iterable[Eqn]) -> frozenset:
     effects = NO_EFFECTS
     for eqn in eqns:

@@ -9,19 +9,27 @@ equal equations (`reroll`). What would break it: a param that changes the code b
 from __future__ import annotations
 
 import functools
+import itertools
 import marshal
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from numjet.core import dtypes, lowering as low
+from numjet.core import dtypes, jaxpr, lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.cpu.graph import LOOPS, called
+from numjet.cpu.walk_ir import CURSOR, HEADER
 
 _BYTES = marshal.dumps(b"", 0)[:1]  # how bytes begin
 _PLAIN = frozenset([int, bool, str, float, complex, type(None)])
 _NO_PARAMS = -1
+LITERAL = 1 << 30
+# Shorter programs are walked in Python, without tables.
+_WORTH_NATIVE = 20
+# Numbers an equation that there is room for, in pairs: eight operands and results or so.
+_ROOM = 6
 
 
 class Uncacheable(Exception):
@@ -31,20 +39,24 @@ class Uncacheable(Exception):
 class Forms:
     """What a program does, apart from names.
 
+    A form is a tuple of integers: the numbers of the primitive and of its params, how many operands
+    there are and each of them, how many results there are and the numbers of their avals. Operands
+    of the program are read by number, results by how many numbers further back they are, literals
+    by LITERAL and a number. Objects are numbered by content, as they come.
+
     numbers: variables in the order in which they are bound, from 0; the first `first` are operands
     of the program.
-    table: each form once, with its number. A form is a tuple: the primitive's name, the number of
-    its params, what it reads, None, its results' avals (their numbers). Operands of the program are
-    read by number, results by how many numbers further back they are, literals by content.
-    of: for each equation the number of its form; firsts: where each form stands first.
+    of: for each equation the number of its form; firsts: where each form stands first. These and
+    `numbers` are made when somebody asks for them.
     loose: numbers of params that may differ though their content is equal, in a callback or a
     constant.
     """
 
     __slots__ = (
-        "first", "firsts", "loose", "numbers", "of", "table", "uncacheable",
-        "_avals", "_consts", "_contents", "_described", "_inners", "_kinds", "_literals", "_open",
-        "_outs",
+        "first", "loose", "uncacheable",
+        "_args", "_avals", "_consts", "_contents", "_described", "_eqns", "_firsts", "_inners",
+        "_kinds", "_literal_contents", "_literals", "_names", "_numbers", "_of", "_open", "_outs",
+        "_row", "_table",
     )  # fmt: skip
 
     def __init__(
@@ -58,43 +70,63 @@ class Forms:
         self.loose: set[int] = set()
         self._open = False  # whether the params that are looked at are loose
         self.uncacheable = False
-        self.table: dict[tuple, int] = {}
-        self.firsts: list[int] = []
+        self._names: dict[str, int] = {}  # of primitives
         # id(params), which shortcuts of one kind share -> its number; content -> the same.
         self._kinds: dict[int, int] = {}
         self._contents: dict[Any, int] = {}
         # id(jaxpr) of those inside -> their content, and whether it is loose
         self._inners: dict[int, tuple[bytes, bool]] = {} if inners is None else inners
-        self._literals: dict[int, tuple] = {}  # id(value) -> its form
+        self._literals: dict[int, int] = {}  # id(value) -> its number; content -> the same
+        self._literal_contents: dict[tuple, int] = {}
         self._avals: dict[Any, int] = {}
         self._described: list[tuple] = []  # the avals, by number
-        numbers = self.numbers = dict(zip(args, range(len(args)), strict=True))
-        self.first = len(numbers)
+        self.first = len(args)
         self._consts: list[Any] = [*[self.aval(v.aval) for v in args], None]
         for const in consts:
             array = np.asarray(getattr(const, "_value", const))
             self._consts.append((_dtype(array.dtype), array.shape))
-        self.of = self._walk(eqns)
-        self._outs = [numbers[a] if type(a) is Var else self._literal(a) for a in outs]
+        self._args, self._eqns, self._outs = args, eqns, outs
+        self._of: list[int] | None = None
+        row = self._natively() if len(eqns) >= _WORTH_NATIVE else None
+        self._row = self._in_python() if row is None else row
 
     @classmethod
     def of_jaxpr(
         cls,
-        jaxpr: ClosedJaxpr | Jaxpr,
+        program: ClosedJaxpr | Jaxpr,
         inners: dict[int, tuple[bytes, bool]] | None = None,
     ) -> Forms:
         """The forms of a whole jaxpr."""
         consts: Sequence[Any] = ()
-        if isinstance(jaxpr, ClosedJaxpr):
-            consts, jaxpr = jaxpr.consts, jaxpr.jaxpr
-        args = [*jaxpr.constvars, *jaxpr.invars]
-        return cls(args, jaxpr.eqns, jaxpr.outvars, consts, inners)
+        if isinstance(program, ClosedJaxpr):
+            consts, program = program.consts, program.jaxpr
+        args = [*program.constvars, *program.invars]
+        return cls(args, program.eqns, program.outvars, consts, inners)
+
+    @property
+    def numbers(self) -> dict[Var, int]:
+        if self._of is None:
+            self._walk()
+        return self._numbers
+
+    @property
+    def of(self) -> list[int]:
+        if self._of is None:
+            self._walk()
+        assert self._of is not None
+        return self._of
+
+    @property
+    def firsts(self) -> list[int]:
+        if self._of is None:
+            self._walk()
+        return self._firsts
 
     def content(self) -> bytes:
         """What decides the code, as bytes."""
-        parts = [self._consts, self._described, [*self._contents], [*self.table], self.of]
+        numbered = (self._described, [*self._names], [*self._contents], [*self._literal_contents])
         # Version 0 writes equal values equally; later ones depend on which objects are shared.
-        return marshal.dumps([*parts, self._outs], 0)
+        return marshal.dumps([self._consts, *numbered, self._row], 0)
 
     def aval(self, aval: Any) -> int:
         """The number of an aval."""
@@ -104,26 +136,40 @@ class Forms:
             self._described.append((_dtype(aval.dtype), aval.shape, aval.weak_type))
         return number
 
-    def _walk(self, eqns: Sequence[Eqn]) -> list[int]:
-        """Number the results of the equations and their forms."""
+    def _natively(self) -> bytes | None:
+        """What `_in_python` returns, by native code; None where it cannot tell."""
+        args, eqns, outs = self._args, self._eqns, self._outs
+        if jaxpr.describe is None or not type(args) is type(eqns) is type(outs) is list:
+            return None
+        # Each variable is an entry, and most params are; a quarter stays empty.
+        size = 1 << (2 * (len(eqns) + len(args)) + 64).bit_length()
+        begin = HEADER + 2 * size
+        words = np.zeros(begin + _ROOM * len(eqns) + len(outs), np.int64)
+        words[:HEADER] = (size - 1, size - size // 4, 0, self.first, 8 * begin, words.nbytes, 0, 0)
+        done = jaxpr.describe(
+            args, eqns, outs, words, self._name, self._new_kind, self._literal, self.aval
+        )
+        return words.data.cast("B")[8 * begin : words[CURSOR]].tobytes() if done else None
+
+    def _walk(self) -> None:
+        """Number variables and forms."""
         of: list[int] = []
-        numbers, first, kinds = self.numbers, self.first, self._kinds
-        avals, table, firsts, literals = self._avals, self.table, self.firsts, self._literals
-        contents = self._contents
+        firsts: list[int] = []
+        table: dict[tuple, int] = {}
+        args, first, kinds = self._args, self.first, self._kinds
+        numbers = dict(zip(args, range(first), strict=True))
+        names, avals, literals = self._names, self._avals, self._literals
         count = first
-        for eqn in eqns:
-            primitive, params, kind = eqn.primitive, eqn.params, _NO_PARAMS
+        for eqn in self._eqns:
+            params, kind = eqn.params, _NO_PARAMS
+            name = names.get(eqn.primitive.name)
+            if name is None:
+                name = self._name(eqn.primitive)
             if params:
                 kind = kinds.get(id(params), _NO_PARAMS)
                 if kind == _NO_PARAMS:
-                    # What `params` does, where there are only plain values.
-                    content = _plain(params)
-                    if _BYTES in content or type(primitive.loops) is low.Region:
-                        kind = self._new_kind(eqn)
-                    else:
-                        kind = contents.setdefault((tuple(params), content), len(contents))
-                    kinds[id(params)] = kind
-            form: list[Any] = [primitive.name, kind]
+                    kind = self._new_kind(eqn)
+            form: list[int] = [name, kind, len(eqn.invars)]
             for atom in eqn.invars:
                 if type(atom) is Var:
                     number = numbers[atom]
@@ -131,7 +177,7 @@ class Forms:
                 else:
                     literal = literals.get(id(atom.value))  # type: ignore[union-attr]
                     form.append(self._literal(atom) if literal is None else literal)
-            form.append(None)
+            form.append(len(eqn.outvars))
             for var in eqn.outvars:
                 numbers[var] = count
                 count += 1
@@ -143,11 +189,33 @@ class Forms:
                 found = table[whole] = len(firsts)
                 firsts.append(len(of))
             of.append(found)
-        return of
+        self._numbers, self._of, self._firsts, self._table = numbers, of, firsts, [*table]
 
-    def _literal(self, atom: Any) -> tuple:
+    def _in_python(self) -> bytes:
+        """Forms in a row, and the results."""
+        self._walk()
+        numbers, first, literals = self._numbers, self.first, self._literals
+        row = array("i", itertools.chain.from_iterable(map(self._table.__getitem__, self.of)))
+        count = len(numbers)
+        row.append(len(self._outs))
+        for atom in self._outs:
+            if type(atom) is Var:
+                number = numbers[atom]
+                row.append(number if number < first else number - count)
+            else:
+                literal = literals.get(id(atom.value))
+                row.append(self._literal(atom) if literal is None else literal)
+        return row.tobytes()
+
+    def _name(self, primitive: Any) -> int:
+        return self._names.setdefault(primitive.name, len(self._names))
+
+    def _literal(self, atom: Any) -> int:
         content = np.asarray(getattr(atom.value, "_value", atom.value)).tobytes()
-        found = self._literals[id(atom.value)] = content, self.aval(atom.aval)
+        contents = self._literal_contents
+        whole = content, self.aval(atom.aval)
+        found = contents.setdefault(whole, LITERAL + len(contents))
+        self._literals[id(atom.value)] = found
         return found
 
     def kind(self, eqn: Eqn) -> int:
@@ -155,16 +223,22 @@ class Forms:
         return self._kinds[id(eqn.params)] if eqn.params else _NO_PARAMS
 
     def _new_kind(self, eqn: Eqn) -> int:
-        self._open = False
-        try:
-            content = self.params(eqn)
-        except Uncacheable:
-            self.uncacheable = self._open = True
-            content = id(eqn.params)
-        contents = self._contents
-        found = contents.setdefault(content, len(contents))
-        if self._open:
-            self.loose.add(found)
+        params, contents = eqn.params, self._contents
+        # What `params` does, where there are only plain values.
+        content: Any = _plain(params)
+        if _BYTES not in content and type(eqn.primitive.loops) is not low.Region:
+            found = contents.setdefault((tuple(params), content), len(contents))
+        else:
+            self._open = False
+            try:
+                content = self.params(eqn)
+            except Uncacheable:
+                self.uncacheable = self._open = True
+                content = id(params)
+            found = contents.setdefault(content, len(contents))
+            if self._open:
+                self.loose.add(found)
+        self._kinds[id(params)] = found
         return found
 
     def params(self, eqn: Eqn) -> Any:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from numjet.cpu import walk_ir
 from numjet.numpy import trace_ir
 from numjet.numpy.fast_ir_arrays import AT, MOVE, OTHERWISE, UPDATE, WHERE
 
@@ -617,7 +618,7 @@ def range_key(rows: int) -> int:
 def identity(*offsets: Any) -> str:
     """A text that tells modules of these arguments of `text` apart, and is quick to make."""
     parts = (_OPERAND, _GETITEM, _OPERATOR, WHERE, AT, UPDATE, CONTEXT, TABLE, SLOTS, ENTRY)
-    record = (trace_ir.RECORD, trace_ir.CONTEXT, trace_ir.LINES)
+    record = (trace_ir.RECORD, walk_ir.WALK, trace_ir.CONTEXT, trace_ir.LINES)
     return "\n".join(map(repr, (*parts, *record, offsets)))
 
 

@@ -267,7 +267,8 @@ def _install_record() -> None:
     if "record" in addresses:
         record = Method(b"record", addresses["record"], _FLAGS["positional"], None)
         line = Method(b"user_line", addresses["user_line"], _FLAGS["unary"], None)
-        trace_native.install(_new_method, record, _new_function, line)
+        walk = Method(b"describe", addresses["describe"], _FLAGS["positional"], None)
+        trace_native.install(_new_method, record, _new_function, line, walk)
 
 
 def possible() -> bool:

@@ -13,11 +13,13 @@ the Python function.
 
 from __future__ import annotations
 
+from numjet.cpu import walk_ir
+
 CONTEXT = (
     "Py_IncRef Py_DecRef PyObject_Vectorcall PyType_GenericAlloc PyList_New PyList_Append "
-    "PyTuple_New PyDict_GetItem PyErr_Clear PyFrame_GetBack PyFrame_GetCode PyFrame_GetLasti "
-    "none true false tuple no_effects primitive var literal eqn stage_tracer array_impl no_axes "
-    "record atom out_avals user_source get_frame one two internal lines"
+    "PyTuple_New PyDict_GetItem PyErr_Clear PyLong_AsLong PyFrame_GetBack PyFrame_GetCode "
+    "PyFrame_GetLasti none true false tuple list no_effects primitive var literal eqn stage_tracer "
+    "array_impl no_axes record atom out_avals user_source get_frame one two internal lines"
 ).split()
 # Slots by class, whose offsets `text` is given.
 SLOTS = (
@@ -463,10 +465,11 @@ failed:
 
 
 def text(offsets: tuple[int, ...], items: int) -> str:
-    """The functions. offsets: those of `SLOTS`; items: where a tuple's items begin."""
+    """The functions, and those of `walk_ir`. offsets: those of `SLOTS`; items: where the items of a
+    tuple begin."""
     places = dict(zip(SLOTS, offsets, strict=True))
     lines: list[str] = []
-    for line in RECORD.splitlines():
+    for line in (RECORD + walk_ir.WALK).splitlines():
         words = line.split()
         at = f"%at{len(lines)}"
         if len(words) > 2 and words[2] in ("FIELD", "KNOWN"):

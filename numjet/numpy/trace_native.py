@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.objects import forever, slot
-from numjet.core import trace
+from numjet.core import jaxpr, trace
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
@@ -62,14 +62,17 @@ def _functions() -> dict[str, int] | None:
     return found
 
 
-def install(new_method: Any, record: Any, new_function: Any, user_line: Any) -> None:
-    """Let native code record equations and find lines. `record` and `user_line` describe it, the
-    others make a method and a function of such descriptions (`fast_native`)."""
+def install(
+    new_method: Any, record: Any, new_function: Any, user_line: Any, describe: Any
+) -> None:
+    """Let native code record equations, find lines and walk over programs. `record`, `user_line`
+    and `describe` describe it, the others make a method and a function of such descriptions
+    (`fast_native`)."""
     objects = {
-        "none": None, "true": True, "false": False, "tuple": tuple, "no_effects": NO_EFFECTS,
-        "primitive": Primitive, "var": Var, "literal": Literal, "eqn": Eqn,
-        "stage_tracer": StageTracer, "array_impl": ArrayImpl, "no_axes": (), "record": in_python,
-        "atom": StageTrace.atom,
+        "none": None, "true": True, "false": False, "tuple": tuple, "list": list,
+        "no_effects": NO_EFFECTS, "primitive": Primitive, "var": Var, "literal": Literal,
+        "eqn": Eqn, "stage_tracer": StageTracer, "array_impl": ArrayImpl, "no_axes": (),
+        "record": in_python, "atom": StageTrace.atom,
         "out_avals": Primitive.out_avals, "user_source": trace.user_source,
         "get_frame": sys._getframe, "one": 1, "two": 2, "internal": trace._internal,
     }  # fmt: skip
@@ -77,9 +80,10 @@ def install(new_method: Any, record: Any, new_function: Any, user_line: Any) -> 
     words = {name: id(x) for name, x in objects.items()} | (_functions() or {})
     words["lines"] = lines.__array_interface__["data"][0]
     StageTrace.context[:] = [words[name] for name in ir.CONTEXT]
-    _keep.extend([objects, lines, record, user_line])
+    _keep.extend([objects, lines, record, user_line, describe])
     StageTrace.record = new_method(  # type: ignore[method-assign]
         StageTrace, ctypes.addressof(record)
     )
     trace.user_line = new_function(ctypes.addressof(user_line), StageTrace.context, None)
+    jaxpr.describe = new_function(ctypes.addressof(describe), StageTrace.context, None)
     StageTrace.wanted = None
