@@ -89,6 +89,7 @@ class Writer:
         self.known: dict[tuple, Value] = {}  # see `pure`
         # What writes the function for the direct generator in place of its lines.
         self.whole: Callable[[Any], None] | None = None
+        self.glue = "optnone" in attributes
         self._labels = 0
         self._allocas: list[str] = []
         written = []

@@ -397,14 +397,14 @@ def _task(module: Module, element: str) -> None:
     nothing = b.const(0, "ptr")
     copies = b.icmp("eq", f.pack, BY_ROWS)
     packs = b.icmp("sgt", f.pack, BY_ROWS)
-    packer = b.emit(f"inttoptr i64 {f.pack.ref} to ptr", "ptr")
+    packer = b.inttoptr(f.pack, "ptr")
     kept = b.icmp("sgt", f.kept, 0)
     piece, pointers = b.alloca(f"[{PIECE_BYTES} x i8]"), b.alloca(f"[{MOST_POINTERS} x ptr]")
     with b.loop(0, b.mul(f.kept, 8), 8) as copy:
         b.store(b.load(b.gep(behind, copy.index), "ptr", 8), b.gep(pointers, copy.index), 8)
     b.store(piece, pointers, 8)
     pointers = b.select(kept, pointers, behind)
-    epilogue = b.emit(f"inttoptr i64 {f.epilogue.ref} to ptr", "ptr")
+    epilogue = b.inttoptr(f.epilogue, "ptr")
     with b.loop(begin, end) as tasks:
         rest, strip = b.udiv(tasks.index, f.strips), b.urem(tasks.index, f.strips)
         rest, block = b.udiv(rest, f.blocks), b.urem(rest, f.blocks)
@@ -413,7 +413,7 @@ def _task(module: Module, element: str) -> None:
         columns = b.sub(n, column)
         full = b.icmp("sge", columns, strip_columns)
         columns = b.min(columns, strip_columns)
-        tile = b.emit(f"inttoptr i64 {b.select(full, f.tile, f.last_tile).ref} to ptr", "ptr")
+        tile = b.inttoptr(b.select(full, f.tile, f.last_tile), "ptr")
         width = b.and_(b.mul(b.add(columns, lanes - 1), size), -lanes * size)
 
         def place(base: Value, one: Value, two: Value, at: Value, step: Value) -> Value:

@@ -63,7 +63,7 @@ def _task(module: Module, element: str) -> None:
     f = Fields(b, t, FIELDS)
     m, n, k, brs = f.m, f.n, f.k, f.brs
     copies, packs = b.icmp("eq", f.pack, BY_ROWS), b.icmp("sgt", f.pack, BY_ROWS)
-    packer = b.emit(f"inttoptr i64 {f.pack.ref} to ptr", "ptr")
+    packer = b.inttoptr(f.pack, "ptr")
     nothing = b.const(0, "ptr")
     scratch = b.alloca(f"[{GROUP * SCRATCH} x i8]")
     with b.loop(begin, end) as tasks:
@@ -99,7 +99,7 @@ def _task(module: Module, element: str) -> None:
                 source, stride = b.select(copied, part_b, here), b.select(copied, brs, width)
                 to = b.select(copied, here, nothing)
                 tile = b.select(full, f.tile, f.last_tile)
-                tile = b.emit(f"inttoptr i64 {tile.ref} to ptr", "ptr")
+                tile = b.inttoptr(tile, "ptr")
                 b.call(tile, "void", t, part_a, source, part_c, depth, rows, stride, old, to)
     b.ret()
 

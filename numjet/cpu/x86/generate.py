@@ -15,6 +15,7 @@ from numjet.cpu.x86 import (
     control,
     convert,
     elf,
+    glue,
     intrinsics,
     lanes,
     memory,
@@ -93,6 +94,8 @@ def _generate(module: Module) -> bytes:
         code.place(begin)
         if function.whole is not None:
             function.whole(code)
+        elif function.glue is not None:
+            glue.write(code, labels, function.glue)
         else:
             s, allocation = selected(module, function, labels)
             Finisher(code, s, allocation).write()

@@ -57,6 +57,7 @@ class Function:
         self.counts: Counter[str] = Counter()
         self.lines = 0
         self.whole: Callable[[Any], None] | None = None  # writes the code, in place of blocks
+        self.glue: Any = None  # the builder of a function that `glue` writes, in place of blocks
         self.outgoing = 0  # bytes of stack for arguments of calls, or more
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from numjet.cpu.builder_text import CASTS, Instruction as Written, arguments
+from numjet.cpu.x86 import glue
 from numjet.cpu.x86.parse import _OPERATIONS, Function, Instruction, Module, _Parser, parse
 from numjet.cpu.x86.types import TYPES, Unsupported
 
@@ -43,6 +44,9 @@ def _function(writer: Writer) -> Function:
     function = Function(writer.name, writer.result, named, writer.local)
     if writer.whole is not None:
         function.whole = writer.whole
+        return function
+    if writer.glue and glue.able(writer):
+        function.glue = writer
         return function
     lines = [*writer._allocas, *writer.lines]
     function.lines = len(lines)
