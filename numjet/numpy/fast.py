@@ -37,7 +37,7 @@ from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.numpy import fast_ir, fast_native as native
 from numjet.numpy.promote import broadcast, join_shapes
-from numjet.transforms.stage import StageTrace, bind_known
+from numjet.transforms.stage import StageTrace, StageTracer, bind_known
 
 CHECKS = config.numeric_checks
 # Bound once: a global found in this module is cheaper than an attribute of another.
@@ -110,6 +110,7 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
         return slow(x)
 
     forms = call.forms = native.Forms()  # type: ignore[attr-defined] # see `quick`
+    call.traced = traced, record  # type: ignore[attr-defined]
     return call
 
 
@@ -128,8 +129,20 @@ def quick(function: Callable, operands: int) -> Callable:
         nonlocal run
         run = forms.attach(native.Table(function, operands)).function()
 
+    nothing: tuple[dict[ShapedArray, ShapedArray | None], Any] = ({}, None)
+    traced, record = getattr(function, "traced", nothing)
+
     def unary(x: Any, /) -> Any:
-        return run(x) if type(x) is ArrayImpl else function(x)
+        if type(x) is ArrayImpl:
+            return run(x)
+        # What `function` does too: a frame less between the user's line and the record.
+        if type(x) is StageTracer:
+            aval = traced.get(x.aval)
+            if aval is not None:
+                trace = current_trace()
+                if type(trace) is StageTrace:
+                    return trace.record(record, (x,), {}, aval)
+        return function(x)
 
     def binary(x: Any, y: Any, /) -> Any:
         return run(x, y)

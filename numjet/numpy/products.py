@@ -82,7 +82,7 @@ def _eager_product(a: Any, b: Any) -> ArrayImpl | None:
 
 
 # Operands of a product that were traced before, by their avals: the params and the result's aval.
-_traced: dict[tuple, tuple] = {}
+traced_products: dict[tuple, tuple] = {}
 
 
 def _quick_product(a: Any, b: Any) -> Any:
@@ -96,12 +96,12 @@ def _quick_product(a: Any, b: Any) -> Any:
 
 def traced_product(a: Array, b: Array) -> Any:
     """The product of arrays, one of them traced, where it is known for their avals; else None."""
-    found = _traced.get((a.aval, b.aval))
+    found = traced_products.get((a.aval, b.aval))
     if found is None:
         found = _product_of_floats(a.aval, b.aval)
         if found is None:
             return None
-        _traced[a.aval, b.aval] = found
+        traced_products[a.aval, b.aval] = found
     trace = current_trace()
     if type(trace) is StageTrace:  # `bind_known` written out
         return trace.record(dot_general_p, (a, b), *found)
@@ -138,7 +138,7 @@ def _plain_product(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
     if precision is None and preferred is None and isinstance(out, Tracer):
         u, v = x.aval, y.aval
         if u.dtype is v.dtype and u.weak_type is v.weak_type and not u.weak_type:
-            _traced[u, v] = _product_params(u.ndim), out.aval
+            traced_products[u, v] = _product_params(u.ndim), out.aval
     return out
 
 
