@@ -1,14 +1,16 @@
 """Functions that find addresses and call others, as machine code without selection or allocation.
 
 For: functions written with `kernels.common.GLUE`, whose lines run once for many of those they call.
-Every value has a place on the stack and is in a register for one instruction. A fifth of the time
-that registers for all would take. `able(writer)` says whether a function holds nothing else than
-what is known here. What would break it: an inner loop in such a function, which would be slow.
+Every value has a place on the stack and is in a register for one instruction, but those that most
+addresses begin with. A fifth of the time that registers for all would take. `able(writer)` says
+whether a function holds nothing else than what is known here. What would break it: an inner loop in
+such a function, which would be slow.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _RAX, _RCX, _RDX, _RBX, _RSP, _RBP, _RSI, _RDI = range(8)
 _ARGUMENTS = (_RDI, _RSI, _RDX, _RCX, 8, 9)
+_LASTING = (_RBX, 12, 13, 14, 15)
 _NARROW = 1 << 31  # immediates and displacements are smaller
 _ALLOCA = re.compile(r"\s*(%\w+) = alloca \[(\d+) x (i8|ptr|i64)\], i64 1, align (?:8|16|32|64)")
 _WORDS = {"i64", "ptr"}
@@ -94,19 +97,24 @@ class _Glue:
         self.at: dict[str, int] = {}  # places on the stack
         self.same: dict[str, tuple[str, int]] = {}  # values that are others plus a constant
         self.spaces: dict[str, int] = {}
+        self.kept: dict[str, int] = {}  # values in registers that calls keep
         self.block, self.held = "entry", ""  # whose value is in rax
+        self.before: tuple = ()  # the instruction before
         self.size = self._lay_out()
 
     def _lay_out(self) -> int:
         """Labels, edges and places; returns the size of the frame."""
         labels, block, most = self.blocks, "entry", 6
         phis: list[tuple[str, Any]] = []
+        bases: list[str] = []
         for line in self.lines:
             if line.__class__ is not tuple:
                 block = line[:-1]
                 labels[block] = self.code.label()
             elif line[1][0] == "phi":
                 phis.append((block, line))
+            elif line[1][0] == "getelementptr":
+                bases.append(line[1][4])
             elif line[1][0] == "call":
                 most = max(most, len(line[1][4]))
         at = 8 * (most - 6)
@@ -128,6 +136,8 @@ class _Glue:
             at += -at % 64
             self.spaces[found[1]] = at
             at += int(found[2]) * (1 if found[3] == "i8" else 8)
+        often = [ref for ref, _ in Counter(bases).most_common() if ref in self.at]
+        self.kept = dict(zip(often, _LASTING, strict=False))
         return at + -at % 64
 
     def run(self) -> None:
@@ -135,6 +145,8 @@ class _Glue:
         code, gr = self.code, encode.gr
         encode.push(code, _RBP)
         gr(code, GPR["mov"], _RBP, _RSP)
+        for register in self.kept.values():
+            encode.push(code, register)
         if self.size:
             gr(code, GPR["subi"], 0, _RSP, 8, self.size)
         gr(code, GPR["andi"], 0, _RSP, 8, -64)
@@ -142,11 +154,11 @@ class _Glue:
             register = _ARGUMENTS[number] if number < 6 else _RAX
             if number >= 6:
                 encode.gm(code, GPR["mov"], _RAX, _RBP, None, 1, 16 + 8 * (number - 6))
-            self._put(self.at[value.ref], register)
+            self._keep(value.ref, register)
         lines = self.lines
         for number, line in enumerate(lines):
             if line.__class__ is not tuple:
-                self.block, self.held = line[:-1], ""
+                self.block, self.held, self.before = line[:-1], "", ()
                 code.place(self.blocks[self.block])
                 continue
             dest, written = line
@@ -156,16 +168,21 @@ class _Glue:
                 self._branch(written, following)
             else:
                 _WRITERS[op](self, dest, written)
+            self.before = written
 
     # -- operands
 
     def _put(self, place: int, register: int) -> None:
         encode.gm(self.code, GPR["mov_s"], register, _RSP, None, 1, place)
 
-    def _keep(self, dest: str) -> None:
-        """What is in rax is the value `dest`."""
-        self._put(self.at[dest], _RAX)
-        self.held = dest
+    def _keep(self, dest: str, register: int = _RAX) -> None:
+        """What is in a register is the value `dest`."""
+        if dest in self.kept:
+            encode.gr(self.code, GPR["mov"], self.kept[dest], register)
+        else:
+            self._put(self.at[dest], register)
+        if register == _RAX:
+            self.held = dest
 
     def _fetch(self, register: int, ref: str) -> None:
         """Bring a value into a register; the others and the flags stay as they are."""
@@ -179,6 +196,11 @@ class _Glue:
             if base in self.spaces:
                 offset += self.spaces[base]
                 encode.gm(code, GPR["lea"], register, _RSP, None, 1, offset)
+            elif base in self.kept:
+                if offset:
+                    encode.gm(code, GPR["lea"], register, self.kept[base], None, 1, offset)
+                else:
+                    encode.gr(code, GPR["mov"], register, self.kept[base])
             elif base is ref:
                 encode.gm(code, GPR["mov"], register, _RSP, None, 1, self.at[ref])
             else:
@@ -199,11 +221,16 @@ class _Glue:
         base, offset = self.same.get(ref, (ref, 0))
         if base in self.spaces:
             return _RSP, self.spaces[base] + offset
+        if base in self.kept:
+            return self.kept[base], offset
         self._fetch(_RAX, base)
         return _RAX, offset
 
     def _with(self, op: str, ref: str) -> None:
         """An instruction on rax and a value."""
+        if ref in self.kept and ref not in self.same:
+            encode.gr(self.code, GPR[op], _RAX, self.kept[ref])
+            return
         if ref in self.at and ref not in self.same:
             encode.gm(self.code, GPR[op], _RAX, _RSP, None, 1, self.at[ref])
             return
@@ -246,14 +273,16 @@ class _Glue:
         self._keep(dest)
 
     def divide(self, dest: str, written: tuple) -> None:
-        op, _, a, b = written
+        op, kind, a, b = written
+        if op == "urem" and self.before == ("udiv", kind, a, b):
+            self._keep(dest, _RDX)
+            return
         self._fetch(_RAX, a)
         self._fetch(_RCX, b)
         encode.gr(self.code, GPR["xor"], _RDX, _RDX, 4)
         encode.gr(self.code, GPR["div"], 0, _RCX)
-        if op == "urem":
-            encode.gr(self.code, GPR["mov"], _RAX, _RDX)
-        self._keep(dest)
+        self.held = ""
+        self._keep(dest, _RDX if op == "urem" else _RAX)
 
     def compare(self, dest: str, written: tuple) -> None:
         _, _, predicate, _, a, b = written
@@ -312,8 +341,9 @@ class _Glue:
     def ret(self, dest: None, written: tuple) -> None:
         if written[2]:
             self._fetch(_RAX, written[2])
-        encode.gr(self.code, GPR["mov"], _RSP, _RBP)
-        encode.pop(self.code, _RBP)
+        encode.gm(self.code, GPR["lea"], _RSP, _RBP, None, 1, -8 * len(self.kept))
+        for register in (*reversed(self.kept.values()), _RBP):
+            encode.pop(self.code, register)
         self.code.buffer += encode.RET
 
     def _branch(self, written: tuple, following: Any) -> None:

@@ -53,6 +53,7 @@ def test_arithmetic_and_comparisons(pair: tuple[int, int]) -> None:
         b.and_(x, -64), b.xor(b.or_(x, y), 9), b.min(x, y), b.max(x, 2), b.umin(x, y), b.umax(x, y),
         *[b.zext(bit, "i64") for bit in holds],
         b.select(holds[1], x, 100), b.select(holds[6], b.const(1, "i64"), y),
+        b.urem(x, 10), b.load(out, "i64", 8),
     ]  # fmt: skip
     for number, value in enumerate(found):
         b.store(value, b.gep(out, 8 * number), 8)
