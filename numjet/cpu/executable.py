@@ -112,6 +112,9 @@ def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
     return np.frombuffer((ctypes.c_char * nbytes).from_address(address), dtype).reshape(shape)
 
 
+_making = threading.Lock()
+
+
 class _Program:
     """A program's table in memory (`program_table` wrote it, `entry` describes it): `address`."""
 
@@ -177,13 +180,12 @@ class Executable:
         self._hosts = hosts
         self._consts = [None if c is None else _aligned(np.ascontiguousarray(c)) for c in consts]
         link.resolve((RUN, OBJECTS, "nj_parallel_for") if table["chunked"] else (RUN, OBJECTS))
-        self._program = _Program(table, library)
         if library is None or whole:
             self.address = link.defined_symbol(RUN) or 0
         else:
             self.address = library.address(MAIN)
         self._objects = link.defined_symbol(OBJECTS) or 0
-        self.table = self._table()
+        self._held: tuple[_Program, ctypes.Array] | None = None
         self.seconds = float(facts.get("seconds", 0.0))
         self._tables: list[tuple[Any, Any]] = []
         self.arenas: list[tuple[np.ndarray, ctypes.c_void_p]] = []
@@ -213,12 +215,20 @@ class Executable:
     def _pointers(self, count: int) -> type[ctypes.Array]:
         return ctypes.c_void_p * max(count, 1)
 
-    def _table(self) -> ctypes.Array:
+    @functools.cached_property
+    def table(self) -> ctypes.Array:
         """The last argument of the program: see `entry`."""
+        with _making:  # one for all threads: it points to what is held here
+            if self._held is None:
+                program = _Program(self.facts["table"], self._library)
+                self._held = program, self._table(program)
+            return self._held[1]
+
+    def _table(self, program: _Program) -> ctypes.Array:
         consts, hosts = self._consts, self._hosts
         table = (ctypes.c_void_p * (HEADER + len(consts)))()
         words = {
-            "program": self._program.address,
+            "program": program.address,
             "main": self.address,
             "inputs": self._n_args,
             "outputs": len(self.outs),

@@ -236,3 +236,17 @@ def test_refused_memory_is_an_error(monkeypatch):
     monkeypatch.setattr(platform, "reserve", lambda size: None)
     with pytest.raises(InternalError, match="refuses memory"):
         link.load([data])
+
+
+def test_programs_share_what_the_system_gave():
+    platform._spare.clear()
+    first, second = platform.reserve(1), platform.reserve(2 * platform.PAGE)
+    assert second == first + platform.PAGE
+    ctypes.memset(second, 7, 2 * platform.PAGE)
+    platform.unmap(first, 1)
+    assert mappings(first) is None and mappings(second) == "rw-p"
+    large = platform.reserve(platform._SPARE)
+    assert mappings(large + platform._SPARE - 1) == "rw-p" and not platform._spare
+    assert ctypes.string_at(second, 2 * platform.PAGE) == b"\7" * 2 * platform.PAGE
+    platform.unmap(second, 2 * platform.PAGE)
+    platform.unmap(large, platform._SPARE)
