@@ -8,9 +8,11 @@ equal equations (`reroll`). What would break it: a param that changes the code b
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import marshal
+import struct
 from array import array
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +28,7 @@ _BYTES = marshal.dumps(b"", 0)[:1]  # how bytes begin
 _PLAIN = frozenset([int, bool, str, float, complex, type(None)])
 _NO_PARAMS = -1
 LITERAL = 1 << 30
+_HEAD = struct.Struct("=6q")
 # Shorter programs are walked in Python, without tables.
 _WORTH_NATIVE = 20
 # Numbers an equation that there is room for, in pairs: eight operands and results or so.
@@ -144,12 +147,14 @@ class Forms:
         # Each variable is an entry, and most params are; a quarter stays empty.
         size = 1 << (2 * (len(eqns) + len(args)) + 64).bit_length()
         begin = HEADER + 2 * size
-        words = np.zeros(begin + _ROOM * len(eqns) + len(outs), np.int64)
-        words[:HEADER] = (size - 1, size - size // 4, 0, self.first, 8 * begin, words.nbytes, 0, 0)
+        end = begin + _ROOM * len(eqns) + len(outs)
+        words = bytearray(8 * end)
+        _HEAD.pack_into(words, 0, size - 1, size - size // 4, 0, self.first, 8 * begin, 8 * end)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(words))  # it stays there
         done = jaxpr.describe(
-            args, eqns, outs, words, self._name, self._new_kind, self._literal, self.aval
+            args, eqns, outs, address, self._name, self._new_kind, self._literal, self.aval
         )
-        return words.data.cast("B")[8 * begin : words[CURSOR]].tobytes() if done else None
+        return bytes(words[8 * begin : _HEAD.unpack_from(words)[CURSOR]]) if done else None
 
     def _walk(self) -> None:
         """Number variables and forms."""

@@ -1,11 +1,12 @@
 """The walk over a program's equations (`cpu.forms`) as LLVM IR: what they do, as a row of numbers.
 
 In the notation and with the context of `numpy.trace_ir`, in whose module it is compiled. `describe`
-gets an array of words: a header, a hash table from addresses to numbers (linear probing; an entry
-is a key and a number), and room for the row, of 32-bit numbers. Variables are numbered as they are
-bound. What a primitive, params, a literal and an aval are called is asked of Python once an object.
-The answer is True; None means that Python has to do it: where operands do not stand in lists,
-something is neither variable nor literal, a variable is not bound, or there is too little room.
+gets the address of words: a header, a hash table from addresses to numbers (linear probing; an
+entry is a key and a number), and room for the row, of 32-bit numbers. Variables are numbered as
+they are bound. What a primitive, params, a literal and an aval are called is asked of Python once
+an object. The answer is True; None means that Python has to do it: where operands do not stand in
+lists, something is neither variable nor literal, a variable is not bound, or there is too little
+room.
 """
 
 from __future__ import annotations
@@ -243,8 +244,8 @@ bad:
   ret i64 LIMIT
 }
 
-; METH_FASTCALL: (operands, equations, results, array of words, ask primitive, ask params of an
-; equation, ask literal, ask aval); the first three are lists. self is the array of the context.
+; METH_FASTCALL: (operands, equations, results, address of the words, ask primitive, ask params of
+; an equation, ask literal, ask aval); the first three are lists. self is the array of the context.
 define ptr @describe(ptr %self, ptr %given, i64 %n) #0 {
 entry:
   %c_p = getelementptr i8, ptr %self, i64 16
@@ -256,8 +257,9 @@ entry:
   %outs = load ptr, ptr %outs_p
   %words_p = getelementptr i8, ptr %given, i64 24
   %words = load ptr, ptr %words_p
-  %h_p = getelementptr i8, ptr %words, i64 16
-  %h = load ptr, ptr %h_p
+  %as_long = KNOWN PyLong_AsLong
+  %address = call i64 %as_long(ptr %words)
+  %h = inttoptr i64 %address to ptr
   %ask_primitive_p = getelementptr i8, ptr %given, i64 32
   %ask_primitive = load ptr, ptr %ask_primitive_p
   %ask_params_p = getelementptr i8, ptr %given, i64 40
