@@ -16,8 +16,8 @@ _RAX, _RCX, _RDX, _RBX, _RSP, _RBP, _RSI, _RDI = range(8)
 _R8, _R9, _R10, _R11, _R12, _R13, _R14, _R15 = range(8, 16)
 _SAVED = (_RBX, _RBP, _R12, _R13, _R14, _R15)
 _COLUMNS = (_RAX, _RBX, _RBP, _R10, _R11, _R12, _R13, _R14)
-# Places on the stack: the group's first column, the last column, k, the stride, the end.
-_GROUP, _LAST, _DEPTH, _STRIDE, _END = range(0, 40, 8)
+# Places on the stack: the last column, k, the stride of columns, the end of a row.
+_LAST, _DEPTH, _STRIDE, _END = range(0, 32, 8)
 # The shuffles of each stage (for the first and the second of two rows, with immediates) and how
 # far apart these two are. Behind them the rows stand as `_ORDER` says.
 _Stage = tuple[int, tuple[str, int | None], tuple[str, int | None]]
@@ -40,8 +40,9 @@ def pack_columns(code: Code, size: int, field: int) -> None:
     """Append `void pack(ptr table, ptr from, ptr to, i64 k, i64 columns, i64 width)`.
 
     size: of an element, 4 or 8; field: where the table has the stride of B's columns.
-    rsi, rdx, r9 are from, to and width throughout; inside, `_COLUMNS` are the addresses of a
-    group's columns, r15 how far they are read, rcx the rows that are left, r8 where the next goes.
+    rsi, rdx, r9 are from, to and width throughout, rdi a group's first column; `_COLUMNS` are the
+    addresses of its columns, r15 how far they are read, rcx the rows that are left, r8 where the
+    next goes, k2 a whole mask.
     """
     gr, gm, mov, side = encode.gr, encode.gm, GPR["mov"], SIDE * size
     for register in _SAVED:
@@ -53,8 +54,9 @@ def pack_columns(code: Code, size: int, field: int) -> None:
     gm(code, mov, _RDI, _RDI, None, 1, field)
     for register in (_RDI, _RCX, _R8):
         encode.push(code, register)
-    encode.move_constant(code, _R15, 0)
-    encode.push(code, _R15)
+    encode.move_constant(code, _RAX, (1 << SIDE) - 1)
+    encode.rr(code, OPS["kmovd_r"], 2, 0, _RAX)
+    gr(code, GPR["xor"], _RDI, _RDI, 4)
     groups, squares, full, finished = (code.label() for _ in range(4))
     code.place(groups)
     _addresses(code)
@@ -63,16 +65,17 @@ def pack_columns(code: Code, size: int, field: int) -> None:
     code.jump_if(CONDITIONS["le"], finished)
     gr(code, mov, _R8, _RDX)
     gr(code, GPR["xor"], _R15, _R15, 4)
-    encode.move_constant(code, _RDI, (1 << SIDE) - 1)
-    encode.rr(code, OPS["kmovd_r"], 1, 0, _RDI)
+    encode.rr(code, OPS["kmovq"], 1, 0, 2)
     code.align(32)
     code.place(squares)
     gr(code, GPR["cmpi"], 0, _RCX, 8, SIDE)
     code.jump_if(CONDITIONS["ge"], full)
+    encode.push(code, _RDI)
     encode.move_constant(code, _RDI, 1)
     gr(code, GPR["shl_cl"], 0, _RDI, 4)
     gr(code, GPR["addi"], 0, _RDI, 4, -1)
     encode.rr(code, OPS["kmovd_r"], 1, 0, _RDI)
+    encode.pop(code, _RDI)
     code.place(full)
     _square(code, size)
     gr(code, GPR["addi"], 0, _R15, 8, side)
@@ -80,10 +83,10 @@ def pack_columns(code: Code, size: int, field: int) -> None:
     code.jump_if(CONDITIONS["g"], squares)
     code.place(finished)
     gr(code, GPR["addi"], 0, _RDX, 8, side)
-    gm(code, GPR["addi"], 0, _RSP, None, 1, _GROUP, 8, SIDE)
+    gr(code, GPR["addi"], 0, _RDI, 8, SIDE)
     gm(code, GPR["cmp"], _RDX, _RSP, None, 1, _END)
     code.jump_if(CONDITIONS["b"], groups)
-    gr(code, GPR["addi"], 0, _RSP, 8, 40)
+    gr(code, GPR["addi"], 0, _RSP, 8, 32)
     for register in reversed(_SAVED):
         encode.pop(code, register)
     code.buffer += encode.VZEROUPPER
@@ -92,16 +95,13 @@ def pack_columns(code: Code, size: int, field: int) -> None:
 
 def _addresses(code: Code) -> None:
     """Where the columns of a group begin; those beyond the last are the last."""
-    gr, gm = encode.gr, encode.gm
-    gm(code, GPR["mov"], _R15, _RSP, None, 1, _GROUP)
-    gm(code, GPR["mov"], _R8, _RSP, None, 1, _LAST)
-    gm(code, GPR["mov"], _RDI, _RSP, None, 1, _STRIDE)
+    gm = encode.gm
     for number, column in enumerate(_COLUMNS):
-        gm(code, GPR["lea"], column, _R15, None, 1, number)
-        gr(code, GPR["cmp"], column, _R8)
-        gr(code, GPR["cmovg"], column, _R8)
-        gr(code, GPR["imul"], column, _RDI)
-        gr(code, GPR["add"], column, _RSI)
+        gm(code, GPR["lea"], column, _RDI, None, 1, number)
+        gm(code, GPR["cmp"], column, _RSP, None, 1, _LAST)
+        gm(code, GPR["cmovg"], column, _RSP, None, 1, _LAST)
+        gm(code, GPR["imul"], column, _RSP, None, 1, _STRIDE)
+        encode.gr(code, GPR["add"], column, _RSI)
 
 
 def _square(code: Code, size: int) -> None:
