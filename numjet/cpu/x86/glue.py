@@ -37,6 +37,11 @@ _EXTREMA = {
     "@llvm.smin.i64": "cmovg", "@llvm.smax.i64": "cmovl", "@llvm.umin.i64": "cmova",
     "@llvm.umax.i64": "cmovb",
 }  # fmt: skip
+# `mov` between each register and [rsp + four bytes], which is most of what is written here.
+_READ, _WRITE = [
+    [bytes((0x48 | r >> 3 << 2, opcode, 0x84 | (r & 7) << 3, 0x24)) for r in range(16)]
+    for opcode in (0x8B, 0x89)
+]
 # Operations by their types; what else a line holds is looked at by `_known`.
 _BINARY = dict.fromkeys("add sub mul udiv urem".split(), {"i64"})
 _BINARY |= dict.fromkeys("and or xor".split(), {"i64", "i1"})
@@ -173,7 +178,10 @@ class _Glue:
     # -- operands
 
     def _put(self, place: int, register: int) -> None:
-        encode.gm(self.code, GPR["mov_s"], register, _RSP, None, 1, place)
+        self.code.buffer += _WRITE[register] + place.to_bytes(4, "little")
+
+    def _get(self, register: int, place: int) -> None:
+        self.code.buffer += _READ[register] + place.to_bytes(4, "little")
 
     def _keep(self, dest: str, register: int = _RAX) -> None:
         """What is in a register is the value `dest`."""
@@ -202,7 +210,7 @@ class _Glue:
                 else:
                     encode.gr(code, GPR["mov"], register, self.kept[base])
             elif base is ref:
-                encode.gm(code, GPR["mov"], register, _RSP, None, 1, self.at[ref])
+                self._get(register, self.at[ref])
             else:
                 self._fetch(register, base)
                 if offset:
@@ -307,7 +315,7 @@ class _Glue:
 
     def phi(self, dest: str, written: tuple) -> None:
         self.held = ""
-        encode.gm(self.code, GPR["mov"], _RAX, _RSP, None, 1, self.at[dest + ":"])
+        self._get(_RAX, self.at[dest + ":"])
         self._keep(dest)
 
     def call(self, dest: str | None, written: tuple) -> None:
