@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
 import marshal
 import struct
 from array import array
@@ -42,10 +41,10 @@ class Uncacheable(Exception):
 class Forms:
     """What a program does, apart from names.
 
-    A form is a tuple of integers: the numbers of the primitive and of its params, how many operands
-    there are and each of them, how many results there are and the numbers of their avals. Operands
-    of the program are read by number, results by how many numbers further back they are, literals
-    by LITERAL and a number. Objects are numbered by content, as they come.
+    A form is, as a row of integers: the numbers of the primitive and of its params, how many
+    operands there are and each of them, how many results there are and the numbers of their avals.
+    Operands of the program are read by number, results by how many numbers further back they are,
+    literals by LITERAL and a number. Objects are numbered by content, as they come.
 
     numbers: variables in the order in which they are bound, from 0; the first `first` are operands
     of the program.
@@ -163,18 +162,15 @@ class Forms:
         table: dict[tuple, int] = {}
         args, first, kinds = self._args, self.first, self._kinds
         numbers = dict(zip(args, range(first), strict=True))
-        names, avals, literals = self._names, self._avals, self._literals
+        avals, literals = self._avals, self._literals
         count = first
         for eqn in self._eqns:
             params, kind = eqn.params, _NO_PARAMS
-            name = names.get(eqn.primitive.name)
-            if name is None:
-                name = self._name(eqn.primitive)
             if params:
                 kind = kinds.get(id(params), _NO_PARAMS)
                 if kind == _NO_PARAMS:
                     kind = self._new_kind(eqn)
-            form: list[int] = [name, kind, len(eqn.invars)]
+            form: list[Any] = [eqn.primitive.name, kind]
             for atom in eqn.invars:
                 if type(atom) is Var:
                     number = numbers[atom]
@@ -182,7 +178,7 @@ class Forms:
                 else:
                     literal = literals.get(id(atom.value))  # type: ignore[union-attr]
                     form.append(self._literal(atom) if literal is None else literal)
-            form.append(len(eqn.outvars))
+            form.append(None)
             for var in eqn.outvars:
                 numbers[var] = count
                 count += 1
@@ -200,9 +196,14 @@ class Forms:
         """Forms in a row, and the results."""
         self._walk()
         numbers, first, literals = self._numbers, self.first, self._literals
-        row = array("i", itertools.chain.from_iterable(map(self._table.__getitem__, self.of)))
+        written: list[bytes] = []
+        for name, kind, *rest in self._table:
+            number = self._names.setdefault(name, len(self._names))
+            end = rest.index(None)
+            form = [number, kind, end, *rest[:end], len(rest) - end - 1, *rest[end + 1 :]]
+            written.append(array("i", form).tobytes())
         count = len(numbers)
-        row.append(len(self._outs))
+        row = array("i", [len(self._outs)])
         for atom in self._outs:
             if type(atom) is Var:
                 number = numbers[atom]
@@ -210,7 +211,7 @@ class Forms:
             else:
                 literal = literals.get(id(atom.value))
                 row.append(self._literal(atom) if literal is None else literal)
-        return row.tobytes()
+        return b"".join([*map(written.__getitem__, self.of), row.tobytes()])
 
     def _name(self, primitive: Any) -> int:
         return self._names.setdefault(primitive.name, len(self._names))

@@ -97,10 +97,13 @@ def _table() -> dict[str, Any]:
     return table
 
 
+_known_product = products.traced_products.get
+
+
 def _matmul(x: Any, y: Any) -> Any:
-    if type(x) is StageTracer and isinstance(y, Array):
+    if type(x) is StageTracer and (type(y) is StageTracer or isinstance(y, Array)):
         # What `traced_product` does too: a frame less between the user's line and the record.
-        found = products.traced_products.get((x.aval, y.aval))
+        found = _known_product((x.aval, y.aval))
         if found is not None:
             trace = current_trace()
             if type(trace) is StageTrace:
