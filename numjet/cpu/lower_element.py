@@ -12,13 +12,11 @@ one of which is gone, carries that change places and arrays computed as a whole 
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from numjet.base import config
 from numjet.core import lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.cpu import lower_update
@@ -52,6 +50,7 @@ from numjet.cpu.element_values import (
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.index import Index, LoopVar, dynamic, linear_address
 from numjet.cpu.loop_ir import Buffer, Const, For, If, IndexValue, Kernel, Stmt, While
+from numjet.cpu.loop_kernel import failed
 from numjet.cpu.lower_access import WEIGHTS
 from numjet.cpu.lower_scalar import MAX_NODES, NAMED_DEPTH, Array, NotScalar, ScalarKernel, native
 from numjet.cpu.program import CopyStep, KernelStep, Step
@@ -71,14 +70,7 @@ def lower(build: Any, node: Node) -> list[Step] | None:
     except (NotScalar, NotImplementedError):
         return None
     except Exception as error:
-        if config.check_ir.value:
-            raise
-        warnings.warn(
-            f"numjet: a loop over elements failed to be lowered ({type(error).__name__}: {error}); "
-            "it runs as a loop of kernels. Please report this.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        failed("a loop over elements", error)
         return None
 
 

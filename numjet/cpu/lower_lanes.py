@@ -12,14 +12,12 @@ reads an operand which changes in the loop at another element of the domain than
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from numjet.base import config
 from numjet.core import lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from numjet.cpu import expand, link, lower_small, products
@@ -55,6 +53,7 @@ from numjet.cpu.loop_ir import (
     While,
     exprs,
 )
+from numjet.cpu.loop_kernel import LoopKernel, failed
 from numjet.cpu.lower_access import WEIGHTS
 from numjet.cpu.lower_core import unflatten
 from numjet.cpu.lower_scalar import native
@@ -116,14 +115,7 @@ def lower(build: Any, node: Node, several: bool = False) -> list[Step] | None:
     except NotImplementedError:
         return None
     except Exception as error:
-        if config.check_ir.value:
-            raise
-        warnings.warn(
-            f"numjet: a loop over independent elements failed to be lowered "
-            f"({type(error).__name__}: {error}); it runs as a loop of kernels. Please report this.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        failed("a loop over independent elements", error)
     return None
 
 
@@ -148,17 +140,16 @@ def _domains(carries: Sequence[Val]) -> Iterator[Domain]:
 # ---- the kernel
 
 
-class _Kernel:
+class _Kernel(LoopKernel):
     def __init__(
         self, build: Any, node: Node, domain: Domain, products: bool, vectors: int = MOST_VECTORS
     ) -> None:
         self.vectors = vectors
         self.build, self.node, self.domain, self.products = build, node, domain, products
+        super().__init__()
         self.e = Emitter()
-        self.inputs: dict[int, tuple[Buffer, Val]] = {}
-        self.outputs: list[tuple[Buffer, Val]] = []
         self.stray: set[Buffer] = set()  # inputs read elsewhere than at the piece's own elements
-        self.names = self.made = self.nodes = 0
+        self.made = self.nodes = 0
         self.rounds = self.most = 1
         self.graphs: list[Graph] = []  # keeps the values alive that cells are known by
         self.pieces: dict[At, int] = {}
@@ -248,22 +239,7 @@ class _Kernel:
             return Literal(self, val)
         if not native(val) or val.size == 0:
             raise NotLanes
-        found = self.inputs.get(id(val))
-        if found is None:
-            found = Buffer(f"in{len(self.inputs)}", val.dtype, val.shape), val
-            self.inputs[id(val)] = found
-        return Memory(self, val, found[0])
-
-    def output(self, val: Val) -> Buffer:
-        buffer = Buffer(f"out{len(self.outputs)}", val.dtype, val.shape, "out")
-        self.outputs.append((buffer, val))
-        return buffer
-
-    def define(self, value: Any, body: list[Stmt], stem: str = "v") -> Any:
-        self.names += 1
-        local, stmts = self.e.define(f"{stem}{self.names}", value)
-        body.extend(stmts)
-        return local
+        return Memory(self, val, self.input(val))
 
     def graph(
         self, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Cell], body: list[Stmt] | None

@@ -17,6 +17,7 @@ from numjet.cpu import expand
 from numjet.cpu.graph import Graph, Node, Val, flatten
 from numjet.cpu.index import Index, LoopVar
 from numjet.cpu.loop_ir import Buffer, For, If, Kernel, Stmt, While
+from numjet.cpu.loop_kernel import LoopKernel
 from numjet.cpu.lower_access import KernelEmitter
 from numjet.cpu.program import KernelStep, Step
 
@@ -82,13 +83,11 @@ class _Reader:
         return self.value
 
 
-class ScalarKernel:
+class ScalarKernel(LoopKernel):
     def __init__(self, build: Any) -> None:
+        super().__init__()
         self.build = build
         self.e = KernelEmitter()
-        self.inputs: dict[int, tuple[Buffer, Val]] = {}
-        self.outputs: list[tuple[Buffer, Val]] = []
-        self.names = 0
         self.nodes = 0
 
     def operand(self, val: Val) -> Any:
@@ -97,24 +96,10 @@ class ScalarKernel:
             return self.e.const(val.literal, val.dtype)
         if not native(val) or val.size == 0:
             raise NotScalar
-        found = self.inputs.get(id(val))
-        if found is None:
-            buffer = Buffer(f"in{len(self.inputs)}", val.dtype, val.shape)
-            found = self.inputs[id(val)] = buffer, val
+        buffer = self.input(val)
         if val.size == 1:
-            return self.e.load(found[0], [Index.of(0)] * len(val.shape))
-        return Array(self, found[0])
-
-    def output(self, val: Val) -> Buffer:
-        buffer = Buffer(f"out{len(self.outputs)}", val.dtype, val.shape, "out")
-        self.outputs.append((buffer, val))
-        return buffer
-
-    def define(self, value: Any, body: list[Stmt], stem: str = "v") -> Any:
-        self.names += 1
-        local, stmts = self.e.define(f"{stem}{self.names}", value)
-        body.extend(stmts)
-        return local
+            return self.e.load(buffer, [Index.of(0)] * len(val.shape))
+        return Array(self, buffer)
 
     # ---- evaluation
 

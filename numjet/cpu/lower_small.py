@@ -9,19 +9,18 @@ code reads a carry's first value after its result was written.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from numjet.base import config
 from numjet.core import lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from numjet.cpu import emit_values as ev, expand, link, lower_update, products
 from numjet.cpu.builder import TYPES, Builder, Module, Value
 from numjet.cpu.fuse import is_reshape
 from numjet.cpu.graph import Graph, Node, Val, flatten
+from numjet.cpu.loop_kernel import failed
 from numjet.cpu.lower_access import WEIGHTS
 from numjet.cpu.program import SpecialStep, Step
 from numjet.cpu.register_ops import Made, Template
@@ -50,14 +49,7 @@ def lower(build: Any, node: Node) -> list[Step] | None:
     except (NotSmall, NotImplementedError):
         return None
     except Exception as error:
-        if config.check_ir.value:
-            raise
-        warnings.warn(
-            f"numjet: a small loop failed to be lowered ({type(error).__name__}: {error}); it runs "
-            "as a loop of kernels. Please report this.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        failed("a small loop", error)
         return None
 
 
