@@ -252,18 +252,19 @@ def counting(val: Val) -> tuple[int, int] | None:
         return None
     name = node.primitive.name
     if name == "iota":
-        return 0, 1
-    if name not in ("add", "sub", "mul"):
+        found = 0, 1
+    elif name in ("add", "sub", "mul"):
+        x, y = node.ins
+        if x.literal is not None and name != "sub":
+            x, y = y, x
+        known = counting(x) if y.literal is not None else None
+        if known is None:
+            return None
+        other = int(y.literal) if name != "sub" else -int(y.literal)
+        first, step = known
+        found = (first * other, step * other) if name == "mul" else (first + other, step)
+    else:
         return None
-    x, y = node.ins
-    if x.literal is not None and name != "sub":
-        x, y = y, x
-    known = counting(x) if y.literal is not None else None
-    if known is None:
-        return None
-    other = int(y.literal) if name != "sub" else -int(y.literal)
-    first, step = known
-    found = (first * other, step * other) if name == "mul" else (first + other, step)
     ends = found[0], found[0] + found[1] * (val.size - 1)
     info = np.iinfo(val.dtype)
     return found if info.min <= min(ends) and max(ends) <= info.max else None

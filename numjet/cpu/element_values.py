@@ -119,8 +119,8 @@ def near(e: KernelEmitter, i: Index) -> tuple[Any, Index] | None:
         return None
     position = atom.expr
     if type(position) is Select and type(position.condition) is Op:
-        test = position.condition
-        if test.name == "lt" and test.args[0] is position.otherwise:
+        name, args = position.condition.name, position.condition.args
+        if name == "lt" and args[0] is position.otherwise and _index(args[1]) == 0:
             position = position.otherwise  # wrapped where it is negative
     if position.dtype.kind not in "iu":
         return None

@@ -86,24 +86,23 @@ class Literal(Cell):
 
 
 class Memory(Cell):
-    """An array that nobody writes; `ahead`: the index of the row that is meant."""
+    """An array that nobody writes."""
 
-    __slots__ = ("ahead", "buffer", "kernel")
+    __slots__ = ("buffer", "kernel")
 
-    def __init__(self, k: Any, val: Val, buffer: Buffer, ahead: At = ()) -> None:
+    def __init__(self, k: Any, val: Val, buffer: Buffer) -> None:
         super().__init__(val)
-        self.shape = val.shape[len(ahead) :]
-        self.kernel, self.buffer, self.ahead = k, buffer, ahead
+        self.kernel, self.buffer = k, buffer
 
     def read(self, at: At) -> Any:
         axes = self.kernel.domain.axes(self.shape)
-        if self.ahead or not axes or tuple([at[a] for a in axes]) not in self.kernel.pieces:
+        if not axes or tuple([at[a] for a in axes]) not in self.kernel.pieces:
             self.kernel.stray.add(self.buffer)
-        return self.kernel.e.load(self.buffer, (*self.ahead, *at))
+        return self.kernel.e.load(self.buffer, at)
 
 
 class Row(Cell):
-    """One row of a value that is not in memory."""
+    """One row of a value."""
 
     __slots__ = ("row", "whole")
 

@@ -135,7 +135,8 @@ class _Kernel(ScalarKernel):
         self.body: list[Stmt] = []  # where statements go now
         self.testing = False  # a condition is written: nothing can be named
         self.memories: list[Memory] = []
-        self.nearby: dict[tuple[int, Index], Index] = {}
+        # By the list of statements that is written; it is kept, so that no other has its id.
+        self.nearby: dict[tuple[int, Index], tuple[Index, list[Stmt]]] = {}
         self.works: list[tuple[Buffer, Val]] = []
         self.copies: list[Step] = []
         self.carried: list[Val] = []  # results that are read as well
@@ -198,15 +199,13 @@ class _Kernel(ScalarKernel):
         if direct is None:
             return i
         key = id(self.body), i
-        found = self.nearby.get(key)
-        if found is None:
+        if key not in self.nearby:
             test, place = direct
             local = self.define(self.e.index_value(place, np.int64), self.body, "p")
             otherwise = self.e.assign(local, self.e.index_value(i, np.int64))
             self.body.append(If(self.e.not_(test), tuple(otherwise)))
-            found = dynamic(self.e.read_local(local), i.lo, i.hi)
-            self.nearby[key] = found
-        return found
+            self.nearby[key] = dynamic(self.e.read_local(local), i.lo, i.hi), self.body
+        return self.nearby[key][0]
 
     def changes(self, value: Any) -> bool:
         """Whether an element is not the same wherever it is read."""

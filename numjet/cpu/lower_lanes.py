@@ -423,7 +423,7 @@ class _Kernel(LoopKernel):
             shape = val.shape[1:]
             if self.domain.axes(shape) and len(self.domain.places(shape)) > MOST_APART:
                 raise NotLanes
-            rows.append(Memory(self, val, x.buffer, (row,)) if type(x) is Memory else Row(x, row))
+            rows.append(Row(x, row))
         inside: list[Stmt] = []
         self.rounds *= length
         outs = self.call(params["jaxpr"], [*args[:n_consts], *cells, *rows], inside)

@@ -464,3 +464,35 @@ def test_counters_that_another_type_cannot_hold(dtype: Any) -> None:
     np.testing.assert_array_equal(got, want)
     got = nj.jit(lambda x, n: run(x, lambda _, f, x: lax.fori_loop(0, n, f, x)))(x, 60)
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_scanned_counters_that_wrap_around(dtype: Any) -> None:
+    def run(x: Any) -> Any:
+        step = lambda x, i: (x.at[i].add(1.0), None)  # noqa: E731
+        return lax.scan(step, x, lax.iota(dtype, 300))[0]
+
+    want = np.zeros(400, np.float32)
+    np.add.at(want, np.arange(300).astype(dtype).astype(int) % 400, 1)
+    np.testing.assert_array_equal(nj.jit(run)(jnp.zeros(400)), want)
+
+
+def test_places_that_are_chosen() -> None:
+    # A choice that looks like the wrapping of negative places, but asks for less than 5.
+    def run(x: Any, places: Any) -> Any:
+        def step(x: Any, i: Any) -> Any:
+            at = jnp.where(i < 5, jnp.uint32(7), i)
+            x = lax.dynamic_update_slice(x, jnp.float32(i)[None] + 1, (at,))
+            return x, lax.dynamic_slice(x, (at,), (1,))
+
+        return lax.scan(step, x, places)
+
+    want, rows = np.zeros(40, np.float32), []
+    places = np.array([1, 3, 9, 12, 4, 0, 39, 50], np.uint32)
+    for i in places:
+        at = 7 if i < 5 else min(i, 39)
+        want[at] = i + 1
+        rows.append([want[at]])
+    got, stacked = nj.jit(run)(jnp.zeros(40), places)
+    np.testing.assert_array_equal(got, want)
+    assert stacked.tolist() == rows

@@ -270,6 +270,20 @@ def test_loops_and_branches_inside():
     same(lanes(lambda x: lax.scan(body, x, k)[0], x), want)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows_of_rows(reverse):
+    def outer(c, rows):
+        step = lambda c, r: (c * 0.5 + r, None)  # noqa: E731
+        return lax.scan(step, c, rows, reverse=reverse)[0], rows[1]
+
+    x, rows = normal(0, 2050), normal(1, 3, 4, 2050)
+    found = lanes(lambda x, rows: lax.scan(outer, x, rows, reverse=reverse), x, rows)
+    for t in reversed(range(3)) if reverse else range(3):
+        for r in rows[t, ::-1] if reverse else rows[t]:
+            x = x * np.float32(0.5) + r
+    same(found, (jnp.asarray(x), jnp.asarray(rows[:, 1])))
+
+
 def test_random_walks():
     def step(c, _):
         key, x = c
