@@ -6,7 +6,6 @@ whose memory results may take over.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import os
 from collections.abc import Mapping
@@ -16,15 +15,12 @@ from numjet.base.config import check_ir
 from numjet.base.errors import InternalError
 from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
-from numjet.cpu import link, program_cache
+from numjet.cpu import link, program_cache, runtime
 from numjet.cpu.entry import RUN
 from numjet.cpu.executable import Executable
 from numjet.cpu.forms import Forms
 from numjet.cpu.jobs import Jobs, undisturbed
 from numjet.cpu.reroll import reroll
-
-# What else must be compiled for a program: done on other threads meanwhile.
-_HELPERS = (RUN, "nj_parallel_for")
 
 
 def _compiler() -> Any:
@@ -59,8 +55,12 @@ def _compile(
     closed: ClosedJaxpr, donate: tuple[int, ...], key: str | None, forms: Forms
 ) -> Executable:
     """Run the compiler, and keep the program under `key`."""
-    compiler = _compiler()
     modules = _Modules(kept=key is None)
+    if link.defined_symbol(RUN) is None:
+        # LLVM compiles what runs programs on other threads, while this one loads the compiler.
+        for work in runtime.compile_ahead():
+            modules.jobs.start(work)
+    compiler = _compiler()
     built = compiler.Build(reroll(closed, forms), donate, modules.compile, modules.idle)
     try:
         compiler.run(built)
@@ -104,16 +104,11 @@ class _Modules:
         self.written: list[Any] = []
         self.ready: list[bytes] = []
         self.symbols: set[str] = set()
-        self.started: set[str] = set()
 
     def compile(self, module: Any) -> None:
-        """Begin to compile a builder's module, and what it needs beside."""
+        """Begin to compile a builder's module."""
         self.symbols |= module.symbols()
         self.written.append(module)
-        for name in _HELPERS:
-            if link.defined_symbol(name) is None and name not in self.started:
-                self.started.add(name)
-                self.jobs.start(functools.partial(link.resolve, [name]))
         # Without LLVM it is this thread's work, which holds the interpreter all the while.
         image = link.generated(module, kept=self.kept)
         if image is None:

@@ -397,12 +397,17 @@ def load(objects: Iterable[bytes], exports: Sequence[str] = ()) -> Library:
 
 def library(ir_text: str) -> Library:
     """`load` of one module that stands alone, which is kept as it is linked."""
+    return load([library_code(ir_text)])
+
+
+def library_code(ir_text: str) -> bytes:
+    """What `library` loads. Any thread may ask for it before it is needed."""
     key = digest("library " + ir_text)
     data = _store().get(key)
     if data is None:
         (data,) = combined([_compile(ir_text)])
         _store().put(key, data)
-    return load([data])
+    return data
 
 
 def _map(image: loader.Image) -> Library:

@@ -208,7 +208,7 @@ declare i32 @sched_getcpu()
 declare i32 @getpid()
 declare i32 @sched_getaffinity(i32, i64, ptr)
 declare i32 @pthread_setaffinity_np(i64, i64, ptr)
-declare i1024 @llvm.ctpop.i1024(i1024)
+declare i64 @llvm.ctpop.i64(i64)
 
 define internal i32 @os_core() {
   %core = call i32 @sched_getcpu()
@@ -217,24 +217,41 @@ define internal i32 @os_core() {
 
 define internal void @os_keep_off(i32 %core, ptr %handles, i32 %count) {
 entry:
-  %mask = alloca i1024, align 64
+  %mask = alloca [16 x i64], align 64
   %process = call i32 @getpid()
   %failed = call i32 @sched_getaffinity(i32 %process, i64 128, ptr %mask)
-  %all = load i1024, ptr %mask
-  %shift = zext i32 %core to i1024
-  %bit = shl i1024 1, %shift
-  %others = xor i1024 %bit, -1
-  %rest = and i1024 %all, %others
-  store i1024 %rest, ptr %mask
-  %size = call i1024 @llvm.ctpop.i1024(i1024 %rest)
-  %some = icmp ne i1024 %size, 0
-  %small = icmp ult i1024 %size, 16
-  %fits = and i1 %some, %small
   %known = icmp eq i32 %failed, 0
-  %go = and i1 %fits, %known
+  %named = icmp ult i32 %core, 1024
+  %begin = and i1 %known, %named
+  br i1 %begin, label %leave, label %out
+leave:
+  %word = lshr i32 %core, 6
+  %at = getelementptr i64, ptr %mask, i32 %word
+  %all = load i64, ptr %at
+  %within = and i32 %core, 63
+  %shift = zext i32 %within to i64
+  %bit = shl i64 1, %shift
+  %others = xor i64 %bit, -1
+  %rest = and i64 %all, %others
+  store i64 %rest, ptr %at
+  br label %size
+size:
+  %k = phi i32 [ 0, %leave ], [ %k1, %size ]
+  %sum = phi i64 [ 0, %leave ], [ %sum1, %size ]
+  %part = getelementptr i64, ptr %mask, i32 %k
+  %bits = load i64, ptr %part
+  %ones = call i64 @llvm.ctpop.i64(i64 %bits)
+  %sum1 = add i64 %sum, %ones
+  %k1 = add i32 %k, 1
+  %unread = icmp ult i32 %k1, 16
+  br i1 %unread, label %size, label %decide
+decide:
+  %some = icmp ne i64 %sum1, 0
+  %small = icmp ult i64 %sum1, 16
+  %go = and i1 %some, %small
   br i1 %go, label %test, label %out
 test:
-  %i = phi i32 [ 0, %entry ], [ %next, %set ]
+  %i = phi i32 [ 0, %decide ], [ %next, %set ]
   %more = icmp slt i32 %i, %count
   br i1 %more, label %set, label %out
 set:

@@ -13,7 +13,7 @@ from together import together
 
 from numjet.base import config
 from numjet.cpu import link
-from numjet.cpu.runtime import threads
+from numjet.cpu.runtime import blas, compile_ahead, programs, threads
 
 # add_one adds 1 to ctx[begin:end]; nested runs an inner job for each of its own elements;
 # many calls nj_parallel_for(add_one) `times` times without going back to Python.
@@ -280,3 +280,15 @@ def test_without_threads_jobs_run_serially():
     print(threads.workers())
     """)
     assert output == "0\n"
+
+
+def test_what_is_compiled_ahead_is_what_is_loaded(monkeypatch):
+    for work in compile_ahead():
+        work()
+    # LLVM is not asked again.
+    monkeypatch.setattr(link, "_compile", None)
+    pool = threads._Pool()
+    assert pool.workers is None or pool.workers() == 0
+    assert programs._library_once.__wrapped__().address("program_run")
+    if threads.num_threads() > 1:
+        blas.adopt_numpy.__wrapped__()

@@ -143,13 +143,19 @@ def _openblas() -> ctypes.CDLL | None:
     return library
 
 
+def adapter_ir() -> str | None:
+    """The module that stands between OpenBLAS and our pool, or None on a system without threads."""
+    text = platform.thread_ir(link.target().triple)
+    return None if text is None else text + _ADAPTER
+
+
 def adopt(library: ctypes.CDLL, set_callback: str, set_threads: str) -> bool:
     """Make an OpenBLAS run its threads' jobs on our pool; False where it cannot.
 
     set_callback, set_threads: the names under which the copy exports its two settings. It uses
     at most as many threads as it did (OPENBLAS_NUM_THREADS) and as the pool has.
     """
-    text = platform.thread_ir(link.target().triple)
+    text = adapter_ir()
     if platform.symbol_address(set_callback, library) is None or text is None:
         return False
     most = getattr(library, set_threads.replace("_set_", "_get_"))()
@@ -157,7 +163,7 @@ def adopt(library: ctypes.CDLL, set_callback: str, set_threads: str) -> bool:
     def limit(_value: int) -> None:
         getattr(library, set_threads)(min(most, threads.num_threads()))
 
-    adapter = link.library(text + _ADAPTER)
+    adapter = link.library(text)
     adapter.leak()
     getattr(library, set_callback)(ctypes.c_void_p(adapter.address("adapter")))
     limit(0)
