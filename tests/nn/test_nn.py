@@ -111,6 +111,13 @@ def test_derivatives(name):
     check_derivative(getattr(nn, name), np.linspace(-2.1, 2, 12).reshape(3, 4))
 
 
+def test_gelu_keeps_its_slope_alone():
+    x = jnp.asarray(X)
+    _, back = numjet.vjp(nn.gelu, x)
+    assert [c.shape for c in numjet.make_jaxpr(back)(x).consts] == [x.shape]
+    check_derivative(lambda x: numjet.grad(lambda y: nn.gelu(y).sum())(x), X)
+
+
 @pytest.mark.parametrize("name", ["softmax", "logsumexp", "gelu", "standardize", "glu"])
 def test_compiled_and_mapped(name):
     f, x = getattr(nn, name), jnp.asarray(X)
