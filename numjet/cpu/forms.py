@@ -21,17 +21,19 @@ import numpy as np
 from numjet.core import dtypes, jaxpr, lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.cpu.graph import LOOPS, called
-from numjet.cpu.walk_ir import CURSOR, HEADER
+from numjet.cpu.walk_ir import CURSOR, ESCAPE, HEADER
 
 _BYTES = marshal.dumps(b"", 0)[:1]  # how bytes begin
 _PLAIN = frozenset([int, bool, str, float, complex, type(None)])
 _NO_PARAMS = -1
 LITERAL = 1 << 30
 _HEAD = struct.Struct("=6q")
+_BYTE, _LONG = struct.Struct("=b"), struct.Struct("=bi")
 # Shorter programs are walked in Python, without tables.
 _WORTH_NATIVE = 20
-# Numbers an equation that there is room for, in pairs: eight operands and results or so.
-_ROOM = 6
+# Eight bytes that an equation has room for: two dozen small numbers, or eight operands and results
+# that are far away.
+_ROOM = 5
 
 
 class Uncacheable(Exception):
@@ -146,7 +148,7 @@ class Forms:
         # Each variable is an entry, and most params are; a quarter stays empty.
         size = 1 << (2 * (len(eqns) + len(args)) + 64).bit_length()
         begin = HEADER + 2 * size
-        end = begin + _ROOM * len(eqns) + len(outs)
+        end = begin + _ROOM * len(eqns) + len(outs) + 2
         words = bytearray(8 * end)
         _HEAD.pack_into(words, 0, size - 1, size - size // 4, 0, self.first, 8 * begin, 8 * end)
         address = ctypes.addressof(ctypes.c_char.from_buffer(words))  # it stays there
@@ -201,9 +203,9 @@ class Forms:
             number = self._names.setdefault(name, len(self._names))
             end = rest.index(None)
             form = [number, kind, end, *rest[:end], len(rest) - end - 1, *rest[end + 1 :]]
-            written.append(array("i", form).tobytes())
+            written.append(_row(form))
         count = len(numbers)
-        row = array("i", [len(self._outs)])
+        row = [len(self._outs)]
         for atom in self._outs:
             if type(atom) is Var:
                 number = numbers[atom]
@@ -211,7 +213,7 @@ class Forms:
             else:
                 literal = literals.get(id(atom.value))
                 row.append(self._literal(atom) if literal is None else literal)
-        return b"".join([*map(written.__getitem__, self.of), row.tobytes()])
+        return b"".join([*map(written.__getitem__, self.of), _row(row)])
 
     def _name(self, primitive: Any) -> int:
         return self._names.setdefault(primitive.name, len(self._names))
@@ -301,6 +303,15 @@ class Forms:
         if host:
             return ("object", kind.__name__)  # called from Python, found again in the jaxpr
         raise Uncacheable(repr(value))
+
+
+def _row(numbers: Sequence[int]) -> bytes:
+    """Numbers as `walk_ir` writes them."""
+    if ESCAPE < min(numbers) and max(numbers) < -ESCAPE:
+        return array("b", numbers).tobytes()
+    return b"".join([
+        _BYTE.pack(x) if ESCAPE < x < -ESCAPE else _LONG.pack(ESCAPE, x) for x in numbers
+    ])  # fmt: skip
 
 
 def _plain(params: dict) -> bytes:

@@ -24,7 +24,7 @@ from numjet.cpu.entry import RUNTIME
 from numjet.cpu.executable import HostCall
 from numjet.cpu.forms import Forms
 
-_FORMAT = 7
+_FORMAT = 8
 
 
 @functools.cache

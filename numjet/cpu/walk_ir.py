@@ -1,12 +1,12 @@
 """The walk over a program's equations (`cpu.forms`) as LLVM IR: what they do, as a row of numbers.
 
-In the notation and with the context of `numpy.trace_ir`, in whose module it is compiled. `describe`
-gets the address of words: a header, a hash table from addresses to numbers (linear probing; an
-entry is a key and a number), and room for the row, of 32-bit numbers. Variables are numbered as
-they are bound. What a primitive, params, a literal and an aval are called is asked of Python once
-an object. The answer is True; None means that Python has to do it: where operands do not stand in
-lists, something is neither variable nor literal, a variable is not bound, or there is too little
-room.
+A number is a byte, or ESCAPE and four bytes where it does not fit. In the notation and with the
+context of `numpy.trace_ir`, in whose module it is compiled. `describe` gets the address of words: a
+header, a hash table from addresses to numbers (linear probing; an entry is a key and a number), and
+room for the row. Variables are numbered as they are bound. What a primitive, params, a literal and
+an aval are called is asked of Python once an object. The answer is True; None means that Python has
+to do it: where operands do not stand in lists, something is neither variable nor literal, a
+variable is not bound, or there is too little room.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 # many of them are operands of the program, and in bytes where the row goes on and where it ends.
 HEADER = 8
 MASK, FREE, COUNT, FIRST, CURSOR, END = range(6)
+ESCAPE = -128
 
 # FAILED: an exception is set. LIMIT: numbers are above it.
 WALK = """
@@ -93,14 +94,26 @@ look:
   %cursor = load i64, ptr %cursor_p
   %end_p = getelementptr i8, ptr %h, i64 40
   %end = load i64, ptr %end_p
-  %room = icmp slt i64 %cursor, %end
-  br i1 %room, label %write, label %full
-write:
+  %most = add i64 %cursor, 5
+  %room = icmp sle i64 %most, %end
+  br i1 %room, label %size, label %full
+size:
   %p = getelementptr i8, ptr %h, i64 %cursor
-  %short = trunc i64 %x to i32
-  store i32 %short, ptr %p
-  %next = add i64 %cursor, 4
+  %above = add i64 %x, 127
+  %fits = icmp ult i64 %above, 255
+  br i1 %fits, label %short, label %long
+short:
+  %byte = trunc i64 %x to i8
+  store i8 %byte, ptr %p
+  %next = add i64 %cursor, 1
   store i64 %next, ptr %cursor_p
+  ret i64 %x
+long:
+  store i8 ESCAPE, ptr %p
+  %rest = getelementptr i8, ptr %p, i64 1
+  %word = trunc i64 %x to i32
+  store i32 %word, ptr %rest, align 1
+  store i64 %most, ptr %cursor_p
   ret i64 %x
 full:
   ret i64 LIMIT
@@ -355,4 +368,6 @@ python:
   call void %take(ptr %none)
   ret ptr %none
 }
-""".replace("FAILED", str(-(1 << 41))).replace("LIMIT", str(-(1 << 40)))
+""".replace("FAILED", str(-(1 << 41))).replace("LIMIT", str(-(1 << 40))).replace(
+    "ESCAPE", str(ESCAPE)
+)

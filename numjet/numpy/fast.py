@@ -37,7 +37,8 @@ from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.numpy import fast_ir, fast_native as native
 from numjet.numpy.promote import broadcast, join_shapes
-from numjet.transforms.stage import StageTrace, StageTracer, bind_known
+from numjet.numpy.trace_native import staged
+from numjet.transforms.stage import StageTrace, bind_known
 
 CHECKS = config.numeric_checks
 # Bound once: a global found in this module is cheaper than an attribute of another.
@@ -123,26 +124,17 @@ def quick(function: Callable, operands: int) -> Callable:
     if not native.possible():
         return function
     forms = function.forms  # type: ignore[attr-defined]
-    run = function
+    run = others = function
 
     def attach() -> None:
-        nonlocal run
+        nonlocal run, others
         run = forms.attach(native.Table(function, operands)).function()
-
-    nothing: tuple[dict[ShapedArray, ShapedArray | None], Any] = ({}, None)
-    traced, record = getattr(function, "traced", nothing)
+        if operands == 1:
+            avals, record = function.traced  # type: ignore[attr-defined]
+            others = staged(record, avals, function)
 
     def unary(x: Any, /) -> Any:
-        if type(x) is ArrayImpl:
-            return run(x)
-        # What `function` does too: a frame less between the user's line and the record.
-        if type(x) is StageTracer:
-            aval = traced.get(x.aval)
-            if aval is not None:
-                trace = current_trace()
-                if type(trace) is StageTrace:
-                    return trace.record(record, (x,), {}, aval)
-        return function(x)
+        return run(x) if type(x) is ArrayImpl else others(x)
 
     def binary(x: Any, y: Any, /) -> Any:
         return run(x, y)

@@ -265,10 +265,13 @@ def _find() -> dict[str, Any]:
 def _install_record() -> None:
     addresses = _state["addresses"]
     if "record" in addresses:
-        record = Method(b"record", addresses["record"], _FLAGS["positional"], None)
-        line = Method(b"user_line", addresses["user_line"], _FLAGS["unary"], None)
-        walk = Method(b"describe", addresses["describe"], _FLAGS["positional"], None)
-        trace_native.install(_new_method, record, _new_function, line, walk)
+        kinds = dict.fromkeys(("record", "describe"), "positional")
+        kinds |= dict.fromkeys(("product", "apply_staged"), "binary") | {"user_line": "unary"}
+        methods = {
+            name: Method(name.encode(), addresses[name], _FLAGS[kind], None)
+            for name, kind in kinds.items()
+        }
+        trace_native.install(_new_method, _new_function, methods)
 
 
 def possible() -> bool:

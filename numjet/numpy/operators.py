@@ -14,7 +14,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, install_methods, is_arraylike
 from numjet.core.avals import ShapedArray
-from numjet.core.trace import Tracer, current_trace
+from numjet.core.trace import Tracer
 from numjet.numpy import (
     elementwise as el,
     fast_native,
@@ -24,6 +24,7 @@ from numjet.numpy import (
     reductions,
     shape as sh,
     sorting,
+    trace_native,
     unary,
 )
 from numjet.numpy.at import IndexUpdateHelper, install as install_at
@@ -32,8 +33,6 @@ from numjet.numpy.fast import fast_binary
 from numjet.numpy.indexing import getitem, index_forms
 from numjet.numpy.promote import canonical_dtype, cast
 from numjet.numpy.take import choose, compress, take
-from numjet.ops.dot import dot_general_p
-from numjet.transforms.stage import StageTrace, StageTracer
 
 _KNOWN = (Array, int, float, complex, bool, np.ndarray, np.generic)
 
@@ -97,17 +96,7 @@ def _table() -> dict[str, Any]:
     return table
 
 
-_known_product = products.traced_products.get
-
-
 def _matmul(x: Any, y: Any) -> Any:
-    if type(x) is StageTracer and (type(y) is StageTracer or isinstance(y, Array)):
-        # What `traced_product` does too: a frame less between the user's line and the record.
-        found = _known_product((x.aval, y.aval))
-        if found is not None:
-            trace = current_trace()
-            if type(trace) is StageTrace:
-                return trace.record(dot_general_p, (x, y), *found)
     if isinstance(x, Tracer) and isinstance(y, Array):
         out = products.traced_product(x, y)
         if out is not None:
@@ -321,3 +310,4 @@ def install() -> None:
             continue
         method = table[name]
         fast_native.install(name, method, forms[name] if name in forms else method.forms)
+    fast_native.when_ready(lambda: trace_native.install_product(_matmul))

@@ -29,6 +29,7 @@ from numjet.numpy.promote import (
     refuse,
 )
 from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape
+from numjet.numpy.trace_native import traced_products
 from numjet.ops.complex_ops import conjugate
 from numjet.ops.dot import dot_general_p
 from numjet.transforms.stage import StageTrace
@@ -79,10 +80,6 @@ def _eager_product(a: Any, b: Any) -> ArrayImpl | None:
     finally:
         quiet_leave(token)
     return ArrayImpl(value if type(value) is np.ndarray else np.asarray(value), aval)
-
-
-# Operands of a product that were traced before, by their avals: the params and the result's aval.
-traced_products: dict[tuple, tuple] = {}
 
 
 def _quick_product(a: Any, b: Any) -> Any:

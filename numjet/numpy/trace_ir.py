@@ -1,5 +1,8 @@
 """`StageTrace.record` as LLVM IR: one equation of one result is allocated, filled and appended.
 
+`product` and `apply_staged` are the whole way from `x @ w` and `tanh(x)` of staged arrays to there,
+for operands of avals that were met before.
+
 `trace_native` installs it; it is compiled with the module of `fast_ir`. Nothing here refers to a
 symbol: the interpreter's functions and objects stand in a context table, which a trace leads to
 (its slot `native`). What is not as usual - another number of arguments, several results, effects,
@@ -18,8 +21,9 @@ from numjet.cpu import walk_ir
 CONTEXT = (
     "Py_IncRef Py_DecRef PyObject_Vectorcall PyType_GenericAlloc PyList_New PyList_Append "
     "PyTuple_New PyDict_GetItem PyErr_Clear PyLong_AsLong PyFrame_GetBack PyFrame_GetCode "
-    "PyFrame_GetLasti none true false tuple list no_effects primitive var literal eqn stage_tracer "
-    "array_impl no_axes record atom out_avals user_source get_frame one two internal lines"
+    "PyFrame_GetLasti PyContextVar_Get none true false tuple list no_effects primitive var literal "
+    "eqn stage_tracer array_impl no_axes record atom out_avals user_source get_frame zero "
+    "one two internal lines trace products dot_general product"
 ).split()
 # Slots by class, whose offsets `text` is given.
 SLOTS = (
@@ -33,11 +37,11 @@ LINES = 1024  # entries in the table of lines
 # `x = FIELD p name` loads a slot, `PUT v p name` stores one, `x = KNOWN name` loads a word of the
 # context; the rest is LLVM IR.
 RECORD = """
-define internal ptr @line_of(ptr %c) #0 {
+; So many of the innermost frames are left out (seen from here, and from `user_source`).
+define internal ptr @line_of(ptr %c, ptr %skipped, ptr %skipped_there) #0 {
 entry:
   %arguments = alloca [1 x ptr]
-  %one = KNOWN one
-  store ptr %one, ptr %arguments
+  store ptr %skipped, ptr %arguments
   %call = KNOWN PyObject_Vectorcall
   %decref = KNOWN Py_DecRef
   %get_frame = KNOWN get_frame
@@ -100,8 +104,7 @@ found:
   call void %incref(ptr %source)
   ret ptr %source
 learn:
-  %two_first = KNOWN two
-  store ptr %two_first, ptr %arguments
+  store ptr %skipped_there, ptr %arguments
   %ask_first = KNOWN user_source
   %learned = call ptr %call(ptr %ask_first, ptr %arguments, i64 1, ptr null)
   %none = KNOWN none
@@ -121,8 +124,7 @@ keep:
 end:
   ret ptr %learned
 ask:
-  %two = KNOWN two
-  store ptr %two, ptr %arguments
+  store ptr %skipped_there, ptr %arguments
   %user_source = KNOWN user_source
   %asked = call ptr %call(ptr %user_source, ptr %arguments, i64 1, ptr null)
   ret ptr %asked
@@ -132,7 +134,9 @@ ask:
 define ptr @user_line(ptr %self, ptr %unused) #0 {
   %c_p = getelementptr i8, ptr %self, i64 16
   %c = load ptr, ptr %c_p
-  %source = call ptr @line_of(ptr %c)
+  %one = KNOWN one
+  %two = KNOWN two
+  %source = call ptr @line_of(ptr %c, ptr %one, ptr %two)
   ret ptr %source
 }
 
@@ -189,7 +193,7 @@ none:
 }
 
 ; A list of the operands' variables and literals; null with an error set.
-define internal ptr @atoms_of(ptr %c, ptr %self, ptr %operands, i64 %n) #0 {
+define internal ptr @atoms_of(ptr %c, ptr %self, ptr %given, i64 %n) #0 {
 entry:
   %arguments = alloca [2 x ptr]
   %new = KNOWN PyList_New
@@ -206,8 +210,7 @@ head:
   br i1 %more, label %one, label %end
 one:
   %at = mul i64 %k, 8
-  %from = add i64 %at, ITEMS
-  %x_p = getelementptr i8, ptr %operands, i64 %from
+  %x_p = getelementptr i8, ptr %given, i64 %at
   %x = load ptr, ptr %x_p
   %type_p = getelementptr i8, ptr %x, i64 8
   %type = load ptr, ptr %type_p
@@ -271,11 +274,132 @@ none:
   ret ptr null
 }
 
+; The equation of a primitive without effects and its one result, of the aval that is given or
+; (None) derived; for the frames that are left out see `line_of`.
+define internal ptr @write(ptr %c, ptr %self, ptr %primitive, ptr %operands, i64 %size, ptr %params,
+    ptr %out_given, ptr %skipped, ptr %skipped_there) #0 {
+entry:
+  %held = alloca [7 x ptr]
+  %held0 = getelementptr ptr, ptr %held, i64 0
+  %held1 = getelementptr ptr, ptr %held, i64 1
+  %held2 = getelementptr ptr, ptr %held, i64 2
+  %held3 = getelementptr ptr, ptr %held, i64 3
+  %held4 = getelementptr ptr, ptr %held, i64 4
+  %held5 = getelementptr ptr, ptr %held, i64 5
+  %held6 = getelementptr ptr, ptr %held, i64 6
+  store ptr null, ptr %held0
+  store ptr null, ptr %held1
+  store ptr null, ptr %held2
+  store ptr null, ptr %held3
+  store ptr null, ptr %held4
+  store ptr null, ptr %held5
+  store ptr null, ptr %held6
+  %incref = KNOWN Py_IncRef
+  %decref = KNOWN Py_DecRef
+  %invars = call ptr @atoms_of(ptr %c, ptr %self, ptr %operands, i64 %size)
+  store ptr %invars, ptr %held0
+  %have_invars = icmp ne ptr %invars, null
+  br i1 %have_invars, label %result, label %fail
+result:
+  %none = KNOWN none
+  %unknown = icmp eq ptr %out_given, %none
+  br i1 %unknown, label %derive, label %take
+derive:
+  %items_p = getelementptr i8, ptr %invars, i64 24
+  %items = load ptr, ptr %items_p
+  %derived = call ptr @result_of(ptr %c, ptr %primitive, ptr %params, ptr %items, i64 %size)
+  %have_derived = icmp ne ptr %derived, null
+  br i1 %have_derived, label %line, label %fail
+take:
+  call void %incref(ptr %out_given)
+  br label %line
+line:
+  %out = phi ptr [ %derived, %derive ], [ %out_given, %take ]
+  store ptr %out, ptr %held1
+  %set_source = FIELD %self StageTrace.source
+  %unset = icmp eq ptr %set_source, %none
+  br i1 %unset, label %find, label %use
+find:
+  %found_source = call ptr @line_of(ptr %c, ptr %skipped, ptr %skipped_there)
+  %have_source = icmp ne ptr %found_source, null
+  br i1 %have_source, label %make, label %fail
+use:
+  call void %incref(ptr %set_source)
+  br label %make
+make:
+  %source = phi ptr [ %found_source, %find ], [ %set_source, %use ]
+  store ptr %source, ptr %held2
+  %list = KNOWN PyList_New
+  %alloc = KNOWN PyType_GenericAlloc
+  %outvars = call ptr %list(i64 1)
+  store ptr %outvars, ptr %held3
+  %var_class = KNOWN var
+  %var = call ptr %alloc(ptr %var_class, i64 0)
+  store ptr %var, ptr %held4
+  %eqn_class = KNOWN eqn
+  %eqn = call ptr %alloc(ptr %eqn_class, i64 0)
+  store ptr %eqn, ptr %held5
+  %tracer_class = KNOWN stage_tracer
+  %tracer = call ptr %alloc(ptr %tracer_class, i64 0)
+  store ptr %tracer, ptr %held6
+  %no_outvars = icmp eq ptr %outvars, null
+  %no_var = icmp eq ptr %var, null
+  %no_eqn = icmp eq ptr %eqn, null
+  %no_tracer = icmp eq ptr %tracer, null
+  %lack1 = or i1 %no_outvars, %no_var
+  %lack2 = or i1 %no_eqn, %no_tracer
+  %lack = or i1 %lack1, %lack2
+  br i1 %lack, label %fail, label %fill
+fill:
+  PUT %out %var Var.aval
+  %out_items_p = getelementptr i8, ptr %outvars, i64 24
+  %out_items = load ptr, ptr %out_items_p
+  store ptr %var, ptr %out_items
+  PUT %invars %eqn Eqn.invars
+  PUT %outvars %eqn Eqn.outvars
+  call void %incref(ptr %primitive)
+  PUT %primitive %eqn Eqn.primitive
+  call void %incref(ptr %params)
+  PUT %params %eqn Eqn.params
+  %effects = FIELD %primitive Primitive.effects
+  call void %incref(ptr %effects)
+  PUT %effects %eqn Eqn.effects
+  PUT %source %eqn Eqn.source
+  call void %incref(ptr %self)
+  PUT %self %tracer StageTracer.owner
+  call void %incref(ptr %var)
+  PUT %var %tracer StageTracer.jaxpr_var
+  call void %incref(ptr %out)
+  PUT %out %tracer StageTracer.aval
+  call void %incref(ptr %source)
+  PUT %source %tracer StageTracer.source
+  %eqns = FIELD %self StageTrace.eqns
+  %append = KNOWN PyList_Append
+  %status = call i32 %append(ptr %eqns, ptr %eqn)
+  call void %decref(ptr %eqn)
+  %good = icmp eq i32 %status, 0
+  br i1 %good, label %end, label %lost
+end:
+  ret ptr %tracer
+lost:
+  call void %decref(ptr %tracer)
+  ret ptr null
+fail:
+  %i = phi i64 [ 0, %entry ], [ 0, %derive ], [ 0, %find ], [ 0, %make ], [ %i1, %fail ]
+  %held_p = getelementptr ptr, ptr %held, i64 %i
+  %owned = load ptr, ptr %held_p
+  call void %decref(ptr %owned)
+  %i1 = add i64 %i, 1
+  %again = icmp ult i64 %i1, 7
+  br i1 %again, label %fail, label %failed
+failed:
+  ret ptr null
+}
+
 ; METH_FASTCALL: (primitive, operands, params, out=None).
 define ptr @record(ptr %self, ptr %given, i64 %n) #0 {
 entry:
   %all = alloca [5 x ptr]
-  %held = alloca [7 x ptr]
   %holder = FIELD %self StageTrace.native
   %c_p = getelementptr i8, ptr %holder, i64 16
   %c = load ptr, ptr %c_p
@@ -346,120 +470,158 @@ python:
   %slow_result = call ptr %slow_call(ptr %method, ptr %all, i64 %total, ptr null)
   ret ptr %slow_result
 go:
-  %held0 = getelementptr ptr, ptr %held, i64 0
-  %held1 = getelementptr ptr, ptr %held, i64 1
-  %held2 = getelementptr ptr, ptr %held, i64 2
-  %held3 = getelementptr ptr, ptr %held, i64 3
-  %held4 = getelementptr ptr, ptr %held, i64 4
-  %held5 = getelementptr ptr, ptr %held, i64 5
-  %held6 = getelementptr ptr, ptr %held, i64 6
-  store ptr null, ptr %held0
-  store ptr null, ptr %held1
-  store ptr null, ptr %held2
-  store ptr null, ptr %held3
-  store ptr null, ptr %held4
-  store ptr null, ptr %held5
-  store ptr null, ptr %held6
-  %incref = KNOWN Py_IncRef
-  %decref = KNOWN Py_DecRef
   %size_p = getelementptr i8, ptr %operands, i64 16
   %size = load i64, ptr %size_p
-  %invars = call ptr @atoms_of(ptr %c, ptr %self, ptr %operands, i64 %size)
-  store ptr %invars, ptr %held0
-  %have_invars = icmp ne ptr %invars, null
-  br i1 %have_invars, label %result, label %fail
-result:
-  %unknown = icmp eq ptr %out_given, %none
-  br i1 %unknown, label %derive, label %take
-derive:
-  %items_p = getelementptr i8, ptr %invars, i64 24
-  %items = load ptr, ptr %items_p
-  %derived = call ptr @result_of(ptr %c, ptr %primitive, ptr %params, ptr %items, i64 %size)
-  %have_derived = icmp ne ptr %derived, null
-  br i1 %have_derived, label %line, label %fail
-take:
-  call void %incref(ptr %out_given)
-  br label %line
-line:
-  %out = phi ptr [ %derived, %derive ], [ %out_given, %take ]
-  store ptr %out, ptr %held1
-  %set_source = FIELD %self StageTrace.source
-  %unset = icmp eq ptr %set_source, %none
-  br i1 %unset, label %find, label %use
-find:
-  %found_source = call ptr @line_of(ptr %c)
-  %have_source = icmp ne ptr %found_source, null
-  br i1 %have_source, label %make, label %fail
-use:
-  call void %incref(ptr %set_source)
-  br label %make
-make:
-  %source = phi ptr [ %found_source, %find ], [ %set_source, %use ]
-  store ptr %source, ptr %held2
-  %list = KNOWN PyList_New
-  %alloc = KNOWN PyType_GenericAlloc
-  %outvars = call ptr %list(i64 1)
-  store ptr %outvars, ptr %held3
-  %var_class = KNOWN var
-  %var = call ptr %alloc(ptr %var_class, i64 0)
-  store ptr %var, ptr %held4
-  %eqn_class = KNOWN eqn
-  %eqn = call ptr %alloc(ptr %eqn_class, i64 0)
-  store ptr %eqn, ptr %held5
-  %tracer_class = KNOWN stage_tracer
-  %tracer = call ptr %alloc(ptr %tracer_class, i64 0)
-  store ptr %tracer, ptr %held6
-  %no_outvars = icmp eq ptr %outvars, null
-  %no_var = icmp eq ptr %var, null
-  %no_eqn = icmp eq ptr %eqn, null
-  %no_tracer = icmp eq ptr %tracer, null
-  %lack1 = or i1 %no_outvars, %no_var
-  %lack2 = or i1 %no_eqn, %no_tracer
-  %lack = or i1 %lack1, %lack2
-  br i1 %lack, label %fail, label %fill
-fill:
-  PUT %out %var Var.aval
-  %out_items_p = getelementptr i8, ptr %outvars, i64 24
-  %out_items = load ptr, ptr %out_items_p
-  store ptr %var, ptr %out_items
-  PUT %invars %eqn Eqn.invars
-  PUT %outvars %eqn Eqn.outvars
-  call void %incref(ptr %primitive)
-  PUT %primitive %eqn Eqn.primitive
-  call void %incref(ptr %params)
-  PUT %params %eqn Eqn.params
-  call void %incref(ptr %effects)
-  PUT %effects %eqn Eqn.effects
-  PUT %source %eqn Eqn.source
-  call void %incref(ptr %self)
-  PUT %self %tracer StageTracer.owner
-  call void %incref(ptr %var)
-  PUT %var %tracer StageTracer.jaxpr_var
-  call void %incref(ptr %out)
-  PUT %out %tracer StageTracer.aval
-  call void %incref(ptr %source)
-  PUT %source %tracer StageTracer.source
-  %eqns = FIELD %self StageTrace.eqns
-  %append = KNOWN PyList_Append
-  %status = call i32 %append(ptr %eqns, ptr %eqn)
-  call void %decref(ptr %eqn)
-  %good = icmp eq i32 %status, 0
-  br i1 %good, label %end, label %lost
+  %items = getelementptr i8, ptr %operands, i64 ITEMS
+  %one = KNOWN one
+  %two = KNOWN two
+  %result = call ptr @write(ptr %c, ptr %self, ptr %primitive, ptr %items, i64 %size, ptr %params,
+      ptr %out_given, ptr %one, ptr %two)
+  ret ptr %result
+}
+
+; Whether this trace is the current one and has not ended.
+define internal i1 @current(ptr %c, ptr %trace) #0 {
+entry:
+  %value = alloca ptr
+  store ptr null, ptr %value
+  %get = KNOWN PyContextVar_Get
+  %variable = KNOWN trace
+  %status = call i32 %get(ptr %variable, ptr null, ptr %value)
+  %now = load ptr, ptr %value
+  %decref = KNOWN Py_DecRef
+  call void %decref(ptr %now)
+  %same = icmp eq ptr %now, %trace
+  br i1 %same, label %look, label %end
+look:
+  %done = FIELD %trace StageTrace.done
+  %false = KNOWN false
+  %runs = icmp eq ptr %done, %false
+  br label %end
 end:
-  ret ptr %tracer
-lost:
-  call void %decref(ptr %tracer)
-  ret ptr null
-fail:
-  %i = phi i64 [ 0, %go ], [ 0, %derive ], [ 0, %find ], [ 0, %make ], [ %i1, %fail ]
-  %held_p = getelementptr ptr, ptr %held, i64 %i
-  %owned = load ptr, ptr %held_p
-  call void %decref(ptr %owned)
-  %i1 = add i64 %i, 1
-  %again = icmp ult i64 %i1, 7
-  br i1 %again, label %fail, label %failed
+  %answer = phi i1 [ false, %entry ], [ %runs, %look ]
+  ret i1 %answer
+}
+
+; METH_O, `x @ y` of a staged array.
+define ptr @product(ptr %x, ptr %y) #0 {
+entry:
+  %operands = alloca [2 x ptr]
+  store ptr %x, ptr %operands
+  %second = getelementptr ptr, ptr %operands, i64 1
+  store ptr %y, ptr %second
+  %owner = FIELD %x StageTracer.owner
+  %holder = FIELD %owner StageTrace.native
+  %c_p = getelementptr i8, ptr %holder, i64 16
+  %c = load ptr, ptr %c_p
+  %type_p = getelementptr i8, ptr %y, i64 8
+  %type = load ptr, ptr %type_p
+  %tracer = KNOWN stage_tracer
+  %staged = icmp eq ptr %type, %tracer
+  br i1 %staged, label %of_tracer, label %other
+other:
+  %array = KNOWN array_impl
+  %concrete = icmp eq ptr %type, %array
+  br i1 %concrete, label %of_array, label %python
+of_tracer:
+  %tracer_aval = FIELD %y StageTracer.aval
+  br label %pair
+of_array:
+  %array_aval = FIELD %y ArrayImpl.aval
+  br label %pair
+pair:
+  %right = phi ptr [ %tracer_aval, %of_tracer ], [ %array_aval, %of_array ]
+  %left = FIELD %x StageTracer.aval
+  %new = KNOWN PyTuple_New
+  %key = call ptr %new(i64 2)
+  %made = icmp ne ptr %key, null
+  br i1 %made, label %look, label %failed
+look:
+  %incref = KNOWN Py_IncRef
+  %decref = KNOWN Py_DecRef
+  call void %incref(ptr %left)
+  call void %incref(ptr %right)
+  %key_items = getelementptr i8, ptr %key, i64 ITEMS
+  store ptr %left, ptr %key_items
+  %key_second = getelementptr ptr, ptr %key_items, i64 1
+  store ptr %right, ptr %key_second
+  %get = KNOWN PyDict_GetItem
+  %products = KNOWN products
+  %found = call ptr %get(ptr %products, ptr %key)
+  call void %decref(ptr %key)
+  %known = icmp ne ptr %found, null
+  br i1 %known, label %ask, label %python
+ask:
+  %now = call i1 @current(ptr %c, ptr %owner)
+  br i1 %now, label %go, label %python
+go:
+  call void %incref(ptr %found)
+  %facts = getelementptr i8, ptr %found, i64 ITEMS
+  %params = load ptr, ptr %facts
+  %out_p = getelementptr ptr, ptr %facts, i64 1
+  %out = load ptr, ptr %out_p
+  %primitive = KNOWN dot_general
+  %zero = KNOWN zero
+  %one = KNOWN one
+  %result = call ptr @write(ptr %c, ptr %owner, ptr %primitive, ptr %operands, i64 2, ptr %params,
+      ptr %out, ptr %zero, ptr %one)
+  call void %decref(ptr %found)
+  ret ptr %result
+python:
+  %call = KNOWN PyObject_Vectorcall
+  %method = KNOWN product
+  %slow = call ptr %call(ptr %method, ptr %operands, i64 2, ptr null)
+  ret ptr %slow
 failed:
   ret ptr null
+}
+
+; METH_O, a function of one array; self is (array of the context, avals of results by the operand's,
+; primitive, params, the complete function).
+define ptr @apply_staged(ptr %self, ptr %x) #0 {
+entry:
+  %operands = alloca [1 x ptr]
+  store ptr %x, ptr %operands
+  %facts = getelementptr i8, ptr %self, i64 ITEMS
+  %holder = load ptr, ptr %facts
+  %c_p = getelementptr i8, ptr %holder, i64 16
+  %c = load ptr, ptr %c_p
+  %type_p = getelementptr i8, ptr %x, i64 8
+  %type = load ptr, ptr %type_p
+  %tracer = KNOWN stage_tracer
+  %staged = icmp eq ptr %type, %tracer
+  br i1 %staged, label %look, label %python
+look:
+  %aval = FIELD %x StageTracer.aval
+  %avals_p = getelementptr ptr, ptr %facts, i64 1
+  %avals = load ptr, ptr %avals_p
+  %get = KNOWN PyDict_GetItem
+  %out = call ptr %get(ptr %avals, ptr %aval)
+  %known = icmp ne ptr %out, null
+  %none = KNOWN none
+  %some = icmp ne ptr %out, %none
+  %usual = and i1 %known, %some
+  br i1 %usual, label %ask, label %python
+ask:
+  %owner = FIELD %x StageTracer.owner
+  %now = call i1 @current(ptr %c, ptr %owner)
+  br i1 %now, label %go, label %python
+go:
+  %primitive_p = getelementptr ptr, ptr %facts, i64 2
+  %primitive = load ptr, ptr %primitive_p
+  %params_p = getelementptr ptr, ptr %facts, i64 3
+  %params = load ptr, ptr %params_p
+  %one = KNOWN one
+  %two = KNOWN two
+  %result = call ptr @write(ptr %c, ptr %owner, ptr %primitive, ptr %operands, i64 1, ptr %params,
+      ptr %out, ptr %one, ptr %two)
+  ret ptr %result
+python:
+  %call = KNOWN PyObject_Vectorcall
+  %complete_p = getelementptr ptr, ptr %facts, i64 4
+  %complete = load ptr, ptr %complete_p
+  %slow = call ptr %call(ptr %complete, ptr %operands, i64 1, ptr null)
+  ret ptr %slow
 }
 """
 

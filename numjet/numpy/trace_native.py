@@ -1,4 +1,4 @@
-"""`StageTrace.record` as native code (`trace_ir`): half of what tracing an equation costs.
+"""Staged arrays as native code (`trace_ir`): `StageTrace.record`, products, functions of one array.
 
 `fast_native` loads the code, with its own, and calls `install` when it is there. What would break
 it: an object of the context that dies (`_keep` holds them), and a method of the Python class that
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ from numjet.core import jaxpr, trace
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
+from numjet.core.lowering import Host
 from numjet.core.primitive import Primitive
 from numjet.numpy import trace_ir as ir
+from numjet.ops.dot import dot_general_p
 from numjet.transforms.stage import StageTrace, StageTracer
 
 _CLASSES = {
@@ -30,6 +33,9 @@ _keep: list[Any] = forever([])
 in_python = StageTrace.record  # the specification, to which the native code leaves the rest
 # Traces that have begun when the code comes have it too, so it is there before any.
 StageTrace.context = np.zeros(len(ir.CONTEXT), np.uint64)
+# Operands of a product that were traced before, by their avals: the params and the result's aval.
+traced_products: dict[tuple[ShapedArray, ShapedArray], tuple[dict, ShapedArray]] = {}
+METHODS = "record user_line describe product apply_staged".split()
 
 
 def offsets() -> tuple[int, ...] | None:
@@ -62,28 +68,53 @@ def _functions() -> dict[str, int] | None:
     return found
 
 
-def install(
-    new_method: Any, record: Any, new_function: Any, user_line: Any, describe: Any
-) -> None:
-    """Let native code record equations, find lines and walk over programs. `record`, `user_line`
-    and `describe` describe it, the others make a method and a function of such descriptions
-    (`fast_native`)."""
+_functions_of: dict[str, Any] = {}  # what `install` was given
+
+
+def install(new_method: Callable, new_function: Callable, methods: dict[str, Any]) -> None:
+    """Let native code record equations, find lines and walk over programs. `methods` describe it
+    (`METHODS`), the others make a method and a function of such descriptions (`fast_native`)."""
     objects = {
         "none": None, "true": True, "false": False, "tuple": tuple, "list": list,
         "no_effects": NO_EFFECTS, "primitive": Primitive, "var": Var, "literal": Literal,
         "eqn": Eqn, "stage_tracer": StageTracer, "array_impl": ArrayImpl, "no_axes": (),
         "record": in_python, "atom": StageTrace.atom,
         "out_avals": Primitive.out_avals, "user_source": trace.user_source,
-        "get_frame": sys._getframe, "one": 1, "two": 2, "internal": trace._internal,
+        "get_frame": sys._getframe, "zero": 0, "one": 1, "two": 2, "internal": trace._internal,
+        "trace": trace._current, "products": traced_products, "dot_general": dot_general_p,
+        "product": None,  # `install_product` knows
     }  # fmt: skip
     lines = np.zeros(3 * ir.LINES, np.int64)
     words = {name: id(x) for name, x in objects.items()} | (_functions() or {})
     words["lines"] = lines.__array_interface__["data"][0]
     StageTrace.context[:] = [words[name] for name in ir.CONTEXT]
-    _keep.extend([objects, lines, record, user_line, describe])
-    StageTrace.record = new_method(  # type: ignore[method-assign]
-        StageTrace, ctypes.addressof(record)
-    )
-    trace.user_line = new_function(ctypes.addressof(user_line), StageTrace.context, None)
-    jaxpr.describe = new_function(ctypes.addressof(describe), StageTrace.context, None)
+    _keep.extend([objects, lines, methods])
+    _functions_of.update(methods, new_method=new_method, new_function=new_function)
+    record = ctypes.addressof(methods["record"])
+    StageTrace.record = new_method(StageTrace, record)  # type: ignore[method-assign]
+    trace.user_line = _function("user_line", StageTrace.context)
+    jaxpr.describe = _function("describe", StageTrace.context)
     StageTrace.wanted = None
+
+
+def _function(name: str, known: Any) -> Callable:
+    return _functions_of["new_function"](ctypes.addressof(_functions_of[name]), known, None)
+
+
+def install_product(method: Callable) -> None:
+    """Let native code do `x @ y` of staged arrays, with `method` for what it does not know."""
+    StageTrace.context[ir.CONTEXT.index("product")] = id(method)
+    _keep.append(method)
+    product = ctypes.addressof(_functions_of["product"])
+    native = _functions_of["new_method"](StageTracer, product)
+    setattr(StageTracer, "__matmul__", native)  # noqa: B010 - a class that has it from another
+
+
+def staged(primitive: Primitive, avals: dict, function: Callable) -> Callable:
+    """`function` of one array, which binds `primitive` for staged ones of known `avals` (the
+    result's aval by the operand's, or None): as native code where it can be recorded by that."""
+    if "apply_staged" not in _functions_of or primitive.multiple_results or primitive.effects:
+        return function
+    if type(primitive.loops) is Host:
+        return function  # such equations are told apart by their params (`cpu.program_cache`)
+    return _function("apply_staged", (StageTrace.context, avals, primitive, {}, function))

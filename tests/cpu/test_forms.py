@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -135,7 +137,7 @@ def test_what_native_code_leaves_to_python():
         with pytest.raises(KeyError):
             Forms.of_jaxpr(ClosedJaxpr(Jaxpr([], [a], [Eqn([Var(aval)], [b], tanh, {})], [b]), []))
         # More operands than there is room for.
-        wide = ClosedJaxpr(Jaxpr([], [a], [Eqn([a] * 40, [b], tanh, {})], [b]), [])
+        wide = ClosedJaxpr(Jaxpr([], [a], [Eqn([a] * 100, [b], tanh, {})], [b]), [])
         assert Forms.of_jaxpr(wide)._of is not None
 
 
@@ -157,5 +159,33 @@ def test_numbers_of_literals_are_none_of_variables():
     two = jnp.float32(2.0)
     eqn = Eqn([a, Literal(two, two.aval)], [b], REGISTRY["mul"], {})
     first, _ = both(ClosedJaxpr(Jaxpr([], [a], [eqn], [b]), []))
-    row = np.frombuffer(first._row, np.int32)
-    assert row.tolist() == [0, -1, 2, 0, LITERAL, 1, 0, 1, -1]
+    assert numbers(first._row) == [0, -1, 2, 0, LITERAL, 1, 0, 1, -1]
+
+
+def numbers(row):
+    """What `walk_ir` says a row is."""
+    found, at = [], 0
+    while at < len(row):
+        (byte,) = struct.unpack_from("b", row, at)
+        if byte == -128:
+            (byte,) = struct.unpack_from("=i", row, at + 1)
+            at += 4
+        found.append(byte)
+        at += 1
+    return found
+
+
+@pytest.mark.parametrize("distance", [126, 127, 128, 129, 300])
+def test_numbers_that_are_no_bytes(distance):
+    """Operands of a program with many, and results that stand far before."""
+    args = [Var(x.aval) for _ in range(distance)]
+    tanh, add = REGISTRY["tanh"], REGISTRY["add"]
+    outs = [Var(x.aval) for _ in range(distance)]
+    eqns = [Eqn([a], [b], tanh, {}) for a, b in zip(args, outs, strict=True)]
+    last = Var(x.aval)
+    eqns.append(Eqn([outs[0], args[-1]], [last], add, {}))
+    closed = ClosedJaxpr(Jaxpr([], args, eqns, [last, outs[0]]), [])
+    first, second = both(closed)
+    assert first._row == second._row
+    tail = [1, -1, 2, -distance, distance - 1, 1, 0, 2, -1, -distance - 1]
+    assert numbers(first._row)[-len(tail) :] == tail

@@ -17,7 +17,7 @@ from numjet.core import trace as core_trace
 from numjet.core.jaxpr import Eqn, Literal, Var
 from numjet.core.primitive import NO_EFFECTS, REGISTRY
 from numjet.numpy import fast_native, trace_ir
-from numjet.numpy.trace_native import in_python
+from numjet.numpy.trace_native import in_python, traced_products
 from numjet.transforms.stage import StageTrace, StageTracer, stage
 
 
@@ -218,6 +218,123 @@ def test_nothing_is_lost_or_kept():
     for _ in range(20):
         stage(fun, [x32])
     del line[1:]
+    gc.collect()
+    assert [sys.getrefcount(x) for x in objects] == before
+
+
+def complete(function):
+    """The Python function that native code leaves operands to."""
+    (native,) = [
+        cell.cell_contents for cell in function.__closure__
+        if type(getattr(cell.cell_contents, "__self__", None)) is tuple
+        and len(cell.cell_contents.__self__) == 5
+    ]  # fmt: skip
+    assert type(native) is types.BuiltinFunctionType
+    return native.__self__[4]
+
+
+class Stranger:
+    def __rmatmul__(self, other):
+        return other
+
+
+OPERANDS = {
+    "staged": lambda x: x,
+    "matrix": lambda x: jnp.ones((4, 3)),
+    "vector": lambda x: jnp.ones(4),
+    "numpy": lambda x: table,
+    "half": lambda x: jnp.ones((4, 4), jnp.float16),
+    "integers": lambda x: x.astype(jnp.int32),
+    "list": lambda x: [1.0],
+    "scalar": lambda x: 2.0,
+    "stranger": lambda x: Stranger(),
+    "misfit": lambda x: jnp.ones((3, 4)),
+    "batch": lambda x: jnp.ones((2, 4, 4)),
+    "differentiated": lambda x: nj.grad(lambda a: jnp.sum(x @ a + jnp.tanh(x)))(x),
+    "batched": lambda x: nj.vmap(lambda a: x @ a)(jnp.ones((2, 4, 4))),
+}
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_products_are_those_of_python(monkeypatch, name):
+    def fun(x):
+        for _ in range(2):
+            try:
+                y = x @ OPERANDS[name](x)
+            except (TypeError, ValueError) as error:
+                return [x, str(error)]
+        return [y] if isinstance(y, StageTracer) else [x, y]
+
+    messages = []
+
+    def values(x):
+        first, *rest = fun(x)
+        messages.append(rest)
+        return [first]
+
+    native, _ = stage(values, [x32])
+    assert type(StageTracer.__matmul__) is types.MethodDescriptorType
+    with monkeypatch.context() as patch:
+        patch.delattr(StageTracer, "__matmul__")
+        python, _ = stage(values, [x32])
+    assert shown(native) == shown(python)
+    assert str(native) == str(python)
+    assert [type(m) for m in messages[0]] == [type(m) for m in messages[1]]
+    assert messages[0] == messages[1] or type(messages[0][0]) is not str
+
+
+def test_functions_are_those_of_python():
+    values = [
+        lambda x: x, lambda x: x.astype(jnp.int32), lambda x: x.astype(bool), lambda x: table,
+        lambda x: 0.5, lambda x: x[0, 0], lambda x: x.astype(jnp.complex64),
+    ]  # fmt: skip
+    for function in (jnp.tanh, jnp.sin, jnp.square, jnp.absolute):
+        for value in values:
+            for call in (function, complete(function)):  # both have seen the avals then
+                stage(lambda x, f=call, v=value: [f(v(x))], [x32])
+            native, python = (
+                stage(lambda x, f=call, v=value: [f(v(x))], [x32])[0]
+                for call in (function, complete(function))
+            )
+            assert shown(native) == shown(python)
+    with pytest.raises(TypeError, match="tanh"):
+        stage(lambda x: [jnp.tanh("text")], [x32])
+
+
+def test_staged_values_of_other_traces_are_left_to_python():
+    """Of a trace around this one, and of one that has ended."""
+    old = []
+
+    def fun(x):
+        old.append(x)
+        inner, consts = stage(lambda a: [jnp.tanh(x), x @ a, a @ x], [x32])
+        assert [str(e.primitive) for e in inner.eqns] == ["tanh", "dot_general", "dot_general"]
+        assert len(consts) == 1
+        return [x]
+
+    jaxpr, _ = stage(fun, [x32])
+    assert not jaxpr.eqns
+    for case in (lambda: old[0] @ old[0], lambda: jnp.tanh(old[0]), lambda: old[0] @ table):
+        with pytest.raises(nj.errors.UnexpectedTracerError):
+            case()
+        with pytest.raises(nj.errors.UnexpectedTracerError):
+            stage(lambda x, c=case: [c()], [x32])
+
+
+def test_products_and_functions_lose_and_keep_nothing():
+    def fun(x):
+        for _ in range(50):
+            y = jnp.tanh(x @ x) @ ones
+        assert sys.getrefcount(y) == 2
+        return [x]
+
+    ones = jnp.ones((4, 4))
+    (params, out) = (stage(fun, [x32]), traced_products[x32, x32])[1]
+    objects = [x32, params, out, traced_products[x32, x32], REGISTRY["tanh"], ones]
+    gc.collect()
+    before = [sys.getrefcount(x) for x in objects]
+    for _ in range(20):
+        stage(fun, [x32])
     gc.collect()
     assert [sys.getrefcount(x) for x in objects] == before
 
