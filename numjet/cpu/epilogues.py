@@ -1,6 +1,6 @@
 """Loops behind products: bias, activation, residual, mask, cast, softmax of rows.
 
-`pair(fusion)` says which product each group of loops may follow; `join` makes the two steps one:
+`pair(fusion)` says which product each group of loops may follow; `steps` makes the two one step:
 the group's kernel runs on each piece of the product as soon as it is finished, on the same thread,
 while it is in the nearest cache. Where nobody else reads the product it is never written to memory:
 each piece lies on the stack. The kernel's loops stay what they are, over the pieces in place of the
@@ -8,7 +8,8 @@ rows, so results are the same to the bit. For: `fuse`. What would break it: a ke
 product elsewhere than where its loops stand.
 
 Loops that sweep over rows follow where one strip holds them (64 float32 with 32 vector registers);
-sums over columns, products in more than two loops and those that stream a vector stay apart.
+sums over columns (of what follows a product too), products in more than two loops and those that
+stream a vector stay apart.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from numjet.base.config import check_ir
@@ -86,16 +88,72 @@ def pair(fusion: Any) -> dict[int, tuple[Any, bool]]:
     return found
 
 
-def join(build: Any, group: Any, alone: bool, steps: list[Step]) -> list[Step]:
+def steps(fusion: Any, group: Any, product: Any, alone: bool) -> list[Step]:
     """The steps of a product's group and of the loops behind it, as one where that is possible."""
-    first = group.make()
-    if len(first) == len(steps) == 1:
-        product, loops = first[0], steps[0]
-        if type(product) is SpecialStep and product.product and type(loops) is KernelStep:
-            joined = _joined(build, product, loops, alone)
-            if joined is not None:
-                return [joined]
-    return [*first, *steps]
+    build, first = fusion.build, product.make()
+    known = first[0].product if len(first) == 1 and type(first[0]) is SpecialStep else None
+    if known is None:
+        return [*first, *fusion.lower(group)]
+    parts = _split(fusion, group)
+    if parts is not None:
+        joined = _join(build, first[0], fusion.lower(parts[0]), alone)
+        if joined is not None:
+            return [joined, *fusion.lower(parts[1])]
+        _count(fusion, parts[1], group.number)
+    loops = fusion.lower(group)
+    joined = _join(build, first[0], loops, alone)
+    return [*first, *loops] if joined is None else [joined]
+
+
+def _join(build: Any, product: SpecialStep, loops: list[Step], alone: bool) -> Step | None:
+    if len(loops) == 1 and type(loops[0]) is KernelStep:
+        return _joined(build, product, loops[0], alone)
+    return None
+
+
+def _split(fusion: Any, group: Any) -> tuple[Any, Any] | None:
+    """What a group stores element by element, and the sums over columns of that, as two groups:
+    the first may run behind a product (the gradient of an activation, that of a bias)."""
+    reduced = group.reduced
+    if reduced is None or len(group.shape) - 1 in reduced:
+        return None
+    full = [m for m in group.members if m.live and not m.row]
+    rows = [m for m in group.members if m.live and m.row]
+    if not full or any(m.phase > 0 for m in full):
+        return None
+    summed = {id(m.node.ins[0]) for m in rows if type(m.node.rule) is low.Reduce}
+    if not summed or not summed <= group.stored.keys():
+        return None
+    parts = []
+    for number, members, axes in (
+        (group.number, full, None),
+        (len(fusion.groups) + group.number, rows, reduced),
+    ):
+        outs = {id(v) for m in members for v in m.node.outs}
+        stored = {key: val for key, val in group.stored.items() if key in outs}
+        parts.append(replace(group, number=number, reduced=axes, members=members, stored=stored))
+    _count(fusion, parts[1], parts[1].number)
+    return parts[0], parts[1]
+
+
+def _count(fusion: Any, group: Any, number: int) -> None:
+    """Let what a group computes, and what only moves elements of that, be of the group `number`."""
+    own = {id(v) for m in group.members for v in m.node.outs}
+
+    def moved(val: Val) -> bool:
+        node = fusion.inline.get(id(val))
+        if node is None:
+            return id(val) in own
+        found = any([moved(v) for v in node.ins])
+        if found:
+            fusion.level[id(val)] = number
+        return found
+
+    for member in group.members:
+        for val in member.node.ins:
+            moved(val)
+    for key in own:
+        fusion.level[key] = number
 
 
 def _joined(build: Any, product: SpecialStep, loops: KernelStep, alone: bool) -> Step | None:

@@ -131,9 +131,10 @@ class _Fusion:
                 if group.number not in held:
                     self.steps.extend(self.build.started(group.make()))
             elif any(m.live for m in group.members):
-                steps = self.lower(group)
                 if group.number in waiting:
-                    steps = epilogues.join(self.build, *waiting[group.number], steps)
+                    steps = epilogues.steps(self, group, *waiting[group.number])
+                else:
+                    steps = self.lower(group)
                 self.steps.extend(self.build.started(steps))
         return self.steps
 

@@ -132,6 +132,22 @@ def test_what_does_not_follow() -> None:
     assert "behind it" not in text(lambda x, w: jnp.tanh((x @ w)[:, ::-1]), x, w)
 
 
+def test_sums_over_columns_stand_behind_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradients of an activation and of a bias: one behind the product, one of its results."""
+
+    def f(x: Any, w: Any, slope: Any, b: Any) -> Any:
+        y = (x @ w).reshape(4, 40, 130) * slope
+        return y, b - 0.1 * y.sum((0, 1)), jnp.abs(y).max((0, 1))
+
+    args = normal(160, 100), normal(100, 130), normal(4, 40, 130), normal(130)
+    # The maximum is of what is not stored: all of it is one kernel.
+    assert "behind it" not in text(f, *args)
+    shown, joined, apart = both(monkeypatch, lambda *args: f(*args)[:2], *args)
+    assert shown.count("behind it") == 1 and shown.count("kernel columns") == 1
+    np.testing.assert_array_equal(joined[0], apart[0])
+    np.testing.assert_allclose(joined[1], apart[1], rtol=1e-5, atol=1e-5)
+
+
 def test_inside_a_loop() -> None:
     """A scan whose body has a product and its activation."""
     x, w = normal(60, 80), normal(80, 80) / 8
