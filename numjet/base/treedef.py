@@ -330,7 +330,7 @@ def _remember(shape: Any, treedef: PyTreeDef) -> None:
     treedef.matcher()
     if len(_candidates) >= MAX_KNOWN:
         _candidates.clear()
-    known = _candidates.setdefault(shape, [])
+    known = _candidates.get(shape, [])  # a list that other threads see is never empty
     if all([treedef is not other for other in known]):
         _candidates[shape] = [treedef, *known[:MAX_CANDIDATES - 1]]
 

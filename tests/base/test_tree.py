@@ -579,3 +579,26 @@ def test_structures_seen_a_few_times_are_flattened_by_generated_code():
         structure = tree_structure(node)
     assert treedef._candidates[("seen",)][0] is structure
     assert structure._match(node) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("moment", range(1, 12))
+def test_structures_are_never_seen_half_remembered(moment):
+    # As another thread would at that moment, a type flattens a tree when a table asks for its hash.
+    class Watched(type):
+        left = 0
+
+        def __hash__(cls):
+            Watched.left -= 1
+            if Watched.left == 0:
+                assert tree_flatten(value)[0] == [1, 2]
+            return type.__hash__(cls)
+
+    class Pair(metaclass=Watched):
+        pass
+
+    tu.register_pytree_node(Pair, lambda x: ((1, 2), None), lambda _, x: Pair())
+    value = Pair()
+    kept = [tree_flatten(value)[1] for _ in range(treedef.USES_BEFORE_GENERATING - 1)]
+    Watched.left = moment
+    assert tree_flatten(value) == ([1, 2], kept[0])
+    assert treedef._candidates[Pair] == [kept[0]]
