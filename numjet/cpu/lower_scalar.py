@@ -225,6 +225,8 @@ class ScalarKernel(LoopKernel):
         length, n_consts, n_carry = params["length"], params["num_consts"], params["num_carry"]
         if length == 0:
             raise NotScalar
+        if length == 1:  # and what it stacks are single elements, wherever they go
+            return self.call(params["jaxpr"], args, body)
         locals_ = self.carries(args[n_consts : n_consts + n_carry], (), body)
         carry = [e.read_local(x) for x in locals_]
         self.names += 1

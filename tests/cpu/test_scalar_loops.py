@@ -69,3 +69,22 @@ def test_the_last_two_values_are_compared() -> None:
 
     for f in (root, nj.jit(root), lambda a: nj.vmap(root)(jnp.stack([a, a]))[1]):
         np.testing.assert_allclose(f(jnp.float32(2)), np.sqrt(2), rtol=1e-6)
+
+
+def test_rows_of_one_round_are_read_in_the_loop_around() -> None:
+    def run(x: Any, y: Any) -> Any:
+        def outer(c: Any, i: Any) -> Any:
+            c, rows = lax.scan(lambda c, u: (c * y, c + u), c, i[None])
+            return c, rows[0] * 2
+
+        return lax.scan(outer, x, jnp.arange(3.0))
+
+    x, y, rows = np.float32(3), np.float32(0.5), []
+    for i in range(3):
+        rows.append((x + i) * 2)
+        x = x * y
+    lowered = nj.jit(run).lower(np.float32(3), y)
+    (kernel,) = lowered.as_text().split("kernel scalars")[1:]
+    assert kernel.count("for ") == 1
+    got, stacked = lowered.compile()(np.float32(3), y)
+    assert got == x and stacked.tolist() == rows
