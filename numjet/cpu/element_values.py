@@ -71,6 +71,10 @@ class RangeEmitter(KernelEmitter):
             if b.terms or b.const <= 0 or a.lo < 0 or dtype == np.bool_:
                 return None
             whole = a // b.const if name == "div" else a % b.const
+        elif name in ("max", "min"):
+            if a.lo < b.hi and b.lo < a.hi:
+                return None
+            whole = a if (a.lo >= b.hi) is (name == "max") else b
         elif name in _DECIDED:
             between = a - b  # what both have in common is gone
             for answer, test in zip((True, False), _DECIDED[name], strict=True):

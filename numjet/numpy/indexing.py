@@ -21,7 +21,8 @@ from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, less, where
 from numjet.numpy.fast_native import Forms
-from numjet.numpy.promote import broadcast, cast, join_shapes
+from numjet.numpy.promote import broadcast, join_shapes
+from numjet.ops.slicing import narrow_index
 
 INT32 = np.dtype(np.int32)
 
@@ -285,7 +286,7 @@ def getitem(x: Any, index: Any, /) -> Any:
         return _complete(x, index)
     try:
         value = x._value[plain]
-    except (IndexError, TypeError, ValueError):
+    except (IndexError, OverflowError, TypeError, ValueError):
         return _complete(x, index)
     if type(value) is not np.ndarray:
         value = np.asarray(value)
@@ -380,7 +381,8 @@ def take_plan(
         for axis, i in list(ints.items()):
             n = plan.shape[axis]
             if not -n <= i < n:
-                arrays[axis] = as_array(np.asarray(ints.pop(axis), INT32))
+                outside = min(max(ints.pop(axis), -n - 1), n)
+                arrays[axis] = as_array(np.asarray(outside, INT32))
     dynamic = all(not a.aval.ndim for a in arrays.values())
     for axis in [k for k, n in enumerate(plan.shape) if not n and (k in arrays or k in ints)]:
         sizes = plan.result_shape()
@@ -433,9 +435,7 @@ def normalized(index: Any, n: int, wrap: bool = True) -> Any:
         value = np.clip(value, -1 if value.dtype.kind == "i" else 0, np.iinfo(np.int32).max)
         return ArrayImpl(value.astype(INT32), ShapedArray(value.shape, INT32))
     signed = index.aval.dtype.kind == "i"
-    if not signed and index.aval.dtype.itemsize >= 4:
-        index = lax.min(index, lax.full(index.aval.shape, np.iinfo(np.int32).max, index.aval.dtype))
-    index = cast(index, INT32)
+    index = narrow_index(index)
     return where(less(index, 0), add(index, n), index) if wrap and signed else index
 
 

@@ -288,11 +288,17 @@ def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: tuple) 
     return [dynamic_update_slice_p.bind(zeros(x.aval), ct, *starts), *nothing]
 
 
+def narrow_index(i: Any) -> Any:
+    """Positions as int32; those it cannot hold stay beyond the same end of an axis."""
+    held, own = np.iinfo(np.int32), np.iinfo(i.aval.dtype)
+    if own.max > held.max:
+        i = clamp(max(held.min, own.min), i, held.max)
+    return convert(i, dtypes.int32)
+
+
 def _stacked(starts: Sequence[Any], dims: Sequence[int | None], size: int) -> Any:
     """Start indices as int[batch, axes], for the gather or scatter that a mapped start needs."""
-    columns = [
-        convert(to_front(s, d, size), dtypes.int32) for s, d in zip(starts, dims, strict=True)
-    ]
+    columns = [narrow_index(to_front(s, d, size)) for s, d in zip(starts, dims, strict=True)]
     return concatenate([reshape(c, (size, 1)) for c in columns], 1)
 
 
@@ -462,9 +468,7 @@ def _update_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
     ndim = len(starts)
     window = tuple(range(1, ndim + 1))
     limits = [n - k for n, k in zip(x.aval.shape[1:], update.aval.shape[1:], strict=True)]
-    inside = [
-        clamp(0, convert(s, dtypes.int32), limit) for s, limit in zip(starts, limits, strict=True)
-    ]
+    inside = [clamp(0, narrow_index(s), limit) for s, limit in zip(starts, limits, strict=True)]
     indices = _stacked(inside, dims[2:], axis.size)
     numbers = ScatterDimensionNumbers(window, (), window, (0,), (0,))
     return REGISTRY["scatter"].bind(

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 
 import numjet
 import numjet.numpy as jnp
+from numjet import lax
+from numjet.base import config
 
 SHAPES = [(5,), (3, 4), (2, 3, 4), (1, 3), (2, 1, 3, 2)]
 
@@ -357,3 +359,33 @@ def test_updates_with_wider_numbers_are_cut_at_the_end(name, want):
     for run in (lambda f: f, numjet.jit):
         out = run(lambda x: getattr(x.at[:2], name)(2.5))(x)
         assert out.dtype == jnp.int8 and out.tolist() == want
+
+
+@pytest.mark.parametrize(
+    "dtype, positions, places",
+    [
+        (np.uint32, [4294967176, 3, 70], [8, 3, 8]),
+        (np.int8, [-3, 3, 120], [6, 3, 8]),
+        (np.uint64, [2**63 + 5, 3, 2**64 - 1], [8, 3, 8]),
+        (np.int64, [-(2**63), 3, 2**62], [0, 3, 8]),
+    ],
+)
+def test_positions_that_32_bits_cannot_hold(dtype, positions, places):
+    x = np.arange(9.0, dtype=np.float32)
+    reads = [
+        lambda i: lax.dynamic_slice(x, (i,), (1,))[0],
+        lambda i: lax.dynamic_update_slice(x, -np.ones(1, np.float32), (i,)).argmin(),
+        lambda i: jnp.asarray(x)[i],
+        lambda i: jnp.asarray(x).at[i].get(mode="clip"),
+        lambda i: jnp.asarray(x).at[i].set(-1, mode="clip").argmin(),
+    ]
+    inside = [p if -9 <= p < 9 else np.nan for p in positions]
+    filled = [x[int(p)] if p == p else np.nan for p in inside]
+    with config.enable_x64(True):
+        i = jnp.asarray(np.array(positions, dtype))
+        cases = [(f, places) for f in reads]
+        cases.append((lambda i: jnp.asarray(x).at[i].get(mode="fill"), filled))
+        for f, want in cases:
+            scanned = numjet.jit(lambda i, f=f: lax.scan(lambda c, k: (c, f(k)), 0, i)[1])
+            for g in (lambda i, f=f: jnp.stack([f(k) for k in i]), numjet.vmap(f), scanned):
+                np.testing.assert_array_equal(g(i), want)
