@@ -226,6 +226,8 @@ class ScalarKernel(LoopKernel):
         if length == 0:
             raise NotScalar
         if length == 1:  # and what it stacks are single elements, wherever they go
+            if any(v.size != 1 for v in node.ins[n_consts + n_carry :]):
+                raise NotScalar
             return self.call(params["jaxpr"], args, body)
         locals_ = self.carries(args[n_consts : n_consts + n_carry], (), body)
         carry = [e.read_local(x) for x in locals_]

@@ -88,3 +88,11 @@ def test_rows_of_one_round_are_read_in_the_loop_around() -> None:
     assert kernel.count("for ") == 1
     got, stacked = lowered.compile()(np.float32(3), y)
     assert got == x and stacked.tolist() == rows
+
+
+def test_a_round_that_reads_a_longer_row() -> None:
+    def run(x: Any, rows: Any) -> Any:
+        return lax.scan(lambda c, u: (c + u[1] * u[0], c), x, rows)
+
+    got, stacked = nj.jit(run)(np.float32(3), np.array([[2, 5]], np.float32))
+    assert got == 13 and stacked.tolist() == [3]
