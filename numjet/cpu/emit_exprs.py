@@ -319,6 +319,8 @@ class ExprWriter:
                 deps, fixed = self.deps.atom(atom)
                 if only is None or only.isdisjoint(deps):
                     (stable if fixed else volatile).append(term)
+        if only is not None and not stable:
+            return base
         key = ("chain", id(buffer), lin.terms)
         done, address = self.scopes.get(key) or ((), base)
         rest = [t for t in stable if t not in done] if done else stable

@@ -51,31 +51,37 @@ class Dependences:
         return found
 
     def expr(self, e: Expr) -> Set:
-        found = self._exprs.get(id(e))
+        known = self._exprs
+        found = known.get(id(e))
         if found is not None:
             return found[1]
         stack = [e]
         while stack:  # explicit: fused expressions are deeper than Python's stack
             top = stack[-1]
-            if id(top) in self._exprs:
+            if id(top) in known:
                 stack.pop()
                 continue
-            missing = [a for a in top.args_() if id(a) not in self._exprs]
+            args = top.args_()
+            missing = [a for a in args if id(a) not in known]
             if missing:
                 stack += missing
                 continue
             stack.pop()
             deps: Set = NONE
-            for a in top.args_():
-                deps |= self._exprs[id(a)][1]
-            for i in top.indices_():
-                deps |= self.index(i)
-            if isinstance(top, ReadLocal):
-                deps |= {top.local}
-            elif isinstance(top, Load) and top.buffer in self.written:
-                deps |= {top.buffer}
-            self._exprs[id(top)] = (top, deps)
-        return self._exprs[id(e)][1]
+            for a in args:
+                more = known[id(a)][1]
+                # Mostly operands depend on the same: one set serves all of them.
+                if more is not deps and more:
+                    deps = deps | more if deps else more
+            if not args:
+                for i in top.indices_():
+                    deps |= self.index(i)
+                if type(top) is ReadLocal:
+                    deps |= {top.local}
+                elif type(top) is Load and top.buffer in self.written:
+                    deps |= {top.buffer}
+            known[id(top)] = (top, deps)
+        return known[id(e)][1]
 
 
 class Scopes:

@@ -40,6 +40,7 @@ from numjet.cpu.loop_ir import (
     Rewriter,
     Stmt,
     Store,
+    address,
     exprs,
     walk,
 )
@@ -314,7 +315,7 @@ class _Pieces:
             return None
 
         def inside(e: Load) -> Index:
-            return linear_address(e.index, source.shape) - outer
+            return address(e) - outer
 
         by = unflatten(self.row, [s.var.extent for s in chain])
         body = _replaced(
@@ -349,7 +350,7 @@ def _within_rows(body: Sequence[Stmt], source: Buffer, outer: Index, n: int) -> 
     """Whether the product is only read in the row of `n` that begins at `outer`."""
     for e in exprs(body):
         if isinstance(e, Load) and e.buffer is source:
-            column = linear_address(e.index, source.shape) - outer
+            column = address(e) - outer
             if column.lo < 0 or column.hi >= n:
                 return False
     return True
@@ -360,10 +361,10 @@ def _reads_at(body: Sequence[Stmt], source: Buffer, position: Index) -> bool:
     for s in walk(body):
         if isinstance(s, Alloc):
             return False
-        if isinstance(s, Store) and linear_address(s.index, s.buffer.shape) != position:
+        if isinstance(s, Store) and address(s) != position:
             return False
     return all(
-        linear_address(e.index, source.shape) == position
+        address(e) == position
         for e in exprs(body)
         if isinstance(e, Load) and e.buffer is source
     )
@@ -387,11 +388,11 @@ def _replaced(
 def _in_step(loop: For) -> bool:
     """Whether every access moves with the loop's lanes, or not at all."""
     lanes = default_lanes(loop, link.vector_bytes())
-    places = [linear_address(s.index, s.buffer.shape) for s in walk(loop.body)
+    places = [address(s) for s in walk(loop.body)
               if isinstance(s, Store)]  # fmt: skip
     for e in exprs(loop.body):
         if isinstance(e, Load):
-            places.append(linear_address(e.index, e.buffer.shape))
+            places.append(address(e))
     return all(
         not any(type(a) is Dyn for a in atoms(place)) and stride(place, loop.var, lanes) in (0, 1)
         for place in places

@@ -111,6 +111,8 @@ class _Fusion:
         self.hops: dict[int, int] = {}  # id(Val) -> how many movers stand between it and a member
         self.computed: set[tuple[int, int]] = set()
         self.asked: dict[int, dict[int, recompute.Asked]] = {}  # group -> values read by later ones
+        # id(Val) or id(Group) -> (how many values were wanted then, what `recompute` found)
+        self.again: dict[int, tuple[int, Any]] = {}
         self.read: set[int] = set()  # id(Val) of what settled groups read from memory
         self.steps: list[Step] = []
         self.turning = build.turning

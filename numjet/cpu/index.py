@@ -13,7 +13,8 @@ follow), or a `LoopVar` used outside its loop (the verifier finds that).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Any, Union
 
@@ -26,6 +27,7 @@ class Atom:
     __slots__ = ("hi", "lo")
     lo: int
     hi: int
+    inside: tuple[Atom, ...] = ()  # the atoms in the indices inside this one, nested ones too
 
     def parts(self) -> tuple[Index, ...]:
         """The indices inside this atom."""
@@ -76,10 +78,11 @@ class Dyn(Atom):
 class _Form(Atom):
     """An atom over indices, compared by structure."""
 
-    __slots__ = ("_hash", "args", "numbers")
+    __slots__ = ("_hash", "args", "inside", "numbers")
 
     def __init__(self, args: tuple[Index, ...], numbers: tuple[int, ...], lo: int, hi: int):
         self.args, self.numbers, self.lo, self.hi = args, numbers, lo, hi
+        self.inside = tuple([a for x in args for a in atoms(x)])
         self._hash = hash((type(self), args, numbers))
 
     def __eq__(self, other: object) -> bool:
@@ -410,27 +413,35 @@ def dynamic(expr: Any, lo: int = INT64_MIN, hi: int = INT64_MAX) -> Index:
 # -- questions and rewriting ----------------------------------------------------------------
 
 
-def atoms(x: Index) -> Iterator[Atom]:
+def atoms(x: Index) -> list[Atom]:
     """Every atom in `x`, nested ones too."""
+    out: list[Atom] = []
     for atom, _ in x.terms:
-        yield atom
-        for part in atom.parts():
-            yield from atoms(part)
+        out.append(atom)
+        if atom.inside:
+            out += atom.inside
+    return out
 
 
 def rewrite(x: Index, leaf: Callable[[Atom], Index | None]) -> Index:
     """`x` with every LoopVar and Dyn replaced by `leaf(atom)` (None keeps it)."""
-    out: Index | None = None
+    sums: dict[Atom, int] | None = None
+    const = x.const
     for atom, k in x.terms:
         inner = atom.parts()
         if inner:
-            parts = tuple(rewrite(p, leaf) for p in inner)
-            new = None if all(p is q for p, q in zip(parts, inner)) else atom.rebuild(parts)
+            parts = tuple([rewrite(p, leaf) for p in inner])
+            new = None if all(map(operator.is_, parts, inner)) else atom.rebuild(parts)
         else:
             new = leaf(atom)
         if new is not None:
-            out = (ZERO if out is None else out) + (new - Index(((atom, 1),), 0)) * k
-    return x if out is None else x + out
+            if sums is None:
+                sums = dict(x.terms)
+            sums[atom] -= k
+            const += new.const * k
+            for other, c in new.terms:
+                sums[other] = sums.get(other, 0) + c * k
+    return x if sums is None else _sum(sums, const)
 
 
 def depends(x: Index, var: LoopVar) -> bool:

@@ -32,14 +32,14 @@ CPU backend, its passes and its emitter. What would break it: a Load kept across
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from numjet.core.dtypes import physical
-from numjet.cpu.index import Atom, Dyn, Index, LoopVar, atoms, rewrite
+from numjet.cpu.index import Atom, Dyn, Index, LoopVar, atoms, linear_address, rewrite
 
 COMPLEX_PARTS: dict[np.dtype, np.dtype] = {
     np.dtype(np.complex64): np.dtype(np.float32),
@@ -125,7 +125,8 @@ class Const(Expr):
 class Load(Expr):
     """The element of `buffer` at `index`; of a complex buffer the part 0 (real) or 1."""
 
-    __slots__ = ("buffer", "index", "part")
+    __slots__ = ("_address", "buffer", "index", "part")
+    _address: Index  # see `address`
 
     def __init__(self, buffer: Buffer, index: tuple[Index, ...], part: int | None = None):
         self.buffer, self.index, self.part = buffer, index, part
@@ -296,6 +297,12 @@ class While:
 
 Stmt = For | Alloc | Define | Assign | Update | UpdateArg | Store | If | While
 
+# Statements with blocks inside, with one value, and those that change a local. Asked for so often
+# that making a union each time would be felt.
+_NESTED = frozenset((For, If, While))
+_VALUED = frozenset((Define, Assign, Update, Store))
+_CHANGING = frozenset((Define, Assign, Update, UpdateArg))
+
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
@@ -312,20 +319,21 @@ class Kernel:
 
 def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The statement lists directly inside."""
-    if isinstance(stmt, For | While):
-        return (stmt.body,)
-    if isinstance(stmt, If):
-        return (stmt.then, stmt.otherwise)
-    return ()
+    kind = type(stmt)
+    if kind is For or kind is While:
+        return (stmt.body,)  # type: ignore[union-attr]
+    return (stmt.then, stmt.otherwise) if kind is If else ()  # type: ignore[union-attr]
 
 
-def walk(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
+def walk(stmts: Sequence[Stmt]) -> list[Stmt]:
     """Every statement, outer before inner, in order."""
+    found: list[Stmt] = []
     for stmt in stmts:
-        if isinstance(stmt, For | While | If):
-            yield from _inside(stmt)
+        if type(stmt) in _NESTED:
+            found += _inside(stmt)
         else:
-            yield stmt
+            found.append(stmt)
+    return found
 
 
 def _inside(stmt: Stmt) -> list[Stmt]:
@@ -340,13 +348,12 @@ def _inside(stmt: Stmt) -> list[Stmt]:
 
 def stmt_exprs(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions directly in a statement (those inside indices are not among them)."""
-    if isinstance(stmt, Define | Assign | Update | Store):
-        return (stmt.value,)
-    if isinstance(stmt, UpdateArg):
-        return (stmt.value, stmt.at)
-    if isinstance(stmt, If | While):
-        return (stmt.condition,)
-    return ()
+    kind = type(stmt)
+    if kind in _VALUED:
+        return (stmt.value,)  # type: ignore[union-attr]
+    if kind is UpdateArg:
+        return (stmt.value, stmt.at)  # type: ignore[union-attr]
+    return (stmt.condition,) if kind is If or kind is While else ()  # type: ignore[union-attr]
 
 
 def stmt_indices(stmt: Stmt) -> tuple[Index, ...]:
@@ -356,6 +363,15 @@ def stmt_indices(stmt: Stmt) -> tuple[Index, ...]:
     if isinstance(stmt, For) and isinstance(stmt.extent, Index):
         return (stmt.extent,)
     return ()
+
+
+def address(access: Load | Store) -> Index:
+    """The element offset of an access from the begin of its buffer; found once."""
+    found = getattr(access, "_address", None)
+    if found is None:
+        found = linear_address(access.index, access.buffer.shape)
+        object.__setattr__(access, "_address", found)
+    return found
 
 
 def operands(e: Expr) -> tuple[Expr, ...]:
@@ -410,21 +426,21 @@ def assigned(stmts: Sequence[Stmt]) -> list[Local]:
     """The locals that the statements change (those they define included), in order."""
     found: dict[Local, None] = {}
     for stmt in walk(stmts):
-        if isinstance(stmt, Define | Assign | Update | UpdateArg):
-            found[stmt.local] = None
-        if isinstance(stmt, UpdateArg):
+        if type(stmt) in _CHANGING:
+            found[stmt.local] = None  # type: ignore[union-attr]
+        if type(stmt) is UpdateArg:
             found[stmt.position] = None
     return list(found)
 
 
 def defined(stmts: Sequence[Stmt]) -> set[Local]:
     """The locals that the statements define."""
-    return {s.local for s in walk(stmts) if isinstance(s, Define)}
+    return {s.local for s in walk(stmts) if type(s) is Define}
 
 
 def stored(stmts: Sequence[Stmt]) -> set[Buffer]:
     """The buffers that the statements write (or allocate)."""
-    return {s.buffer for s in walk(stmts) if isinstance(s, Store | Alloc)}
+    return {s.buffer for s in walk(stmts) if type(s) is Store or type(s) is Alloc}
 
 
 class Rewriter:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from math import gcd
 
 from numjet.cpu.emit_scope import Dependences
-from numjet.cpu.index import Dyn, Index, LoopVar, atoms, linear_address
+from numjet.cpu.index import Dyn, Index, LoopVar, atoms
 from numjet.cpu.loop_ir import (
     Alloc,
     Buffer,
     For,
     Load,
     Store,
+    address,
     exprs,
     walk,
 )
@@ -27,10 +28,10 @@ def accesses(loop: For) -> dict[Buffer, list[Index]]:
     found: dict[Buffer, list[Index]] = {}
     for s in walk(loop.body):
         if isinstance(s, Store):
-            found.setdefault(s.buffer, []).append(linear_address(s.index, s.buffer.shape))
+            found.setdefault(s.buffer, []).append(address(s))
     for e in exprs(loop.body):
         if isinstance(e, Load) and e.buffer in found:
-            found[e.buffer].append(linear_address(e.index, e.buffer.shape))
+            found[e.buffer].append(address(e))
     return found
 
 

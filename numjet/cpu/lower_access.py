@@ -7,6 +7,7 @@ reads depend on anything but the index and the params.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,8 +169,7 @@ def _access(node: Node) -> Access:
         cost = _elementwise_costs.get(key)
         if cost is None:
             cost = _elementwise_costs[key] = max(_run(node, [])[1], 1)
-        same = every_axis(len(shape))
-        return Access([same if v.shape else () for v in node.ins], [1] * len(node.ins), cost, False)
+        return _same_place(len(shape), tuple([bool(v.shape) for v in node.ins]), cost)
     index = loop_vars(shape)
     recorders, cost = _run(node, index)
     axis_of = {i.terms[0][0]: k for k, i in enumerate(index) if i.terms}
@@ -185,6 +185,13 @@ def _access(node: Node) -> Access:
         else:
             maps.append(OTHER)
     return Access(maps, reads, cost, cost == 0 and sum(reads) <= 1)
+
+
+@functools.lru_cache(1024)
+def _same_place(rank: int, ranked: tuple[bool, ...], cost: int) -> Access:
+    """The Access of an elementwise node; operands without axes have one element."""
+    same = every_axis(rank)
+    return Access([same if axes else () for axes in ranked], [1] * len(ranked), cost, False)
 
 
 def _run(node: Node, index: list[Index]) -> tuple[list[_Recorder], int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from numjet.cpu.index import Atom, Dyn, Index, LoopVar, atoms, clamp, linear_address, stride
+from numjet.cpu.index import Atom, Dyn, Index, LoopVar, atoms, clamp, stride
 from numjet.cpu.loop_cost import cost
 from numjet.cpu.loop_ir import (
     Buffer,
@@ -22,6 +22,7 @@ from numjet.cpu.loop_ir import (
     ReadLocal,
     Rewriter,
     Stmt,
+    address,
     blocks,
     exprs,
     operands,
@@ -64,7 +65,7 @@ def prefetch(kernel: Kernel) -> Kernel:
         places: dict[object, dict[tuple, Index]] = {}
         for e in exprs(loop.body):
             if isinstance(e, Load) and e.buffer in large and e.part is None:
-                lin = linear_address(e.index, e.buffer.shape)
+                lin = address(e)
                 if not any(type(a) is Dyn for i in e.index for a in atoms(i)):
                     places.setdefault(e.buffer, {})[e.buffer, e.index] = lin
         for found in places.values():
@@ -104,7 +105,7 @@ def _rows_anywhere(kernel: Kernel, large: set[Buffer]) -> dict[LoopVar, list[tup
             for e in exprs(inner.body):
                 if not (isinstance(e, Load) and e.buffer in large and e.part is None):
                     continue
-                lin = linear_address(e.index, e.buffer.shape)
+                lin = address(e)
                 size = inner.var.extent * e.buffer.dtype.itemsize
                 if stride(lin, inner.var, max(inner.lanes, 1)) != 1 or size < CACHE_LINE:
                     continue
@@ -159,7 +160,7 @@ def _beside_tiles(kernel: Kernel, large: set[Buffer]) -> dict[tuple, int]:
                 continue
             if any(type(a) is Dyn for i in e.index for a in atoms(i)):
                 continue
-            lin, size = linear_address(e.index, e.buffer.shape), e.buffer.dtype.itemsize
+            lin, size = address(e), e.buffer.dtype.itemsize
             row = stride(lin, inner.var)
             if stride(lin, loop.var, max(loop.lanes, 1)) == 1 and row and row * size >= AHEAD:
                 ahead[e.buffer, e.index] = row * inner.var.extent * size

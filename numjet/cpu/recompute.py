@@ -80,7 +80,7 @@ def _allowed(fusion: Any, group: Any, asked: Asked) -> bool:
         return False
     if fusion.cost_of(val) <= BROADCAST_COST:
         return True
-    again = _Again(fusion, group, val)
+    again = _again(fusion, group, val)
     for reader in asked.groups.values():
         size = 1
         for n in reader.shape:
@@ -96,6 +96,14 @@ def _allowed(fusion: Any, group: Any, asked: Asked) -> bool:
     if len(asked.groups) > 1 or again.total > MOVE_COST:
         return False
     return again.repeated(_live(fusion, group)) <= limit
+
+
+def _again(fusion: Any, group: Any, val: Val) -> _Again:
+    """`_Again` of a value, found once as long as no further value is wanted."""
+    found = fusion.again.get(id(val))
+    if found is None or found[0] != len(fusion.wanted):
+        found = fusion.again[id(val)] = len(fusion.wanted), _Again(fusion, group, val)
+    return found[1]
 
 
 class _Again:
@@ -145,11 +153,17 @@ class _Again:
 
 
 def _live(fusion: Any, group: Any) -> set[int]:
-    """Ids of the values that the group computes for what it stores."""
+    """Ids of the values that the group computes for what it stores; found once as long as no
+    further value is wanted."""
+    wanted = fusion.wanted
+    found = fusion.again.get(id(group))
+    if found is not None and found[0] == len(wanted):
+        return found[1]
     live: set[int] = set()
+    fusion.again[id(group)] = len(wanted), live
     for member in reversed(group.members):
         outs = member.node.outs
-        if not any(id(v) in fusion.wanted or id(v) in live for v in outs):
+        if not any([id(v) in wanted or id(v) in live for v in outs]):
             continue
         live.update([id(v) for v in outs])
         todo = list(member.node.ins)
@@ -209,7 +223,7 @@ def _prolongs(fusion: Any, group: Any, val: Val) -> bool:
     after the group reads otherwise."""
     held = 0
     seen: set[int] = set()
-    for operand in _Again(fusion, group, val).reads:
+    for operand in _again(fusion, group, val).reads:
         if fusion.level_of(operand) >= 0 and id(operand) not in fusion.read:
             if id(operand) not in seen:
                 seen.add(id(operand))

@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from numjet.cpu import link, platform
 from numjet.cpu.emit_scope import Dependences
-from numjet.cpu.index import Dyn, Index, LoopVar, atoms, clamp, linear_address, stride
+from numjet.cpu.index import Dyn, Index, LoopVar, atoms, clamp, stride
 from numjet.cpu.loop_cost import cost, default_lanes
 from numjet.cpu.loop_ir import (
     Buffer,
@@ -36,6 +36,7 @@ from numjet.cpu.loop_ir import (
     Skew,
     Stmt,
     Store,
+    address,
     exprs,
     stored,
 )
@@ -105,9 +106,9 @@ def _choose(nest: list[For], body: Sequence[Stmt]) -> tuple[For, For] | None:
         total *= x.var.extent
     if total < _SMALL:
         return None
-    stores = [linear_address(s.index, s.buffer.shape) for s in body if isinstance(s, Store)]
+    stores = [address(s) for s in body if isinstance(s, Store)]
     loads = [
-        linear_address(e.index, e.buffer.shape)
+        address(e)
         for e in exprs(body)
         if isinstance(e, Load) and e.part is None
         and not any(type(a) is Dyn for i in e.index for a in atoms(i))
@@ -136,7 +137,7 @@ def _by_lines(body: Sequence[Stmt], i: LoopVar, j: LoopVar, lanes: int) -> Buffe
         return None
     source = found[0].buffer
     for e in found:
-        lin, size = linear_address(e.index, source.shape), source.dtype.itemsize
+        lin, size = address(e), source.dtype.itemsize
         row = stride(lin, j)
         if lanes * size != platform.CACHE_LINE or stride(lin, i) != 1 or row in (None, 0, 1):
             return None

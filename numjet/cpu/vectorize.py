@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from numjet.cpu import link
 from numjet.cpu.emit_scope import Dependences
-from numjet.cpu.index import Div, Dyn, Index, LoopVar, Mod, atoms, linear_address, stride
+from numjet.cpu.index import Div, Dyn, Index, LoopVar, Mod, atoms, stride
 from numjet.cpu.loop_cost import cost, default_lanes, op_cost, reductions
 from numjet.cpu.loop_ir import (
     COMPLEX_PARTS,
@@ -34,6 +34,7 @@ from numjet.cpu.loop_ir import (
     Store,
     UpdateArg,
     While,
+    address,
     assigned,
     blocks,
     exprs,
@@ -128,10 +129,10 @@ def _collapse_all(block: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 def _runs_on(outer: LoopVar, inner: LoopVar, body: Sequence[Stmt]) -> bool:
     """Whether every address where both variables stand alone goes on over the ends of the inner
     loop; a cheap test before the loops are joined to see."""
-    places = [linear_address(s.index, s.buffer.shape) for s in walk(body) if isinstance(s, Store)]
+    places = [address(s) for s in walk(body) if isinstance(s, Store)]
     for e in exprs(body):
         if isinstance(e, Load):
-            places.append(linear_address(e.index, e.buffer.shape))
+            places.append(address(e))
         else:
             places += e.indices_()
     for place in places:
@@ -150,18 +151,15 @@ def _runs_on(outer: LoopVar, inner: LoopVar, body: Sequence[Stmt]) -> bool:
 
 def _affine(body: Sequence[Stmt], var: LoopVar) -> bool:
     def fine(i: Index) -> bool:
-        return not any(
-            isinstance(a, Div | Mod) and any(x is var for p in a.parts() for x in atoms(p))
-            for a in atoms(i)
-        )
+        for a in atoms(i):
+            if (type(a) is Div or type(a) is Mod) and any([x is var for x in a.inside]):
+                return False
+        return True
 
-    places = [(s.buffer, s.index) for s in walk(body) if isinstance(s, Store)]
     for e in exprs(body):
-        if isinstance(e, Load):
-            places.append((e.buffer, e.index))
-        elif not all(fine(i) for i in e.indices_()):
+        if not all([fine(i) for i in ((address(e),) if type(e) is Load else e.indices_())]):
             return False
-    return all(fine(linear_address(index, buffer.shape)) for buffer, index in places)
+    return all([fine(address(s)) for s in walk(body) if type(s) is Store])
 
 
 @dataclass
@@ -278,7 +276,7 @@ class _Chooser:
                 flat.append(s)
         for s in flat:
             if isinstance(s, Store):
-                total += self.access(s.buffer, s.index, s.part, var, lanes)
+                total += self.access(s, var, lanes)
         seen: set[int] = set()
         pending = [e for s in flat for e in stmt_exprs(s)]
         while pending:
@@ -292,7 +290,7 @@ class _Chooser:
 
     def one(self, e: Expr, var: LoopVar | None, lanes: int) -> float:
         if isinstance(e, Load):
-            return self.access(e.buffer, e.index, e.part, var, lanes)
+            return self.access(e, var, lanes)
         if isinstance(e, Op):
             price = op_cost(e.name)
             if price == 1 and e.dtype.itemsize < 4 and e.dtype.kind in "fV":
@@ -302,13 +300,10 @@ class _Chooser:
             return price
         return 1 if isinstance(e, Cast) else 0
 
-    def access(
-        self, buffer: Buffer, index: tuple[Index, ...], part: int | None, var: LoopVar | None,
-        lanes: int,
-    ) -> float:  # fmt: skip
+    def access(self, at: Load | Store, var: LoopVar | None, lanes: int) -> float:
         if var is None:
             return 1
-        lin = linear_address(index, buffer.shape)
+        lin = address(at)
         for atom in atoms(lin):
             # A runtime index varies over the lanes unless it is fixed before the loop.
             if type(atom) is Dyn and (var in self.deps.expr(atom.expr) or True):
@@ -319,7 +314,7 @@ class _Chooser:
         if step in (1, -1):
             # Two cache lines a vector when rows are not aligned; a reversal is a shuffle.
             return 1 if step == 1 else 2
-        if part is None and step is not None and self.along is not None:
+        if at.part is None and step is not None and self.along is not None:
             if stride(lin, self.along) == 1 and lanes <= _TILE_LANES:
                 # A load or store a row, and the shuffles of a transpose.
                 width = min(self.along.extent, lanes)
@@ -350,14 +345,12 @@ def _tile_inner(stmts: Sequence[Stmt], var: LoopVar, lanes: int) -> tuple[Stmt, 
 def _crosses(s: For, var: LoopVar, lanes: int) -> bool:
     if not isinstance(s.extent, int) or any(isinstance(x, For | While) for x in walk(s.body)):
         return False
-    places = [(x.buffer, x.index) for x in s.body if isinstance(x, Store) and x.part is None]
-    places += [
-        (e.buffer, e.index) for e in exprs(s.body) if isinstance(e, Load) and e.part is None
-    ]
-    for buffer, index in places:
-        if any(isinstance(a, Dyn) for i in index for a in atoms(i)):
+    places: list[Load | Store] = [x for x in s.body if isinstance(x, Store) and x.part is None]
+    places += [e for e in exprs(s.body) if isinstance(e, Load) and e.part is None]
+    for at in places:
+        if any([type(a) is Dyn for i in at.index for a in atoms(i)]):
             continue
-        lin = linear_address(index, buffer.shape)
+        lin = address(at)
         if stride(lin, s.var) == 1 and stride(lin, var, lanes) not in (None, 0, 1, -1):
             return True
     return False
