@@ -157,10 +157,10 @@ class Emitter:
 
     def run(self, steps: Sequence[Step]) -> None:
         """A long run of steps, as a part of the table."""
-        if not steps:
-            return
         b = self.b
         start, size = self.table.run(steps)
+        if not size:
+            return  # copies to where things are, and loops of these
         part = (b.const(start, I64), b.const(size, I64))
         status = b.call(STEPS, I32, b.args[3], Value("%places", PTR), *part)
         if any([isinstance(step, HostStep) for step in walk(steps)]):

@@ -163,3 +163,24 @@ def test_special_steps_of_different_modules_differ_by_their_tables():
     first, second, third = [known._special(x) for x in steps]
     assert first == third != second
     assert [len(m.functions) for m in modules] == [1, 1, 0]
+
+
+def test_loops_without_steps_in_programs_with_others():
+    def inner(c, row):
+        jnp.max(row[:, None] * c[0])  # nobody reads it
+        return c, None
+
+    def body(c, u):
+        c = lax.cond(u[0, 0] > 0, lambda c: c, lambda c: (c[1], c[0]), c)
+        c = lax.scan(inner, c, u)[0]
+        return (c[0] + 1, c[1] * 2), c
+
+    x, u = np.arange(1030, dtype=np.float32), np.zeros((5, 2, 1030), np.float32)
+    u[::2] = 1
+    found, rows = numjet.jit(lambda x, u: lax.scan(body, (x, x), u))(x, u)
+    a, b = x, x
+    for k in range(5):
+        a, b = (a, b) if k % 2 == 0 else (b, a)
+        np.testing.assert_array_equal([rows[0][k], rows[1][k]], [a, b])
+        a, b = a + 1, b * 2
+    np.testing.assert_array_equal(found, [a, b])
