@@ -154,7 +154,7 @@ class _Fusion:
                 nodes += found
                 changed = changed or len(found) != 1 or found[0] is not node
         self.graph.nodes = nodes
-        if changed:
+        if special.turn_results(self.graph) or changed:
             drop_dead(self.graph)
 
     # ---- 1: what must be in memory

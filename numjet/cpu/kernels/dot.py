@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,24 +51,46 @@ class Product:
     swapped: bool = False  # b is the left operand
 
 
+class Window(NamedTuple):
+    """A part of an operand that a product reads in place: `start` bytes in, of this shape, with
+    these byte strides."""
+
+    start: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
 def analyse(node: Node) -> Product | None:
-    """The product of a node, or None where it has no row or no column."""
+    """The product of a node, or None where it has no row or no column.
+
+    Beside those of dot_general a node may have the params `windows`, a `Window` or None for each
+    operand, and `turned`, the order of the product's axes in its result."""
     lhs, rhs = node.ins
     out = node.outs[0]
     element = ELEMENTS.get(out.dtype.name) or LETTERS.get(out.dtype.name)
     if element is None or lhs.dtype != out.dtype or rhs.dtype != out.dtype:
         return None
-    shapes = lhs.shape, rhs.shape, out.shape
-    return _analysed(element, out.dtype.itemsize, shapes, node.params["dimension_numbers"])
+    params = node.params
+    return _analysed(
+        element, out.dtype.itemsize, (lhs.shape, rhs.shape, out.shape),
+        params["dimension_numbers"], params.get("windows", (None, None)), params.get("turned"),
+    )  # fmt: skip
 
 
 @functools.lru_cache(256)
 def _analysed(
-    element: str, size: int, shapes: tuple[tuple[int, ...], ...], numbers: tuple
-) -> Product | None:
+    element: str, size: int, shapes: tuple[tuple[int, ...], ...], numbers: tuple,
+    windows: tuple[Window | None, Window | None], turned: tuple[int, ...] | None,
+) -> Product | None:  # fmt: skip
     (lc, rc), (lb, rb) = numbers
     left, right, _ = shapes
     ls, rs, os = (strides(shape, size) for shape in shapes)
+    if windows[0] is not None:
+        _, left, ls = windows[0]  # type: ignore[assignment]
+    if windows[1] is not None:
+        _, right, rs = windows[1]  # type: ignore[assignment]
+    if turned is not None:
+        os = [os[turned.index(a)] for a in range(len(os))]
     lf = [a for a in range(len(left)) if a not in lc and a not in lb]
     rf = [a for a in range(len(right)) if a not in rc and a not in rb]
     batch = merge(
@@ -144,6 +166,15 @@ def claims(node: Node) -> bool:
     return calls <= _MOST_CALLS
 
 
+def operands(build: Any, node: Node) -> list[Val]:
+    """A product's operands in memory."""
+    reads = [build.materialize(v) for v in node.ins]
+    for side, window in enumerate(node.params.get("windows", ())):
+        if window is not None:
+            reads[side] = reads[side].view(window.shape, window.start)
+    return reads
+
+
 def generate(build: Any, node: Node) -> list[Step] | None:
     """The step that computes a dot_general, or None where `claims` is false."""
     if not claims(node):
@@ -153,7 +184,7 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     flops = 2 * product.k * node.outs[0].size
     for count, _, _ in product.depths:
         flops *= count
-    reads = [build.materialize(v) for v in node.ins]
+    reads = operands(build, node)
     name = "dot_general"
     if product.m == 1 and not product.crs:
         return [SpecialStep(name, reads, list(node.outs), _vecmat_emit(product), flops=flops)]
