@@ -80,7 +80,7 @@ def _compile(
         modules.jobs.close()
     facts["code_bytes"] = sum([len(image) for image in images])
     facts["providers"] = program_cache.providers(modules.symbols)
-    if facts["providers"] == ["numjet.cpu.kernels"]:
+    if facts["providers"]:
         libraries = importlib.import_module("numjet.cpu.kernels.libraries")
         facts["libraries"] = libraries.keys(modules.symbols)
     if key is not None:

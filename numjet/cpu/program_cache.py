@@ -111,7 +111,7 @@ def providers(symbols: Iterable[str]) -> list[str]:
     found = set()
     for name in symbols:
         if not name.startswith(RUNTIME):
-            found.add("numjet.cpu.kernels")
+            found.add("numjet.cpu.kernels.providers")
     return sorted(found)
 
 

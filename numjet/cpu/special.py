@@ -252,7 +252,7 @@ def steps(build: Any, node: Node) -> list[Step]:
         if known is not None:
             reads = dot.operands(build, node)
             return [replace(known, reads=reads, writes=list(node.outs))]
-        generator = kernels.GENERATORS.get(node.rule.name)
+        generator = kernels.generator(node.rule.name)
         found = generator(build, node) if generator is not None else None
         if found is not None:
             if product and len(found) == 1 and _repeats(found[0], node):

@@ -14,7 +14,7 @@ from together import together
 
 from numjet.core.array import as_array
 from numjet.core.structural import full, reduce_sum
-from numjet.cpu import backend, link, program_cache
+from numjet.cpu import backend, kernels, link, program_cache
 from numjet.cpu.forms import Forms, Uncacheable
 from numjet.ops import transcendental as fn
 from numjet.ops.arithmetic import add, mul
@@ -193,3 +193,18 @@ def test_a_single_element_beside_a_reduction_is_read_at_its_place() -> None:
 
     x = np.arange(1.0, 5.0, dtype=np.float32)
     np.testing.assert_array_equal(nj.jit(f)(x), [-80.0])
+
+
+def test_every_special_kernel_has_a_generator() -> None:
+    for name in kernels._GENERATORS:
+        assert callable(kernels.generator(name)), name
+    assert kernels.generator("no such kernel") is None
+
+
+def test_the_providers_are_all_that_define_library_functions() -> None:
+    folder = pathlib.Path(kernels.__file__).parent
+    writers = [f.stem for f in folder.glob("*.py") if "\nlibraries.provide(" in f.read_text()]
+    code = "import sys, numjet.cpu.kernels.providers; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert len(writers) > 5
+    assert {f"numjet.cpu.kernels.{name}" for name in writers} <= set(run.stdout.split())

@@ -3,7 +3,7 @@
 Along neighbours in memory a vector is scanned in registers (log2 of its lanes steps) and only its
 last lane is carried on. A few long rows are cut in pieces that stay in cache: each is combined
 first, and scanned once what comes before it is known. Large results go past the caches. Along
-another axis whole rows are combined with the row before. For: `kernels.GENERATORS`. What would
+another axis whole rows are combined with the row before. For: `kernels.generator`. What would
 break it: a combining operation that is not associative up to rounding.
 """
 

@@ -3,7 +3,7 @@
 `claims(node)` says whether it does; all other products are loops (`cpu.products`), which fuse with
 their neighbours. Axes that lie next to each other in memory, in both operands, count as one; what
 cannot be one row, one column and one depth becomes a loop around the product.
-For: `kernels.GENERATORS`. What would break it: an operand that is not C-contiguous.
+For: `kernels.generator`. What would break it: an operand that is not C-contiguous.
 """
 
 from __future__ import annotations

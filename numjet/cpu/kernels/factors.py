@@ -1,6 +1,6 @@
 """LU and QR factors, general systems and products of reflectors by LAPACK.
 
-For: `kernels.GENERATORS`. What would break it: see `lapack`.
+For: `kernels.generator`. What would break it: see `lapack`.
 """
 
 from __future__ import annotations

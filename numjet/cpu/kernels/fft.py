@@ -6,7 +6,7 @@ through passes of radix 4 (Stockham's, which need no reordering) between two pie
 memory; roots of unity are the same for all lanes. A real row is a complex one of half its length,
 so that no row touches another's results. Several axes are transformed one after another. Symbol
 `nj_fft_<kind>_<type>_<complex elements>`, what the thread pool runs over groups. For:
-`kernels.GENERATORS`. What would break it: scratch for less than a task each.
+`kernels.generator`. What would break it: scratch for less than a task each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """cholesky and triangular_solve: small matrices side by side, others by LAPACK and BLAS.
 
 The routines see C-contiguous matrices column by column, that is transposed: lower becomes upper,
-left becomes right. For: `kernels.GENERATORS`. What would break it: see `lapack`.
+left becomes right. For: `kernels.generator`. What would break it: see `lapack`.
 """
 
 from __future__ import annotations

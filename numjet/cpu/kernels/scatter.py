@@ -2,7 +2,7 @@
 
 Positions are visited in order, so of equal ones the last wins; the operand's memory is taken over
 when it dies. Many sums and extrema into few places run on all threads, each into a copy of its own.
-For: `kernels.GENERATORS`. What would break it: an operand in the memory of the updates.
+For: `kernels.generator`. What would break it: an operand in the memory of the updates.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ four-byte payload or a position in one word: least significant digit first, eigh
 digits that all keys share are skipped. Many rows are sorted side by side (`sort_rows`), few short
 ones by insertion, one long row on all threads (`sort_long`). Zeros get their signs back in the
 order they came in, as a stable sort leaves them.
-For: `kernels.GENERATORS`. What would break it: rows of 2^32 elements.
+For: `kernels.generator`. What would break it: rows of 2^32 elements.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Eigenvalues, singular values, Schur and Hessenberg forms by LAPACK.
 
 A matrix with an infinity or a NaN, or one for which LAPACK does not converge, gives NaN. For:
-`kernels.GENERATORS`.
+`kernels.generator`.
 """
 
 from __future__ import annotations

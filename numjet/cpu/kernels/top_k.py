@@ -2,7 +2,7 @@
 
 A few of a long row are found in one reading of it: the best words so far (key turned round, then
 position, as in `sort`) stay sorted, and vectors of keys are compared with the worst of them; hardly
-any holds a better one. Others are sorted whole. For: `kernels.GENERATORS`. What would break it:
+any holds a better one. Others are sorted whole. For: `kernels.generator`. What would break it:
 rows of 2^32 elements.
 """
 
