@@ -34,8 +34,9 @@ from numjet.core.trace import (
 from numjet.transforms import linearize as general
 from numjet.transforms.jvp import JVPTrace, JVPTracer
 from numjet.transforms.linearize import Linearized, PartialTrace, PartialTracer, tape_to_jaxpr
+from numjet.transforms.replay import ReplayTrace
 from numjet.transforms.simplify import dce_jaxpr
-from numjet.transforms.stage import stage
+from numjet.transforms.stage import StageTrace, stage
 from numjet.transforms.steps import Rule, Step
 from numjet.transforms.transpose import transpose_jaxpr
 
@@ -159,8 +160,11 @@ class LinearizeTrace(JVPTrace):
 
 def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
     """Run flat `fun` at `primals`, recording the part linear in the tangents."""
-    if current_trace() is not EVAL:
-        return general.linearize(fun, primals)
+    current = current_trace()
+    if current is not EVAL:
+        return general.linearize(
+            fun, primals, ReplayTrace if type(current) is StageTrace else JVPTrace
+        )
     partial = PartialTrace(EVAL)
     trace = LinearizeTrace(partial)
     in_vars, ins = [], []

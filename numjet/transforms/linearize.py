@@ -179,10 +179,13 @@ class Linearized:
         self.outs, self.tape, self.in_vars, self.out_tangents = outs, tape, in_vars, out_tangents
 
 
-def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
-    """Run flat `fun` at `primals`, recording the part linear in the tangents."""
+def linearize(
+    fun: Callable, primals: Sequence[Any], make: Callable[[PartialTrace], JVPTrace] = JVPTrace
+) -> Linearized:
+    """Run flat `fun` at `primals`, recording the part linear in the tangents. `make` makes the
+    trace of both."""
     partial = PartialTrace(current_trace())
-    trace = JVPTrace(partial)
+    trace = make(partial)
     in_vars, ins = [], []
     for x in primals:
         tangent = partial.new_unknown(x.aval.tangent())

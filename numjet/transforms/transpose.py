@@ -17,7 +17,8 @@ from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
 from numjet.core.primitive import Linear, Zero
 from numjet.core.structural import add_any
 from numjet.core.trace import EVAL, current_trace
-from numjet.transforms.stage import stage
+from numjet.transforms.replay import transposed, transposes
+from numjet.transforms.stage import StageTrace, stage
 from numjet.transforms.steps import Step
 
 
@@ -49,7 +50,9 @@ def _backward(
     staging: Any,
     line: Any,
 ) -> None:
-    concrete = current_trace() is EVAL and not numeric_checks[0]
+    trace: Any = current_trace()
+    concrete = trace is EVAL and not numeric_checks[0]
+    patterns = transposes() if linear is None and type(trace) is StageTrace else None
     for eqn in reversed(eqns):
         if type(eqn) is Step:
             ct = cotangents.get(eqn.outvars[0])
@@ -82,20 +85,11 @@ def _backward(
         if staging is not None:
             # What a rule binds comes from the line of its equation, a user's function from its own.
             staging.source = line if primitive.higher_order else eqn.source or line
-        args: list[Any] = []
-        for x in eqn.invars:
-            if type(x) is Var:
-                args.append(Linear(x.aval) if linear is None or x in linear else env[x])
-            else:
-                args.append(x.value if type(x) is Literal else x)
-        if several is None:
-            results = primitive.transpose(single, *args, **eqn.params)
-        else:
-            cts = [
-                Zero(v.aval) if ct is None else ct
-                for v, ct in zip(eqn.outvars, several, strict=True)
-            ]
-            results = primitive.transpose(cts, *args, **eqn.params)
+        results: Any = None
+        if patterns is not None and several is None:
+            results = transposed(patterns, trace, eqn, single)
+        if results is None:
+            results = _by_rule(eqn, single if several is None else several, env, linear)
         for x, ct in zip(eqn.invars, results, strict=True):
             if type(x) is not Var or ct is None or type(ct) is Zero:
                 continue
@@ -103,6 +97,20 @@ def _backward(
                 continue
             have = cotangents.get(x)
             cotangents[x] = ct if have is None else add_any(have, ct)
+
+
+def _by_rule(eqn: Eqn, ct: Any, env: dict[Var, Any], linear: set[Var] | None) -> Sequence[Any]:
+    """The cotangents of an equation's operands from those of its results (None for zeros)."""
+    args: list[Any] = []
+    for x in eqn.invars:
+        if type(x) is Var:
+            args.append(Linear(x.aval) if linear is None or x in linear else env[x])
+        else:
+            args.append(x.value if type(x) is Literal else x)
+    rule: Any = eqn.primitive.transpose
+    if eqn.primitive.multiple_results:
+        ct = [Zero(v.aval) if x is None else x for v, x in zip(eqn.outvars, ct, strict=True)]
+    return rule(ct, *args, **eqn.params)
 
 
 def transpose_tape(
