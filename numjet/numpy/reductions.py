@@ -41,6 +41,7 @@ from numjet.numpy.promote import (
     one_array,
     promote_inexact,
     refuse,
+    strong,
 )
 from numjet.numpy.shape import expand_dims, ravel, reshape
 from numjet.ops.reduce import extreme_of
@@ -160,15 +161,15 @@ def _accumulating(name: str, x: Any, dtype: Any, promote: bool) -> Any:
         wide = dtypes.canonical(dtypes.uint64 if own.kind == "u" else dtypes.int64)
         if wide.itemsize > own.itemsize:
             return cast(x, wide)
-    return x
+    return strong(x)
 
 
 def _as_is(name: str, x: Any, dtype: Any, promote: bool) -> Any:
-    return x
+    return strong(x)
 
 
 def _booleans(name: str, x: Any, dtype: Any, promote: bool) -> Any:
-    return as_bool(x)
+    return strong(as_bool(x))
 
 
 def _complex_extremum(better: Callable) -> Callable:
@@ -556,7 +557,7 @@ def _cumulate(name: str, a: Any, axis: Any, dtype: Any, operation: Callable) -> 
         x = cast(x, canonical_dtype(dtype, name))
     elif x.aval.dtype == dtypes.bool_:
         x = cast(x, int_dtype())
-    return operation(x, axis)
+    return operation(strong(x), axis)
 
 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:

@@ -45,6 +45,7 @@ from numjet.numpy.promote import (
     promote_numeric,
     promote_shapes,
     refuse,
+    strong,
 )
 from numjet.ops.complex_ops import conjugate as conjugate_of
 
@@ -78,7 +79,7 @@ cbrt = _float("cbrt", "The cube root.")
 def _scaled_log(name: str, base: float) -> Callable:
     def logarithm(x: Any, /) -> Any:
         (x,) = promote_inexact(one_array(name, x))
-        return lax.div(lax.log(x), constant(math.log(base), x))
+        return strong(lax.div(lax.log(x), constant(math.log(base), x)))
 
     logarithm.__name__ = logarithm.__qualname__ = name
     logarithm.__doc__ = f"The logarithm to base {base:g}."
@@ -121,7 +122,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     re, im = real(z), imag(z)
     if not dtypes.is_inexact(re.aval.dtype):
         re, im = cast(re, float_dtype()), cast(im, float_dtype())
-    out = lax.atan2(im, re)
+    out = strong(lax.atan2(im, re))
     return rad2deg(out) if deg else out
 
 

@@ -77,9 +77,7 @@ def elementwise_abstract(
                 f"{accepts} "
                 "dtypes. Convert with .astype()."
             )
-        return ShapedArray(
-            shape, result(first.dtype) if result else first.dtype, weak and result is None
-        )
+        return ShapedArray(shape, result(first.dtype) if result else first.dtype, weak)
 
     return abstract
 

@@ -144,3 +144,21 @@ def test_cumulative_sums_of_small_integers_are_wide():
     x = np.array([100, 100, 100], np.int8)
     np.testing.assert_array_equal(jnp.cumulative_sum(x), np.cumsum(x, dtype=np.int32))
     assert jnp.cumulative_prod(x.astype(np.uint8)).dtype == jnp.uint32
+
+
+@pytest.mark.parametrize("name", "sum prod max min ptp cumsum cumprod nansum any all".split())
+def test_results_of_weak_numbers_are_not_weak(name):
+    x = jnp.where(np.array([True, False]), 2.0, 1.0)
+    for f in (getattr(jnp, name), numjet.jit(getattr(jnp, name))):
+        assert x.weak_type and not f(x).weak_type
+    if name == "sum":
+        assert (f(x) * jnp.ones((), jnp.float16)).dtype == jnp.float32
+
+
+def test_results_by_element_are_as_weak_as_their_operands():
+    weak, strong = jnp.where(np.array([True, False]), 2.0, 1.0), jnp.ones(2)
+    for f in (jnp.abs, lambda x: x < 1.5, lambda x: x == x, jnp.isfinite, jnp.logical_not):
+        for g in (f, numjet.jit(f)):
+            assert g(weak).weak_type and not g(strong).weak_type
+    assert not (weak < strong).weak_type
+    assert (abs(weak) * jnp.ones((), jnp.float16)).dtype == jnp.float16
