@@ -247,6 +247,15 @@ def _atanh(e: Any, x: ComplexPair) -> ComplexPair:
     return ComplexPair(re, e.mul(im, 0.5))
 
 
+def _atan2(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+    """log((y + ix) / sqrt(x² + y²)) / i, of x and y over their largest part."""
+    parts = [e.abs(part) for part in (x.re, x.im, y.re, y.im)]
+    size = e.max(e.max(parts[0], parts[1]), e.max(parts[2], parts[3]))
+    x, y = (ComplexPair(e.div(z.re, size), e.div(z.im, size)) for z in (x, y))
+    length = _sqrt(e, _add(e, _mul(e, x, x), _mul(e, y, y)))
+    return _over_i(e, _log(e, _div(e, _add(e, y, _times_i(e, x)), length)))
+
+
 def _logistic(e: Any, x: ComplexPair) -> ComplexPair:
     minus = ComplexPair(e.neg(x.re), e.neg(x.im))
     return _reciprocal(e, _add(e, _one(e, x), _exp(e, minus)))
@@ -265,7 +274,8 @@ def _exp2(e: Any, x: ComplexPair) -> ComplexPair:
 
 
 _BINARY: dict[str, Callable[..., Any]] = {
-    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "pow": _pow, "eq": _eq, "ne": _ne,
+    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "pow": _pow, "atan2": _atan2,
+    "eq": _eq, "ne": _ne,
     "lt": _ordered("lt"), "le": _ordered("le"), "gt": _ordered("gt"), "ge": _ordered("ge"),
     "max": _pick("max"), "min": _pick("min"),
 }  # fmt: skip

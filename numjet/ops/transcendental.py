@@ -111,10 +111,18 @@ def _atan2_square(x: Any, y: Any) -> Any:
     return add(mul(x, x), mul(y, y))
 
 
+def _atan2_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if x.dtype.kind != "c":
+        return np.arctan2(x, y)
+    size = np.maximum(*[np.maximum(abs(z.real), abs(z.imag)) for z in (x, y)])
+    x, y = x / size, y / size
+    return -1j * np.log((y + 1j * x) / np.sqrt(x * x + y * y))
+
+
 atan2_p = elementwise(
     "atan2",
-    accepts=REAL_FLOATING,
-    reference=quiet(np.arctan2),
+    accepts=FLOATING,
+    reference=quiet(_atan2_reference),
     jvp=(
         lambda t, out, x, y: mul(t, div(y, _atan2_square(x, y))),
         lambda t, out, x, y: mul(neg(t), div(x, _atan2_square(x, y))),

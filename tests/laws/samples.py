@@ -119,6 +119,7 @@ add("pow", lax.pow, positive(3, 2), normal(3, 2), diff=(0, 1))
 add("integer_pow", lambda x: lax.integer_pow(x, 3), normal(5), diff=0)
 add("integer_pow", lambda x: lax.integer_pow(x, -2), positive(5), diff=0, note="negative")
 add("atan2", lax.atan2, normal(6), positive(6), diff=(0, 1))
+add("atan2", lax.atan2, complexes(5), complexes(5) + 1, diff=(0, 1), note="complex")
 add("nextafter", lax.nextafter, normal(4), normal(4))
 add("sign", lax.sign, normal(5))
 for _name in ("floor", "ceil", "is_finite"):

@@ -44,6 +44,7 @@ CASES = {
     **{name: (f"lax.{name}(x)", UNIT) for name in UNIT_ONES},
     "acosh": ("lax.acosh(x)", P + 1),
     "atan2": ("lax.atan2(x, y)", X, Q),
+    "complex atan2": ("lax.atan2(x, y)", C, C[::-1] + 1),
     "pow": ("lax.pow(x, y)", P, Q),
     "pow scalar": ("lax.pow(x, 2.5)", P),
     "pow of scalar": ("lax.pow(y, x)", X, np.float32(2.5)),
