@@ -11,10 +11,10 @@ import scipy.optimize
 import numjet as nj
 import numjet.numpy as jnp
 from numjet.scipy.optimize import minimize
-from numjet.scipy.sparse.linalg import bicgstab, cg
+from numjet.scipy.sparse.linalg import bicgstab, cg, gmres
 from numjet.test_util import check_grads
 
-SOLVERS = [cg, bicgstab]
+SOLVERS = [cg, bicgstab, gmres]
 
 
 def system(n: int, complex_: bool = False, definite: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -40,9 +40,30 @@ def test_solutions(solver: Any, complex_: bool, n: int) -> None:
         np.testing.assert_allclose(many(np.stack([b, 2 * b, 0 * b])), [want, 2 * want, 0 * want])
 
 
-def test_a_system_that_only_bicgstab_solves() -> None:
+@pytest.mark.parametrize("solver", [bicgstab, gmres])
+def test_a_system_that_cg_does_not_solve(solver: Any) -> None:
     a, b = np.array([[2.0, 5.0], [-4.0, 1.0]]), np.array([1.0, 2.0])
-    np.testing.assert_allclose(bicgstab(a, b)[0], np.linalg.solve(a, b), rtol=1e-4)
+    np.testing.assert_allclose(solver(a, b)[0], np.linalg.solve(a, b), rtol=1e-4)
+
+
+@pytest.mark.parametrize("restart", [1, 3, 8, 50])
+def test_gmres_begins_anew(restart: int) -> None:
+    a, b = system(30, definite=False)
+    with nj.enable_x64(True):
+        x = gmres(a, b, tol=1e-10, restart=restart, solve_method="incremental")[0]
+        assert np.linalg.norm(a @ x - b) <= 1e-10 * np.linalg.norm(b)
+        rough = [np.linalg.norm(a @ gmres(a, b, restart=3, maxiter=k)[0] - b) for k in (0, 1, 3)]
+        assert rough[0] > 2 * rough[1] > 4 * rough[2]
+
+
+def test_gmres_ends_where_nothing_helps() -> None:
+    turn = np.roll(np.eye(4), 1, 0)  # no vector of a shorter space comes nearer
+    b = np.eye(4)[0]
+    np.testing.assert_array_equal(gmres(turn, b, restart=3)[0], np.zeros(4))
+    np.testing.assert_allclose(gmres(turn, b, restart=4)[0], np.eye(4)[3], atol=1e-6)
+    singular = np.diag([1.0, 0.0, 2.0])
+    np.testing.assert_allclose(gmres(singular, np.array([1.0, 0, 4]))[0], [1, 0, 2], atol=1e-6)
+    np.testing.assert_array_equal(gmres(np.zeros((3, 3)), np.ones(3))[0], np.zeros(3))
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -149,6 +170,12 @@ def test_what_stops_without_success() -> None:
         ),
         (lambda: minimize(rosenbrock, jnp.ones(2), 3.0, method="BFGS"), TypeError, "tuple"),
         (lambda: cg(jnp.ones((2, 3)), jnp.ones(2)), ValueError, "cg: A must be a function or"),
+        (lambda: gmres(jnp.eye(2), jnp.ones(2), restart=0), ValueError, "gmres: restart must be"),
+        (
+            lambda: gmres(jnp.eye(2), jnp.ones(2), solve_method="qr"),
+            ValueError,
+            "gmres: solve_method must be",
+        ),
         (lambda: cg(jnp.eye(2), jnp.ones(2), jnp.ones(3)), ValueError, "cg: x0 and b must have"),
     ],
 )

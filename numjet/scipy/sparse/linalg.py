@@ -1,7 +1,8 @@
 """numjet.scipy.sparse.linalg: linear systems by iteration, for operators known by their products.
 
 Vectors are pytrees of arrays. Derivatives are those of the solution (`custom_linear_solve`), not of
-the iteration. Sources: Hestenes & Stiefel 1952; van der Vorst, "Bi-CGSTAB", 1992.
+the iteration. Sources: Hestenes & Stiefel 1952; van der Vorst, "Bi-CGSTAB", 1992; Saad & Schultz,
+"GMRES", 1986.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from numjet import lax, numpy as jnp
-from numjet.api.flat import check_callable
 from numjet.api.implicit import custom_linear_solve
 from numjet.base import tree
 from numjet.core import dtypes
+from numjet.scipy.linalg import solve_triangular
+
+_UNBOUNDED = 2**31 - 1
 
 
 def _dot(x: Any, y: Any) -> Any:
@@ -94,11 +97,103 @@ def _bicgstab(product: Any, b: Any, goal: Any, most: Any, inverse: Any) -> Any:
     return lax.while_loop(going, step, (zero, b, b, _dot(b, b), jnp.asarray(0)))[0]
 
 
+class _Basis(NamedTuple):
+    """Orthonormal vectors of a Krylov space, rows of the leaves of `vectors`, on which the operator
+    is `rotation`^H `triangle`; `rest` is the first residual after the rotations: behind the first
+    `count` entries stands one more, the norm of what these vectors leave."""
+
+    vectors: Any
+    rotation: Any
+    triangle: Any
+    rest: Any
+    count: Any
+
+
+def _combined(basis: Any, factors: Any) -> Any:
+    """Σ factors[k] basis[k]."""
+    return tree.tree_map(lambda v: jnp.tensordot(factors.astype(v.dtype), v, 1), basis)
+
+
+def _components(basis: Any, x: Any) -> Any:
+    """The scalar products of all vectors of a basis with x."""
+    parts = tree.tree_map(
+        lambda v, y: jnp.conj(v.reshape(v.shape[0], -1)) @ jnp.ravel(y), basis, x
+    )
+    return functools.reduce(operator.add, tree.tree_leaves(parts))
+
+
+def _extended(product: Callable, basis: _Basis) -> _Basis:
+    """The basis with one vector more, by Arnoldi's method: made orthogonal twice, so that it is so
+    to rounding (Giraud, Langou & Rozložník 2005)."""
+    vectors, rotation, triangle, rest, k = basis
+    x = product(tree.tree_map(lambda v: v[k], vectors))
+    column = jnp.zeros_like(rest)
+    for _ in range(2):
+        part = _components(vectors, x)
+        x, column = _minus(x, _combined(vectors, part)), column + part
+    size = jnp.sqrt(_square(x))
+    unit = tree.tree_map(lambda a: jnp.where(size > 0, a / jnp.where(size > 0, size, 1), 0), x)
+    vectors = tree.tree_map(lambda v, a: v.at[k + 1].set(a.astype(v.dtype)), vectors, unit)
+    column = rotation @ column.at[k + 1].set(size.astype(rest.dtype))
+    a, b = column[k], column[k + 1]
+    length = jnp.sqrt((a * a.conj() + b * b.conj()).real)
+    safe = jnp.where(length > 0, length, 1).astype(rest.dtype)
+    turn = jnp.array([[a.conj(), b.conj()], [-b, a]]) / safe
+    turn = jnp.where(length > 0, turn, jnp.eye(2, dtype=rest.dtype))
+
+    def turned(x: Any) -> Any:
+        both = turn @ jnp.stack([x[k], x[k + 1]])
+        return x.at[k].set(both[0]).at[k + 1].set(both[1])
+
+    triangle = triangle.at[:, k].set(turned(column)[:-1])
+    return _Basis(vectors, turned(rotation), triangle, turned(rest), k + 1)
+
+
+def _gmres(restart: int, product: Any, b: Any, goal: Any, most: Any, inverse: Any) -> Any:
+    size = sum(x.size for x in tree.tree_leaves(b))
+    count = min(restart, size)
+    dtype = jnp.result_type(*tree.tree_leaves(b))
+
+    def going(state: tuple) -> Any:
+        _, left, before, _, k = state
+        # A breakdown, or all that rounding allows: a whole round made it no better.
+        return (left > goal) & (left < before) & (k < most)
+
+    def step(state: tuple) -> tuple:
+        x, left, _, residual, k = state
+        norm = jnp.sqrt(left)
+        vectors = tree.tree_map(
+            lambda r: jnp.zeros((count + 1, *r.shape), r.dtype).at[0].set(r / norm.astype(r.dtype)),
+            residual,
+        )
+        rest = jnp.zeros(count + 1, dtype).at[0].set(norm.astype(dtype))
+        start = _Basis(
+            vectors, jnp.eye(count + 1, dtype=dtype), jnp.eye(count, dtype=dtype), rest,
+            jnp.asarray(0),
+        )  # fmt: skip
+        found = lax.while_loop(
+            lambda s: (s.count < count) & (jnp.square(jnp.abs(s.rest[s.count])) > goal),
+            lambda s: _extended(lambda x: product(inverse(x)), s),
+            start,
+        )
+        known = jnp.arange(count) < found.count
+        factors = solve_triangular(found.triangle, jnp.where(known, found.rest[:-1], 0))
+        factors = jnp.where(known, factors, 0)
+        basis = tree.tree_map(lambda v: v[:-1], found.vectors)
+        better = tree.tree_map(jnp.add, x, inverse(_combined(basis, factors)))
+        residual = _minus(b, product(better))
+        now = _square(residual)
+        x = tree.tree_map(lambda a, b: jnp.where(now < left, a, b), better, x)
+        return x, now, left, residual, k + 1
+
+    left, zero = _square(b), tree.tree_map(jnp.zeros_like, b)
+    return lax.while_loop(going, step, (zero, left, jnp.full_like(left, jnp.inf), b, 0))[0]
+
+
 def _solve(
     name: str, method: Callable, symmetric: bool, A: Any, b: Any, x0: Any, tol: Any, atol: Any,
     maxiter: int | None, M: Any,
 ) -> tuple[Any, None]:  # fmt: skip
-    check_callable(name, method)
     product = _operator(name, "A", A)
     inverse = (lambda x: x) if M is None else _operator(name, "M", M)
     b = tree.tree_map(_inexact, b)
@@ -174,4 +269,39 @@ def bicgstab(
     return _solve("bicgstab", _bicgstab, False, A, b, x0, tol, atol, maxiter, M)
 
 
-__all__ = ["bicgstab", "cg"]
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: float = 1e-5,
+    atol: float = 0.0,
+    restart: int = 20,
+    maxiter: int | None = None,
+    M: Any = None,
+    solve_method: str = "batched",
+) -> tuple[Any, None]:
+    """(x, None) with A x = b, by the generalized minimal residual method; A may be any matrix.
+
+    restart: after so many products the search begins anew; maxiter: how often at most (by default
+    as long as each time brings it nearer). The other arguments are those of `cg`; `solve_method`
+    may be "batched" or "incremental", and both end as soon as x is near enough.
+
+    >>> import numjet.numpy as jnp
+    >>> x, _ = gmres(jnp.array([[0.0, 1.0], [-4.0, 0.0]]), jnp.array([2.0, -4.0]))
+    >>> print(x)
+    [1. 2.]
+    """
+    if solve_method not in ("batched", "incremental"):
+        raise ValueError(
+            f"gmres: solve_method must be 'batched' or 'incremental', got {solve_method!r}."
+        )
+    restart = operator.index(restart)
+    if restart < 1:
+        raise ValueError(f"gmres: restart must be at least 1, got {restart}.")
+    maxiter = _UNBOUNDED if maxiter is None else maxiter
+    method = functools.partial(_gmres, restart)
+    return _solve("gmres", method, False, A, b, x0, tol, atol, maxiter, M)
+
+
+__all__ = ["bicgstab", "cg", "gmres"]
