@@ -47,9 +47,6 @@ from numjet.cpu.loop_ir import (
 )
 
 _INT32 = range(-(2**31), 2**31)
-# Lines of other pages, asked for together, may share few sets of the first-level cache: they go to
-# the second.
-_PAGE = 4096
 
 
 class ExprWriter:
@@ -377,7 +374,7 @@ class ExprWriter:
             address = self.pointer(buffer, lin)
             if (buffer, index) in self.ahead and self.mask is None:
                 far = self.ahead[buffer, index]
-                b.prefetch(b.gep(address, far), locality=3 if far <= _PAGE else 2)
+                b.prefetch(b.gep(address, far))
             raw = self._load_vector(address, vector(element, self.lanes))
         elif step == -1:
             first = self.pointer(buffer, lin - (self.lanes - 1))

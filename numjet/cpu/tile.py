@@ -41,6 +41,7 @@ from numjet.cpu.loop_ir import (
     stored,
 )
 from numjet.cpu.loop_legal import independent
+from numjet.cpu.tile_staged import crossing, last, staged
 from numjet.cpu.vectorize import collapse, drop_unit_loops
 
 # Columns walked along one block of rows before the next: long enough for the prefetchers, short
@@ -155,6 +156,7 @@ def _build(rest: list[For], i: LoopVar, j: LoopVar, body: Sequence[Stmt]) -> lis
     tiles = i.extent // lanes
     light = cost(body) <= _UNROLLED
     out: list[Stmt] = []
+    done: list[For] = []  # holds the loops around already
 
     def columns(start: Index, width: int) -> For:
         t = LoopVar(i.name, width)
@@ -175,11 +177,17 @@ def _build(rest: list[For], i: LoopVar, j: LoopVar, body: Sequence[Stmt]) -> lis
         inner = For(v, block, made, "vector", lanes=lanes)
         return For(w, w.extent, (For(along, extent, (inner,)),))
 
+    around = [x.var for x in rest]
+    across = crossing(i, j, math.prod([x.extent for x in around]), body, lanes)
+    if across is not None:
+        done = staged(i, j, around, body, across, lanes)
+        if j.extent % lanes:
+            out.append(last(i, j, j.extent % lanes, body, tiles * lanes, lanes))
     block = lanes * math.gcd(_BLOCK, j.extent // lanes)
     if j.extent % lanes or block == j.extent:
         block = lanes
     blocks = j.extent // block
-    if tiles:
+    if tiles and across is None:
         strip = max(1, min(_STRIP // lanes, -(-tiles // _STRIPS)))
         strips = -(-tiles // strip)
         pieces = 1
@@ -217,4 +225,4 @@ def _build(rest: list[For], i: LoopVar, j: LoopVar, body: Sequence[Stmt]) -> lis
             (inner,) = Rewriter(var={x.var: Index.of(var)}).block([s])
             s = For(var, var.extent, (inner,))
         whole.append(s)
-    return list(drop_unit_loops(whole))
+    return list(drop_unit_loops([*done, *whole]))

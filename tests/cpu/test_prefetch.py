@@ -21,10 +21,8 @@ from numjet.cpu.loop_ir import (
     ReadLocal,
     Store,
     Update,
-    walk,
 )
 from numjet.cpu.prefetch import AHEAD, WITHIN, prefetch
-from numjet.cpu.tile import tile
 from numjet.tree_util import tree_leaves as leaves
 
 F32 = np.dtype(np.float32)
@@ -91,28 +89,6 @@ def test_of_sweeps_over_a_row_the_one_with_most_to_do_asks():
                 Store(y, (Index.of(i),), ReadLocal(total)))  # fmt: skip
         kernel = prefetch(Kernel("f", (y, x), (For(i, 8192, body),)))
         assert kernel.notes["ahead"] == {(x, heavy.index): AHEAD}
-
-
-@pytest.mark.parametrize(("columns", "asks"), [(1024, True), (512, False)])
-def test_beside_a_tile_rows_of_pages_are_asked_for_one_tile_ahead(columns, asks):
-    rows = (1 << 22) // columns
-    a, b = Buffer("a", F32, (columns, rows)), Buffer("b", F32, (rows, columns))
-    y = Buffer("y", F32, (rows, columns), "out")
-    i, j = LoopVar("i", rows), LoopVar("j", columns)
-    here, there = (Index.of(i), Index.of(j)), (Index.of(j), Index.of(i))
-    store = Store(y, here, Op("add", (Load(a, there), Load(b, here)), F32))
-    kernel = prefetch(tile(Kernel("f", (y, a, b), (For(i, rows, (For(j, columns, (store,)),)),))))
-    width = next(s for s in walk(kernel.body) if isinstance(s, For) and s.kind == "tile").extent
-    ahead = kernel.notes.get("ahead", {})
-    assert {x.name: far for (x, _), far in ahead.items()} == (
-        {"b": width * columns * 4} if asks else {}
-    )
-    module = Module()
-    emit_kernel(module, kernel)
-    text = module.text()
-    # Into the second-level cache, for each column of the tile.
-    assert text.count(", i32 0, i32 2, i32 1)") == (width if asks else 0)
-    assert text.count("call void @llvm.prefetch") == (width if asks else 0)
 
 
 @pytest.mark.parametrize("count", [1, 33, 5000])

@@ -27,13 +27,15 @@ def test_large_results_go_past_the_caches(monkeypatch):
     assert stores(monkeypatch, lambda x: x + 1, 1 << 15)
     assert stores(monkeypatch, lambda x: x.T, (512, 256)) == 16
     assert stores(monkeypatch, lambda x: x.T, (512, 256), dtype="float64") == 8
+    # In blocks, whose rows are lines.
+    assert stores(monkeypatch, lambda x: x.T, (512, 256), dtype="int8")
 
 
 def test_what_stays_in_the_caches(monkeypatch):
     assert not stores(monkeypatch, lambda x: x + 1, 1 << 13)
     # Short rows that begin inside a line, lines in pieces far apart, memory that was just read.
     assert not stores(monkeypatch, lambda x: x / x.sum(1, keepdims=True), (3000, 100))
-    assert not stores(monkeypatch, lambda x: x.T, (512, 256), dtype="int8")
+    assert not stores(monkeypatch, lambda x: x.T, (256, 512), dtype="int8")
     assert not stores(monkeypatch, lambda x: x + 1, 1 << 15, donate=(0,))
     # A temporary that the program reads again.
     assert not stores(monkeypatch, lambda x: jnp.cumsum(jnp.exp(x)).sum(), 1 << 15)
