@@ -289,7 +289,7 @@ def gmres(
 
     >>> import numjet.numpy as jnp
     >>> x, _ = gmres(jnp.array([[0.0, 1.0], [-4.0, 0.0]]), jnp.array([2.0, -4.0]))
-    >>> print(x)
+    >>> print(x.round(4))
     [1. 2.]
     """
     if solve_method not in ("batched", "incremental"):
