@@ -221,6 +221,21 @@ def test_large() -> None:
     check([x, np.arange(x.size, dtype=np.int32)], 0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "uint64"])
+def test_long_rows_are_split_four_ways(dtype: str) -> None:
+    """Quarters of parts, bad ones among them, and parts that are too large for warm memory."""
+    rng = np.random.default_rng(11)
+    n = 1 << 20
+    even = values(rng, (n,), np.dtype(dtype))
+    clustered = np.where(rng.random(n) < 0.98, even[:1], even)
+    # Of each 1,024 neighbours few differ much, which no sample of a part tells.
+    steps = (np.arange(n) % 1000 + 1000 * (np.arange(n) % 1024 == 5)).astype(dtype)
+    for key in (even, np.sort(even)[::-1].copy(), clustered, np.ones(n, dtype), steps):
+        check([key], 0)
+    if dtype == "float32":
+        check([clustered, np.arange(n, dtype=np.int32)], 0)
+
+
 def test_several_keys() -> None:
     rng = np.random.default_rng(5)
     for shape, axis in (((300,), 0), ((5, 60), 1), ((60, 5), 0)):

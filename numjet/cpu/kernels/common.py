@@ -85,8 +85,8 @@ def fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
     return b.add(b.mul(x, y), z)
 
 
-def scratch_functions(module: Module) -> None:
-    """Define @take_scratch() -> ptr and @give_scratch(ptr): warm blocks of SCRATCH_BYTES."""
+def scratch_functions(module: Module, bytes: int = SCRATCH_BYTES) -> None:
+    """Define @take_scratch() -> ptr and @give_scratch(ptr): warm blocks of `bytes`."""
     module.variable("scratch_slots", f"[{_SLOTS} x i64]")
     module.declare("malloc", "ptr", ("i64",))
     module.declare("free", "void", ("ptr",))
@@ -112,7 +112,7 @@ more:
   %last = icmp eq i64 %next, {_SLOTS}
   br i1 %last, label %make, label %try
 make:
-  %raw = call ptr @malloc(i64 {SCRATCH_BYTES + 4096})
+  %raw = call ptr @malloc(i64 {bytes + 4096})
   %number = ptrtoint ptr %raw to i64
   %up = add i64 %number, 127
   %round = and i64 %up, -64

@@ -33,12 +33,12 @@ PREFIX = "nj_quick_"
 ARGUMENTS = [("home", "ptr"), ("free", "ptr"), ("n", "i64"), ("leaf", "ptr")]
 PART = [("home", "ptr"), ("other", "ptr"), ("n", "i64"), ("away", "i1")]
 # Vectors of a sample, of whose lanes' medians the median is taken.
-_SAMPLES = 16
+SAMPLES = 16
 # Vectors a round of a split.
 _UNROLL = 4
 # Bytes that a split asks ahead of what it reads and of where it writes: in a second-level cache it
 # takes 0.14 ns a word instead of 0.22; in the first one 0.09 either way.
-_READ_AHEAD, _WRITE_AHEAD = 2048, 256
+READ_AHEAD, WRITE_AHEAD = 2048, 256
 # A split that leaves less than 1/16 on one side is bad.
 _BAD = 4
 
@@ -62,6 +62,8 @@ class Quick:
         self.lanes = lanes_of(word)
         self.kind, self.flags = vector(word, self.lanes), vector("i1", self.lanes)
         self.split()
+        self.sample()
+        self.middle()
         self.part()
 
     def function(
@@ -91,8 +93,8 @@ class Quick:
             start = b.gep(source, b.mul(at, size))
             ends = b.gep(small, b.mul(many, size)), b.gep(large, b.mul(b.sub(at, many), size))
             for k in range(_UNROLL):
-                b.prefetch(b.gep(start, _READ_AHEAD + 64 * k))
-                b.prefetch(b.gep(ends[k % 2], _WRITE_AHEAD + 64 * (k // 2)), write=True)
+                b.prefetch(b.gep(start, READ_AHEAD + 64 * k))
+                b.prefetch(b.gep(ends[k % 2], WRITE_AHEAD + 64 * (k // 2)), write=True)
             held = [b.load(b.gep(start, 64 * k), self.kind) for k in range(_UNROLL)]
             for k, x in enumerate(held):
                 mask = below(b, x, limit)
@@ -140,29 +142,44 @@ class Quick:
 
     # -- pivots --------------------------------------------------------------------------------
 
+    def sample(self) -> None:
+        """sample(data, n, rows): least, quartiles, median and greatest of the lanes of SAMPLES
+        vectors spread over n words, at least as many: five vectors, in order."""
+        b = self.function("sample", [("data", "ptr"), ("n", "i64"), ("rows", "ptr")])
+        data, n, rows = b.args
+        step = b.mul(b.udiv(b.sub(n, self.lanes), SAMPLES - 1), self.size)
+        held = [b.load(b.gep(data, b.mul(step, k)), self.kind) for k in range(SAMPLES)]
+        for low, high in odd_even(SAMPLES):
+            exchange(b, held, low, high)
+        for k, x in enumerate([*held[:: SAMPLES // 4], held[-1]]):
+            b.store(x, b.gep(rows, 64 * k))
+        b.ret()
+
+    def middle(self) -> None:
+        """middle(row): the median of its lanes: the largest that at most half are below."""
+        lanes = self.lanes
+        b = self.function("middle", [("row", "ptr")], self.word)
+        (row,) = b.args
+        x = b.load(row, self.kind)
+        none = b.const(0, vector(f"i{8 * self.size}", lanes))
+        with b.loop(0, lanes, 1, [none]) as each:
+            one = b.splat(b.load(b.gep(row, b.mul(each.index, self.size)), self.word), lanes)
+            rank = each.values[0]
+            each.yield_(b.select(compare(b, "lt", one, x), b.add(rank, 1), rank))
+        fits = b.icmp("ule", each.results[0], lanes // 2)
+        least_of_all = b.splat(self.extreme(b, least, x), lanes)
+        b.ret(self.extreme(b, greatest, b.select(fits, x, least_of_all)))
+
     def median(self, b: Builder, data: Value, n: Value) -> tuple[Value, Value]:
         """The median of the medians of a sample's lanes, or the word above it where the sample has
         none below; whether the sample is all alike. For n of at least a sample."""
-        lanes = self.lanes
-        step = b.mul(b.udiv(b.sub(n, lanes), _SAMPLES - 1), self.size)
-        held = [b.load(b.gep(data, b.mul(step, k)), self.kind) for k in range(_SAMPLES)]
-        for low, high in odd_even(_SAMPLES):
-            exchange(b, held, low, high)
-        medians = held[_SAMPLES // 2]
-        kept = b.alloca(self.word, lanes)
-        b.store(medians, kept)
-        none = b.const(0, vector(f"i{8 * self.size}", lanes))
-        with b.loop(0, lanes, 1, [none]) as each:
-            one = b.splat(b.load(b.gep(kept, b.mul(each.index, self.size)), self.word), lanes)
-            rank = each.values[0]
-            each.yield_(b.select(compare(b, "lt", one, medians), b.add(rank, 1), rank))
-        # The largest of those that at most half are below.
-        fits = b.icmp("ule", each.results[0], lanes // 2)
-        least_of_all = b.splat(self.extreme(b, least, medians), lanes)
-        pivot = self.extreme(b, greatest, b.select(fits, medians, least_of_all))
-        every = b.splat(pivot, lanes)
-        under = self.some(b, compare(b, "lt", held[0], every))
-        over = self.some(b, compare(b, "gt", held[-1], every))
+        rows = b.alloca(self.kind, 5)
+        b.call("sample", "void", data, n, rows)
+        pivot = b.call("middle", self.word, b.gep(rows, 2 * 64))
+        every = b.splat(pivot, self.lanes)
+        low, high = (b.load(b.gep(rows, k * 64), self.kind) for k in (0, 4))
+        under = self.some(b, compare(b, "lt", low, every))
+        over = self.some(b, compare(b, "gt", high, every))
         return b.select(under, pivot, after(b, pivot)), b.not_(b.or_(under, over))
 
     def extreme(

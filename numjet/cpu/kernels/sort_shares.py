@@ -17,7 +17,7 @@ from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Module, Value, vector
 from numjet.cpu.kernels import libraries, sort_leaves, sort_quick
 from numjet.cpu.kernels.common import (
-    SCRATCH_BYTES,
+    GLUE,
     Fields,
     lanes_of,
     parallel_call,
@@ -26,7 +26,8 @@ from numjet.cpu.kernels.common import (
 )
 from numjet.cpu.kernels.sort_columns import lanes_below
 from numjet.cpu.kernels.sort_long import FACTS, LongRow, row_bytes
-from numjet.cpu.kernels.sort_quick import PART, Quick
+from numjet.cpu.kernels.sort_quarters import QUARTERED, Quarters
+from numjet.cpu.kernels.sort_quick import READ_AHEAD
 from numjet.cpu.kernels.sort_words import is_float
 
 if TYPE_CHECKING:
@@ -43,9 +44,11 @@ SHORTEST = 41
 # side by side 0.89; in rows of 500 0.43 and 0.46, in rows of 200 0.46 and 0.33. With fewer rows
 # than _FEW lanes are idle.
 _SHORTEST_OF_MANY, _FEW = 500, 8
+# Bytes of the blocks that threads keep; a share of a row of 10^6 floats uses 400 KB of one.
+_WARM = 4 << 20
 _NANS, _ZEROS = 1, 2  # places among a share's facts; the latter as in `sort_long`
 _SAMPLES, _TOGETHER = 1024, 8  # read in groups of neighbours
-_FIELDS = ["n", "one", "two", "home", "context", "load", "finish", "leaf"]
+_FIELDS = ["n", "one", "home", "keys", "width", "context", "load", "finish", "leaf"]
 _LOAD = [("context", "ptr"), ("chunk", "i64"), ("first", "i64"), ("last", "i64")]
 _FINISH = [("context", "ptr"), ("first", "i64"), ("last", "i64")]
 
@@ -72,8 +75,8 @@ def start(plan: Plan) -> None:
 
 
 def scratch_bytes(plan: Plan) -> int:
-    """Two arrays of words, and a third of a long row whose result cannot hold them."""
-    return (2 + (plan.long and not _at_home(plan))) * row_bytes(plan)
+    """Two arrays of words; of a long row whose result can hold them, one."""
+    return (1 if plan.long and _at_home(plan) else 2) * row_bytes(plan)
 
 
 def _at_home(plan: Plan) -> bool:
@@ -106,8 +109,8 @@ class WordRow(LongRow):
     def emit(self, b: Builder, ins: list[Value], outs: list[Value], scratch: Value) -> None:
         """Sort the row that begins at `ins` to `outs`, on all threads."""
         plan = self.plan
-        one, two = scratch, b.gep(scratch, row_bytes(plan))
-        home = outs[0] if _at_home(plan) else b.gep(two, row_bytes(plan))
+        one = scratch
+        home = outs[0] if _at_home(plan) else b.gep(one, row_bytes(plan))
         facts = b.alloca("i64", FACTS * (SHARES * _CHUNKS + 1))
         kept = [*ins, *outs, one, home, facts]
         context = b.alloca("ptr", len(kept))
@@ -117,7 +120,8 @@ class WordRow(LongRow):
         table = b.alloca("i64", len(_FIELDS))
         n = b.const(plan.n, "i64")
         leaf = sort_quick.leaf(b, plan.word)
-        for k, x in enumerate((n, one, two, home, context, load, finish, leaf)):
+        width = b.const(plan.sizes[0], "i64")
+        for k, x in enumerate((n, one, home, ins[0], width, context, load, finish, leaf)):
             b.store(x, b.gep(table, 8 * k), 8)
         b.call(PREFIX + plan.word, "void", table)
         self.end(b, ins, outs, home, facts, SHARES * _CHUNKS)
@@ -217,14 +221,14 @@ class _Long:
 
     def __init__(self, module: Module, word: str) -> None:
         self.module, self.word, self.size, self.parts = module, word, size_of(word), _parts()
-        self.quick = Quick(module, word)
-        scratch_functions(module)
+        self.quick = Quarters(module, word)
+        scratch_functions(module, _WARM)
         self.deal()
-        b = Builder(module, libraries.ENTRY, [("table", "ptr")])
+        b = Builder(module, libraries.ENTRY, [("table", "ptr")], attributes=GLUE)
         (table,) = b.args
         fields = Fields(b, table, _FIELDS)
-        # Two a part: where it is split while it is gathered, and where it ends.
-        limits = b.alloca(word, 2 * self.parts)
+        # Four a part: where it is split while it is gathered, and where it ends.
+        limits = b.alloca(word, 4 * self.parts)
         # Of each share: where its parts begin, and the last one ends.
         starts = b.alloca("i64", SHARES * (self.parts + 1))
         self.sample(b, fields, limits)
@@ -260,8 +264,8 @@ class _Long:
         no = b.const(False, "i1")
         leaf = self.pointer(b, fields, "leaf")
         b.call("part", "void", held, free, b.const(_SAMPLES, "i64"), no, no, leaf)
-        apart = _SAMPLES // (2 * self.parts) * self.size
-        with b.loop(1, 2 * self.parts) as each:
+        apart = _SAMPLES // (4 * self.parts) * self.size
+        with b.loop(1, 4 * self.parts) as each:
             x = b.load(b.gep(held, b.mul(each.index, apart)), self.word)
             b.store(x, b.gep(limits, b.mul(b.sub(each.index, 1), self.size)))
 
@@ -270,32 +274,35 @@ class _Long:
         table, limits, starts = pointers
         fields = Fields(b, table, _FIELDS)
         load, context = self.pointer(b, fields, "load"), self.pointer(b, fields, "context")
-        one, two = self.pointer(b, fields, "one"), self.pointer(b, fields, "two")
-        fields.n  # noqa: B018 - read before the loop
-        half = self.parts // 2
-        pivot = self.limit(b, limits, b.const(2 * half - 1, "i64"))
+        one, keys = self.pointer(b, fields, "one"), self.pointer(b, fields, "keys")
+        fields.n, fields.width  # noqa: B018 - read before the loop
+        quick, quarter = self.quick, self.parts // 4
+        edges = self.edges(b, limits, b.const(0, "i64"), b.const(quarter, "i64"))
+        places, tally = quick.places(b)
         with b.loop(begin, end) as each:
             chunk = b.mul(each.index, _CHUNKS)
             first = self.bound(b, fields, chunk)
             length = b.sub(self.bound(b, fields, b.add(chunk, _CHUNKS)), first)
             mine = b.gep(starts, b.mul(each.index, 8 * (self.parts + 1)))
-            offset = b.mul(first, self.size)
-            home = b.gep(one, offset)
-            free, block = self.free(b, two, offset, length)
-            with b.loop(0, _CHUNKS, 1, [b.const(0, "i64")]) as chunks:
+            free, block = self.free(b, length)
+            buffers = [b.gep(one, b.mul(first, self.size)), *free]
+            quick.begin(b, buffers, places, tally)
+            with b.loop(0, _CHUNKS) as chunks:
                 number = b.add(chunk, chunks.index)
                 at, stop = (self.bound(b, fields, b.add(number, k)) for k in range(2))
                 b.call(load, "void", context, number, at, stop)
-                source, done = b.gep(one, b.mul(at, self.size)), b.sub(at, first)
-                many = b.sub(stop, at)
-                chunks.yield_(
-                    self.spread(b, source, many, home, free, done, chunks.values[0], pivot)
-                )
-            sides = self.quick.halves(b, home, free, length, chunks.results[0])
-            for side, number in zip(sides, (0, half), strict=True):
-                where = b.const(number, "i64"), b.const(half, "i64")
-                b.call("deal", "void", *side, *where, limits, mine)
-            b.call(Value("@give_scratch", "ptr"), "void", block)
+                # What the next chunk reads and writes over; the next share may be another core's.
+                last = b.icmp("eq", chunks.index, _CHUNKS - 1)
+                then = b.select(last, at, stop)
+                source, fresh = (b.gep(one, b.mul(x, self.size)) for x in (at, then))
+                later = b.gep(keys, b.mul(then, fields.width))
+                dealt = places, edges, tally
+                b.call("quarter", "void", source, b.sub(stop, at), *dealt, later, fresh)
+            with quick.quarters(b, buffers, tally) as (own, size, where):
+                number = b.mul(where, quarter)
+                several = number, b.const(quarter, "i64")
+                b.call("deal", "void", *own, size, where, *several, limits, mine)
+            self.give(b, length, block)
             with b.loop(0, self.parts + 1, 1, [first]) as part:
                 slot = b.gep(mine, b.mul(part.index, 8))
                 inside = b.icmp("slt", part.index, self.parts)
@@ -303,49 +310,79 @@ class _Long:
                 b.store(part.values[0], slot, 8)
                 part.yield_(b.add(part.values[0], many))
 
-    def spread(self, b: Builder, source: Value, n: Value, home: Value, free: Value, done: Value,
-               small: Value, pivot: Value) -> Value:  # fmt: skip
-        """Split n words more where `done` have been, `small` of them to `home`; how many then."""
-        low = b.gep(home, b.mul(small, self.size))
-        high = b.gep(free, b.mul(b.sub(done, small), self.size))
-        return b.add(small, b.call("split", "i64", source, low, high, n, pivot))
+    def edges(self, b: Builder, limits: Value, first: Value, quarter: Value) -> Value:
+        """The three limits that are `quarter` parts apart, from part `first` on."""
+        found = b.alloca(self.word, 3)
+        for k in range(1, 4):
+            number = b.sub(b.mul(b.add(first, b.mul(quarter, k)), 4), 1)
+            b.store(self.limit(b, limits, number), b.gep(found, (k - 1) * self.size))
+        return found
 
     def deal(self) -> None:
-        """deal(home, other, n, away, first, many, limits, counts): part n words at `home` (`away`:
-        at `other`) into `many` parts, from number `first` on, and write how many each has."""
+        """deal(home, second, third, fourth, n, where, first, many, limits, counts): part n words in
+        the buffer of number `where` into `many` parts at `home`, from number `first` on, and write
+        how many each has."""
         b = Builder(self.module, "deal", [
-            *PART, ("first", "i64"), ("many", "i64"), ("limits", "ptr"), ("counts", "ptr"),
-        ], linkage="internal")  # fmt: skip
-        home, *carried, first, many, limits, counts = b.args
-        with b.while_([*carried, many]) as loop:
-            other, n, away, many = loop.values
-            loop.test(b.icmp("ugt", many, 1))
-            half = b.lshr(many, 1)
-            middle = b.add(first, half)
-            pivot = self.limit(b, limits, b.sub(b.mul(middle, 2), 1))
-            small, large = self.quick.divide(b, home, other, n, away, pivot)
-            b.call("deal", "void", *large, middle, half, limits, counts)
-            loop.yield_(*small[1:], half)
-        other, n, away, _ = loop.results
-        with b.if_(away):
-            self.quick.copy(b, other, home, n)
+            *QUARTERED, ("first", "i64"), ("many", "i64"), ("limits", "ptr"), ("counts", "ptr"),
+        ], linkage="internal", attributes=GLUE)  # fmt: skip
+        *buffers, n, where, first, many, limits, counts = b.args
+        quick = self.quick
+        places, tally = quick.places(b)
+        data = quick.data(b, buffers, where)
+        with b.if_(b.icmp("uge", many, 4)):
+            quarter = b.lshr(many, 2)
+            edges = self.edges(b, limits, first, quarter)
+            quick.begin(b, buffers, places, tally)
+            later = b.gep(data, READ_AHEAD)
+            b.call("quarter", "void", data, n, places, edges, tally, later, later)
+            with quick.quarters(b, buffers, tally) as (own, size, side):
+                several = b.add(first, b.mul(quarter, side)), quarter
+                b.call("deal", "void", *own, size, side, *several, limits, counts)
+            b.ret()
+            b.block(b.new_label("few"))
+        home, second, third, fourth = buffers
+        with b.if_(b.icmp("eq", many, 2)):
+            pivot = self.limit(b, limits, b.add(b.mul(first, 4), 3))
+            small = b.call("split", "i64", data, home, second, n, pivot)
+            large = b.sub(n, small)
+            quick.copy(b, second, b.gep(home, b.mul(small, self.size)), large)
+            b.store(small, b.gep(counts, b.mul(first, 8)), 8)
+            b.store(large, b.gep(counts, b.mul(b.add(first, 1), 8)), 8)
+            b.ret()
+            b.block(b.new_label("one"))
+        with b.if_(b.icmp("ne", where, 0)):
+            quick.copy(b, data, home, n)
         b.store(n, b.gep(counts, b.mul(first, 8)), 8)
         b.ret()
 
-    def free(self, b: Builder, two: Value, offset: Value, n: Value) -> tuple[Value, Value]:
-        """Memory for n words, warm where it suffices; and a block that has to be given back."""
-        block = b.call(Value("@take_scratch", "ptr"), "ptr")
-        fits = b.icmp("ule", b.mul(n, self.size), SCRATCH_BYTES)
-        return b.select(fits, block, b.gep(two, offset)), block
+    def free(self, b: Builder, n: Value) -> tuple[list[Value], Value]:
+        """Memory for thrice n words, warm where that suffices, and the block they are in."""
+        bytes = b.mul(n, self.size)
+        all = b.mul(bytes, 3)
+        with b.if_(b.icmp("ule", all, _WARM)) as warm:
+            warm.yield_(b.call(Value("@take_scratch", "ptr"), "ptr"))
+        with warm.else_():
+            warm.yield_(b.call("malloc", "ptr", all))
+        (block,) = warm.results
+        return [b.gep(block, b.mul(bytes, k)) for k in range(3)], block
+
+    def give(self, b: Builder, n: Value, block: Value) -> None:
+        """Give back what `free` gave for n words."""
+        with b.if_(b.icmp("ule", b.mul(n, 3 * self.size), _WARM)) as warm:
+            b.call(Value("@give_scratch", "ptr"), "void", block)
+        with warm.else_():
+            b.call("free", "void", block)
 
     def gather(self, b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
         """Bring parts together from all shares, sort them and write them out."""
         table, limits, starts = pointers
         fields = Fields(b, table, _FIELDS)
-        one, two, home = (self.pointer(b, fields, name) for name in ("one", "two", "home"))
+        one, home = (self.pointer(b, fields, name) for name in ("one", "home"))
         finish, context = self.pointer(b, fields, "finish"), self.pointer(b, fields, "context")
         leaf = self.pointer(b, fields, "leaf")
         fields.n  # noqa: B018 - read before the loop
+        quick = self.quick
+        places, tally = quick.places(b)
         with b.loop(begin, end) as part:
             zero = b.const(0, "i64")
 
@@ -360,19 +397,21 @@ class _Long:
                     b.add(share.values[0], before), b.add(share.values[1], b.sub(stop, start))
                 )
             first, many = share.results
-            offset = b.mul(first, self.size)
-            mine = b.gep(home, offset)
-            free, block = self.free(b, two, offset, many)
-            pivot = self.limit(b, limits, b.mul(part.index, 2))
-            with b.loop(0, SHARES, 1, [zero, zero]) as share:
+            free, block = self.free(b, many)
+            buffers = [b.gep(home, b.mul(first, self.size)), *free]
+            quick.begin(b, buffers, places, tally)
+            mine = b.gep(limits, b.mul(part.index, 4 * self.size))
+            with b.loop(0, SHARES) as share:
                 start, stop = edges(share.index)
-                source, more = b.gep(one, b.mul(start, self.size)), b.sub(stop, start)
-                done, small = share.values
-                small = self.spread(b, source, more, mine, free, done, small, pivot)
-                share.yield_(b.add(done, more), small)
-            for side in self.quick.halves(b, mine, free, many, share.results[1]):
-                b.call("part", "void", *side, b.const(False, "i1"), leaf)
-            b.call(Value("@give_scratch", "ptr"), "void", block)
+                next, _ = edges(b.min(b.add(share.index, 1), SHARES - 1))
+                source, later = (b.gep(one, b.mul(x, self.size)) for x in (start, next))
+                b.call(
+                    "quarter", "void", source, b.sub(stop, start), places, mine, tally, later,
+                    source,
+                )  # fmt: skip
+            with quick.quarters(b, buffers, tally) as (own, size, where):
+                b.call("parts", "void", *own, size, where, leaf)
+            self.give(b, many, block)
             b.call(finish, "void", context, first, b.add(first, many))
 
 
