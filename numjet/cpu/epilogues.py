@@ -17,10 +17,10 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from numjet.base.config import check_ir
+from numjet.base.record import replace
 from numjet.core import lowering as low
 from numjet.cpu import link, parallelize
 from numjet.cpu.emit import emit_launch, emit_round

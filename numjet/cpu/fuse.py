@@ -20,10 +20,10 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from numjet.base import config
+from numjet.base.record import field, record
 from numjet.core import lowering as low
 from numjet.cpu import epilogues, lower_update, recompute, scan_sums, special
 from numjet.cpu.graph import Graph, Node, Val, drop_dead
@@ -52,7 +52,7 @@ MIN_ROWS, SMALL_DOMAIN = 16, 1 << 16
 REDUCTIONS = frozenset(["add", "mul", "max", "min", "and", "or", "xor", "argmax", "argmin"])
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Member:
     """A node in a group: `axes[k]` is the domain axis of the value's axis k (None: extent 1).
 
@@ -67,7 +67,7 @@ class Member:
     live: bool = False
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Group:
     """One kernel to be: members over the domain `shape`; `reduced` axes once one is a reduction."""
 

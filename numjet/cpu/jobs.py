@@ -59,6 +59,10 @@ class _Undisturbed:
             if not self._inside:
                 self._restore()
 
+    def busy(self) -> bool:
+        """Whether a thread is inside."""
+        return self._inside > 0
+
     def _restore(self) -> None:
         collecting, interval = self._before
         if collecting:

@@ -23,6 +23,8 @@ import time
 import warnings
 import weakref
 
+from numjet.cpu.jobs import undisturbed
+
 _MAGIC = b"NJC1"
 _HEADER = len(_MAGIC) + 32
 # Windows alone has text files. An entry is never a link, whoever may have made one.
@@ -39,6 +41,8 @@ _REFRESH_SECONDS = 3600.0
 
 # Entries wait so long for others, while the program that was compiled begins to run.
 _DELAY_SECONDS = 0.05
+# So often, at most, they wait for a compilation to end, which would wait for the interpreter.
+_MOST_DELAYS = 20
 
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
@@ -143,7 +147,10 @@ class Store:
             )
 
     def _write_later(self) -> None:
-        time.sleep(_DELAY_SECONDS)
+        for _ in range(_MOST_DELAYS):
+            time.sleep(_DELAY_SECONDS)
+            if not undisturbed.busy():
+                break
         self._write_pending()
 
     def _write_pending(self) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from numjet.base.record import record
 
-@dataclass(frozen=True, eq=False, slots=True)
+
+@record(frozen=True, eq=False, slots=True)
 class ComplexPair:
     """A complex value: two real expressions (or two locals) of one dtype."""
 

@@ -33,11 +33,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from numjet.base.record import field, record
 from numjet.core.dtypes import physical
 from numjet.cpu.index import Atom, Dyn, Index, LoopVar, atoms, linear_address, rewrite
 
@@ -49,7 +49,7 @@ COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 REDUCTIONS = frozenset(["add", "mul", "max", "min", "and", "or", "xor"])
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Buffer:
     """Memory of a C-contiguous array.
 
@@ -83,7 +83,7 @@ class Buffer:
         return self.name
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Local:
     """A scalar variable, alive from its Define to the end of that block."""
 
@@ -207,7 +207,7 @@ class Skew(Expr):
 # -- statements -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class For:
     """Run `body` for var = 0 .. extent-1, in order.
 
@@ -228,26 +228,26 @@ class For:
     grain: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Alloc:
     """Make a scratch buffer, private to one run of the enclosing block (and to its thread)."""
 
     buffer: Buffer
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Define:
     local: Local
     value: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Assign:
     local: Local
     value: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Update:
     """local = op(local, value), op one of REDUCTIONS."""
 
@@ -256,7 +256,7 @@ class Update:
     value: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class UpdateArg:
     """local, position = value, at  if `value` beats `local` (op "max" or "min"); NaN beats all
     but NaN. Ties keep what is there, so the first wins when `at` grows. Start with `position` 0
@@ -270,7 +270,7 @@ class UpdateArg:
     at: Expr
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Store:
     """buffer[index] = value; `part` as in Load."""
 
@@ -280,14 +280,14 @@ class Store:
     part: int | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class If:
     condition: Expr
     then: tuple[Stmt, ...]
     otherwise: tuple[Stmt, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class While:
     """Run `body` as long as `condition` holds; tested first."""
 
@@ -304,7 +304,7 @@ _VALUED = frozenset((Define, Assign, Update, Store))
 _CHANGING = frozenset((Define, Assign, Update, UpdateArg))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Kernel:
     """A function of the pointers of `buffers`, in this order; scratch is not among them."""
 

@@ -10,9 +10,9 @@ on a fact about the group that is not part of its form.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from numjet.base.record import record
 from numjet.cpu import lower_columns, lower_flat, lower_rows
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.lower_core import Lowering
@@ -50,7 +50,7 @@ def _lower(build: Any, fusion: Any, group: Any) -> list[Step]:
 # ---- equal groups
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Template:
     """A lowered group: its step with the numbers of values in place of values."""
 

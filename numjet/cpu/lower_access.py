@@ -8,11 +8,11 @@ reads depend on anything but the index and the params.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from numjet.base.record import record
 from numjet.cpu.graph import Node, Val
 from numjet.cpu.index import Index, LoopVar
 from numjet.cpu.loop_build import ExprEmitter
@@ -69,7 +69,7 @@ class KernelEmitter(ExprEmitter):
         return Index.of(value)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Access:
     """maps[k]: how operand k is read (None: not at all); reads[k]: at how many places; cost: of
     the rest."""

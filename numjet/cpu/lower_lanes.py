@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from numjet.base.record import replace
 from numjet.core import lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from numjet.cpu import expand, link, lower_small, products

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
+from numjet.base.record import replace
 from numjet.core.jaxpr import Eqn
 from numjet.cpu import kernels
 from numjet.cpu.graph import Node, Val

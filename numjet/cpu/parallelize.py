@@ -8,8 +8,7 @@ Keeps: results, but for the order of Updates.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from numjet.base.record import replace
 from numjet.cpu.emit_scope import Dependence, Dependences
 from numjet.cpu.emit_values import identity
 from numjet.cpu.index import Index, LoopVar, clamp

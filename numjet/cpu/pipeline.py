@@ -7,12 +7,12 @@ it: reordering entries against the comments beside them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from numjet.base.config import check_ir
+from numjet.base.record import replace
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from numjet.cpu import buffers, control, expand, fuse, reroll, special

@@ -10,8 +10,8 @@ loop variables to the rows, found by numbers in memory, that are asked for some 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from numjet.base.record import replace
 from numjet.cpu.index import Atom, Dyn, Index, LoopVar, atoms, clamp, stride
 from numjet.cpu.loop_cost import cost
 from numjet.cpu.loop_ir import (

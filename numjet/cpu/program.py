@@ -8,11 +8,11 @@ blocks share one set of slots. Printed by `Program.text()`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from numjet.base.record import field, record
 from numjet.cpu.graph import Val
 
 
@@ -54,7 +54,7 @@ class Counter:
         self.value: Any = None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False, slots=True)
 class Apart:
     """A stride known when the program runs: from the memory of `here` to that of `there`."""
 
@@ -65,7 +65,7 @@ class Apart:
 Terms = tuple[tuple[Counter, int | Apart], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Place:
     """`offset` bytes into `slot`, plus stride * counter for each of `terms`."""
 
@@ -125,7 +125,7 @@ class ControlStep(Step):
     inplace: Sequence[tuple[Val, Val]] = ()
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class KernelStep(Step):
     """Run a loop-IR kernel; `operands` follow kernel.buffers."""
 
@@ -141,7 +141,7 @@ class KernelStep(Step):
         return f"kernel {self.kernel.name}({args})"
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class UpdateStep(KernelStep):
     """Copy `source` to `target` unless they share memory, then let the kernel write parts."""
 
@@ -155,7 +155,7 @@ class UpdateStep(KernelStep):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Function:
     """Code that depends on nothing but its operands: `write(module)` adds
     `void NAME(ptr operands)` to an LLVM module; equal names mean equal code."""
@@ -164,7 +164,7 @@ class Function:
     write: Callable[[Any], None]
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class SpecialStep(Step):
     """Run a special kernel: `emit(builder, read_pointers, write_pointers)` writes the call; a
     `Function` instead is called with a table of those pointers. `early`: it takes long to compile.
@@ -189,7 +189,7 @@ class SpecialStep(Step):
         return f"{outs} = special {self.name}({args}){loops}"
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class HostStep(Step):
     """Call Python back: entry `index` of the const table is the callback's address."""
 
@@ -205,7 +205,7 @@ class HostStep(Step):
         return f"{outs} = host {self.name}({args})"
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class CopyStep(Step):
     """Copy bytes; dropped when both sides lie at the same place."""
 
@@ -231,7 +231,7 @@ class CopyStep(Step):
         )
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Turn:
     """Carries that change places in each round of a loop: `pairs` of memory, the first of which
     holds the last results. `old` counts 1 where the second memory holds what is read, `new` is
@@ -246,7 +246,7 @@ class Turn:
         return [v for pair in self.pairs for v in pair]
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class WhileStep(ControlStep):
     """Run `cond`; leave unless `test` holds; run `body`; again."""
 
@@ -263,7 +263,7 @@ class WhileStep(ControlStep):
         return (self.cond, self.body)
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class LoopStep(ControlStep):
     """Run `body` `length` times with `counter` = 0, 1, ..."""
 
@@ -280,7 +280,7 @@ class LoopStep(ControlStep):
         return (self.body,)
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class CondStep(ControlStep):
     """Run branch number `index` (clamped; a boolean counts as 0 or 1)."""
 
@@ -296,7 +296,7 @@ class CondStep(ControlStep):
         return self.branches
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Program:
     """Steps, the values at the door, and what the tables hold."""
 

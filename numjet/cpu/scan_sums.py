@@ -9,9 +9,9 @@ would be read and written in every round. For: `fuse`. Keeps: values, but for th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from numjet.base.record import record
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.cpu.graph import Node, Val
@@ -24,7 +24,7 @@ FEWEST_ROUNDS, MOST_BYTES = 4, 1 << 26
 _ADDITIONS = ("add", "add_any")
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Sum:
     """Carry number `carry`: add(carry, transpose?(product))."""
 

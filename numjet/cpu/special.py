@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from numjet.base.record import replace
 from numjet.core import lowering as low
 from numjet.core.jaxpr import Eqn
 from numjet.cpu import kernels, products

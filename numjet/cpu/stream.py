@@ -10,8 +10,8 @@ no multiple of ALIGNMENT though its place here says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from numjet.base.record import replace
 from numjet.cpu.buffers import ALIGNMENT
 from numjet.cpu.graph import Val
 from numjet.cpu.loop_ir import Kernel, Load, exprs

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
+from numjet.base.record import replace
 from numjet.cpu import link, platform
 from numjet.cpu.emit_scope import Dependences
 from numjet.cpu.index import Dyn, Index, LoopVar, atoms, clamp, stride

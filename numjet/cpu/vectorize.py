@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from numjet.base.record import record, replace
 from numjet.cpu import link
 from numjet.cpu.emit_scope import Dependences
 from numjet.cpu.index import Div, Dyn, Index, LoopVar, Mod, atoms, stride
@@ -162,7 +162,7 @@ def _affine(body: Sequence[Stmt], var: LoopVar) -> bool:
     return all([fine(address(s)) for s in walk(body) if type(s) is Store])
 
 
-@dataclass
+@record()
 class _Choice:
     """A block annotated, and what it costs."""
 

@@ -9,10 +9,10 @@ caches). Keeps: results, bit by bit. complex128 stays: there is no element of 12
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
+from numjet.base.record import replace
 from numjet.cpu.loop_ir import (
     Buffer,
     Define,

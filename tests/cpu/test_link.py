@@ -15,7 +15,7 @@ from together import together
 
 from numjet.base.errors import InternalError
 from numjet.cpu import link, link_cache, processor
-from numjet.cpu.jobs import Jobs
+from numjet.cpu.jobs import Jobs, undisturbed
 
 
 def constant_module(name, value):
@@ -428,3 +428,17 @@ def test_narrower_vectors_can_be_asked_for(tmp_path, width):
     process = child(str(tmp_path), code, NUMJET_VECTOR_BYTES=str(width))
     output, errors = process.communicate(timeout=60)
     assert output == f"{width} False\n", errors
+
+
+def test_entries_wait_for_compilations(tmp_path, monkeypatch):
+    monkeypatch.setattr(link_cache, "_DELAY_SECONDS", 1e-3)
+    monkeypatch.setattr(link_cache, "_MOST_DELAYS", 10**6)
+    store = link_cache.Store(str(tmp_path), 1 << 20)
+    with undisturbed:
+        store.put("ad" * 32, b"x")
+        time.sleep(0.05)
+        assert not glob.glob(f"{tmp_path}/??/*")
+    until = time.monotonic() + 30
+    while store._writing and time.monotonic() < until:
+        time.sleep(0.001)
+    assert glob.glob(f"{tmp_path}/??/*")

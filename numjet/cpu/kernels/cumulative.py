@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math as pymath
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from numjet.base.record import record, replace
 from numjet.cpu import math, platform
 from numjet.cpu.buffers import ALIGNMENT
 from numjet.cpu.builder import TYPES, Builder, Module, Value, const, vector
@@ -47,7 +47,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Scan:
     """What is combined: the operation, element types in memory and at work, the direction."""
 

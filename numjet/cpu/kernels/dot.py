@@ -9,11 +9,11 @@ For: `kernels.generator`. What would break it: an operand that is not C-contiguo
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from numjet.base.record import record
 from numjet.core.avals import ShapedArray
 from numjet.core.structural import convert_element_type_p
 from numjet.cpu import platform, products
@@ -35,7 +35,7 @@ _MOST_CALLS = 64
 _COMPLEX_ROWS = 16
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Product:
     """What a dot_general is: a matrix product, loops around it, and depths summed one by one."""
 
@@ -217,7 +217,7 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Known:
     """A product that loops may be put behind: what it computes, and whether by `small`."""
 

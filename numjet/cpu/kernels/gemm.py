@@ -21,9 +21,9 @@ import functools
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from numjet.base.record import record
 from numjet.cpu import link, platform
 from numjet.cpu.builder import Builder, Module, Value, const, vector
 from numjet.cpu.kernels import gemm_large, libraries
@@ -65,7 +65,7 @@ MOST_POINTERS = 32
 PARALLEL_FLOPS = 1_500_000
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Epilogue:
     """Loops behind a product: `void name(ptr pointers, i64 piece, i64 end)`, written by `write`,
     are run on each piece of C by the thread that has finished it. Pieces are numbered in the order

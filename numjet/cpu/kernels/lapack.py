@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from numjet.base.record import record
 from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Module, Value, vector
 from numjet.cpu.graph import Node, Val
@@ -28,7 +28,7 @@ TURN_PREFIX = "nj_turn_"
 PARALLEL_FLOPS = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Element:
     """What LAPACK calls an element type: a letter, the real type, and reals in an element."""
 

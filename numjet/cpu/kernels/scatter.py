@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from numjet.base.record import record
 from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Value, const, vector
 from numjet.cpu.graph import Node, Val
@@ -39,7 +39,7 @@ COPIES_FROM, COPIES_BYTES = 1 << 15, 1 << 16
 CLIP = "CLIP"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Combine:
     """How an update meets what is there."""
 
@@ -63,7 +63,7 @@ class Combine:
         return getattr(b, f"u{self.op}" if self.unsigned else self.op)(old, new)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Layout:
     """Sizes and byte strides of a scatter."""
 

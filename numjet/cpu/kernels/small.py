@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
+from numjet.base.record import record, replace
 from numjet.cpu import link
 from numjet.cpu.builder import Builder, Module, Value, vector
 from numjet.cpu.kernels.common import lanes_of, size_of, transpose_block
@@ -39,7 +39,7 @@ IN_PLACE_BYTES, PACKED_BYTES = 1 << 15, 1 << 15
 SQUARE = 4
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Spec:
     """A product: sizes, byte strides of (rows, columns) of A and B, of C's rows, and the loops
     around it as (count, strides of A, B and C), outer first."""

@@ -11,11 +11,11 @@ For: `kernels.generator`. What would break it: rows of 2^32 elements.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from numjet.base.record import record
 from numjet.cpu import platform
 from numjet.cpu.builder import Builder, Module, Value, vector
 from numjet.cpu.graph import Node, Val
@@ -29,7 +29,7 @@ PARALLEL_ELEMENTS = 1 << 14
 _BUCKETS = 256
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Key:
     """The key's type: `kind` is NumPy's (b, u, i, f), `bits` its width."""
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from numjet.base.record import record
 from numjet.cpu.builder import TYPES, Builder, Value, like
 from numjet.cpu.entry import LANES
 from numjet.cpu.math import coefficients
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Format:
     """The numbers of an IEEE binary format."""
 
