@@ -18,7 +18,7 @@ MASK, FREE, COUNT, FIRST, CURSOR, END = range(6)
 ESCAPE = -128
 
 # FAILED: an exception is set. LIMIT: numbers are above it.
-WALK = """
+_TABLE = """
 define internal ptr @entry_of(ptr %h, i64 %key) #0 {
 entry:
   %mask = load i64, ptr %h
@@ -144,9 +144,13 @@ go:
 full:
   ret i64 LIMIT
 }
+"""
 
-; How many operands there are, and each.
-define internal i64 @operands(ptr %c, ptr %h, ptr %atoms, ptr %ask) #0 {
+# How many atoms a list holds, and a word for each. The lines of a function stand in its place:
+# START before the loop; EACH from block `variable`, where the atom x is one, and block `other` to
+# block `next`, with its %word; `bad` gives up.
+_EACH = """
+define internal i64 @NAME(ptr %c, ptr %h, ptr %atoms, ptr %ask) #0 {
 entry:
   %class_p = getelementptr i8, ptr %atoms, i64 8
   %class = load ptr, ptr %class_p
@@ -158,15 +162,11 @@ start:
   %size = load i64, ptr %size_p
   %items_p = getelementptr i8, ptr %atoms, i64 24
   %items = load ptr, ptr %items_p
-  %count_p = getelementptr i8, ptr %h, i64 16
-  %count = load i64, ptr %count_p
-  %first_p = getelementptr i8, ptr %h, i64 24
-  %first = load i64, ptr %first_p
-  %begun = call i64 @put(ptr %h, i64 %size)
+START  %begun = call i64 @put(ptr %h, i64 %size)
   br label %head
 head:
-  %k = phi i64 [ 0, %start ], [ %k1, %put ]
-  %status = phi i64 [ %begun, %start ], [ %written, %put ]
+  %k = phi i64 [ 0, %start ], [ %k1, %next ]
+  %status = phi i64 [ %begun, %start ], [ %written, %next ]
   %fine = icmp sgt i64 %status, LIMIT
   %left = icmp slt i64 %k, %size
   %on = and i1 %fine, %left
@@ -179,6 +179,33 @@ one:
   %var = KNOWN var
   %is_var = icmp eq ptr %type, %var
   br i1 %is_var, label %variable, label %other
+EACH  %written = call i64 @put(ptr %h, i64 %word)
+  %k1 = add i64 %k, 1
+  br label %head
+end:
+  ret i64 %status
+bad:
+  ret i64 LIMIT
+}
+"""
+
+
+def _each(name: str, start: str, each: str) -> str:
+    """The function `name` over the atoms of a list."""
+    text = _EACH.replace("NAME", name)
+    return text.replace("START", start.lstrip("\n")).replace("EACH", each.lstrip("\n"))
+
+
+# Operands: what they are numbered, or how many numbers further back.
+_OPERANDS = _each(
+    "operands",
+    """
+  %count_p = getelementptr i8, ptr %h, i64 16
+  %count = load i64, ptr %count_p
+  %first_p = getelementptr i8, ptr %h, i64 24
+  %first = load i64, ptr %first_p
+""",
+    """
 variable:
   %key = ptrtoint ptr %x to i64
   %p = call ptr @entry_of(ptr %h, i64 %key)
@@ -191,7 +218,7 @@ place:
   %back = sub i64 %number, %count
   %outer = icmp slt i64 %number, %first
   %where = select i1 %outer, i64 %number, i64 %back
-  br label %put
+  br label %next
 other:
   %literal = KNOWN literal
   %is_literal = icmp eq ptr %type, %literal
@@ -199,64 +226,30 @@ other:
 constant:
   %content = FIELD %x Literal.value
   %code = call i64 @number_of(ptr %c, ptr %h, ptr %ask, ptr %content, ptr %x)
-  br label %put
-put:
+  br label %next
+next:
   %word = phi i64 [ %where, %place ], [ %code, %constant ]
-  %written = call i64 @put(ptr %h, i64 %word)
-  %k1 = add i64 %k, 1
-  br label %head
-end:
-  ret i64 %status
-bad:
-  ret i64 LIMIT
-}
+""",
+)
 
-; How many results there are, and the avals of each.
-define internal i64 @results(ptr %c, ptr %h, ptr %vars, ptr %ask) #0 {
-entry:
-  %class_p = getelementptr i8, ptr %vars, i64 8
-  %class = load ptr, ptr %class_p
-  %list = KNOWN list
-  %usual = icmp eq ptr %class, %list
-  br i1 %usual, label %start, label %bad
-start:
-  %size_p = getelementptr i8, ptr %vars, i64 16
-  %size = load i64, ptr %size_p
-  %items_p = getelementptr i8, ptr %vars, i64 24
-  %items = load ptr, ptr %items_p
-  %begun = call i64 @put(ptr %h, i64 %size)
-  br label %head
-head:
-  %k = phi i64 [ 0, %start ], [ %k1, %put ]
-  %status = phi i64 [ %begun, %start ], [ %written, %put ]
-  %fine = icmp sgt i64 %status, LIMIT
-  %left = icmp slt i64 %k, %size
-  %on = and i1 %fine, %left
-  br i1 %on, label %one, label %end
-one:
-  %x_p = getelementptr ptr, ptr %items, i64 %k
-  %x = load ptr, ptr %x_p
-  %type_p = getelementptr i8, ptr %x, i64 8
-  %type = load ptr, ptr %type_p
-  %var = KNOWN var
-  %is_var = icmp eq ptr %type, %var
-  br i1 %is_var, label %variable, label %bad
+# Results: their avals; they are numbered here.
+_RESULTS = _each(
+    "results",
+    "",
+    """
 variable:
   %number = call i64 @bind(ptr %h, ptr %x)
   %bound = icmp sgt i64 %number, LIMIT
-  br i1 %bound, label %put, label %bad
-put:
+  br i1 %bound, label %next, label %bad
+other:
+  br label %bad
+next:
   %aval = FIELD %x Var.aval
-  %code = call i64 @number_of(ptr %c, ptr %h, ptr %ask, ptr %aval, ptr %aval)
-  %written = call i64 @put(ptr %h, i64 %code)
-  %k1 = add i64 %k, 1
-  br label %head
-end:
-  ret i64 %status
-bad:
-  ret i64 LIMIT
-}
+  %word = call i64 @number_of(ptr %c, ptr %h, ptr %ask, ptr %aval, ptr %aval)
+""",
+)
 
+_DESCRIBE = """
 ; METH_FASTCALL: (operands, equations, results, address of the words, ask primitive, ask params of
 ; an equation, ask literal, ask aval); the first three are lists. self is the array of the context.
 define ptr @describe(ptr %self, ptr %given, i64 %n) #0 {
@@ -368,6 +361,8 @@ python:
   call void %take(ptr %none)
   ret ptr %none
 }
-""".replace("FAILED", str(-(1 << 41))).replace("LIMIT", str(-(1 << 40))).replace(
-    "ESCAPE", str(ESCAPE)
-)
+"""
+
+WALK = "".join([_TABLE, _OPERANDS, _RESULTS, _DESCRIBE])
+for _name, _value in (("FAILED", -(1 << 41)), ("LIMIT", -(1 << 40)), ("ESCAPE", ESCAPE)):
+    WALK = WALK.replace(_name, str(_value))
