@@ -23,6 +23,7 @@ _R8, _R9, _R10, _R11, _R12, _R13, _R14, _R15 = range(8, 16)
 _ROW, _ELEMENT = 24, 28
 _VECTOR = 64  # bytes
 _LESS, _EQUAL, _NOT_ZERO = CONDITIONS["l"], CONDITIONS["e"], CONDITIONS["ne"]
+_GREATER, _LESS_OR_EQUAL = CONDITIONS["g"], CONDITIONS["le"]
 _Memory = tuple[int, int | None, int, int]  # base, index, scale, displacement
 
 
@@ -170,37 +171,108 @@ class Strip(NamedTuple):
 
 
 _SAVED = (_RBX, _RBP, _R12, _R13, _R14, _R15)
-# What the caller has put on the stack, behind the registers and the return address.
-_BRS, _SCRATCH = 8 * len(_SAVED) + 8, 8 * len(_SAVED) + 24
+# On the stack: where A and B began, the depth, how much of it is left, whether C holds a part; and
+# what the caller has put there, behind the registers and the return address.
+_FROM_A, _FROM_B, _DEPTH, _LEFT, _OLD, _LOCALS = range(0, 48, 8)
+_BRS, _SCRATCH = [_LOCALS + 8 * len(_SAVED) + x for x in (8, 24)]
+# Steps of the depth that go through all rows before the next ones begin, so that so many rows of B
+# (24 KB) stay in the first-level cache: for at least so many times their number, and tiles, where
+# each step reads other lines of A (a tenth less for the gradients of weights; an A whose depth is
+# in order gains nothing).
+PART, MANY_PARTS, MANY_TILES = 96, 1.5, 5
 
 
 def strip(code: Code, p: Strip) -> None:
     """Append the function of `gemm_tiles` whose kind is `once`.
 
-    rdi, rsi, rdx, rcx, r8, r9 are table, A, B, C, depth and rows, and stay so; rbx is A's stride
-    along the depth, r11 the row of the tile, rax and rbp where A and B are read, r12 the steps that
-    are left. r13 is the stride of A's or C's rows; r14, r15, r10 are 3, 5 and 7 times that.
+    rdi, rsi, rdx, rcx, r8, r9 are table, A, B, C, depth and rows; the third, second and fifth are
+    those of a part of the depth. rbx is A's stride along the depth, r11 the row of the tile, rax
+    and rbp where A and B are read, r12 the steps that are left. r13 is the stride of A's or C's
+    rows; r14, r15, r10 are 3, 5 and 7 times that. Sums go on from what C holds of the parts before,
+    so that parts do not change them. The last tile overlaps the one before, and takes all of the
+    depth at once.
     """
     gr, gm, mov, add = encode.gr, encode.gm, GPR["mov"], GPR["add"]
     vectors, over = -(-p.columns * p.size // _VECTOR), p.columns * p.size % _VECTOR
     for register in _SAVED:
         encode.push(code, register)
+    gr(code, GPR["subi"], 0, _RSP, 8, _LOCALS)
     if over:
         encode.move_constant(code, _RAX, (1 << over // p.size) - 1)
         encode.rr(code, OPS["kmovd_r"], 1, 0, _RAX)
     _copied(code, p, vectors, bool(over))
     gm(code, mov, _RBX, _RDI, None, 1, p.acs)
+    for register, place in ((_RSI, _FROM_A), (_RDX, _FROM_B), (_R8, _DEPTH), (_R8, _LEFT)):
+        gm(code, GPR["mov_s"], register, _RSP, None, 1, place)
+    gm(code, GPR["movi"], 0, _RSP, None, 1, _OLD, 8, 0)
+    parts, tiles, ends, last, finished = (code.label() for _ in range(5))
+    gr(code, GPR["cmpi"], 0, _RBX, 8, _VECTOR)
+    code.jump_if(_LESS_OR_EQUAL, parts)
+    gr(code, GPR["cmpi"], 0, _R8, 8, int(MANY_PARTS * PART))
+    code.jump_if(_LESS, parts)
+    gr(code, GPR["cmpi"], 0, _R9, 8, MANY_TILES * p.rows)
+    code.jump_if(_LESS, parts)
+    encode.move_constant(code, _R8, PART)
+    code.place(parts)
     gr(code, GPR["xor"], _R11, _R11, 4)
-    tiles, again, finished = code.label(), code.label(), code.label()
     code.place(tiles)
-    gr(code, mov, _RAX, _R9)  # the last tile overlaps the one before
-    gr(code, GPR["subi"], 0, _RAX, 8, p.rows)
-    gr(code, GPR["cmp"], _R11, _RAX)
-    gr(code, GPR["cmovl"], _RAX, _R11)
-    gr(code, mov, _R11, _RAX)
+    gm(code, GPR["lea"], _RAX, _R11, None, 1, p.rows)
+    gr(code, GPR["cmp"], _RAX, _R9)
+    code.jump_if(_GREATER, ends)
+    _part_of_tile(code, p, vectors, bool(over))
+    gr(code, GPR["addi"], 0, _R11, 8, p.rows)
+    code.jump(tiles)
+    code.place(ends)
+    gm(code, GPR["sub_s"], _R8, _RSP, None, 1, _LEFT)
+    code.jump_if(_LESS_OR_EQUAL, last)
+    gr(code, mov, _RAX, _R8)
+    gr(code, GPR["imul"], _RAX, _RBX)
+    gr(code, add, _RSI, _RAX)
+    gr(code, mov, _RAX, _R8)
+    gm(code, GPR["imul"], _RAX, _RSP, None, 1, _BRS)
+    gr(code, add, _RDX, _RAX)
+    gm(code, GPR["movi"], 0, _RSP, None, 1, _OLD, 8, 1)
+    gm(code, GPR["cmp"], _R8, _RSP, None, 1, _LEFT)
+    gm(code, GPR["cmovg"], _R8, _RSP, None, 1, _LEFT)
+    code.jump(parts)
+    code.place(last)
+    gr(code, GPR["cmp"], _R11, _R9)
+    code.jump_if(_EQUAL, finished)
+    for register, place in ((_RSI, _FROM_A), (_RDX, _FROM_B), (_R8, _DEPTH)):
+        gm(code, mov, register, _RSP, None, 1, place)
+    gm(code, GPR["mov_s"], _R8, _RSP, None, 1, _LEFT)
+    gm(code, GPR["movi"], 0, _RSP, None, 1, _OLD, 8, 0)
+    gm(code, GPR["lea"], _R11, _R9, None, 1, -p.rows)
+    code.jump(tiles)
+    code.place(finished)
+    gr(code, GPR["addi"], 0, _RSP, 8, _LOCALS)
+    for register in reversed(_SAVED):
+        encode.pop(code, register)
+    code.buffer += encode.VZEROUPPER
+    code.buffer += encode.RET
+
+
+def _part_of_tile(code: Code, p: Strip, vectors: int, masked: bool) -> None:
+    """A tile's sums of a part of the depth, from 0 or what C holds on, written to C."""
+    gr, gm, mov, add = encode.gr, encode.gm, GPR["mov"], GPR["add"]
+    again, begins, ready, finished = (code.label() for _ in range(4))
+    gm(code, GPR["cmpi"], 0, _RSP, None, 1, _OLD, 8, 0)
+    code.jump_if(_EQUAL, begins)
+    gr(code, mov, _RAX, _R11)
+    rows = _rows(code, p.crs, p.rows)
+    gr(code, add, _RAX, _RCX)
+    load = OPS["vmovups" if p.size == 4 else "vmovupd"]
+    for r, (base, index, scale, _) in enumerate(rows):
+        for v in range(vectors):
+            k = int(masked and v == vectors - 1)
+            encode.rm(code, load, r * vectors + v, 0, base, index, scale, _VECTOR * v, k, k)
+    code.jump(ready)
+    code.place(begins)
+    _clear(code, p.rows * vectors)
+    code.place(ready)
+    gr(code, mov, _RAX, _R11)
     rows = _rows(code, p.ars, p.rows)
     gr(code, add, _RAX, _RSI)
-    _clear(code, p.rows * vectors)
     gr(code, mov, _RBP, _RDX)
     gr(code, mov, _R12, _R8)
     gr(code, GPR["test"], _R12, _R12)
@@ -208,7 +280,7 @@ def strip(code: Code, p: Strip) -> None:
     code.align(32)
     code.place(again)
     gm(code, GPR["prefetcht0"], 0, _RAX, _RBX, AHEAD, 0)
-    _multiply(code, p.size, rows, _RBP, vectors, bool(over))
+    _multiply(code, p.size, rows, _RBP, vectors, masked)
     gr(code, add, _RAX, _RBX)
     gm(code, add, _RBP, _RSP, None, 1, _BRS)
     gr(code, GPR["subi"], 0, _R12, 8, 1)
@@ -217,14 +289,7 @@ def strip(code: Code, p: Strip) -> None:
     gr(code, mov, _RAX, _R11)
     rows = _rows(code, p.crs, p.rows)
     gr(code, add, _RAX, _RCX)
-    _store(code, p.size, rows, vectors, bool(over))
-    gr(code, GPR["addi"], 0, _R11, 8, p.rows)
-    gr(code, GPR["cmp"], _R11, _R9)
-    code.jump_if(_LESS, tiles)
-    for register in reversed(_SAVED):
-        encode.pop(code, register)
-    code.buffer += encode.VZEROUPPER
-    code.buffer += encode.RET
+    _store(code, p.size, rows, vectors, masked)
 
 
 def _rows(code: Code, field: int, count: int) -> list[_Memory]:

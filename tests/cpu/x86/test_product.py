@@ -108,12 +108,14 @@ def test_strips_of_both_generators_agree(columns: int, dtype: type, copied: bool
     assert image is not None
     height = gemm_tiles.tile_rows(-(-columns * dtype(0).itemsize // 64))
     images = image, link._compile(module.text(), verify=True)
-    for rows, depth in ((height, 0), (height, 1), (2 * height + 3, 37)):
+    # The last two go through the depth in parts.
+    sizes = (height, 0), (height, 1), (2 * height + 3, 37), (5 * height, 144), (6 * height + 1, 307)
+    for rows, depth in sizes:
         a = operands(dtype, (rows, depth + 1), rows > height)
-        b = operands(dtype, (38, columns), False)
+        b = operands(dtype, (308, columns), False)
         left = []
         for made in images:
-            c, scratch = np.full((rows + 1, columns + 3), 5, dtype), np.empty((39, 64), dtype)
+            c, scratch = np.full((rows + 1, columns + 3), 5, dtype), np.empty((309, 64), dtype)
             table = np.zeros(len(gemm_tiles.FIELDS), np.int64)
             for name, value in zip(("ars", "acs", "crs"), (*a.strides, c.strides[0]), strict=True):
                 table[gemm_tiles.FIELDS.index(name)] = value
