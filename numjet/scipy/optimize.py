@@ -111,6 +111,24 @@ class _State(NamedTuple):
     iterations: Any
 
 
+def _chosen_options(tol: float | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    given = dict(options or {})
+    unknown = sorted(set(given) - set(_OPTIONS))
+    if unknown:
+        raise ValueError(f"minimize: unknown options {unknown}. Known: {sorted(_OPTIONS)}.")
+    return {**_OPTIONS, **({} if tol is None else {"gtol": tol}), **given}
+
+
+def _vector(x0: Any) -> Any:
+    x = jnp.asarray(x0)
+    if x.ndim != 1:
+        raise ValueError(
+            f"minimize: x0 must be a vector, got shape {x.shape}. Flatten other arguments, with "
+            "flatten_util.ravel_pytree for example."
+        )
+    return x if dtypes.is_floating(x.dtype) else x.astype(dtypes.canonical(float))
+
+
 def minimize(
     fun: Callable,
     x0: Any,
@@ -136,19 +154,7 @@ def minimize(
         raise NotImplementedError(f"minimize: method {method!r} is not supported. Use 'BFGS'.")
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: args must be a tuple, got {args!r}. Write (args,).")
-    given = dict(options or {})
-    unknown = sorted(set(given) - set(_OPTIONS))
-    if unknown:
-        raise ValueError(f"minimize: unknown options {unknown}. Known: {sorted(_OPTIONS)}.")
-    chosen = {**_OPTIONS, **({} if tol is None else {"gtol": tol}), **given}
-    x = jnp.asarray(x0)
-    if x.ndim != 1:
-        raise ValueError(
-            f"minimize: x0 must be a vector, got shape {x.shape}. Flatten other arguments, with "
-            "flatten_util.ravel_pytree for example."
-        )
-    if not dtypes.is_floating(x.dtype):
-        x = x.astype(dtypes.canonical(float))
+    chosen, x = _chosen_options(tol, options), _vector(x0)
     limit = chosen["maxiter"]
     most = 200 * x.size if limit is None else operator.index(limit)
     trials = operator.index(chosen["line_search_maxiter"])
