@@ -5,7 +5,8 @@
 
 Kinds: `once` where nothing is added to what C holds, `general`, and `large` for operands beyond the
 second-level cache. Each is a library of its own, so that a program compiles those it needs, side by
-side; the direct generator writes those of `once` itself (`x86.product`). For: `gemm` and
+side; the direct generator writes those of `once` and `general` itself (`x86.product`,
+`x86.segments`). For: `gemm` and
 `gemm_large`, whose tables (`FIELDS`) they read. What would break it: a tile that does not fit the
 registers.
 """
@@ -20,7 +21,7 @@ from numjet.cpu.builder import Builder, Module, Value
 from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import Fields, lanes_of, size_of
 from numjet.cpu.kernels.tiles import Line
-from numjet.cpu.x86 import product
+from numjet.cpu.x86 import product, segments
 
 TILE_ROWS = 6
 FIELDS = (
@@ -97,8 +98,8 @@ def tile_rows(vectors: int) -> int:
 def _module(name: str) -> Module:
     kind, columns, element = name.split("_")
     module = Module()
-    if kind == ONCE and link.generates():
-        _Known(module, element, int(columns))
+    if kind != LARGE and link.generates():
+        _Known(module, element, int(columns), kind == GENERAL)
         return module
     b = Builder(module, libraries.ENTRY, _ARGUMENTS)
     if kind == LARGE:
@@ -115,19 +116,23 @@ _ARGUMENTS = [
 
 
 class _Known(Builder):
-    """A strip that is written once, which the direct generator knows; IR only for LLVM."""
+    """A strip that the direct generator knows; IR only for LLVM."""
 
-    def __init__(self, module: Module, element: str, columns: int) -> None:
+    def __init__(self, module: Module, element: str, columns: int, general: bool) -> None:
         super().__init__(module, libraries.ENTRY, _ARGUMENTS)
         rows = tile_rows(-(-columns // lanes_of(element)))
         fields = [8 * FIELDS.index(name) for name in ("ars", "acs", "crs")]
         known = product.Strip(size_of(element), columns, rows, *fields)
-        self.whole = functools.partial(product.strip, p=known)
-        self.element, self.columns = element, columns
+        if general:
+            count, step = (8 * FIELDS.index(name) for name in ("segments", "segment_step"))
+            self.whole = functools.partial(segments.strip, p=known, segments=count, step=step)
+        else:
+            self.whole = functools.partial(product.strip, p=known)
+        self.element, self.columns, self.general = element, columns, general
 
     def body(self) -> list[str]:
         if not self.lines:
-            _tiles(self, self.element, self.columns, False)
+            _tiles(self, self.element, self.columns, self.general)
         return super().body()
 
 
@@ -158,8 +163,8 @@ def _tiles(b: Builder, element: str, columns: int, general: bool) -> None:
     ars, acs, crs = field.ars, field.acs, field.crs
     ahead = b.mul(acs, AHEAD)
     if general:
-        segments, segment_step = field.segments, field.segment_step
-    lines = b.mul(depth, segments) if general else depth
+        count, segment_step = field.segments, field.segment_step
+    lines = b.mul(depth, count) if general else depth
     source, stride = _copied(b, line, source, brs, lines, scratch)
     with b.loop(0, rows, height) as tiles:
         if general:
@@ -190,7 +195,7 @@ def _tiles(b: Builder, element: str, columns: int, general: bool) -> None:
 
         start = (b.const(0, "i64"), source, *line.zeros() * height)
         if general:
-            with b.loop(0, segments, carried=start, at_least_once=True) as part:
+            with b.loop(0, count, carried=start, at_least_once=True) as part:
                 offset, here, *sums = part.values
                 _, *ends = add_up(offset, here, sums)
                 part.yield_(b.add(offset, segment_step), *ends)
@@ -267,5 +272,5 @@ def _large(b: Builder, element: str, columns: int) -> None:
     b.ret()
 
 
-# Directly generated tiles that choose among rows are a tenth to a quarter slower than LLVM's.
-libraries.provide(TILE_PREFIX, _module, direct=lambda rest: rest.startswith(ONCE))
+# Selected from lines, large tiles are a tenth to a quarter slower than LLVM's.
+libraries.provide(TILE_PREFIX, _module, direct=lambda rest: not rest.startswith(LARGE))

@@ -133,6 +133,52 @@ def test_strips_of_both_generators_agree(columns: int, dtype: type, copied: bool
         assert (left[0][rows:] == 5).all() and (left[0][:, columns:] == 5).all()
 
 
+@pytest.mark.parametrize("columns", [1, 16, 23, 32, 48, 61, 64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
+@pytest.mark.parametrize("copied", [False, True], ids=["in place", "copied"])
+def test_strips_of_segments_of_both_generators_agree(
+    columns: int, dtype: type, copied: bool
+) -> None:
+    element = "float" if dtype is np.float32 else "double"
+    columns = min(columns, 4 * 64 // dtype(0).itemsize - (columns == 61))
+    module = gemm_tiles._module(f"general_{columns}_{element}")
+    image = generate(module)
+    assert image is not None
+    libraries = [link.load([made]) for made in (image, link._compile(module.text(), verify=True))]
+    height = gemm_tiles.tile_rows(-(-columns * dtype(0).itemsize // 64))
+    sizes = [(rows, 5, 3) for rows in range(2 * height + 2)]
+    for rows, depth, segments in (*sizes, (height + 1, 0, 2), (3, 37, 1), (height, 1, 4)):
+        a = operands(dtype, (rows + 1, 3 * (depth + 40)), rows > height)
+        b = operands(dtype, (depth * segments + 1, columns), False)
+        step = (depth + 7) * a.strides[1]
+        for old in (0, 1):
+            left = []
+            for library in libraries:
+                c = np.arange((rows + 1) * (columns + 3)).reshape(rows + 1, -1).astype(dtype)
+                scratch = np.empty((depth * segments + 1, 64), dtype)
+                table = np.zeros(len(gemm_tiles.FIELDS), np.int64)
+                facts = {"ars": a.strides[0], "acs": a.strides[1], "crs": c.strides[0],
+                         "segments": segments, "segment_step": step}  # fmt: skip
+                for name, value in facts.items():
+                    table[gemm_tiles.FIELDS.index(name)] = value
+                tile = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 5)
+                before = c.copy()
+                tile(library.address("entry"))(
+                    table.ctypes.data, a.ctypes.data, b.ctypes.data, c.ctypes.data, depth, rows,
+                    b.strides[0], old, scratch.ctypes.data if copied else 0,
+                )  # fmt: skip
+                left.append(c)
+            np.testing.assert_array_equal(*left)
+            expected = old * before
+            for s in range(segments):
+                part = a[:rows, s * (depth + 7) :][:, :depth]
+                expected[:rows, :columns] += part @ b[s * depth : (s + 1) * depth]
+            inside = left[0][:rows, :columns]
+            np.testing.assert_allclose(inside, expected[:rows, :columns], rtol=1e-4, atol=1e-4)
+            assert (left[0][rows:] == before[rows:]).all()
+            assert (left[0][:, columns:] == before[:, columns:]).all()
+
+
 @pytest.mark.parametrize("columns", [1, 7, 16, 23, 64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
 def test_packers_of_both_generators_agree(columns: int, dtype: type) -> None:
