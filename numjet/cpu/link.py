@@ -62,6 +62,9 @@ _providers: dict[str, Callable[[str], int]] = {}
 _PROVIDABLE = re.compile(rb"(nj_[A-Za-z0-9_]+)\0")
 _machines: list[int] = []  # idle target machines; one serves one thread at a time
 _library_numbers = itertools.count()
+_library_locks: dict[str, threading.Lock] = {}  # by key
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_library_locks.clear)  # whose threads are not there
 
 
 @functools.cache
@@ -403,10 +406,11 @@ def library(ir_text: str) -> Library:
 def library_code(ir_text: str) -> bytes:
     """What `library` loads. Any thread may ask for it before it is needed."""
     key = digest("library " + ir_text)
-    data = _store().get(key)
-    if data is None:
-        (data,) = combined([_compile(ir_text)])
-        _store().put(key, data)
+    with _library_locks.setdefault(key, threading.Lock()):  # who asks meanwhile waits
+        data = _store().get(key)
+        if data is None:
+            (data,) = combined([_compile(ir_text)])
+            _store().put(key, data)
     return data
 
 

@@ -135,5 +135,3 @@ def _tile(code: Code, p: Strip, segments: int, step: int, vectors: int, masked: 
             encode.rm(code, total, at, at, base, index, scale, _VECTOR * v, k)
     code.place(stores)
     _store(code, p.size, rows, vectors, masked)
-
-
