@@ -24,6 +24,8 @@ CONTINUOUS: dict[str, tuple[np.ndarray, list[tuple]]] = {
     "laplace": (LINE, [(), (0.3, 2.0)]),
     "logistic": (LINE, [(), (0.3, 2.0)]),
     "cauchy": (LINE, [(), (0.3, 2.0)]),
+    "gumbel_l": (LINE[~np.isinf(LINE)], [(), (0.3, 2.0)]),
+    "gumbel_r": (LINE[~np.isinf(LINE)], [(), (0.3, 2.0)]),
     "norm": (LINE, [(), (0.3, 2.0)]),
     "gamma": (LINE, [(0.5,), (3.0, 0.3, 2.0)]),
     "chi2": (LINE, [(1.5,), (4.0, 0.3, 2.0)]),
@@ -80,6 +82,19 @@ def test_discrete(name: str) -> None:
             same(name, "cdf", np.append(COUNTS, 3.7), *args)
         if name == "bernoulli" and len(args) == 1:
             same(name, "ppf", np.array([0.0, 0.1, 0.7, 0.8, 1.0, 1.1, NAN]), *args)
+
+
+def test_gumbel_tails_and_infinities() -> None:
+    from numjet.scipy.stats import gumbel_l, gumbel_r
+
+    for side, module in ((1.0, gumbel_r), (-1.0, gumbel_l)):
+        for f in (module.logpdf, nj.jit(module.logpdf)):
+            assert f(INF).item() == f(-INF).item() == -INF
+            assert nj.grad(module.pdf)(side * -INF).item() == 0
+        upper = module.logsf if side > 0 else module.logcdf
+        far = np.array([14.9, 15.1, 800.0])
+        np.testing.assert_allclose(upper(side * far), -far)
+        np.testing.assert_array_equal(module.ppf(np.array([0.0, 1, -1])), [-INF, INF, NAN])
 
 
 def test_vectors() -> None:

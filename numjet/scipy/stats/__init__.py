@@ -1,4 +1,7 @@
-"""numjet.scipy.stats: probability distributions, a module each. They load when first used."""
+"""numjet.scipy.stats: probability distributions, a module each, and statistics of samples.
+
+They load when first used.
+"""
 
 import importlib as _importlib
 
@@ -12,6 +15,8 @@ _DISTRIBUTIONS = (
     "expon",
     "gamma",
     "geom",
+    "gumbel_l",
+    "gumbel_r",
     "laplace",
     "logistic",
     "multinomial",
@@ -23,13 +28,16 @@ _DISTRIBUTIONS = (
     "t",
     "uniform",
 )
+_SAMPLES = ("rankdata", "sem")
 
 
 def __getattr__(name: str) -> object:
     if name in _DISTRIBUTIONS:
         return _importlib.import_module(f"numjet.scipy.stats.{name}")
+    if name in _SAMPLES:
+        return getattr(_importlib.import_module("numjet.scipy.stats.samples"), name)
     raise AttributeError(f"module 'numjet.scipy.stats' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_DISTRIBUTIONS})
+    return sorted({*globals(), *_DISTRIBUTIONS, *_SAMPLES})

@@ -1,0 +1,67 @@
+"""numjet.scipy.stats.gumbel_r: the Gumbel distribution of greatest values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet import numpy as jnp
+from numjet.scipy.stats.common import floats, inside
+
+# From here on log(sf) is -z - exp(-z) / 2 to the last digit of double precision, and sf underflows.
+_TAIL = 15
+
+
+def _place(x: Any, loc: Any, scale: Any) -> tuple[Any, Any]:
+    x, loc, scale = floats(x, loc, scale)
+    return (x - loc) / scale, scale
+
+
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density at `x`."""
+    z, scale = _place(x, loc, scale)
+    finite = z != -np.inf
+    z = inside(finite, z, 0)
+    return jnp.where(finite, -z - jnp.exp(-z) - jnp.log(scale), -np.inf)
+
+
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density at `x`."""
+    return jnp.exp(logpdf(x, loc, scale))
+
+
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `cdf`."""
+    z, _ = _place(x, loc, scale)
+    return -jnp.exp(-z)
+
+
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of values up to `x`."""
+    return jnp.exp(logcdf(x, loc, scale))
+
+
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of values above `x`."""
+    return -jnp.expm1(logcdf(x, loc, scale))
+
+
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of `sf`."""
+    z, _ = _place(x, loc, scale)
+    far = z > _TAIL
+    near = inside(~far, z, 0)
+    return jnp.where(far, -z - 0.5 * jnp.exp(-z), jnp.log(-jnp.expm1(-jnp.exp(-near))))
+
+
+def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The value that a part `p` of the distribution lies below."""
+    p, loc, scale = floats(p, loc, scale)
+    return loc - scale * jnp.log(-jnp.log(p))
+
+
+def isf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The value that a part `p` of the distribution lies above."""
+    p, loc, scale = floats(p, loc, scale)
+    return loc - scale * jnp.log(-jnp.log1p(-p))
