@@ -13,6 +13,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax
+from numjet.numpy.again import again
 from numjet.numpy.elementwise import (
     absolute,
     add,
@@ -53,7 +54,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     (x,) = promote_inexact(one_array("softmax", x))
     x = x if where is None else _where(where, x, -np.inf)
     # A rule of its own matters to transformations only, and costs an eager call as much again.
-    out = _softmax(x, axis) if isinstance(x, Tracer) else _normalized(x, axis)
+    out = _traced_softmax(x, axis) if isinstance(x, Tracer) else _normalized(x, axis)
     return out if where is None else _where(where, out, 0)
 
 
@@ -70,11 +71,17 @@ def _normalized(x: Any, axis: Any) -> Any:
 _softmax = custom_jvp(_normalized, nondiff_argnums=(1,))
 
 
+def _traced_softmax(x: Any, axis: Any) -> Any:
+    if type(axis) is int and isinstance(x, Tracer):
+        return again((_softmax, axis), x, lambda t: _softmax(t, axis))
+    return _softmax(x, axis)
+
+
 @_softmax.defjvp
 def _softmax_jvp(axis: Any, primals: tuple, tangents: tuple) -> tuple:
     """dy = y (dx - Σ y dx): nothing but the result is kept for the backward pass."""
     (x,), (dx,) = primals, tangents
-    y = _softmax(x, axis)
+    y = _traced_softmax(x, axis)
     return y, multiply(y, subtract(dx, sum_(multiply(y, dx), axis, keepdims=True)))
 
 

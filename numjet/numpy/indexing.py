@@ -19,6 +19,7 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.numpy import lax_names as lax
+from numjet.numpy.again import again
 from numjet.numpy.elementwise import add, less, where
 from numjet.numpy.fast_native import Forms
 from numjet.numpy.promote import broadcast, join_shapes
@@ -328,7 +329,27 @@ def numpy_index(index: Any) -> Any:
 
 
 def _complete(x: Any, index: Any) -> Any:
+    if isinstance(x, Tracer):
+        key = _static(index if type(index) is tuple else (index,))
+        if key is not None:
+            return again(key, x, lambda t: take_plan(t, parse(index, t.aval.shape)))
     return take_plan(x, parse(index, x.aval.shape))
+
+
+def _static(index: tuple) -> tuple | None:
+    """An index of numbers, ranges of numbers and new axes, as a key; None for others."""
+    key: list[Any] = [getitem]
+    for item in index:
+        kind = type(item)
+        if kind is slice:
+            item = (item.start, item.stop, item.step)
+            for part in item:
+                if part is not None and type(part) is not int:
+                    return None
+        elif kind is not int and item is not None and item is not Ellipsis:
+            return None
+        key.append(item)
+    return tuple(key)
 
 
 def get(

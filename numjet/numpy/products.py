@@ -107,13 +107,21 @@ def traced_product(a: Array, b: Array) -> Any:
 
 def _product_of_floats(x: ShapedArray, y: ShapedArray) -> tuple | None:
     """Params and result of the product of arrays that fit, of one wide floating type, of which the
-    second is a vector or a matrix; None for others."""
+    second is a vector or a matrix, or has the leading axes of the first; None for others."""
     dtype = x.dtype
     if dtype is not dtypes.float32 and dtype is not dtypes.float64 or y.dtype is not dtype:
         return None
-    if not (x.ndim and 0 < y.ndim <= 2) or x.shape[-1] != y.shape[0]:
-        return None
     if x.weak_type or y.weak_type:
+        return None
+    if y.ndim > 2:
+        lead = x.shape[:-2]
+        if y.shape[:-2] != lead or 1 in lead or x.shape[-1] != y.shape[-2]:
+            return None
+        batch = tuple(range(len(lead)))
+        numbers = (((x.ndim - 1,), (y.ndim - 2,)), (batch, batch))
+        params = _product_params(2) | {"dimension_numbers": numbers}
+        return params, ShapedArray(x.shape[:-1] + y.shape[-1:], dtype)
+    if not (x.ndim and y.ndim) or x.shape[-1] != y.shape[0]:
         return None
     params = _product_params(x.ndim)
     return params, ShapedArray(x.shape[:-1] + y.shape[1:], dtype)
@@ -148,7 +156,10 @@ def dot(
     out_sharding: Any = None,
 ) -> Any:
     """The product over the last axis of `a` and the second last (or only) axis of `b`."""
-    quick = _quick_product(a, b) if precision is None and preferred_element_type is None else None
+    quick = None
+    if precision is None and preferred_element_type is None:
+        # Of more axes it is another product than `matmul`.
+        quick = _quick_product(a, b) if isinstance(b, Array) and b.aval.ndim <= 2 else None
     if quick is not None:
         return quick
     x, y = as_arrays("dot", a, b)

@@ -15,6 +15,7 @@ from numjet.core.primitive import REGISTRY
 from numjet.core.structural import scalar
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.numpy import lax_names as lax
+from numjet.numpy.again import again
 from numjet.numpy.elementwise import (
     add,
     as_bool,
@@ -131,6 +132,13 @@ def _reduction(
         elif isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and not keepdims and promote:
             if dtype is None and initial is None and mask is None:
                 return bound(a, axis)
+        elif keepdims is True and isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and promote:
+            lowest = type(initial) is float and initial == -math.inf
+            if dtype is None and mask is None and (lowest or initial is None):
+                key = name, axis, lowest
+                return again(
+                    key, a, lambda x: complete(x, axis, None, True, initial, None, True)
+                )
         out = complete(a, axis, dtype, keepdims, initial, mask, promote)
         if plain and type(out) is ArrayImpl and current_trace() is EVAL:
             if len(known) < _MAX_KNOWN and prepare(name, a, None, True) is a:
@@ -374,6 +382,18 @@ def mean(
         if found is not None:
             total, count = found
             return lax.div(total(a), count)
+    if keepdims in (True, False) and isinstance(a, Tracer) and type(axis) in _AXIS_TYPES:
+        if dtype is None and out is None and where is None:
+            key = "mean", axis, keepdims
+            return again(
+                key, a, lambda x: _complete_mean(x, axis, None, None, keepdims, None)
+            )
+    return _complete_mean(a, axis, dtype, out, keepdims, where)
+
+
+def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, where: Any) -> Any:
+    plain = dtype is None and out is None and not keepdims and where is None
+    plain = plain and type(a) is ArrayImpl and type(axis) in _AXIS_TYPES
     refuse("mean", out=out)
     x = one_array("mean", a)
     if dtype is None:

@@ -12,14 +12,12 @@ would break it: a primitive's rule that depends on more than avals, params and t
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from numjet.base import config
 from numjet.core import trace as lines
 from numjet.core.array import ArrayImpl
-from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
 from numjet.core.lowering import Host
 from numjet.core.primitive import Linear, Primitive, Zero
@@ -35,8 +33,8 @@ _STAGED, _ACTIVE, _CONCRETE = range(3)
 
 
 class Pattern:
-    """Equations over a row of values: the operands, constants, the results of `known`, the linear
-    variables, the results of `linear`.
+    """Equations over a row of values: the operands, their linear variables, constants, the results
+    of `known`, the results of `linear`.
 
     known, linear: (primitive, params, places of operands, aval of the result) of staged and of
     recorded equations. outs: the places of what the rule returned, None for zeros.
@@ -132,13 +130,13 @@ class ReplayTrace(JVPTrace):
             stage.source = lines.user_line()
         try:
             source = stage.source
+            values.extend(variables)
             _write(stage, pattern, values)
         finally:
             stage.source = line
         out, tangent = pattern.outs
         if tangent is None:
             return values[out]  # type: ignore[index]
-        values.extend(variables)
         tape = partial.tape
         for linear, its_params, places, aval in pattern.linear:
             var = _new(Var)
@@ -159,7 +157,7 @@ class ReplayTrace(JVPTrace):
 
 
 def _write(stage: StageTrace, pattern: Pattern, values: list) -> None:
-    """Stage the known equations of a pattern; `values` begins with the operands and grows."""
+    """Stage the known equations of a pattern; `values` holds the operands and grows."""
     values.extend(pattern.constants)
     record = stage.record
     for primitive, params, places, aval in pattern.known:
@@ -204,7 +202,7 @@ def transposed(patterns: Patterns, stage: StageTrace, eqn: Eqn, ct: Any) -> Sequ
     mark = _Mark(stage, ())
     arguments = [Linear(x.aval) if type(x) is Var else x for x in eqn.invars]
     results = list(primitive.transpose(ct, *arguments, **params))  # type: ignore[misc]
-    _remember(patterns, found, mark, values, (), results)
+    _remember(patterns, found, mark, [ct, *arguments], (), results)
     return results
 
 
@@ -234,98 +232,88 @@ def _remember(
     if len(patterns) >= MAX_PATTERNS:
         patterns.clear()
     try:
-        patterns[key] = _Reader(mark, operands, variables).pattern(results)
+        patterns[key] = _read(mark, operands, variables, results)
     except _NoPattern:
         patterns[key] = None
     except _Alias:
         pass
 
 
-class _Reader:
-    """Makes a pattern of equations: finds the places of the values that they use."""
-
-    def __init__(self, mark: _Mark, operands: list, variables: Sequence[Var]) -> None:
-        self.stage = stage = mark.stage
-        self.known = stage.eqns[mark.eqns :]
-        self.linear = mark.tape[mark.taped :]
-        self.constants: list[Any] = []
-        # Group of the row and number there: of variables, and of arrays by identity.
-        self.places: dict[Any, tuple[int, int]] = {}
-        for i, x in enumerate(operands):
-            if type(x) is StageTracer:
-                self._place(x.jaxpr_var, 0, i, operands)
-            elif type(x) is ArrayImpl:
-                self._place(id(x), 0, i, operands)
-                if id(x) in stage._const_of:
-                    self.places[stage._const_of[id(x)]] = 0, i
-        for i, var in enumerate(variables):
-            self._place(var, 3, i, operands)
-        self.sizes = len(operands), len(self.known), len(variables)
-
-    def _place(self, x: Any, group: int, i: int, operands: list) -> None:
-        if x in self.places:
-            if len(operands) != 2 or operands[0] is not operands[1]:
-                raise _Alias
-        else:
-            self.places[x] = group, i
-
-    def pattern(self, results: Sequence[Any]) -> Pattern:
-        """The pattern of all equations, which returns `results`."""
-        known = [self._equation(eqn, 2, i) for i, eqn in enumerate(self.known)]
-        linear = [self._equation(eqn, 4, i) for i, eqn in enumerate(self.linear)]
-        outs = [None if x is None or type(x) is Zero else self._value(x) for x in results]
-        first, third, fourth = self.sizes
-        second = len(self.constants)
-        starts = [*itertools.accumulate((first, second, third, fourth), initial=0)]
-
-        def resolved(equations: list) -> list:
-            return [
-                (primitive, params, [starts[group] + i for group, i in places], aval)
-                for primitive, params, places, aval in equations
-            ]
-
-        return Pattern(
-            self.constants,
-            resolved(known),
-            resolved(linear),
-            [None if out is None else starts[out[0]] + out[1] for out in outs],
-        )
-
-    def _equation(
-        self, eqn: Any, group: int, i: int
-    ) -> tuple[Primitive, dict, list[tuple[int, int]], ShapedArray]:
-        primitive = eqn.primitive if type(eqn) is Eqn else None
-        if (
-            primitive is None
-            or primitive.multiple_results
-            or primitive.higher_order
-            or primitive.stage is not None
-            or primitive.effects is not NO_EFFECTS
-            # Such equations are told apart by their params (`cpu.program_cache`).
-            or type(primitive.loops) is Host
-        ):
-            raise _NoPattern
-        places = [self._value(x) for x in eqn.invars]
-        (var,) = eqn.outvars
-        self.places[var] = group, i
-        return primitive, eqn.params, places, var.aval
-
-    def _value(self, x: Any) -> tuple[int, int]:
-        """The place of a variable, literal, tracer or array."""
+def _read(
+    mark: _Mark, operands: list, variables: Sequence[Var], results: Sequence[Any]
+) -> Pattern:
+    """The pattern of all equations since `mark`, which returns `results`."""
+    stage = mark.stage
+    known, linear = stage.eqns[mark.eqns :], mark.tape[mark.taped :]
+    twice = len(operands) == 2 and operands[0] is operands[1]  # which the key says
+    places: dict[Any, int] = {}  # of variables, and of arrays by identity
+    number = 0
+    for x in (*operands, *variables):
         kind = type(x)
-        if kind is Literal:
-            x = x.value
-        elif kind is StageTracer or kind is PartialTracer:
+        if kind is StageTracer:
             x = x.jaxpr_var
-        if type(x) is not ArrayImpl:
-            found = self.places.get(x) if type(x) is Var else None
-            if found is None:
-                raise _NoPattern
-            return found
-        found = self.places.get(id(x))
-        if found is None:
-            if x.aval.shape:
-                raise _NoPattern
-            found = self.places[id(x)] = 1, len(self.constants)
-            self.constants.append(x)
-        return found
+        elif kind is ArrayImpl:
+            x = id(x)
+            if x in stage._const_of:
+                places[stage._const_of[x]] = number
+        if kind is not Linear:
+            if x in places and not twice:
+                raise _Alias
+            places.setdefault(x, number)
+        number += 1
+    equations = [*known, *linear]
+    constants: list[Any] = []
+    for eqn in equations:
+        if not _plain(eqn):
+            raise _NoPattern
+        for x in eqn.invars:
+            if type(x) is Literal:
+                x = x.value
+            if type(x) is ArrayImpl and id(x) not in places:
+                if x.aval.shape:
+                    raise _NoPattern
+                places[id(x)] = number
+                constants.append(x)
+                number += 1
+    rows = []
+    for eqn in equations:
+        at = [_place(places, x) for x in eqn.invars]
+        (var,) = eqn.outvars
+        rows.append((eqn.primitive, eqn.params, at, var.aval))
+        places[var] = number
+        number += 1
+    outs = [None if x is None or type(x) is Zero else _place(places, x) for x in results]
+    return Pattern(constants, rows[: len(known)], rows[len(known) :], outs)
+
+
+def _plain(eqn: Any) -> bool:
+    """Whether an equation can be written with other operands."""
+    if type(eqn) is not Eqn:
+        return False
+    primitive = eqn.primitive
+    return (
+        primitive.effects is NO_EFFECTS
+        and primitive.stage is None
+        and not primitive.multiple_results
+        and not primitive.higher_order
+        # Such equations are told apart by their params (`cpu.program_cache`).
+        and type(primitive.loops) is not Host
+    )
+
+
+def _place(places: dict[Any, int], x: Any) -> int:
+    """The place of a variable, literal, tracer or array."""
+    kind = type(x)
+    if kind is Literal:
+        x = x.value
+        kind = type(x)
+    if kind is ArrayImpl:
+        x = id(x)
+    elif kind is StageTracer or kind is PartialTracer:
+        x = x.jaxpr_var
+    elif kind is not Var:
+        raise _NoPattern
+    try:
+        return places[x]
+    except KeyError:
+        raise _NoPattern from None

@@ -117,14 +117,14 @@ def test_patterns_hold_no_variables_of_programs():
 
 
 def test_flags_have_patterns_of_their_own():
-    loss = lambda a: jnp.sum(a @ a)  # noqa: E731
-    with nj.default_matmul_precision("float32"):
+    loss = lambda a: jnp.sum(a @ a + a.mean(1) ** 3) * a[0].sum()  # noqa: E731
+    with nj.enable_x64(True):
         first = str(nj.make_jaxpr(nj.grad(loss))(x))
     second = str(nj.make_jaxpr(nj.grad(loss))(x))
     replay._jvps.clear()
     replay._transposes.clear()
     assert str(nj.make_jaxpr(nj.grad(loss))(x)) == second
-    with nj.default_matmul_precision("float32"):
+    with nj.enable_x64(True):
         assert str(nj.make_jaxpr(nj.grad(loss))(x)) == first
 
 

@@ -1,0 +1,80 @@
+"""Functions of one traced array whose other arguments are static: staged once, then bound again.
+
+`again(key, x, fun)` is `fun(x)`. Checks, promotion and plans are made when an operand of its aval
+first comes; later ones meet the equations that came of it. What would break it: a key that does not
+name the function and all that it depends on beside x's aval and the traced flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from numjet.base import config
+from numjet.core.jaxpr import Jaxpr, Literal
+from numjet.core.primitive import NO_EFFECTS
+from numjet.core.trace import Tracer
+from numjet.transforms.stage import bind_known, stage
+
+# Programs of ever new shapes must not fill the memory.
+_MAX_KNOWN = 10_000
+# By key, aval and flags: constants, equations, and the place of the result in the row of the
+# operand, the constants and the equations' results. None where the function is called each time.
+_known: dict[tuple, tuple[list, list, int] | None] = {}
+
+
+def again(key: Hashable, x: Tracer, fun: Callable[[Any], Any]) -> Any:
+    """`fun(x)`."""
+    whole = key, x.aval, config.trace_key()
+    try:
+        found = _known[whole]
+    except KeyError:
+        found = _learn(whole, x, fun)
+    if found is None:
+        return fun(x)
+    constants, equations, out = found
+    values = [x, *constants]
+    for primitive, params, places, aval in equations:
+        operands = tuple([values[i] for i in places])
+        if primitive.multiple_results:
+            values.extend(primitive.bind(*operands, **params))
+        else:
+            values.append(bind_known(primitive, operands, params, aval))
+    return values[out]
+
+
+def _learn(whole: tuple, x: Tracer, fun: Callable[[Any], Any]) -> tuple[list, list, int] | None:
+    failed = False
+    try:
+        jaxpr, consts = stage(lambda t: [fun(t)], [x.aval])
+    except (TypeError, ValueError, IndexError, NotImplementedError):
+        failed = True  # raised again where x's own trace can tell where it comes from
+    if failed:
+        return None
+    if len(_known) >= _MAX_KNOWN:
+        _known.clear()
+    found = _known[whole] = None if consts else _read(jaxpr)
+    return found
+
+
+def _read(jaxpr: Jaxpr) -> tuple[list, list, int] | None:
+    """The equations over a row of values, or None where they cannot be bound as they are."""
+    places: dict[Any, int] = {jaxpr.invars[0]: 0}
+    constants: list[Any] = []
+    for eqn in jaxpr.eqns:
+        if eqn.effects is not NO_EFFECTS or eqn.primitive.collective:
+            return None
+        for atom in eqn.invars:
+            if type(atom) is Literal and id(atom.value) not in places:
+                constants.append(atom.value)
+                places[id(atom.value)] = len(constants)
+    count = 1 + len(constants)
+    equations = []
+    for eqn in jaxpr.eqns:
+        at = [places[id(a.value) if type(a) is Literal else a] for a in eqn.invars]
+        equations.append((eqn.primitive, eqn.params, at, eqn.outvars[0].aval))
+        for var in eqn.outvars:
+            places[var] = count
+            count += 1
+    (out,) = jaxpr.outvars
+    return None if type(out) is Literal else (constants, equations, places[out])

@@ -1,0 +1,116 @@
+"""Functions that are staged once for their aval are those that run each time."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import nn
+from numjet.core.trace import Tracer
+from numjet.nn import normalization
+from numjet.numpy import again as module, indexing, products, reductions
+
+x = jnp.asarray(np.random.default_rng(0).standard_normal((2, 3, 4), np.float32))
+cube = jnp.asarray(np.random.default_rng(1).standard_normal((2, 4, 5), np.float32))
+
+FUNCTIONS = {
+    "numbers": lambda a: a[1] + a[-1] + a[0, 2] + a[0, -3],
+    "beyond": lambda a: a[7] + a[-9] + a[:, 5][:1],
+    "ranges": lambda a: a[:, 1:] * a[:, :-1] + a[::-1, ::2][:, :1] + a[5:].sum() + a[0:1, 2:0:-1],
+    "axes": lambda a: a[None, ..., 0] + a[..., None, 1, 0][None] + a[:][:, :, -1],
+    "empty": lambda a: a[:, 3:3].sum() + a[()].sum(),
+    "arrays": lambda a: a[jnp.array([0, 1])] + a[np.array([True, False])][:, :1],
+    "booleans": lambda a: a[True] + a[None][0, None],
+    "means": lambda a: a.mean() + a.mean(1).sum() + a.mean(-1, keepdims=True) + a.mean((0, 1)),
+    "sums": lambda a: a.sum(1, keepdims=True) + a.max(-1, keepdims=True) - a.min(
+        keepdims=True) + jnp.max(a, 0, keepdims=True, initial=-np.inf),
+    "initial": lambda a: jnp.max(a, 0, keepdims=True, initial=0.5) + jnp.sum(
+        a, 1, keepdims=True, initial=a[0, 0, 0]),
+    "masks": lambda a: jnp.mean(a, 1, where=a > 0, keepdims=True) + jnp.sum(
+        a, 1, keepdims=True, where=a > 0),
+    "narrow": lambda a: a.astype(jnp.float16).mean(keepdims=True) + a.astype(jnp.int32).mean(1),
+    "keepdims as a number": lambda a: jnp.mean(a, 0, keepdims=1) + jnp.sum(a, 0, keepdims=1),
+    "softmax": lambda a: nn.softmax(a) + nn.softmax(a, 0) + nn.softmax(a, (0, 1)),
+    "masked softmax": lambda a: nn.softmax(a, where=a > 0),
+    "products": lambda a: a @ cube + (a[:1] @ cube[:1]) + (a[:, None] @ cube[:, None])[:, 0],
+    "dot": lambda a: jnp.dot(a, cube) .sum() + jnp.dot(a[0], cube[0]) + jnp.matmul(a, cube),
+}  # fmt: skip
+
+
+def shown(fun, *args):
+    closed = nj.make_jaxpr(fun)(*args)
+    return (
+        re.sub("0x[0-9a-f]+", "", str(closed)),
+        [str(eqn.source) for eqn in closed.eqns],
+        [v.aval for v in closed.jaxpr.outvars],
+    )
+
+
+# Under a name that is the package's, so that equations do not come from here.
+scope: dict = {}
+exec(compile("def direct(_, x, fun): return fun(x)", "<numjet test>", "exec"), scope)
+direct = scope["direct"]
+
+
+@pytest.mark.parametrize("transformed", ["", "grad", "vmap", "second"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_equations_are_those_of_the_functions(monkeypatch, name, transformed):
+    fun = FUNCTIONS[name]
+    if transformed:
+        inner = fun
+        fun = lambda a: nj.grad(lambda b: jnp.sum(inner(b) ** 2))(a)  # noqa: E731
+        if transformed == "vmap":
+            fun = nj.vmap(inner, out_axes=None if name == "empty" else 0) if name in (
+                "numbers", "means", "softmax") else inner  # fmt: skip
+        if transformed == "second":
+            first = fun
+            fun = lambda a: nj.grad(lambda b: jnp.sum(first(b) * b))(a)  # noqa: E731
+    operand = jnp.stack([x, x]) if transformed == "vmap" and fun is not inner else x
+    with monkeypatch.context() as patch:
+        for user in (indexing, reductions, normalization):
+            patch.setattr(user, "again", direct)
+        patch.setattr(products, "_product_of_floats", lambda *_: None)
+        products.traced_products.clear()
+        want = shown(fun, operand)
+    module._known.clear()
+    products.traced_products.clear()
+    for _ in range(3):
+        assert shown(fun, operand) == want
+    got = nj.jit(fun)(operand)
+    np.testing.assert_allclose(got, fun(operand), rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_staged_is_staged_once(monkeypatch):
+    calls = []
+
+    def fun(a):
+        calls.append(a)
+        return a * 2 + 1
+
+    for _ in range(3):
+        nj.make_jaxpr(lambda a: module.again((fun,), a, fun))(x)
+    assert len(calls) == 1
+    nj.make_jaxpr(lambda a: module.again((fun,), a, fun))(x[0])
+    with nj.enable_x64(True):
+        nj.make_jaxpr(lambda a: module.again((fun,), a, fun))(x)
+    assert len(calls) == 3 and all(isinstance(a, Tracer) for a in calls)
+    for _ in range(2):  # what needs arrays cannot be bound again
+        nj.make_jaxpr(lambda a: module.again("constant", a, lambda b: b + x))(x)
+    monkeypatch.setattr(module, "_MAX_KNOWN", 3)
+    for n in range(1, 9):
+        nj.make_jaxpr(lambda a: a[0] + a[-1])(jnp.ones(n))
+        assert len(module._known) <= 3
+
+
+def test_errors_are_told_as_ever():
+    for _ in range(2):
+        with pytest.raises(IndexError, match="too many|Too many"):
+            nj.jit(lambda a: a[0, 0, 0, 0])(x)
+        with pytest.raises(ValueError, match="zero-size"):
+            nj.jit(lambda a: a[:, :0].max(1, keepdims=True))(x)
+        with pytest.raises(ValueError, match="out of bounds|out of range"):
+            nj.jit(lambda a: a.mean(5))(x)
