@@ -268,11 +268,12 @@ class StatementWriter(ExprWriter):
         """Compute now, before a loop, what its body needs and what does not change in it."""
         inside = {s.var for s in walk(stmts) if isinstance(s, For)}
         changing = changing | inside | self.inner_allocs(stmts)
+        seen: set[int] = set()  # what statements share is looked at once
         for s in stmts:
             if isinstance(s, If):
                 continue  # may not run: its loads may not be made
             for e in stmt_exprs(s):
-                self._hoist_expr(e, changing)
+                self._hoist_expr(e, changing, seen)
             for i in stmt_indices(s):
                 if not isinstance(s, Store):
                     self._hoist_index(i, changing)
@@ -286,23 +287,21 @@ class StatementWriter(ExprWriter):
         """The scratch that begins inside."""
         return {s.buffer for s in walk(stmts) if isinstance(s, Alloc)}
 
-    def _hoist_expr(self, e: Expr, changing: set[Dependence]) -> None:
-        pending, seen = [e], set()
+    def _hoist_expr(self, e: Expr, changing: set[Dependence], seen: set[int]) -> None:
+        pending = [e]
         while pending:
             top = pending.pop()
             if id(top) in seen:
                 continue
             seen.add(id(top))
-            if isinstance(top, Load):
-                known = top.buffer in self.pointers
-            else:
-                known = True
+            kind, args = type(top), top.args_()
+            known = kind is not Load or top.buffer in self.pointers  # type: ignore[attr-defined]
             if known and changing.isdisjoint(self.deps.expr(top)):
-                if top.args_() or isinstance(top, Load | IndexValue):
+                if args or kind is Load or kind is IndexValue:
                     self.eval(top)
-                continue
-            pending += top.args_()
-            if isinstance(top, Load):
+            elif args:
+                pending += args
+            elif isinstance(top, Load):
                 self._hoist_access(top.buffer, top.index, top.part, changing)
             elif isinstance(top, IndexValue):
                 self._hoist_index(top.index, changing)

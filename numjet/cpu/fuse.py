@@ -404,6 +404,10 @@ class _Fusion:
 
     def note_use(self, val: Val, number: int, seen: set[int]) -> None:
         """Remember that group `number` reads `val` (through nodes that move elements)."""
+        if id(val) not in self.inline:
+            if id(val) in self.member:
+                self.users.setdefault(id(val), set()).add(number)
+            return
         todo = [val]
         while todo:
             val = todo.pop()

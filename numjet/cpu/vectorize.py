@@ -99,6 +99,14 @@ def drop_unit_loops(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
 
 def collapse(s: Stmt) -> Stmt:
     """Join perfectly nested loops into one where every address stays affine in it."""
+    if not isinstance(s, For | While | If) or s.__dict__.get("_collapsed"):
+        return s
+    s = _collapsed(s)
+    s.__dict__["_collapsed"] = True  # `tile` and `vectorize` both ask
+    return s
+
+
+def _collapsed(s: Stmt) -> Stmt:
     s = map_blocks(s, _collapse_all)
     while isinstance(s, For) and len(s.body) == 1 and isinstance(s.body[0], For):
         inner = s.body[0]
