@@ -211,7 +211,8 @@ def _in_memory(val: Val, group: Any) -> bool:
     node = val.node
     while node is not None and node.group is group and node.primitive.name == "reshape":
         node = node.ins[0].node
-    return node is None or node.group is not group or type(node.rule) is low.Kernel
+    # Nodes that others were expanded to are in no group.
+    return node is None or node.group not in (group, None) or type(node.rule) is low.Kernel
 
 
 def turn_results(graph: Graph) -> bool:
