@@ -34,7 +34,7 @@ from numjet.cpu.x86.host import usable
 # Part of every key: raise it when cached bytes of an older version must not be used any more.
 CACHE_VERSION = 26
 
-_OPTIMIZATION_LEVEL = 1
+_OPTIMIZATION_LEVEL, _QUICK_LEVEL = 1, 0
 
 
 class Target(NamedTuple):
@@ -60,7 +60,8 @@ _llvm_lock = threading.Lock()
 _symbols: dict[str, int] = {}
 _providers: dict[str, Callable[[str], int]] = {}
 _PROVIDABLE = re.compile(rb"(nj_[A-Za-z0-9_]+)\0")
-_machines: list[int] = []  # idle target machines; one serves one thread at a time
+# Idle target machines, by level; one serves one thread at a time.
+_machines: dict[int, list[int]] = {_OPTIMIZATION_LEVEL: [], _QUICK_LEVEL: []}
 _library_numbers = itertools.count()
 _library_locks: dict[str, threading.Lock] = {}  # by key
 if hasattr(os, "register_at_fork"):
@@ -276,18 +277,21 @@ class _WithoutStrengthReduction:
 _without_strength_reduction = _WithoutStrengthReduction()
 
 
-def _compile(ir_text: str, *, verify: bool = False, assembly: bool = False) -> bytes:
-    machine = _take_machine()
+def _compile(
+    ir_text: str, *, verify: bool = False, assembly: bool = False, quick: bool = False
+) -> bytes:
+    level = _QUICK_LEVEL if quick else _OPTIMIZATION_LEVEL
+    machine = _take_machine(level)
     try:
         with _without_strength_reduction:
             return _llvm().machine_code(machine, ir_text, verify=verify, assembly=assembly)
     finally:
-        _machines.append(machine)
+        _machines[level].append(machine)
 
 
-def _take_machine() -> int:
+def _take_machine(level: int = _OPTIMIZATION_LEVEL) -> int:
     try:
-        return _machines.pop()
+        return _machines[level].pop()
     except IndexError:
         pass
     library = _llvm()
@@ -299,7 +303,7 @@ def _take_machine() -> int:
     relocation, model, _ = platform.code_model()
     machine = library.lib.LLVMPY_CreateTargetMachine(
         reference, host.triple.encode(), host.cpu.encode(), host.features.encode(),
-        _OPTIMIZATION_LEVEL, relocation.encode(), model.encode(), 0, 1, b"",
+        level, relocation.encode(), model.encode(), 0, 1, b"",
     )
     if not machine:
         raise InternalError(f"LLVM has no machine {host.cpu} for {host.triple}")
@@ -398,18 +402,21 @@ def load(objects: Iterable[bytes], exports: Sequence[str] = ()) -> Library:
     return library
 
 
-def library(ir_text: str) -> Library:
-    """`load` of one module that stands alone, which is kept as it is linked."""
-    return load([library_code(ir_text)])
+def library(ir_text: str, *, quick: bool = False) -> Library:
+    """`load` of one module that stands alone, which is kept as it is linked.
+
+    quick: in a third of LLVM's time to slower code, for what runs seldom or mostly waits.
+    """
+    return load([library_code(ir_text, quick=quick)])
 
 
-def library_code(ir_text: str) -> bytes:
+def library_code(ir_text: str, *, quick: bool = False) -> bytes:
     """What `library` loads. Any thread may ask for it before it is needed."""
-    key = digest("library " + ir_text)
+    key = digest(("quick library " if quick else "library ") + ir_text)
     with _library_locks.setdefault(key, threading.Lock()):  # who asks meanwhile waits
         data = _store().get(key)
         if data is None:
-            (data,) = combined([_compile(ir_text)])
+            (data,) = combined([_compile(ir_text, quick=quick)])
             _store().put(key, data)
     return data
 
@@ -461,7 +468,7 @@ def _linker_once() -> int:
     machine = _take_machine()
     _, _, use_jitlink = platform.code_model()
     linker = library.lib.LLVMPY_CreateLLJITCompiler(machine, False, use_jitlink, byref(error))
-    _machines.append(machine)
+    _machines[_OPTIMIZATION_LEVEL].append(machine)
     if not linker:
         raise InternalError(f"LLVM's linker cannot start: {library.take_string(error)}")
     return linker

@@ -163,7 +163,7 @@ def adopt(library: ctypes.CDLL, set_callback: str, set_threads: str) -> bool:
     def limit(_value: int) -> None:
         getattr(library, set_threads)(min(most, threads.num_threads()))
 
-    adapter = link.library(text)
+    adapter = link.library(text, quick=True)
     adapter.leak()
     getattr(library, set_callback)(ctypes.c_void_p(adapter.address("adapter")))
     limit(0)

@@ -173,7 +173,7 @@ def _native_once() -> tuple[Any, Any] | None:
         return None
     for name, address in platform.thread_symbols().items():
         link.define_symbol(name, address)
-    library = link.library(system + _QUEUE)
+    library = link.library(system + _QUEUE, quick=True)
     library.leak()  # a queue's thread may be inside when the interpreter ends
     pointer = ctypes.c_void_p
     submit = ctypes.CFUNCTYPE(None, pointer, pointer)(library.address("queue_submit"))
