@@ -35,7 +35,11 @@ def _accumulate(function: Any) -> Callable:
 
 
 def _cumulative(
-    name: str, function: Any, jvp: Callable, transpose: Callable | None = None
+    name: str,
+    function: Any,
+    jvp: Callable,
+    transpose: Callable | None = None,
+    floating: bool = False,
 ) -> Primitive:
     primitive: Primitive
 
@@ -44,6 +48,11 @@ def _cumulative(
             raise ValueError(f"{name}: axis {axis} is out of range for {x.str_short()}.")
         if dtypes.is_bool(x.dtype):
             raise TypeError(f"{name} does not accept booleans. Convert with .astype(int).")
+        if floating and not dtypes.is_floating(x.dtype):
+            raise TypeError(
+                f"{name} does not accept dtype {dtypes.short_name(x.dtype)}: it takes real "
+                "floating dtypes. Convert with .astype(float)."
+            )
         return x
 
     def forward(primals: tuple, tangents: tuple, **params: Any) -> tuple:
@@ -146,7 +155,7 @@ def _filled(x: Any, value: float) -> Any:
     return broadcast_in_dim(constant_like(x, value), x.aval.shape, ())
 
 
-cumlogsumexp_p = _cumulative("cumlogsumexp", np.logaddexp, _logsumexp_jvp)
+cumlogsumexp_p = _cumulative("cumlogsumexp", np.logaddexp, _logsumexp_jvp, floating=True)
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
