@@ -32,4 +32,4 @@ RUN, OBJECTS = "nj_program_run", "nj_program_objects"
 PLACES, STEPS = "nj_program_places", "nj_program_steps"
 LANES = "nj_lanes_"
 # Symbols that the runtime defines whenever there is code to run, by their beginnings.
-RUNTIME = ("nj_parallel_for", "nj_pool_together", "nj_program_", LANES)
+RUNTIME = ("nj_parallel_for", "nj_pool_", "nj_program_", LANES)

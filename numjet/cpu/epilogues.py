@@ -26,7 +26,7 @@ from numjet.cpu import link, parallelize
 from numjet.cpu.emit import emit_launch, emit_round
 from numjet.cpu.graph import Val
 from numjet.cpu.index import Dyn, Index, LoopVar, atoms, clamp, linear_address, stride
-from numjet.cpu.kernels import gemm
+from numjet.cpu.kernels import gemm, gemm_task
 from numjet.cpu.kernels.common import size_of
 from numjet.cpu.kernels.dot import Known
 from numjet.cpu.loop_cost import default_lanes
@@ -196,18 +196,18 @@ def _behind(build: Any, product: Known, loops: KernelStep, place: int, alone: bo
     others = [x for k, x in enumerate(buffers) if k != place]
     ins = [x for x in others if x.role == "in"]
     outs = [x for x in others if x.role == "out"]
-    keeps = alone and len(others) < gemm.MOST_POINTERS
+    keeps = alone and len(others) < gemm_task.MOST_POINTERS
     body: For | None
     if _over(product, loops.kernel, source):
         # One piece, which lies as the product does: the loops stay what they are.
-        kept, tile = keeps and source.nbytes <= gemm.PIECE_BYTES, source
+        kept, tile = keeps and source.nbytes <= gemm_task.PIECE_BYTES, source
         inner = vectorize(Kernel("piece", (), loops.kernel.body, {})).body
         body = For(LoopVar("p", 1), 1, inner, grain=1)
     else:
         pieces = _Pieces(product)
         shape = (pieces.cut.piece_rows, pieces.cut.columns)
         tile = Buffer("piece", source.dtype, shape)
-        kept = keeps and tile.nbytes <= gemm.PIECE_BYTES
+        kept = keeps and tile.nbytes <= gemm_task.PIECE_BYTES
         body = pieces.loops(loops.kernel, source, tile if kept else None)
     if body is None:
         return None
@@ -252,15 +252,14 @@ class _Pieces:
         batches, self.cut = product.cut()
         cut = self.cut
         counts = [count for count, _ in batches]
-        self.units = cut.strips * cut.blocks * cut.pieces
+        self.units = cut.strips * cut.pieces
         for count in counts:
             self.units *= count
         self.unit = LoopVar("p", self.units)
         rest = Index.of(self.unit)
         number, rest = rest % cut.pieces, rest // cut.pieces
         self.strip, rest = rest % cut.strips, rest // cut.strips
-        first = rest % cut.blocks * cut.block_rows + number * cut.piece_rows
-        rest = rest // cut.blocks
+        first = number * cut.piece_rows
         line = spec.n * size_of(spec.element)
         strides = [*[step for _, step in batches], spec.crs]
         self.regular = not any(step % line for step in strides)

@@ -8,11 +8,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import numjet as nj
 import numjet.ops  # noqa: F401 - registers the primitives
 from numjet import cpu
 from numjet.base import config
 from numjet.core.avals import ShapedArray
-from numjet.cpu.kernels import gemm, gemm_large, libraries
+from numjet.cpu.kernels import gemm, libraries
 from numjet.cpu.runtime import threads
 from numjet.ops.dot import dot_general_p
 from numjet.transforms.stage import stage_closed
@@ -114,7 +115,7 @@ def matrix(rng: np.random.Generator, rows: int, columns: int, layout: str) -> np
 def run(words: list, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
     """Call the product library on arrays."""
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(
-        libraries.address(gemm.symbol("float", words))
+        libraries.address(gemm.PREFIX + "float")
     )
     table = np.array([w if isinstance(w, int) else libraries.address(w) for w in words])
     call(table.ctypes.data, x.ctypes.data, y.ctypes.data, out.ctypes.data, None)
@@ -152,7 +153,6 @@ def test_large_products(m: int, n: int, k: int, layout: str) -> None:
         words = gemm.plan(
             "float", m, n, k, x.strides, y.strides, part.strides[0], accumulate=accumulate
         )
-        assert gemm.symbol("float", words).startswith(gemm_large.PREFIX)
         run(words, x, y, part)
         np.testing.assert_allclose(part, (1 + accumulate) * want, rtol=0, atol=1e-3)
     whole[1:-1, 20:-20] = 7
@@ -173,3 +173,33 @@ def test_large_products_in_batches_on_one_thread_and_two() -> None:
         threads.set_num_threads(0)
     np.testing.assert_allclose(results[0], x.astype(float) @ y, rtol=0, atol=1e-3)
     assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize(
+    # One strip and more, columns left over in tiles of other heights, few rows, deep and turned.
+    ("m", "k", "n"),
+    [(100, 100, 100), (97, 130, 200), (1203, 90, 20), (9, 700, 901), (70, 5000, 64), (7, 60, 4000)],
+)  # fmt: skip
+@pytest.mark.parametrize("behind", [False, True])
+def test_threads_meet_anywhere(m: int, k: int, n: int, behind: bool) -> None:
+    """The same bits however the pieces are divided; each of them is computed."""
+    rng = np.random.default_rng(m)
+    x, bias = rng.standard_normal((m, k), dtype=np.float32), rng.standard_normal(n).astype("f")
+    exact = x.astype(float)
+    for turned in (False, True):
+        y = rng.standard_normal((n, k) if turned else (k, n), dtype=np.float32)
+
+        def function(x: object, y: object, bias: object) -> object:
+            product = x @ (y.T if turned else y)  # noqa: B023
+            return (product + bias) * 2 if behind else product
+
+        want, program = function(exact, y, bias), nj.jit(function)
+        results = []
+        try:
+            for count in (1, 2, 2, 2):
+                threads.set_num_threads(count)
+                results.append(np.array(program(x, y, bias)))
+        finally:
+            threads.set_num_threads(0)
+        np.testing.assert_allclose(results[0], want, rtol=0, atol=5e-3)
+        assert all(np.array_equal(results[0], other) for other in results)

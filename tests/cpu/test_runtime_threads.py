@@ -71,6 +71,37 @@ out:
 }
 """
 
+# take_all counts up the numbers it takes of a word until none is left, a thread a chunk.
+TAKE = """
+declare i64 @nj_pool_take(ptr, i64, i64, i64, ptr)
+
+define void @take_all(ptr %ctx, i64 %begin, i64 %end) {
+entry:
+  %first = alloca i64
+  %counts = getelementptr i64, ptr %ctx, i64 1
+  br label %next
+next:
+  %count = call i64 @nj_pool_take(ptr %ctx, i64 2, i64 8, i64 %begin, ptr %first)
+  %some = icmp ne i64 %count, 0
+  br i1 %some, label %add, label %out
+add:
+  %from = load i64, ptr %first
+  %to = add i64 %from, %count
+  br label %loop
+loop:
+  %i = phi i64 [ %from, %add ], [ %after, %loop ]
+  %p = getelementptr i64, ptr %counts, i64 %i
+  %old = load i64, ptr %p
+  %new = add i64 %old, 1
+  store i64 %new, ptr %p
+  %after = add i64 %i, 1
+  %more = icmp slt i64 %after, %to
+  br i1 %more, label %loop, label %next
+out:
+  ret void
+}
+"""
+
 TOGETHER = """
 declare i32 @nj_pool_together(ptr, ptr, i64)
 
@@ -292,3 +323,37 @@ def test_what_is_compiled_ahead_is_what_is_loaded(monkeypatch):
     assert programs._library_once.__wrapped__().address("program_run")
     if threads.num_threads() > 1:
         blas.adopt_numpy.__wrapped__()
+
+
+def take(word: int, least: int, share: int, back: int) -> tuple[int, int, int]:
+    """(how many were taken, the first of them, the word then)."""
+    call = ctypes.CFUNCTYPE(
+        ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 3, ctypes.c_void_p
+    )(threads.take_address())
+    words = np.array([word, -1])
+    count = call(words.ctypes.data, least, share, back, words.ctypes.data + 8)
+    return count, int(words[1]), int(words[0])
+
+
+def test_numbers_are_taken_from_both_ends() -> None:
+    word = 100 << 32
+    count, first, word = take(word, 1, 4, 0)
+    assert (count, first, word) == (25, 0, 100 << 32 | 25)
+    count, first, word = take(word, 1, 5, 1)
+    assert (count, first, word) == (15, 85, 85 << 32 | 25)
+    assert take(word, 70, 5, 0)[:2] == (60, 25)
+    assert take(word, 70, 5, 1)[:2] == (60, 25)
+    assert take(85 << 32 | 85, 1, 1, 0) == (0, -1, 85 << 32 | 85)
+
+
+def test_threads_take_each_number_once() -> None:
+    library = link.library(TAKE)
+    call = ctypes.CFUNCTYPE(
+        None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+    )(threads.parallel_for_address())
+    for n in (1, 2, 7, 1000, 100_000):
+        words = np.zeros(n + 1, np.int64)
+        for round in range(20):
+            words[0] = n << 32
+            call(library.address("take_all"), words.ctypes.data, 4, 1)
+            assert np.all(words[1:] == round + 1)

@@ -238,10 +238,10 @@ class Known:
         """The loops around pieces of C, outer first, as (count, stride of C); the cut in them."""
         spec = self.spec
         if self.small:
-            loops, cut = list(spec.loops), gemm.Cut(spec.n, 1, 1, spec.m, 1, spec.m)
+            loops, cut = list(spec.loops), gemm.Cut(spec.n, 1, 1, spec.m)
         else:
             loops = sorted(spec.loops, key=lambda loop: loop[0])
-            cut = gemm.cut(spec.element, spec.m, spec.n, spec.k, spec.b, loops, pieces=True)
+            cut = gemm.cut(spec.element, spec.m, spec.n, spec.k, spec.b, loops, behind=True)
         return [(loop[0], loop[3]) for loop in loops], cut
 
 

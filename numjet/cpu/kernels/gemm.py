@@ -1,16 +1,14 @@
-"""Matrix products as one library for each element type: symbol `nj_gemm_<type>`.
+"""Matrix products by one library for each element type, `gemm_task`: C = A·B, or C += A·B.
 
-    void nj_gemm_float(ptr table, ptr a, ptr b, ptr c, ptr behind)    C = A·B, or C += A·B
-
-The table (see `plan`) holds sizes, byte strides, how to cut the work into tasks and up to two
-levels of batch loops, all known when a program is compiled. So that a program with ten products
-compiles none of them, the library is a module of its own, compiled once and cached on disk.
+Its table (see `plan`) holds sizes, byte strides, how C is cut into pieces and up to two levels of
+batch loops, all known when a program is compiled. So that a program with ten products compiles none
+of them, the library is a module of its own, compiled once and cached on disk.
 
 A is read in place by broadcast loads, whatever its strides. B is packed in strips of up to NR
 columns by K, unless it can be read in place. Tiles are 6 rows by 4 (2 with 16 registers) vectors;
 the columns that are left have a tile function of exactly their number, masked (`gemm_tiles`). The
-last tile of a block overlaps the one before it, or repeats the last row where it may not. Operands
-beyond the second-level cache are `gemm_large`'s.
+last tile of some rows overlaps the one before it, or repeats the last row where it may not. Where
+operands are beyond the second-level cache, each few rows of A are multiplied with several strips.
 For: `dot` and `conv`. What would break it: C's columns not next to each other, or K·NR beyond the
 scratch (K is cut at `k_block`).
 """
@@ -26,7 +24,7 @@ from typing import NamedTuple
 from numjet.base.record import record
 from numjet.cpu import link, platform
 from numjet.cpu.builder import Builder, Module, Value, const, vector
-from numjet.cpu.kernels import gemm_large, libraries
+from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import (
     GLUE,
     Fields,
@@ -36,6 +34,7 @@ from numjet.cpu.kernels.common import (
     table,
     transpose_block,
 )
+from numjet.cpu.kernels.gemm_task import GROUP, PREFIX
 from numjet.cpu.kernels.gemm_tiles import (
     BY_ROWS,
     FIELDS,
@@ -43,7 +42,6 @@ from numjet.cpu.kernels.gemm_tiles import (
     IN_PLACE,
     LARGE,
     ONCE,
-    SCRATCH,
     TILE_PREFIX,
     TILE_ROWS,
     k_block,
@@ -54,22 +52,23 @@ from numjet.cpu.program import Function
 from numjet.cpu.x86.pack import pack_columns
 
 PACK_PREFIX = "nj_pack_"
-PREFIX = "nj_gemm_"
-# Rows of a piece, with what follows a product run on each: 48 or more, so that its columns (256
+# Rows of a piece, with what follows a product run on each: about 48, so that its columns (256
 # bytes) are in the nearest cache beside those of the operands that are read with it.
 PIECE_ROWS = 48
-PIECE_BYTES = 1 << 15
-# Pointers that loops behind a product may have, where its pieces are kept on the stack.
-MOST_POINTERS = 32
+# Rows of A that stay in the second-level cache for a large product's next strip, and bytes of its
+# operands and result together, above which A and C are mostly not in that cache.
+ROW_BYTES, LARGE_BYTES = 192 << 10, 3 << 20
 # Below this many operations the pool costs more than it brings.
 PARALLEL_FLOPS = 1_500_000
+# Operations that a thread takes at once, at least: some microseconds' worth.
+CLAIM_FLOPS = 400_000
 
 
 @record(frozen=True, slots=True)
 class Epilogue:
     """Loops behind a product: `void name(ptr pointers, i64 piece, i64 end)`, written by `write`,
     are run on each piece of C by the thread that has finished it. Pieces are numbered in the order
-    of batches, blocks, strips. They have `count` pointers, of which C is number `place`; where C is
+    of batches, strips, rows. They have `count` pointers, of which C is number `place`; where C is
     `kept` it is no memory but a piece on the stack, which is the first of them. `inline` writes
     what is done with one piece into a function under construction, from pointers and a number."""
 
@@ -89,13 +88,12 @@ class Epilogue:
 
 
 class Cut(NamedTuple):
-    """How C is cut into tasks: strips of columns by blocks of rows; and these into pieces, which
-    what follows the product takes one by one."""
+    """How C is cut: into strips of columns, and these into pieces of rows, which threads take one
+    or some at a time. A product with nothing behind it has small ones, the last of which has what
+    is left of the rows as well."""
 
     columns: int  # of a strip
     strips: int
-    blocks: int
-    block_rows: int
     pieces: int
     piece_rows: int
 
@@ -108,36 +106,51 @@ def cut(
     b: tuple[int, int],
     batches: Sequence[tuple[int, int, int, int]] = (),
     segments: tuple[int, int] = (1, 0),
-    pieces: bool = False,
+    behind: bool = False,
 ) -> Cut:
-    """The cut of a product (see `plan`); `pieces`: into such as stay in the nearest cache."""
+    """The cut of a product (see `plan`); `behind`: one with loops behind it, whose pieces stay in
+    the nearest cache."""
     size, lanes = size_of(element), lanes_of(element)
     width = tile_vectors() * lanes
     strips = max(-(-n // width), 1)
-    repeats = math.prod([batch[0] for batch in batches])
-    flops = 2 * m * n * k * repeats * segments[0]
-    cores = platform.cpu_count()
-    wanted = _wanted(b, size, n, strips * repeats)
-    blocks = 1
-    height = tile_rows(min(-(-n // lanes), tile_vectors()))
-    if flops >= PARALLEL_FLOPS and strips * repeats < wanted:
-        blocks = max(1, min(-(-wanted // (strips * repeats)), m // 48))
-        if strips * repeats * blocks < cores:
-            blocks = max(1, min(-(-cores // (strips * repeats)), m // (2 * height)))
-    block_rows = -(-m // (blocks * height)) * height
-    count = 1
-    if pieces and k * segments[0] <= k_block(element):
-        count = max(1, block_rows // PIECE_ROWS)
-        block_rows = -(-m // (blocks * count * height)) * height * count
-    blocks = max(-(-m // block_rows), 1) if m else 0
-    return Cut(width, strips, blocks, block_rows, count, block_rows // count)
+    heights = _heights(element, n)
+    if k * segments[0] > k_block(element):
+        # Whoever takes a piece packs all of its strip: as few as keep the cores busy.
+        repeats = math.prod([batch[0] for batch in batches])
+        cores, blocks = platform.cpu_count(), 1
+        wanted = -(-_wanted(b, size, n, strips * repeats) // (strips * repeats))
+        if 2 * m * n * k * repeats * segments[0] >= PARALLEL_FLOPS and wanted > 1:
+            blocks = max(1, min(wanted, m // 48))
+            if strips * repeats * blocks < cores:
+                few = -(-cores // (strips * repeats))
+                blocks = max(1, min(few, m // (2 * heights[0])))
+        rows = -(-m // (blocks * heights[0])) * heights[0]
+    elif behind:
+        rows = -(-m // (max(1, round(m / PIECE_ROWS)) * heights[0])) * heights[0]
+    else:
+        rows = math.lcm(*heights)
+        return Cut(width, strips, max(m // rows, 1), rows)
+    return Cut(width, strips, max(-(-m // max(rows, 1)), 1), rows)
+
+
+def _heights(element: str, n: int) -> list[int]:
+    """Rows of the tiles that a product of n columns needs."""
+    whole, rest = divmod(-(-max(n, 1) // lanes_of(element)), tile_vectors())
+    return [tile_rows(vectors) for vectors in (tile_vectors() if whole else 0, rest) if vectors]
+
+
+def _large(size: int, m: int, n: int, k: int, a: tuple[int, int]) -> bool:
+    """Whether a few rows of A at a time, once they are in the second-level cache, are multiplied
+    with several strips; a: A's (row, column) strides. (Tiles of others ask ahead for an A whose
+    rows lie next to each other, which takes more than is won here.)"""
+    return a[1] == size and min(m, n, k) >= 256 and (m * k + k * n + m * n) * size >= LARGE_BYTES
 
 
 def _wanted(b: tuple[int, int], size: int, n: int, strips: int) -> int:
-    """How many tasks keep all cores busy."""
+    """How many pieces keep all cores busy."""
     cores = platform.cpu_count()
     if b[1] != size and n > 1 and strips % cores == 0:
-        return cores  # each block of rows would turn its strip of B anew
+        return cores  # each would turn its strip of B anew
     return 4 * cores
 
 
@@ -160,47 +173,48 @@ def plan(
     depth is `count` times k, A jumps by the stride after each k; together at most `k_block`.
     general: use the tiles that accumulating products need too."""
     size = size_of(element)
-    width, strips, blocks, block_rows, pieces, piece_rows = cut(
+    width, strips, pieces, piece_rows = cut(
         element, m, n, k, b, batches, segments, epilogue is not None
     )
     outer = [*[(1, 0, 0, 0)] * (2 - len(batches)), *batches]
     repeats = outer[0][0] * outer[1][0]
     flops = 2 * m * n * k * repeats * segments[0]
-    tasks = strips * blocks * repeats
+    cores = platform.cpu_count()
+    runs = min(cores, flops // (PARALLEL_FLOPS // 4)) if flops >= PARALLEL_FLOPS else 1
     brs, bcs = b
-    large = epilogue is None and segments[0] == 1 and gemm_large.worth(size, m, n, k, a)
+    large = epilogue is None and segments[0] == 1 and _large(size, m, n, k, a)
     if bcs == size or n == 1:
         small = k * segments[0] * brs <= 1 << 15 or brs == width * size
         pack: int | str = BY_ROWS
-        if (block_rows <= 24 or small and block_rows <= 96) and not large:
+        rows = m // max(runs // (strips * repeats), 1)  # that one thread multiplies with a strip
+        if (rows <= 24 or small and rows <= 96) and not large:
             pack = IN_PLACE
     elif brs == size or k == 1:
         pack = f"{PACK_PREFIX}columns_{element}"
     else:
         pack = f"{PACK_PREFIX}elements_{element}"
-    grain = 1 if flops >= PARALLEL_FLOPS else tasks
-    if grain == 1 and flops // tasks < PARALLEL_FLOPS // 8:
-        wanted = _wanted(b, size, n, strips * repeats)
-        grain = max(1, min(tasks // wanted, PARALLEL_FLOPS // 8 // max(flops // tasks, 1)))
     depth = max(k, 1) if pack == IN_PLACE else k_block(element) // segments[0]
-    last_rows = m - (blocks - 1) * block_rows
-    few_rows = (last_rows - 1) % piece_rows + 1 < TILE_ROWS + 2  # no tile has more
+    last_rows = m - (pieces - 1) * piece_rows
+    few_rows = min(last_rows, piece_rows) < max(_heights(element, n))
     general = general or accumulate or depth < k or segments[0] > 1 or few_rows
     kind = last_kind = GENERAL if general else ONCE
     group = 1
     if large:
         kind, last_kind = LARGE, GENERAL
         depth = min(depth, -(-k // (8 * -(-k // depth))) * 8)
-        groups = -(-strips // gemm_large.GROUP)
-        if groups * blocks * repeats >= _wanted(b, size, n, groups * repeats):
-            group, strips, tasks = gemm_large.GROUP, groups, groups * blocks * repeats
-        piece_rows = max(gemm_large.ROW_BYTES // (depth * size * TILE_ROWS), 1) * TILE_ROWS
-        pieces = -(-block_rows // piece_rows)
+        groups = -(-strips // GROUP)
+        if groups * repeats >= cores:
+            group, strips = GROUP, groups
+        piece_rows = max(ROW_BYTES // (depth * size * TILE_ROWS), 1) * TILE_ROWS
+        pieces = -(-m // piece_rows)
     tiles = [
         f"{TILE_PREFIX}{of}_{columns}_{element}" if columns else 0
         for of, columns in ((kind, width if n >= width else 0), (last_kind, n % width))
     ]
     kept = epilogue.count if epilogue is not None and epilogue.kept else 0
+    count = strips * pieces * repeats if m else 0
+    runs = max(min(runs, count), 1)
+    piece_flops = 2 * piece_rows * min(n, width) * k * segments[0] * group
     values = {
         "m": m,
         "n": n,
@@ -211,12 +225,8 @@ def plan(
         "bcs": bcs,
         "crs": width * size if kept else crs,
         "strips": strips,
-        "blocks": blocks,
-        "block_rows": block_rows,
-        "tasks": tasks,
         "pack": pack,
         "accumulate": int(accumulate),
-        "grain": max(grain, 1),
         "segments": segments[0],
         "segment_step": segments[1],
         "batch1": outer[0][0],
@@ -235,6 +245,12 @@ def plan(
         "epilogue": epilogue.name if epilogue is not None else 0,
         "kept": kept,
         "group": group,
+        "round": depth if large else max(k, 1),
+        "every": count << 32,  # begin and end, as the pool takes of them
+        "runs": runs,
+        "least": -(-CLAIM_FLOPS // max(piece_flops, 1)) if runs > 1 else max(count, 1),
+        "share": 4 * runs if runs > 1 else 1,
+        "together": pieces if epilogue is None else 1,
     }
     return [values[name] for name in FIELDS]  # type: ignore[misc]
 
@@ -268,7 +284,7 @@ def function(
     for count, x, y, z in loops[:-2]:
         places = [(i + x * t, j + y * t, k + z * t) for i, j, k in places for t in range(count)]
     symbols = [word for word in first if isinstance(word, str) and word.startswith("nj_")]
-    library = symbol(element, first)
+    library = PREFIX + element
     libraries.start(library, *symbols)
 
     def write(module: Module) -> None:
@@ -297,21 +313,6 @@ def function(
     if epilogue is not None:
         name = f"product_with_{epilogue.name}"
     return Function(name, write)
-
-
-def symbol(element: str, table: Sequence[int | str]) -> str:
-    """The function that computes the product of such a table."""
-    tile = table[FIELDS.index("tile")]
-    large = isinstance(tile, str) and tile.startswith(TILE_PREFIX + LARGE)
-    return (gemm_large.PREFIX if large else PREFIX) + element
-
-
-def written(element: str) -> Module:
-    """The library for `element`."""
-    module = Module()
-    _task(module, element)
-    _entry(module)
-    return module
 
 
 # B's strip into rows of `width` bytes.
@@ -380,93 +381,6 @@ def _pack_elements(b: Builder, element: str) -> None:
     b.ret()
 
 
-def _task(module: Module, element: str) -> None:
-    """@task(ctx, begin, end): ctx = (table, a, b, c, pointers of the loops behind it).
-    Task = (batch1, batch2, block, strip)."""
-    b = Builder(
-        module, "task", [("ctx", "ptr"), ("begin", "i64"), ("end", "i64")], linkage="internal",
-        attributes=GLUE,
-    )  # fmt: skip
-    ctx, begin, end = b.args
-    lanes, size = lanes_of(element), size_of(element)
-    strip_columns = tile_vectors() * lanes
-    t, a0, b0, c0, behind = [b.load(b.gep(ctx, 8 * i), "ptr", 8) for i in range(5)]
-    f = Fields(b, t, FIELDS)
-    m, n, k, brs, pieces = f.m, f.n, f.k, f.brs, f.pieces
-    scratch = b.alloca(f"[{SCRATCH} x i8]")
-    nothing = b.const(0, "ptr")
-    copies = b.icmp("eq", f.pack, BY_ROWS)
-    packs = b.icmp("sgt", f.pack, BY_ROWS)
-    packer = b.inttoptr(f.pack, "ptr")
-    kept = b.icmp("sgt", f.kept, 0)
-    piece, pointers = b.alloca(f"[{PIECE_BYTES} x i8]"), b.alloca(f"[{MOST_POINTERS} x ptr]")
-    with b.loop(0, b.mul(f.kept, 8), 8) as copy:
-        b.store(b.load(b.gep(behind, copy.index), "ptr", 8), b.gep(pointers, copy.index), 8)
-    b.store(piece, pointers, 8)
-    pointers = b.select(kept, pointers, behind)
-    epilogue = b.inttoptr(f.epilogue, "ptr")
-    with b.loop(begin, end) as tasks:
-        rest, strip = b.udiv(tasks.index, f.strips), b.urem(tasks.index, f.strips)
-        rest, block = b.udiv(rest, f.blocks), b.urem(rest, f.blocks)
-        outer, inner = b.udiv(rest, f.batch2), b.urem(rest, f.batch2)
-        column, block_rows = b.mul(strip, strip_columns), f.block_rows
-        columns = b.sub(n, column)
-        full = b.icmp("sge", columns, strip_columns)
-        columns = b.min(columns, strip_columns)
-        tile = b.inttoptr(b.select(full, f.tile, f.last_tile), "ptr")
-        width = b.and_(b.mul(b.add(columns, lanes - 1), size), -lanes * size)
-
-        def place(base: Value, one: Value, two: Value, at: Value, step: Value) -> Value:
-            base = b.gep(b.gep(base, b.mul(outer, one)), b.mul(inner, two))  # noqa: B023
-            return b.gep(base, b.mul(at, step))
-
-        bb = place(b0, f.b1, f.b2, column, f.bcs)
-        with b.loop(0, pieces) as part_rows:
-            number = part_rows.index
-            row = b.add(b.mul(block, block_rows), b.mul(number, f.piece_rows))
-            rows = b.min(f.piece_rows, b.sub(m, row))
-            a = place(a0, f.a1, f.a2, row, f.ars)
-            c = b.gep(place(c0, f.c1, f.c2, row, f.crs), b.mul(column, size))
-            c = b.select(kept, piece, c)
-            later = b.icmp("sgt", number, 0)  # B is packed already
-            with b.if_(b.icmp("sgt", rows, 0)):
-                # Once even for K = 0: it writes zeros.
-                with b.loop(0, b.max(k, 1), f.depth) as parts:
-                    depth = b.min(b.sub(k, parts.index), f.depth)
-                    part_a = b.gep(a, b.mul(parts.index, f.acs))
-                    part_b = b.gep(bb, b.mul(parts.index, brs))
-                    old = b.or_(f.accumulate, b.zext(b.icmp("sgt", parts.index, 0), "i64"))
-                    with b.if_(b.and_(packs, b.icmp("eq", number, 0))):
-                        whole = b.mul(depth, f.segments)
-                        b.call(packer, "void", t, part_b, scratch, whole, columns, width)
-                    packed = b.or_(packs, b.and_(copies, later))
-                    here, stride = b.select(packed, scratch, part_b), b.select(packed, width, brs)
-                    copied = b.select(b.and_(copies, b.icmp("eq", number, 0)), scratch, nothing)
-                    b.call(tile, "void", t, part_a, here, c, depth, rows, stride, old, copied)
-                with b.if_(b.icmp("ne", f.epilogue, 0)):
-                    at = b.add(b.mul(tasks.index, pieces), number)
-                    b.call(epilogue, "void", pointers, at, b.add(at, 1))
-    b.ret()
-
-
-def _entry(module: Module) -> None:
-    b = Builder(
-        module, libraries.ENTRY,
-        [("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr"), ("behind", "ptr")],
-        attributes=GLUE,
-    )  # fmt: skip
-    ctx = b.alloca("[5 x ptr]")
-    for i, value in enumerate(b.args):
-        b.store(value, b.gep(ctx, 8 * i), 8)
-    f = Fields(b, b.args[0], FIELDS)
-    tasks, grain = f.tasks, f.grain
-    with b.if_(b.icmp("sgt", tasks, grain)) as wide:
-        b.call("nj_parallel_for", "void", Value("@task", "ptr"), ctx, tasks, grain)
-    with wide.else_():
-        b.call("task", "void", ctx, b.const(0, "i64"), tasks)
-    b.ret()
-
-
 def _packer_module(name: str) -> Module:
     layout, element = name.split("_")
     module = Module()
@@ -478,5 +392,4 @@ def _packer_module(name: str) -> Module:
     return module
 
 
-libraries.provide(PREFIX, written, direct=lambda rest: True)
 libraries.provide(PACK_PREFIX, _packer_module, direct=lambda rest: True)

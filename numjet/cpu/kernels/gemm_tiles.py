@@ -6,9 +6,8 @@
 Kinds: `once` where nothing is added to what C holds, `general`, and `large` for operands beyond the
 second-level cache. Each is a library of its own, so that a program compiles those it needs, side by
 side; the direct generator writes those of `once` and `general` itself (`x86.product`,
-`x86.segments`). For: `gemm` and
-`gemm_large`, whose tables (`FIELDS`) they read. What would break it: a tile that does not fit the
-registers.
+`x86.segments`). For: `gemm`,
+whose tables (`FIELDS`) they read. What would break it: a tile that does not fit the registers.
 """
 
 from __future__ import annotations
@@ -34,9 +33,6 @@ FIELDS = (
     "bcs",
     "crs",
     "strips",
-    "blocks",
-    "block_rows",
-    "tasks",
     "pack",
     "accumulate",
     "batch1",
@@ -47,7 +43,6 @@ FIELDS = (
     "a2",
     "b2",
     "c2",
-    "grain",
     "segments",
     "segment_step",
     "depth",
@@ -58,6 +53,12 @@ FIELDS = (
     "epilogue",
     "kept",
     "group",
+    "round",
+    "every",
+    "runs",
+    "least",
+    "share",
+    "together",
 )
 TILE_PREFIX = "nj_tile_"
 ONCE, GENERAL, LARGE = "once", "general", "large"

@@ -1,7 +1,7 @@
 """What compiled programs need while they run: memory, threads, BLAS and LAPACK, queues.
 
 For: the compiler's executables and the layers above. Importing it makes the symbols
-`nj_parallel_for`, `nj_pool_together`, `nj_program_…`, `nj_lanes_…`, `nj_blas_…` and `nj_lapack_…`
+`nj_parallel_for`, `nj_pool_…`, `nj_program_…`, `nj_lanes_…`, `nj_blas_…` and `nj_lapack_…`
 known to the linker; they cost nothing until an object refers to them.
 """
 

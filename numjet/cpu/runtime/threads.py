@@ -305,6 +305,44 @@ serial:
 }
 """
 
+# For jobs whose chunks are threads, which divide the numbers from `begin` (the low half of a word)
+# to `end` (the high half) among themselves: take the first of those that are left, or with `back`
+# the last, a `share`-th of them but `least` or more. Answers how many, and stores the first.
+_TAKE = """
+define i64 @pool_take(ptr %word, i64 %least, i64 %share, i64 %back, ptr %result) {
+entry:
+  %first = load atomic i64, ptr %word monotonic, align 8
+  %front = icmp eq i64 %back, 0
+  br label %try
+try:
+  %seen = phi i64 [ %first, %entry ], [ %now, %claim ]
+  %begin = and i64 %seen, 4294967295
+  %end = lshr i64 %seen, 32
+  %left = sub i64 %end, %begin
+  %none = icmp eq i64 %left, 0
+  br i1 %none, label %out, label %claim
+claim:
+  %part = udiv i64 %left, %share
+  %enough = call i64 @llvm.smax.i64(i64 %part, i64 %least)
+  %count = call i64 @llvm.smin.i64(i64 %enough, i64 %left)
+  %high = shl i64 %count, 32
+  %shorter = sub i64 %seen, %high
+  %later = add i64 %seen, %count
+  %rest = select i1 %front, i64 %later, i64 %shorter
+  %pair = cmpxchg ptr %word, i64 %seen, i64 %rest monotonic monotonic, align 8
+  %now = extractvalue { i64, i1 } %pair, 0
+  %won = extractvalue { i64, i1 } %pair, 1
+  br i1 %won, label %take, label %try
+take:
+  %below = sub i64 %end, %count
+  %taken = select i1 %front, i64 %begin, i64 %below
+  store i64 %taken, ptr %result, align 8
+  ret i64 %count
+out:
+  ret i64 0
+}
+"""
+
 # fn(ctx, i, i + 1) for i < count, all at the same time, each on a thread of its own; for jobs
 # that wait for one another (OpenBLAS). 0, with nothing done, when the pool is busy or too small.
 _RENDEZVOUS = """
@@ -406,7 +444,7 @@ def pool_ir() -> str | None:
     declaration, pause = platform.pause_ir(triple)
     serial = _SERIAL.replace("SERIAL", "pool_serial")
     text = "\n".join((declaration, _INTRINSICS, _STATE, system, serial, _RUN_CHUNKS, _WORKER,
-                      _RUN_JOB, _RENDEZVOUS, _RESIZE))
+                      _RUN_JOB, _TAKE, _RENDEZVOUS, _RESIZE))
     text = text.replace("MOST", str(_MOST_WORKERS))
     return text.replace("SPINS", str(_SPINS)).replace("PAUSE", pause)
 
@@ -417,7 +455,7 @@ class _Pool:
     def __init__(self) -> None:
         text = pool_ir()
         if text is None:
-            text = _INTRINSICS + _SERIAL.replace("SERIAL", "pool_for")
+            text = _INTRINSICS + _SERIAL.replace("SERIAL", "pool_for") + _TAKE
             library = link.library(text)
             self.resize = self.workers = self.forget = self.together = None
         else:
@@ -430,6 +468,7 @@ class _Pool:
             self.forget = ctypes.CFUNCTYPE(void)(library.address("pool_forget"))
             self.together = library.address("pool_together")
         self.parallel_for = library.address("pool_for")
+        self.take = library.address("pool_take")
         library.leak()
 
 
@@ -468,6 +507,11 @@ def together_address() -> int:
     return together
 
 
+def take_address() -> int:
+    """Address of `nj_pool_take(word, least, share, back, result) -> i64`; see the IR."""
+    return _pool().take
+
+
 def num_threads() -> int:
     """Threads a job uses: the flag `num_threads` (NUMJET_NUM_THREADS), by default one a core."""
     return config.num_threads.value or platform.cpu_count()
@@ -483,6 +527,7 @@ def set_num_threads(count: int) -> None:
 
 
 link.provide("nj_pool_together", lambda name: together_address())
+link.provide("nj_pool_take", lambda name: take_address())
 
 
 def workers() -> int:

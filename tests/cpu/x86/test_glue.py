@@ -9,7 +9,7 @@ import pytest
 
 from numjet.cpu import link
 from numjet.cpu.builder import Builder, Module
-from numjet.cpu.kernels import gemm, gemm_large
+from numjet.cpu.kernels import gemm_task
 from numjet.cpu.kernels.common import GLUE, table
 from numjet.cpu.x86 import glue, host
 from numjet.cpu.x86.generate import generate
@@ -111,7 +111,7 @@ def test_calls_by_name_and_address_with_arguments_on_the_stack() -> None:
 
 
 def test_the_libraries_of_products_are_written_so() -> None:
-    for written in (gemm.written("float"), gemm_large.written("double")):
+    for written in (gemm_task.written("float"), gemm_task.written("double")):
         assert written.functions and all([glue.able(f) for f in written.functions])
 
 
