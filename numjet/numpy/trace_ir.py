@@ -21,7 +21,8 @@ from numjet.cpu import walk_ir
 CONTEXT = (
     "Py_IncRef Py_DecRef PyObject_Vectorcall PyType_GenericAlloc PyList_New PyList_Append "
     "PyTuple_New PyDict_GetItem PyErr_Clear PyLong_AsLong PyFrame_GetBack PyFrame_GetCode "
-    "PyFrame_GetLasti PyContextVar_Get none true false tuple list no_effects primitive var literal "
+    "PyFrame_GetLasti PyContextVar_Get PyObject_GC_UnTrack PyObject_GC_IsTracked "
+    "none true false tuple list no_effects primitive var literal "
     "eqn stage_tracer array_impl no_axes record atom out_avals user_source get_frame zero "
     "one two internal lines trace products dot_general product"
 ).split()
@@ -274,6 +275,59 @@ none:
   ret ptr null
 }
 
+; What cannot be a part of a cycle is hidden from the collector, which would search all of a long
+; program after it was traced: the variable and its list, and where the operands are variables and
+; arrays and the params hold nothing that is searched, the literals and the equation too.
+define internal void @hide(ptr %c, ptr %invars, ptr %outvars, ptr %var, ptr %eqn, ptr %params) #0 {
+entry:
+  %hidden = KNOWN PyObject_GC_UnTrack
+  call void %hidden(ptr %var)
+  call void %hidden(ptr %outvars)
+  %is_searched = KNOWN PyObject_GC_IsTracked
+  %searched = call i32 %is_searched(ptr %params)
+  %plain = icmp eq i32 %searched, 0
+  br i1 %plain, label %start, label %end
+start:
+  %size_p = getelementptr i8, ptr %invars, i64 16
+  %size = load i64, ptr %size_p
+  %items_p = getelementptr i8, ptr %invars, i64 24
+  %items = load ptr, ptr %items_p
+  %class = KNOWN var
+  br label %head
+head:
+  %k = phi i64 [ 0, %start ], [ %k1, %one ], [ %k1, %constant ]
+  %more = icmp ult i64 %k, %size
+  br i1 %more, label %one, label %all
+one:
+  %x_p = getelementptr ptr, ptr %items, i64 %k
+  %x = load ptr, ptr %x_p
+  %type_p = getelementptr i8, ptr %x, i64 8
+  %type = load ptr, ptr %type_p
+  %k1 = add i64 %k, 1
+  %is_var = icmp eq ptr %type, %class
+  br i1 %is_var, label %head, label %other
+other:
+  %literal = KNOWN literal
+  %is_literal = icmp eq ptr %type, %literal
+  br i1 %is_literal, label %value, label %end
+value:
+  %array = FIELD %x Literal.value
+  %array_type_p = getelementptr i8, ptr %array, i64 8
+  %array_type = load ptr, ptr %array_type_p
+  %array_class = KNOWN array_impl
+  %is_array = icmp eq ptr %array_type, %array_class
+  br i1 %is_array, label %constant, label %end
+constant:
+  call void %hidden(ptr %x)
+  br label %head
+all:
+  call void %hidden(ptr %invars)
+  call void %hidden(ptr %eqn)
+  br label %end
+end:
+  ret void
+}
+
 ; The equation of a primitive without effects and its one result, of the aval that is given or
 ; (None) derived; for the frames that are left out see `line_of`.
 define internal ptr @write(ptr %c, ptr %self, ptr %primitive, ptr %operands, i64 %size, ptr %params,
@@ -376,6 +430,7 @@ fill:
   %eqns = FIELD %self StageTrace.eqns
   %append = KNOWN PyList_Append
   %status = call i32 %append(ptr %eqns, ptr %eqn)
+  call void @hide(ptr %c, ptr %invars, ptr %outvars, ptr %var, ptr %eqn, ptr %params)
   call void %decref(ptr %eqn)
   %good = icmp eq i32 %status, 0
   br i1 %good, label %end, label %lost

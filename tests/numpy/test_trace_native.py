@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -337,6 +338,42 @@ def test_products_and_functions_lose_and_keep_nothing():
         stage(fun, [x32])
     gc.collect()
     assert [sys.getrefcount(x) for x in objects] == before
+
+
+def test_the_collector_searches_what_may_be_in_cycles_alone():
+    def fun(x):
+        y = jnp.tanh(x @ x) * 2.0
+        return [jnp.sum(y, 0), REGISTRY["sin"].bind(y)]
+
+    jaxpr, _ = stage(fun, [x32])
+    named = {str(e.primitive): e for e in jaxpr.eqns}
+    for eqn in jaxpr.eqns:
+        assert not any(gc.is_tracked(v) for v in (eqn.outvars, *eqn.outvars))
+        assert gc.is_tracked(eqn) == gc.is_tracked(eqn.invars)
+        assert gc.is_tracked(eqn) == gc.is_tracked(eqn.params)
+    assert not any(gc.is_tracked(named[name]) for name in ("tanh", "sin", "mul"))
+    assert not gc.is_tracked(named["mul"].invars[1])
+
+    def inside(x):
+        trace = core_trace.current_trace()
+        params = {"axes": (0,), "itself": []}
+        y = trace.record(REGISTRY["sin"], (x,), params, x32)
+        params["itself"].append(trace.eqns[-1])
+        return [y]
+
+    # A cycle through an equation's params is found and freed.
+    live = weakref.WeakSet()
+
+    class Witness:
+        pass
+
+    jaxpr, _ = stage(inside, [x32])
+    witness = Witness()
+    live.add(witness)
+    jaxpr.eqns[0].params["itself"].append(witness)
+    del jaxpr, witness
+    gc.collect()
+    assert not live
 
 
 def test_threads_trace_beside_each_other():
