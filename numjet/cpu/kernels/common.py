@@ -188,16 +188,16 @@ def parallel_call(
     pointers: Sequence[Value],
     count: int,
     grain: int,
+    attributes: str = "nounwind",
 ) -> None:
     """Run `task(builder, pointers, begin, end)` over range(count), on all threads beyond `grain`.
 
-    The task is written as a function of its own.
+    The task is written as a function of its own, with these attributes.
     """
     module = b.module
     name = f"{b.name}_task{len(module.functions)}"
-    inner = Builder(
-        module, name, [("ctx", "ptr"), ("begin", "i64"), ("end", "i64")], linkage="internal"
-    )
+    arguments = [("ctx", "ptr"), ("begin", "i64"), ("end", "i64")]
+    inner = Builder(module, name, arguments, linkage="internal", attributes=attributes)
     context, begin, end = inner.args
     kept = [inner.load(inner.gep(context, 8 * k), "ptr", 8) for k in range(len(pointers))]
     task(inner, kept, begin, end)

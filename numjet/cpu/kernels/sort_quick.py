@@ -62,6 +62,7 @@ class Quick:
         self.lanes = lanes_of(word)
         self.kind, self.flags = vector(word, self.lanes), vector("i1", self.lanes)
         self.split()
+        self.copy()
         self.sample()
         self.middle()
         self.part()
@@ -132,13 +133,18 @@ class Quick:
         bits = b.zext(b.bitcast(mask, f"i{self.lanes}"), "i32")
         return b.zext(b.intrinsic("llvm.ctpop", bits), "i64")
 
-    def copy(self, b: Builder, source: Value, target: Value, n: Value) -> None:
-        """n words from `source` to `target`."""
-        with b.loop(0, n, self.lanes) as loop:
-            mask = lanes_below(b, b.sub(n, loop.index), self.lanes)
+    def copy(self) -> None:
+        """copy(source, target, n): n words."""
+        b = self.function("copy", [("source", "ptr"), ("target", "ptr"), ("n", "i64")])
+        source, target, n = b.args
+        whole = b.and_(n, -self.lanes)
+        with b.loop(0, whole, self.lanes) as loop:
             offset = b.mul(loop.index, self.size)
-            x = b.masked_load(b.gep(source, offset), mask, b.const(0, self.kind))
-            b.masked_store(x, b.gep(target, offset), mask)
+            b.store(b.load(b.gep(source, offset), self.kind), b.gep(target, offset))
+        mask, offset = lanes_below(b, b.sub(n, whole), self.lanes), b.mul(whole, self.size)
+        x = b.masked_load(b.gep(source, offset), mask, b.const(0, self.kind))
+        b.masked_store(x, b.gep(target, offset), mask)
+        b.ret()
 
     # -- pivots --------------------------------------------------------------------------------
 
@@ -242,7 +248,7 @@ class Quick:
             pivot, same = ranged.results
             with b.if_(same):
                 with b.if_(away):
-                    self.copy(b, other, home, n)
+                    b.call("copy", "void", other, home, n)
                 b.ret()
                 b.block(b.new_label("never"))
             small, large = self.divide(b, home, other, n, away, pivot)

@@ -14,7 +14,7 @@ import math
 from typing import TYPE_CHECKING
 
 from numjet.cpu import platform
-from numjet.cpu.builder import Builder, Module, Value, vector
+from numjet.cpu.builder import Builder, Loop, Module, Value, vector
 from numjet.cpu.kernels import libraries, sort_leaves, sort_quick
 from numjet.cpu.kernels.common import (
     GLUE,
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from numjet.cpu.kernels.sort import Plan
 
 PREFIX = "nj_long_"
-# Of a long row, each of which becomes words and is split by as many chunks, so that these are still
-# in the first cache; results do not depend on them.
-SHARES, _CHUNKS = 32, 8
+# Of a long row: words are made and split by chunks, so that they are still in the first cache;
+# results do not depend on them.
+_CHUNKS = 256
 # From this length on a row of its own is sorted faster than by insertion or radix passes: 100
 # floats in 0.5 µs instead of 1.6, 1,000 in 2 instead of 9.
 SHORTEST = 41
@@ -53,9 +53,14 @@ _LOAD = [("context", "ptr"), ("chunk", "i64"), ("first", "i64"), ("last", "i64")
 _FINISH = [("context", "ptr"), ("first", "i64"), ("last", "i64")]
 
 
+def _shares() -> int:
+    """Shares of a long row: some for each core, few for long pieces."""
+    return 16 if platform.cpu_count() <= 4 else 32
+
+
 def _parts() -> int:
     """Parts of a long row: some for each core."""
-    return max(SHARES, min(64, 1 << (4 * platform.cpu_count() - 1).bit_length()))
+    return max(32, min(64, 1 << (4 * platform.cpu_count() - 1).bit_length()))
 
 
 def fits(plan: Plan, beside: bool) -> bool:
@@ -111,7 +116,7 @@ class WordRow(LongRow):
         plan = self.plan
         one = scratch
         home = outs[0] if _at_home(plan) else b.gep(one, row_bytes(plan))
-        facts = b.alloca("i64", FACTS * (SHARES * _CHUNKS + 1))
+        facts = b.alloca("i64", FACTS * (_CHUNKS + 1))
         kept = [*ins, *outs, one, home, facts]
         context = b.alloca("ptr", len(kept))
         for k, x in enumerate(kept):
@@ -124,7 +129,7 @@ class WordRow(LongRow):
         for k, x in enumerate((n, one, home, ins[0], width, context, load, finish, leaf)):
             b.store(x, b.gep(table, 8 * k), 8)
         b.call(PREFIX + plan.word, "void", table)
-        self.end(b, ins, outs, home, facts, SHARES * _CHUNKS)
+        self.end(b, ins, outs, home, facts, _CHUNKS)
 
     def end(self, b: Builder, ins: list[Value], outs: list[Value], source: Value, facts: Value,
             chunks: int) -> None:  # fmt: skip
@@ -149,18 +154,27 @@ class WordRow(LongRow):
         lanes = lanes_of(plan.word)
         bits = f"i{plan.key.bits}"
         none = b.const(0, vector(bits, lanes))
-        with b.loop(first, last, lanes, [none, none]) as each:
-            mask = lanes_below(b, b.sub(last, each.index), lanes)
-            offset = b.mul(each.index, plan.word_bytes)
-            x = b.masked_load(b.gep(source, offset), mask, b.const(0, vector(plan.word, lanes)))
-            nan = b.fcmp("uno", x, x)
-            negative = b.icmp("eq", b.bitcast(x, none.type), plan.key.top)
-            x = b.select(negative, 0.0, b.select(nan, math.inf, x))
-            b.masked_store(x, b.gep(target, offset), mask)
-            each.yield_(*[
-                b.add(count, b.zext(flag, none.type))
-                for count, flag in zip(each.values, (nan, negative), strict=True)
+
+        def step(loop: Loop, mask: Value | None) -> None:
+            offset = b.mul(loop.index, plan.word_bytes)
+            place, zero = b.gep(source, offset), b.const(0, vector(plan.word, lanes))
+            x = b.load(place, zero.type) if mask is None else b.masked_load(place, mask, zero)
+            flags = b.fcmp("uno", x, x), b.icmp("eq", b.bitcast(x, none.type), plan.key.top)
+            x = b.select(flags[1], zero, b.select(flags[0], math.inf, x))
+            if mask is None:
+                b.store(x, b.gep(target, offset))
+            else:
+                b.masked_store(x, b.gep(target, offset), mask)
+            loop.yield_(*[
+                b.select(flag, b.add(count, 1), count)
+                for count, flag in zip(loop.values, flags, strict=True)
             ])  # fmt: skip
+
+        whole = b.add(first, b.and_(b.sub(last, first), -lanes))
+        with b.loop(first, whole, lanes, [none, none]) as most:
+            step(most, None)
+        with b.loop(whole, last, lanes, most.results) as each:
+            step(each, lanes_below(b, b.sub(last, each.index), lanes))
         for k, count in zip((_NANS, _ZEROS), each.results, strict=True):
             place = b.gep(facts, b.add(b.mul(chunk, 8 * FACTS), 8 * k))
             total = b.reduce("add", count)
@@ -220,7 +234,9 @@ class _Long:
     """Writes entry(table of _FIELDS)."""
 
     def __init__(self, module: Module, word: str) -> None:
-        self.module, self.word, self.size, self.parts = module, word, size_of(word), _parts()
+        self.module, self.word, self.size = module, word, size_of(word)
+        self.shares, self.parts = _shares(), _parts()
+        self.chunks = _CHUNKS // self.shares
         self.quick = Quarters(module, word)
         scratch_functions(module, _WARM)
         self.deal()
@@ -230,10 +246,10 @@ class _Long:
         # Four a part: where it is split while it is gathered, and where it ends.
         limits = b.alloca(word, 4 * self.parts)
         # Of each share: where its parts begin, and the last one ends.
-        starts = b.alloca("i64", SHARES * (self.parts + 1))
+        starts = b.alloca("i64", self.shares * (self.parts + 1))
         self.sample(b, fields, limits)
-        parallel_call(b, self.share, [table, limits, starts], SHARES, 1)
-        parallel_call(b, self.gather, [table, limits, starts], self.parts, 1)
+        parallel_call(b, self.share, [table, limits, starts], self.shares, 1, GLUE)
+        parallel_call(b, self.gather, [table, limits, starts], self.parts, 1, GLUE)
         b.ret()
 
     def pointer(self, b: Builder, fields: Fields, name: str) -> Value:
@@ -242,7 +258,7 @@ class _Long:
 
     def bound(self, b: Builder, fields: Fields, chunk: Value) -> Value:
         """Where a chunk begins."""
-        size = b.and_(b.add(b.udiv(fields.n, SHARES * _CHUNKS), 64), -64)
+        size = b.and_(b.add(b.udiv(fields.n, _CHUNKS), 64), -64)
         return b.min(b.mul(chunk, size), fields.n)
 
     def limit(self, b: Builder, limits: Value, number: Value) -> Value:
@@ -254,11 +270,17 @@ class _Long:
         load, context = self.pointer(b, fields, "load"), self.pointer(b, fields, "context")
         one, bytes = self.pointer(b, fields, "one"), _SAMPLES * self.size
         held, free = b.alloca("i8", bytes), b.alloca("i8", bytes)
+        keys = self.pointer(b, fields, "keys")
+        fields.width  # noqa: B018 - read before the loop
         step = b.udiv(fields.n, _SAMPLES // _TOGETHER)
         with b.loop(0, _SAMPLES // _TOGETHER) as each:
             at = b.mul(each.index, step)
+            b.prefetch(b.gep(keys, b.mul(at, fields.width)))
+            b.prefetch(b.gep(one, b.mul(at, self.size)), write=True)
+        with b.loop(0, _SAMPLES // _TOGETHER) as each:
+            at = b.mul(each.index, step)
             last = b.add(at, _TOGETHER)
-            b.call(load, "void", context, b.const(SHARES * _CHUNKS, "i64"), at, last)
+            b.call(load, "void", context, b.const(_CHUNKS, "i64"), at, last)
             some = b.load(b.gep(one, b.mul(at, self.size)), vector(self.word, _TOGETHER))
             b.store(some, b.gep(held, b.mul(each.index, _TOGETHER * self.size)))
         no = b.const(False, "i1")
@@ -280,19 +302,19 @@ class _Long:
         edges = self.edges(b, limits, b.const(0, "i64"), b.const(quarter, "i64"))
         places, tally = quick.places(b)
         with b.loop(begin, end) as each:
-            chunk = b.mul(each.index, _CHUNKS)
+            chunk = b.mul(each.index, self.chunks)
             first = self.bound(b, fields, chunk)
-            length = b.sub(self.bound(b, fields, b.add(chunk, _CHUNKS)), first)
+            length = b.sub(self.bound(b, fields, b.add(chunk, self.chunks)), first)
             mine = b.gep(starts, b.mul(each.index, 8 * (self.parts + 1)))
             free, block = self.free(b, length)
             buffers = [b.gep(one, b.mul(first, self.size)), *free]
             quick.begin(b, buffers, places, tally)
-            with b.loop(0, _CHUNKS) as chunks:
+            with b.loop(0, self.chunks) as chunks:
                 number = b.add(chunk, chunks.index)
                 at, stop = (self.bound(b, fields, b.add(number, k)) for k in range(2))
                 b.call(load, "void", context, number, at, stop)
                 # What the next chunk reads and writes over; the next share may be another core's.
-                last = b.icmp("eq", chunks.index, _CHUNKS - 1)
+                last = b.icmp("eq", chunks.index, self.chunks - 1)
                 then = b.select(last, at, stop)
                 source, fresh = (b.gep(one, b.mul(x, self.size)) for x in (at, then))
                 later = b.gep(keys, b.mul(then, fields.width))
@@ -345,13 +367,13 @@ class _Long:
             pivot = self.limit(b, limits, b.add(b.mul(first, 4), 3))
             small = b.call("split", "i64", data, home, second, n, pivot)
             large = b.sub(n, small)
-            quick.copy(b, second, b.gep(home, b.mul(small, self.size)), large)
+            b.call("copy", "void", second, b.gep(home, b.mul(small, self.size)), large)
             b.store(small, b.gep(counts, b.mul(first, 8)), 8)
             b.store(large, b.gep(counts, b.mul(b.add(first, 1), 8)), 8)
             b.ret()
             b.block(b.new_label("one"))
         with b.if_(b.icmp("ne", where, 0)):
-            quick.copy(b, data, home, n)
+            b.call("copy", "void", data, home, n)
         b.store(n, b.gep(counts, b.mul(first, 8)), 8)
         b.ret()
 
@@ -390,9 +412,9 @@ class _Long:
                 place = b.gep(starts, b.mul(b.add(b.mul(share, self.parts + 1), part), 8))
                 return b.load(place, "i64", 8), b.load(b.gep(place, 8), "i64", 8)
 
-            with b.loop(0, SHARES, 1, [zero, zero]) as share:
+            with b.loop(0, self.shares, 1, [zero, zero]) as share:
                 start, stop = edges(share.index)
-                before = b.sub(start, self.bound(b, fields, b.mul(share.index, _CHUNKS)))
+                before = b.sub(start, self.bound(b, fields, b.mul(share.index, self.chunks)))
                 share.yield_(
                     b.add(share.values[0], before), b.add(share.values[1], b.sub(stop, start))
                 )
@@ -401,9 +423,9 @@ class _Long:
             buffers = [b.gep(home, b.mul(first, self.size)), *free]
             quick.begin(b, buffers, places, tally)
             mine = b.gep(limits, b.mul(part.index, 4 * self.size))
-            with b.loop(0, SHARES) as share:
+            with b.loop(0, self.shares) as share:
                 start, stop = edges(share.index)
-                next, _ = edges(b.min(b.add(share.index, 1), SHARES - 1))
+                next, _ = edges(b.min(b.add(share.index, 1), self.shares - 1))
                 source, later = (b.gep(one, b.mul(x, self.size)) for x in (start, next))
                 b.call(
                     "quarter", "void", source, b.sub(stop, start), places, mine, tally, later,
