@@ -240,7 +240,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         subtract(subtract(multiply(-0.5, square), log(negative(far))), 0.5 * math.log(2 * math.pi)),
         log(series),
     )
-    return cast(where(greater(x, high), top, where(greater(x, low), middle, bottom)), kind)
+    return cast(where(greater(x, high), top, where(less(x, low), bottom, middle)), kind)
 
 
 def erfcx(x: Any) -> Any:
@@ -274,7 +274,8 @@ def xlogy(x: Any, y: Any) -> Any:
     """x log(y), 0 for x = 0; its derivatives follow the same rule."""
     x, y = _floats("xlogy", x, y)
     zero = equal(x, 0)
-    safe = _select(logical_and(zero, less_equal(y, 0)), broadcast_like(constant(1, y), y), y)
+    ends = logical_or(less_equal(y, 0), equal(y, math.inf))
+    safe = _select(logical_and(zero, ends), broadcast_like(constant(1, y), y), y)
     out = multiply(x, log(safe))
     return where(logical_and(zero, isnan(y)), y, out)
 
@@ -283,7 +284,8 @@ def xlog1py(x: Any, y: Any) -> Any:
     """x log(1 + y), 0 for x = 0."""
     x, y = _floats("xlog1py", x, y)
     zero = equal(x, 0)
-    safe = _select(logical_and(zero, less_equal(y, -1)), broadcast_like(zeros_like(y), y), y)
+    ends = logical_or(less_equal(y, -1), equal(y, math.inf))
+    safe = _select(logical_and(zero, ends), broadcast_like(zeros_like(y), y), y)
     out = multiply(x, log1p(safe))
     return where(logical_and(zero, isnan(y)), y, out)
 

@@ -15,8 +15,8 @@ import numjet.numpy as jnp
 INF, NAN = np.inf, np.nan
 LINE = np.array([-30.0, -3.0, -0.5, 0.0, 0.2, 1.0, 2.5, 40.0, -INF, INF, NAN])
 UNIT = np.array([-0.5, 0.0, 1e-3, 0.25, 0.5, 0.9, 1.0, 1.5, NAN])
-PARTS = np.array([0.01, 0.2, 0.5, 0.9, 0.999])
-COUNTS = np.array([-1.0, 0, 1, 2, 5, 9, 10, 11, 2.5])
+PARTS = np.array([0.01, 0.2, 0.5, 0.9, 0.999, -1.0, 1.5, NAN])
+COUNTS = np.array([-1.0, 0, 1, 2, 5, 9, 10, 11, 2.5, NAN])
 # Values and sets of parameters (the last have loc and scale, or loc).
 CONTINUOUS: dict[str, tuple[np.ndarray, list[tuple]]] = {
     "uniform": (LINE, [(), (0.3, 2.0)]),
@@ -28,7 +28,7 @@ CONTINUOUS: dict[str, tuple[np.ndarray, list[tuple]]] = {
     "gumbel_r": (LINE[~np.isinf(LINE)], [(), (0.3, 2.0)]),
     "norm": (LINE, [(), (0.3, 2.0)]),
     "gamma": (LINE, [(0.5,), (3.0, 0.3, 2.0)]),
-    "chi2": (LINE, [(1.5,), (4.0, 0.3, 2.0)]),
+    "chi2": (LINE, [(1.5,), (2.0,), (4.0, 0.3, 2.0)]),
     "t": (LINE, [(1.5,), (30.0, 0.3, 2.0)]),
     "pareto": (LINE, [(1.5,), (3.0, 0.3, 2.0)]),
     "beta": (UNIT, [(0.5, 0.7), (2.0, 3.0, -0.2, 1.5)]),

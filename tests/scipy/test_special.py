@@ -165,3 +165,12 @@ def test_spence():
     close(special.spence(x), scipy.special.spence(x), 1e-6)
     slope = numjet.vmap(numjet.grad(special.spence))(Q)
     close(slope, np.log(Q) / (1 - Q), 1e-5)
+
+
+def test_zero_times_a_logarithm_is_zero() -> None:
+    y = np.array([np.inf, 0.0, -2.0, 3.0, np.nan], np.float32)
+    want = np.array([0.0, 0.0, 0.0, 0.0, np.nan], np.float32)
+    for f in (special.xlogy, special.xlog1py):
+        for g in (f, numjet.jit(f)):
+            np.testing.assert_array_equal(g(np.float32(0), y), want)
+    assert np.isnan(special.log_ndtr(np.nan)) and np.isnan(special.log_ndtr(np.float32(np.nan)))

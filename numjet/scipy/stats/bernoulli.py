@@ -13,7 +13,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of `k`."""
     k, p, loc = floats(k, p, loc)
     k = k - loc
-    outside = (k != 0) & (k != 1)
+    outside = (k != 0) & (k != 1) & ~jnp.isnan(k)
     value = special.xlogy(k, p) + special.xlog1py(1 - k, -p)
     return jnp.where(outside, -jnp.inf, value)
 

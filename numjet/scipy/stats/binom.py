@@ -13,7 +13,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of `k`."""
     k, n, p, loc = floats(k, n, p, loc)
     k = k - loc
-    outside = (k < 0) | (k > n) | (k != jnp.floor(k))
+    outside = (k < 0) | (k > n) | (k > jnp.floor(k))
     k = inside(~outside, k, 0.0)
     ways = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
     value = ways + special.xlogy(k, p) + special.xlog1py(n - k, -p)

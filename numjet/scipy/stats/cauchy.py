@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats
+from numjet.scipy.stats.common import floats, probability
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -46,10 +46,10 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part `q` of the distribution lies below."""
     q, loc, scale = floats(q, loc, scale)
-    return loc + scale * jnp.tan(jnp.pi * (q - 0.5))
+    return loc + scale * jnp.tan(jnp.pi * (probability(q) - 0.5))
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part `q` of the distribution lies above."""
     q, loc, scale = floats(q, loc, scale)
-    return loc + scale * jnp.tan(jnp.pi * (0.5 - q))
+    return loc + scale * jnp.tan(jnp.pi * (0.5 - probability(q)))

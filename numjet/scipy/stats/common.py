@@ -16,6 +16,11 @@ def floats(*args: Any) -> list[Any]:
     return [jnp.asarray(x).astype(dtype) for x in args]
 
 
+def probability(q: Any) -> Any:
+    """`q` where it is a probability, NaN elsewhere."""
+    return jnp.where((q < 0) | (q > 1), jnp.nan, q)
+
+
 def inside(good: Any, x: Any, safe: float) -> Any:
     """`x` where `good` does not say False, `safe` elsewhere: derivatives stay finite there."""
     return jnp.where(good, x, safe)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats, inside
+from numjet.scipy.stats.common import floats, inside, probability
 
 
 def _standard(x: Any, loc: Any, scale: Any) -> tuple[Any, Any]:
@@ -53,4 +53,4 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part `q` of the distribution lies below."""
     q, loc, scale = floats(q, loc, scale)
-    return loc - scale * jnp.log1p(-q)
+    return loc - scale * jnp.log1p(-probability(q))

@@ -13,7 +13,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of `k`."""
     k, n, p, loc = floats(k, n, p, loc)
     k = k - loc
-    outside = (k < 0) | (k != jnp.floor(k))
+    outside = (k < 0) | (k > jnp.floor(k))
     k = inside(~outside, k, 0.0)
     ways = special.gammaln(k + n) - special.gammaln(k + 1) - special.gammaln(n)
     value = ways + special.xlogy(n, p) + special.xlog1py(k, -p)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats, inside
+from numjet.scipy.stats.common import floats, inside, probability
 
 
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -47,4 +47,4 @@ def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part `q` of the distribution lies below."""
     q, b, loc, scale = floats(q, b, loc, scale)
-    return loc + scale * jnp.exp(-jnp.log1p(-q) / b)
+    return loc + scale * jnp.exp(-jnp.log1p(-probability(q)) / b)

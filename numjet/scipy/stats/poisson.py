@@ -13,7 +13,7 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of `k`."""
     k, mu, loc = floats(k, mu, loc)
     k = k - loc
-    outside = (k < 0) | (k != jnp.floor(k))
+    outside = (k < 0) | (k > jnp.floor(k))
     k = inside(~outside, k, 0.0)
     return jnp.where(outside, -jnp.inf, special.xlogy(k, mu) - special.gammaln(k + 1) - mu)
 
