@@ -448,22 +448,25 @@ def expi(x: Any) -> Any:
     below = less(x, 0)
     left = negative(_exponential_integral(where(below, negative(x), constant(1, x)), 1))
     positive = where(below, constant(1, x), x)
-    near = less(positive, 20.0)
+    # From `switch` on the least term of the asymptotic series, the number `switch`, is below the
+    # dtype's precision (2e-8 and 7e-17); before it the other series needs so many `terms`.
+    switch, terms = (40, 110) if x.aval.dtype == dtypes.float64 else (20, 70)
+    near = less(positive, float(switch))
     t = where(near, positive, constant(1, x))
     series = add(np.euler_gamma, log(t))
     term: Any = constant(1, x)
-    for k in range(1, 70):
+    for k in range(1, terms):
         term = divide(multiply(term, t), k)
         series = add(series, divide(term, k))
-    far = where(near, constant(20, x), positive)
-    # The asymptotic series is cut before its terms grow again.
+    infinite = equal(x, np.inf)
+    far = where(logical_or(near, infinite), constant(switch, x), positive)
     total: Any = constant(1, x)
     term = constant(1, x)
-    for k in range(1, 20):
+    for k in range(1, switch):
         term = divide(multiply(term, k), far)
         total = add(total, term)
     right = where(near, series, multiply(divide(exp(far), far), total))
-    out = where(below, left, right)
+    out = where(infinite, x, where(below, left, right))
     return cast(where(equal(x, 0), constant(-np.inf, x), out), kind)
 
 

@@ -11,6 +11,7 @@ from numpy_differential import check_derivative
 import numjet
 import numjet.scipy.linalg as linalg
 import numjet.scipy.special as special
+from numjet.base import config
 
 X = np.linspace(-4.3, 6, 40).astype(np.float32)
 Q = np.abs(X) + np.float32(0.1)
@@ -174,3 +175,9 @@ def test_zero_times_a_logarithm_is_zero() -> None:
         for g in (f, numjet.jit(f)):
             np.testing.assert_array_equal(g(np.float32(0), y), want)
     assert np.isnan(special.log_ndtr(np.nan)) and np.isnan(special.log_ndtr(np.float32(np.nan)))
+
+
+def test_exponential_integral_in_double_precision() -> None:
+    with config.enable_x64(True):
+        x = np.array([0.01, 3.0, 19.0, 20.0, 30.0, 39.9, 40.0, 100.0, np.inf])
+        np.testing.assert_allclose(special.expi(x), scipy.special.expi(x), rtol=1e-13)
