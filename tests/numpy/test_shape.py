@@ -288,6 +288,36 @@ def test_sizes_under_transformations():
             numjet.jit(f)(x)
 
 
+@pytest.mark.parametrize("share", [0, 0.02, 0.5, 1])
+@pytest.mark.parametrize("size", [0, 3, 300, 310])
+def test_the_first_true_elements(size, share):
+    masks = np.random.default_rng(0).random((4, 300)) < share
+    found = lambda m: jnp.nonzero(m, size=size, fill_value=-1)[0]  # noqa: E731
+    wanted = [np.append(np.flatnonzero(m), np.full(310, -1))[:size] for m in masks]
+    np.testing.assert_array_equal(numjet.jit(numjet.vmap(found))(masks), wanted)
+    for f in (found, numjet.jit(found)):
+        np.testing.assert_array_equal(f(masks[0]), wanted[0])
+    rows, columns = numjet.jit(lambda m: jnp.nonzero(m, size=size, fill_value=-1))(masks)
+    both = np.pad(np.stack(np.nonzero(masks)), ((0, 0), (0, 310)), constant_values=-1)[:, :size]
+    np.testing.assert_array_equal([rows, columns], both)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_searchsorted_of_known_and_traced_values(side, dtype):
+    rng = np.random.default_rng(0)
+    table, x = rng.integers(0, 200, 50).astype(dtype), rng.integers(0, 220, (7, 9)).astype(dtype)
+    if dtype == "float32":
+        table[-3:] = x[0, :4] = np.nan
+        x[1, 1] = -0.0
+    table.sort()
+    known = jnp.searchsorted(table, x, side)
+    traced = numjet.jit(lambda a, x: jnp.searchsorted(a, x, side))(table, x)
+    assert known.aval is traced.aval
+    for got in (known, traced):
+        np.testing.assert_array_equal(got, np.searchsorted(table, x, side))
+
+
 def test_polynomials_and_convolution():
     agree("polyval", V, W)
     for mode in ("full", "same", "valid"):
