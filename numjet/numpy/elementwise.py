@@ -172,10 +172,16 @@ def _signs_differ(remainder: Any, y: Any) -> Any:
 
 def _quick_division(ufunc: np.ufunc, x: Any, y: Any) -> ArrayImpl | None:
     """The NumPy function where it agrees: concrete x, y a non-zero finite number that keeps x's
-    dtype."""
-    if type(x) is not ArrayImpl or type(y) not in (int, float) or not y or not eager():
+    dtype, or both integers of one aval without a division by zero."""
+    if type(x) is not ArrayImpl or not eager():
         return None
     kind = x.aval.dtype.kind
+    whole = kind in "iu" and not x.aval.weak_type
+    if whole and type(y) is ArrayImpl and y.aval is x.aval and y._value.all():
+        with np.errstate(all="ignore"):
+            return ArrayImpl(np.asarray(ufunc(x._value, y._value)), x.aval)
+    if type(y) not in (int, float) or not y:
+        return None
     if x.aval.weak_type or not (
         type(y) is int and kind in "if" or type(y) is float and kind == "f" and math.isfinite(y)
     ):

@@ -281,3 +281,21 @@ def test_integers_become_the_default_float():
 
 def test_squares_of_booleans_count():
     assert jnp.square(jnp.array([True, False])).dtype == jnp.int32
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint8", "uint32"])
+@pytest.mark.parametrize("by_zero", [False, True])
+def test_division_of_known_and_traced_integers(dtype, by_zero):
+    rng, info = np.random.default_rng(0), np.iinfo(dtype)
+    x, y = rng.integers(info.min, info.max, (2, 40, 5), dtype=dtype, endpoint=True)
+    y[y == 0] = 3
+    x[0], y[0] = info.min, -1 if info.min else 1
+    x[1], y[1:3] = info.max, 1
+    y[3, 3] = 0 if by_zero else 7
+    for f in (jnp.floor_divide, jnp.remainder):
+        known, traced = f(jnp.asarray(x), jnp.asarray(y)), numjet.jit(f)(x, y)
+        assert known.aval is traced.aval
+        np.testing.assert_array_equal(known, traced)
+        with np.errstate(all="ignore"):
+            want = getattr(np, f.__name__)(x, y)
+        np.testing.assert_array_equal(known[y != 0], want[y != 0])
