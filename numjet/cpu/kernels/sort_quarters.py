@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from numjet.cpu.builder import Builder, Module, Value
 from numjet.cpu.kernels.sort_columns import lanes_below
 from numjet.cpu.kernels.sort_quick import READ_AHEAD, WRITE_AHEAD, Quick
-from numjet.cpu.kernels.sort_words import below, compare, finite
+from numjet.cpu.kernels.sort_words import compare
 
 # Vectors a round; four are no faster.
 _UNROLL = 2
@@ -50,14 +50,12 @@ class Quarters(Quick):
         ])  # fmt: skip
         source, n, places, limits, tally, next, fresh = b.args
         to = [b.load(b.gep(places, 8 * k), "ptr", 8) for k in range(4)]
-        single = [b.load(b.gep(limits, k * size), word) for k in range(3)]
-        limit = [b.splat(x, lanes) for x in single]
+        limit = [b.splat(b.load(b.gep(limits, k * size), word), lanes) for k in range(3)]
         *before, done = (b.load(b.gep(tally, 8 * k), "i64", 8) for k in range(1, 5))
         # Not a constant, for which LLVM compares a second time.
         every = b.splat(b.icmp("ne", n, 0), lanes)
         step = lanes * _UNROLL
-        usual = b.and_(finite(b, single[0]), finite(b, single[2]))
-        whole = b.select(usual, b.and_(n, -step), 0)
+        whole = b.and_(n, -step)
 
         def starts(at: Value, counts: Sequence[Value]) -> list[Value]:
             edges = [*counts, b.add(done, at)]
@@ -75,9 +73,8 @@ class Quarters(Quick):
                     b.prefetch(b.gep(end, WRITE_AHEAD), write=True)
             held = [b.load(b.gep(start, 64 * k), self.kind) for k in range(_UNROLL)]
             for k, x in enumerate(held):
-                # One by a comparison: the ports have equal work then.
-                under = [below(b, x, limit[0]), below(b, x, limit[1]),
-                         compare(b, "lt", x, limit[2])]  # fmt: skip
+                # Not by signs of differences (see `below`): no faster for three limits.
+                under = [compare(b, "lt", x, each) for each in limit]
                 masks = [under[0], b.xor(under[0], under[1]), b.xor(under[1], under[2]),
                          b.xor(under[2], every)]  # fmt: skip
                 if k:
