@@ -1,8 +1,9 @@
 """Functions of one traced array whose other arguments are static: staged once, then bound again.
 
-`again(key, x, fun)` is `fun(x)`. Checks, promotion and plans are made when an operand of its aval
-first comes; later ones meet the equations that came of it. What would break it: a key that does not
-name the function and all that it depends on beside x's aval and the traced flags.
+`again(key, x, fun)` is `fun(x)`. When an operand of its aval comes the second time, `fun` is
+staged: checks, promotion and plans are made then, and later ones meet the equations that came of
+it. What would break it: a key that does not name the function and all that it depends on beside x's
+aval and the traced flags.
 """
 
 from __future__ import annotations
@@ -19,18 +20,22 @@ from numjet.transforms.stage import bind_known, stage
 # Programs of ever new shapes must not fill the memory.
 _MAX_KNOWN = 10_000
 # By key, aval and flags: constants, equations, and the place of the result in the row of the
-# operand, the constants and the equations' results. None where the function is called each time.
-_known: dict[tuple, tuple[list, list, int] | None] = {}
+# operand, the constants and the equations' results. False where an operand came once, None where
+# the function is called each time.
+_known: dict[tuple, Any] = {}
 
 
 def again(key: Hashable, x: Tracer, fun: Callable[[Any], Any]) -> Any:
     """`fun(x)`."""
     whole = key, x.aval, config.trace_key()
-    try:
-        found = _known[whole]
-    except KeyError:
+    found = _known.get(whole)
+    if found is False:
         found = _learn(whole, x, fun)
-    if found is None:
+    elif found is None:
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
+        _known.setdefault(whole, False)
+    if not found:
         return fun(x)
     constants, equations, out = found
     values = [x, *constants]
@@ -51,8 +56,6 @@ def _learn(whole: tuple, x: Tracer, fun: Callable[[Any], Any]) -> tuple[list, li
         failed = True  # raised again where x's own trace can tell where it comes from
     if failed:
         return None
-    if len(_known) >= _MAX_KNOWN:
-        _known.clear()
     found = _known[whole] = None if consts else _read(jaxpr)
     return found
 

@@ -1,9 +1,10 @@
 """What differentiation writes down for an operation, remembered and written again.
 
 A function that is traced under `grad` meets the same operations again and again: layers are alike.
-The first time an operation of given avals and params comes, its jvp or transpose rule runs, and
-what the rule bound is read off the ends of the records as a `Pattern`; later times the pattern is
-written with other operands. It holds whatever the values: rules never look at them. What a rule
+When an operation of given avals and params comes the second time, its jvp or transpose rule runs as
+ever, and what the rule bound is read off the ends of the records as a `Pattern`; later times the
+pattern is written with other operands. (Reading costs as much as a rule: most operations of small
+programs come once.) It holds whatever the values: rules never look at them. What a rule
 makes of anything else than its operands and constants has no pattern and takes the general way.
 
 For differentiation while a function is staged; `transforms.eager` is for concrete values. What
@@ -46,8 +47,10 @@ class Pattern:
         self.constants, self.known, self.linear, self.outs = constants, known, linear, outs
 
 
-# A pattern by primitive, avals, how operands come, and params; None where there can be none.
-Patterns = dict[tuple, Pattern | None]
+# A pattern by primitive, avals, how operands come, and params; ONCE where they came once, None
+# where there can be none.
+ONCE = False
+Patterns = dict[tuple, Any]
 _jvps: dict[tuple, Patterns] = {}  # by the traced flags
 _transposes: dict[tuple, Patterns] = {}
 
@@ -114,8 +117,9 @@ class ReplayTrace(JVPTrace):
             pattern = self.patterns.get(key)
         except TypeError:  # params without a hash
             return super().process(primitive, args, params)
-        if pattern is None:
-            if key in self.patterns:
+        if type(pattern) is not Pattern:
+            if pattern is not ONCE:
+                _note(self.patterns, key)
                 return super().process(primitive, args, params)
             mark = _Mark(stage, partial.tape)
             out = super().process(primitive, args, params)
@@ -194,10 +198,11 @@ def transposed(patterns: Patterns, stage: StageTrace, eqn: Eqn, ct: Any) -> Sequ
         pattern = patterns.get(found)
     except TypeError:  # params without a hash
         return None
-    if pattern is not None:
+    if type(pattern) is Pattern:
         _write(stage, pattern, values)
         return [None if place is None else values[place] for place in pattern.outs]
-    if found in patterns:
+    if pattern is not ONCE:
+        _note(patterns, found)
         return None
     mark = _Mark(stage, ())
     arguments = [Linear(x.aval) if type(x) is Var else x for x in eqn.invars]
@@ -224,13 +229,18 @@ class _Mark:
         self.stage, self.eqns, self.tape, self.taped = stage, len(stage.eqns), tape, len(tape)
 
 
+def _note(patterns: Patterns, key: tuple) -> None:
+    """An operation came that has no pattern: unless it can have none, the next one makes it."""
+    if len(patterns) >= MAX_PATTERNS:
+        patterns.clear()
+    patterns.setdefault(key, ONCE)
+
+
 def _remember(
     patterns: Patterns, key: tuple, mark: _Mark, operands: list, variables: Sequence[Var],
     results: Sequence[Any],
 ) -> None:  # fmt: skip
     """Keep the pattern of what was written since `mark`, or that there is none."""
-    if len(patterns) >= MAX_PATTERNS:
-        patterns.clear()
     try:
         patterns[key] = _read(mark, operands, variables, results)
     except _NoPattern:

@@ -83,12 +83,12 @@ def test_equations_are_those_of_the_rules(monkeypatch, name):
 
     want = by_rules(monkeypatch, trace)
     assert not replay._jvps
-    for _ in range(3):  # the second and the third are written from patterns alone
+    for _ in range(4):  # the third and the fourth are written from patterns alone
         found = trace()
         assert str(found) == str(want)
         assert lines(found) == lines(want)
         assert literals(found) == literals(want)
-    assert any(replay._jvps.values())
+    assert any(type(p) is replay.Pattern for t in replay._jvps.values() for p in t.values())
 
 
 @pytest.mark.parametrize("name", ["layers", "constants", "arrays", "several results", "inside"])
@@ -97,7 +97,7 @@ def test_other_ways_to_the_linear_part(name):
     fun = FUNCTIONS[name]
     want = nj.vjp(fun, x, x.T)[1](fun(x, x.T))
     tangent = nj.jvp(fun, (x, x.T), (x.T, x))[1]
-    for _ in range(2):
+    for _ in range(3):
         found = nj.jit(lambda a, b: nj.vjp(fun, a, b)[1](fun(a, b)))(x, x.T)
         np.testing.assert_allclose(found, want, rtol=2e-4, atol=1e-4)
         found = nj.jit(lambda a, b: nj.linearize(fun, a, b)[1](b, a))(x, x.T)
@@ -105,9 +105,10 @@ def test_other_ways_to_the_linear_part(name):
 
 
 def test_patterns_hold_no_variables_of_programs():
-    nj.make_jaxpr(nj.grad(lambda a: jnp.sum(layer(a, a) * x)))(x)
+    for _ in range(2):
+        nj.make_jaxpr(nj.grad(lambda a: jnp.sum(layer(a, a) * x)))(x)
     patterns = [p for table in (replay._jvps, replay._transposes) for t in table.values()
-                for p in t.values() if p is not None]  # fmt: skip
+                for p in t.values() if type(p) is replay.Pattern]  # fmt: skip
     assert len(patterns) > 20
     for pattern in patterns:
         assert all(type(c) is ArrayImpl and not c.aval.shape for c in pattern.constants)
@@ -130,8 +131,8 @@ def test_flags_have_patterns_of_their_own():
 
 def test_ever_new_shapes_do_not_fill_the_memory(monkeypatch):
     monkeypatch.setattr(replay, "MAX_PATTERNS", 10)
-    for n in range(1, 40):
-        nj.make_jaxpr(nj.grad(lambda a: jnp.sum(jnp.sin(a) * a)))(jnp.ones(n))
+    for n in range(2, 80):
+        nj.make_jaxpr(nj.grad(lambda a: jnp.sum(jnp.sin(a) * a)))(jnp.ones(n // 2))
     assert all(len(t) <= 10 for table in (replay._jvps, replay._transposes) for t in table.values())
 
 
