@@ -1,11 +1,11 @@
 """What differentiation writes down for an operation, remembered and written again.
 
 A function that is traced under `grad` meets the same operations again and again: layers are alike.
-When an operation of given avals and params comes the second time, its jvp or transpose rule runs as
-ever, and what the rule bound is read off the ends of the records as a `Pattern`; later times the
-pattern is written with other operands. (Reading costs as much as a rule: most operations of small
-programs come once.) It holds whatever the values: rules never look at them. What a rule
-makes of anything else than its operands and constants has no pattern and takes the general way.
+When an operation of given avals and params was met before, its jvp or transpose rule runs once
+more, and what the rule bound is read off the ends of the records as a `Pattern`; later times the
+pattern is written with other operands. It holds whatever the values: rules never look at them. What
+a rule makes of anything else than its operands and constants has no pattern and takes the general
+way.
 
 For differentiation while a function is staged; `transforms.eager` is for concrete values. What
 would break it: a primitive's rule that depends on more than avals, params and traced flags.
@@ -47,9 +47,10 @@ class Pattern:
         self.constants, self.known, self.linear, self.outs = constants, known, linear, outs
 
 
-# A pattern by primitive, avals, how operands come, and params; ONCE where they came once, None
-# where there can be none.
-ONCE = False
+# Reading a pattern costs as much as two or three rules.
+USES_BEFORE_READING = 2
+# A pattern by primitive, avals, how operands come, and params; the number of uses while there is
+# none yet, or None where there can be none.
 Patterns = dict[tuple, Any]
 _jvps: dict[tuple, Patterns] = {}  # by the traced flags
 _transposes: dict[tuple, Patterns] = {}
@@ -118,8 +119,8 @@ class ReplayTrace(JVPTrace):
         except TypeError:  # params without a hash
             return super().process(primitive, args, params)
         if type(pattern) is not Pattern:
-            if pattern is not ONCE:
-                _note(self.patterns, key)
+            if pattern != USES_BEFORE_READING:
+                _note(self.patterns, key, pattern)
                 return super().process(primitive, args, params)
             mark = _Mark(stage, partial.tape)
             out = super().process(primitive, args, params)
@@ -201,8 +202,8 @@ def transposed(patterns: Patterns, stage: StageTrace, eqn: Eqn, ct: Any) -> Sequ
     if type(pattern) is Pattern:
         _write(stage, pattern, values)
         return [None if place is None else values[place] for place in pattern.outs]
-    if pattern is not ONCE:
-        _note(patterns, found)
+    if pattern != USES_BEFORE_READING:
+        _note(patterns, found, pattern)
         return None
     mark = _Mark(stage, ())
     arguments = [Linear(x.aval) if type(x) is Var else x for x in eqn.invars]
@@ -229,11 +230,12 @@ class _Mark:
         self.stage, self.eqns, self.tape, self.taped = stage, len(stage.eqns), tape, len(tape)
 
 
-def _note(patterns: Patterns, key: tuple) -> None:
-    """An operation came that has no pattern: unless it can have none, the next one makes it."""
+def _note(patterns: Patterns, key: tuple, uses: int | None) -> None:
+    """Count a use of an operation that has no pattern, unless it can have none."""
     if len(patterns) >= MAX_PATTERNS:
         patterns.clear()
-    patterns.setdefault(key, ONCE)
+    if uses is not None or key not in patterns:
+        patterns[key] = (uses or 0) + 1
 
 
 def _remember(
