@@ -47,6 +47,8 @@ class Pattern:
         self.constants, self.known, self.linear, self.outs = constants, known, linear, outs
 
 
+# Programs of no more operations (and twice as many linear equations) gain less than the keys cost.
+SHORT = 32
 # Reading a pattern costs as much as two or three rules.
 USES_BEFORE_READING = 2
 # A pattern by primitive, avals, how operands come, and params; the number of uses while there is
@@ -56,8 +58,11 @@ _jvps: dict[tuple, Patterns] = {}  # by the traced flags
 _transposes: dict[tuple, Patterns] = {}
 
 
-def transposes() -> Patterns:
-    """The patterns of transpose rules under the flags of now, for `transposed`."""
+def transposes(count: int) -> Patterns | None:
+    """The patterns of transpose rules under the flags of now, for `transposed`, where so many
+    equations are worth it."""
+    if count <= 2 * SHORT:
+        return None
     return _transposes.setdefault(config.trace_key(), {})
 
 
@@ -68,8 +73,12 @@ class ReplayTrace(JVPTrace):
     def __init__(self, parent: PartialTrace) -> None:
         super().__init__(parent)
         self.patterns = _jvps.setdefault(config.trace_key(), {})
+        self.count = 0
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        if self.count < SHORT:
+            self.count += 1
+            return super().process(primitive, args, params)
         partial = self.parent
         stage = partial.parent
         key: list[Any] = [primitive]

@@ -52,7 +52,8 @@ def _backward(
 ) -> None:
     trace: Any = current_trace()
     concrete = trace is EVAL and not numeric_checks[0]
-    patterns = transposes() if linear is None and type(trace) is StageTrace else None
+    staged = linear is None and type(trace) is StageTrace
+    patterns = transposes(len(eqns)) if staged else None
     for eqn in reversed(eqns):
         if type(eqn) is Step:
             ct = cotangents.get(eqn.outvars[0])

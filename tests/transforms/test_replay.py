@@ -20,7 +20,8 @@ v = x[0]
 
 
 @pytest.fixture(autouse=True)
-def forgotten():
+def forgotten(monkeypatch):
+    monkeypatch.setattr(replay, "SHORT", 0)
     replay._jvps.clear()
     replay._transposes.clear()
 
