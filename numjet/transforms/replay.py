@@ -110,6 +110,9 @@ class ReplayTrace(JVPTrace):
         else:
             if unit == 9 and values[0] is values[1]:
                 kinds += unit
+                if len(variables) == 2 and variables[0] is not variables[1]:
+                    # One value with two tangents, as custom rules give it.
+                    return super().process(primitive, args, params)
             if variables and not primitive.higher_order and not primitive.collective:
                 key.append(kinds)
                 if params:

@@ -166,3 +166,23 @@ def test_threads():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_one_value_with_two_tangents():
+    @nj.custom_jvp
+    def steeper(a):
+        return a
+
+    @steeper.defjvp
+    def _steeper_jvp(primals, tangents):
+        return primals[0], 2 * tangents[0]
+
+    def squares(a, other):
+        for _ in range(4):
+            a = a * other(a)
+        return a.sum()
+
+    ones = jnp.ones(4)
+    for other, slope in ((lambda a: a, 2.0), (steeper, 3.0), (lambda a: a, 2.0)):
+        got = nj.jit(nj.grad(lambda a, other=other: squares(a, other)))(ones)
+        np.testing.assert_array_equal(got, slope**4 * ones)
