@@ -21,6 +21,7 @@ from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import Fields, lanes_of, size_of
 from numjet.cpu.kernels.tiles import Line
 from numjet.cpu.x86 import product, segments
+from numjet.cpu.x86.tiles import AHEAD, Strip
 
 TILE_ROWS = 6
 FIELDS = (
@@ -65,9 +66,6 @@ ONCE, GENERAL, LARGE = "once", "general", "large"
 IN_PLACE, BY_ROWS = 0, 1  # how B is brought in; else the address of a function that packs it
 # Packed strips lie on the stack (threads have 512 KB at least) and in a second-level cache.
 SCRATCH = 1 << 18
-# Steps of the depth for which A is asked ahead: processors do not foresee the lines of an A whose
-# rows are next to each other, each of which is on another page (1.6 to 3.5 times as fast).
-AHEAD = product.AHEAD
 # Steps of the depth between which a large tile asks for lines, and after how many for the next row
 # of C. (More requests or other places of them, and code generation spills sums.)
 STEPS, STEPS_PER_ROW = 4, 32
@@ -123,7 +121,7 @@ class _Known(Builder):
         super().__init__(module, libraries.ENTRY, _ARGUMENTS)
         rows = tile_rows(-(-columns // lanes_of(element)))
         fields = [8 * FIELDS.index(name) for name in ("ars", "acs", "crs")]
-        known = product.Strip(size_of(element), columns, rows, *fields)
+        known = Strip(size_of(element), columns, rows, *fields)
         if general:
             count, step = (8 * FIELDS.index(name) for name in ("segments", "segment_step"))
             self.whole = functools.partial(segments.strip, p=known, segments=count, step=step)

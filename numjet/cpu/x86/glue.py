@@ -16,14 +16,29 @@ from typing import TYPE_CHECKING, Any
 
 from numjet.cpu.x86 import encode
 from numjet.cpu.x86.encode import GPR, Code
+from numjet.cpu.x86.functions import (
+    R8,
+    R9,
+    R12,
+    R13,
+    R14,
+    R15,
+    RAX,
+    RBP,
+    RBX,
+    RCX,
+    RDI,
+    RDX,
+    RSI,
+    RSP,
+)
 from numjet.cpu.x86.opcodes import CONDITIONS
 
 if TYPE_CHECKING:
     from numjet.cpu.builder_core import Writer
 
-_RAX, _RCX, _RDX, _RBX, _RSP, _RBP, _RSI, _RDI = range(8)
-_ARGUMENTS = (_RDI, _RSI, _RDX, _RCX, 8, 9)
-_LASTING = (_RBX, 12, 13, 14, 15)
+_ARGUMENTS = (RDI, RSI, RDX, RCX, R8, R9)
+_LASTING = (RBX, R12, R13, R14, R15)
 _NARROW = 1 << 31  # immediates and displacements are smaller
 _ALLOCA = re.compile(r"\s*(%\w+) = alloca \[(\d+) x (i8|ptr|i64)\], i64 1, align (?:8|16|32|64)")
 _WORDS = {"i64", "ptr"}
@@ -148,17 +163,17 @@ class _Glue:
     def run(self) -> None:
         """The whole function."""
         code, gr = self.code, encode.gr
-        encode.push(code, _RBP)
-        gr(code, GPR["mov"], _RBP, _RSP)
+        encode.push(code, RBP)
+        gr(code, GPR["mov"], RBP, RSP)
         for register in self.kept.values():
             encode.push(code, register)
         if self.size:
-            gr(code, GPR["subi"], 0, _RSP, 8, self.size)
-        gr(code, GPR["andi"], 0, _RSP, 8, -64)
+            gr(code, GPR["subi"], 0, RSP, 8, self.size)
+        gr(code, GPR["andi"], 0, RSP, 8, -64)
         for number, value in enumerate(self.writer.args):
-            register = _ARGUMENTS[number] if number < 6 else _RAX
+            register = _ARGUMENTS[number] if number < 6 else RAX
             if number >= 6:
-                encode.gm(code, GPR["mov"], _RAX, _RBP, None, 1, 16 + 8 * (number - 6))
+                encode.gm(code, GPR["mov"], RAX, RBP, None, 1, 16 + 8 * (number - 6))
             self._keep(value.ref, register)
         lines = self.lines
         for number, line in enumerate(lines):
@@ -183,18 +198,18 @@ class _Glue:
     def _get(self, register: int, place: int) -> None:
         self.code.buffer += _READ[register] + place.to_bytes(4, "little")
 
-    def _keep(self, dest: str, register: int = _RAX) -> None:
+    def _keep(self, dest: str, register: int = RAX) -> None:
         """What is in a register is the value `dest`."""
         if dest in self.kept:
             encode.gr(self.code, GPR["mov"], self.kept[dest], register)
         else:
             self._put(self.at[dest], register)
-        if register == _RAX:
+        if register == RAX:
             self.held = dest
 
     def _fetch(self, register: int, ref: str) -> None:
         """Bring a value into a register; the others and the flags stay as they are."""
-        if register == _RAX:
+        if register == RAX:
             if self.held == ref:
                 return
             self.held = ""
@@ -203,7 +218,7 @@ class _Glue:
             base, offset = self.same.get(ref, (ref, 0))
             if base in self.spaces:
                 offset += self.spaces[base]
-                encode.gm(code, GPR["lea"], register, _RSP, None, 1, offset)
+                encode.gm(code, GPR["lea"], register, RSP, None, 1, offset)
             elif base in self.kept:
                 if offset:
                     encode.gm(code, GPR["lea"], register, self.kept[base], None, 1, offset)
@@ -228,39 +243,39 @@ class _Glue:
         """A pointer as register and displacement; uses rax."""
         base, offset = self.same.get(ref, (ref, 0))
         if base in self.spaces:
-            return _RSP, self.spaces[base] + offset
+            return RSP, self.spaces[base] + offset
         if base in self.kept:
             return self.kept[base], offset
-        self._fetch(_RAX, base)
-        return _RAX, offset
+        self._fetch(RAX, base)
+        return RAX, offset
 
     def _with(self, op: str, ref: str) -> None:
         """An instruction on rax and a value."""
         if ref in self.kept and ref not in self.same:
-            encode.gr(self.code, GPR[op], _RAX, self.kept[ref])
+            encode.gr(self.code, GPR[op], RAX, self.kept[ref])
             return
         if ref in self.at and ref not in self.same:
-            encode.gm(self.code, GPR[op], _RAX, _RSP, None, 1, self.at[ref])
+            encode.gm(self.code, GPR[op], RAX, RSP, None, 1, self.at[ref])
             return
         value = None if ref[0] in "%@" else _constant(ref)
         if value is not None and -_NARROW <= value < _NARROW:
-            register = _RAX if op == "imul" else 0
-            encode.gr(self.code, GPR[op + "i"], register, _RAX, 8, value)
+            register = RAX if op == "imul" else 0
+            encode.gr(self.code, GPR[op + "i"], register, RAX, 8, value)
             return
-        self._fetch(_RCX, ref)
-        encode.gr(self.code, GPR[op], _RAX, _RCX)
+        self._fetch(RCX, ref)
+        encode.gr(self.code, GPR[op], RAX, RCX)
 
     # -- operations
 
     def load(self, dest: str, written: tuple) -> None:
         register, offset = self._address(written[2])
-        encode.gm(self.code, GPR["mov"], _RAX, register, None, 1, offset)
+        encode.gm(self.code, GPR["mov"], RAX, register, None, 1, offset)
         self._keep(dest)
 
     def store(self, dest: None, written: tuple) -> None:
-        self._fetch(_RCX, written[2])
+        self._fetch(RCX, written[2])
         register, offset = self._address(written[3])
-        encode.gm(self.code, GPR["mov_s"], _RCX, register, None, 1, offset)
+        encode.gm(self.code, GPR["mov_s"], RCX, register, None, 1, offset)
 
     def gep(self, dest: str, written: tuple) -> None:
         _, _, _, _, base, _, by = written
@@ -270,43 +285,43 @@ class _Glue:
             if -_NARROW // 2 <= offset < _NARROW // 2:
                 self.same[dest] = source, offset
                 return
-        self._fetch(_RAX, base)
+        self._fetch(RAX, base)
         self._with("add", by)
         self._keep(dest)
 
     def binary(self, dest: str, written: tuple) -> None:
         op, _, a, b = written
-        self._fetch(_RAX, a)
+        self._fetch(RAX, a)
         self._with("imul" if op == "mul" else op, b)
         self._keep(dest)
 
     def divide(self, dest: str, written: tuple) -> None:
         op, kind, a, b = written
         if op == "urem" and self.before == ("udiv", kind, a, b):
-            self._keep(dest, _RDX)
+            self._keep(dest, RDX)
             return
-        self._fetch(_RAX, a)
-        self._fetch(_RCX, b)
-        encode.gr(self.code, GPR["xor"], _RDX, _RDX, 4)
-        encode.gr(self.code, GPR["div"], 0, _RCX)
+        self._fetch(RAX, a)
+        self._fetch(RCX, b)
+        encode.gr(self.code, GPR["xor"], RDX, RDX, 4)
+        encode.gr(self.code, GPR["div"], 0, RCX)
         self.held = ""
-        self._keep(dest, _RDX if op == "urem" else _RAX)
+        self._keep(dest, RDX if op == "urem" else RAX)
 
     def compare(self, dest: str, written: tuple) -> None:
         _, _, predicate, _, a, b = written
-        self._fetch(_RAX, a)
+        self._fetch(RAX, a)
         self._with("cmp", b)
-        encode.gr(self.code, GPR["set" + _PREDICATES[predicate]], 0, _RAX, 1)
-        encode.gr(self.code, GPR["movzx8"], _RAX, _RAX, 4)
+        encode.gr(self.code, GPR["set" + _PREDICATES[predicate]], 0, RAX, 1)
+        encode.gr(self.code, GPR["movzx8"], RAX, RAX, 4)
         self._keep(dest)
 
     def select(self, dest: str, written: tuple) -> None:
         _, _, _, condition, a, b = written
-        self._fetch(_RDX, condition)
-        self._fetch(_RCX, a)
-        self._fetch(_RAX, b)
-        encode.gr(self.code, GPR["test"], _RDX, _RDX, 4)
-        encode.gr(self.code, GPR["cmovne"], _RAX, _RCX)
+        self._fetch(RDX, condition)
+        self._fetch(RCX, a)
+        self._fetch(RAX, b)
+        encode.gr(self.code, GPR["test"], RDX, RDX, 4)
+        encode.gr(self.code, GPR["cmovne"], RAX, RCX)
         self._keep(dest)
 
     def cast(self, dest: str, written: tuple) -> None:
@@ -315,7 +330,7 @@ class _Glue:
 
     def phi(self, dest: str, written: tuple) -> None:
         self.held = ""
-        self._get(_RAX, self.at[dest + ":"])
+        self._get(RAX, self.at[dest + ":"])
         self._keep(dest)
 
     def call(self, dest: str | None, written: tuple) -> None:
@@ -323,21 +338,21 @@ class _Glue:
         code = self.code
         if callee in _EXTREMA:
             assert dest is not None
-            self._fetch(_RAX, operands[0])
-            self._fetch(_RCX, operands[1])
-            encode.gr(code, GPR["cmp"], _RAX, _RCX)
-            encode.gr(code, GPR[_EXTREMA[callee]], _RAX, _RCX)
+            self._fetch(RAX, operands[0])
+            self._fetch(RCX, operands[1])
+            encode.gr(code, GPR["cmp"], RAX, RCX)
+            encode.gr(code, GPR[_EXTREMA[callee]], RAX, RCX)
             self._keep(dest)
             return
         for number, operand in enumerate(operands[6:]):
-            self._fetch(_RAX, operand)
+            self._fetch(RAX, operand)
             self.held = ""
-            self._put(8 * number, _RAX)
+            self._put(8 * number, RAX)
         for register, operand in zip(_ARGUMENTS, operands, strict=False):
             self._fetch(register, operand)
         if callee[0] == "%":
-            self._fetch(_RAX, callee)
-            encode.gr(code, GPR["call_r"], 0, _RAX)
+            self._fetch(RAX, callee)
+            encode.gr(code, GPR["call_r"], 0, RAX)
         elif callee in self.labels:
             code.call(self.labels[callee])
         else:
@@ -348,9 +363,9 @@ class _Glue:
 
     def ret(self, dest: None, written: tuple) -> None:
         if written[2]:
-            self._fetch(_RAX, written[2])
-        encode.gm(self.code, GPR["lea"], _RSP, _RBP, None, 1, -8 * len(self.kept))
-        for register in (*reversed(self.kept.values()), _RBP):
+            self._fetch(RAX, written[2])
+        encode.gm(self.code, GPR["lea"], RSP, RBP, None, 1, -8 * len(self.kept))
+        for register in (*reversed(self.kept.values()), RBP):
             encode.pop(self.code, register)
         self.code.buffer += encode.RET
 
@@ -360,12 +375,12 @@ class _Glue:
         code, targets = self.code, written[1 if written[0] == "br" else 2 :]
         for target in targets:
             for place, value in self.edges.get((self.block, target), ()):
-                self._fetch(_RCX, value)
-                self._put(place, _RCX)
+                self._fetch(RCX, value)
+                self._put(place, RCX)
         *first, last = targets
         if first:
-            self._fetch(_RAX, written[1])
-            encode.gr(code, GPR["test"], _RAX, _RAX, 4)
+            self._fetch(RAX, written[1])
+            encode.gr(code, GPR["test"], RAX, RAX, 4)
             code.jump_if(CONDITIONS["ne"], self.blocks[first[0]])
         if following != f"{last}:":
             code.jump(self.blocks[last])

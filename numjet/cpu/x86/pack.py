@@ -9,13 +9,30 @@ from __future__ import annotations
 
 from numjet.cpu.x86 import encode
 from numjet.cpu.x86.encode import GPR, OPS, Code
+from numjet.cpu.x86.functions import (
+    R8,
+    R9,
+    R10,
+    R11,
+    R12,
+    R13,
+    R14,
+    R15,
+    RAX,
+    RBP,
+    RBX,
+    RCX,
+    RDI,
+    RDX,
+    RSI,
+    RSP,
+    enter,
+    leave,
+)
 from numjet.cpu.x86.opcodes import CONDITIONS
 
 SIDE = 8
-_RAX, _RCX, _RDX, _RBX, _RSP, _RBP, _RSI, _RDI = range(8)
-_R8, _R9, _R10, _R11, _R12, _R13, _R14, _R15 = range(8, 16)
-_SAVED = (_RBX, _RBP, _R12, _R13, _R14, _R15)
-_COLUMNS = (_RAX, _RBX, _RBP, _R10, _R11, _R12, _R13, _R14)
+_COLUMNS = (RAX, RBX, RBP, R10, R11, R12, R13, R14)
 # Places on the stack: the last column, k, the stride of columns, the end of a row.
 _LAST, _DEPTH, _STRIDE, _END = range(0, 32, 8)
 # The shuffles of each stage (for the first and the second of two rows, with immediates) and how
@@ -45,63 +62,58 @@ def pack_columns(code: Code, size: int, field: int) -> None:
     next goes, k2 a whole mask.
     """
     gr, gm, mov, side = encode.gr, encode.gm, GPR["mov"], SIDE * size
-    for register in _SAVED:
+    enter(code, 0)
+    gr(code, GPR["addi"], 0, R8, 8, -1)
+    gr(code, mov, RAX, RDX)
+    gr(code, GPR["add"], RAX, R9)
+    encode.push(code, RAX)
+    gm(code, mov, RDI, RDI, None, 1, field)
+    for register in (RDI, RCX, R8):
         encode.push(code, register)
-    gr(code, GPR["addi"], 0, _R8, 8, -1)
-    gr(code, mov, _RAX, _RDX)
-    gr(code, GPR["add"], _RAX, _R9)
-    encode.push(code, _RAX)
-    gm(code, mov, _RDI, _RDI, None, 1, field)
-    for register in (_RDI, _RCX, _R8):
-        encode.push(code, register)
-    encode.move_constant(code, _RAX, (1 << SIDE) - 1)
-    encode.rr(code, OPS["kmovd_r"], 2, 0, _RAX)
-    gr(code, GPR["xor"], _RDI, _RDI, 4)
+    encode.move_constant(code, RAX, (1 << SIDE) - 1)
+    encode.rr(code, OPS["kmovd_r"], 2, 0, RAX)
+    gr(code, GPR["xor"], RDI, RDI, 4)
     groups, squares, full, finished = (code.label() for _ in range(4))
     code.place(groups)
     _addresses(code)
-    gm(code, mov, _RCX, _RSP, None, 1, _DEPTH)
-    gr(code, GPR["test"], _RCX, _RCX)
+    gm(code, mov, RCX, RSP, None, 1, _DEPTH)
+    gr(code, GPR["test"], RCX, RCX)
     code.jump_if(CONDITIONS["le"], finished)
-    gr(code, mov, _R8, _RDX)
-    gr(code, GPR["xor"], _R15, _R15, 4)
+    gr(code, mov, R8, RDX)
+    gr(code, GPR["xor"], R15, R15, 4)
     encode.rr(code, OPS["kmovq"], 1, 0, 2)
     code.align(32)
     code.place(squares)
-    gr(code, GPR["cmpi"], 0, _RCX, 8, SIDE)
+    gr(code, GPR["cmpi"], 0, RCX, 8, SIDE)
     code.jump_if(CONDITIONS["ge"], full)
-    encode.push(code, _RDI)
-    encode.move_constant(code, _RDI, 1)
-    gr(code, GPR["shl_cl"], 0, _RDI, 4)
-    gr(code, GPR["addi"], 0, _RDI, 4, -1)
-    encode.rr(code, OPS["kmovd_r"], 1, 0, _RDI)
-    encode.pop(code, _RDI)
+    encode.push(code, RDI)
+    encode.move_constant(code, RDI, 1)
+    gr(code, GPR["shl_cl"], 0, RDI, 4)
+    gr(code, GPR["addi"], 0, RDI, 4, -1)
+    encode.rr(code, OPS["kmovd_r"], 1, 0, RDI)
+    encode.pop(code, RDI)
     code.place(full)
     _square(code, size)
-    gr(code, GPR["addi"], 0, _R15, 8, side)
-    gr(code, GPR["subi"], 0, _RCX, 8, SIDE)
+    gr(code, GPR["addi"], 0, R15, 8, side)
+    gr(code, GPR["subi"], 0, RCX, 8, SIDE)
     code.jump_if(CONDITIONS["g"], squares)
     code.place(finished)
-    gr(code, GPR["addi"], 0, _RDX, 8, side)
-    gr(code, GPR["addi"], 0, _RDI, 8, SIDE)
-    gm(code, GPR["cmp"], _RDX, _RSP, None, 1, _END)
+    gr(code, GPR["addi"], 0, RDX, 8, side)
+    gr(code, GPR["addi"], 0, RDI, 8, SIDE)
+    gm(code, GPR["cmp"], RDX, RSP, None, 1, _END)
     code.jump_if(CONDITIONS["b"], groups)
-    gr(code, GPR["addi"], 0, _RSP, 8, 32)
-    for register in reversed(_SAVED):
-        encode.pop(code, register)
-    code.buffer += encode.VZEROUPPER
-    code.buffer += encode.RET
+    leave(code, 32)
 
 
 def _addresses(code: Code) -> None:
     """Where the columns of a group begin; those beyond the last are the last."""
     gm = encode.gm
     for number, column in enumerate(_COLUMNS):
-        gm(code, GPR["lea"], column, _RDI, None, 1, number)
-        gm(code, GPR["cmp"], column, _RSP, None, 1, _LAST)
-        gm(code, GPR["cmovg"], column, _RSP, None, 1, _LAST)
-        gm(code, GPR["imul"], column, _RSP, None, 1, _STRIDE)
-        encode.gr(code, GPR["add"], column, _RSI)
+        gm(code, GPR["lea"], column, RDI, None, 1, number)
+        gm(code, GPR["cmp"], column, RSP, None, 1, _LAST)
+        gm(code, GPR["cmovg"], column, RSP, None, 1, _LAST)
+        gm(code, GPR["imul"], column, RSP, None, 1, _STRIDE)
+        encode.gr(code, GPR["add"], column, RSI)
 
 
 def _square(code: Code, size: int) -> None:
@@ -110,7 +122,7 @@ def _square(code: Code, size: int) -> None:
     move = "vmovups" if size == 4 else "vmovupd"
     load, store = OPS[move], OPS[move + "_s"]
     for number, column in enumerate(_COLUMNS):
-        encode.rm(code, load, number, 0, column, _R15, 1, 0, 1, 1, length)
+        encode.rm(code, load, number, 0, column, R15, 1, 0, 1, 1, length)
     rows, free = list(range(SIDE)), list(range(SIDE, 2 * SIDE))
     for apart, (low, low_imm), (high, high_imm) in _STAGES[size]:
         made = [0] * SIDE
@@ -121,5 +133,5 @@ def _square(code: Code, size: int) -> None:
             made[k], made[k + apart] = free[k], free[k + apart]
         rows, free = made, rows
     for number in _ORDER[size]:
-        encode.rm(code, store, rows[number], 0, _R8, None, 1, 0, 0, 0, length)
-        encode.gr(code, GPR["add"], _R8, _R9)
+        encode.rm(code, store, rows[number], 0, R8, None, 1, 0, 0, 0, length)
+        encode.gr(code, GPR["add"], R8, R9)

@@ -10,38 +10,41 @@ from __future__ import annotations
 
 from numjet.cpu.x86 import encode
 from numjet.cpu.x86.encode import GPR, OPS, Code
-from numjet.cpu.x86.product import (
-    _BRS,
-    _DEPTH,
-    _EQUAL,
-    _GREATER,
-    _LEFT,
-    _LOCALS,
-    _NOT_ZERO,
-    _R8,
-    _R9,
-    _R11,
-    _R12,
-    _RAX,
-    _RBP,
-    _RBX,
-    _RCX,
-    _RDI,
-    _RDX,
-    _RSI,
-    _RSP,
-    _SAVED,
-    _VECTOR,
-    AHEAD,
+from numjet.cpu.x86.functions import (
+    EQUAL,
+    GREATER,
+    NOT_ZERO,
+    R8,
+    R9,
+    R11,
+    R12,
+    RAX,
+    RBP,
+    RBX,
+    RCX,
+    RDI,
+    RDX,
+    RSI,
+    RSP,
+    VECTOR,
+    enter,
+    leave,
+)
+from numjet.cpu.x86.tiles import (
+    BRS,
+    DEPTH,
+    LEFT,
+    LOCALS,
     Strip,
-    _clear,
-    _copied,
-    _multiply,
-    _rows,
-    _store,
+    add_up,
+    clear,
+    copied,
+    mask_columns,
+    row_places,
+    store,
 )
 
-_ADDS = _BRS + 8  # on the stack: whether C holds something to go on from
+_ADDS = BRS + 8  # on the stack: whether C holds something to go on from
 
 
 def strip(code: Code, p: Strip, segments: int, step: int) -> None:
@@ -51,87 +54,71 @@ def strip(code: Code, p: Strip, segments: int, step: int) -> None:
     are those of `product.strip`.
     """
     gr, gm, mov = encode.gr, encode.gm, GPR["mov"]
-    vectors, over = -(-p.columns * p.size // _VECTOR), p.columns * p.size % _VECTOR
-    for register in _SAVED:
-        encode.push(code, register)
-    gr(code, GPR["subi"], 0, _RSP, 8, _LOCALS)
-    if over:
-        encode.move_constant(code, _RAX, (1 << over // p.size) - 1)
-        encode.rr(code, OPS["kmovd_r"], 1, 0, _RAX)
-    gm(code, GPR["mov_s"], _R8, _RSP, None, 1, _DEPTH)
-    gm(code, GPR["imul"], _R8, _RDI, None, 1, segments)
-    _copied(code, p, vectors, bool(over))
-    gm(code, mov, _R8, _RSP, None, 1, _DEPTH)
-    gm(code, mov, _RBX, _RDI, None, 1, p.acs)
-    gr(code, GPR["xor"], _R11, _R11, 4)
+    enter(code, LOCALS)
+    vectors, masked = mask_columns(code, p)
+    gm(code, GPR["mov_s"], R8, RSP, None, 1, DEPTH)
+    gm(code, GPR["imul"], R8, RDI, None, 1, segments)
+    copied(code, p, vectors, masked)
+    gm(code, mov, R8, RSP, None, 1, DEPTH)
+    gm(code, mov, RBX, RDI, None, 1, p.acs)
+    gr(code, GPR["xor"], R11, R11, 4)
     tiles, rest, finished = code.label(), code.label(), code.label()
     code.place(tiles)
-    gm(code, GPR["lea"], _RAX, _R11, None, 1, p.rows)
-    gr(code, GPR["cmp"], _RAX, _R9)
-    code.jump_if(_GREATER, rest)
-    _tile(code, p, segments, step, vectors, bool(over))
-    gr(code, GPR["addi"], 0, _R11, 8, p.rows)
+    gm(code, GPR["lea"], RAX, R11, None, 1, p.rows)
+    gr(code, GPR["cmp"], RAX, R9)
+    code.jump_if(GREATER, rest)
+    _tile(code, p, segments, step, vectors, masked)
+    gr(code, GPR["addi"], 0, R11, 8, p.rows)
     code.jump(tiles)
     code.place(rest)
-    gr(code, mov, _RAX, _R9)
-    gr(code, GPR["sub"], _RAX, _R11)
+    gr(code, mov, RAX, R9)
+    gr(code, GPR["sub"], RAX, R11)
     few = [code.label() for _ in range(p.rows - 1)]
     for number, label in enumerate(few, 1):
-        gr(code, GPR["cmpi"], 0, _RAX, 8, number)
-        code.jump_if(_EQUAL, label)
+        gr(code, GPR["cmpi"], 0, RAX, 8, number)
+        code.jump_if(EQUAL, label)
     code.jump(finished)
     for number, label in enumerate(few, 1):
         code.place(label)
-        _tile(code, p._replace(rows=number), segments, step, vectors, bool(over))
+        _tile(code, p._replace(rows=number), segments, step, vectors, masked)
         if number < len(few):
             code.jump(finished)
     code.place(finished)
-    gr(code, GPR["addi"], 0, _RSP, 8, _LOCALS)
-    for register in reversed(_SAVED):
-        encode.pop(code, register)
-    code.buffer += encode.VZEROUPPER
-    code.buffer += encode.RET
+    leave(code, LOCALS)
 
 
 def _tile(code: Code, p: Strip, segments: int, step: int, vectors: int, masked: bool) -> None:
     """A tile of C from row r11 on."""
     gr, gm, mov, add = encode.gr, encode.gm, GPR["mov"], GPR["add"]
-    segment, again, summed, stores = (code.label() for _ in range(4))
-    gr(code, mov, _RAX, _R11)
-    rows = _rows(code, p.ars, p.rows)
-    gr(code, add, _RAX, _RSI)
-    _clear(code, p.rows * vectors)
-    gr(code, mov, _RBP, _RDX)
-    gm(code, mov, _R12, _RDI, None, 1, segments)
-    gm(code, GPR["mov_s"], _R12, _RSP, None, 1, _LEFT)
-    gr(code, GPR["test"], _R8, _R8)
-    code.jump_if(_EQUAL, summed)
+    segment, summed, stores = (code.label() for _ in range(3))
+    gr(code, mov, RAX, R11)
+    rows = row_places(code, p.ars, p.rows)
+    gr(code, add, RAX, RSI)
+    clear(code, p.rows * vectors)
+    gr(code, mov, RBP, RDX)
+    gm(code, mov, R12, RDI, None, 1, segments)
+    gm(code, GPR["mov_s"], R12, RSP, None, 1, LEFT)
+    gr(code, GPR["test"], R8, R8)
+    code.jump_if(EQUAL, summed)
     code.place(segment)
-    gr(code, mov, _R12, _R8)
-    code.align(32)
-    code.place(again)
-    gm(code, GPR["prefetcht0"], 0, _RAX, _RBX, AHEAD, 0)
-    _multiply(code, p.size, rows, _RBP, vectors, masked)
-    gr(code, add, _RAX, _RBX)
-    gm(code, add, _RBP, _RSP, None, 1, _BRS)
-    gr(code, GPR["subi"], 0, _R12, 8, 1)
-    code.jump_if(_NOT_ZERO, again)
-    gr(code, mov, _R12, _R8)  # back to where the segment began, and to the next
-    gr(code, GPR["imul"], _R12, _RBX)
-    gr(code, GPR["sub"], _RAX, _R12)
-    gm(code, add, _RAX, _RDI, None, 1, step)
-    gm(code, GPR["subi"], 0, _RSP, None, 1, _LEFT, 8, 1)
-    code.jump_if(_NOT_ZERO, segment)
+    gr(code, mov, R12, R8)
+    add_up(code, p, rows, vectors, masked)
+    gr(code, mov, R12, R8)  # back to where the segment began, and to the next
+    gr(code, GPR["imul"], R12, RBX)
+    gr(code, GPR["sub"], RAX, R12)
+    gm(code, add, RAX, RDI, None, 1, step)
+    gm(code, GPR["subi"], 0, RSP, None, 1, LEFT, 8, 1)
+    code.jump_if(NOT_ZERO, segment)
     code.place(summed)
-    gr(code, mov, _RAX, _R11)
-    rows = _rows(code, p.crs, p.rows)
-    gr(code, add, _RAX, _RCX)
-    gm(code, GPR["cmpi"], 0, _RSP, None, 1, _ADDS, 8, 0)
-    code.jump_if(_EQUAL, stores)
+    gr(code, mov, RAX, R11)
+    rows = row_places(code, p.crs, p.rows)
+    gr(code, add, RAX, RCX)
+    gm(code, GPR["cmpi"], 0, RSP, None, 1, _ADDS, 8, 0)
+    code.jump_if(EQUAL, stores)
     total = OPS["vaddps" if p.size == 4 else "vaddpd"]
     for r, (base, index, scale, _) in enumerate(rows):
         for v in range(vectors):
             k, at = int(masked and v == vectors - 1), r * vectors + v
-            encode.rm(code, total, at, at, base, index, scale, _VECTOR * v, k)
+            encode.rm(code, total, at, at, base, index, scale, VECTOR * v, k)
     code.place(stores)
-    _store(code, p.size, rows, vectors, masked)
+    store(code, p.size, rows, vectors, masked)
