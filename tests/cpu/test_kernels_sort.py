@@ -151,6 +151,19 @@ def test_leaves_of_all_lengths(word: str, dtype: str) -> None:
         np.testing.assert_array_equal(x, want)
 
 
+@pytest.mark.parametrize("n", range(1, 9))
+def test_exchanges_that_sort_what_begins_bitonic(n: int) -> None:
+    """Zeros and ones, of which one kind is together: what sorts these sorts all such words."""
+    for start in range(n):
+        for stop in range(start, n + 1):
+            for inside in (0, 1):
+                x = [inside if start <= k < stop else 1 - inside for k in range(n)]
+                want = sorted(x)
+                for low, high in sort_leaves.sorter(n):
+                    x[low], x[high] = min(x[low], x[high]), max(x[low], x[high])
+                assert x == want
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_floats_near_zero_and_beyond_all_numbers(dtype: str) -> None:
     """Words are floats: NaN of both signs end last, zeros keep their signs, the least number is

@@ -22,6 +22,17 @@ from numjet.cpu.kernels.sort_words import exchange, greatest, largest, least
 _BLOCKS = 8
 PREFIX = "nj_leaf_"
 ARGUMENTS = [("source", "ptr"), ("target", "ptr"), ("n", "i64")]
+# Exchanges that sort an odd number of words that begin bitonic: the fewest that a search by sets of
+# zeros and ones found. Sorts of any words take 9 and 16.
+_ODD: dict[int, list[tuple[int, int]]] = {
+    1: [],
+    3: [(0, 1), (0, 2), (1, 2)],
+    5: [(0, 2), (1, 3), (0, 1), (2, 3), (0, 4), (1, 4), (2, 4), (3, 4)],
+    7: [
+        (0, 2), (3, 6), (4, 5), (0, 4), (1, 5), (2, 6),
+        (1, 3), (2, 4), (5, 6), (0, 1), (2, 3), (4, 5),
+    ],
+}  # fmt: skip
 # Vectors that one round of a merge holds at least.
 _HELD = 8
 
@@ -41,8 +52,7 @@ class _Leaf:
         self.lanes = lanes_of(word)
         self.kind, self.bytes = vector(word, self.lanes), self.size * self.lanes
         self.block = BLOCK * self.bytes
-        # One block more, of the largest words: stands for those past the end.
-        self.columns = b.alloca(self.kind, (_BLOCKS + 1) * BLOCK)
+        self.columns = b.alloca(self.kind, _BLOCKS * BLOCK)
         words = BLOCK * self.lanes
         blocks = b.udiv(b.add(n, words - 1), words)
         whole = b.udiv(n, words)
@@ -56,8 +66,6 @@ class _Leaf:
                 b.store(x, self.at(row.index))
             last = self.at(b.mul(whole, BLOCK))
             within(b, word, last, last, b.const(1, "i64"), steps)
-        with b.loop(_BLOCKS * BLOCK, (_BLOCKS + 1) * BLOCK) as each_row:
-            b.store(largest(b, word), self.at(each_row.index))
         self.halves()
         self.merges(blocks, 1)
         self.parts()
@@ -102,27 +110,34 @@ class _Leaf:
     def across(self, blocks: Value, run: int) -> None:
         """The steps of a merge that compare rows of different blocks."""
         b, both = self.b, 2 * run
+        whole = b.and_(blocks, -both)
+        with b.loop(0, whole, both) as each:
+            self.together(each.index, run, both)
+        rest = b.sub(blocks, whole)
+        for count in range(run + 1, both):
+            with b.if_(b.icmp("eq", rest, count)):
+                self.together(whole, run, count)
+
+    def together(self, first: Value, run: int, count: int) -> None:
+        """What `across` does to `count` blocks from number `first` on: more than `run`, at most
+        twice as many. Without the exchanges whose higher place is past the last block."""
+        b, both = self.b, 2 * run
         unroll = max(1, _HELD // both)
         pairs = [(k, both - 1 - k) for k in range(run)]
         step = run // 2
         while step:
             pairs += [(k, k + step) for k in range(both) if not k & step]
             step //= 2
-        with b.loop(0, b.sub(blocks, run), both) as each:
-            starts = []
-            for k in range(both):
-                block = b.add(each.index, k)
-                if k > run:
-                    block = b.select(b.icmp("slt", block, blocks), block, _BLOCKS)
-                starts.append(self.at(b.mul(block, BLOCK)))
-            with b.loop(0, self.block, unroll * self.bytes) as row:
-                back = b.sub((BLOCK - 1) * self.bytes, row.index)
-                ups = [b.gep(start, row.index) for start in starts[:run]]
-                downs = [b.gep(start, back) for start in starts[run:]]
-                for k in range(unroll):
-                    places = [b.gep(up, k * self.bytes) for up in ups]
-                    places += [b.gep(down, -k * self.bytes) for down in downs]
-                    change(b, self.kind, places, pairs)
+        pairs = [pair for pair in pairs if pair[1] < count]
+        starts = [self.at(b.mul(b.add(first, k), BLOCK)) for k in range(count)]
+        with b.loop(0, self.block, unroll * self.bytes) as row:
+            back = b.sub((BLOCK - 1) * self.bytes, row.index)
+            ups = [b.gep(start, row.index) for start in starts[:run]]
+            downs = [b.gep(start, back) for start in starts[run:]]
+            for k in range(unroll):
+                places = [b.gep(up, k * self.bytes) for up in ups]
+                places += [b.gep(down, -k * self.bytes) for down in downs]
+                change(b, self.kind, places, pairs)
 
     # -- lanes ---------------------------------------------------------------------------------
 
@@ -221,9 +236,9 @@ class _Leaf:
 
 
 def sorter(n: int) -> list[tuple[int, int]]:
-    """Exchanges that sort n <= 8 words, n even: that begin bitonic with words n/2 apart."""
+    """Exchanges that sort n <= 8 words that begin bitonic, from wherever."""
     if n % 2:
-        return [pair for pair in odd_even(8) if pair[1] < n]
+        return _ODD[n]
     half = n // 2
     rest = sorter(half)
     return [(k, k + half) for k in range(half)] + [
