@@ -95,6 +95,16 @@ def test_what_was_made_inside_is_not_searched_but_old(searches):
     assert any(made[-1] is x for x in gc.get_objects(generation=2))
 
 
+def test_few_objects_made_inside_bring_no_search_nearer(searches):
+    most = gc.get_threshold()[0]
+    with _Undisturbed():
+        made = [[] for _ in range(most // 2)]
+    young = [[] for _ in range(most * 3 // 4)]
+    assert not searches
+    young += [[] for _ in range(most)]
+    assert searches and made
+
+
 def test_after_many_objects_python_searches_until_it_has_searched_all(searches, monkeypatch):
     monkeypatch.setattr("numjet.cpu.jobs._UNSEARCHED", 3000)
     inside = _Undisturbed()
