@@ -72,13 +72,14 @@ def oracle_python() -> str | None:
     return None
 
 
-def run_in_oracle(script: str, *, x64: bool = False, devices: int = 1, timeout: float = 120,
+def run_in_oracle(script: str, *, x64: bool = False, devices: int = 1, timeout: float = 600,
                   **arrays: Any) -> dict[str, np.ndarray]:
     """Run `script` under JAX and return what it stores in the dictionary `out`, as NumPy arrays.
 
     The script sees `np`, `jax`, `jnp` and each of `arrays` (anything np.asarray takes) by its name:
     run_in_oracle("out['y'] = jnp.sin(x)", x=x)["y"]. Skips the calling test when JAX is absent;
-    AssertionError with the script's error output when it fails.
+    AssertionError with the script's error output when it fails. `timeout`: seconds; compiling some
+    hundred programs took 60 on two free cores, and over 120 on two that others used as well.
     """
     python = oracle_python()
     if python is None:
