@@ -79,7 +79,7 @@ def run_in_oracle(script: str, *, x64: bool = False, devices: int = 1, timeout: 
     The script sees `np`, `jax`, `jnp` and each of `arrays` (anything np.asarray takes) by its name:
     run_in_oracle("out['y'] = jnp.sin(x)", x=x)["y"]. Skips the calling test when JAX is absent;
     AssertionError with the script's error output when it fails. `timeout`: seconds; compiling some
-    hundred programs took 60 on two free cores, and over 120 on two that others used as well.
+    hundred programs took over 120 on two cores that others used as well.
     """
     python = oracle_python()
     if python is None:

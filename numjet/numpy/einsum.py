@@ -3,6 +3,7 @@ ordered by opt_einsum."""
 
 from __future__ import annotations
 
+import functools
 import string
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +34,10 @@ def einsum(
     """
     refuse("einsum", out=out)
     subscripts, arrays = _explicit(subscripts, operands)
-    inputs, output, arrays = _parse(subscripts, arrays)
+    labels, output, units = _parse(subscripts, tuple([x.aval for x in arrays]))
+    inputs = list(labels)
+    for i, gone in units:
+        arrays[i] = lax.squeeze(arrays[i], gone)
     arrays = promote_dtypes(*arrays)
     if len(arrays) <= 2:
         result = _contract(inputs, output, arrays, precision, preferred_element_type)
@@ -89,13 +93,17 @@ def _explicit(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]
     return written, as_arrays("einsum", *pairs[0::2])
 
 
-def _parse(subscripts: str, arrays: list[Any]) -> tuple[list[str], str, list[Any]]:
-    """Letters for every axis of every operand (ellipses written out) and of the result."""
+@functools.lru_cache(4096)
+def _parse(
+    subscripts: str, avals: tuple
+) -> tuple[tuple[str, ...], str, tuple[tuple[int, tuple[int, ...]], ...]]:
+    """Letters for every axis of every operand (ellipses written out) and of the result, and which
+    axes of which operands to squeeze before."""
     left, arrow, output = subscripts.partition("->")
     inputs = left.split(",")
-    if len(inputs) != len(arrays):
+    if len(inputs) != len(avals):
         raise ValueError(
-            f"einsum: {subscripts!r} describes {len(inputs)} operands, got {len(arrays)}."
+            f"einsum: {subscripts!r} describes {len(inputs)} operands, got {len(avals)}."
         )
     for c in left + output:
         if c not in string.ascii_letters + ".,":
@@ -103,22 +111,20 @@ def _parse(subscripts: str, arrays: list[Any]) -> tuple[list[str], str, list[Any
     used = set(left + output)
     spare = [c for c in string.ascii_uppercase + string.ascii_lowercase if c not in used]
     widest = 0
-    for i, (labels, x) in enumerate(zip(inputs, arrays)):
+    for i, (labels, x) in enumerate(zip(inputs, avals)):
         if "..." in labels:
-            widest = max(widest, x.aval.ndim - len(labels) + 3)
-        elif len(labels) != x.aval.ndim:
+            widest = max(widest, x.ndim - len(labels) + 3)
+        elif len(labels) != x.ndim:
             raise ValueError(
                 f"einsum: {labels!r} of {subscripts!r} names {len(labels)} axes, but "
-                f"operand {i} is {x.aval}."
+                f"operand {i} is {x}."
             )
     dots = "".join(spare[:widest])
-    for i, (labels, x) in enumerate(zip(inputs, arrays)):
+    for i, (labels, x) in enumerate(zip(inputs, avals)):
         if "..." in labels:
-            n = x.aval.ndim - len(labels) + 3
+            n = x.ndim - len(labels) + 3
             if n < 0:
-                raise ValueError(
-                    f"einsum: {labels!r} names more axes than operand {i} ({x.aval}) has."
-                )
+                raise ValueError(f"einsum: {labels!r} names more axes than operand {i} ({x}) has.")
             inputs[i] = labels.replace("...", dots[len(dots) - n :])
     if not arrow:
         once = [
@@ -135,49 +141,52 @@ def _parse(subscripts: str, arrays: list[Any]) -> tuple[list[str], str, list[Any
                 f"einsum: output subscript {c!r} of {subscripts!r} must appear in an "
                 "input, and once in the output."
             )
-    return _drop_units(inputs, output, arrays, subscripts)
+    units = _drop_units(inputs, avals, subscripts)
+    return tuple(inputs), output, units
 
 
 def _drop_units(
-    inputs: list[str],
-    output: str,
-    arrays: list[Any],
-    subscripts: str,
-) -> tuple[list[str], str, list[Any]]:
+    inputs: list[str], avals: tuple, subscripts: str
+) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """Axes of size 1 that another operand has larger are broadcast: their letters go."""
     sizes: dict[str, int] = {}
-    for labels, x in zip(inputs, arrays):
-        for c, n in zip(labels, x.aval.shape):
+    for labels, x in zip(inputs, avals):
+        for c, n in zip(labels, x.shape):
             if sizes.get(c, 1) == 1:
                 sizes[c] = n
             elif n not in (1, sizes[c]):
                 raise ValueError(
                     f"einsum: size of label {c!r} of {subscripts!r} is {n} for one "
                     f"operand and {sizes[c]} for another: "
-                    f"{[a.aval.str_short() for a in arrays]}. Transpose an operand, "
+                    f"{[a.str_short() for a in avals]}. Transpose an operand, "
                     "or give the axes different labels."
                 )
-    for i, (labels, x) in enumerate(zip(inputs, arrays)):
-        units = [k for k, (c, n) in enumerate(zip(labels, x.aval.shape)) if n != sizes[c]]
+    squeezed = []
+    for i, (labels, x) in enumerate(zip(inputs, avals)):
+        units = tuple([k for k, (c, n) in enumerate(zip(labels, x.shape)) if n != sizes[c]])
         if units:
-            arrays[i] = lax.squeeze(x, tuple(units))
+            squeezed.append((i, units))
             inputs[i] = "".join([c for k, c in enumerate(labels) if k not in units])
-    return inputs, output, arrays
+    return tuple(squeezed)
 
 
 def _path(inputs: list[str], output: str, arrays: list[Any], optimize: Any) -> Any:
     """Steps (left, right, labels of the product, operands to join) until two operands are left."""
+    shapes = tuple([x.aval.shape for x in arrays])
+    found = _planned if isinstance(optimize, (bool, str)) else _planned.__wrapped__
+    return found(tuple(inputs), output, shapes, optimize)
+
+
+@functools.lru_cache(4096)
+def _planned(inputs: tuple[str, ...], output: str, shapes: tuple, optimize: Any) -> list:
     import opt_einsum
 
     if optimize is False:
-        path: Any = [(0, 1)] * (len(arrays) - 1)
+        path: Any = [(0, 1)] * (len(shapes) - 1)
     else:
         kind = "optimal" if optimize is True else optimize
         path, _ = opt_einsum.contract_path(
-            ",".join(inputs) + "->" + output,
-            *[a.aval.shape for a in arrays],
-            shapes=True,
-            optimize=kind,
+            ",".join(inputs) + "->" + output, *shapes, shapes=True, optimize=kind
         )
     names = list(inputs)
     steps = []

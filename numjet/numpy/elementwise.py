@@ -435,13 +435,34 @@ def logical_not(x: Any, /) -> Any:
     return lax.bitwise_not(as_bool(one_array("logical_not", x)))
 
 
+def _quick_shift(ufunc: np.ufunc, x: Any, y: Any) -> ArrayImpl | None:
+    """The NumPy function, for concrete integers x and y of one aval or a count y that x has; as
+    here, it shifts by the width or more (or less than 0) until nothing but the sign is left."""
+    if type(x) is not ArrayImpl or not eager():
+        return None
+    dtype = x.aval.dtype
+    if dtype.kind not in "iu" or x.aval.weak_type:
+        return None
+    if type(y) is int and 0 <= y < dtype.itemsize * 8:
+        return ArrayImpl(np.asarray(ufunc(x._value, dtype.type(y))), x.aval)
+    if type(y) is ArrayImpl and y.aval is x.aval:
+        return ArrayImpl(np.asarray(ufunc(x._value, y._value)), x.aval)
+    return None
+
+
 def left_shift(x: Any, y: Any, /) -> Any:
     """x << y."""
+    quick = _quick_shift(np.left_shift, x, y)
+    if quick is not None:
+        return quick
     return lax.shift_left(*prepared("left_shift", promote_numeric, x, y))
 
 
 def right_shift(x1: Any, x2: Any, /) -> Any:
     """x1 >> x2; signed integers keep their sign."""
+    quick = _quick_shift(np.right_shift, x1, x2)
+    if quick is not None:
+        return quick
     x, y = prepared("right_shift", promote_numeric, x1, x2)
     if x.aval.dtype.kind == "u":
         return lax.shift_right_logical(x, y)

@@ -12,11 +12,13 @@ import numpy as np
 
 from numjet.api.mapping import vmap
 from numjet.core import dtypes
-from numjet.core.array import Array
+from numjet.core.array import Array, ArrayImpl
+from numjet.core.avals import ShapedArray
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
 from numjet.numpy.elementwise import equal, logical_and, logical_or, multiply, not_equal
+from numjet.numpy.fast import eager
 from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
     as_arrays,
@@ -274,6 +276,11 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     _check_order(bitorder)
     if axis is None:
         x, axis = ravel(x), 0
+    axis = canonical_axis(axis, x.aval.ndim, "packbits")
+    if type(x) is ArrayImpl and x.aval.dtype.kind in "iub" and eager():
+        order: Any = bitorder
+        packed = np.asarray(np.packbits(x._value, axis, order), order="C")
+        return ArrayImpl(packed, ShapedArray(packed.shape, packed.dtype))
     x = moveaxis(not_equal(x, 0), axis, -1)
     n = x.aval.shape[-1]
     widths = [(0, 0, 0)] * (x.aval.ndim - 1) + [(0, -n % 8, 0)]

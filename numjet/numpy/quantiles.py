@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes
+from numjet.core.array import ArrayImpl
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
@@ -23,6 +24,7 @@ from numjet.numpy.elementwise import (
     subtract,
     where,
 )
+from numjet.numpy.fast import eager
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -34,8 +36,12 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.reductions import any as any_, sum as sum_
 from numjet.numpy.shape import expand_dims, moveaxis, reshape
+from numjet.numpy.sorting import as_constant
 from numjet.numpy.take import take_along_axis
 
+# So many positions of so many elements NumPy finds sooner than all are sorted: 10^4 elements take
+# 200 us instead of 400, but 10^5 take 1200 instead of 700.
+_FEW, _SMALL = 8, 20_000
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
@@ -60,13 +66,46 @@ def _quantile(
         rows, tuple([x.aval.shape[i] for i in kept]) + (math.prod([x.aval.shape[i] for i in axes]),)
     )
     if rows.aval.shape[-1]:
-        out = _of_rows(rows, q, method, skip_nans)
+        known = not skip_nans and type(rows) is type(q) is ArrayImpl and eager()
+        out = _of_known_rows(rows, q, method) if known else None
+        if out is None:
+            out = _of_rows(rows, q, method, skip_nans)
     else:
         out = lax.full(q.aval.shape + rows.aval.shape[:-1], np.nan, wider)
     if keepdims:
         shape = tuple([1 if i in axes else s for i, s in enumerate(x.aval.shape)])
         out = reshape(out, q.aval.shape + shape)
     return cast(out, result)
+
+
+def _of_known_rows(rows: ArrayImpl, q: ArrayImpl, method: str) -> Any:
+    """`_of_rows` of values: NumPy brings the few elements that matter to their places, and need not
+    sort. None where it would not be quicker, or the positions are not within the rows."""
+    values, share = rows._value, q._value
+    if values.dtype.kind != "f" or values.size > _SMALL or share.size > _FEW:
+        return None
+    if not ((share >= 0) & (share <= 1)).all():
+        return None
+    last = values.shape[-1] - 1
+    at = share * values.dtype.type(last)
+    low = np.floor(at)
+    below, above = (np.minimum(v, last).astype(np.intp) for v in (low, np.ceil(at)))
+    placed = np.partition(values, sorted({last, *below.flat, *above.flat}), -1)
+    lead = values.shape[:-1]
+
+    def spread(v: np.ndarray) -> ArrayImpl:
+        v = np.reshape(v, share.shape + (1,) * len(lead))
+        return as_constant(np.broadcast_to(v, share.shape + lead).copy())
+
+    def pick(index: np.ndarray) -> ArrayImpl:
+        found = placed[..., index]
+        return as_constant(np.array(np.moveaxis(found, -1, 0) if share.ndim else found, order="C"))
+
+    out = _between(method, pick(below), pick(above), spread(low), spread(at - low))
+    nans = np.isnan(placed[..., -1])
+    if not nans.any():
+        return out
+    return as_constant(np.where(nans, values.dtype.type(np.nan), out._value))
 
 
 def _of_rows(rows: Any, q: Any, method: str, skip_nans: bool) -> Any:

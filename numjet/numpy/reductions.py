@@ -10,6 +10,7 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
+from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import executor
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import scalar
@@ -29,6 +30,7 @@ from numjet.numpy.elementwise import (
     subtract,
     where,
 )
+from numjet.numpy.fast import eager
 from numjet.numpy.fast_native import when_ready
 from numjet.numpy.promote import (
     broadcast,
@@ -337,9 +339,20 @@ def any(
     return _any(a, axis, None, keepdims, None, where)
 
 
+# NumPy's own functions on one core are the faster ones below so many elements.
+_FEW = 20_000
+
+
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """The number of non-zero elements over `axis`."""
-    x = as_bool(one_array("count_nonzero", a))
+    x = one_array("count_nonzero", a)
+    if type(x) is ArrayImpl and axis is None and not keepdims and eager():
+        # NumPy counts bytes as fast as memory gives them, numbers one after another.
+        few = x.aval.dtype.kind in "iuf" and x.aval.size < _FEW
+        if few or x.aval.dtype == dtypes.bool_:
+            found = np.asarray(np.count_nonzero(x._value), int_dtype())
+            return ArrayImpl(found, ShapedArray((), found.dtype))
+    x = as_bool(x)
     return sum(x, axis, int_dtype(), keepdims=keepdims)
 
 

@@ -258,6 +258,9 @@ def bincount(
             )
         values = known._value
         length = max(operator.index(minlength), int(values.max()) + 1 if values.size else 0)
+    known = concrete_or_none(x) if weights is None else None
+    if known is not None:
+        return as_constant(_counts(known._value, operator.index(length)))
     w = (
         lax.full(x.aval.shape, 1, int_dtype())
         if weights is None
@@ -268,9 +271,22 @@ def bincount(
             f"bincount: shape of weights must match shape of x, got {w.aval.shape} "
             f"and {x.aval.shape}."
         )
+    if x.aval.dtype.kind == "u" and x.aval.dtype.itemsize >= int_dtype().itemsize:
+        x = minimum(x, length)  # those above the signed integers are dropped, not negative
     index = cast(x, int_dtype())
     index = where(less(index, 0), 0, index)
     return lax.full((length,), 0, w.aval.dtype).at[index].add(w, mode="drop")
+
+
+def _counts(values: np.ndarray, length: int) -> np.ndarray:
+    """How often 0 .. length - 1 occur; negative values count as 0, larger ones are dropped."""
+    if values.dtype == np.bool_:
+        values = values.view(np.uint8)
+    if values.dtype.kind == "i":
+        values = np.maximum(values, 0)
+    if values.size and values.max() >= length:
+        values = values[values < length]
+    return np.bincount(values.astype(np.int64), minlength=length).astype(int_dtype())
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:

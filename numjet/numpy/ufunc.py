@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core.array import as_array
+from numjet.core.array import ArrayImpl, as_array
 from numjet.numpy import elementwise as el, reductions, unary
 from numjet.numpy.creation import array
 from numjet.numpy.functional import vectorize
 from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import broadcast, canonical_axis, canonical_dtype, cast, one_array
 from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape, stack
+from numjet.ops.cumulative import cummax, cummin
 from numjet.ops.scan import scan
 
 
@@ -124,8 +125,15 @@ class ufunc:  # noqa: N801 - NumPy's name
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """All partial results of `reduce`."""
         self._binary("accumulate")
-        if self._own["accumulate"] is not None:
-            return self._own["accumulate"](a, axis=axis, dtype=dtype)
+        own = self._own["accumulate"]
+        if own in (cummax, cummin):
+            a = one_array(self.__name__, a)
+            a = a if dtype is None else cast(a, canonical_dtype(dtype, self.__name__))
+            # The derivative at ties is shared out step by step, by the loop below.
+            if a.aval.dtype.kind in "iu" or a.aval.dtype.kind == "f" and type(a) is ArrayImpl:
+                return own(a, canonical_axis(axis, a.aval.ndim, self.__name__))
+        elif own is not None:
+            return own(a, axis=axis, dtype=dtype)
         x, axis = _rows_first(f"{self.__name__}.accumulate", a, axis, dtype)
         if not x.aval.shape[0]:
             return moveaxis(x, 0, axis)
@@ -216,8 +224,16 @@ def attach() -> None:
             dict(reduce=reductions.prod, accumulate=reductions.cumprod, at=_write("multiply")),
         ),
         (el.subtract, None, dict(at=_write("subtract"))),
-        (el.maximum, None, dict(reduce=_extremum(reductions.max), at=_write("max"))),
-        (el.minimum, None, dict(reduce=_extremum(reductions.min), at=_write("min"))),
+        (
+            el.maximum,
+            None,
+            dict(reduce=_extremum(reductions.max), accumulate=cummax, at=_write("max")),
+        ),
+        (
+            el.minimum,
+            None,
+            dict(reduce=_extremum(reductions.min), accumulate=cummin, at=_write("min")),
+        ),
         (el.logical_and, True, dict(reduce=_logical(reductions.all))),
         (el.logical_or, False, dict(reduce=_logical(reductions.any))),
         (el.logical_xor, False, {}),
