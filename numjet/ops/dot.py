@@ -9,10 +9,11 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from numjet.base.errors import InternalError
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
@@ -85,6 +86,34 @@ def _abstract(
     preferred_element_type: Any,
 ) -> ShapedArray:
     (lc, rc), (lb, rb) = dimension_numbers
+    own, other = lb + lc, rb + rc
+    shape, across = lhs.shape, rhs.shape
+    left = [axis for axis in range(len(shape)) if axis not in own]
+    right = [axis for axis in range(len(across)) if axis not in other]
+    if (
+        len(lc) != len(rc)
+        or len(lb) != len(rb)
+        # One less for each axis that is there and named once.
+        or len(left) != len(shape) - len(own)
+        or len(right) != len(across) - len(other)
+        or [shape[a] for a in own] != [across[a] for a in other]
+    ):
+        _refuse(lhs, rhs, dimension_numbers)
+    weak = lhs.weak_type or rhs.weak_type
+    if lhs.dtype is dtypes.float32 and rhs.dtype is dtypes.float32 and not weak:
+        dtype = dtypes.float32  # most are; the first promotion of a process takes 30 us
+    else:
+        _refuse_keys(lhs, rhs)
+        dtype, weak = dtypes.promote((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type))
+    sizes = (*[shape[a] for a in lb + tuple(left)], *[across[a] for a in right])
+    if preferred_element_type is None:
+        return ShapedArray(sizes, dtype, weak)
+    return ShapedArray(sizes, preferred_element_type)
+
+
+def _refuse(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -> NoReturn:
+    """Say why the axes do not fit."""
+    (lc, rc), (lb, rb) = dimension_numbers
     for side, aval, axes in (("lhs", lhs, lc + lb), ("rhs", rhs, rc + rb)):
         if any(not 0 <= a < aval.ndim for a in axes) or len(set(axes)) != len(axes):
             raise TypeError(
@@ -109,21 +138,16 @@ def _abstract(
                     f"dot_general: {what} sizes differ: lhs {lhs.str_short()} axis {i} is "
                     f"{lhs.shape[i]}, rhs {rhs.str_short()} axis {j} is {rhs.shape[j]}. {remedy}"
                 )
+    raise InternalError(f"dot_general refused {dimension_numbers}, which fit")
+
+
+def _refuse_keys(lhs: ShapedArray, rhs: ShapedArray) -> None:
     for aval in (lhs, rhs):
         if dtypes.is_key(aval.dtype):
             raise TypeError(
                 "dot_general: PRNG keys have no products; got "
                 f"lhs {lhs.str_short()}, rhs {rhs.str_short()}."
             )
-    dtype, weak = dtypes.promote((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type))
-    shape = tuple(
-        [lhs.shape[a] for a in lb]
-        + [lhs.shape[a] for a in _free(lhs.ndim, lc, lb)]
-        + [rhs.shape[a] for a in _free(rhs.ndim, rc, rb)]
-    )
-    if preferred_element_type is None:
-        return ShapedArray(shape, dtype, weak)
-    return ShapedArray(shape, preferred_element_type)
 
 
 def _reference(

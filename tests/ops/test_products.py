@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from same_script import compare
 
 import numjet.numpy as jnp
 from numjet import lax
+from numjet.ops.dot import dot_general_p
 
 DOT = """
 rng = np.random.default_rng(0)
@@ -100,3 +103,22 @@ def test_small_floats_accumulate_in_float32(dtype) -> None:
 def test_mistakes_are_explained(call, text) -> None:
     with pytest.raises(TypeError, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        (((2,), (0,)), "axes (2,) of lhs must be distinct"),
+        (((-1,), (0,)), "axes (-1,) of lhs must be distinct"),
+        (((0, 0), (0, 1)), "axes (0, 0) of lhs must be distinct"),
+        (((0, 1), (1, 1)), "axes (1, 1) of rhs must be distinct"),
+        (((0,), (0, 1)), "must name equally many"),
+        (((0,), (1,)), "contracting sizes differ"),
+    ],
+)
+def test_axes_that_do_not_fit_are_explained(numbers, text) -> None:
+    with pytest.raises(TypeError, match=re.escape(text)):
+        dot_general_p.bind(
+            jnp.ones((2, 3)), jnp.ones((2, 3)), dimension_numbers=(numbers, ((), ())),
+            precision=None, preferred_element_type=None,
+        )  # fmt: skip
