@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from numjet.cpu.builder import Builder, Module, Value
+from numjet.cpu.builder import Builder, Module, Value, vector
 from numjet.cpu.kernels.sort_columns import lanes_below
 from numjet.cpu.kernels.sort_quick import READ_AHEAD, WRITE_AHEAD, Quick
-from numjet.cpu.kernels.sort_words import compare
+from numjet.cpu.kernels.sort_words import compare, is_float, ordered
 
 # Vectors a round; four are no faster.
 _UNROLL = 2
@@ -35,20 +35,23 @@ class Quarters(Quick):
 
     def __init__(self, module: Module, word: str) -> None:
         super().__init__(module, word)
-        self.quarter()
+        self.quarter("quarter")
+        if is_float(word):
+            self.quarter("make", ("nans", "zeros"))
         self.parts()
 
-    def quarter(self) -> None:
+    def quarter(self, name: str, found: Sequence[str] = ()) -> None:
         """quarter(source, n, places, limits, tally, next, fresh): deal n words out to four places,
         apart at three limits. The tally is 0, how many have been below each limit, and how many
         in all; places are where the first of them went. `source` may be one of them, or behind
-        what is there. Lines at `next` are read ahead, and those at `fresh` to be written."""
+        what is there. Lines at `next` are read ahead, and those at `fresh` to be written.
+        make(..., nans, zeros): of floats, which become words; how many are what `ordered` finds."""
         word, lanes, size = self.word, self.lanes, self.size
-        b = self.function("quarter", [
+        b = self.function(name, [
             ("source", "ptr"), ("n", "i64"), ("places", "ptr"), ("limits", "ptr"), ("tally", "ptr"),
-            ("next", "ptr"), ("fresh", "ptr"),
+            ("next", "ptr"), ("fresh", "ptr"), *[(each, "ptr") for each in found],
         ])  # fmt: skip
-        source, n, places, limits, tally, next, fresh = b.args
+        source, n, places, limits, tally, next, fresh, *kinds = b.args
         to = [b.load(b.gep(places, 8 * k), "ptr", 8) for k in range(4)]
         limit = [b.splat(b.load(b.gep(limits, k * size), word), lanes) for k in range(3)]
         *before, done = (b.load(b.gep(tally, 8 * k), "i64", 8) for k in range(1, 5))
@@ -57,13 +60,22 @@ class Quarters(Quick):
         step = lanes * _UNROLL
         whole = b.and_(n, -step)
 
+        none = [b.const(0, vector(f"i{8 * size}", lanes))] * len(kinds)
+
+        def words(x: Value, seen: list[Value]) -> tuple[Value, list[Value]]:
+            if not seen:
+                return x, seen
+            x, *flags = ordered(b, x)
+            pairs = zip(flags, seen, strict=True)
+            return x, [b.select(flag, b.add(many, 1), many) for flag, many in pairs]
+
         def starts(at: Value, counts: Sequence[Value]) -> list[Value]:
             edges = [*counts, b.add(done, at)]
             many = [edges[0], *[b.sub(edges[k], edges[k - 1]) for k in range(1, 4)]]
             return [b.gep(p, b.mul(x, size)) for p, x in zip(to, many, strict=True)]
 
-        with b.loop(0, whole, step, before) as loop:
-            at, counts = loop.index, list(loop.values)
+        with b.loop(0, whole, step, [*before, *none]) as loop:
+            at, counts, seen = loop.index, list(loop.values[:3]), list(loop.values[3:])
             start, later, target = (b.gep(p, b.mul(at, size)) for p in (source, next, fresh))
             ends = starts(at, counts)
             for k in range(_UNROLL):
@@ -73,6 +85,7 @@ class Quarters(Quick):
                     b.prefetch(b.gep(end, WRITE_AHEAD), write=True)
             held = [b.load(b.gep(start, 64 * k), self.kind) for k in range(_UNROLL)]
             for k, x in enumerate(held):
+                x, seen = words(x, seen)
                 # Not by signs of differences (see `below`): no faster for three limits.
                 under = [compare(b, "lt", x, each) for each in limit]
                 masks = [under[0], b.xor(under[0], under[1]), b.xor(under[1], under[2]),
@@ -83,20 +96,25 @@ class Quarters(Quick):
                 for mask, end in zip(masks, ends, strict=True):
                     b.store(self.compress(b, x, mask), end)
                 counts = [b.add(c, self.count(b, m)) for c, m in zip(counts, under, strict=True)]
-            loop.yield_(*counts)
+            loop.yield_(*counts, *seen)
         with b.loop(whole, n, lanes, loop.results) as last:
-            at, counts = last.index, list(last.values)
+            at, counts = last.index, list(last.values[:3])
             inside = lanes_below(b, b.sub(n, at), lanes)
             x = b.masked_load(b.gep(source, b.mul(at, size)), inside, b.const(0, self.kind))
+            x, seen = words(x, list(last.values[3:]))
             under = [b.and_(compare(b, "lt", x, each), inside) for each in limit]
             masks = [under[0], *[b.xor(under[k], under[k + 1]) for k in range(2)],
                      b.xor(under[2], inside)]  # fmt: skip
             for mask, end in zip(masks, starts(at, counts), strict=True):
                 some = lanes_below(b, self.count(b, mask), lanes)
                 b.masked_store(self.compress(b, x, mask), end, some)
-            last.yield_(*[b.add(c, self.count(b, m)) for c, m in zip(counts, under, strict=True)])
-        for k, count in enumerate([*last.results, b.add(done, n)], 1):
+            counts = [b.add(c, self.count(b, m)) for c, m in zip(counts, under, strict=True)]
+            last.yield_(*counts, *seen)
+        for k, count in enumerate([*last.results[:3], b.add(done, n)], 1):
             b.store(count, b.gep(tally, 8 * k), 8)
+        for place, many in zip(kinds, last.results[3:], strict=True):
+            total = b.reduce("add", many)
+            b.store(b.zext(total, "i64") if size < 8 else total, place, 8)
         b.ret()
 
     def places(self, b: Builder) -> tuple[Value, Value]:

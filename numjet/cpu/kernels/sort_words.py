@@ -55,6 +55,15 @@ def below(b: Builder, x: Value, limit: Value) -> Value:
     return b.icmp("slt", b.bitcast(b.sub(x, limit), vector(f"i{info.bits}", info.lanes)), 0)
 
 
+def ordered(b: Builder, x: Value) -> tuple[Value, Value, Value]:
+    """Floats as words: infinity for NaN, zero for its negative; which ones were either."""
+    info = TYPES[x.type]
+    bits = b.bitcast(x, vector(f"i{info.bits}", info.lanes))
+    nans, zeros = b.fcmp("uno", x, x), b.icmp("eq", bits, -(1 << (info.bits - 1)))
+    x = b.select(nans, math.inf, x)
+    return b.select(zeros, b.const(0, x.type), x), nans, zeros
+
+
 def finite(b: Builder, word: Value) -> Value:
     """Whether a single word is not an infinity."""
     if not TYPES[word.type].is_float:
