@@ -10,7 +10,8 @@ from typing import Any
 
 from numjet.core import structural
 from numjet.numpy import lax_names as lax
-from numjet.numpy.elementwise import multiply, where
+from numjet.numpy.elementwise import multiply
+from numjet.numpy.index_tricks import strided_diagonal
 from numjet.numpy.products import contract
 from numjet.numpy.promote import as_arrays, cast, promote_dtypes, refuse
 from numjet.numpy.reductions import sum as sum_
@@ -214,13 +215,8 @@ def _diagonals(labels: str, x: Any) -> tuple[str, Any]:
         while labels.count(c) > 1:
             i = labels.index(c)
             j = labels.index(c, i + 1)
-            shape = x.aval.shape
-            on = lax.eq(
-                lax.broadcasted_iota(structural.dtypes.int32, shape, i),
-                lax.broadcasted_iota(structural.dtypes.int32, shape, j),
-            )
-            x = sum_(where(on, x, lax.full((), 0, x.aval.dtype)), j, dtype=x.aval.dtype)
-            labels = labels[:j] + labels[j + 1 :]
+            x = strided_diagonal(x, 0, i, j)
+            labels = labels[:i] + labels[i + 1 : j] + labels[j + 1 :] + c
     return labels, x
 
 

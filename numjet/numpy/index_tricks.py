@@ -76,7 +76,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return where(on, lax.broadcast_in_dim(padded, (size, size), (0,)), zero)
 
 
-def _strided_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
+def strided_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
     """`diagonal` by a slice whose stride is a row and an element: its elements alone are read."""
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     *lead, n, m = x.aval.shape
@@ -99,7 +99,7 @@ def trace(
         raise ValueError(f"trace requires an array of at least two dimensions, got {x.aval}.")
     dtype = None if dtype is None else canonical_dtype(dtype, "trace")
     if type(offset) is int:
-        return sum_(_strided_diagonal(x, offset, axis1, axis2), -1, dtype)
+        return sum_(strided_diagonal(x, offset, axis1, axis2), -1, dtype)
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     shape = x.aval.shape
     n = x.aval.ndim

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -193,7 +194,7 @@ def _contract(
         [rhs.shape[a] for a in rf],
         [lhs.shape[a] for a in lc],
     )
-    rows, cols, inner = (int(np.prod(n, dtype=np.int64)) for n in (left, right, depth))
+    rows, cols, inner = math.prod(left), math.prod(right), math.prod(depth)
     x = lhs.transpose(*lb, *lf, *lc).reshape(*batch, rows, inner)
     y = rhs.transpose(*rb, *rc, *rf).reshape(*batch, inner, cols)
     return np.matmul(x, y).reshape((*batch, *left, *right))
