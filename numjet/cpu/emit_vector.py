@@ -346,7 +346,8 @@ class VectorWriter(StatementWriter):
             if self._crosses(s, lin) and self.scopes.get(key) is None:
                 element = ev.memory_type(e.buffer.dtype)
                 tile = Tile(self.b, s.var, element, self.lanes, s.unroll > 1)
-                tile.fill(self.b, self._read_tile(e.buffer, lin, tile))
+                far = self.ahead.get((e.buffer, e.index), 0)
+                tile.fill(self.b, self._read_tile(e.buffer, lin, tile, far))
                 self.scopes.put(key, tile, self.deps.index(lin))
 
     def _tile_stores(self, s: For) -> None:
@@ -364,7 +365,7 @@ class VectorWriter(StatementWriter):
                 element = ev.memory_type(buffer.dtype)
                 self.sinks[buffer, lin] = Tile(self.b, s.var, element, self.lanes, s.unroll > 1)
 
-    def _read_tile(self, buffer: Buffer, lin: Index, tile: Tile) -> list[Value]:
+    def _read_tile(self, buffer: Buffer, lin: Index, tile: Tile, far: int) -> list[Value]:
         b, lanes = self.b, self.lanes
         if self._records(lin, tile):
             vectors = []
@@ -376,6 +377,10 @@ class VectorWriter(StatementWriter):
                 else:
                     vectors.append(b.masked_load(address, mask, b.const(0, tile.type)))
             return deinterleave(b, vectors, lanes)
+        if far and self.mask is None:
+            for r in range(lanes):
+                # Into the second-level cache: rows apart may share few sets of the first.
+                b.prefetch(b.gep(self._row(buffer, lin, r), far), locality=2)
         rows = [self._read_row(buffer, lin, r, tile.width, tile.type) for r in range(lanes)]
         return transpose(b, rows, lanes)[: tile.width]
 

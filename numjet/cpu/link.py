@@ -32,7 +32,7 @@ from numjet.cpu.link_cache import Store
 from numjet.cpu.x86.host import usable
 
 # Part of every key: raise it when cached bytes of an older version must not be used any more.
-CACHE_VERSION = 27
+CACHE_VERSION = 28
 
 _OPTIMIZATION_LEVEL, _QUICK_LEVEL = 1, 0
 

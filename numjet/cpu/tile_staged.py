@@ -112,10 +112,12 @@ class _Blocks:
         self.body, self.across = body, across
         self.tiles = i.extent // lanes
         self.width, self.height = shape[0], min(shape[1], self.tiles)
-        size = self.height * lanes, self.width * lanes
-        self.blocks = {
-            _place(e): Buffer(f"block{k}", e.dtype, size, "scratch") for k, e in enumerate(across)
-        }
+        rows, row = self.height * lanes, self.width * lanes
+        self.blocks = {}
+        for k, e in enumerate(across):
+            # A line more: the lines of a tile do not fall into few sets of the first-level cache.
+            shape = rows, row + platform.CACHE_LINE // e.dtype.itemsize
+            self.blocks[_place(e)] = Buffer(f"block{k}", e.dtype, shape, "scratch")
 
     def nest(self, first: int, count: int) -> For:
         """`count` blocks in a row, beginning with vector `first` of j."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import numjet as nj
+from numjet.cpu import link
 from numjet.cpu.builder import Module
 from numjet.cpu.emit import emit_kernel
 from numjet.cpu.index import Index, LoopVar
@@ -22,7 +25,7 @@ from numjet.cpu.loop_ir import (
     Store,
     Update,
 )
-from numjet.cpu.prefetch import AHEAD, WITHIN, prefetch
+from numjet.cpu.prefetch import AHEAD, ROWS_BELOW, WITHIN, prefetch
 from numjet.tree_util import tree_leaves as leaves
 
 F32 = np.dtype(np.float32)
@@ -106,3 +109,15 @@ def test_rows_anywhere_in_large_tables_are_asked_for_ahead(rows, width, asked, c
             assert compiled.as_text().count("call void @llvm.prefetch") == asked
         for got, expected in zip(leaves(compiled(table, numbers)), leaves(f(table, numbers))):
             np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_blocks_that_are_turned_ask_for_the_rows_below():
+    x = np.ones((2600, 2600), np.float32)
+    lowered = nj.jit(lambda a, b: a.T + b).lower(x, x)
+    assert "scratch block0" in lowered.as_text()
+    found = re.findall(r"getelementptr i8, ptr %v\d+, i64 (\d+)\n  call void @llvm.prefetch",
+                       lowered.compile().as_text())  # fmt: skip
+    lanes = min(16, link.vector_bytes() // 4)
+    below = [str(lanes * 10400)] * lanes
+    assert found[:lanes] == below
+    assert set(found[lanes:]) == {str(ROWS_BELOW * 10400)}
