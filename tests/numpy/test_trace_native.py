@@ -337,7 +337,9 @@ def test_products_and_functions_lose_and_keep_nothing():
     for _ in range(20):
         stage(fun, [x32])
     gc.collect()
-    assert [sys.getrefcount(x) for x in objects] == before
+    # A reference lost or kept by each trace makes 20; one that something else drops meanwhile, 1.
+    after = [sys.getrefcount(x) for x in objects]
+    assert all(abs(a - b) < 10 for a, b in zip(after, before, strict=True)), (before, after)
 
 
 def test_the_collector_searches_what_may_be_in_cycles_alone():
