@@ -50,8 +50,8 @@ WITHIN = 1024
 ROWS_AHEAD, ROW_AHEAD = 32, 1024
 
 # Rows ahead of what lies beside a block. a.T + b on two threads, medians, with these and each tile
-# asking for the rows below its own, and without: of 4096 x 4096 5.6 and 6.5 ms, of 3000 x 3000 3.1
-# and 9.8.
+# asking for the rows below its own, and without: of 4096 x 4096 6.8 and 7.6 ms, of 3000 x 3000 3.1
+# and 3.1.
 ROWS_BELOW = 2
 
 # Rows up to this stay in a core's caches between sweeps. Softmax of 10,000 x 1,000 from cold caches
