@@ -62,6 +62,8 @@ def settings(threads: int, cache: str) -> dict[str, str]:
     chosen["NUMJET_CACHE_DIR"] = cache
     chosen["PYTHONPATH"] = str(ROOT)
     chosen["PYTHONWARNINGS"] = "ignore"
+    # Packages that are installed have their byte code; a checkout's is written by the first run.
+    chosen.pop("PYTHONDONTWRITEBYTECODE", None)
     if threads == 1:
         # XLA sizes its pool by the cores it may use; the worker is pinned to one as well.
         flags = chosen.get("XLA_FLAGS", "")
