@@ -57,7 +57,7 @@ def replace(x: T, **changes: Any) -> T:
 
 def _made(cls: Any, frozen: bool, eq: bool, slots: bool) -> Any:
     own = cls.__dict__
-    names = tuple(own.get("__annotations__", ()))
+    names = tuple(cls.__annotations__)  # its own: none are inherited
     defaults = {name: own[name] for name in names if name in own}
     names = tuple(dict.fromkeys((*getattr(cls, "_fields", ()), *names)))
     defaults = {**getattr(cls, "_defaults", {}), **defaults}
