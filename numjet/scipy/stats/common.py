@@ -16,6 +16,12 @@ def floats(*args: Any) -> list[Any]:
     return [jnp.asarray(x).astype(dtype) for x in args]
 
 
+def standard(x: Any, loc: Any, scale: Any) -> tuple[Any, Any]:
+    """Where `x` is in the distribution at 0 of scale 1; the scale."""
+    x, loc, scale = floats(x, loc, scale)
+    return (x - loc) / scale, scale
+
+
 def probability(q: Any) -> Any:
     """`q` where it is a probability, NaN elsewhere."""
     return jnp.where((q < 0) | (q > 1), jnp.nan, q)

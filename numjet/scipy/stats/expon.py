@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats, inside, probability
-
-
-def _standard(x: Any, loc: Any, scale: Any) -> tuple[Any, Any]:
-    x, loc, scale = floats(x, loc, scale)
-    return (x - loc) / scale, scale
+from numjet.scipy.stats.common import floats, inside, probability, standard
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density at `x`."""
-    z, scale = _standard(x, loc, scale)
+    z, scale = standard(x, loc, scale)
     return jnp.where(z < 0, -jnp.inf, -z - jnp.log(scale))
 
 
@@ -31,7 +26,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to `x`."""
-    z, _ = _standard(x, loc, scale)
+    z, _ = standard(x, loc, scale)
     below = z <= 0
     z = inside(~below, z, 1.0)
     # Each form is exact where the other cancels.
@@ -46,7 +41,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above `x`."""
-    z, _ = _standard(x, loc, scale)
+    z, _ = standard(x, loc, scale)
     return jnp.where(z < 0, 0, -z)
 
 

@@ -7,20 +7,15 @@ from typing import Any
 import numpy as np
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats, inside
+from numjet.scipy.stats.common import floats, inside, standard
 
 # From here on log(sf) is -z - exp(-z) / 2 to the last digit of double precision, and sf underflows.
 _TAIL = 15
 
 
-def _place(x: Any, loc: Any, scale: Any) -> tuple[Any, Any]:
-    x, loc, scale = floats(x, loc, scale)
-    return (x - loc) / scale, scale
-
-
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density at `x`."""
-    z, scale = _place(x, loc, scale)
+    z, scale = standard(x, loc, scale)
     finite = z != -np.inf
     z = inside(finite, z, 0)
     return jnp.where(finite, -z - jnp.exp(-z) - jnp.log(scale), -np.inf)
@@ -33,7 +28,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `cdf`."""
-    z, _ = _place(x, loc, scale)
+    z, _ = standard(x, loc, scale)
     return -jnp.exp(-z)
 
 
@@ -49,7 +44,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `sf`."""
-    z, _ = _place(x, loc, scale)
+    z, _ = standard(x, loc, scale)
     far = z > _TAIL
     near = inside(~far, z, 0)
     return jnp.where(far, -z - 0.5 * jnp.exp(-z), jnp.log(-jnp.expm1(-jnp.exp(-near))))
