@@ -1,6 +1,8 @@
 # Every target does its own set-up: a virtual environment in .venv, made once per pyproject.toml.
 #   make demo              train a network on handwritten digits and draw what it learned
-#   make test              lint, type check, all tests (ORACLE=no leaves out the comparison with JAX)
+#   make test              lint, type check, all tests (ORACLE=no leaves out the comparison with JAX),
+#                          and the compiler's once more as on a processor with AVX2 only
+#   make portability       the compiler's tests as on each kind of x86-64 processor that this one can be
 #   make bench             time numjet beside its peers (ROWS=softmax,matmul runs a part)
 #   make clean             remove what the other targets made
 
@@ -17,7 +19,14 @@ ROWS ?=
 BENCH_FLAGS ?=
 PIP_FLAGS := --quiet --disable-pip-version-check
 
-.PHONY: demo test bench clean
+# Tests of what the compiler makes, which differs with the processor; with the examples that every
+# version has to run, where the project's documents lie beside the repository.
+COMPILER_TESTS := tests/cpu tests/laws tests/test_readme.py
+ACCEPTANCE ?= $(wildcard ../shared/acceptance/seed_examples.py)
+LEVELS := x86-64-v2 x86-64-v3 x86-64-v4
+on_level = $(RUN) tools/on_level.py $(1) $(RUN)
+
+.PHONY: demo test portability $(LEVELS) bench clean
 
 demo: $(VENV)/.installed-demo
 	$(RUN) examples/digits.py
@@ -26,6 +35,13 @@ test: $(VENV)/.installed-test $(ORACLE_STAMP)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(RUN) -m pytest -q -n $(WORKERS)
+	$(call on_level,x86-64-v3) -m pytest -q -n $(WORKERS) $(COMPILER_TESTS)
+
+portability: $(LEVELS)
+
+$(LEVELS): $(VENV)/.installed-test
+	$(call on_level,$@) -m pytest -q -n $(WORKERS) $(COMPILER_TESTS)
+	$(if $(ACCEPTANCE),$(call on_level,$@) $(ACCEPTANCE) numjet)
 
 bench: $(VENV)/.installed-demo .venvs/oracle/.installed .venvs/torch/.installed .venvs/numba/.installed
 	$(RUN) benchmarks/run.py $(if $(ROWS),--rows $(ROWS)) $(BENCH_FLAGS)

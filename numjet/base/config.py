@@ -39,7 +39,9 @@ _UNCHECKED = {"debug_nans": False, "debug_infs": False, "numpy_rank_promotion": 
 class Flag:
     """One setting: a process-wide value and, over it, a value for the current context."""
 
-    __slots__ = ("name", "kind", "doc", "traced", "choices", "uses", "_global", "_local", "_hooks")
+    __slots__ = (
+        "name", "kind", "doc", "traced", "choices", "uses", "_global", "_local", "_hooks", "_fixed",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class Flag:
         self._global = default
         self._local: ContextVar = ContextVar(f"numjet.{name}", default=_UNSET)
         self._hooks: list = []
+        self._fixed = ""
         # How many blocks of code (in any thread) have set a value of their own right now.
         self.uses = 0
         raw = os.environ.get(f"NUMJET_{name.upper()}")
@@ -93,8 +96,22 @@ class Flag:
         local = self._local.get()
         return self._global if local is _UNSET else local
 
+    def fix(self, reason: str) -> Any:
+        """The value, which from now on cannot be changed: something was made by it."""
+        self._fixed = reason
+        return self.value
+
+    def _set_before(self, value: Any) -> None:
+        if self._fixed and value != self.value:
+            raise RuntimeError(
+                f"config flag {self.name!r} is {self.value!r} and cannot become {value!r}: "
+                f"{self._fixed}. Set NUMJET_{self.name.upper()} before the process begins, or the "
+                "flag right after numjet is imported."
+            )
+
     def set(self, value: Any) -> None:
         """Set the process-wide value."""
+        self._set_before(self._check(value))
         before, self._global = self._global, self._check(value)
         numeric_checks[0] += self._checks(self._global) - self._checks(before)
         _refresh_key()
@@ -108,6 +125,7 @@ class Flag:
 
     @contextlib.contextmanager
     def __call__(self, value: Any = True) -> Iterator[None]:
+        self._set_before(self._check(value))
         token = self._local.set(self._check(value))
         checks = self._checks(value)
         numeric_checks[0] += checks
@@ -155,6 +173,13 @@ numpy_rank_promotion = Flag(
     "allow, warn or raise",
     traced=True,
     choices=("allow", "warn", "raise"),
+)
+cpu = Flag(
+    "cpu",
+    "native",
+    str,
+    "features of the processor that compiled code may use: all, or those of an x86-64 level",
+    choices=("native", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
 )
 disk_cache = Flag("disk_cache", True, bool, "keep compiled objects on disk")
 direct_code = Flag("direct_code", True, bool, "machine code without LLVM where possible")

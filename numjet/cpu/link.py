@@ -80,7 +80,11 @@ def _llvm() -> llvm.LLVM:
 
 @functools.cache
 def target() -> Target:
-    """The host, or the narrower machine that NUMJET_VECTOR_BYTES=16|32|64 asks for (tests)."""
+    """The host, or what `config.cpu` leaves of it; asked for once.
+
+    Raises ValueError where the flag asks for more than the processor has.
+    """
+    config.cpu.fix("programs are compiled for it")
     key = None
     if processor.identity() is not None:
         # A later process on this machine learns it without loading LLVM.
@@ -101,31 +105,17 @@ def _host() -> Target:
     for item in library.text("LLVMPY_GetHostCPUFeatures").split(","):
         if item:
             features[item[1:]] = item[0] == "+"
-    width = 16
-    if features.get("avx2"):
-        width = 32
-    if features.get("avx512f"):
-        width = 64
-    asked = _asked_width()
-    if asked is not None and asked < width:
-        width = asked
-        # The narrower machine must not select the wide instructions either.
-        features = {name: on and not name.startswith("avx512") for name, on in features.items()}
+    name = library.text("LLVMPY_GetHostCPUName")
+    asked = config.cpu.value
+    if asked != "native":
+        features = processor.limited(features, asked)
+        name = asked  # LLVM knows the levels as processors, of the time when they were new
     return Target(
         triple=platform.object_triple(library.text("LLVMPY_GetProcessTriple")),
-        cpu=library.text("LLVMPY_GetHostCPUName"),
+        cpu=name,
         features=",".join(("+" if on else "-") + name for name, on in sorted(features.items())),
-        vector_bytes=width,
+        vector_bytes=64 if features.get("avx512f") else 32 if features.get("avx2") else 16,
     )
-
-
-def _asked_width() -> int | None:
-    asked = os.environ.get("NUMJET_VECTOR_BYTES")
-    if not asked:
-        return None
-    if asked not in ("16", "32", "64"):
-        raise ValueError(f"NUMJET_VECTOR_BYTES={asked!r}: expected 16, 32 or 64")
-    return int(asked)
 
 
 def vector_bytes() -> int:
@@ -150,6 +140,7 @@ def _store() -> Store:
 def _salt() -> bytes:
     """What compiled code depends on beside its text: the compiler and the machine."""
     host: tuple
+    level = config.cpu.fix("programs are compiled for it")
     processor_is = processor.identity()
     if processor_is is None:
         described = _host()
@@ -158,7 +149,7 @@ def _salt() -> bytes:
     else:
         # The file stands for the version: LLVM would have to be loaded to tell it.
         file = os.stat(llvm.library_path())
-        host = (file.st_size, file.st_mtime_ns, sys.platform, processor_is.hex(), _asked_width())
+        host = (file.st_size, file.st_mtime_ns, sys.platform, processor_is.hex(), level)
     return "\n".join(map(str, (CACHE_VERSION, *host, _OPTIMIZATION_LEVEL))).encode()
 
 

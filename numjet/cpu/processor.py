@@ -5,6 +5,8 @@ decides which instructions LLVM selects: maker, model and every feature bit that
 reports, and which registers the system saves. Asking LLVM means loading 100 MB first. What would
 break it: a feature that is reported in a leaf not listed here. Source: Intel's and AMD's manuals
 of the CPUID and XGETBV instructions.
+
+`limited` is what `config.cpu` leaves of a processor's features.
 """
 
 from __future__ import annotations
@@ -40,6 +42,35 @@ _LEAVES = (
     (0x80000008, 0, (1,)),
     (0x80000021, 0, (0,)),
 )
+
+# What the levels of x86-64 are, each with those before it, in LLVM's names. Source: the System V
+# ABI's supplement for AMD64, table of the micro-architecture levels.
+_LEVELS = {
+    "x86-64": "64bit cmov cx8 fxsr mmx sse sse2",
+    "x86-64-v2": "crc32 cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3",
+    "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave",
+    "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
+}
+
+
+def limited(features: dict[str, bool], level: str) -> dict[str, bool]:
+    """`features` (by LLVM's names, whether the processor has each) without those above `level`.
+
+    Raises ValueError where the processor has not all of the level.
+    """
+    kept: set[str] = set()
+    for name, added in _LEVELS.items():
+        kept.update(added.split())
+        if name == level:
+            break
+    missing = sorted(name for name in kept if not features.get(name))
+    if missing:
+        raise ValueError(
+            f"config.cpu (NUMJET_CPU) is {level!r}, but this processor has no "
+            f"{', '.join(missing)}. Ask for a lower level, or for 'native', which is all that the "
+            "processor has."
+        )
+    return {name: on and name in kept for name, on in features.items()}
 
 
 @functools.cache

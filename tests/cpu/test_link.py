@@ -13,6 +13,7 @@ import warnings
 import pytest
 from together import together
 
+from numjet.base import config
 from numjet.base.errors import InternalError
 from numjet.cpu import link, link_cache, processor
 from numjet.cpu.jobs import Jobs, undisturbed
@@ -172,10 +173,12 @@ def test_a_kept_target_is_the_hosts_and_belongs_to_one_processor(store, monkeypa
         patch.setattr(link, "_host", lambda: None)
         assert link.target.__wrapped__() == host
     salt = link._salt.__wrapped__()
-    for name, other in (("NUMJET_VECTOR_BYTES", "16"), ("NUMJET_VECTOR_BYTES", "32")):
+    salts = {salt}
+    for level in {*config.cpu.choices} - {config.cpu.value}:
         with monkeypatch.context() as patch:
-            patch.setenv(name, other)
-            assert link._salt.__wrapped__() != salt
+            patch.setattr(config.cpu, "_global", level)
+            salts.add(link._salt.__wrapped__())
+    assert len(salts) == len(config.cpu.choices)
     identity = processor.identity()
     monkeypatch.setattr(processor, "identity", lambda: identity[:-1] + b"?")
     assert link._salt.__wrapped__() != salt
@@ -413,8 +416,10 @@ def test_cache_can_be_switched_off(tmp_path):
     assert not os.listdir(tmp_path)
 
 
-@pytest.mark.parametrize("width", [16, 32])
-def test_narrower_vectors_can_be_asked_for(tmp_path, width):
+@pytest.mark.parametrize("level, width", [("x86-64-v2", 16), ("x86-64-v3", 32)])
+def test_narrower_vectors_can_be_asked_for(tmp_path, level, width):
+    if not link.target().has("avx2"):
+        pytest.skip("this processor has no wider vectors")
     code = """
         from numjet.cpu import link
         text = '''define void @f(ptr %x) {
@@ -425,7 +430,7 @@ def test_narrower_vectors_can_be_asked_for(tmp_path, width):
         }'''
         print(link.vector_bytes(), "zmm" in link.assembly(text))
     """
-    process = child(str(tmp_path), code, NUMJET_VECTOR_BYTES=str(width))
+    process = child(str(tmp_path), code, NUMJET_CPU=level)
     output, errors = process.communicate(timeout=60)
     assert output == f"{width} False\n", errors
 

@@ -1,6 +1,7 @@
-"""Compiled programs on processors with narrower vectors, which lack instructions for some types.
+"""Compiled programs on other processors of the architecture: narrow vectors, no multiply-adds, wide
+vectors without what the direct generator wants.
 
-A process of its own for each width: the width is read once, when the compiler is first used.
+A process of its own for each: what may be used is read once, when the compiler is first used.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import on_level
 import pytest
+
+from numjet.base import config
 
 PROGRAMS = """
 import numpy as np
@@ -62,11 +66,15 @@ print("agree")
 """
 
 
-@pytest.mark.parametrize("width", [16, 32])
-def test_programs_agree_with_their_references(width):
+# `make test` and `make portability` run much more than this on the levels (tools/on_level.py).
+@pytest.mark.skipif(config.cpu.value != "native", reason="these tests run at one level already")
+@pytest.mark.parametrize("level", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+def test_programs_agree_with_their_references(level):
+    if on_level.left_out(level):
+        pytest.skip(on_level.left_out(level))
     root = Path(__file__).resolve().parents[2]
     environment = {
-        **os.environ, "NUMJET_VECTOR_BYTES": str(width), "NUMJET_CACHE_DIR": "",
+        **os.environ, "NUMJET_CPU": level, "NUMJET_CACHE_DIR": "",
         "PYTHONPATH": str(root),
     }  # fmt: skip
     done = subprocess.run(
