@@ -28,7 +28,7 @@ MODULES = {module_name(path): path for path in FILES}
 
 
 def layer(module: str) -> int:
-    if module in FRONT_DOOR_MODULES:
+    if module in FRONT_DOOR_MODULES or module.startswith("numjet.as_jax."):
         return FRONT_DOOR
     return LAYERS.get(module.split(".")[1], PUBLIC)
 

@@ -210,17 +210,27 @@ def trace_key() -> tuple:
     return _key.get() or _global_key[0]
 
 
-def _flag(name: str) -> Flag:
-    short = name.removeprefix("jax_").removeprefix("numjet_")
-    try:
-        return FLAGS[short]
-    except KeyError:
+def _flag(name: str) -> Any:
+    found = FLAGS.get(name.removeprefix("jax_").removeprefix("numjet_"))
+    if found is not None:
+        return found
+    from numjet.base import jax_flags
+
+    if name in jax_flags.SAME:
+        return FLAGS[jax_flags.SAME[name]]
+    silent = jax_flags.find(name)
+    if silent is None:
         known = ", ".join(sorted(FLAGS))
-        raise AttributeError(f"config has no flag {name!r}. Known flags: {known}.") from None
+        raise AttributeError(f"config has no flag {name!r}. Known flags: {known}.")
+    return silent
 
 
 class Config:
-    """The public `numjet.config`: `config.update(name, value)`, `config.enable_x64` (the value)."""
+    """The public `numjet.config`: `config.update(name, value)`, `config.enable_x64` (the value).
+
+    Every flag of JAX's is known, with its prefix `jax_`; those without effect here say so when
+    they are first changed (jax_flags.py).
+    """
 
     def update(self, name: str, value: Any) -> None:
         """Set flag `name` (with or without the prefix `jax_`) for the whole process."""
@@ -240,7 +250,28 @@ class Config:
 
     @property
     def values(self) -> dict[str, Any]:
-        return {name: flag.value for name, flag in FLAGS.items()}
+        """The value of every flag: ours by their names, JAX's with their prefix."""
+        from numjet.base import jax_flags
+
+        ours = {name: flag.value for name, flag in FLAGS.items()}
+        return ours | {name: _flag(name).value for name in jax_flags.DEFAULTS}
+
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether 64-bit types are the default, as `enable_x64`."""
+        return enable_x64.value
+
+    def config_with_absl(self) -> None:
+        """Have absl's `app.run` understand JAX's flags (`--jax_enable_x64`) as options."""
+        from numjet.base import jax_flags
+
+        jax_flags.define_with_absl(self)
+
+    def parse_flags_with_absl(self) -> None:
+        """Set the flags that the command line gives as options of absl's form, now."""
+        from numjet.base import jax_flags
+
+        jax_flags.parse_with_absl(self)
 
 
 config = Config()

@@ -1,0 +1,167 @@
+"""The finder that answers `import jax…` and `import jaxlib…`, and the modules it makes.
+
+`activate` puts it first in `sys.meta_path`. A module under JAX's name is an `AliasModule`: it has
+JAX's `__name__`, and takes each attribute, when it is first asked for, from the module of ours that
+namespaces.py names, or from the rows of private.py. Names with an underscore, and ours that JAX
+does not have a place for, do not show. The finder also answers for the distributions `jax` and
+`jaxlib`, so that `importlib.metadata.version("jax")` works without an installation.
+
+Called by `numjet.as_jax` alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from numjet.as_jax import namespaces, private
+
+# The version of JAX whose names and behaviour these are.
+JAX_VERSION = "0.10.2"
+
+
+class AliasModule(ModuleType):
+    """A module with JAX's name and the attributes of one of ours."""
+
+    # Of the class, so that a module that is still being made has them too.
+    _numjet_source: ModuleType | None = None
+    _numjet_rows: dict[str, str] = {}
+    _numjet_children: frozenset[str] = frozenset()
+
+    def __getattr__(self, name: str) -> Any:
+        found = self._numjet_find(name)
+        if name != "__all__":
+            self.__dict__[name] = found
+        return found
+
+    def _numjet_find(self, name: str) -> Any:
+        own = self.__name__
+        if name == "__all__":
+            return [public for public in self.__dir__() if not public.startswith("_")]
+        if name in self._numjet_rows:
+            return resolve(self._numjet_rows[name])
+        if name in self._numjet_children:
+            return importlib.import_module(f"{own}.{name}")
+        hidden = name.startswith("_") or name in namespaces.HIDDEN.get(own, ())
+        if self._numjet_source is not None and not hidden:
+            found = getattr(self._numjet_source, name, None)
+            if not isinstance(found, ModuleType):
+                if found is not None or hasattr(self._numjet_source, name):
+                    return found
+            elif namespaces.known(f"{own}.{name}"):
+                return importlib.import_module(f"{own}.{name}")
+        raise AttributeError(self._numjet_missing(name))
+
+    def _numjet_missing(self, name: str) -> str:
+        own = self.__name__
+        if name.startswith("__"):
+            return f"module {own!r} has no attribute {name!r}"
+        if own.startswith(private.ROOTS) or name.startswith("_"):
+            return (
+                f"module {own!r} has no attribute {name!r}: it is private to JAX, and numjet has "
+                "only the private names that published libraries import (numjet/as_jax/private.py "
+                "lists them). Use the public function of JAX instead."
+            )
+        return f"module {own!r} has no attribute {name!r} (numjet under JAX's name)"
+
+    def __dir__(self) -> list[str]:
+        names = {*self.__dict__, *self._numjet_rows, *self._numjet_children}
+        if self._numjet_source is not None:
+            hidden = namespaces.HIDDEN.get(self.__name__, ())
+            names.update(
+                name
+                for name in dir(self._numjet_source)
+                if not name.startswith("_") and name not in hidden
+            )
+        return sorted(name for name in names if not name.startswith("_numjet"))
+
+
+def resolve(target: str) -> Any:
+    """The object that `module:attribute.path` names, or the module without a colon."""
+    module, _, path = target.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in path.split(".") if path else ():
+        found = getattr(found, part)
+    return found
+
+
+class Loader:
+    """Makes the `AliasModule` of a name."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return AliasModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        source = namespaces.source(name)
+        scope = module.__dict__
+        scope["_numjet_rows"] = {**namespaces.names(name), **private.names(name)}
+        scope["_numjet_children"] = namespaces.children(name) | private.children(name)
+        scope["_numjet_source"] = importlib.import_module(source) if source else None
+        if scope["_numjet_source"] is not None:
+            scope["__doc__"] = scope["_numjet_source"].__doc__
+        if name in ("jax", "jaxlib", "jax.version", "jaxlib.version"):
+            scope["__version__"] = JAX_VERSION
+            scope["__version_info__"] = tuple(int(part) for part in JAX_VERSION.split("."))
+
+
+class Finder:
+    """Answers for `jax`, `jaxlib` and what is below them."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        root = fullname.partition(".")[0]
+        if root not in ("jax", "jaxlib"):
+            return None
+        if not (namespaces.known(fullname) or private.known(fullname)):
+            raise ModuleNotFoundError(_no_module(fullname), name=fullname)
+        return ModuleSpec(fullname, Loader(), is_package=True)  # type: ignore[arg-type]
+
+    def find_distributions(self, context: Any = None) -> Iterator[Any]:
+        """The distributions `jax` and `jaxlib`, for `importlib.metadata`, which calls this."""
+        # Loaded here: it costs as much as a sixth of numjet's import, and who asks has it.
+        from numjet.as_jax.metadata import AliasDistribution, installed
+
+        wanted = getattr(context, "name", None)
+        for name in ("jax", "jaxlib"):
+            if (wanted is None or wanted.lower() == name) and installed(name) is None:
+                yield AliasDistribution(name, JAX_VERSION)
+
+    def invalidate_caches(self) -> None:
+        """Nothing is remembered that a new file could change."""
+
+
+def _no_module(name: str) -> str:
+    if name.startswith(private.ROOTS):
+        return (
+            f"No module named {name!r}: it is private to JAX, and numjet has only the private "
+            "modules that published libraries import (numjet/as_jax/private.py lists them)."
+        )
+    return (
+        f"No module named {name!r}: numjet has no such module (docs/limits.md says what is not "
+        "there)."
+    )
+
+
+def activate() -> None:
+    """Let `import jax` be numjet from now on. Does nothing the second time.
+
+    Raises RuntimeError when the real JAX is loaded already: its arrays and ours do not mix.
+    """
+    if any(isinstance(entry, Finder) for entry in sys.meta_path):
+        return
+    loaded = sys.modules.get("jax")
+    if loaded is not None and hasattr(loaded, "__version_info__"):
+        raise RuntimeError(
+            "numjet.as_jax: the real JAX is imported already in this process. Put "
+            "`import numjet.as_jax` before every other import, or run the program as "
+            "`python -m numjet.as_jax script.py`."
+        )
+    sys.meta_path.insert(0, Finder())
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("jax", "jaxlib")]:
+        del sys.modules[name]
+    for name in ("jax", "jaxlib"):
+        importlib.import_module(name)

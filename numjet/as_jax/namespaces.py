@@ -1,0 +1,67 @@
+"""Which module of ours stands behind each public module of JAX.
+
+A public module `jax.x.y` is `numjet.x.y` unless a table here says otherwise: packages of ours that
+are internal, although JAX has a public module of that name (`core`, `ops`), and modules of JAX
+whose names we keep elsewhere. Read by finder.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+
+# Packages of numjet that are its inside: never seen under JAX's name.
+INTERNAL = frozenset(
+    {"api", "as_jax", "base", "core", "cpu", "native", "ops", "transforms", "version", "xla"}
+)
+# Modules of JAX that are made of names from several modules of ours.
+ROWS: dict[str, dict[str, str]] = {
+    "jax.core": {
+        "AbstractValue": "numjet.core.avals:ShapedArray",
+        "ShapedArray": "numjet.core.avals:ShapedArray",
+        "Trace": "numjet.core.trace:Trace",
+        "Tracer": "numjet.core.trace:Tracer",
+        "ensure_compile_time_eval": "numjet:ensure_compile_time_eval",
+    },
+    "jax.lib": {},
+    "jax.version": {},
+    "jaxlib": {},
+    "jaxlib.version": {},
+}
+# Names of the front door that JAX's does not have.
+HIDDEN: dict[str, frozenset[str]] = {"jax": INTERNAL}
+
+
+@functools.cache
+def source(name: str) -> str | None:
+    """The module of ours behind the public module `name`; None where there is none."""
+    if name == "jax":
+        return "numjet"
+    if name in ROWS or not name.startswith("jax."):
+        return None
+    ours = "numjet" + name[len("jax") :]
+    parts = ours.split(".")
+    if parts[1] in INTERNAL or any(part.startswith("_") for part in parts):
+        return None
+    try:
+        return ours if importlib.util.find_spec(ours) is not None else None
+    except ModuleNotFoundError:
+        return None
+
+
+def known(name: str) -> bool:
+    """Whether there is a public module `name`."""
+    return name in ROWS or source(name) is not None
+
+
+def names(name: str) -> dict[str, str]:
+    """The names of the public module `name` that come from elsewhere, with their places."""
+    return ROWS.get(name, {})
+
+
+def children(name: str) -> frozenset[str]:
+    """The modules directly below `name` that a table here names."""
+    prefix = name + "."
+    return frozenset(
+        other[len(prefix) :].partition(".")[0] for other in ROWS if other.startswith(prefix)
+    )

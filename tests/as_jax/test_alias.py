@@ -1,0 +1,133 @@
+"""`import numjet.as_jax`: JAX's names, what does not show, metadata, flags. In processes of their
+own, since a process has the alias or not."""
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+
+import pytest
+from python_process import ROOT, run
+
+
+def report(script: str, **environment: str) -> dict:
+    """What `script` puts into the dictionary `out`, under the alias."""
+    text = "out = {}\n" + textwrap.dedent(script) + "\nimport json; print('@' + json.dumps(out))"
+    done = run("-c", text, **environment)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(next(line for line in done.stdout.splitlines() if line[:1] == "@")[1:])
+    return found | {"stderr": done.stderr}
+
+
+@pytest.fixture(scope="module")
+def seen() -> dict:
+    return report("""
+        import numjet.as_jax
+        import importlib.metadata, sys, types
+        import numjet, jax, jaxlib, jax.numpy as jnp
+        from jax import lax, random
+        from jax.experimental import mesh_utils
+        from jax.scipy.special import erf
+        import jax.scipy.stats.norm
+
+        def error(f):
+            try:
+                f()
+            except Exception as e:
+                return f"{type(e).__name__}: {e}"
+
+        out["names"] = [m.__name__ for m in (jax, jnp, lax, random, mesh_utils, jax.nn, jax.tree)]
+        out["module types"] = all(isinstance(m, types.ModuleType) for m in (jax, jnp, jax.core))
+        out["same"] = (jnp.sin is numjet.numpy.sin, jax.jit is numjet.jit,
+                       jax.Array is numjet.Array,
+                       jax.scipy.stats.norm.pdf is numjet.scipy.stats.norm.pdf,
+                       jax.config is numjet.config)
+        out["versions"] = [jax.__version__, jaxlib.__version__, list(jax.__version_info__),
+                           importlib.metadata.version("jax"), importlib.metadata.version("jaxlib"),
+                           jax.version.__version__]
+        out["value"] = jax.jit(jax.grad(lambda x: jnp.sin(x).sum()))(jnp.zeros(2)).tolist()
+        out["core"] = [jax.core.Tracer is numjet.core.trace.Tracer, hasattr(jax.core, "primitive"),
+                       jax.core.__name__]
+        out["hidden"] = [name for name in ("base", "api", "cpu", "transforms", "as_jax", "native")
+                         if hasattr(jax, name) or name in dir(jax)]
+        out["dir"] = [name in dir(jax) for name in ("numpy", "jit", "vmap", "core", "Array")]
+        scope = {}
+        exec("from jax.numpy import *", scope)
+        out["star"] = ["sin" in scope, "_np" in scope, scope["sin"] is jnp.sin]
+        out["unknown"] = [error(lambda: jax.zork), error(lambda: jax._src.core.zork),
+                          error(lambda: __import__("jax._src.zork")), error(lambda: jnp._zork),
+                          error(lambda: __import__("jax.experimental.zork"))]
+        out["again"] = error(numjet.as_jax.finder.activate)
+    """)
+
+
+def test_modules_have_jaxs_names(seen):
+    assert seen["names"] == ["jax", "jax.numpy", "jax.lax", "jax.random",
+                             "jax.experimental.mesh_utils", "jax.nn", "jax.tree"]
+    assert seen["module types"] and all(seen["same"]) and seen["value"] == [1.0, 1.0]
+    assert all(seen["dir"]) and seen["star"] == [True, False, True]
+
+
+def test_versions_are_jaxs(seen):
+    assert seen["versions"] == ["0.10.2", "0.10.2", [0, 10, 2], "0.10.2", "0.10.2", "0.10.2"]
+
+
+def test_internal_packages_do_not_show(seen):
+    assert seen["hidden"] == [] and seen["core"] == [True, False, "jax.core"]
+
+
+def test_unknown_names_say_what_to_do(seen):
+    public, private, module, underscore, absent = seen["unknown"]
+    where = "AttributeError: module 'jax"
+    assert public == where + "' has no attribute 'zork' (numjet under JAX's name)"
+    assert private.startswith(where + "._src.core' has no attribute 'zork': it is private to JAX, "
+                              "and numjet has only the private names that")
+    assert module.startswith("ModuleNotFoundError: No module named 'jax._src.zork': it is private")
+    assert underscore.startswith("AttributeError") and "private to JAX" in underscore
+    assert absent.startswith("ModuleNotFoundError: No module named 'jax.experimental.zork': numjet")
+    assert seen["again"] is None
+
+
+def test_the_real_jax_in_the_process_is_refused(tmp_path):
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax/__init__.py").write_text("__version_info__ = (0, 10, 2)\n")
+    done = run("-c", "import jax, numjet.as_jax", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert "RuntimeError: numjet.as_jax: the real JAX is imported already" in done.stderr
+
+
+def test_flags_of_jax():
+    seen = report("""
+        import numjet.as_jax, sys
+        import jax
+        c = jax.config
+        out["environment"] = [c.jax_enable_x64, c.x64_enabled, c.values["jax_enable_x64"],
+                              jax.device_count(), c.jax_debug_nans, c.jax_default_matmul_precision]
+        out["defaults"] = [c.jax_traceback_filtering, c.values["jax_platforms"],
+                           len(c.values) > 120, c.read("jax_numpy_rank_promotion"),
+                           c.jax_pgle_profiling_runs]
+        c.update("jax_traceback_filtering", "off")
+        c.update("jax_traceback_filtering", "tracebackhide")
+        c.update("jax_platforms", "cpu")
+        out["kept"] = [c.jax_traceback_filtering, c.jax_platforms]
+        c.update("jax_cpu_enable_async_dispatch", False)
+        out["same"] = c.async_dispatch
+        with jax.enable_x64(False):
+            out["block"] = [c.jax_enable_x64, str(jax.numpy.ones(1).dtype)]
+        try:
+            c.update("jax_zork", 1)
+        except AttributeError as e:
+            out["unknown"] = str(e)
+    """, JAX_ENABLE_X64="1", XLA_FLAGS="--xla_force_host_platform_device_count=8",
+        JAX_DEBUG_NANS="True", NUMJET_DEBUG_NANS="0", JAX_DEFAULT_MATMUL_PRECISION="highest")
+    assert seen["environment"] == [True, True, True, 8, False, "highest"]
+    assert seen["defaults"] == ["auto", None, True, "allow", 3]
+    assert seen["kept"] == ["tracebackhide", "cpu"] and seen["same"] is False
+    assert seen["block"] == [False, "float32"]
+    assert "config has no flag 'jax_zork'" in seen["unknown"]
+    assert seen["stderr"].count("has no effect in numjet") == 1
+    assert "config flag 'jax_traceback_filtering' = 'off' has no effect" in seen["stderr"]
+
+
+def test_environment_variables_that_make_no_sense_are_refused():
+    done = run("-c", "import numjet.as_jax", JAX_ENABLE_X64="perhaps")
+    assert "ValueError: jax_enable_x64='perhaps': expected 1 or 0." in done.stderr
