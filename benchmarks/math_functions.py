@@ -3,7 +3,7 @@
     python benchmarks/math_functions.py [names] [--avx2 | --sse] [--asm]
 
 One thread, arguments in L1, best of many; also the IR's lines and the time to compile it. The
-errors are sampled by tests/cpu/test_math.py. Last figures, ns an element on Zen 4 with AVX-512,
+errors are sampled by tests/cpu/math/test_math.py. Last figures, ns an element on Zen 4, AVX-512,
 float32 / float64, and the largest error among twelve million arguments in ulp:
 
     exp       0.19 / 0.56   1.00    sin      0.30 / 0.81   1.47    sinh     0.36 / 1.05   1.61
@@ -29,7 +29,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from numjet.cpu import math as vector_math
-from numjet.cpu.builder import Builder, Module, vector
+from numjet.cpu.builder.builder import Builder, Module, vector
 from numjet.cpu.runtime import programs
 
 TYPES = {"f": "float", "d": "double", "i": "i32", "l": "i64", "?": "i1"}

@@ -126,7 +126,7 @@ def measure_donated_step(space: Any) -> int:
 
 def measure_disk(space: Any) -> int:
     fill = (
-        "import sys, os; from numjet.base import config; from numjet.cpu.link_cache import Store\n"
+        "import sys, os; from numjet.base import config; from numjet.cpu.link.cache import Store\n"
         "store = Store(sys.argv[1], int(sys.argv[2]))\n"
         "for _ in range(int(sys.argv[3])):\n"
         "    store.put(os.urandom(32).hex(), os.urandom(int(sys.argv[4])))\n"

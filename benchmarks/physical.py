@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from registry import WAYS
 
-from numjet.cpu import link
+from numjet.cpu.link import link
 from numjet.cpu.runtime import threads as pool
 
 BYTES = 256 << 20

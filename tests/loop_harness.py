@@ -6,11 +6,11 @@ import ctypes
 
 import numpy as np
 
-from numjet.cpu import link
-from numjet.cpu.builder import Module
-from numjet.cpu.emit import emit_kernel
-from numjet.cpu.loop_ir import Kernel
-from numjet.cpu.loop_verify import verify
+from numjet.cpu.builder.builder import Module
+from numjet.cpu.emit.emit import emit_kernel
+from numjet.cpu.link import link
+from numjet.cpu.loops.ir import Kernel
+from numjet.cpu.loops.verify import verify
 
 # Runs the chunks one after the other, last first: parallel iterations must not depend on order.
 SERIAL_POOL = """
@@ -34,7 +34,7 @@ declare i64 @llvm.smax.i64(i64, i64)
 
 def text(kernel: Kernel, check: bool = False) -> str:
     verify(kernel)
-    module = Module()
+    module = Module(link.features())
     emit_kernel(module, kernel, check=check)
     out = module.text()
     lines = [x for x in out.splitlines() if not x.startswith("declare void @nj_parallel_for")]

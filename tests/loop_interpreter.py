@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.cpu.index import Atom, Clamp, Div, Dyn, Index, LoopVar, Mod
-from numjet.cpu.loop_ir import (
+from numjet.cpu.loops.index import Atom, Clamp, Div, Dyn, Index, LoopVar, Mod
+from numjet.cpu.loops.ir import (
     COMPLEX_PARTS,
     Alloc,
     Assign,

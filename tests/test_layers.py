@@ -10,8 +10,23 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "numjet"
 MAX_LINES = 800
 # Packages by layer; what is not named here is a public namespace, layer 6.
-LAYERS = {"base": 0, "core": 1, "transforms": 2, "ops": 3, "cpu": 4, "xla": 4, "api": 5}
+LAYERS = {"base": 0, "core": 1, "transforms": 2, "ops": 3, "cpu": 4, "xla": 4, "native": 4.5,
+          "api": 5}
 PUBLIC, FRONT_DOOR = 6, 7
+# The folders of the compiler, from the top down: one imports those below it only.
+CPU = ("", "regions", "fusion", "lower", "kernels", "passes", "program", "emit", "math", "runtime",
+       "link", "x86", "graph", "loops", "builder", "host")
+CPU_ENTRY = {"backend", "pipeline"}
+# No folder of the compiler or of the native layer holds more modules.
+MAX_MODULES = 16
+# Knots that are still there; none may be added.
+CIRCLES = {
+    ("cpu.kernels.sorting.long", "cpu.kernels.sorting.rows", "cpu.kernels.sorting.shares",
+     "cpu.kernels.sorting.sort"),
+    ("cpu.x86.select.arithmetic", "cpu.x86.select.control", "cpu.x86.select.convert",
+     "cpu.x86.select.gather", "cpu.x86.select.intrinsics", "cpu.x86.select.lanes",
+     "cpu.x86.select.logic"),
+}
 FRONT_DOOR_MODULES = {"numjet", "numjet.as_jax"}
 # Loaded when first needed: each would cost more than numjet's whole import.
 HEAVY = {"scipy", "llvmlite", "opt_einsum", "matplotlib", "mpmath", "sklearn", "tqdm"}
@@ -41,7 +56,7 @@ def own_module(name: str) -> str:
 
 
 def imports(path: Path, tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """(absolute module name, line) of every import, also inside functions."""
+    """(absolute module name, line) of every import, also inside functions and by name."""
     package = module_name(path).split(".")
     if path.name != "__init__.py":
         package = package[:-1]
@@ -54,6 +69,10 @@ def imports(path: Path, tree: ast.AST) -> Iterator[tuple[str, int]]:
             name = ".".join([*base, *([node.module] if node.module else [])])
             for alias in node.names:
                 yield f"{name}.{alias.name}", node.lineno
+        elif (isinstance(node, ast.Call) and node.args
+              and ast.unparse(node.func).endswith("import_module")
+              and isinstance(node.args[0], ast.Constant)):
+            yield node.args[0].value, node.lineno
 
 
 def top_level(tree: ast.Module) -> Iterator[ast.stmt]:
@@ -94,6 +113,84 @@ def test_imports_go_downward(trees):
     assert not wrong, "\n".join(wrong)
 
 
+def cpu_folder(module: str) -> str | None:
+    """The folder of the compiler that a module is in; "" for those that stand above all."""
+    parts = module.split(".")
+    if parts[:2] != ["numjet", "cpu"]:
+        return None
+    return "" if len(parts) == 2 or parts[2] in CPU_ENTRY else parts[2]
+
+
+def test_folders_of_the_compiler_import_downward(trees):
+    wrong = []
+    for path, tree in trees.items():
+        here = cpu_folder(module_name(path))
+        for name, line in imports(path, tree) if here else ():
+            there = cpu_folder(own_module(name)) if name != "numjet.cpu" else None
+            if there is not None and CPU.index(there) < CPU.index(here):
+                wrong.append(f"{path.relative_to(PACKAGE.parent)}:{line}: cpu/{here} may not "
+                             f"import {own_module(name)}")
+    assert not wrong, "\n".join(wrong)
+
+
+def circles(graph: dict[str, set[str]]) -> Iterator[tuple[str, ...]]:
+    """The groups of modules that import each other, by Kosaraju's two walks."""
+    def walk(start: str, edges: dict[str, set[str]], seen: set[str], out: list[str]) -> None:
+        stack = [(start, iter(sorted(edges[start])))]
+        seen.add(start)
+        while stack:
+            node, rest = stack[-1]
+            following = next((n for n in rest if n not in seen), None)
+            if following is None:
+                out.append(stack.pop()[0])
+            else:
+                seen.add(following)
+                stack.append((following, iter(sorted(edges[following]))))
+
+    back: dict[str, set[str]] = {node: set() for node in graph}
+    for node, edges in graph.items():
+        for other in edges:
+            back[other].add(node)
+    order: list[str] = []
+    seen: set[str] = set()
+    for node in sorted(graph):
+        if node not in seen:
+            walk(node, graph, seen, order)
+    seen = set()
+    for node in reversed(order):
+        if node not in seen:
+            group: list[str] = []
+            walk(node, back, seen, group)
+            if len(group) > 1:
+                yield tuple(sorted(group))
+
+
+def test_no_modules_import_each_other(trees):
+    graph = {}
+    for path, tree in trees.items():
+        here = module_name(path)
+        names = {own_module(name) for name, _ in imports(path, tree)
+                 if name.split(".")[0] == "numjet"}
+        graph[here] = {name for name in names if name in MODULES} - {here}
+    found = {tuple(name.removeprefix("numjet.") for name in group) for group in circles(graph)}
+    assert found == CIRCLES
+
+
+def test_circles_are_found():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}
+    assert list(circles(graph)) == [("a", "b", "c")]
+
+
+def test_folders_are_not_crowded():
+    crowded = []
+    for top in ("cpu", "native"):
+        for folder in [PACKAGE / top, *(p for p in (PACKAGE / top).rglob("*") if p.is_dir())]:
+            count = len(list(folder.glob("*.py")))
+            if count > MAX_MODULES:
+                crowded.append(f"{folder.relative_to(PACKAGE)}: {count} modules")
+    assert not crowded, "\n".join(crowded)
+
+
 def test_jax_is_never_imported(trees):
     wrong = [f"{path}:{line}: {name}" for path, tree in trees.items()
              for name, line in imports(path, tree) if name.split(".")[0] in FORBIDDEN]
@@ -104,7 +201,7 @@ def test_heavy_libraries_are_imported_when_needed(trees):
     wrong = []
     for path, tree in trees.items():
         # The linker is itself loaded on the first compilation.
-        allowed = {"llvmlite"} if path.match("cpu/link*.py") else set()
+        allowed = {"llvmlite"} if path.match("cpu/link/*.py") else set()
         for node in top_level(tree):
             for name, line in imports(path, ast.Module([node], [])):
                 if name.split(".")[0] in HEAVY - allowed:

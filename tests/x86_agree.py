@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from numjet.cpu import link
+from numjet.cpu.link import link
 from numjet.cpu.x86 import generate
 
 

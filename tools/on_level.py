@@ -16,7 +16,7 @@ import sys
 import numpy
 from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
 
-from numjet.cpu import link, processor
+from numjet.cpu.link import link, processor
 
 # By level: OpenBLAS's processor, and the features by which NumPy names what lies above the level
 # (those of releases before and after 2.4).

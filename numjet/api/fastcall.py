@@ -20,7 +20,7 @@ import numpy as np
 from numjet.base import config
 from numjet.core.array import ArrayImpl
 from numjet.core.trace import EVAL, current_trace
-from numjet.cpu.executable import KEPT_ARENA
+from numjet.cpu.program.executable import KEPT_ARENA
 from numjet.transforms.batch import axis_env
 
 # Leaves beyond which generated code is not worth its compilation.

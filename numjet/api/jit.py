@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import Any
 
-from numjet.api import dispatch, fastcall, fastcall_native
+from numjet.api import dispatch, fastcall
 from numjet.api.flat import check_callable
 from numjet.base import config, tree
 from numjet.base.tree_registry import LEAF_TYPES
@@ -24,7 +24,8 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.trace import EVAL, Tracer, current_trace
-from numjet.cpu.jobs import undisturbed
+from numjet.cpu.link.jobs import undisturbed
+from numjet.native import calls as fastcall_native
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.batch import axis_env
 from numjet.transforms.stage import has_tracers, hoist_consts, stage

@@ -11,12 +11,19 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .tree_registry import LEAF_TYPES, NodeKind
 
-if TYPE_CHECKING:
-    from .treedef import PyTreeDef
+
+class Structure(Protocol):
+    """What is read here of a tree's structure (`treedef.PyTreeDef`)."""
+
+    _kind: Any
+    _data: Any
+    _children: Any
+    num_leaves: int
+
 
 _PLAIN = frozenset((str, int, bool, bytes, type(None), type(Ellipsis)))
 _BY_REPR = frozenset((float, complex))
@@ -85,7 +92,7 @@ class _Writer:
         return scope[name]
 
 
-def generate_matcher(treedef: PyTreeDef, check_leaves: bool = True) -> Callable[[Any], list | None]:
+def generate_matcher(treedef: Structure, check_leaves: bool = True) -> Callable[[Any], list | None]:
     """A function: tree -> list of its leaves if its structure is exactly `treedef`, else None.
 
     Without check_leaves, containers at the leaves go unnoticed.
@@ -108,7 +115,7 @@ def generate_matcher(treedef: PyTreeDef, check_leaves: bool = True) -> Callable[
     return writer.function("match", "def match(tree):\n")
 
 
-def _match_node(writer: _Writer, treedef: PyTreeDef, node: str, leaves: list[str]) -> None:
+def _match_node(writer: _Writer, treedef: Structure, node: str, leaves: list[str]) -> None:
     kind: NodeKind | None = treedef._kind
     if kind is None:
         leaves.append(node)
@@ -143,7 +150,7 @@ def _match_node(writer: _Writer, treedef: PyTreeDef, node: str, leaves: list[str
         _match_node(writer, child, name, leaves)
 
 
-def _match_registered(writer: _Writer, treedef: PyTreeDef, kind: NodeKind, node: str, cls: str,
+def _match_registered(writer: _Writer, treedef: Structure, kind: NodeKind, node: str, cls: str,
                       names: list[str]) -> None:
     write, found, data = writer.lines.append, writer.fresh(), writer.fresh()
     write(f"if type({node}) is not {cls}: return None")
@@ -171,7 +178,7 @@ def _has_keys(node: dict, typed: frozenset) -> bool:
     return typed.issuperset([(type(key), key) for key in node])
 
 
-def generate_builder(treedef: PyTreeDef) -> Callable[[Iterable], Any]:
+def generate_builder(treedef: Structure) -> Callable[[Iterable], Any]:
     """A function: leaves -> the tree of structure `treedef`; ValueError if their number differs."""
     writer = _Writer()
     names = [f"x{i}" for i in range(treedef.num_leaves)]
@@ -183,7 +190,7 @@ def generate_builder(treedef: PyTreeDef) -> Callable[[Iterable], Any]:
     return writer.function("build", "def build(leaves):\n")
 
 
-def _build_expression(writer: _Writer, treedef: PyTreeDef, names: Iterator[str]) -> str:
+def _build_expression(writer: _Writer, treedef: Structure, names: Iterator[str]) -> str:
     kind = treedef._kind
     if kind is None:
         return next(names)
@@ -208,7 +215,7 @@ def _build_expression(writer: _Writer, treedef: PyTreeDef, names: Iterator[str])
     return f"{writer.constant(kind.unflatten)}({writer.constant(treedef._data)}, {children})"
 
 
-def leaf_count_error(treedef: PyTreeDef, leaves: Any,
+def leaf_count_error(treedef: Structure, leaves: Any,
                      cause: ValueError | None = None) -> ValueError:
     """What to raise when `leaves` cannot be unpacked into the leaves of `treedef`."""
     sized = hasattr(leaves, "__len__")

@@ -56,7 +56,7 @@ def numpy_function(reference: Callable, dtype: Any) -> Callable:
 
 
 class Native:
-    """Late binding: `numpy.fast_native` installs what makes native forms of evaluations.
+    """Late binding: `native.operators` installs what makes native forms of evaluations.
 
     `learn(primitive, avals, function, out_aval)`: evaluation of `primitive` for operands of these
     avals is NumPy's `function`; it sets `primitive.run` to a function of the operands, which calls

@@ -62,7 +62,7 @@ def user_source(depth: int = 2) -> Source | None:
 
 
 def user_line() -> Source | None:
-    """`user_source` for the caller of who calls this. May be native code (`numpy.trace_native`), so
+    """`user_source` for the caller of who calls this. May be native code (`native.record`), so
     it is asked by way of this module."""
     return user_source(3)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_HOMES = {"compile": "numjet.cpu.backend", "Executable": "numjet.cpu.executable"}
+_HOMES = {"compile": "numjet.cpu.backend", "Executable": "numjet.cpu.program.executable"}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,12 +15,14 @@ from numjet.base.config import check_ir
 from numjet.base.errors import InternalError
 from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
-from numjet.cpu import link, program_cache, runtime
-from numjet.cpu.entry import RUN
-from numjet.cpu.executable import Executable
-from numjet.cpu.forms import Forms
-from numjet.cpu.jobs import Jobs, undisturbed
-from numjet.cpu.reroll import reroll
+from numjet.cpu import runtime
+from numjet.cpu.graph.forms import Forms
+from numjet.cpu.graph.reroll import reroll
+from numjet.cpu.link import link
+from numjet.cpu.link.jobs import Jobs, undisturbed
+from numjet.cpu.program import cache as program_cache
+from numjet.cpu.program.executable import Executable
+from numjet.cpu.runtime.entry import RUN
 
 
 def _compiler() -> Any:

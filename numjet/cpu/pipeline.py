@@ -15,18 +15,26 @@ from numjet.base.config import check_ir
 from numjet.base.record import replace
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
-from numjet.cpu import buffers, control, expand, fuse, reroll, special
-from numjet.cpu.builder import Module
-from numjet.cpu.emit import Launch, emit_launch
-from numjet.cpu.executable import HostCall
-from numjet.cpu.graph import Node, Val, flatten
+from numjet.cpu.builder.builder import Module
+from numjet.cpu.emit.emit import Launch, emit_launch
+from numjet.cpu.fusion import fuse, special
+from numjet.cpu.graph import expand, reroll
+from numjet.cpu.graph.nodes import Node, Val, flatten
 from numjet.cpu.kernels import libraries
-from numjet.cpu.loop_ir import Kernel
-from numjet.cpu.loop_print import canonical, text as kernel_text
-from numjet.cpu.loop_verify import verify
-from numjet.cpu.parallelize import parallelize
-from numjet.cpu.prefetch import prefetch
-from numjet.cpu.program import (
+from numjet.cpu.link import link
+from numjet.cpu.loops.ir import Kernel
+from numjet.cpu.loops.text import canonical, text as kernel_text
+from numjet.cpu.loops.verify import verify
+from numjet.cpu.passes.parallelize import parallelize
+from numjet.cpu.passes.prefetch import prefetch
+from numjet.cpu.passes.stream import may_stream, stream, streamed
+from numjet.cpu.passes.tile import tile
+from numjet.cpu.passes.vectorize import vectorize
+from numjet.cpu.passes.whole_complex import whole_complex
+from numjet.cpu.program import buffers
+from numjet.cpu.program.emit import Emitter
+from numjet.cpu.program.executable import HostCall
+from numjet.cpu.program.steps import (
     Counter,
     Function,
     HostStep,
@@ -39,11 +47,7 @@ from numjet.cpu.program import (
     Step,
     arena,
 )
-from numjet.cpu.program_emit import Emitter
-from numjet.cpu.stream import may_stream, stream, streamed
-from numjet.cpu.tile import tile
-from numjet.cpu.vectorize import vectorize
-from numjet.cpu.whole_complex import whole_complex
+from numjet.cpu.regions import control
 
 # A module costs LLVM 2-3 ms beside its lines, so kernels are compiled together, so many lines at
 # once, unless a core has nothing to do meanwhile.
@@ -70,7 +74,7 @@ class Build:
         self.closed = closed
         self.compile, self.idle = compile, idle
         # Kernels that are not given to `compile` yet, in two modules: that written to, the other.
-        self.module, self.beside = Module(), Module()
+        self.module, self.beside = Module(link.features()), Module(link.features())
         self.modules = 0
         self.written: dict[str, Launch] = {}  # the kernels and functions in any module, by name
         self.program = Program(donated=frozenset(donate))
@@ -166,7 +170,7 @@ class Build:
         """Have the kernels of the module that is written to compiled."""
         if self.compile is not None and self.module.functions:
             self.compile(self.module)
-            self.module = Module()
+            self.module = Module(link.features())
             self.modules += 1
 
     @property

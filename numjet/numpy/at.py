@@ -15,6 +15,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.native.operators import AtIndexSlots, AtSlots, Forms, install_updates
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array as make_array, ones_like
 from numjet.numpy.elementwise import (
@@ -28,7 +29,6 @@ from numjet.numpy.elementwise import (
     where,
 )
 from numjet.numpy.fast import CHECKS, QUIET, quiet_enter, quiet_leave
-from numjet.numpy.fast_native import AtIndexSlots, AtSlots, Forms, install_updates
 from numjet.numpy.indexing import (
     INT32,
     Plan,

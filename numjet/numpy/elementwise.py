@@ -19,6 +19,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import full
 from numjet.core.trace import EVAL, current_trace
+from numjet.native.operators import Forms
 from numjet.numpy import lax_names as lax
 from numjet.numpy.fast import (
     QUIET,
@@ -31,7 +32,6 @@ from numjet.numpy.fast import (
     quiet_enter,
     quiet_leave,
 )
-from numjet.numpy.fast_native import Forms
 from numjet.numpy.promote import (
     as_arrays,
     cast,

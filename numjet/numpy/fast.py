@@ -35,9 +35,9 @@ from numjet.core.evaluate import (
 )
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, Tracer, current_trace
-from numjet.numpy import fast_ir, fast_native as native
+from numjet.native import operators as native, operators_ir as fast_ir
+from numjet.native.record import staged
 from numjet.numpy.promote import broadcast, join_shapes
-from numjet.numpy.trace_native import staged
 from numjet.transforms.stage import StageTrace, bind_known
 
 CHECKS = config.numeric_checks

@@ -18,10 +18,10 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
+from numjet.native.operators import Forms
 from numjet.numpy import lax_names as lax
 from numjet.numpy.again import again
 from numjet.numpy.elementwise import add, less, where
-from numjet.numpy.fast_native import Forms
 from numjet.numpy.promote import broadcast, join_shapes
 from numjet.ops.slicing import narrow_index
 

@@ -15,16 +15,15 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, install_methods, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import Tracer
+from numjet.native import operators as fast_native, record as trace_native
 from numjet.numpy import (
     elementwise as el,
-    fast_native,
     index_tricks,
     lax_names as lax,
     products,
     reductions,
     shape as sh,
     sorting,
-    trace_native,
     unary,
 )
 from numjet.numpy.at import IndexUpdateHelper, install as install_at

@@ -12,10 +12,11 @@ from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import Tracer, current_trace
+from numjet.native.operators import Forms
+from numjet.native.record import traced_products
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import multiply, subtract
 from numjet.numpy.fast import QUIET, eager, quiet_enter, quiet_leave
-from numjet.numpy.fast_native import Forms
 from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
     as_arrays,
@@ -29,7 +30,6 @@ from numjet.numpy.promote import (
     refuse,
 )
 from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape
-from numjet.numpy.trace_native import traced_products
 from numjet.ops.complex_ops import conjugate
 from numjet.ops.dot import dot_general_p
 from numjet.transforms.stage import StageTrace

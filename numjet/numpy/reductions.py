@@ -15,6 +15,7 @@ from numjet.core.evaluate import executor
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import scalar
 from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.native.operators import when_ready
 from numjet.numpy import lax_names as lax
 from numjet.numpy.again import again
 from numjet.numpy.elementwise import (
@@ -31,7 +32,6 @@ from numjet.numpy.elementwise import (
     where,
 )
 from numjet.numpy.fast import eager
-from numjet.numpy.fast_native import when_ready
 from numjet.numpy.promote import (
     broadcast,
     canonical_axes,

@@ -320,7 +320,7 @@ def _plain(eqn: Any) -> bool:
         and primitive.stage is None
         and not primitive.multiple_results
         and not primitive.higher_order
-        # Such equations are told apart by their params (`cpu.program_cache`).
+        # Such equations are told apart by their params (`cpu.program.cache`).
         and type(primitive.loops) is not Host
     )
 

@@ -43,7 +43,7 @@ Names = Sequence[str] | Callable[[], Sequence[str]]
 class StageTrace(Trace):
     """Records equations. `names` are the arguments' names, or tell them, for error messages.
 
-    `record` may be native code (`numpy.trace_native`), which finds what it needs by `native`.
+    `record` may be native code (`native.record`), which finds what it needs by `native`.
     """
 
     __slots__ = (

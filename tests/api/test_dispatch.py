@@ -15,8 +15,9 @@ from together import together
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.api import dispatch, fastcall_native
+from numjet.api import dispatch
 from numjet.base import config
+from numjet.native import calls as fastcall_native
 
 Point = namedtuple("Point", "a b")
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

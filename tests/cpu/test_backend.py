@@ -14,8 +14,10 @@ from together import together
 
 from numjet.core.array import as_array
 from numjet.core.structural import full, reduce_sum
-from numjet.cpu import backend, kernels, link, program_cache
-from numjet.cpu.forms import Forms, Uncacheable
+from numjet.cpu import backend, kernels
+from numjet.cpu.graph.forms import Forms, Uncacheable
+from numjet.cpu.link import link
+from numjet.cpu.program import cache as program_cache
 from numjet.ops import transcendental as fn
 from numjet.ops.arithmetic import add, mul
 from numjet.ops.scan import scan
@@ -111,7 +113,7 @@ def test_a_key_depends_on_every_source_file():
 def test_a_key_depends_on_the_number_of_cores(monkeypatch):
     closed = stage_closed(lambda x: [chain(x)], [spec(10)])
     before = program_cache.key(closed, ())
-    monkeypatch.setattr(program_cache.platform, "cpu_count", lambda: 77)
+    monkeypatch.setattr(program_cache.host, "cpu_count", lambda: 77)
     assert program_cache.key(closed, ()) != before
 
 
@@ -138,7 +140,8 @@ SCRIPT = """
 import sys, time
 import numpy as np
 from numjet.core.avals import ShapedArray
-from numjet.cpu import backend, link
+from numjet.cpu import backend
+from numjet.cpu.link import link
 from numjet.ops import transcendental as fn
 from numjet.ops.dot import dot_general
 from numjet.ops.arithmetic import add
@@ -158,8 +161,8 @@ run = backend.compile(closed)
 x = np.ones((40, 40), np.float32)
 np.testing.assert_allclose(run([x, x])[0], 40.0)
 if sys.argv[1] == "again":
-    assert "numjet.cpu.fuse" not in sys.modules
-    from numjet.cpu import processor
+    assert "numjet.cpu.fusion.fuse" not in sys.modules
+    from numjet.cpu.link import processor
     if processor.identity() is not None:
         with open("/proc/self/maps") as file:
             assert "llvmlite" not in file.read()
@@ -203,7 +206,8 @@ def test_every_special_kernel_has_a_generator() -> None:
 
 def test_the_providers_are_all_that_define_library_functions() -> None:
     folder = pathlib.Path(kernels.__file__).parent
-    writers = [f.stem for f in folder.glob("*.py") if "\nlibraries.provide(" in f.read_text()]
+    writers = [".".join(f.relative_to(folder).with_suffix("").parts) for f in folder.rglob("*.py")
+               if "\nlibraries.provide(" in f.read_text()]
     code = "import sys, numjet.cpu.kernels.providers; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert len(writers) > 5

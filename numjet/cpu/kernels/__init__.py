@@ -2,9 +2,9 @@
 
 `generator(name)(build, node)` returns the steps of a node whose lowering rule is `Kernel(name)`,
 or None where the generator does not handle its dtypes or shapes (the compiler then calls Python).
-For: `cpu.special`. Most families are loaded when a program needs them: together they take longer
-than a small program does to compile. What would break it: a step that touches memory it does not
-list.
+For: `cpu.fusion.special`. Most families are loaded when a program needs them: together they take
+longer than a small program does to compile. What would break it: a step that touches memory it
+does not list.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from numjet.cpu.graph import Node
-from numjet.cpu.kernels import dot
-from numjet.cpu.program import Step
+from numjet.cpu.graph.nodes import Node
+from numjet.cpu.kernels.products import dot
+from numjet.cpu.program.steps import Step
 
 Generator = Callable[[Any, Node], list[Step] | None]
 
 # Kernel -> the module and the function that generate it.
 _GENERATORS = {
-    "cholesky": "linalg.cholesky",
+    "cholesky": "linalg.linalg.cholesky",
     "conv": "conv.generate",
-    "dot_general": "dot.generate",
-    "eig": "spectral.eig",
-    "eigh": "spectral.eigh",
+    "dot_general": "products.dot.generate",
+    "eig": "linalg.spectral.eig",
+    "eigh": "linalg.spectral.eigh",
     "fft": "fft.generate",
-    "hessenberg": "spectral.hessenberg",
-    "householder_product": "factors.householder_product",
-    "lu": "factors.lu",
-    "lu_pivots_to_permutation": "factors.permutation",
-    "qr": "factors.qr",
+    "hessenberg": "linalg.spectral.hessenberg",
+    "householder_product": "linalg.factors.householder_product",
+    "lu": "linalg.factors.lu",
+    "lu_pivots_to_permutation": "linalg.factors.permutation",
+    "qr": "linalg.factors.qr",
     "scatter": "scatter.generate",
-    "schur": "spectral.schur",
-    "solve": "factors.solve",
-    "sort": "sort.generate",
-    "svd": "spectral.svd",
-    "top_k": "top_k.generate",
-    "triangular_solve": "linalg.triangular_solve",
+    "schur": "linalg.spectral.schur",
+    "solve": "linalg.factors.solve",
+    "sort": "sorting.sort.generate",
+    "svd": "linalg.spectral.svd",
+    "top_k": "sorting.top_k.generate",
+    "triangular_solve": "linalg.linalg.triangular_solve",
     **dict.fromkeys(
         ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), "cumulative.generate"
     ),
@@ -53,7 +53,7 @@ def generator(name: str) -> Generator | None:
     """What generates the kernels of a name, if there is such a kernel."""
     if name not in _GENERATORS:
         return None
-    family, _, function = _GENERATORS[name].partition(".")
+    family, _, function = _GENERATORS[name].rpartition(".")
     return getattr(_family(family), function)
 
 
@@ -67,7 +67,7 @@ def claims(node: Node) -> bool:
 def expand(node: Node) -> list[Node] | None:
     """Nodes that prepare a special kernel's operands and run it, or None: run it as it is."""
     if node.rule.name in ("conv", "sort"):
-        return _family(node.rule.name).expand(node)
+        return _family(_GENERATORS[node.rule.name].rpartition(".")[0]).expand(node)
     if node.rule.name == "dot_general" and all(v.size for v in (*node.ins, *node.outs)):
         return dot.widened(node)
     return None

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.cpu import link
-from numjet.cpu.builder import TYPES, Builder, Module, Value, const, const_lanes, vector
+from numjet.cpu.builder.builder import TYPES, Builder, Module, Value, const, const_lanes, vector
+from numjet.cpu.link import link
 
 # LLVM element type and a short name by NumPy dtype name.
 ELEMENTS = {

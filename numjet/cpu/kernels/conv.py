@@ -4,7 +4,8 @@
 kernel axes first; the layout changes fuse with their neighbours. `generate` runs that form: the
 row of outputs along the longest axis is a matrix whose rows overlap in memory, one product of
 depth (kernel width times channels), once for each row of the kernel. No patches are copied.
-For: `cpu.special` and `kernels.generator`. What would break it: padding left in a plain node.
+For: `cpu.fusion.special` and `kernels.generator`. What would break it: padding left in a plain
+node.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import numpy as np
 
 from numjet.core.avals import ShapedArray
 from numjet.core.structural import convert_element_type_p, transpose_p
-from numjet.cpu.graph import Node, Val, literal
-from numjet.cpu.kernels import dot, gemm
+from numjet.cpu.graph.nodes import Node, Val, literal
 from numjet.cpu.kernels.common import merge, strides as strides_of
-from numjet.cpu.program import SpecialStep, Step
+from numjet.cpu.kernels.products import dot, gemm
+from numjet.cpu.program.steps import SpecialStep, Step
 from numjet.ops.shape import pad_p
 
 _MOST_CALLS = 256

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from numjet.base.record import record, replace
-from numjet.cpu import math, platform
-from numjet.cpu.buffers import ALIGNMENT
-from numjet.cpu.builder import TYPES, Builder, Module, Value, const, vector
-from numjet.cpu.graph import Node
+from numjet.cpu import host, math
+from numjet.cpu.builder.builder import TYPES, Builder, Module, Value, const, vector
+from numjet.cpu.graph.nodes import Node
 from numjet.cpu.kernels.common import (
     ELEMENTS,
     lanes_of,
@@ -27,9 +26,10 @@ from numjet.cpu.kernels.common import (
     prefix_mask,
     size_of,
 )
-from numjet.cpu.prefetch import AHEAD
-from numjet.cpu.program import SpecialStep, Step
-from numjet.cpu.stream import passes
+from numjet.cpu.passes.prefetch import AHEAD
+from numjet.cpu.passes.stream import passes
+from numjet.cpu.program.buffers import ALIGNMENT
+from numjet.cpu.program.steps import SpecialStep, Step
 
 # A piece, and how many of them a thread has a round: between combining and scanning them they stay
 # in its second-level cache, and who is late leaves some to others. 10^7 floats on two threads took
@@ -241,7 +241,7 @@ def _rows(module: Module, scan: Scan, outer: int, n: int) -> str:
     kind = vector(scan.work, scan.lanes)
     neutral = const(scan.identity(), kind)
     if (
-        platform.cpu_count() > 1
+        host.cpu_count() > 1
         and total >= PARALLEL_BYTES
         and outer < 8
         and n >= 4 * piece
@@ -338,7 +338,7 @@ def _total_function(module: Module, scan: Scan) -> str:
     whole = b.sub(n, b.urem(n, step))
     with b.loop(0, whole, step, carried=[neutral] * _UNROLL) as chunks:
         at = b.gep(x, b.mul(chunks.index, size))
-        for line in range(0, step * size, platform.CACHE_LINE):
+        for line in range(0, step * size, host.CACHE_LINE):
             b.prefetch(b.gep(at, AHEAD + line))  # those of the hardware stop at pages
         chunks.yield_(
             *[scan.combine(b, total, scan.load(b, b.gep(at, u * lanes * size)))
@@ -365,7 +365,7 @@ def _long_rows(
     kind = vector(scan.work, lanes)
     width = lanes * size
     b = Builder(module, name, [("x", "ptr"), ("y", "ptr")], linkage="internal")
-    count = PIECES * max(2, min(platform.cpu_count(), 64))
+    count = PIECES * max(2, min(host.cpu_count(), 64))
     state = b.alloca(kind, count)  # what comes before each piece, after a round: its total
     shift = b.alloca("i64")
 

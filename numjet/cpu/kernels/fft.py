@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from numjet.cpu import platform
-from numjet.cpu.builder import Builder, Module, Value
-from numjet.cpu.graph import Node, Val
+from numjet.cpu import host
+from numjet.cpu.builder.builder import Builder, Module, Value
+from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import lanes_of, size_of, table
-from numjet.cpu.kernels.side_by_side import Group
-from numjet.cpu.program import SpecialStep, Step
+from numjet.cpu.kernels.linalg.side_by_side import Group
+from numjet.cpu.program.steps import SpecialStep, Step
 
 PREFIX = "nj_fft_"
 # Beyond it the scratch memory of a group does not fit a second-level cache.
@@ -80,7 +80,7 @@ def _step(build: Any, element: str, x: Val, out: Val, axis: int, n: int, kind: i
     work = n * max(n.bit_length() - 1, 1)
     tasks = 1
     if groups > 1 and groups * work >= _PARALLEL:
-        tasks = min(groups, 4 * platform.cpu_count())
+        tasks = min(groups, 4 * host.cpu_count())
     share = -(-groups // tasks)
     tasks = -(-groups // share)
     scratch = build.temporary(Val((tasks * 2 * piece,), np.dtype(np.uint8)))

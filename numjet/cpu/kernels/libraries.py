@@ -13,10 +13,11 @@ import os
 import threading
 from collections.abc import Callable
 
-from numjet.cpu import link, platform
-from numjet.cpu.builder_module import Module
-from numjet.cpu.entry import RUNTIME
+from numjet.cpu import host
+from numjet.cpu.builder.module import Module
+from numjet.cpu.link import link
 from numjet.cpu.runtime import threads
+from numjet.cpu.runtime.entry import RUNTIME
 
 ENTRY = "entry"
 
@@ -38,7 +39,7 @@ def _sources() -> str:
 
 
 def _key(symbol: str) -> str:
-    return link.digest(f"library {symbol} for {platform.cpu_count()} cores {_sources()}")
+    return link.digest(f"library {symbol} for {host.cpu_count()} cores {_sources()}")
 
 
 def keys(symbols: set[str]) -> dict[str, str]:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from numjet.base.record import record
-from numjet.cpu import platform
-from numjet.cpu.builder import Builder, Value, const, vector
-from numjet.cpu.graph import Node, Val
+from numjet.cpu import host
+from numjet.cpu.builder.builder import Builder, Value, const, vector
+from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.kernels.common import (
     ELEMENTS,
     lanes_of,
@@ -26,7 +26,7 @@ from numjet.cpu.kernels.common import (
     size_of,
     strides,
 )
-from numjet.cpu.program import Place, Slot, SpecialStep, Step
+from numjet.cpu.program.steps import Place, Slot, SpecialStep, Step
 
 _OPS = {
     "scatter": "set", "scatter-add": "add", "scatter-sub": "sub", "scatter_mul": "mul",
@@ -137,7 +137,7 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     if updates.size:
         layout = _layout(shapes[0], indices.shape, shapes[1], numbers, dtype.itemsize,
                          indices.dtype.itemsize)  # fmt: skip
-    copies = max(2, min(platform.cpu_count(), 16)) if claims(node) else 0
+    copies = max(2, min(host.cpu_count(), 16)) if claims(node) else 0
     scatter = _Scatter(combine, layout, indices.dtype, mode == CLIP, operand.nbytes, copies)
     writes = list(node.outs)
     if copies:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from numjet.cpu.builder import TYPES, Builder, Value, like
+from numjet.cpu.builder.builder import TYPES, Builder, Value, like
 from numjet.cpu.math import (
     error_function,
     exponential,

@@ -11,9 +11,9 @@ import struct
 from collections.abc import Callable, Sequence
 
 from numjet.base.record import record
-from numjet.cpu.builder import TYPES, Builder, Value, like
-from numjet.cpu.entry import LANES
+from numjet.cpu.builder.builder import TYPES, Builder, Value, like
 from numjet.cpu.math import coefficients
+from numjet.cpu.runtime.entry import LANES
 
 
 @record(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numjet.cpu.builder import Builder, Value
+from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.math.common import (
     F32,
     INFINITY,

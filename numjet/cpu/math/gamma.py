@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from numjet.cpu.builder import Builder, Value
+from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.math.coefficients import LGAMMA_F64
 from numjet.cpu.math.common import F32, INFINITY, NAN, format_of, horner
 from numjet.cpu.math.logarithm import log

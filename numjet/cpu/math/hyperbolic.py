@@ -6,7 +6,7 @@ overflow before the result does.
 
 from __future__ import annotations
 
-from numjet.cpu.builder import Builder, Value
+from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.math.common import (
     NAN,
     at_most,

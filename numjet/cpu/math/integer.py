@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numjet.cpu.builder import TYPES, Builder, Value, like
+from numjet.cpu.builder.builder import TYPES, Builder, Value, like
 from numjet.cpu.math.common import INFINITY, copysign
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from numjet.cpu.builder import TYPES, Builder, Value
+from numjet.cpu.builder.builder import TYPES, Builder, Value
 from numjet.cpu.math.coefficients import POW_EXP2_F32, POW_LOG2_F32, POW_TAIL_F64
 from numjet.cpu.math.common import (
     F32,

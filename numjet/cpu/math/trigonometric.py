@@ -8,7 +8,7 @@ any, since its argument reduction (Payne & Hanek 1983) is right for every number
 
 from __future__ import annotations
 
-from numjet.cpu.builder import TYPES, Builder, Value, vector
+from numjet.cpu.builder.builder import TYPES, Builder, Value, vector
 from numjet.cpu.math.common import (
     INFINITY,
     Format,

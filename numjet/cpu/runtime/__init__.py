@@ -7,7 +7,7 @@ known to the linker; they cost nothing until an object refers to them.
 
 from collections.abc import Callable
 
-from numjet.cpu import link
+from numjet.cpu.link import link
 from numjet.cpu.runtime import blas, lapack, programs, threads
 from numjet.cpu.runtime.events import Pending, Queue
 from numjet.cpu.runtime.memory import allocate, empty, maker, release

@@ -24,7 +24,8 @@ import threading
 from typing import Any
 
 from numjet.base import config
-from numjet.cpu import link, platform
+from numjet.cpu import host
+from numjet.cpu.link import link
 from numjet.cpu.runtime import threads
 
 # OpenBLAS's jobs of one call wait for one another, so each must have a thread at once. Where
@@ -145,7 +146,7 @@ def _openblas() -> ctypes.CDLL | None:
 
 def adapter_ir() -> str | None:
     """The module that stands between OpenBLAS and our pool, or None on a system without threads."""
-    text = platform.thread_ir(link.target().triple)
+    text = host.thread_ir(link.target().triple)
     return None if text is None else text + _ADAPTER
 
 
@@ -156,7 +157,7 @@ def adopt(library: ctypes.CDLL, set_callback: str, set_threads: str) -> bool:
     at most as many threads as it did (OPENBLAS_NUM_THREADS) and as the pool has.
     """
     text = adapter_ir()
-    if platform.symbol_address(set_callback, library) is None or text is None:
+    if host.symbol_address(set_callback, library) is None or text is None:
         return False
     most = getattr(library, set_threads.replace("_set_", "_get_"))()
 
@@ -222,7 +223,7 @@ def routine(name: str, module: str) -> int:
         library = _openblas()
         if library is not None:
             for symbol in (f"scipy_{name}_", f"{name}_"):
-                found = platform.symbol_address(symbol, library)
+                found = host.symbol_address(symbol, library)
                 if found is not None:
                     return found
         try:

@@ -19,7 +19,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.cpu import link, platform
+from numjet.cpu import host
+from numjet.cpu.link import link
 
 # Job: next, function, four arguments, status, done. Queue: first, last, lock, wakes, handle,
 # started, the core its thread is kept off.
@@ -168,10 +169,10 @@ _starting = threading.Lock()
 @functools.cache
 def _native_once() -> tuple[Any, Any] | None:
     """(submit, wait) for ctypes, or None on a system without threads."""
-    system = platform.thread_ir(link.target().triple)
+    system = host.thread_ir(link.target().triple)
     if system is None:
         return None
-    for name, address in platform.thread_symbols().items():
+    for name, address in host.thread_symbols().items():
         link.define_symbol(name, address)
     library = link.library(system + _QUEUE, quick=True)
     library.leak()  # a queue's thread may be inside when the interpreter ends

@@ -6,7 +6,7 @@ integers. What would break it: a routine that SciPy's library does not export.
 
 from __future__ import annotations
 
-from numjet.cpu import link
+from numjet.cpu.link import link
 from numjet.cpu.runtime import blas
 
 

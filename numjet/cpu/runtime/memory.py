@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.cpu import platform
+from numjet.cpu import host
 
 # Below this malloc reuses warm memory and a pooled view (500 ns, np.empty 110) does not pay; from
 # here on alignment alone does: 1,024 vector stores that straddle cache lines cost 0.3 us.
@@ -53,7 +53,7 @@ def _idle_limit() -> int:
     asked = os.environ.get("NUMJET_POOL_BYTES")
     if asked is not None:
         return int(asked)
-    return min(platform.memory_bytes() // 4, 8 << 30)
+    return min(host.memory_bytes() // 4, 8 << 30)
 
 
 class _SizeClass:
@@ -105,7 +105,7 @@ def _large_owner(size_class: _SizeClass) -> type[ctypes.Array]:
 
 def _new_block(size: int) -> int:
     # NumPy itself asks the kernel for huge pages from 4 MB on.
-    unit = _PAGE if size >= LARGE else platform.CACHE_LINE
+    unit = _PAGE if size >= LARGE else host.CACHE_LINE
     try:
         raw = np.empty(size + 2 * unit, np.uint8)
     except MemoryError:

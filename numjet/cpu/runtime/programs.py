@@ -22,8 +22,8 @@ from __future__ import annotations
 import functools
 import threading
 
-from numjet.cpu import link
-from numjet.cpu.entry import (
+from numjet.cpu.link import link
+from numjet.cpu.runtime.entry import (
     CHUNKS,
     CONSTS,
     CONTIGUOUS_ALIGNED,

@@ -24,7 +24,8 @@ import threading
 
 from numjet.base import config
 from numjet.base.errors import InternalError
-from numjet.cpu import link, platform
+from numjet.cpu import host
+from numjet.cpu.link import link
 
 # The job's fields are only written while no chunk is left to take and none is running: `word`
 # holds the job's generation (24 bits), the first chunk not yet taken (20) and how many are left
@@ -438,10 +439,10 @@ _starting = threading.Lock()
 def pool_ir() -> str | None:
     """The pool's module, or None on a system without threads."""
     triple = link.target().triple
-    system = platform.thread_ir(triple)
+    system = host.thread_ir(triple)
     if system is None:
         return None
-    declaration, pause = platform.pause_ir(triple)
+    declaration, pause = host.pause_ir(triple)
     serial = _SERIAL.replace("SERIAL", "pool_serial")
     text = "\n".join((declaration, _INTRINSICS, _STATE, system, serial, _RUN_CHUNKS, _WORKER,
                       _RUN_JOB, _TAKE, _RENDEZVOUS, _RESIZE))
@@ -459,7 +460,7 @@ class _Pool:
             library = link.library(text)
             self.resize = self.workers = self.forget = self.together = None
         else:
-            for name, address in platform.thread_symbols().items():
+            for name, address in host.thread_symbols().items():
                 link.define_symbol(name, address)
             library = link.library(text)
             void, i32 = None, ctypes.c_int32
@@ -514,7 +515,7 @@ def take_address() -> int:
 
 def num_threads() -> int:
     """Threads a job uses: the flag `num_threads` (NUMJET_NUM_THREADS), by default one a core."""
-    return config.num_threads.value or platform.cpu_count()
+    return config.num_threads.value or host.cpu_count()
 
 
 def set_num_threads(count: int) -> None:

@@ -10,32 +10,25 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from numjet.cpu.x86 import (
-    arithmetic,
-    control,
-    convert,
-    elf,
-    glue,
-    intrinsics,
-    lanes,
-    memory,
-)
-from numjet.cpu.x86.allocate import Allocation, allocate
-from numjet.cpu.x86.data import table
-from numjet.cpu.x86.division import divide
-from numjet.cpu.x86.encode import Code
-from numjet.cpu.x86.finish import Finisher
-from numjet.cpu.x86.hoist import hoist
-from numjet.cpu.x86.parse import Function, Module, parse
-from numjet.cpu.x86.read import read
-from numjet.cpu.x86.schedule import schedule
-from numjet.cpu.x86.select import Selector
-from numjet.cpu.x86.sink import sink
-from numjet.cpu.x86.spill import spill
-from numjet.cpu.x86.types import Unsupported
+from numjet.cpu.x86.back import elf
+from numjet.cpu.x86.back.allocate import Allocation, allocate
+from numjet.cpu.x86.back.data import table
+from numjet.cpu.x86.back.encode import Code
+from numjet.cpu.x86.back.finish import Finisher
+from numjet.cpu.x86.back.hoist import hoist
+from numjet.cpu.x86.back.spill import spill
+from numjet.cpu.x86.front.parse import Function, Module, parse
+from numjet.cpu.x86.front.read import read
+from numjet.cpu.x86.front.types import Unsupported
+from numjet.cpu.x86.middle.division import divide
+from numjet.cpu.x86.middle.schedule import schedule
+from numjet.cpu.x86.middle.sink import sink
+from numjet.cpu.x86.select import arithmetic, control, convert, intrinsics, lanes, memory
+from numjet.cpu.x86.select.select import Selector
+from numjet.cpu.x86.whole import glue
 
 if TYPE_CHECKING:
-    from numjet.cpu.builder_module import Module as Writing
+    from numjet.cpu.builder.module import Module as Writing
 
 # Loaded for the operations they register.
 _FAMILIES = (arithmetic, control, convert, intrinsics, lanes, memory)

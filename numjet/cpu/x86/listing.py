@@ -6,13 +6,13 @@ frames and what calls keep are named, not spelled.
 
 from __future__ import annotations
 
-from numjet.cpu.x86 import forms
-from numjet.cpu.x86.control import Branch, Call, branch, call, leap, leave
+from numjet.cpu.x86.back.opcodes import CONDITIONS
+from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front.parse import parse
+from numjet.cpu.x86.front.types import GENERAL, VECTOR, Unsupported
 from numjet.cpu.x86.generate import prepared, selected
-from numjet.cpu.x86.opcodes import CONDITIONS
-from numjet.cpu.x86.parse import parse
-from numjet.cpu.x86.select import Selector
-from numjet.cpu.x86.types import GENERAL, VECTOR, Unsupported
+from numjet.cpu.x86.select.control import Branch, Call, branch, call, leap, leave
+from numjet.cpu.x86.select.select import Selector
 
 _GENERAL = "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
 _CONDITIONS = {number: name for name, number in CONDITIONS.items()}

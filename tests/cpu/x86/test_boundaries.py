@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from x86_agree import agree, made_by
 
-from numjet.cpu import link
-from numjet.cpu.x86 import generate, host
+from numjet.cpu.link import link
+from numjet.cpu.x86 import generate
+from numjet.cpu.x86.able import able
 
 pytestmark = pytest.mark.skipif(
-    not host.able(link.target().triple, link.target().features, link.vector_bytes()),
+    not able(link.target().triple, link.target().features, link.vector_bytes()),
     reason="not a processor for the direct generator",
 )
 

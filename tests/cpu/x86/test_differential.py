@@ -8,12 +8,12 @@ import pytest
 from x86_pressure import Pressure, clobbering
 from x86_programs import INPUT_BYTES, OUTPUT_BYTES, Program, Type, inputs
 
-from numjet.cpu import link
-from numjet.cpu.x86 import host
+from numjet.cpu.link import link
+from numjet.cpu.x86.able import able
 from numjet.cpu.x86.generate import generate
 
 pytestmark = pytest.mark.skipif(
-    not host.able(link.target().triple, link.target().features, link.vector_bytes()),
+    not able(link.target().triple, link.target().features, link.vector_bytes()),
     reason="not a processor for the direct generator",
 )
 DTYPES = {

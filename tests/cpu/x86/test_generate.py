@@ -16,11 +16,12 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.base import config
-from numjet.cpu import link
-from numjet.cpu.x86 import generate, host, listing
+from numjet.cpu.link import link
+from numjet.cpu.x86 import generate, listing
+from numjet.cpu.x86.able import able
 
 pytestmark = pytest.mark.skipif(
-    not host.able(link.target().triple, link.target().features, link.vector_bytes()),
+    not able(link.target().triple, link.target().features, link.vector_bytes()),
     reason="not a processor for the direct generator",
 )
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from x86_agree import agree
 
-from numjet.cpu import link
-from numjet.cpu.x86 import host
+from numjet.cpu.link import link
+from numjet.cpu.x86.able import able
 
 pytestmark = pytest.mark.skipif(
-    not host.able(link.target().triple, link.target().features, link.vector_bytes()),
+    not able(link.target().triple, link.target().features, link.vector_bytes()),
     reason="not a processor for the direct generator",
 )
 BYTES = np.random.default_rng(5).integers(0, 256, 512).astype(np.uint8)

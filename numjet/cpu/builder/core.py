@@ -1,0 +1,387 @@
+"""The function writer's core: arithmetic, comparisons, casts, calls, labels.
+
+For `builder`, which adds memory, lanes and structured control flow. Every method appends one line
+and returns the name it defines. A line is (name or None, instruction), an instruction being a tuple
+of its operation and operands as `builder_text` lists them; or it is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.cpu.builder.module import Module
+from numjet.cpu.builder.text import Line, spelled
+from numjet.cpu.builder.types import _CONSTANTS, TYPES, Value, const_lanes, like
+
+
+def _alike(a: Value | float, b: Value | float, what: str) -> tuple[Value, Value]:
+    """Both as values of one type; a number takes the other's type."""
+    if not isinstance(b, Value):
+        if not isinstance(a, Value):
+            raise TypeError(f"builder: {what} of two numbers; make one a constant")
+        return a, _CONSTANTS[b, a.type]
+    if not isinstance(a, Value):
+        return _CONSTANTS[a, b.type], b
+    if a.type != b.type:
+        raise TypeError(f"builder: {what} of {a.type} and {b.type}; cast one of them")
+    return a, b
+
+
+def _binary(float_op: str | None, int_op: str | None, name: str, neutral: Sequence[str] = ()):
+    """The method for a two-operand instruction chosen by operand type.
+
+    neutral: the integers (and truth values) which as the second operand give the first.
+    """
+
+    def method(self: Writer, a: Value | float, b: Value | float) -> Value:
+        a, b = _alike(a, b, name)
+        type = a.type
+        op = float_op if TYPES[type].is_float else int_op
+        if op is None:
+            raise TypeError(f"builder: {name} is not defined for {type}")
+        if b.ref in neutral:
+            return a
+        return self.pure((op, type, a.ref, b.ref), type)
+
+    method.__name__ = name
+    method.__doc__ = f"`{float_op or int_op}` of two values of one type."
+    return method
+
+
+def _cast(op: str):
+    def method(self: Writer, x: Value, element: str) -> Value:
+        type = like(x.type, TYPES[element].element)
+        if type == x.type:
+            return x
+        return self.pure((op, type, x.type, x.ref), type)
+
+    method.__name__ = op
+    method.__doc__ = f"`{op}` to `element` (a scalar type, or a vector type whose element counts)."
+    return method
+
+
+def _call(result: str, callee: str, args: Sequence[Value], flags: str) -> tuple:
+    types, refs = tuple([a.type for a in args]), tuple([a.ref for a in args])
+    return ("call", result, callee, types, refs, flags)
+
+
+class Writer:
+    """Writes one function. `arguments`: (name, type) or (name, type, attributes) each."""
+
+    def __init__(
+        self,
+        module: Module,
+        name: str,
+        arguments: Sequence[tuple[str, ...]] = (),
+        result: str = "void",
+        *,
+        linkage: str = "",
+        attributes: str = "nounwind",
+    ) -> None:
+        self.module = module
+        self.name = name
+        self.result = result
+        self.local = bool(linkage)
+        self.lines: list[Line] = []
+        self.count = 0
+        self.label = "entry"
+        self.known: dict[tuple, Value] = {}  # see `pure`
+        # What writes the function for the direct generator in place of its lines.
+        self.whole: Callable[[Any], None] | None = None
+        self.glue = "optnone" in attributes
+        self._labels = 0
+        self._allocas: list[str] = []
+        written = []
+        values = []
+        for argument in arguments:
+            type = argument[1]
+            if type.startswith("ptr "):  # "ptr noalias": attributes beside the type
+                argument = (argument[0], "ptr", type[4:])
+            extra = f" {argument[2]}" if len(argument) > 2 else ""
+            written.append(f"{argument[1]}{extra} %{argument[0]}")
+            values.append(Value(f"%{argument[0]}", argument[1]))
+        self.args = tuple(values)
+        self._head = (
+            f"define {linkage + ' ' if linkage else ''}{result} @{name}"
+            f"({', '.join(written)}) {attributes} {{"
+        )
+        module.functions.append(self)
+
+    def text(self) -> str:
+        """The function's definition."""
+        return "\n".join([self._head, "entry:", *self.body(), "}"])
+
+    def body(self) -> list[str]:
+        """The lines of the function as text."""
+        return [*self._allocas, *map(spelled, self.lines)]
+
+    # ---- plumbing
+
+    def emit(self, text: str, type: str) -> Value:
+        """Append the instruction `text` that gives a value of `type`."""
+        self.count = count = self.count + 1
+        ref = f"%v{count}"
+        self.lines.append(f"  {ref} = {text}")
+        return Value(ref, type)
+
+    def put(self, instruction: tuple, type: str) -> Value:
+        """Append an instruction that gives a value of `type`."""
+        self.count = count = self.count + 1
+        ref = f"%v{count}"
+        self.lines.append((ref, instruction))
+        return Value(ref, type)
+
+    def pure(self, instruction: tuple, type: str) -> Value:
+        """As `put`, of an instruction that depends on its operands alone: once in a block."""
+        found = self.known.get(instruction)
+        if found is None:
+            self.count = count = self.count + 1
+            ref = f"%v{count}"
+            self.lines.append((ref, instruction))
+            found = self.known[instruction] = Value(ref, type)
+        return found
+
+    def line(self, text: str) -> None:
+        """Append an instruction without a result."""
+        self.lines.append("  " + text)
+
+    def const(self, value: float | bool, type: str) -> Value:
+        """A constant of `type` (every lane)."""
+        return _CONSTANTS[value, type]
+
+    def lanes(self, values: Sequence[float | int | bool], element: str) -> Value:
+        """A vector constant, lane by lane."""
+        return const_lanes(values, element)
+
+    def value(self, x: Value | float, type: str) -> Value:
+        """`x` itself, or the constant of `type` when it is a Python number."""
+        return x if isinstance(x, Value) else _CONSTANTS[x, type]
+
+    # ---- arithmetic
+
+    add = _binary("fadd", "add", "add", ("0",))
+    sub = _binary("fsub", "sub", "sub", ("0",))
+    mul = _binary("fmul", "mul", "mul", ("1",))
+    div = _binary("fdiv", "sdiv", "div", ("1",))
+    rem = _binary("frem", "srem", "rem")
+    udiv = _binary(None, "udiv", "udiv", ("1",))
+    urem = _binary(None, "urem", "urem")
+    and_ = _binary(None, "and", "and_", ("-1", "true"))
+    or_ = _binary(None, "or", "or_", ("0", "false"))
+    xor = _binary(None, "xor", "xor", ("0", "false"))
+    shl = _binary(None, "shl", "shl", ("0",))
+    lshr = _binary(None, "lshr", "lshr", ("0",))
+    ashr = _binary(None, "ashr", "ashr", ("0",))
+
+    def not_(self, x: Value) -> Value:
+        """All bits inverted."""
+        return self.xor(x, _CONSTANTS[True if TYPES[x.type].element == "i1" else -1, x.type])
+
+    def neg(self, x: Value) -> Value:
+        """-x; only the sign bit of a float changes."""
+        if TYPES[x.type].is_float:
+            return self.pure(("fneg", x.type, x.ref), x.type)
+        return self.sub(0, x)
+
+    def abs(self, x: Value) -> Value:
+        """|x|; the most negative integer stays itself."""
+        if TYPES[x.type].is_float:
+            return self.intrinsic("llvm.fabs", x)
+        return self.intrinsic("llvm.abs", x, Value("false", "i1"))
+
+    def fma(self, a: Value | float, b: Value | float, c: Value | float) -> Value:
+        """a·b + c, rounded once. One of them at least is a Value."""
+        known = a if isinstance(a, Value) else b if isinstance(b, Value) else c
+        assert isinstance(known, Value)
+        type = known.type
+        x = a if isinstance(a, Value) else _CONSTANTS[a, type]
+        y = b if isinstance(b, Value) else _CONSTANTS[b, type]
+        z = c if isinstance(c, Value) else _CONSTANTS[c, type]
+        if x.type != type or y.type != type or z.type != type:
+            raise TypeError(f"builder: fma of {x.type}, {y.type} and {z.type}; cast them alike")
+        self.module.fused.add(type)
+        return self.put(("fma", type, x.ref, y.ref, z.ref), type)
+
+    def _extremum(self, a: Value | float, b: Value | float, word: str, signed: bool) -> Value:
+        a, b = _alike(a, b, word)
+        info = TYPES[a.type]
+        if info.is_float:
+            return self.intrinsic(f"llvm.{word}imum", a, b, flags="nsz ", pure=True)
+        if info.element == "i1":
+            # As truth values; the signed order of one bit would be upside down.
+            return self.and_(a, b) if word == "min" else self.or_(a, b)
+        return self.intrinsic(f"llvm.{'s' if signed else 'u'}{word}", a, b, pure=True)
+
+    def min(self, a: Value | float, b: Value | float) -> Value:
+        """The smaller; NaN if either is NaN. Integers as signed."""
+        return self._extremum(a, b, "min", True)
+
+    def max(self, a: Value | float, b: Value | float) -> Value:
+        """The larger; NaN if either is NaN. Integers as signed."""
+        return self._extremum(a, b, "max", True)
+
+    def umin(self, a: Value | int, b: Value | int) -> Value:
+        """The smaller, as unsigned."""
+        return self._extremum(a, b, "min", False)
+
+    def umax(self, a: Value | int, b: Value | int) -> Value:
+        """The larger, as unsigned."""
+        return self._extremum(a, b, "max", False)
+
+    def sqrt(self, x: Value) -> Value:
+        """The correctly rounded square root."""
+        return self.intrinsic("llvm.sqrt", x)
+
+    # ---- comparison and choice
+
+    def icmp(self, predicate: str, a: Value | int, b: Value | int) -> Value:
+        """Compare integers or pointers: eq ne slt sle sgt sge ult ule ugt uge."""
+        return self._compare("icmp", predicate, a, b)
+
+    def fcmp(self, predicate: str, a: Value | float, b: Value | float) -> Value:
+        """Compare floats: oeq une olt ole ogt oge uno ord …; `o…` is false, `u…` true on NaN."""
+        return self._compare("fcmp", predicate, a, b)
+
+    def _compare(self, op: str, predicate: str, a: Value | float, b: Value | float) -> Value:
+        a, b = _alike(a, b, op)
+        type = a.type
+        if predicate == "ne" and b.ref == "false":
+            return a
+        made = like(type, "i1")
+        return self.pure((op, made, predicate, type, a.ref, b.ref), made)
+
+    def select(self, condition: Value, a: Value | float, b: Value | float) -> Value:
+        """a where `condition` (i1, or a vector of them), else b."""
+        a, b = _alike(a, b, "select")
+        type = a.type
+        instruction = ("select", type, condition.type, condition.ref, a.ref, b.ref)
+        return self.pure(instruction, type)
+
+    # ---- casts
+
+    sitofp = _cast("sitofp")
+    uitofp = _cast("uitofp")
+    trunc = _cast("trunc")
+    zext = _cast("zext")
+    sext = _cast("sext")
+    fpext = _cast("fpext")
+    _fptrunc = _cast("fptrunc")
+    ptrtoint = _cast("ptrtoint")
+    inttoptr = _cast("inttoptr")
+
+    def fptrunc(self, x: Value, element: str) -> Value:
+        """A narrower float, rounded to nearest even."""
+        if TYPES[element].element != "bfloat":
+            return self._fptrunc(x, element)
+        # By integers: LLVM calls a library routine that is not there on processors without an
+        # instruction for it, and the instruction takes subnormal numbers for zero.
+        bits = self.bitcast(self.round_bfloat(self._fptrunc(x, "float")), like(x.type, "i32"))
+        return self.bitcast(self.trunc(self.lshr(bits, 16), "i16"), like(x.type, "bfloat"))
+
+    def round_bfloat(self, x: Value) -> Value:
+        """A float rounded to nearest even to bfloat precision, still a float; NaN stays one."""
+        bits = self.bitcast(x, like(x.type, "i32"))
+        odd = self.and_(self.lshr(bits, 16), 1)
+        rounded = self.and_(self.add(bits, self.add(odd, 0x7FFF)), -0x10000)
+        quiet = self.and_(self.or_(bits, 0x400000), -0x10000)
+        return self.bitcast(self.select(self.fcmp("uno", x, x), quiet, rounded), x.type)
+
+    def fptosi(self, x: Value, element: str, saturate: bool = True) -> Value:
+        """Toward zero; out of range clamps and NaN gives 0 (unspecified if not `saturate`)."""
+        return self._float_to_int(x, element, saturate, "fptosi")
+
+    def fptoui(self, x: Value, element: str, saturate: bool = True) -> Value:
+        """As `fptosi`, to an unsigned range."""
+        return self._float_to_int(x, element, saturate, "fptoui")
+
+    def _float_to_int(self, x: Value, element: str, saturate: bool, op: str) -> Value:
+        type = like(x.type, TYPES[element].element)
+        if saturate:
+            return self.intrinsic(f"llvm.{op}.sat", x, result=type, overload=(type, x.type))
+        return self.pure((op, type, x.type, x.ref), type)
+
+    def bitcast(self, x: Value, type: str) -> Value:
+        """The same bits as `type`; a scalar element type keeps the lanes when widths agree."""
+        source, target = TYPES[x.type], TYPES[type]
+        if source.lanes and not target.lanes and target.bits == source.bits:
+            type = f"<{source.lanes} x {type}>"
+        if type == x.type:
+            return x
+        return self.pure(("bitcast", type, x.type, x.ref), type)
+
+    # ---- calls
+
+    def intrinsic(
+        self,
+        name: str,
+        *args: Value,
+        result: str | None = None,
+        overload: Sequence[str] | None = None,
+        flags: str = "",
+        pure: bool = False,
+    ) -> Value:
+        """Call an overloaded intrinsic; once in a block if it is `pure`, of its operands alone.
+
+        The overload suffix comes from the types in `overload` and the result from `result`; both
+        default to the first argument's type. `name` with a suffix of its own needs `overload=()`.
+        """
+        first = args[0].type
+        for type in (first,) if overload is None else overload:
+            name += "." + TYPES[type].mangled
+        result = result or first
+        declared = self.module._declared
+        if name not in declared:
+            declared[name] = f"declare {result} @{name}({', '.join([a.type for a in args])})"
+        instruction = _call(result, f"@{name}", args, flags)
+        if result == "void":
+            self.lines.append((None, instruction))
+            return Value("", "void")
+        return self.pure(instruction, result) if pure else self.put(instruction, result)
+
+    def call(self, callee: str | Value, result: str, *args: Value) -> Value:
+        """Call a function by name (declared when not defined in the module) or by address."""
+        if isinstance(callee, Value):
+            target = callee.ref
+        else:
+            target = f"@{callee}"
+            self.module.declare(callee, result, [a.type for a in args])
+        instruction = _call(result, target, args, "")
+        if result == "void":
+            self.lines.append((None, instruction))
+            return Value("", "void")
+        return self.put(instruction, result)
+
+    # ---- control flow
+
+    def new_label(self, stem: str = "b") -> str:
+        """A fresh block name."""
+        self._labels += 1
+        return f"{stem}{self._labels}"
+
+    def block(self, label: str) -> None:
+        """Start writing the block `label`; the previous one must have ended with a branch."""
+        self.lines.append(f"{label}:")
+        self.label = label
+        self.known = {}
+
+    def br(self, label: str) -> None:
+        """Jump."""
+        self.lines.append((None, ("br", label)))
+
+    def cond_br(self, condition: Value, then: str, otherwise: str) -> None:
+        """Jump to `then` if `condition` (i1) holds, else to `otherwise`."""
+        self.lines.append((None, ("cbr", condition.ref, then, otherwise)))
+
+    def ret(self, value: Value | None = None) -> None:
+        """Return from the function."""
+        self.lines.append((None, ("ret", "void", "") if value is None else ("ret", *value[::-1])))
+
+    def unreachable(self) -> None:
+        """End a block that control never leaves."""
+        self.lines.append((None, ("unreachable",)))
+
+    def phi(self, type: str, incoming: Sequence[tuple[Value, str]]) -> Value:
+        """The value that came with the edge taken: (value, label of the block it comes from)."""
+        pairs = tuple([(value.ref, label) for value, label in incoming])
+        return self.put(("phi", type, pairs), type)

@@ -1,0 +1,1 @@
+"""Loop IR to LLVM IR: scopes, statements, expressions, vectors and tiles."""

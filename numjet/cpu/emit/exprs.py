@@ -1,0 +1,539 @@
+"""Writing expressions and memory accesses of the loop IR as LLVM IR.
+
+`ExprWriter` turns expressions into values of one function under construction, each once a block
+(`emit_scope`), scalars where nothing varies over the vector loop's lanes, vectors elsewhere. An
+access becomes, by its stride over the lanes, a vector load, a reversed one, a pair of interleaved
+parts, a scalar, or a gather; its address is a chain of partial sums, outer loops first, so that
+inner loops add only what they change. `emit` derives from it and adds statements.
+What would break it: a vector loop whose variable does not step in multiples of its lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from numjet.base.errors import InternalError
+from numjet.cpu import host
+from numjet.cpu.builder.builder import TYPES, Builder, Value, vector
+from numjet.cpu.emit import values as ev
+from numjet.cpu.emit.tile import Tile
+from numjet.cpu.link import link
+from numjet.cpu.loops.index import (
+    Atom,
+    Clamp,
+    Div,
+    Dyn,
+    Index,
+    LoopVar,
+    Mod,
+    atoms,
+    linear_address,
+    stride,
+)
+from numjet.cpu.loops.ir import (
+    COMPLEX_PARTS,
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    Local,
+    Op,
+    ReadLocal,
+    Select,
+    Skew,
+)
+from numjet.cpu.loops.scope import Dependence, Dependences, Scopes
+
+_INT32 = range(-(2**31), 2**31)
+
+
+class ExprWriter:
+    """Expressions, indices and accesses of one LLVM function."""
+
+    def __init__(self, b: Builder, pointers: dict[Buffer, Value], deps: Dependences, check: bool):
+        self.b, self.pointers, self.deps, self.check = b, pointers, deps, check
+        self.scopes = Scopes()
+        # A loop variable's value is base + offset; at lane 0 for the vector loop's.
+        self.vars: dict[LoopVar, tuple[Value | None, int]] = {}
+        self.locals: dict[Local, Value] = {}
+        self.vec: LoopVar | None = None
+        self.lanes = 0
+        self.mask: Value | None = None  # active lanes
+        self.active: Value | int = 0  # how many lanes the mask of a tail leaves on
+        self.predicated = False  # the mask excludes more than the lanes past the end
+        self.varying: set[Dependence] = set()
+        self.sinks: dict[tuple[Buffer, Index], Tile] = {}  # stores that wait for their tile
+        # Loads, by place, that ask for what lies so many bytes further on.
+        self.ahead: dict[tuple[Buffer, tuple[Index, ...]], int] = {}
+        self.rows_ahead: dict[LoopVar, list[tuple]] = {}
+        self.streamed: frozenset[Buffer] = frozenset()  # results that go past the caches
+        self.fence = False  # there were such stores
+        # The places of vectors that begin lines in the rounds being written, whatever rows they
+        # are in (see `VectorWriter._to_line`).
+        self.lined: frozenset[tuple[Buffer, Index]] = frozenset()
+        self._linear: dict[tuple, Index] = {}
+
+    # -- expressions ------------------------------------------------------------------------
+
+    def eval(self, e: Expr) -> Value:
+        """The value of `e`: a vector if it varies over the lanes, else a scalar."""
+        found = self.scopes.get(id(e))
+        if found is not None:
+            return found
+        pending = [e]
+        while pending:  # explicit: fused expressions are deeper than Python's stack
+            top = pending[-1]
+            if self.scopes.get(id(top)) is not None:
+                pending.pop()
+                continue
+            missing = [a for a in top.args_() if self.scopes.get(id(a)) is None]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            self.scopes.put(id(top), self._compute(top), self.deps.expr(top))
+        return self.scopes.get(id(e))
+
+    def _compute(self, e: Expr) -> Value:
+        b = self.b
+        if isinstance(e, Op):
+            values = self.alike([self.scopes.get(id(a)) for a in e.args])
+            return ev.apply(b, e.name, e.args[0].dtype, *values)
+        if isinstance(e, Const):
+            return ev.constant(b, e.value, e.dtype)
+        if isinstance(e, Load):
+            return self.load(e.buffer, e.index, e.part)
+        if isinstance(e, Cast):
+            x = self.scopes.get(id(e.arg))
+            change = ev.bit_convert if e.bits else ev.convert
+            return change(b, x, e.arg.dtype, e.dtype)
+        if isinstance(e, Select):
+            c, x, y = (self.scopes.get(id(a)) for a in e.args_())
+            if TYPES[c.type].lanes:
+                x, y = self.widen(x), self.widen(y)
+            else:
+                x, y = self.alike([x, y])
+            return b.select(c, x, y)
+        if isinstance(e, ReadLocal):
+            if e.local not in self.locals:
+                raise InternalError(f"loop IR: local {e.local} is read before its definition")
+            return self.locals[e.local]
+        if isinstance(e, Skew):
+            past = b.and_(b.ptrtoint(self.pointers[e.buffer], "i64"), host.CACHE_LINE - 1)
+            return b.udiv(past, e.buffer.dtype.itemsize)
+        assert isinstance(e, IndexValue)
+        return self.index_value(e.index, ev.register_type(e.dtype))
+
+    def widen(self, x: Value) -> Value:
+        """`x` as a vector over the lanes."""
+        if TYPES[x.type].lanes or not self.lanes:
+            return x
+        if x.ref[0] != "%":
+            return Value(f"splat ({x.type} {x.ref})", vector(x.type, self.lanes))
+        key = ("splat", x.ref)
+        found = self.scopes.get(key)
+        if found is None:
+            found = self.b.splat(x, self.lanes)
+            self.scopes.put(key, found)
+        return found
+
+    def alike(self, values: list[Value]) -> list[Value]:
+        """All as vectors if one is."""
+        lanes = [TYPES[v.type].lanes for v in values]
+        if any(lanes) and not all(lanes):
+            return [self.widen(v) for v in values]
+        return values
+
+    def varies(self, i: Index) -> bool:
+        """Whether an index takes different values in different lanes."""
+        return self.vec is not None and not self.varying.isdisjoint(self.deps.index(i))
+
+    # -- indices ----------------------------------------------------------------------------
+
+    def lane_stride(self, i: Index) -> int | None:
+        """How much `i` grows from lane to lane; None when that is not constant."""
+        if self.vec is None or not self.varies(i):
+            return 0
+        for atom in atoms(i):
+            if type(atom) is Dyn and not self.varying.isdisjoint(self.deps.expr(atom.expr)):
+                return None
+        return stride(i, self.vec, self.lanes)
+
+    def index_scalar(self, i: Index) -> Value:
+        """The value of an index at lane 0, as i64."""
+        if not i.terms:
+            return self.b.const(i.const, "i64")
+        key = ("index", i)
+        found = self.scopes.get(key)
+        if found is None:
+            total, const = None, i.const
+            for atom, k in i.terms:
+                value, offset = self._atom_scalar(atom)
+                const += offset * k
+                if value is None:
+                    continue
+                part = value if k == 1 else self.b.mul(value, k)
+                total = part if total is None else self.b.add(total, part)
+            if total is None:
+                found = self.b.const(const, "i64")
+            else:
+                found = self.b.add(total, const) if const else total
+            self.scopes.put(key, found, self.deps.index(i))
+        return found
+
+    def _atom_scalar(self, atom: Atom) -> tuple[Value | None, int]:
+        if type(atom) is LoopVar:
+            found = self.vars.get(atom)
+            if found is None:
+                raise InternalError(f"loop IR: variable {atom} is used outside its loop")
+            return found
+        if type(atom) is Dyn:
+            value = self.eval(atom.expr)
+            if TYPES[value.type].lanes:
+                value = self.b.extract(value, 0)
+            return self._widen_int(value, atom.expr.dtype, "i64"), 0
+        inputs = [self.index_scalar(p) for p in atom.parts()]
+        return self._form(atom, inputs), 0
+
+    def _widen_int(self, x: Value, dtype: np.dtype, element: str) -> Value:
+        if TYPES[x.type].bits == TYPES[element].bits:
+            return x
+        if TYPES[x.type].bits > TYPES[element].bits:
+            return self.b.trunc(x, element)
+        return (self.b.sext if dtype.kind == "i" else self.b.zext)(x, element)
+
+    def _form(self, atom: Atom, inputs: list[Value]) -> Value:
+        b, x = self.b, inputs[0]
+        if type(atom) is Clamp:
+            arg = atom.arg
+            if arg.lo < atom.low:
+                x = b.max(x, atom.low)
+            return b.min(x, atom.high) if arg.hi > atom.high else x
+        if type(atom) is Div:
+            return self._floor_div(x, atom.divisor, atom.arg.lo >= 0)
+        if type(atom) is Mod:
+            c = atom.divisor
+            if c & (c - 1) == 0:
+                return b.and_(x, c - 1)
+            if atom.arg.lo >= 0:
+                return b.urem(x, c)
+            return b.sub(x, b.mul(self._floor_div(x, c, False), c))
+        return b.mul(x, inputs[1])
+
+    def _floor_div(self, x: Value, c: int, positive: bool) -> Value:
+        b = self.b
+        if c & (c - 1) == 0:
+            return b.ashr(x, c.bit_length() - 1)
+        if positive:
+            return b.udiv(x, c)
+        # floor(x/c) = ~(~x / c) for negative x.
+        sign = b.ashr(x, TYPES[x.type].bits - 1)
+        return b.xor(b.div(b.xor(x, sign), c), sign)
+
+    def index_vector(self, i: Index, element: str | None = None) -> Value:
+        """The values of an index in the lanes, i32 if that holds them (or as asked)."""
+        b = self.b
+        if element is None:
+            element = "i32" if fits32(i) else "i64"
+        key = ("indices", i, element)
+        found = self.scopes.get(key)
+        if found is not None:
+            return found
+        step = self.lane_stride(i)
+        if step is not None:
+            first = self.index_scalar(i)
+            first = first if element == "i64" else b.trunc(first, element) \
+                if first.ref[0] == "%" else b.const(int(first.ref), element)
+            found = self.widen(first)
+            if step:
+                offsets = b.lanes([step * k for k in range(self.lanes)], element)
+                found = b.add(found, offsets)
+        else:
+            found = self.widen(b.const(i.const, element)) if i.const else None
+            for atom, k in i.terms:
+                part = self._atom_vector(atom, element)
+                part = part if k == 1 else b.mul(part, k)
+                found = part if found is None else b.add(found, part)
+        self.scopes.put(key, found, self.deps.index(i))
+        return found
+
+    def _atom_vector(self, atom: Atom, element: str) -> Value:
+        if type(atom) is LoopVar:
+            return self.index_vector(Index(((atom, 1),), 0), element)
+        if type(atom) is Dyn:
+            value = self.widen(self.eval(atom.expr))
+            return self._widen_int(value, atom.expr.dtype, element)
+        # The parts may need more bits than the form they make.
+        inner = element if all(fits32(p) for p in atom.parts()) else "i64"
+        inputs = [self.index_vector(p, inner) for p in atom.parts()]
+        result = self._form(atom, inputs)
+        return result if inner == element else self.b.trunc(result, element)
+
+    def index_value(self, i: Index, element: str) -> Value:
+        """An index as an integer value of LLVM type `element`."""
+        if self.varies(i):
+            wide = "i64" if element == "i64" or not fits32(i) else "i32"
+            x = self.index_vector(i, wide)
+        else:
+            x = self.index_scalar(i)
+        bits, want = TYPES[x.type].bits, TYPES[element].bits
+        if bits == want:
+            return x
+        return self.b.trunc(x, element) if bits > want else self.b.sext(x, element)
+
+    # -- addresses --------------------------------------------------------------------------
+
+    def linear(self, buffer: Buffer, index: tuple[Index, ...], part: int | None) -> Index:
+        """The offset of an element (of a part, when complex) from the buffer's start."""
+        key = (id(buffer), index, part)
+        found = self._linear.get(key)
+        if found is None:
+            found = linear_address(index, buffer.shape)
+            if part is not None:
+                found = found * 2 + part
+            self._linear[key] = found
+        return found
+
+    def pointer(
+        self, buffer: Buffer, lin: Index, only: set[Dependence] | None = None, plain: bool = False
+    ) -> Value:
+        """The address of an element at lane 0. With `only` given, compute ahead the part that
+        depends on none of these (loop-invariant code motion) and return that; `plain` leaves
+        out what is not affine."""
+        b = self.b
+        base = self.pointers[buffer]
+        element = ev.memory_type(COMPLEX_PARTS.get(buffer.dtype, buffer.dtype))
+        stable: list[tuple[Atom, int]] = []
+        volatile: list[tuple[Atom, int]] = []
+        for term in lin.terms:
+            atom = term[0]
+            if type(atom) is LoopVar:
+                if only is None or atom not in only:
+                    stable.append(term)
+            elif not plain:
+                deps, fixed = self.deps.atom(atom)
+                if only is None or only.isdisjoint(deps):
+                    (stable if fixed else volatile).append(term)
+        if only is not None and not stable:
+            return base
+        key = ("chain", id(buffer), lin.terms)
+        done, address = self.scopes.get(key) or ((), base)
+        rest = [t for t in stable if t not in done] if done else stable
+        const = lin.const
+        if rest:
+            if only is not None and self._is_free(rest):
+                return address
+            address, offset = self._advance(address, rest, element)
+            assert offset == 0
+            self.scopes.put(key, (tuple(done) + tuple(rest), address))
+        if only is not None:
+            return address
+        if volatile:
+            address, offset = self._advance(address, volatile, element)
+            const += offset
+        for atom, k in lin.terms:
+            if type(atom) is LoopVar:
+                const += k * self.vars[atom][1]
+        if const:
+            address = b.gep(address, const * (max(TYPES[element].bits, 8) // 8))
+        return address
+
+    def _is_free(self, terms: list) -> bool:
+        return all([type(a) is LoopVar and self.vars[a][0] is None for a, _ in terms])
+
+    def _advance(self, address: Value, terms: list, element: str) -> tuple[Value, int]:
+        """`address` moved by the terms; offsets of unrolled loop variables are left out."""
+        b, total, const = self.b, None, 0
+        for atom, k in terms:
+            value, offset = self._atom_scalar(atom)
+            if type(atom) is not LoopVar:
+                const += offset * k
+            if value is None:
+                continue
+            part = value if k == 1 else b.mul(value, k)
+            total = part if total is None else b.add(total, part)
+        return (address if total is None else b.gep(address, total, element)), const
+
+    # -- memory -----------------------------------------------------------------------------
+
+    def load(self, buffer: Buffer, index: tuple[Index, ...], part: int | None) -> Value:
+        """The element of `buffer` at `index`, in register form."""
+        b = self.b
+        lin = self.linear(buffer, index, part)
+        dtype = COMPLEX_PARTS.get(buffer.dtype, buffer.dtype)
+        element = ev.memory_type(dtype)
+        step = self.lane_stride(lin)
+        self.check_bounds(buffer, index)
+        if step == 0:
+            raw = b.load(self.pointer(buffer, lin), element)
+        elif step == 2 and part is not None:
+            raw = self._load_part(buffer, lin, part, element)
+        elif step == 1:
+            address = self.pointer(buffer, lin)
+            if (buffer, index) in self.ahead and self.mask is None:
+                far = self.ahead[buffer, index]
+                b.prefetch(b.gep(address, far))
+            raw = self._load_vector(address, vector(element, self.lanes))
+        elif step == -1:
+            first = self.pointer(buffer, lin - (self.lanes - 1))
+            raw = self._reverse(self._load_vector(first, vector(element, self.lanes), True))
+        else:
+            tile = None if self.predicated else self.scopes.get(("tile", id(buffer), lin))
+            raw = tile.get(b, self.vars) if tile else self._gather(buffer, lin, element)
+        return ev.from_memory(b, raw, dtype)
+
+    def _load_vector(self, address: Value, type: str, reverse: bool = False) -> Value:
+        if self.mask is None:
+            return self.b.load(address, type)
+        mask = self._reverse(self.mask) if reverse else self.mask
+        return self.b.masked_load(address, mask, self.b.const(0, type))
+
+    def _reverse(self, x: Value) -> Value:
+        return self.b.shuffle(x, None, range(self.lanes - 1, -1, -1))
+
+    def _load_part(self, buffer: Buffer, lin: Index, part: int, element: str) -> Value:
+        b, key = self.b, ("pairs", id(buffer), lin - part)
+        both = self.scopes.get(key)
+        if both is None:
+            type = vector(element, 2 * self.lanes)
+            address = self.pointer(buffer, lin - part)
+            if self.mask is None:
+                both = b.load(address, type)
+            else:
+                both = b.masked_load(address, self._twice(self.mask), b.const(0, type))
+            deps = self.deps.index(lin) | ({buffer} & self.deps.written)
+            self.scopes.put(key, both, deps)
+        return b.shuffle(both, None, range(part, 2 * self.lanes, 2))
+
+    def _twice(self, mask: Value) -> Value:
+        return self.b.shuffle(mask, None, [k // 2 for k in range(2 * self.lanes)])
+
+    def _offsets(self, buffer: Buffer, lin: Index) -> tuple[Value, Value]:
+        """(a scalar address, the lanes' element offsets from it)."""
+        same = Index(tuple(t for t in lin.terms if not self.varies(Index((t,), 0))), lin.const)
+        return self.pointer(buffer, same), self.index_vector(lin - same)
+
+    def _gather(self, buffer: Buffer, lin: Index, element: str) -> Value:
+        b = self.b
+        base, offsets = self._offsets(buffer, lin)
+        if TYPES[element].bits >= 32 and link.vector_bytes() >= 64:
+            return b.gather(b.gep(base, offsets, element), vector(element, self.lanes), self.mask)
+        # No gather instruction: one lane after the other, lanes that are off reading like lane 0,
+        # or when that may be off too, the buffer's first element.
+        if self.mask is not None:
+            safe = b.shuffle(offsets, None, [0] * self.lanes)
+            if self.predicated:
+                base, zero = self.pointers[buffer], self.b.const(0, f"<{self.lanes} x i64>")
+                offsets = self.index_vector(lin, "i64")
+                safe = zero
+            offsets = b.select(self.mask, offsets, safe)
+        result = Value("poison", vector(element, self.lanes))
+        for k in range(self.lanes):
+            address = b.gep(base, b.extract(offsets, k), element)
+            result = b.insert(result, b.load(address, element), k)
+        return result
+
+    def store(
+        self, buffer: Buffer, index: tuple[Index, ...], value: Value, part: int | None
+    ) -> None:
+        """buffer[index] = value, given in register form."""
+        b = self.b
+        lin = self.linear(buffer, index, part)
+        dtype = COMPLEX_PARTS.get(buffer.dtype, buffer.dtype)
+        raw = ev.to_memory(b, value, dtype)
+        step = self.lane_stride(lin)
+        self.check_bounds(buffer, index)
+        if step == 0:
+            if TYPES[raw.type].lanes or self.predicated:
+                raise InternalError(f"loop IR: all lanes of a vector loop store to one {buffer}")
+            b.store(raw, self.pointer(buffer, lin))
+        elif step == 1:
+            address = self.pointer(buffer, lin)
+            self._store_vector(self.widen(raw), address, self.mask, self.past(buffer, lin))
+        elif step == -1:
+            mask = None if self.mask is None else self._reverse(self.mask)
+            first = self.pointer(buffer, lin - (self.lanes - 1))
+            self._store_vector(self._reverse(self.widen(raw)), first, mask)
+        elif (buffer, lin) in self.sinks:
+            self.sinks[buffer, lin].put(b, self.widen(raw), self.vars)
+        else:
+            base, offsets = self._offsets(buffer, lin)
+            element = ev.memory_type(dtype)
+            b.scatter(self.widen(raw), b.gep(base, offsets, element), self.mask)
+
+    def _store_vector(
+        self, value: Value, address: Value, mask: Value | None, past: bool = False
+    ) -> None:
+        """Write a vector; `past` the caches when it fills lines."""
+        if mask is not None:
+            self.b.masked_store(value, address, mask)
+        elif past:
+            self.b.store(value, address, host.CACHE_LINE, nontemporal=True)
+            self.fence = True
+        else:
+            self.b.store(value, address)
+
+    def past(self, buffer: Buffer, lin: Index, zero: LoopVar | None = None) -> bool:
+        """Whether vectors stored at `lin` (where `zero` is 0) go past the caches: each fills lines.
+        A line written in pieces costs more than it saves: random numbers in half lines took
+        14.0 ms so, else 12.5."""
+        if buffer not in self.streamed:
+            return False
+        if (buffer, lin) in self.lined:
+            return True
+        size = COMPLEX_PARTS.get(buffer.dtype, buffer.dtype).itemsize
+        line = host.CACHE_LINE
+        if self.lanes * size % line or lin.const * size % line:
+            return False
+        for atom, k in lin.terms:
+            unit = self.lanes if atom is self.vec else 1
+            if atom is not zero and k * size * unit % line:
+                return False
+        return True
+
+    def store_pair(
+        self, buffer: Buffer, index: tuple[Index, ...], re: Value, im: Value
+    ) -> None:
+        """Both parts of a complex element."""
+        lin = self.linear(buffer, index, 0)
+        if self.lane_stride(lin) != 2:
+            self.store(buffer, index, re, 0)
+            self.store(buffer, index, im, 1)
+            return
+        order = [k // 2 + k % 2 * self.lanes for k in range(2 * self.lanes)]
+        both = self.b.shuffle(self.widen(re), self.widen(im), order)
+        mask = None if self.mask is None else self._twice(self.mask)
+        self._store_vector(both, self.pointer(buffer, lin), mask)
+
+    def check_bounds(self, buffer: Buffer, index: Iterable[Index]) -> None:
+        """In the checked mode, stop the process where an index leaves its axis."""
+        if not self.check:
+            return
+        b = self.b
+        for i, n in zip(index, buffer.shape, strict=True):
+            if 0 <= i.lo and i.hi < n:
+                continue
+            if self.varies(i):
+                bad = b.icmp("uge", self.index_vector(i, "i64"), n)
+                if self.mask is not None:
+                    bad = b.and_(bad, self.mask)
+                bad = b.any(bad)
+            else:
+                bad = b.icmp("uge", self.index_scalar(i), n)
+            with b.if_(bad):
+                b.module.declare("llvm.trap", "void", ())
+                b.line("call void @llvm.trap()")
+
+
+def fits32(i: Index) -> bool:
+    """Whether the value and every partial sum fit in 32 bits."""
+    return (
+        i.lo in _INT32
+        and i.hi in _INT32
+        and all(k * e in _INT32 for a, k in i.terms for e in (a.lo, a.hi))
+        and all(fits32(p) or type(a) in (Clamp, Div, Mod) for a, _ in i.terms for p in a.parts())
+    )

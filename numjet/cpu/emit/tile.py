@@ -1,0 +1,118 @@
+"""Tiles: blocks of memory whose rows are lanes, transposed in registers.
+
+In a vector loop, an access contiguous along an inner loop and strided over the lanes would be
+a gather or a scatter. A loop of kind "tile" moves a block of lanes × extent at once instead: one
+contiguous vector a lane, and log2(lanes) rounds of shuffles. `Tile` is one such block: its
+columns are vectors over the lanes, kept in registers when the loop is unrolled, else in
+scratch. Only the emitter uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from numjet.cpu.builder.builder import Builder, Value, vector
+from numjet.cpu.loops.index import LoopVar
+
+
+class Tile:
+    """The columns of one block, by the value of the tile loop's variable."""
+
+    def __init__(self, b: Builder, var: LoopVar, element: str, lanes: int, unrolled: bool):
+        self.var, self.type, self.width = var, vector(element, lanes), var.extent
+        self.columns: list[Value | None] = [None] * self.width
+        self.place = None if unrolled else b.alloca(self.type, self.width, 64)
+
+    def _slot(self, b: Builder, column: Value | int) -> Value:
+        assert self.place is not None
+        return b.gep(self.place, column, self.type)
+
+    def fill(self, b: Builder, columns: Sequence[Value]) -> None:
+        """Set all columns."""
+        for k, x in enumerate(columns):
+            if self.place is None:
+                self.columns[k] = x
+            else:
+                b.store(x, self._slot(b, k), 64)
+
+    def get(self, b: Builder, vars: dict[LoopVar, tuple[Value | None, int]]) -> Value:
+        """The column at the loop's present position."""
+        index, offset = vars[self.var]
+        if index is None and self.place is None:
+            found = self.columns[offset]
+            assert found is not None
+            return found
+        return b.load(self._slot(b, offset if index is None else index), self.type)
+
+    def put(
+        self, b: Builder, value: Value, vars: dict[LoopVar, tuple[Value | None, int]]
+    ) -> None:
+        """Set the column at the loop's present position."""
+        index, offset = vars[self.var]
+        if index is None and self.place is None:
+            self.columns[offset] = value
+        else:
+            b.store(value, self._slot(b, offset if index is None else index), 64)
+
+    def all(self, b: Builder) -> list[Value]:
+        """Every column, after the loop."""
+        if self.place is not None:
+            return [b.load(self._slot(b, k), self.type, 64) for k in range(self.width)]
+        assert all(x is not None for x in self.columns)
+        return [x for x in self.columns if x is not None]
+
+
+def transpose(b: Builder, rows: Sequence[Value], lanes: int) -> list[Value]:
+    """`lanes` vectors of `lanes` elements turned; missing rows are unspecified."""
+    type = rows[0].type
+    rows = [*rows, *[Value("poison", type)] * (lanes - len(rows))]
+    half = lanes // 2
+    low = [k // 2 + k % 2 * lanes for k in range(lanes)]
+    high = [k + half for k in low]
+    for _ in range(lanes.bit_length() - 1):
+        # Zipping row k with row k + half, over and over, moves row bits into the lanes.
+        rows = [
+            _zip(b, rows[k // 2], rows[k // 2 + half], high if k % 2 else low)
+            for k in range(lanes)
+        ]
+    return list(rows)
+
+
+def _zip(b: Builder, x: Value, y: Value, order: list[int]) -> Value:
+    if x.ref == "poison" and y.ref == "poison":
+        return x
+    return b.shuffle(x, y, order)
+
+
+def deinterleave(b: Builder, vectors: Sequence[Value], lanes: int) -> list[Value]:
+    """Consecutive vectors of records to one vector a field; as many fields as vectors."""
+    fields = len(vectors)
+    columns = []
+    for c in range(fields):
+        places = [c + fields * k for k in range(lanes)]
+        made = vectors[0]
+        for v in range(1, fields):
+            made = b.shuffle(made, vectors[v], [
+                lanes + p % lanes if p // lanes == v
+                else -1 if p // lanes > v else (p if v == 1 else k)
+                for k, p in enumerate(places)
+            ])  # fmt: skip
+        columns.append(made)
+    return columns
+
+
+def interleave(b: Builder, columns: Sequence[Value], lanes: int) -> list[Value]:
+    """One vector a field to consecutive vectors of records."""
+    fields = len(columns)
+    vectors = []
+    for v in range(fields):
+        places = [divmod(v * lanes + k, fields) for k in range(lanes)]  # (record, field)
+        made = columns[0]
+        for c in range(1, fields):
+            made = b.shuffle(made, columns[c], [
+                lanes + record if field == c
+                else -1 if field > c else (record if c == 1 else k)
+                for k, (record, field) in enumerate(places)
+            ])  # fmt: skip
+        vectors.append(made)
+    return vectors

@@ -1,0 +1,1 @@
+"""Which nodes share a kernel: groups, special nodes, epilogues of products, recomputation."""

@@ -1,0 +1,621 @@
+"""Fusion: partition a graph into kernels, special kernels, control regions and host calls.
+
+`fuse(build, graph)` returns the steps that compute `graph`. Nodes are visited once, in order:
+
+1. Wanted values (results, operands of steps that are not loops) are found.
+2. Each pointwise node or reduction joins a `Group`, the nodes of one kernel: the group that makes
+   its newest operand where loops and indices agree, or one with the same domain, or a new one.
+   Groups run in the order of their numbers, so a value may only be read in its own group at the
+   loops' own position, or from groups before it. Nodes that only move elements are in no group.
+3. Backwards: which members are needed, and which are stored. A value used by a later group is
+   stored, or computed again there when that is cheaper or its only use.
+4. Each group is lowered to a kernel.
+
+Linear in the number of nodes. What would break it: a node that is given a group whose number is
+lower than that of a group it reads.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from numjet.base import config
+from numjet.base.record import field, record
+from numjet.core import lowering as low
+from numjet.cpu.fusion import epilogues, recompute, special
+from numjet.cpu.fusion.recompute import UNREACHABLE
+from numjet.cpu.graph import scan_sums
+from numjet.cpu.graph.nodes import Graph, Node, Val, drop_dead
+from numjet.cpu.lower import update as lower_update
+from numjet.cpu.lower.access import OTHER, Access, access, compose, every_axis, is_real, same_places
+from numjet.cpu.lower.lower import lower
+from numjet.cpu.program.steps import Step
+
+# A single element is computed anew by each kernel that reads it, up to this cost.
+SCALAR_COST = 40
+# Movers in a row that are looked through; a longer chain is stored in between.
+MAX_HOPS = 24
+# Kernels beyond this many nodes gain nothing and compile slowly.
+MAX_MEMBERS = 200
+# Rows kept in cache between phases need either many rows (to run on all cores) or little work.
+MIN_ROWS, SMALL_DOMAIN = 16, 1 << 16
+
+REDUCTIONS = frozenset(["add", "mul", "max", "min", "and", "or", "xor", "argmax", "argmin"])
+
+
+@record(eq=False, slots=True)
+class Member:
+    """A node in a group: `axes[k]` is the domain axis of the value's axis k (None: extent 1).
+
+    `row` tells values that exist once a row (reductions and what follows from them); `phase` counts
+    the sweeps over the row that must have ended before.
+    """
+
+    node: Node
+    axes: tuple
+    row: bool
+    phase: int
+    live: bool = False
+
+
+@record(eq=False, slots=True)
+class Group:
+    """One kernel to be: members over the domain `shape`; `reduced` axes once one is a reduction."""
+
+    number: int
+    shape: tuple[int, ...]
+    reduced: tuple[int, ...] | None = None
+    members: list[Member] = field(default_factory=list)
+    make: Callable[[], list[Step]] | None = None  # for what is not a loop
+    node: Node | None = None  # what such a step computes
+    reads: list[Val] = field(default_factory=list)  # what such a step reads
+    stored: dict[int, Val] = field(default_factory=dict)
+
+    @property
+    def many_phases(self) -> bool:
+        """Whether sweeping rows several times is worth while."""
+        total = rows = 1
+        for axis, n in enumerate(self.shape):
+            total *= n
+            if axis not in (self.reduced or ()):
+                rows *= n
+        return total <= SMALL_DOMAIN or rows >= MIN_ROWS
+
+
+def fuse(build: Any, graph: Graph) -> list[Step]:
+    """The steps that compute `graph`; its results get memory."""
+    return _Fusion(build, graph).run()
+
+
+class _Fusion:
+    def __init__(self, build: Any, graph: Graph) -> None:
+        self.build, self.graph = build, graph
+        self.groups: list[Group] = []
+        self.level: dict[int, int] = {}  # id(Val) -> number of the group that makes it
+        self.member: dict[int, Member] = {}  # id(Val) -> its member
+        self.inline: dict[int, Node] = {}  # id(Val) -> the node that only moves elements
+        self.by_shape: dict[tuple, Group] = {}
+        self.accesses: dict[int, Access] = {}  # id(Node)
+        self.costs: dict[int, int] = {}  # id(Val) -> cost of computing an element from memory
+        self.users: dict[int, set[int]] = {}  # id(Val) -> groups that read it
+        self.wanted: set[int] = set()
+        self.hops: dict[int, int] = {}  # id(Val) -> how many movers stand between it and a member
+        self.computed: set[tuple[int, int]] = set()
+        self.asked: dict[int, dict[int, recompute.Asked]] = {}  # group -> values read by later ones
+        # id(Val) or id(Group) -> (how many values were wanted then, what `recompute` found)
+        self.again: dict[int, tuple[int, Any]] = {}
+        self.read: set[int] = set()  # id(Val) of what settled groups read from memory
+        self.steps: list[Step] = []
+        self.turning = build.turning
+        build.turning = {}  # blocks inside know nothing of these
+
+    def run(self) -> list[Step]:
+        self.expand()
+        self.find_wanted()
+        self.read.update([id(v.root()[0]) for v in self.graph.outs])
+        for node in self.graph.nodes:
+            self.place(node)
+        for group in reversed(self.groups):
+            self.settle(group)
+        waiting = epilogues.pair(self)
+        held = {product.number for product, _ in waiting.values()}
+        for group in self.groups:
+            if group.make is not None:
+                if group.number not in held:
+                    self.steps.extend(self.build.started(group.make()))
+            elif any(m.live for m in group.members):
+                if group.number in waiting:
+                    steps = epilogues.steps(self, group, *waiting[group.number])
+                else:
+                    steps = self.lower(group)
+                self.steps.extend(self.build.started(steps))
+        return self.steps
+
+    def expand(self) -> None:
+        """Replace nodes that are better run as loops by nodes that are loops."""
+        nodes: list[Node] = []
+        before = self.graph.nodes
+        self.graph.nodes = scan_sums.hoist_all(before)
+        changed = special.join_transposes(self.graph) or self.graph.nodes is not before
+        for node in self.graph.nodes:
+            found = special.expand(node) if type(node.rule) is low.Kernel else None
+            if found is None:
+                nodes.append(node)
+            else:
+                nodes += found
+                changed = changed or len(found) != 1 or found[0] is not node
+        self.graph.nodes = nodes
+        if special.turn_results(self.graph) or changed:
+            drop_dead(self.graph)
+
+    # ---- 1: what must be in memory
+
+    def find_wanted(self) -> None:
+        wanted = self.wanted
+        wanted.update([id(v) for v in self.graph.outs])
+        for node in reversed(self.graph.nodes):
+            rule = type(node.rule)
+            if self.is_update(node):
+                wanted.add(id(node.ins[0]))
+                updates = lower_update.updates_of(node)
+                if updates.size > 1 and not lower_update.constant(self, updates):
+                    wanted.add(id(updates))
+            elif rule is low.Pointwise:
+                out = node.outs[0]
+                if id(out) in wanted and is_reshape(node):
+                    # The same bytes: the operand goes to memory, this is a view of it.
+                    wanted.add(id(node.ins[0]))
+            elif rule is not low.Reduce:
+                wanted.update([id(v) for v in node.ins])
+
+    # ---- 2: groups
+
+    def place(self, node: Node) -> None:
+        rule = node.rule
+        loops = False
+        if self.is_update(node):
+            loops = self.place_update(node)
+        elif type(rule) is low.Pointwise:
+            loops = self.place_pointwise(node)
+        elif type(rule) is low.Reduce:
+            loops = self.place_reduction(node)
+        if not loops:
+            self.place_step(node)
+
+    def place_step(self, node: Node) -> None:
+        """A node that is a step of its own: region, special kernel or host call."""
+        build = self.build
+        for k, val in enumerate(node.ins):
+            self.wanted.add(id(val))
+            if id(val) in self.inline:
+                # It was thought to be only read by loops: a kernel of its own moves the elements.
+                mover = self.inline[id(val)]
+                twin = Val.of(val.aval) if val.aval is not None else Val(val.shape, val.dtype)
+                copy = Node(
+                    mover.primitive,
+                    mover.params,
+                    mover.ins,
+                    [twin],
+                    mover.rule,
+                    mover.effects,
+                    mover.source,
+                )
+                twin.node = copy
+                node.ins = [*node.ins[:k], twin, *node.ins[k + 1 :]]
+                self.wanted.add(id(twin))
+                self.accesses[id(copy)] = self.accesses[id(mover)]
+                self.costs[id(twin)] = self.costs[id(val)]
+                self.join(copy, twin.shape, None, self.accesses[id(copy)])
+        group = Group(len(self.groups), ())
+        if type(node.rule) is low.Region:
+            group.make = lambda: build.region(node)
+        else:
+            group.make = lambda: special.steps(build, node)
+        group.reads, group.node = list(node.ins), node
+        self.add(group)
+        for out in node.outs:
+            self.level[id(out)] = group.number
+            self.costs[id(out)] = 1
+
+    def is_update(self, node: Node) -> bool:
+        if not lower_update.writes_parts(node):
+            return False
+        carried = (
+            bool(node.ins and node.outs)
+            and id(node.ins[0]) in self.build.carries
+            and any(v is node.outs[0] for v in self.graph.outs)
+        )
+        return lower_update.is_update(node, carried) and all(native(v.dtype) for v in node.ins)
+
+    def is_window(self, node: Node) -> bool:
+        """Whether an update may be written beside a carry's old value instead of over it: the rest
+        is the same in both, since the window never moves and nothing else is written."""
+        at = self.turning.get(id(node.ins[0]))
+        outs, out, new = self.graph.outs, node.outs[0], node.ins[1]
+        return (
+            at is not None
+            and node.primitive.name == "dynamic_update_slice"
+            and outs[at] is out
+            and sum(v is out for v in outs) == 1
+            and not any(v is new for v in outs)
+            and sum(v is new for other in self.graph.nodes for v in other.ins) == 1
+            and all(v.literal is not None for v in node.ins[2:])
+            and 2 * new.size >= node.ins[0].size
+        )
+
+    def place_update(self, node: Node) -> bool:
+        """A scatter or dynamic_update_slice: a step with a loop that may read through movers."""
+        group = Group(len(self.groups), lower_update.updates_of(node).shape)
+        group.reads = list(node.ins)
+
+        def make() -> list[Step]:
+            if self.is_window(node) and lower_update.redirect(self.steps, node):
+                self.build.windows.add(id(node.ins[0]))
+                return []
+            try:
+                return lower_update.lower(self.build, self, group, node)
+            except NotImplementedError:
+                return self.host_steps([node], group)
+
+        group.make = make
+        self.add(group)
+        out = node.outs[0]
+        self.level[id(out)] = group.number
+        self.costs[id(out)] = 1
+        seen: set[int] = set()
+        for val in node.ins:
+            self.note_use(val, group.number, seen)
+        return True
+
+    def add(self, group: Group) -> None:
+        self.groups.append(group)
+
+    def place_pointwise(self, node: Node) -> bool:
+        out = node.outs[0]
+        if is_reshape(node) and self.in_memory(node.ins[0]):
+            out.base = node.ins[0]
+            self.level[id(out)] = self.level_of(node.ins[0])
+            self.costs[id(out)] = 1
+            return True
+        empty = False
+        for val in node.ins:
+            if not native(val.dtype):
+                return False
+            empty = empty or val.size == 0
+        if not all([native(v.dtype) for v in node.outs]):
+            return False
+        if out.size == 0:
+            self.level[id(out)] = -1
+            self.costs[id(out)] = 1
+            return True
+        if empty:
+            return False
+        found = self.access_of(node)
+        if found is None:
+            return False
+        self.accesses[id(node)] = found
+        cost, hops = found.cost, 1
+        for val, reads in zip(node.ins, found.reads, strict=True):
+            if val.literal is None:
+                cost += reads * self.costs.get(id(val), 1)
+                hops = max(hops, 1 + self.hops.get(id(val), 0))
+        wanted = False
+        for val in node.outs:
+            self.costs[id(val)] = min(cost, UNREACHABLE)
+            wanted = wanted or id(val) in self.wanted
+        passes = found.moves or self.is_cheap_scalar(node)
+        if passes and not wanted and hops <= MAX_HOPS:
+            self.hops[id(out)] = hops
+            level = max([self.level_of(v) for v in node.ins], default=-1)
+            for val in node.outs:
+                self.level[id(val)] = level
+                self.inline[id(val)] = node
+            return True
+        self.join(node, out.shape, None, found)
+        return True
+
+    def is_cheap_scalar(self, node: Node) -> bool:
+        """A single element computed from memory: each reader does it anew, outside its loops."""
+        if node.outs[0].size != 1 or self.costs[id(node.outs[0])] > SCALAR_COST:
+            return False
+        return all(id(v) not in self.member for v in node.ins)
+
+    def in_memory(self, val: Val) -> bool:
+        """Whether `val` will lie in memory: an argument, a step's result, or wanted."""
+        if val.literal is not None:
+            return False
+        return id(val) in self.wanted or (id(val) not in self.member and id(val) not in self.inline)
+
+    def access_of(self, node: Node) -> Access | None:
+        try:
+            return access(node)
+        except NotImplementedError:
+            return None
+        except Exception as error:
+            if config.check_ir.value:
+                raise
+            warnings.warn(
+                f"numjet: the loop rule of {node.primitive.name} failed ({type(error).__name__}: "
+                f"{error}); it runs through NumPy. Please report this.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return None
+
+    def place_reduction(self, node: Node) -> bool:
+        source, out = node.ins[0], node.outs[0]
+        op = node.rule.op
+        if op not in REDUCTIONS or len(node.outs) != 1 or len(node.ins) != 1:
+            return False
+        if not native(source.dtype) or source.size == 0 or out.size == 0:
+            return False
+        if not is_real(source.dtype) and op not in ("add", "mul"):
+            return False
+        axes = (
+            tuple(sorted(a % len(source.shape) for a in node.params["axes"]))
+            if source.shape
+            else ()
+        )
+        if not axes:
+            return False
+        self.accesses[id(node)] = Access([tuple(range(len(source.shape)))], [1], 1, False)
+        self.costs[id(out)] = 1
+        self.join(node, source.shape, axes, self.accesses[id(node)])
+        return True
+
+    def join(self, node: Node, shape: tuple, reduced: tuple | None, found: Access) -> None:
+        level = max([self.level_of(v) for v in node.ins], default=-1)
+        member = group = None
+        for candidate in (
+            self.groups[level] if level >= 0 else None,
+            self.by_shape.get((shape, reduced)),
+            self.by_shape.get((shape, None)),
+        ):
+            if candidate is not None and candidate.make is None and candidate.number >= level:
+                member, group = self.fits(candidate, node, shape, reduced, found), candidate
+                if member is not None:
+                    break
+        if member is None or group is None:
+            group = Group(len(self.groups), shape)
+            self.add(group)
+            member = self.fits(group, node, shape, reduced, found)
+            assert member is not None
+        if reduced is not None:
+            group.reduced = reduced
+            self.by_shape[shape, reduced] = group
+        else:
+            self.by_shape[shape, None] = group
+        group.members.append(member)
+        for val in node.outs:
+            self.level[id(val)] = group.number
+            self.member[id(val)] = member
+        seen: set[int] = set()
+        for val in node.ins:
+            self.note_use(val, group.number, seen)
+
+    def note_use(self, val: Val, number: int, seen: set[int]) -> None:
+        """Remember that group `number` reads `val` (through nodes that move elements)."""
+        if id(val) not in self.inline:
+            if id(val) in self.member:
+                self.users.setdefault(id(val), set()).add(number)
+            return
+        todo = [val]
+        while todo:
+            val = todo.pop()
+            if id(val) in seen:
+                continue
+            seen.add(id(val))
+            node = self.inline.get(id(val))
+            if node is not None:
+                todo.extend(node.ins)
+            elif id(val) in self.member:
+                self.users.setdefault(id(val), set()).add(number)
+
+    def fits(
+        self, group: Group, node: Node, shape: tuple, reduced: tuple | None, found: Access
+    ) -> Member | None:
+        """The member that `node` would be in `group`, or None where loops do not agree."""
+        if len(group.members) >= MAX_MEMBERS:
+            return None
+        if reduced is not None:
+            if shape != group.shape or (group.reduced is not None and group.reduced != reduced):
+                return None
+            phase = self.phase_of(group, node, found, every_axis(len(shape)), row=False)
+            if phase is None or (phase > 0 and not group.many_phases):
+                return None
+            kept = tuple(a for a in range(len(shape)) if a not in reduced)
+            return Member(node, kept, True, phase)
+        for axes, row in positions(group.shape, group.reduced, shape):
+            phase = self.phase_of(group, node, found, axes, row)
+            if phase is not None and (phase <= 0 or row or group.many_phases):
+                return Member(node, axes, row, phase)
+        return None
+
+    def phase_of(
+        self, group: Group, node: Node, found: Access, axes: tuple, row: bool
+    ) -> int | None:
+        """The first phase in which `node` can run at `axes` of the domain; None if it cannot."""
+        phase = -1 if row else 0
+        for val, reading in zip(node.ins, found.maps, strict=True):
+            if reading is None:
+                continue
+            need = self.ready(group, val, compose(axes, reading), row)
+            if need is None:
+                return None
+            phase = max(phase, need)
+        return phase
+
+    def ready(self, group: Group, val: Val, at: Any, row: bool) -> int | None:
+        level = self.level_of(val)
+        if level < group.number:
+            return -1
+        if level > group.number:
+            return None
+        member = self.member.get(id(val))
+        if member is not None:
+            if not same_places(at, member.axes, val.shape) or (row and not member.row):
+                return None
+            return member.phase + (1 if member.row and not row else 0)
+        node = self.inline.get(id(val))
+        if node is None or at is OTHER:
+            return None
+        phase = -1
+        for operand, reading in zip(node.ins, self.accesses[id(node)].maps, strict=True):
+            if reading is None:
+                continue
+            need = self.ready(group, operand, compose(at, reading), row)
+            if need is None:
+                return None
+            phase = max(phase, need)
+        return phase
+
+    def level_of(self, val: Val) -> int:
+        return self.level.get(id(val), -1)
+
+    def cost_of(self, val: Val) -> int:
+        return 0 if val.literal is not None else self.costs.get(id(val), 1)
+
+    # ---- 3: what is live and what is stored
+
+    def settle(self, group: Group) -> None:
+        if group.number in self.asked:
+            recompute.decide(self, group)
+        for val in group.reads:
+            self.use(group, val)
+        for member in reversed(group.members):
+            for val in member.node.outs:
+                if id(val) in self.wanted:
+                    group.stored[id(val)] = val
+                    member.live = True
+            if not member.live and not member.node.effects:
+                continue
+            for val in member.node.ins:
+                self.use(group, val)
+
+    def use(self, group: Group, val: Val) -> None:
+        """`group` reads `val`: mark what must be live, ask for what earlier groups compute."""
+        todo = [val]
+        while todo:
+            val = todo.pop()
+            if val.literal is not None or (group.number, id(val)) in self.computed:
+                continue
+            self.computed.add((group.number, id(val)))
+            if val.base is not None:
+                val = val.root()[0]
+            node = self.inline.get(id(val))
+            if node is not None:
+                todo.extend(node.ins)
+                continue
+            member = self.member.get(id(val))
+            if member is None:
+                self.read.add(id(val))
+            elif self.level[id(val)] == group.number:
+                member.live = True
+            elif id(val) in self.wanted:
+                self.read.add(id(val))
+            else:
+                asked = self.asked.setdefault(self.level[id(val)], {})
+                entry = asked.setdefault(id(val), recompute.Asked(val))
+                entry.groups[group.number] = group
+
+    # ---- 4: kernels
+
+    def lower(self, group: Group) -> list[Step]:
+        try:
+            return lower(self.build, self, group)
+        except NotImplementedError:
+            return self.fall_back(group)
+        except Exception as error:
+            if config.check_ir.value:
+                raise
+            warnings.warn(
+                f"numjet: lowering a kernel failed ({type(error).__name__}: {error}); it runs "
+                "through NumPy. Please report this.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return self.fall_back(group)
+
+    def fall_back(self, group: Group) -> list[Step]:
+        """Host calls for everything a kernel would have computed."""
+        return self.host_steps([m.node for m in group.members if m.live], group)
+
+    def host_steps(self, nodes: list[Node], group: Group) -> list[Step]:
+        """Host calls for `nodes` and for what they would have computed on the way."""
+        steps: list[Step] = []
+        done: set[int] = set()
+
+        def compute(val: Val) -> None:
+            node = val.node
+            if val.literal is not None or val.base is not None or node is None or id(node) in done:
+                return
+            if id(val) in self.wanted and self.level_of(val) != group.number:
+                return
+            if id(val) in self.member or id(val) in self.inline:
+                run(node)
+
+        def run(node: Node) -> None:
+            done.add(id(node))
+            for operand in node.ins:
+                compute(operand)
+            steps.append(self.build.host(node))
+
+        for node in nodes:
+            if id(node) not in done:
+                run(node)
+        return steps
+
+
+@functools.lru_cache(4096)
+def positions(
+    domain: tuple[int, ...], reduced: tuple[int, ...] | None, shape: tuple[int, ...]
+) -> list[tuple[tuple, bool]]:
+    """How a value of `shape` may lie in a group's domain: as all of it, or one a row."""
+    out: list[tuple[tuple, bool]] = []
+    if shape == domain:
+        out.append((every_axis(len(shape)), False))
+    if reduced is not None:
+        kept = tuple([a for a in range(len(domain)) if a not in reduced])
+        if shape == tuple([domain[a] for a in kept]):
+            out.append((kept, True))
+        elif len(shape) == len(domain) and all(
+            n == (domain[a] if a in kept else 1) for a, n in enumerate(shape)
+        ):
+            out.append((tuple([a if a in kept else None for a in range(len(shape))]), True))
+        elif all(n == 1 for n in shape) and all(domain[a] == 1 for a in kept):
+            out.append(((None,) * len(shape), True))
+    return out
+
+
+def native(dtype: Any) -> bool:
+    """Whether the loop IR holds values of this dtype."""
+    found = _native.get(dtype)
+    if found is None:
+        found = _native[dtype] = (
+            dtype.kind in "fiubc" and dtype.name not in _FOREIGN or dtype.name == "bfloat16"
+        )
+    return found
+
+
+_native: dict[Any, bool] = {}
+_FOREIGN = frozenset(["longdouble", "float128", "clongdouble", "complex256"])
+
+
+def is_reshape(node: Node) -> bool:
+    """Whether the node's result has the bytes of its operand in the same order."""
+    name = node.primitive.name
+    if (
+        len(node.ins) != 1
+        or node.ins[0].size != node.outs[0].size
+        or node.ins[0].dtype != node.outs[0].dtype
+    ):
+        return False
+    if name == "reshape":
+        return node.params.get("dimensions") is None
+    if name == "transpose":
+        order = [a for a in node.params["permutation"] if node.ins[0].shape[a] != 1]
+        return order == sorted(order)
+    return name in ("squeeze", "expand_dims", "broadcast_in_dim")

@@ -1,0 +1,231 @@
+"""Which values of a group are kept for later groups, and which are computed again there.
+
+`decide(fusion, group)` answers for all values of a group that later ones read, when all of these
+are known: a value is computed again where that is cheap and keeps no more bytes alive; several
+values that follow cheaply from another one (tanh and its slope) are computed from that one.
+Called by `fuse`. What would break it: a call before every later group is settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+from numjet.core import lowering as low
+from numjet.cpu.graph.nodes import Val
+
+# A value read by several kernels is computed again up to this cost (an addition is 1, exp 8),
+# about what storing and reloading an element costs.
+RECOMPUTE_COST = 10
+# The same of a value of at least LARGE bytes, beyond the caches next to a core; and of one for
+# which less than 1/LESS of its bytes are read.
+LARGE, LARGE_COST = 1 << 20, 16
+LESS, LIGHT_COST = 8, 24
+# One that is read by a single other kernel moves there whole, up to this cost.
+MOVE_COST = 64
+# A broadcast value is computed again for each element it goes to: only when nearly free.
+BROADCAST_COST = 3
+# An operation that costs more is better kept than done again, if what follows from it is not.
+CHEAP_OPERATION = 3
+UNREACHABLE = 10**6
+
+
+class Asked:
+    """A value that later groups read: `groups` by number."""
+
+    __slots__ = ("val", "groups")
+
+    def __init__(self, val: Val) -> None:
+        self.val = val
+        self.groups: dict[int, Any] = {}
+
+
+def decide(fusion: Any, group: Any) -> None:
+    """Mark the values of `group` that are kept as wanted; ask for what the others are made from."""
+    asked: dict[int, Asked] = fusion.asked[group.number]
+    dear = [a for a in asked.values() if not _allowed(fusion, group, a)]
+    if dear:
+        _keep(fusion, group, dear)
+        # Earlier members first: what follows from them may then be cheap.
+        for member in group.members:
+            for val in member.node.outs:
+                if id(val) in asked and not _allowed(fusion, group, asked[id(val)]):
+                    _wanted(fusion, val)
+    # Later members first: they ask for earlier ones.
+    for member in reversed(group.members):
+        for val in member.node.outs:
+            found = asked.get(id(val))
+            if found is None or id(val) in fusion.wanted:
+                continue
+            if not _allowed(fusion, group, found) or _prolongs(fusion, group, val):
+                _wanted(fusion, val)
+                continue
+            for reader in found.groups.values():
+                for operand in member.node.ins:
+                    fusion.use(reader, operand)
+
+
+def _wanted(fusion: Any, val: Val) -> None:
+    """Decide that `val` will lie in memory."""
+    fusion.wanted.add(id(val))
+    fusion.read.add(id(val))
+
+
+def _allowed(fusion: Any, group: Any, asked: Asked) -> bool:
+    """Whether the value lies in memory or may be computed again."""
+    val = asked.val
+    if id(val) in fusion.wanted:
+        return True
+    if val.node is None or type(val.node.rule) is low.Reduce:
+        return False
+    if fusion.cost_of(val) <= BROADCAST_COST:
+        return True
+    again = _again(fusion, group, val)
+    for reader in asked.groups.values():
+        size = 1
+        for n in reader.shape:
+            size *= n
+        if size > val.size:
+            return again.total <= BROADCAST_COST
+    limit = RECOMPUTE_COST
+    if val.nbytes >= LARGE:
+        light = LESS * sum([v.nbytes for v in again.reads]) <= val.nbytes
+        limit = LIGHT_COST if light else LARGE_COST
+    if again.total <= limit:
+        return True
+    if len(asked.groups) > 1 or again.total > MOVE_COST:
+        return False
+    return again.repeated(_live(fusion, group)) <= limit
+
+
+def _again(fusion: Any, group: Any, val: Val) -> _Again:
+    """`_Again` of a value, found once as long as no further value is wanted."""
+    found = fusion.again.get(id(val))
+    if found is None or found[0] != len(fusion.wanted):
+        found = fusion.again[id(val)] = len(fusion.wanted), _Again(fusion, group, val)
+    return found[1]
+
+
+class _Again:
+    """What computing an element of `val` anew takes: `total`, its cost from what lies in memory;
+    `reads`, what is read; `done`, the cost of each of the group's values on the way."""
+
+    __slots__ = ("total", "reads", "done")
+
+    def __init__(self, fusion: Any, group: Any, val: Val) -> None:
+        self.reads: list[Val] = []
+        self.done: dict[int, int] = {}
+        times: dict[int, int] = {}
+        total = 0
+        todo = [(val, 1)]
+        while todo:
+            val, count = todo.pop()
+            if val.literal is not None:
+                continue
+            key = id(val)
+            before = times.get(key, 0)
+            if before >= count:
+                continue
+            times[key] = count
+            node = fusion.inline.get(key)
+            if node is None:
+                member = fusion.member.get(key)
+                kept = fusion.in_memory(val)
+                if member is None or kept or type(member.node.rule) is low.Reduce:
+                    if not before:
+                        self.reads.append(val.root()[0])
+                        total += 1
+                    continue
+                if fusion.level[key] != group.number:
+                    total += (count - before) * fusion.cost_of(val)
+                    continue
+                node = member.node
+                self.done[key] = count * fusion.accesses[id(node)].cost
+            found = fusion.accesses[id(node)]
+            total += (count - before) * found.cost
+            for operand, reads in zip(node.ins, found.reads, strict=True):
+                todo.append((operand, count * reads))
+        self.total = total
+
+    def repeated(self, live: Container[int]) -> int:
+        """The part that the group does anyway for what it stores."""
+        return self.total - sum([cost for key, cost in self.done.items() if key not in live])
+
+
+def _live(fusion: Any, group: Any) -> set[int]:
+    """Ids of the values that the group computes for what it stores; found once as long as no
+    further value is wanted."""
+    wanted = fusion.wanted
+    found = fusion.again.get(id(group))
+    if found is not None and found[0] == len(wanted):
+        return found[1]
+    live: set[int] = set()
+    fusion.again[id(group)] = len(wanted), live
+    for member in reversed(group.members):
+        outs = member.node.outs
+        if not any([id(v) in wanted or id(v) in live for v in outs]):
+            continue
+        live.update([id(v) for v in outs])
+        todo = list(member.node.ins)
+        while todo:
+            val = todo.pop()
+            node = fusion.inline.get(id(val))
+            if node is not None:
+                todo.extend(node.ins)
+            else:
+                live.add(id(val))
+    return live
+
+
+def _keep(fusion: Any, group: Any, dear: list[Asked]) -> None:
+    """Keep what dear values follow from cheaply, where this is fewer bytes than they are."""
+    wanted = fusion.wanted
+    origins = [(a.val, _origins(fusion, group, a.val)) for a in dear]
+    origins.sort(key=lambda pair: len(pair[1]))
+    for _, first in origins:
+        new = {key: val for key, val in first.items() if key not in wanted}
+        # All that follow from the same values: the sum of their bytes is what is saved.
+        followers = [
+            val
+            for val, found in origins
+            if id(val) not in wanted and all(key in wanted or key in new for key in found)
+        ]
+        if new and sum([v.nbytes for v in new.values()]) < sum([v.nbytes for v in followers]):
+            wanted.update(new)
+            fusion.read.update(new)
+
+
+def _origins(fusion: Any, group: Any, val: Val) -> dict[int, Val]:
+    """The dear results in the group that `val` follows from by cheap operations."""
+    out: dict[int, Val] = {}
+    seen: set[int] = set()
+    todo = [val]
+    while todo:
+        val = todo.pop()
+        if val.literal is not None or id(val) in seen:
+            continue
+        seen.add(id(val))
+        node = fusion.inline.get(id(val))
+        if node is None:
+            member = fusion.member.get(id(val))
+            if member is None or fusion.level[id(val)] != group.number:
+                continue
+            node = member.node
+            if type(node.rule) is low.Reduce or fusion.accesses[id(node)].cost > CHEAP_OPERATION:
+                out[id(val)] = val
+                continue
+        todo.extend(node.ins)
+    return out
+
+
+def _prolongs(fusion: Any, group: Any, val: Val) -> bool:
+    """Whether computing `val` again keeps more bytes alive than keeping it: of values that nobody
+    after the group reads otherwise."""
+    held = 0
+    seen: set[int] = set()
+    for operand in _again(fusion, group, val).reads:
+        if fusion.level_of(operand) >= 0 and id(operand) not in fusion.read:
+            if id(operand) not in seen:
+                seen.add(id(operand))
+                held += operand.nbytes
+    return held > val.nbytes

@@ -1,0 +1,263 @@
+"""Nodes that are not loops as they stand: special kernels, products as loops, calls to Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numjet.base.record import replace
+from numjet.core import lowering as low
+from numjet.core.jaxpr import Eqn
+from numjet.cpu import kernels
+from numjet.cpu.graph import products
+from numjet.cpu.graph.nodes import Graph, Node, Val
+from numjet.cpu.kernels.common import strides
+from numjet.cpu.kernels.products import dot
+from numjet.cpu.program.steps import SpecialStep, Step
+
+# A part of at least 1/WINDOW_SHARE of a value is read in place: that keeps all of it alive.
+WINDOW_SHARE = 4
+
+
+def expand(node: Node) -> list[Node] | None:
+    """Nodes that compute the same and are better compiled, or None to run `node` as it is."""
+    if (
+        node.rule.name != "dot_general"
+        or not node.outs[0].size
+        or not all(v.size for v in node.ins)
+    ):
+        return kernels.expand(node)
+    group, node = node.group, _without_transposes(node)
+    if _is_claimed(node):
+        part = _with_windows(node, group)
+        return [part if part is not None and _is_claimed(part) else node]
+    found = kernels.expand(node)
+    return products.expand(node) if found is None else found
+
+
+def _is_claimed(node: Node) -> bool:
+    key = _key(node)
+    claimed = _claimed.get(key)
+    if claimed is None:
+        claimed = kernels.claims(node)
+        if len(_claimed) >= _MOST_CLAIMS:
+            _claimed.clear()
+        _claimed[key] = claimed
+    return claimed
+
+
+def stays(eqn: Eqn) -> bool:
+    """Whether an equation with a `Kernel` rule is a step of its own, not expanded into loops."""
+    rule = eqn.primitive.loops
+    if type(rule) is not low.Kernel:
+        return True
+    node = Node(eqn.primitive, eqn.params, [], [], rule, eqn.effects, None)
+    node.ins = [Val.of(v.aval) for v in eqn.invars]
+    node.outs = [Val.of(v.aval, node) for v in eqn.outvars]
+    found = expand(node)
+    return found is None or (len(found) == 1 and type(found[0].rule) is low.Kernel)
+
+
+# Programs have few kinds of products: whether the library takes one is decided once a kind.
+_claimed: dict[Any, bool] = {}
+_MOST_CLAIMS = 4096
+
+
+def _key(node: Node) -> tuple:
+    """What decides how a product is computed: shapes, dtypes, dimensions."""
+    params = node.params
+    return (
+        params["dimension_numbers"],
+        params["preferred_element_type"],
+        params.get("windows"),
+        params.get("turned"),
+        tuple([(v.shape, v.dtype, v.literal is None) for v in node.ins]),
+        tuple([(v.shape, v.dtype) for v in node.outs]),
+    )
+
+
+def _repeats(step: Step, node: Node) -> bool:
+    """Whether the step depends on nothing but the node's operands and results in order."""
+    return (
+        type(step) is SpecialStep
+        and not step.inplace
+        and all(v.literal is None for v in node.ins)
+        and [id(v.root()[0]) for v in step.reads] == [id(v.root()[0]) for v in node.ins]
+        and [id(v) for v in step.writes] == [id(v) for v in node.outs]
+    )
+
+
+def join_transposes(graph: Graph) -> bool:
+    """Turn `transpose(dot_general(a, b))` that swaps rows and columns into `dot_general(b, a)`;
+    whether there was any."""
+    joined = False
+    uses: dict[int, int] = {}
+    for val in (*graph.outs, *[v for node in graph.nodes for v in node.ins]):
+        uses[id(val)] = uses.get(id(val), 0) + 1
+    for node in graph.nodes:
+        # Values from outside (constants of a loop's body, rows of what it scans) know the node of
+        # another graph, whose operands need not be in memory.
+        node.group = graph
+    for node in graph.nodes:
+        if node.primitive.name != "transpose":
+            continue
+        maker = node.ins[0].node
+        if maker is None or maker.group is not graph or uses[id(node.ins[0])] > 1:
+            continue
+        if maker.primitive.name != "dot_general":
+            continue
+        (lc, rc), (lb, rb) = maker.params["dimension_numbers"]
+        batch, lhs, rhs = len(lb), len(maker.ins[0].shape), len(maker.ins[1].shape)
+        left, right = lhs - batch - len(lc), rhs - batch - len(rc)
+        swapped = [*range(batch + left, batch + left + right), *range(batch, batch + left)]
+        if tuple(node.params["permutation"]) != (*range(batch), *swapped):
+            continue
+        # The transpose becomes the product, in its place; the old product is dead.
+        node.primitive, node.rule = maker.primitive, maker.rule
+        node.params = {**maker.params, "dimension_numbers": ((rc, lc), (rb, lb))}
+        node.ins = [maker.ins[1], maker.ins[0]]
+        joined = True
+    return joined
+
+
+def _without_transposes(node: Node) -> Node:
+    """A product that reads what its transposed operands were made from (other dimensions)."""
+    ins = list(node.ins)
+    contract, batch = [list(x) for x in node.params["dimension_numbers"]]
+    for side in (0, 1):
+        maker = ins[side].node
+        while (
+            maker is not None
+            and maker.group is node.group
+            and maker.primitive.name == "transpose"
+            and ins[side].literal is None
+        ):
+            order = maker.params["permutation"]
+            free = [
+                order[a]
+                for a in range(len(order))
+                if a not in contract[side] and a not in batch[side]
+            ]
+            if free != sorted(free):
+                break
+            contract[side] = tuple([order[a] for a in contract[side]])
+            batch[side] = tuple([order[a] for a in batch[side]])
+            ins[side] = maker.ins[0]
+            maker = ins[side].node
+    if ins == node.ins:
+        return node
+    params = {**node.params, "dimension_numbers": (tuple(contract), tuple(batch))}
+    made = Node(node.primitive, params, ins, node.outs, node.rule, node.effects, node.source)
+    for out in made.outs:
+        out.node = made
+    return made
+
+
+def _with_windows(node: Node, group: Any) -> Node | None:
+    """A product that reads parts of what its sliced operands were cut from, or None if there are no
+    such: heads of attention, out of one product for queries, keys and values."""
+    ins, windows = list(node.ins), [None, None]
+    for side in (0, 1):
+        found = _window(ins[side], group)
+        if found is not None:
+            ins[side], windows[side] = found
+    if ins == node.ins:
+        return None
+    params = {**node.params, "windows": tuple(windows)}
+    made = Node(node.primitive, params, ins, node.outs, node.rule, node.effects, node.source)
+    for out in made.outs:
+        out.node = made
+    return made
+
+
+def _window(val: Val, group: Any) -> tuple[Val, Any] | None:
+    """(what lies in memory, the part of it that `val` is), if it is no copy of all of it."""
+    shape, size, node = val.shape, val.size, val.node
+    # For each axis of `shape` the axis of the present value; where on its axes the part begins.
+    axes: list[int] = list(range(len(shape)))
+    begin = [0] * len(shape)
+    sliced = False
+    while node is not None and node.group is group and val.literal is None:
+        name, source, params = node.primitive.name, node.ins[0], node.params
+        if name == "slice":
+            if any(s != 1 for s in params["strides"] or ()):
+                return None
+            begin = [x + y for x, y in zip(begin, params["start_indices"], strict=True)]
+            sliced = True
+        elif name == "transpose":
+            order = params["permutation"]
+            axes = [order[a] if a >= 0 else -1 for a in axes]
+            begin = [begin[order.index(a)] for a in range(len(order))]
+        elif name in ("reshape", "squeeze", "expand_dims") and not sliced:
+            # Axes of one element come and go, as long as none of them is cut off.
+            before, after = [[a for a, n in enumerate(v.shape) if n != 1] for v in (source, val)]
+            if [source.shape[a] for a in before] != [val.shape[a] for a in after]:
+                break
+            if params.get("dimensions") is not None and name == "reshape":
+                break
+            found = dict(zip(after, before, strict=True))
+            axes = [found.get(a, -1) for a in axes]
+            begin = [0] * len(source.shape)
+        else:
+            break
+        val, node = source, source.node
+    if not sliced or WINDOW_SHARE * size < val.size or not _in_memory(val, group):
+        return None
+    steps = strides(val.shape, val.dtype.itemsize)
+    start = sum([x * y for x, y in zip(begin, steps, strict=True)])
+    return val, dot.Window(start, shape, tuple([steps[a] if a >= 0 else 0 for a in axes]))
+
+
+def _in_memory(val: Val, group: Any) -> bool:
+    """Whether a value lies in memory whoever reads it: what is given, results of kernels."""
+    node = val.node
+    while node is not None and node.group is group and node.primitive.name == "reshape":
+        node = node.ins[0].node
+    # Nodes that others were expanded to are in no group.
+    return node is None or node.group not in (group, None) or type(node.rule) is low.Kernel
+
+
+def turn_results(graph: Graph) -> bool:
+    """Let products write where a transpose that leaves their columns in place would put them;
+    whether there was any. Every product of the graph is one of the library or no product."""
+    uses: dict[int, int] = {}
+    for val in (*graph.outs, *[v for node in graph.nodes for v in node.ins]):
+        uses[id(val)] = uses.get(id(val), 0) + 1
+    places: dict[int, int] = {}  # id(result of a product) -> the product's place
+    dead: set[int] = set()
+    for place, node in enumerate(graph.nodes):
+        if node.primitive.name == "dot_general" and type(node.rule) is low.Kernel:
+            places[id(node.outs[0])] = place
+        at = places.get(id(node.ins[0])) if node.primitive.name == "transpose" else None
+        if at is None or uses[id(node.ins[0])] > 1:
+            continue
+        order, maker = tuple(node.params["permutation"]), graph.nodes[at]
+        if order[-1] != len(order) - 1:
+            continue
+        made = Node(
+            maker.primitive, {**maker.params, "turned": order}, maker.ins, node.outs, maker.rule,
+            maker.effects, maker.source,
+        )  # fmt: skip
+        if not _is_claimed(made):
+            continue
+        node.outs[0].node = graph.nodes[at] = made
+        dead.add(place)
+    graph.nodes = [node for place, node in enumerate(graph.nodes) if place not in dead]
+    return bool(dead)
+
+
+def steps(build: Any, node: Node) -> list[Step]:
+    """The steps of a node with a `Kernel` or `Host` rule (or that no loop can hold)."""
+    if type(node.rule) is low.Kernel and all(v.size for v in (*node.ins, *node.outs)):
+        product = node.rule.name == "dot_general"
+        key = _key(node) if product else None
+        known = build.specials.get(key) if product else None
+        if known is not None:
+            reads = dot.operands(build, node)
+            return [replace(known, reads=reads, writes=list(node.outs))]
+        generator = kernels.generator(node.rule.name)
+        found = generator(build, node) if generator is not None else None
+        if found is not None:
+            if product and len(found) == 1 and _repeats(found[0], node):
+                build.specials[key] = found[0]
+            return found
+    return [build.host(node)]

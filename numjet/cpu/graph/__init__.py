@@ -1,0 +1,1 @@
+"""The jaxpr as nodes: calls inlined, lowerings expanded, equal equations rolled up; its key."""

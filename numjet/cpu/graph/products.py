@@ -1,0 +1,104 @@
+"""dot_general as loops: a product over all axes, then a sum over the contracted ones.
+
+`expand(node)` gives the nodes; they fuse with their neighbours like any others (bias and activation
+behind a small product run in its kernel). Used where no special kernel does better: small
+products, vectors, integers. The product itself is never stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import Pointwise, Reduce, elementwise_loops
+from numjet.core.structural import convert_element_type_p, reduce_sum_p
+from numjet.cpu.graph.nodes import Node, Val
+
+_SUM, _ANY = Reduce("add"), Reduce("or")
+
+
+def work_dtype(lhs: np.dtype, rhs: np.dtype, preferred: Any) -> np.dtype:
+    """The dtype in which products are formed and summed, as the reference does."""
+    dtype = lhs if lhs == rhs else dtypes.promote((lhs, False), (rhs, False))[0]
+    work = dtype if preferred is None else preferred
+    if dtypes.is_complex(dtype) and not dtypes.is_complex(work):
+        work = dtype
+    if dtypes.is_floating(work) and work.itemsize <= 2:
+        work = dtypes.float32
+    if dtypes.is_floating(dtype) and not dtypes.is_inexact(work):
+        work = dtypes.float32 if dtype.itemsize <= 2 else dtype
+    return np.dtype(work)
+
+
+def expand(node: Node) -> list[Node]:
+    """Nodes that compute a dot_general node's result."""
+    lhs, rhs = node.ins
+    out = node.outs[0]
+    (lc, rc), (lb, rb) = node.params["dimension_numbers"]
+    lf = [a for a in range(len(lhs.shape)) if a not in lc and a not in lb]
+    rf = [a for a in range(len(rhs.shape)) if a not in rc and a not in rb]
+    batch, left, depth = len(lb), len(lf), len(lc)
+    # Axes of the product: batch, free ones of lhs, contracted ones, free ones of rhs.
+    shape = (
+        *[lhs.shape[a] for a in lb],
+        *[lhs.shape[a] for a in lf],
+        *[lhs.shape[a] for a in lc],
+        *[rhs.shape[a] for a in rf],
+    )
+    at_lhs = [0] * len(lhs.shape)
+    at_rhs = [0] * len(rhs.shape)
+    for k, (i, j) in enumerate(zip(lb, rb, strict=True)):
+        at_lhs[i] = at_rhs[j] = k
+    for k, i in enumerate(lf):
+        at_lhs[i] = batch + k
+    for k, (i, j) in enumerate(zip(lc, rc, strict=True)):
+        at_lhs[i] = at_rhs[j] = batch + left + k
+    for k, j in enumerate(rf):
+        at_rhs[j] = batch + left + depth + k
+    work = work_dtype(lhs.dtype, rhs.dtype, node.params["preferred_element_type"])
+    boolean = work == np.dtype(bool)
+
+    def product(e: Any, index: list, x: Any, y: Any) -> Any:
+        one = e.cast(x(*[index[a] for a in at_lhs]), work)
+        two = e.cast(y(*[index[a] for a in at_rhs]), work)
+        return e.and_(one, two) if boolean else e.mul(one, two)
+
+    whole = Val.of(ShapedArray(shape, work))
+    first = Node(
+        node.primitive, {}, [lhs, rhs], [whole], Pointwise(product), node.effects, node.source
+    )
+    whole.node = first
+    axes = tuple(range(batch + left, batch + left + depth))
+    nodes = [first]
+    if not axes:
+        summed = whole
+    else:
+        summed = out if work == out.dtype else Val.of(ShapedArray(out.shape, work))
+        total = Node(
+            reduce_sum_p,
+            {"axes": axes},
+            [whole],
+            [summed],
+            _ANY if boolean else _SUM,
+            node.effects,
+            node.source,
+        )
+        summed.node = total
+        nodes.append(total)
+    if summed is not out:
+        rule = elementwise_loops(lambda e, x, **_: e.cast(x, out.dtype))
+        last = Node(
+            convert_element_type_p,
+            {"new_dtype": out.dtype, "weak_type": False},
+            [summed],
+            [out],
+            rule,
+            node.effects,
+            node.source,
+        )
+        out.node = last
+        nodes.append(last)
+    return nodes

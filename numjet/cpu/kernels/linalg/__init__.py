@@ -1,0 +1,1 @@
+"""Special kernels of linear algebra: factorizations, solves, spectra, over LAPACK and by hand."""

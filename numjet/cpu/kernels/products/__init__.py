@@ -1,0 +1,1 @@
+"""Special kernels of matrix products: large, small, batched, by a vector."""

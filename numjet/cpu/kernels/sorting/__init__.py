@@ -1,0 +1,1 @@
+"""Special kernels that sort: words, rows, columns, shares of long rows, the k largest."""

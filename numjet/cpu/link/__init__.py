@@ -1,0 +1,1 @@
+"""From IR text to callable addresses: the processor, LLVM, object cache, loader and jobs."""

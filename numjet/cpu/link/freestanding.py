@@ -1,0 +1,81 @@
+"""Machine code for any processor of the architecture, which refers to nothing but its arguments.
+
+For: code that has to be there when the package is imported, before anybody asks which processor
+this is. Such a module is compiled once and kept in the object cache as a linked image, which later
+processes map. What would break it: IR that refers to symbols or writes to variables (refused when
+it is compiled), and systems other than Linux, where None is the answer: callers stay with Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from ctypes import byref, c_void_p
+
+from numjet.base.errors import InternalError
+from numjet.cpu import host
+from numjet.cpu.link import link, loader
+
+_FORMAT = 2
+
+
+def _key(identity: str) -> str:
+    """What code is kept under. LLVM is not loaded for it."""
+    triple = host.object_machine()
+    state = hashlib.sha256(f"freestanding {_FORMAT} {triple}\n".encode())
+    state.update(identity.encode())
+    return state.hexdigest()
+
+
+def supported() -> bool:
+    """Whether code can be mapped here."""
+    return host.maps_code()
+
+
+def load(identity: str) -> dict[str, int] | None:
+    """The addresses of the functions built before under `identity`, or None.
+
+    `identity` must name everything that the IR depends on.
+    """
+    data = link.cache_get(_key(identity)) if supported() else None
+    if data is None:
+        return None
+    image = loader.unpack(data)
+    try:
+        base = loader.place(image, ())
+    except InternalError:  # no memory for code: callers stay with Python
+        return None
+    return {name: base + offset for name, offset in image.exports.items()}
+
+
+def build(identity: str, ir_text: str) -> None:
+    """Compile `ir_text` for later calls of `load`."""
+    if supported():
+        link.cache_put(_key(identity), _linked(_compile(ir_text)))
+
+
+def _compile(ir_text: str) -> bytes:
+    """An ELF object for any processor of this architecture."""
+    library = link._llvm()
+    lib, error = library.lib, c_void_p()
+    triple = host.object_machine().encode()
+    reference = lib.LLVMPY_GetTargetFromTriple(triple, byref(error))
+    if not reference:
+        raise InternalError(f"no LLVM target for {triple!r}: {library.take_string(error)}")
+    target = lib.LLVMPY_CreateTargetMachine(
+        reference, triple, b"", b"", 2, b"pic", b"small", 0, 1, b""
+    )
+    try:
+        return library.machine_code(target, ir_text)
+    finally:
+        lib.LLVMPY_DisposeTargetMachine(target)
+
+
+def _linked(data: bytes) -> bytes:
+    """The image of an object that refers to nothing outside of itself, packed."""
+    try:
+        image = loader.combine([data])
+    except loader.Unsupported as reason:
+        raise InternalError(f"freestanding code cannot be linked: {reason}") from None
+    if image.imports or image.written:
+        raise InternalError(f"freestanding code refers to {list(image.imports) or 'variables'}.")
+    return image.pack()

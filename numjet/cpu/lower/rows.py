@@ -1,0 +1,236 @@
+"""Loops for reductions over the last axes: rows one after the other, each swept as often as needed.
+
+A row stays in cache between its sweeps (softmax reads memory once). The loops are plain: the passes
+of the loop IR make them vectors and cut them into chunks for threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numjet.cpu.loops.index import Index, LoopVar
+from numjet.cpu.loops.ir import Alloc, Buffer, For, Stmt
+from numjet.cpu.lower.core import Lowering, product
+from numjet.cpu.lower.flat import in_step, reads_flat
+from numjet.cpu.lower.sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction, position
+from numjet.cpu.program.steps import Step
+
+# Dear results of short rows (an activation behind a small product) are finished in a loop of their
+# own over the rows, which then are lanes: from this cost, and up to these numbers of rows and
+# elements of a row.
+DEAR = 8
+FEW_ROWS, MANY_ROWS, LONG_ROW = 4, 4096, 512
+
+
+def lower(k: Lowering) -> list[Step]:
+    """The kernel of a group whose reductions run over the last axes."""
+    group = k.group
+    plan = _Rows(k)
+    return plan.rows(product([group.shape[a] for a in plan.kept_axes]), product(group.shape))
+
+
+class _Rows:
+    def __init__(self, k: Lowering) -> None:
+        self.k = k
+        group = k.group
+        self.reduced = tuple(a for a in group.reduced if group.shape[a] > 1)
+        self.kept_axes = [a for a in range(len(group.shape)) if a not in group.reduced]
+        self.sweeps = Sweeps(k)
+        self.scratch: dict[int, tuple[Buffer, bool]] = {}
+        self.row_values: dict[int, Any] = {}
+        self.phase = -1
+        self.outer: Index | None = None
+        k.own = self.own  # type: ignore[method-assign]
+        if (
+            self.reduced
+            and not any(group.shape[a] > 1 for a in self.kept_axes)
+            and all(reads_flat(k, m.node) for m in self.sweeps.full)
+            and all(
+                _reduces_flat(k, m) if is_reduction(m) else reads_flat(k, m.node)
+                for m in self.sweeps.rows
+            )
+        ):
+            k.flat = True
+            k.flatten_outputs()
+
+    # ---- several sweeps over each row
+
+    def rows(self, kept: int, total: int) -> list[Step]:
+        k, last = self.k, self.sweeps.count - 1
+        body: list[Stmt] = []
+        base, loops = self.row_loops("i")
+        self.make_scratch(body, total // kept, kept)
+        apart = self.finishes_apart(kept, total // kept)
+        self.row_level(-1, base, body)
+        for phase in range(self.sweeps.count):
+            self.sweep(phase, base, body)
+            if phase < last or not apart:
+                self.row_level(phase, base, body)
+        allocs = self.keep_rows(loops, body) if apart else []
+        body = _wrap(loops, body)
+        if apart:
+            tail: list[Stmt] = []
+            base, loops = self.row_loops("k")
+            at = [Index.of(var) for var in loops]
+            for key, buffer in self.per_row.items():
+                self.row_values[key] = k.e.load(buffer, at)
+            self.row_level(last, base, tail)
+            body = [*allocs, *body, *_wrap(loops, tail)]
+        return k.finish("rows", body, k.same_place_pairs(self.sweeps.late()))
+
+    def row_loops(self, stem: str) -> tuple[list[Index], list[LoopVar]]:
+        """Loops over the kept axes; sets the number of the row."""
+        shape = self.k.group.shape
+        base: list[Index] = [Index.of(0)] * len(shape)
+        loops = []
+        self.outer = Index.of(0)
+        for a in self.kept_axes:
+            if shape[a] > 1:
+                loops.append(LoopVar(f"{stem}{a}", shape[a]))
+                base[a] = Index.of(loops[-1])
+                self.outer = self.outer * shape[a] + base[a]
+        return base, loops
+
+    def finishes_apart(self, kept: int, length: int) -> bool:
+        """Whether what follows from a row's results is dear enough for lanes over the rows."""
+        last = self.sweeps.count - 1
+        cost = sum(
+            self.k.fusion.accesses[id(m.node)].cost
+            for m in self.sweeps.rows
+            if m.phase == last and not is_reduction(m)
+        )
+        return cost >= DEAR and FEW_ROWS <= kept <= MANY_ROWS and FEW_ROWS <= length <= LONG_ROW
+
+    def keep_rows(self, loops: list[LoopVar], body: list[Stmt]) -> list[Stmt]:
+        """Store every value of the row for the loop that follows."""
+        k = self.k
+        vals = {id(v): v for m in self.sweeps.rows for v in m.node.outs}
+        sizes = tuple(var.extent for var in loops)
+        at = [Index.of(var) for var in loops]
+        self.per_row: dict[int, Buffer] = {}
+        for key, value in self.row_values.items():
+            buffer = Buffer(f"rows{len(self.per_row)}", vals[key].dtype, sizes, "scratch")
+            self.per_row[key] = buffer
+            body.extend(k.e.store(buffer, at, value))
+        return [Alloc(buffer) for buffer in self.per_row.values()]
+
+    def make_scratch(self, body: list[Stmt], length: int, kept: int) -> None:
+        k = self.k
+        for val in self.sweeps.kept():
+            size = length * val.dtype.itemsize
+            if size <= STACK_SCRATCH:
+                buffer = Buffer(f"row{len(self.scratch)}", val.dtype, (length,), "scratch")
+                body.append(Alloc(buffer))
+                self.scratch[id(val)] = buffer, False
+            else:
+                self.scratch[id(val)] = k.work(val.dtype, (kept, length)), True
+
+    def scratch_at(self, buffer: Buffer, own_rows: bool) -> tuple:
+        at = self.inner
+        if len(buffer.shape) == 1:
+            return (at,)
+        return (self.outer if own_rows else Index.of(0), at)
+
+    def own(self, val: Any, member: Any, at: tuple) -> Any:
+        """A member's value from an earlier sweep."""
+        k = self.k
+        found = self.scratch.get(id(val))
+        if found is not None:
+            return k.e.load(found[0], self.scratch_at(*found))
+        if id(val) in k.group.stored:
+            index = (self.inner,) if k.flat else tuple(k.domain)
+            return k.e.load(k.buffers[id(val)], index)
+        return k.rule(member.node, at, val)
+
+    def sweep(self, phase: int, base: list[Index], body: list[Stmt]) -> None:
+        """One pass over the row."""
+        k, sweeps = self.k, self.sweeps
+        full = [m for m in sweeps.full if sweeps.home[id(m)] == phase]
+        accumulators = [
+            Accumulator(k, m) for m in sweeps.rows if is_reduction(m) and m.phase == phase
+        ]
+        if not full and not accumulators:
+            return
+        for accumulator in accumulators:
+            accumulator.define(body)
+        loops = self.loops(base, phase)
+        inner: list[Stmt] = []
+        self.visit(full, accumulators, inner)
+        for var in reversed(loops):
+            inner = [For(var, var.extent, tuple(inner))]
+        body.extend(inner)
+        self.leave(accumulators)
+
+    def loops(self, base: list[Index], phase: int) -> list[LoopVar]:
+        """Fresh loops over the reduced axes; sets the domain and the position in the row."""
+        k, shape = self.k, self.k.group.shape
+        self.phase = phase
+        k.forget()
+        k.values.update(self.row_values)
+        if k.flat:
+            var = LoopVar(f"j{phase}", product(shape))
+            k.domain = [Index.of(var)]
+            self.inner = Index.of(var)
+            return [var]
+        k.domain = list(base)
+        loops = []
+        for a in self.reduced:
+            var = LoopVar(f"j{phase}_{a}", shape[a])
+            k.domain[a] = Index.of(var)
+            loops.append(var)
+        self.inner = position(self.reduced, k.domain, shape)
+        return loops
+
+    def visit(self, full: list, accumulators: list[Accumulator], inner: list[Stmt]) -> None:
+        """What happens at one element: members, stores, accumulations."""
+        k = self.k
+        for member in full:
+            k.compute(member, k.domain, inner)
+        for accumulator in accumulators:
+            at = self.inner if accumulator.arg else None
+            accumulator.update(inner, k.element(accumulator.source, tuple(k.domain)), at)
+        vals = [v for m in full for v in m.node.outs if id(v) in k.group.stored]
+        k.stores(vals, {id(v): k.domain for v in vals}, inner)
+        for member in full:
+            for val in member.node.outs:
+                if id(val) in self.scratch:
+                    buffer, own_rows = self.scratch[id(val)]
+                    inner.extend(
+                        k.e.store(buffer, self.scratch_at(buffer, own_rows), k.values[id(val)])
+                    )
+
+    def leave(self, accumulators: list[Accumulator]) -> None:
+        self.k.forget()
+        for accumulator in accumulators:
+            self.row_values[id(accumulator.out)] = accumulator.result()
+
+    def row_level(self, phase: int, base: list[Index], body: list[Stmt]) -> None:
+        """Values that exist once a row, after sweep `phase`."""
+        k = self.k
+        k.forget()
+        k.values.update(self.row_values)
+        k.domain = list(base)
+        done = []
+        for member in self.sweeps.rows:
+            if member.phase != phase:
+                continue
+            at = [Index.of(0) if a is None else base[a] for a in member.axes]
+            if not is_reduction(member):
+                k.compute(member, at, body)
+                for val in member.node.outs:
+                    k.values[id(val)] = k.name(k.values[id(val)], body)
+            for val in member.node.outs:
+                self.row_values[id(val)] = k.values[id(val)]
+                if id(val) in k.group.stored:
+                    done.append((val, at))
+        k.stores([v for v, _ in done], {id(v): at for v, at in done}, body)
+
+
+def _reduces_flat(k: Lowering, member: Any) -> bool:
+    return in_step(k, member.node.ins[0], 0)
+
+
+def _wrap(loops: list[LoopVar], body: list[Stmt]) -> list[Stmt]:
+    for var in reversed(loops):
+        body = [For(var, var.extent, tuple(body))]
+    return body

@@ -1,0 +1,416 @@
+"""Choose which loops run lane-wise: annotate For statements with kind "vector".
+
+Needs a verified kernel. Does: drops loops of extent 1, joins nested loops that walk memory as one,
+then takes in each nest the loop whose vectorization costs least by a rough count of
+instructions (contiguous accesses are cheap, gathers cost a load a lane, a reduction needs its lanes
+combined), with partial results enough to hide latency. When an outer loop is taken, its
+rows run side by side and its scratch gets a place for each lane. Keeps: results, but for the
+order of Updates.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from numjet.base.record import record, replace
+from numjet.cpu.link import link
+from numjet.cpu.loops.cost import cost, default_lanes, op_cost, reductions
+from numjet.cpu.loops.index import Div, Dyn, Index, LoopVar, Mod, atoms, stride
+from numjet.cpu.loops.ir import (
+    COMPLEX_PARTS,
+    Alloc,
+    Buffer,
+    Cast,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Load,
+    Op,
+    Rewriter,
+    Stmt,
+    Store,
+    UpdateArg,
+    While,
+    address,
+    assigned,
+    blocks,
+    exprs,
+    stmt_exprs,
+    stored,
+    substitute,
+    walk,
+)
+from numjet.cpu.loops.legal import independent, own_scratch
+from numjet.cpu.loops.scope import Dependences
+
+# Combining the lanes of one partial result at the end of a reduction, in instructions.
+_COMBINE = 10
+# One lane of a gather or scatter.
+_GATHERED_LANE = 1.5
+# Entering and leaving a loop.
+_LOOP = 4
+# Tiles of 16×16 are what 32 vector registers hold.
+_TILE_LANES = 16
+# So many instructions at most are written out for the columns of a tile.
+_UNROLLED = 160
+# Rows run side by side when this fraction of the cost remains, and the nest costs this much.
+_SURE = 0.6
+_WORTH_ROWS = 20_000
+# Scratch for all lanes must stay in the second-level cache.
+_SCRATCH_BYTES = 1 << 17
+
+
+def vectorize(kernel: Kernel) -> Kernel:
+    """Annotate the loops of a kernel; see the module's text."""
+    body = drop_unit_loops(kernel.body)
+    body = tuple(collapse(s) for s in body)
+    chooser = _Chooser(Dependences(stored(body)), link.vector_bytes())
+    return replace(kernel, body=chooser.annotate(body))
+
+
+def map_blocks(s: Stmt, change) -> Stmt:
+    """A statement with each of its blocks replaced by change(block)."""
+    if isinstance(s, For | While):
+        body = change(s.body)
+        return s if body is s.body else replace(s, body=body)
+    if isinstance(s, If):
+        return replace(s, then=change(s.then), otherwise=change(s.otherwise))
+    return s
+
+
+def _same(new: list[Stmt], old: Sequence[Stmt]) -> bool:
+    """Whether a block was left as it is: then what is known of it stays known."""
+    return len(new) == len(old) and all(map(operator.is_, new, old))
+
+
+def drop_unit_loops(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """Replace each loop of extent 1 by its body at index 0."""
+    out: list[Stmt] = []
+    for s in stmts:
+        s = map_blocks(s, drop_unit_loops)
+        if isinstance(s, For) and isinstance(s.extent, int) and s.extent == 1:
+            out += substitute(s.body, s.var, Index.of(0))
+        else:
+            out.append(s)
+    return stmts if type(stmts) is tuple and _same(out, stmts) else tuple(out)
+
+
+def collapse(s: Stmt) -> Stmt:
+    """Join perfectly nested loops into one where every address stays affine in it."""
+    if not isinstance(s, For | While | If) or s.__dict__.get("_collapsed"):
+        return s
+    s = _collapsed(s)
+    s.__dict__["_collapsed"] = True  # `tile` and `vectorize` both ask
+    return s
+
+
+def _collapsed(s: Stmt) -> Stmt:
+    s = map_blocks(s, _collapse_all)
+    while isinstance(s, For) and len(s.body) == 1 and isinstance(s.body[0], For):
+        inner = s.body[0]
+        plain = all(
+            isinstance(x.extent, int) and x.kind == "serial" and not x.grain and x.unroll == 1
+            for x in (s, inner)
+        )
+        if not plain:
+            return s
+        assert isinstance(s.extent, int) and isinstance(inner.extent, int)
+        if not _runs_on(s.var, inner.var, inner.body):
+            return s
+        var = LoopVar(s.var.name, s.extent * inner.extent)
+        one = Index.of(var)
+        by = {s.var: one // inner.extent, inner.var: one % inner.extent}
+        body = Rewriter(var=by).block(inner.body)
+        if not _affine(body, var):
+            return s
+        s = For(var, var.extent, body)
+    return s
+
+
+def _collapse_all(block: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    out = [collapse(x) for x in block]
+    return block if _same(out, block) else tuple(out)
+
+
+def _runs_on(outer: LoopVar, inner: LoopVar, body: Sequence[Stmt]) -> bool:
+    """Whether every address where both variables stand alone goes on over the ends of the inner
+    loop; a cheap test before the loops are joined to see."""
+    places = [address(s) for s in walk(body) if isinstance(s, Store)]
+    for e in exprs(body):
+        if isinstance(e, Load):
+            places.append(address(e))
+        else:
+            places += e.indices_()
+    for place in places:
+        apart = far = near = 0
+        for atom, k in place.terms:
+            if atom is outer:
+                far = k
+            elif atom is inner:
+                near = k
+            elif type(atom) is not LoopVar:
+                apart = 1
+        if not apart and far != near * inner.extent:
+            return False
+    return True
+
+
+def _affine(body: Sequence[Stmt], var: LoopVar) -> bool:
+    def fine(i: Index) -> bool:
+        for a in atoms(i):
+            if (type(a) is Div or type(a) is Mod) and any([x is var for x in a.inside]):
+                return False
+        return True
+
+    for e in exprs(body):
+        if not all([fine(i) for i in ((address(e),) if type(e) is Load else e.indices_())]):
+            return False
+    return all([fine(address(s)) for s in walk(body) if type(s) is Store])
+
+
+@record()
+class _Choice:
+    """A block annotated, and what it costs."""
+
+    stmts: tuple[Stmt, ...]
+    cost: float
+
+
+class _Chooser:
+    def __init__(self, deps: Dependences, vector_bytes: int):
+        self.deps, self.vector_bytes = deps, vector_bytes
+        self.along: LoopVar | None = None  # the innermost loop around what is counted
+
+    def annotate(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        return self.block(stmts).stmts
+
+    def block(self, stmts: Sequence[Stmt]) -> _Choice:
+        out: list[Stmt] = []
+        total = 0.0
+        plain = [s for s in stmts if not isinstance(s, For | While | If)]
+        total += self.count(plain, None, 0)
+        for s in stmts:
+            if isinstance(s, For):
+                best = self.loop(s)
+                out += best.stmts
+                total += best.cost
+            elif isinstance(s, While | If):
+                inner = [self.block(x) for x in blocks(s)]
+                made = iter(inner)
+                out.append(map_blocks(s, lambda _, made=made: next(made).stmts))
+                total += sum(x.cost for x in inner) * (20 if isinstance(s, While) else 1) + 2
+            else:
+                out.append(s)
+        return _Choice(tuple(out), total)
+
+    def loop(self, s: For) -> _Choice:
+        """The cheaper of: this loop lane-wise, or in order with the best inside."""
+        if s.kind != "serial" or s.grain:
+            return _Choice((s,), s.var.extent * cost(s.body))
+        inner = self.block(s.body)
+        serial = _Choice((replace(s, body=inner.stmts),), s.var.extent * (inner.cost + 1) + _LOOP)
+        lanes = self.lanes(s)
+        if lanes < 2 or not self.legal(s, lanes):
+            return serial
+        found = reductions(s)
+        assert found is not None
+        rounds = -(-s.var.extent // lanes)
+        total = rounds * (self.count(s.body, s.var, lanes) + 1) + _LOOP
+        total += sum(_COMBINE * (2 if isinstance(r, UpdateArg) else 1) for r in found)
+        if total >= serial.cost:
+            return serial
+        if any(isinstance(x, For) for x in s.body):
+            # Rows side by side: more code, so the gain must be sure and the work worth it.
+            if total > _SURE * serial.cost or serial.cost < _WORTH_ROWS:
+                return serial
+        light = cost(s.body)
+        unroll = 1
+        if not any(isinstance(x, For | While) for x in walk(s.body)):
+            rounds = s.var.extent // lanes
+            # Partial results hide the latency of the adder; other light loops save the counting.
+            wanted = 4 if light <= 14 else 2 if light <= 40 and found else 1
+            while wanted > 1 and rounds < 2 * wanted:
+                wanted //= 2
+            unroll = wanted
+        made = _lane_scratch(replace(s, kind="vector", lanes=lanes, unroll=unroll), lanes)
+        if lanes <= _TILE_LANES:
+            made = replace(made, body=_tile_inner(made.body, s.var, lanes))
+        return _Choice((made,), total)
+
+    def lanes(self, s: For) -> int:
+        lanes = default_lanes(s, self.vector_bytes)
+        while lanes > 2 and lanes // 2 >= s.var.extent:
+            lanes //= 2
+        return lanes
+
+    def legal(self, s: For, lanes: int) -> bool:
+        if s.var.extent < 2 or reductions(s) is None or not independent(s, self.deps):
+            return False
+        own = own_scratch(s)
+        if sum(x.nbytes for x in own) * lanes > _SCRATCH_BYTES:
+            return False
+        if own and any(x.dtype in COMPLEX_PARTS for x in own):
+            return False
+        changing = {s.var, *assigned(s.body), *own}
+        for x in walk(s.body):
+            if isinstance(x, For):
+                if x.kind != "serial" or x.grain:
+                    return False
+                if isinstance(x.extent, Index) and changing & self.deps.index(x.extent):
+                    return False
+            # A store that an inner loop repeats under a changing condition is fine: it is masked.
+        return True
+
+    # -- counting ---------------------------------------------------------------------------
+
+    def count(self, stmts: Sequence[Stmt], var: LoopVar | None, lanes: int) -> float:
+        """Instructions of one run of the statements, lane-wise over `var` (None: scalars)."""
+        total = 0.0
+        flat: list[Stmt] = []
+        for s in stmts:
+            if isinstance(s, For):
+                around, self.along = self.along, s.var
+                total += s.var.extent * (1 + self.count(s.body, var, lanes)) + _LOOP
+                self.along = around
+            elif isinstance(s, While):
+                total += 20 * (2 + self.count(s.body, var, lanes))
+                flat.append(s)
+            elif isinstance(s, If):
+                total += 2 + self.count((*s.then, *s.otherwise), var, lanes)
+                flat.append(s)
+            else:
+                flat.append(s)
+        for s in flat:
+            if isinstance(s, Store):
+                total += self.access(s, var, lanes)
+        seen: set[int] = set()
+        pending = [e for s in flat for e in stmt_exprs(s)]
+        while pending:
+            e = pending.pop()
+            if id(e) in seen:
+                continue
+            seen.add(id(e))
+            pending += e.args_()
+            total += self.one(e, var, lanes)
+        return total
+
+    def one(self, e: Expr, var: LoopVar | None, lanes: int) -> float:
+        if isinstance(e, Load):
+            return self.access(e, var, lanes)
+        if isinstance(e, Op):
+            price = op_cost(e.name)
+            if price == 1 and e.dtype.itemsize < 4 and e.dtype.kind in "fV":
+                price = 4  # rounded after each operation
+            if lanes and e.name in ("div", "rem") and e.dtype.kind in "iu":
+                price = 10 * lanes if e.dtype.itemsize > 4 else 30
+            return price
+        return 1 if isinstance(e, Cast) else 0
+
+    def access(self, at: Load | Store, var: LoopVar | None, lanes: int) -> float:
+        if var is None:
+            return 1
+        lin = address(at)
+        for atom in atoms(lin):
+            # A runtime index varies over the lanes unless it is fixed before the loop.
+            if type(atom) is Dyn and (var in self.deps.expr(atom.expr) or True):
+                return self.runtime(atom, var, lanes)
+        step = stride(lin, var, lanes)
+        if step == 0:
+            return 1
+        if step in (1, -1):
+            # Two cache lines a vector when rows are not aligned; a reversal is a shuffle.
+            return 1 if step == 1 else 2
+        if at.part is None and step is not None and self.along is not None:
+            if stride(lin, self.along) == 1 and lanes <= _TILE_LANES:
+                # A load or store a row, and the shuffles of a transpose.
+                width = min(self.along.extent, lanes)
+                each = lanes * lanes.bit_length() / width + 1
+                if step == width:
+                    each = min(each, width)
+                return min(each, _GATHERED_LANE * lanes)
+        return _GATHERED_LANE * lanes
+
+    def runtime(self, atom: Dyn, var: LoopVar, lanes: int) -> float:
+        deps = self.deps.expr(atom.expr)
+        fixed = var not in deps and not any(type(d) is not LoopVar for d in deps)
+        return 1 if fixed else _GATHERED_LANE * lanes
+
+
+def _tile_inner(stmts: Sequence[Stmt], var: LoopVar, lanes: int) -> tuple[Stmt, ...]:
+    """Let inner loops move what they walk contiguously, and lanes over `var` do not, in tiles."""
+    out: list[Stmt] = []
+    for s in stmts:
+        s = map_blocks(s, lambda block: _tile_inner(block, var, lanes))
+        if isinstance(s, For) and s.kind == "serial" and _crosses(s, var, lanes):
+            out += _cut(s, lanes)
+        else:
+            out.append(s)
+    return tuple(out)
+
+
+def _crosses(s: For, var: LoopVar, lanes: int) -> bool:
+    if not isinstance(s.extent, int) or any(isinstance(x, For | While) for x in walk(s.body)):
+        return False
+    places: list[Load | Store] = [x for x in s.body if isinstance(x, Store) and x.part is None]
+    places += [e for e in exprs(s.body) if isinstance(e, Load) and e.part is None]
+    for at in places:
+        if any([type(a) is Dyn for i in at.index for a in atoms(i)]):
+            continue
+        lin = address(at)
+        if stride(lin, s.var) == 1 and stride(lin, var, lanes) not in (None, 0, 1, -1):
+            return True
+    return False
+
+
+def _cut(s: For, lanes: int) -> list[Stmt]:
+    """A loop in tiles of `lanes` rounds, then the rest."""
+    assert isinstance(s.extent, int)
+    price = cost(s.body)
+
+    def tiles(start: Index, width: int) -> Stmt:
+        var = LoopVar(s.var.name, width)
+        body = substitute(s.body, s.var, start + Index.of(var))
+        return For(var, width, body, "tile", width if width * price <= _UNROLLED else 1)
+
+    whole, rest = divmod(s.extent, lanes)
+    out: list[Stmt] = []
+    if whole == 1:
+        out.append(tiles(Index.of(0), lanes))
+    elif whole:
+        outer = LoopVar("tile", whole)
+        out.append(For(outer, whole, (tiles(Index.of(outer) * lanes, lanes),)))
+    if rest:
+        out.append(tiles(Index.of(whole * lanes), rest))
+    return out
+
+
+def _lane_scratch(s: For, lanes: int) -> For:
+    """Give scratch that begins inside the loop one place for each lane."""
+    own = own_scratch(s)
+    if not own:
+        return s
+    wide = {x: Buffer(x.name, x.dtype, (*x.shape, lanes), "scratch") for x in own}
+    lane = Index.of(s.var) % lanes
+    loads: dict[tuple, Expr] = {}
+
+    def load(e: Load) -> Expr | None:
+        if e.buffer not in wide:
+            return None
+        key = (e.buffer, e.index, e.part)
+        if key not in loads:
+            loads[key] = Load(wide[e.buffer], (*e.index, lane), e.part)
+        return loads[key]
+
+    rewriter = Rewriter(load=load)
+
+    def change(x: Stmt) -> Stmt:
+        x = map_blocks(x, lambda block: tuple(change(y) for y in block))
+        if isinstance(x, Alloc) and x.buffer in wide:
+            return Alloc(wide[x.buffer])
+        if isinstance(x, Store) and x.buffer in wide:
+            return Store(wide[x.buffer], (*x.index, lane), x.value, x.part)
+        return x
+
+    return replace(s, body=tuple(change(x) for x in rewriter.block(s.body)))

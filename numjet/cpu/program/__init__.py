@@ -1,0 +1,1 @@
+"""A compiled program: its steps, buffers, table, cache entry and executable."""

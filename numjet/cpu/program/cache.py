@@ -1,0 +1,152 @@
+"""Compiled programs on disk: a second process neither fuses, emits nor compiles, it only loads.
+
+`key(closed, donate)` is the digest of the jaxpr's forms (`forms`), as it was traced; `pack` and
+`unpack` turn what an executable needs into bytes and back. Constants and Python callbacks are not
+stored: they are found again, in the jaxpr that was compiled, by their position.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import marshal
+import os
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from numjet.base import config
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
+from numjet.cpu import host
+from numjet.cpu.graph.forms import Forms
+from numjet.cpu.link import link
+from numjet.cpu.program.executable import HostCall
+from numjet.cpu.runtime.entry import RUNTIME
+
+_FORMAT = 8
+
+
+@functools.cache
+def _package() -> bytes:
+    """Changes with any source file of the package, so that no stale code is loaded."""
+    return hashlib.sha256(_sources().encode()).digest()
+
+
+def _sources() -> str:
+    """Name, size and time of each source file, a line each."""
+    # Not with pathlib, which takes 5 ms for this.
+    found: list[str] = []
+    root = os.path.dirname(os.path.dirname(__file__))
+    folders = [root]
+    while folders:
+        for entry in os.scandir(folders.pop()):
+            if entry.name.endswith(".py"):
+                stat = entry.stat()
+                found.append(f"{entry.path[len(root):]}:{stat.st_size}:{stat.st_mtime_ns}")
+            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                folders.append(entry.path)
+    return "\n".join(sorted(found))
+
+
+def key(closed: ClosedJaxpr, donate: tuple[int, ...], forms: Forms | None = None) -> str | None:
+    """The digest under which the compiled program is kept; None when it cannot be. `forms`: those
+    of the program, where somebody has them."""
+    if forms is None:
+        forms = Forms.of_jaxpr(closed)
+    if forms.uncacheable:
+        return None
+    # Work is cut for the cores there are.
+    where = (donate, config.check_ir.value, host.cpu_count())
+    return link.digest(marshal.dumps((_FORMAT, _package(), *where), 0) + forms.content())
+
+
+# ---- finding constants and callbacks again
+
+
+def _jaxprs(closed: ClosedJaxpr | Jaxpr) -> Iterator[ClosedJaxpr | Jaxpr]:
+    yield closed
+    for eqn in closed.eqns:
+        for value in eqn.params.values():
+            for item in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(item, ClosedJaxpr | Jaxpr):
+                    yield from _jaxprs(item)
+
+
+def _all_consts(closed: ClosedJaxpr) -> list[Any]:
+    return [c for j in _jaxprs(closed) if isinstance(j, ClosedJaxpr) for c in j.consts]
+
+
+def _all_eqns(closed: ClosedJaxpr) -> list[Eqn]:
+    return [eqn for j in _jaxprs(closed) for eqn in j.eqns]
+
+
+def pack(build: Any, facts: dict[str, Any], images: list[bytes]) -> bytes | None:
+    """The program as bytes; None when a constant or callback cannot be found again."""
+    program, closed = build.program, build.closed
+    consts = {id(c): n for n, c in enumerate(_all_consts(closed))}
+    eqns = {id(e.params): n for n, e in enumerate(_all_eqns(closed))} if program.hosts else {}
+    origin = {index: value for index, value in build.origins.items()}
+    table: list[Any] = []
+    for k, array in enumerate(program.consts):
+        if k in program.hosts:
+            call = program.hosts[k]
+            if id(call.params) not in eqns:
+                return None
+            table.append(["host", eqns[id(call.params)]])
+        elif array.size <= 1 and array.dtype.name in np.sctypeDict:
+            table.append(["value", array.dtype.name, array.shape, array.tobytes()])
+        elif id(origin[k]) in consts:
+            table.append(["const", consts[id(origin[k])]])
+        else:
+            return None
+    aliases = [list(x) for x in program.aliases.items()]
+    sizes = [len(image) for image in images]
+    head = marshal.dumps([facts, table, aliases, sizes], 2)
+    return b"".join([struct.pack("<Q", len(head)), head, *images])
+
+
+def providers(symbols: Iterable[str]) -> list[str]:
+    """The modules that define the library functions which the code calls (see `link.provide`)."""
+    found = set()
+    for name in symbols:
+        if not name.startswith(RUNTIME):
+            found.add("numjet.cpu.kernels.providers")
+    return sorted(found)
+
+
+def unpack(
+    data: bytes, compiled: Callable[[], ClosedJaxpr]
+) -> tuple[dict, list, dict[int, HostCall], dict[int, int], list[bytes]]:
+    """(facts, consts, hosts, aliases, images) of a packed program. `compiled` tells what was
+    compiled; it is asked where constants or callbacks have to be found."""
+    size = struct.unpack_from("<Q", data)[0]
+    facts, table, aliases, sizes = marshal.loads(memoryview(data)[8 : 8 + size])
+    consts: list[Any] = []
+    hosts: dict[int, HostCall] = {}
+    closed: Any = None
+    for k, entry in enumerate(table):
+        if closed is None and entry[0] != "value":
+            closed = compiled()
+            all_consts, all_eqns = _all_consts(closed), _all_eqns(closed)
+        if entry[0] == "host":
+            eqn = all_eqns[entry[1]]
+            hosts[k] = HostCall.of(
+                eqn.primitive,
+                eqn.params,
+                [v.aval for v in eqn.invars],
+                [v.aval for v in eqn.outvars],
+            )
+            consts.append(None)
+        elif entry[0] == "value":
+            _, name, shape, content = entry
+            consts.append(np.frombuffer(content, np.dtype(name)).reshape(shape))
+        else:
+            const = all_consts[entry[1]]
+            consts.append(np.asarray(getattr(const, "_value", const)))
+    images, start = [], 8 + size
+    for length in sizes:
+        images.append(data[start : start + length])
+        start += length
+    return facts, consts, hosts, dict(aliases), images

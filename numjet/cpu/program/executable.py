@@ -1,0 +1,406 @@
+"""Executable: a compiled program that can be called, and looked at.
+
+`backend.compile` makes it; `api` calls it with lists of C-contiguous NumPy arrays of the physical
+dtypes and gets such a list back. It holds the linked code, the constants and the Python callbacks
+of host steps. What would break it: arguments of another shape or dtype than compiled for (the
+caller's signature look-up rules that out).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.core.dtypes import physical
+from numjet.core.evaluate import evaluate
+from numjet.core.primitive import Primitive
+from numjet.cpu.link import link
+from numjet.cpu.runtime import memory as runtime
+from numjet.cpu.runtime.entry import (
+    CONSTS,
+    CONTIGUOUS_ALIGNED,
+    DATA_OFFSET,
+    FLAGS_OFFSET,
+    HEADER,
+    MAIN,
+    OBJECTS,
+    PROGRAM,
+    RUN,
+)
+
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+# A call that is expected to take longer than this (seconds) lets other Python threads run.
+RELEASE_GIL_ABOVE = 5e-6
+ALIGNMENT = 64
+# Larger arenas go back to the memory pool after each call.
+KEPT_ARENA = 1 << 22
+
+
+class HostCall:
+    """One call back into Python: run `primitive`'s reference on views of native memory."""
+
+    __slots__ = ("primitive", "params", "ins", "outs", "failures", "function")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        params: dict,
+        ins: list[tuple[tuple, Any, ShapedArray]],
+        outs: list[tuple[tuple, Any]],
+    ) -> None:
+        self.primitive, self.params, self.ins, self.outs = primitive, params, ins, outs
+        self.failures: dict[int, BaseException] = {}
+        self.function: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        primitive: Primitive,
+        params: dict,
+        ins: Sequence[ShapedArray],
+        outs: Sequence[ShapedArray],
+    ) -> HostCall:
+        """The call of `primitive` on values of these avals."""
+        return cls(
+            primitive,
+            params,
+            [(a.shape, physical(a.dtype), a) for a in ins],
+            [(a.shape, physical(a.dtype)) for a in outs],
+        )
+
+    def bind(self, failures: dict[int, BaseException]) -> int:
+        """The native address to call; exceptions are put into `failures`, under the thread."""
+        self.failures = failures
+        self.function = _CALLBACK(self._run)
+        return ctypes.cast(self.function, ctypes.c_void_p).value or 0
+
+    def _run(self, table: int) -> int:
+        try:
+            pointers = (ctypes.c_void_p * (len(self.ins) + len(self.outs))).from_address(table)
+            args = tuple(
+                [
+                    ArrayImpl(_view(pointers[k], shape, dtype).copy(), aval)
+                    for k, (shape, dtype, aval) in enumerate(self.ins)
+                ]
+            )
+            results = evaluate(self.primitive, args, self.params)
+            if not self.primitive.multiple_results:
+                results = [results]
+            for k, (result, (shape, dtype)) in enumerate(zip(results, self.outs, strict=True)):
+                if math.prod(shape) and dtype.itemsize:
+                    _view(pointers[len(self.ins) + k], shape, dtype)[...] = result._value
+        except BaseException as error:
+            # It may not unwind through native frames: kept, and raised by the caller.
+            self.failures[threading.get_ident()] = error
+            return 1
+        return 0
+
+
+def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
+    nbytes = math.prod(shape) * dtype.itemsize
+    if not nbytes:
+        return np.empty(shape, dtype)
+    return np.frombuffer((ctypes.c_char * nbytes).from_address(address), dtype).reshape(shape)
+
+
+_making = threading.Lock()
+
+
+class _Program:
+    """A program's table in memory (`program_table` wrote it, `entry` describes it): `address`."""
+
+    __slots__ = ("_block", "address")
+
+    def __init__(self, table: dict[str, Any], library: link.Library | None) -> None:
+        functions: list[int] = []
+        for name in table["functions"]:
+            assert library is not None
+            functions.append(library.address(name))
+        places, steps = table["places"], table["steps"]
+        # PROGRAM's words, the functions, the places, the steps: one block, which stays where it is.
+        head = 8 * (len(PROGRAM) + len(functions))
+        self._block = bytearray(head + len(places) + len(steps))
+        self._block[head:] = places + steps
+        base = self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._block))
+        words = {
+            "count": len(places) // 16,
+            "places": base + head,
+            "functions": base + 8 * len(PROGRAM),
+            "steps": base + head + len(places),
+            "bytes": table["bytes"],
+            "most": table["most"],
+        }
+        struct.pack_into(
+            f"={head // 8}Q", self._block, 0, *[words[name] for name in PROGRAM], *functions
+        )
+
+
+class Prepared(NamedTuple):
+    """`function(inputs, outputs, arena, table)`: the first two are addresses of tables of array
+    objects. `arenas` is the list of idle ones (see `new_arena`), None when none is needed."""
+
+    function: Any
+    table: Any
+    outs: list
+    makers: list
+    arenas: list | None
+
+
+class Executable:
+    """Call it with arrays in order; returns fresh arrays in order."""
+
+    def __init__(
+        self,
+        images: Sequence[bytes],
+        *,
+        consts: Sequence[Any],
+        hosts: dict[int, HostCall],
+        n_args: int,
+        outs: Sequence[tuple[tuple, np.dtype]],
+        facts: dict[str, Any],
+        texts: Callable[[], dict[str, str]],
+        aliases: dict[int, int],
+    ) -> None:
+        table = facts["table"]
+        functions, whole = table["functions"], table["whole"]
+        wanted = functions if whole else [*functions, MAIN]
+        library = self._library = link.load(images, wanted) if wanted else None
+        self.facts, self._texts = facts, texts
+        self._n_args, self.outs, self._aliases = n_args, list(outs), aliases
+        self._failures: dict[int, BaseException] = {}  # by thread: each raises its own
+        self._hosts = hosts
+        self._consts = [None if c is None else _aligned(np.ascontiguousarray(c)) for c in consts]
+        link.resolve((RUN, OBJECTS, "nj_parallel_for") if table["chunked"] else (RUN, OBJECTS))
+        if library is None or whole:
+            self.address = link.defined_symbol(RUN) or 0
+        else:
+            self.address = library.address(MAIN)
+        self._objects = link.defined_symbol(OBJECTS) or 0
+        self._held: tuple[_Program, ctypes.Array] | None = None
+        self.seconds = float(facts.get("seconds", 0.0))
+        self._tables: list[tuple[Any, Any]] = []
+        self.arenas: list[tuple[np.ndarray, ctypes.c_void_p]] = []
+        self.arena_bytes = int(facts["arena_bytes"])
+        # The shortest time that a call has taken: what `api` decides by, better than the estimate.
+        self.measured = math.inf
+
+    # What only calls need is made when the first one comes: a type of ctypes takes 20 us.
+
+    @functools.cached_property
+    def makers(self) -> list[Callable[[], np.ndarray]]:
+        """Functions that make the results."""
+        return [runtime.maker(shape, dtype) for shape, dtype in self.outs]
+
+    @functools.cached_property
+    def _prototype(self) -> Any:
+        return ctypes.CFUNCTYPE if self.seconds > RELEASE_GIL_ABOVE else ctypes.PYFUNCTYPE
+
+    @functools.cached_property
+    def _call_pointers(self) -> Any:
+        return self._prototype(ctypes.c_int)(self.address)
+
+    @functools.cached_property
+    def _call_objects(self) -> Any:
+        return self._prototype(ctypes.c_int)(self._objects)
+
+    def _pointers(self, count: int) -> type[ctypes.Array]:
+        return ctypes.c_void_p * max(count, 1)
+
+    @functools.cached_property
+    def table(self) -> ctypes.Array:
+        """The last argument of the program: see `entry`."""
+        with _making:  # one for all threads: it points to what is held here
+            if self._held is None:
+                program = _Program(self.facts["table"], self._library)
+                self._held = program, self._table(program)
+            return self._held[1]
+
+    def _table(self, program: _Program) -> ctypes.Array:
+        consts, hosts = self._consts, self._hosts
+        table = (ctypes.c_void_p * (HEADER + len(consts)))()
+        words = {
+            "program": program.address,
+            "main": self.address,
+            "inputs": self._n_args,
+            "outputs": len(self.outs),
+            "parallel_for": link.defined_symbol("nj_parallel_for") or 0,
+        }
+        for name, offset in CONSTS.items():
+            table[offset // 8] = words[name]
+        for k, array in enumerate(consts):
+            table[HEADER + k] = hosts[k].bind(self._failures) if k in hosts else _address(array)
+        return table
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run on C-contiguous arrays (others are copied first); results are new arrays."""
+        if self._failures and threading.get_ident() in self._failures:
+            self._raise()  # of a prepared call that ended early: nothing may run twice
+        if self._aliases:
+            arrays, results = self._donated(arrays)
+        else:
+            results = [make() for make in self.makers]
+        status = 2
+        if _LAYOUT_KNOWN:
+            # A pair of tables is taken while it is in use: another thread gets another.
+            try:
+                tables = self._tables.pop()
+            except IndexError:
+                tables = self._pointers(self._n_args)(), self._pointers(len(results))()
+            ins, outs = tables
+            k = 0
+            for array in arrays:
+                ins[k] = id(array)
+                k += 1
+            k = 0
+            for array in results:
+                outs[k] = id(array)
+                k += 1
+            if self.arena_bytes:
+                status = self._native(self._call_objects, ins, outs)
+            else:
+                status = self._call_objects(ins, outs, None, self.table)
+            self._tables.append(tables)
+        if status == 2:
+            arrays = [
+                a if a.flags.c_contiguous and a.flags.aligned else np.array(a, order="C", copy=True)
+                for a in arrays
+            ]
+            status = self._native(
+                self._call_pointers,
+                self._pointers(self._n_args)(*map(_address, arrays)),
+                self._pointers(len(results))(*map(_address, results)),
+            )
+        if status:
+            self._raise()
+        return results
+
+    def _donated(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Arguments and results, these in the memory of donated arguments (copies of those we may
+        not write) where they share it."""
+        arrays = list(arrays)
+        results = []
+        for k, make in enumerate(self.makers):
+            arg = self._aliases.get(k)
+            if arg is None:
+                results.append(make())
+                continue
+            flags = arrays[arg].flags
+            if not (flags.writeable and flags.c_contiguous and flags.aligned):
+                arrays[arg] = np.array(arrays[arg], order="C", copy=True)
+            results.append(arrays[arg].reshape(self.outs[k][0]))
+        return arrays, results
+
+    def _native(self, function: Any, ins: Any, outs: Any) -> int:
+        if not self.arena_bytes:
+            return function(ins, outs, None, self.table)
+        try:
+            arena = self.arenas.pop()
+        except IndexError:
+            arena = self.new_arena()
+        status = function(ins, outs, arena[1], self.table)
+        if self.arena_bytes <= KEPT_ARENA:
+            self.arenas.append(arena)
+        return status
+
+    def new_arena(self) -> tuple[np.ndarray, ctypes.c_void_p]:
+        """Memory for the temporaries of one call, and its aligned address."""
+        arena = runtime.empty((self.arena_bytes + ALIGNMENT,), _BYTE)
+        return arena, ctypes.c_void_p(-(-_address(arena) // ALIGNMENT) * ALIGNMENT)
+
+    def prepared(self) -> Prepared:
+        """What a call made ahead for one signature needs. A status other than 0 means: call the
+        executable itself, which copies arguments or raises."""
+        kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+        function = self._prototype(ctypes.c_int, *kinds)(self._objects)
+        arenas = self.arenas if self.arena_bytes else None
+        return Prepared(function, self.table, self.outs, self.makers, arenas)
+
+    def _raise(self) -> None:
+        error = self._failures.pop(threading.get_ident(), None)
+        raise RuntimeError("a compiled program failed.") if error is None else error
+
+    # ---- looking at it
+
+    @property
+    def num_kernels(self) -> int:
+        """How many generated kernels (loops and special ones) the program has."""
+        return self.facts["num_kernels"]
+
+    @property
+    def host_calls(self) -> list[str]:
+        """Names of the operations that run in Python."""
+        return self.facts["host_calls"]
+
+    def program_text(self) -> str:
+        """The steps and where values lie."""
+        return self._texts()["program"]
+
+    def kernels_text(self) -> str:
+        """The kernels as loops."""
+        return self._texts()["kernels"]
+
+    def llvm_text(self) -> str:
+        """The LLVM IR."""
+        return self._texts()["llvm"]
+
+    def as_text(self) -> str:
+        """The LLVM IR (what `compiled.as_text()` shows)."""
+        return self.llvm_text()
+
+    def assembly(self) -> str:
+        """The machine code as assembly."""
+        return link.assembly(self.llvm_text())
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Floating-point operations and bytes read and written, summed over the kernels."""
+        return {"flops": float(self.facts["flops"]), "bytes accessed": float(self.facts["bytes"])}
+
+    def memory_analysis(self) -> dict[str, int]:
+        """Bytes of arguments, outputs, temporaries (peak), shared outputs and code."""
+        facts = self.facts
+        return {
+            "argument_size_in_bytes": facts["argument_bytes"],
+            "output_size_in_bytes": facts["output_bytes"],
+            "temp_size_in_bytes": facts["arena_bytes"],
+            "alias_size_in_bytes": facts["alias_bytes"],
+            "generated_code_size_in_bytes": facts["code_bytes"],
+        }
+
+
+_BYTE = np.dtype(np.uint8)
+
+
+def _layout_known() -> bool:
+    """Whether array objects hold data pointer and flags where native code looks for them."""
+    for array in (np.zeros(3), np.zeros((4, 4), np.int8).T, np.zeros((2, 6))[:, ::2]):
+        data = ctypes.c_void_p.from_address(id(array) + DATA_OFFSET).value
+        flags = ctypes.c_int.from_address(id(array) + FLAGS_OFFSET).value
+        good = array.flags.c_contiguous and array.flags.aligned
+        if data != array.ctypes.data or (flags & CONTIGUOUS_ALIGNED == CONTIGUOUS_ALIGNED) != good:
+            return False
+    return True
+
+
+_LAYOUT_KNOWN = ctypes.sizeof(ctypes.c_void_p) == 8 and _layout_known()
+
+
+def _address(array: np.ndarray | None) -> int:
+    return 0 if array is None else array.__array_interface__["data"][0]
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    """`array`, or a copy of it at an address that is a multiple of its element's size."""
+    if _address(array) % max(array.dtype.itemsize, 1) == 0:
+        return array
+    copy = runtime.empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy

@@ -1,0 +1,369 @@
+"""Control regions: while, scan and cond as native control flow around blocks of steps.
+
+`region(build, node)` gives the steps of one region node; `fuse` calls it. Bodies are compiled like
+programs of their own whose operands are the memory of the enclosing one: constants are read where
+they lie, carries are updated in place where nothing reads the old value later, slices of scanned
+arrays are views that move with the loop counter. No iteration returns to Python. What would break
+it: operand orders other than those the region primitives state in `ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
+from numjet.cpu.graph.nodes import Node, Val
+from numjet.cpu.program.steps import (
+    Apart,
+    CondStep,
+    CopyStep,
+    LoopStep,
+    Step,
+    Turn,
+    WhileStep,
+    walk,
+)
+from numjet.cpu.regions import (
+    element as lower_element,
+    lanes as lower_lanes,
+    scalar as lower_scalar,
+    small as lower_small,
+)
+
+# Smaller carries are copied; long bodies around them stay tables of fixed addresses.
+TURNING_BYTES = 1 << 14
+# A repeat that needs another memory for its carries takes it up to so many bytes.
+LARGE_CARRIES = 1 << 22
+
+
+def region(build: Any, node: Node) -> list[Step]:
+    """The steps of a region node; its results' memory is the values `node.outs`."""
+    rule = _REGIONS.get(node.rule.name)
+    if rule is None:
+        raise NotImplementedError(
+            f"{node.primitive.name}: the native compiler has no control region named "
+            f"{node.rule.name!r}. Give the primitive an Expand or Host lowering."
+        )
+    if rule is _repeat:
+        return rule(build, node)  # the kernels are to be those of the program without loop
+    for lower in (
+        lower_scalar.lower,
+        lower_element.lower,
+        lower_lanes.lower_several,
+        lower_small.lower,
+        lower_lanes.lower,
+    ):
+        steps = lower(build, node)
+        if steps is not None:
+            return steps
+    return rule(build, node)
+
+
+def _open(jaxpr: ClosedJaxpr | Jaxpr) -> tuple[Jaxpr, list]:
+    return (jaxpr.jaxpr, jaxpr.consts) if isinstance(jaxpr, ClosedJaxpr) else (jaxpr, [])
+
+
+def _body(
+    build: Any, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Val], turns: _Turns | None = None
+) -> tuple[list[Step], list[Val]]:
+    """Steps and results of a jaxpr run on `args`; those of a loop's body begin with the carries."""
+    inner, consts = _open(jaxpr)
+    build.turning = {} if turns is None else turns.positions()
+    return build.block(inner, [build.constant(c) for c in consts], list(args))
+
+
+class _Turns:
+    """The carries of a loop that are large: in each round they may be read from one memory and
+    written to another, where writing in place would need a copy."""
+
+    def __init__(self, build: Any, carries: Sequence[Val]) -> None:
+        self.build, self.carries = build, list(carries)
+        self.turn = Turn(build.counter(), build.counter())
+        self.old: list[Val] = []  # the carries as the body reads them
+        self.windows: set[int] = set()
+        for carry in carries:
+            old = carry
+            if carry.nbytes >= TURNING_BYTES:
+                old = carry.view(carry.shape)
+                old.aval = carry.aval
+            self.old.append(old)
+
+    def positions(self) -> dict[int, int]:
+        """Which of the body's results are next values of carries that may turn."""
+        pairs = enumerate(zip(self.carries, self.old, strict=True))
+        return {id(old): k for k, (carry, old) in pairs if old is not carry}
+
+    def find_windows(self, build: Any) -> None:
+        """Remember the carries of which rounds write only a window that never moves."""
+        pairs = zip(self.carries, self.old, strict=True)
+        self.windows = {id(carry) for carry, old in pairs if id(old) in build.windows}
+
+    def take(self, goal: Val, memory: Val) -> bool:
+        """Let `memory`, the next value of a carry, lie beside it; whether that may be."""
+        for carry, old in zip(self.carries, self.old, strict=True):
+            if carry is goal and old is not carry:
+                break
+        else:
+            return False
+        other = self.build.temporary(Val(carry.shape, carry.dtype))
+        self.turn.pairs.append((carry, other))
+        apart = Apart(carry, other)
+        old.terms = ((self.turn.old, apart),)
+        following = carry.view(carry.shape)
+        following.terms = ((self.turn.new, apart),)
+        memory.base = following
+        return True
+
+    def start(self, steps: list[Step], odd: bool) -> Turn | None:
+        """Put the first values, which `steps` copy, where the first round reads them."""
+        if not self.turn.pairs:
+            return None
+        pairs = {id(_memory(carry)): other for carry, other in self.turn.pairs}
+        for step in list(steps):
+            assert isinstance(step, CopyStep)
+            other = pairs.get(id(_memory(step.target)))
+            if other is None:
+                continue
+            if id(step.target) in self.windows:
+                # Rounds write a window each: what lies around it is the same in both.
+                steps.insert(0, CopyStep(step.source, other))
+            elif odd:
+                step.target = other
+        return self.turn
+
+
+def _memory(val: Val) -> Val:
+    return val.root()[0]
+
+
+def deliver(
+    steps: list[Step],
+    outs: Sequence[Val],
+    targets: Sequence[Val],
+    build: Any,
+    old: Sequence[Val] = (),
+    turns: _Turns | None = None,
+) -> list[Val]:
+    """Make `outs`, computed by `steps`, end in the memory of `targets`.
+
+    A result is written there directly where that is safe; else a copy is appended. `old` are the
+    targets that hold values which `steps` may still read (loop carries); `turns` takes those that
+    are better written beside the old ones. Returns the values that became part of a target.
+    """
+    carried = {id(_memory(v)) for v in old}
+    early = []
+    pairs = []
+    for out, target in zip(outs, targets, strict=True):
+        if id(_memory(out)) in carried and id(_memory(target)) not in carried:
+            # A carry's old value is wanted elsewhere: saved before anything overwrites it.
+            early.append(CopyStep(out, target))
+        else:
+            pairs.append((out, target))
+    steps[:0] = early
+    outs, targets = [out for out, _ in pairs], [target for _, target in pairs]
+    position, last_read = _uses(steps)
+    end = len(steps)
+    for out, target in zip(outs, targets, strict=True):
+        memory = _memory(out)
+        if id(memory) in carried and memory is not _memory(target):
+            last_read[id(memory)] = end
+    copies: list[tuple[Val, Val]] = []
+    joined: list[Val] = []
+    places = [id(_memory(out)) for out, _ in pairs]
+    for out, target in zip(outs, targets, strict=True):
+        if out.literal is not None:
+            out = build.constant(out.literal)
+        memory, start, terms = out.root()
+        goal = _memory(target)
+        if memory is goal and out.nbytes == target.nbytes and id(goal) in carried:
+            continue
+        fresh = free = (
+            id(memory) in position
+            and memory.place is None
+            and id(memory) not in carried
+            and not start
+            and not terms
+            and memory.nbytes == target.nbytes
+        )
+        if free and id(goal) in carried:
+            at, read = position[id(memory)], last_read.get(id(goal), -1)
+            inplace = steps[at].inplace
+            free = read < at or (
+                read == at and any(_memory(w) is memory and _memory(r) is goal for w, r in inplace)
+            )
+        once = fresh and places.count(id(memory)) == 1
+        if free:
+            memory.base = target
+            joined.append(memory)
+        elif not (once and turns is not None and turns.take(target, memory)):
+            copies.append((out, target))
+    steps += _copy_all(copies, carried, build)
+    return joined
+
+
+def _uses(steps: list[Step]) -> tuple[dict[int, int], dict[int, int]]:
+    """For each memory the position of the step that writes it first, and of the last to read it."""
+    position: dict[int, int] = {}
+    last_read: dict[int, int] = {}
+    for k, step in enumerate(steps):
+        for part in walk([step]):
+            for val in part.reads:
+                last_read[id(_memory(val))] = k
+            if isinstance(part, WhileStep):
+                last_read[id(_memory(part.test))] = k
+            for val in part.writes:
+                position.setdefault(id(_memory(val)), k)
+    return position, last_read
+
+
+def _copy_all(copies: list[tuple[Val, Val]], carried: set[int], build: Any) -> list[Step]:
+    """Copies (source, target) as if all at once: carries that one overwrites and another reads go
+    through temporaries."""
+    sources = {id(_memory(source)) for source, _ in copies}
+    clash = any(id(_memory(target)) in sources for _, target in copies)
+    steps: list[Step] = []
+    staged = []
+    for source, target in copies:
+        if clash and id(_memory(source)) in carried:
+            held = build.temporary(Val(source.shape, source.dtype))
+            steps.append(CopyStep(source, held))
+            source = held
+        staged.append((source, target))
+    return steps + [CopyStep(source, target) for source, target in staged]
+
+
+def _start(build: Any, inits: Sequence[Val], carries: Sequence[Val]) -> list[Step]:
+    """Copies of the first values into the carries (dropped where the memory is shared)."""
+    return [
+        CopyStep(build.materialize(init), carry) for init, carry in zip(inits, carries, strict=True)
+    ]
+
+
+def _while(build: Any, node: Node) -> list[Step]:
+    params, ins, carries = node.params, node.ins, node.outs
+    n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
+    cond_consts, body_consts = ins[:n_cond], ins[n_cond : n_cond + n_body]
+    steps = _start(build, ins[n_cond + n_body :], carries)
+    turns = _Turns(build, carries)
+    cond, (test,) = _body(build, params["cond_jaxpr"], [*cond_consts, *turns.old])
+    if test.literal is not None:
+        test = build.constant(test.literal)
+    build.carries.update([id(v) for v in turns.old])
+    body, outs = _body(build, params["body_jaxpr"], [*body_consts, *turns.old], turns)
+    turns.find_windows(build)
+    deliver(body, outs, carries, build, old=carries, turns=turns)
+    steps.append(WhileStep(cond, test, body, turns.start(steps, odd=False)))
+    return steps
+
+
+def _cond(build: Any, node: Node) -> list[Step]:
+    index, *operands = node.ins
+    branches = []
+    if index.literal is not None:
+        chosen = min(max(int(index.literal), 0), len(node.params["branches"]) - 1)
+        steps, outs = _body(build, node.params["branches"][chosen], operands)
+        deliver(steps, outs, node.outs, build)
+        return steps
+    for jaxpr in node.params["branches"]:
+        steps, outs = _body(build, jaxpr, operands)
+        deliver(steps, outs, node.outs, build)
+        branches.append(steps)
+    pairs = [
+        (out, val)
+        for out in node.outs
+        for val in operands
+        if val.literal is None
+        and val.nbytes
+        and (val.shape, val.dtype) == (out.shape, out.dtype)
+        and all(_over(steps, out, val) for steps in branches)
+    ]
+    return [CondStep(index, branches, pairs)]
+
+
+def _over(steps: Sequence[Step], out: Val, val: Val) -> bool:
+    """Whether `steps` may write `out` over `val`: they read it before, or element by element."""
+    target, source = _memory(out), _memory(val)
+    first = last = -1
+    for k, step in enumerate(steps):
+        for part in walk([step]):
+            if first < 0 and any(_memory(v) is target for v in part.writes):
+                first = k
+            read = [*part.reads, part.test] if isinstance(part, WhileStep) else part.reads
+            if any(_memory(v) is source for v in read):
+                last = k
+    if first < 0 or last > first:
+        return False
+    pairs = steps[first].inplace
+    return last < first or any(_memory(w) is target and _memory(r) is source for w, r in pairs)
+
+
+def _scan(build: Any, node: Node) -> list[Step]:
+    params, ins = node.params, node.ins
+    length, reverse = params["length"], params["reverse"]
+    n_consts, n_carry = params["num_consts"], params["num_carry"]
+    consts, inits = ins[:n_consts], ins[n_consts : n_consts + n_carry]
+    carries, stacked = node.outs[:n_carry], node.outs[n_carry:]
+    counter = build.counter()
+
+    def row(whole: Val) -> Val:
+        part = whole.view(whole.shape[1:])
+        stride = part.nbytes
+        part.start = (length - 1) * stride if reverse else 0
+        part.terms = ((counter, -stride if reverse else stride),)
+        return part
+
+    steps = _start(build, inits, carries)
+    if length == 0:
+        return steps
+    rows = [row(build.materialize(x)) for x in ins[n_consts + n_carry :]]
+    turns = _Turns(build, carries)
+    build.carries.update([id(v) for v in turns.old])
+    body, outs = _body(build, params["jaxpr"], [*consts, *turns.old, *rows], turns)
+    turns.find_windows(build)
+    deliver(body, outs, [*carries, *[row(y) for y in stacked]], build, old=carries, turns=turns)
+    steps.append(LoopStep(length, counter, body, turns.start(steps, odd=length % 2 == 1)))
+    return steps
+
+
+def _repeat(build: Any, node: Node) -> list[Step]:
+    params, carries, length = node.params, node.outs, node.params["length"]
+    consts, inits = node.ins[: params["num_consts"]], node.ins[params["num_consts"] :]
+    build.carries.update([id(v) for v in carries])
+
+    def rounds(n: int, args: Sequence[Val]) -> tuple[list[Step], Sequence[Val]]:
+        steps: list[Step] = []
+        for _ in range(n):
+            more, args = _body(build, params["jaxpr"], [*consts, *args])
+            steps += more
+        return steps, args
+
+    one, results = rounds(1, carries)
+    body = list(one)
+    joined = deliver(body, results, carries, build, old=carries)
+    first: list[Step] = []
+    if any([isinstance(step, CopyStep) for step in body]):
+        # What a round writes cannot lie where it reads.
+        if sum([v.nbytes for v in carries]) > LARGE_CARRIES:
+            # All rounds one by one need no memory beside: each value lives as long as it is read.
+            body, outs = rounds(length, inits)
+            deliver(body, outs, carries, build)
+            return body
+        for val in joined:
+            val.base = None
+        two, outs = rounds(1, results)
+        body = [*one, *two]
+        deliver(body, outs, carries, build, old=carries)
+        if length % 2:
+            first, outs = rounds(1, inits)
+            inits = list(outs)
+        length //= 2
+    return [*first, *_start(build, inits, carries), LoopStep(length, build.counter(), body)]
+
+
+_REGIONS: dict[str, Callable[[Any, Node], list[Step]]] = {
+    "while": _while,
+    "cond": _cond,
+    "scan": _scan,
+    "repeat": _repeat,
+}

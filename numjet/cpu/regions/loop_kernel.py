@@ -1,0 +1,56 @@
+"""What kernels that hold a whole loop share: their buffers, their locals, how they fail.
+
+For: `lower_scalar` (and `lower_element` through it), `lower_lanes`, `lower_small`. What would break
+it: two locals of one name in a kernel.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from numjet.base import config
+from numjet.cpu.graph.nodes import Val
+from numjet.cpu.loops.ir import Buffer, Stmt
+
+
+class LoopKernel:
+    """A kernel under construction; `e` makes its expressions."""
+
+    e: Any
+
+    def __init__(self) -> None:
+        self.inputs: dict[int, tuple[Buffer, Val]] = {}
+        self.outputs: list[tuple[Buffer, Val]] = []
+        self.names = 0
+
+    def input(self, val: Val) -> Buffer:
+        """The buffer of a value from outside."""
+        found = self.inputs.get(id(val))
+        if found is None:
+            buffer = Buffer(f"in{len(self.inputs)}", val.dtype, val.shape)
+            found = self.inputs[id(val)] = buffer, val
+        return found[0]
+
+    def output(self, val: Val) -> Buffer:
+        buffer = Buffer(f"out{len(self.outputs)}", val.dtype, val.shape, "out")
+        self.outputs.append((buffer, val))
+        return buffer
+
+    def define(self, value: Any, body: list[Stmt], stem: str = "v") -> Any:
+        self.names += 1
+        local, stmts = self.e.define(f"{stem}{self.names}", value)
+        body.extend(stmts)
+        return local
+
+
+def failed(what: str, error: Exception) -> None:
+    """Report that lowering `what` failed where it should have refused; raises it in tests."""
+    if config.check_ir.value:
+        raise error
+    warnings.warn(
+        f"numjet: {what} failed to be lowered ({type(error).__name__}: {error}); it runs as a loop "
+        "of kernels. Please report this.",
+        RuntimeWarning,
+        stacklevel=3,
+    )

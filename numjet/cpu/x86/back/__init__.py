@@ -1,0 +1,1 @@
+"""Registers, encoding and the object file."""

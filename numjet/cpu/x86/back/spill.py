@@ -1,0 +1,184 @@
+"""Loads and stores around the instructions whose registers live in memory."""
+
+from __future__ import annotations
+
+from numjet.cpu.x86.back.allocate import SCRATCH, Allocation
+from numjet.cpu.x86.back.encode import GPR, OPS
+from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front.types import GENERAL, VECTOR, Unsupported
+from numjet.cpu.x86.select.control import branch, call, leap, leave
+from numjet.cpu.x86.select.select import FRAME, Selector
+
+
+def spill(s: Selector, allocation: Allocation) -> None:
+    """Rewrite `out` so that every operand is in a register; `finish` sees to branches and calls."""
+    if not any(place < 0 for place in allocation.at[:-1]):
+        return
+    _Spiller(s, allocation).run()
+
+# Shapes whose last operand may be memory, and what they are then.
+_FOLDED = {forms.v3: forms.v3m, forms.v3t: forms.v3mt, forms.vread: forms.vreadm}
+# Those on general registers that have forms for memory.
+_GENERAL = frozenset((forms.gmove, forms.g2t, forms.gread, forms.g1read, forms.g1t))
+_FOLDS = frozenset(_FOLDED.values())
+_COMMUTES = frozenset(
+    ("vadd", "vmul", "vand", "vor", "vxor", "vfmadd231", "vfmsub231", "vfnmadd231")
+)
+
+
+class _Spiller:
+    def __init__(self, s: Selector, allocation: Allocation) -> None:
+        self.s, self.at = s, allocation.at
+        self.slots_at = -(-s.frame // 64) * 64
+        # Virtual registers that stand for the scratch registers.
+        none = self.at.pop()
+        self.scratch: dict[int, list[int]] = {}
+        for cls, registers in SCRATCH.items():
+            self.scratch[cls] = []
+            for register in registers:
+                self.scratch[cls].append(len(self.at))
+                self.at.append(register)
+                s.classes.append(cls)
+        self.at.append(none)
+
+    def run(self) -> None:
+        s = self.s
+        out: list[tuple] = []
+        moved = []  # where each instruction's replacements begin
+        for m in s.out:
+            moved.append(len(out))
+            out += self.around(m)
+        moved.append(len(out))
+        s.out, s.places = out, [(moved[first], moved[last]) for first, last in s.places]
+
+    def memory(self, slot: int) -> tuple[int, None, int, int]:
+        return (FRAME, None, 1, self.slots_at + 64 * slot)
+
+    def load(self, cls: int, register: int, slot: int) -> tuple:
+        where = self.memory(slot)
+        if cls == GENERAL:
+            return (forms.gm, GPR["mov"], 8, register, where)
+        op = OPS["vmovups" if cls == VECTOR else "kmovq"]
+        return (forms.v3m, op, register, -1, where, -1, 0, self.s.widest, 0, None)
+
+    def store(self, cls: int, register: int, slot: int) -> tuple:
+        where = self.memory(slot)
+        if cls == GENERAL:
+            return (forms.gmread, GPR["mov_s"], 8, register, where)
+        op = OPS["vmovups_s" if cls == VECTOR else "kmovq_s"]
+        return (forms.vstore, op, register, -1, where, -1, 0, self.s.widest, 0, None)
+
+    def around(self, m: tuple) -> list[tuple]:
+        """The instruction with its loads and stores, the last of them first."""
+        shape, at = m[0], self.at
+        if shape in (branch, call, leap, leave):
+            return [m]
+        writes, reads, memory = forms.ROLES[shape]
+        found = [m[k] for k in (*writes, *reads) if at[m[k]] < 0]
+        where = m[memory] if memory else None
+        if where is not None:
+            found += [r for r in where[:2] if r is not None and at[r] < 0]
+        if not found:
+            return [m]
+        spilled = set(found)
+        if shape in _GENERAL:
+            folded = self._in_memory(m)
+            if folded is not None:
+                return folded
+        if len(spilled) == 1 and shape in _FOLDED:
+            m = self._folded(m, spilled.pop())
+            shape = m[0]
+            if shape in _FOLDS:
+                return [m]
+        return self._with(list(m), shape, writes, reads, memory, where)
+
+    def _in_memory(self, m: tuple) -> list[tuple] | None:
+        """An instruction on general registers with its spilled operand in memory, where it can."""
+        shape, op, size, d, other = m
+        at = self.at
+        out = at[d] < 0
+        if shape in (forms.g1read, forms.g1t):
+            # A change of four bytes would leave the others, which a register's are not.
+            if shape is forms.g1t and size != 8:
+                return None
+            return [(forms.gmi, op, size, self.memory(-2 - at[d]), other)]
+        if out and at[other] < 0 and shape is forms.gmove:
+            t = self.scratch[GENERAL][0]
+            return [self.store(GENERAL, t, -2 - at[d]), self.load(GENERAL, t, -2 - at[other])]
+        if out and shape is forms.gmove:
+            return [self.store(GENERAL, other, -2 - at[d])]
+        if out or at[other] >= 0:
+            return None
+        if shape is forms.gmove:
+            return [self.load(GENERAL, d, -2 - at[other])]
+        made = forms.gmt if shape is forms.g2t else forms.gmread
+        return [(made, op, size, d, self.memory(-2 - at[other]))]
+
+    def _folded(self, m: tuple, r: int) -> tuple:
+        """`m` with its spilled operand `r` read from memory, where the instruction can."""
+        shape, op, d, a, b, k, z, length, imm = m
+        if a == r and b != r and op.name[:-2] in _COMMUTES:
+            a, b = b, a
+        if b != r or r in (a, d) or self.s.classes[r] != VECTOR:
+            return m
+        if op.units == (1, 1, 1) or op.name in ("vmovss", "vmovsd"):
+            return m
+        where = self.memory(-2 - self.at[r])
+        return (_FOLDED[shape], op, d, a, where, k, z, length, 0, imm)
+
+    def _with(
+        self, m: list, shape: object, writes: tuple, reads: tuple, memory: int, where: tuple | None
+    ) -> list[tuple]:
+        at, classes = self.at, self.s.classes
+        free = {cls: list(registers) for cls, registers in self.scratch.items()}
+        given: dict[int, int] = {}
+        before: list[tuple] = []
+        after: list[tuple] = []
+        if where is not None:
+            m[memory] = self._address(where, free, given, before)
+        written = [m[k] for k in writes if at[m[k]] < 0]
+        for r in dict.fromkeys([m[k] for k in reads if at[m[k]] < 0]):
+            cls = classes[r]
+            if r not in given:
+                if not free[cls]:
+                    raise Unsupported("too many registers in memory")
+                given[r] = free[cls].pop(0)
+                before.append(self.load(cls, given[r], -2 - at[r]))
+        for r in written:
+            cls = classes[r]
+            if r not in given:
+                # What is only written may take the place of what is only read.
+                given[r] = free[cls].pop(0) if free[cls] else self.scratch[cls][0]
+            after.append(self.store(cls, given[r], -2 - at[r]))
+        for k in {*writes, *reads}:
+            if m[k] in given:
+                m[k] = given[m[k]]
+        return [*after, tuple(m), *reversed(before)]
+
+    def _address(
+        self, where: tuple, free: dict[int, list[int]], given: dict[int, int], before: list[tuple]
+    ) -> tuple:
+        base, index, scale, disp = where
+        at = self.at
+        base_out = base is not None and at[base] < 0
+        index_out = index is not None and at[index] < 0
+        if not base_out and not index_out:
+            return where
+        if index_out and self.s.classes[index] == VECTOR:
+            lanes = free[VECTOR].pop(0)
+            before.append(self.load(VECTOR, lanes, -2 - at[index]))
+            index, index_out = lanes, False
+            if not base_out:
+                return (base, index, scale, disp)
+        t = free[GENERAL].pop(0)
+        if base_out:
+            before.append(self.load(GENERAL, t, -2 - at[base]))
+            if not index_out:
+                given[base] = t
+                return (t, index, scale, disp)
+            u = free[GENERAL][0]
+            before.append(self.load(GENERAL, u, -2 - at[index]))
+            before.append((forms.gm, GPR["lea"], 8, t, (t, u, scale, 0)))
+            return (t, None, 1, disp)
+        before.append(self.load(GENERAL, t, -2 - at[index]))
+        return (base, t, scale, disp)

@@ -1,0 +1,1 @@
+"""Changes to a function before its instructions are selected."""

@@ -1,0 +1,1 @@
+"""Instruction selection, a family of operations to a file."""

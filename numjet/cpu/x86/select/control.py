@@ -1,0 +1,583 @@
+"""Selection of what ends blocks, of values that meet in blocks, and of calls.
+
+A block's last instruction becomes one `Branch`, with the copies that each way needs: `finish`
+decides how blocks follow each other. Comparisons that only a branch or a choice reads are written
+directly before it and leave their answer in the flags.
+"""
+
+from __future__ import annotations
+
+from numjet.cpu.x86.back.encode import GPR, OPS
+from numjet.cpu.x86.back.opcodes import CONDITIONS
+from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front.parse import Instruction, split, typed
+from numjet.cpu.x86.front.types import (
+    GENERAL,
+    MASK,
+    PTR,
+    TYPES,
+    VECTOR,
+    Type,
+    Unsupported,
+    constant,
+)  # fmt: skip
+from numjet.cpu.x86.select.select import Selector, handles, size_of
+
+# (destination, source register or -1, constant bytes or number, type)
+Copy = tuple[int, int, object, Type]
+
+_SIGNED = {
+    "eq": "e", "ne": "ne", "slt": "l", "sle": "le", "sgt": "g", "sge": "ge",
+    "ult": "b", "ule": "be", "ugt": "a", "uge": "ae",
+}  # fmt: skip
+SWAPPED = {
+    "slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle", "ult": "ugt", "ule": "uge",
+    "ugt": "ult", "uge": "ule", "eq": "eq", "ne": "ne",
+}  # fmt: skip
+# The immediate of a comparison of floats.
+FLOAT_PREDICATES = {
+    "oeq": 0, "olt": 17, "ole": 18, "uno": 3, "une": 4, "uge": 21, "ugt": 22, "ord": 7,
+    "ueq": 8, "ult": 25, "ule": 26, "false": 11, "one": 12, "oge": 29, "ogt": 30, "true": 15,
+}  # fmt: skip
+
+
+class Branch:
+    """Where control goes: to `then` under `condition` (a number of `CONDITIONS`), else on.
+
+    condition -1 says always. `cases` are (register, size, number, target, copies), compared in
+    order before it.
+    """
+
+    __slots__ = ("cases", "condition", "otherwise", "otherwise_copies", "then", "then_copies")
+
+    def __init__(
+        self, condition: int, then: int, otherwise: int, then_copies: list[Copy],
+        otherwise_copies: list[Copy],
+    ) -> None:
+        self.condition, self.then, self.otherwise = condition, then, otherwise
+        self.then_copies, self.otherwise_copies = then_copies, otherwise_copies
+        self.cases: list[tuple[int, int, int, int, list[Copy]]] = []
+
+
+class Call:
+    """A call: of a symbol, of code of this module (`label`), or through a register."""
+
+    __slots__ = (
+        "arguments", "label", "register", "reloads", "result", "result_type", "saved", "symbol",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.symbol = ""
+        self.label = self.register = self.result = -1
+        self.arguments: list[Copy] = []
+        self.result_type: Type | None = None
+        self.saved: list[tuple[int, int]] = []  # (register, slot), filled in by `allocate`
+        self.reloads: list[tuple] = []  # what `hoist` sets again behind it
+
+
+def branch(code: object, at: list[int], m: tuple) -> None:
+    """(Branch,): written by `finish`, which knows what follows."""
+    raise AssertionError
+
+
+def leap(code: object, at: list[int], m: tuple) -> None:
+    """(condition, block, copies): go there if it holds, else on; written by `finish`."""
+    raise AssertionError
+
+
+def call(code: object, at: list[int], m: tuple) -> None:
+    """(Call,): written by `finish`, which knows what has to be kept."""
+    raise AssertionError
+
+
+def leave(code: object, at: list[int], m: tuple) -> None:
+    """(register or -1, type or None): the end of the function; written by `finish`."""
+    raise AssertionError
+
+
+def copy_of(s: Selector, type: Type, d: int, text: str) -> list[Copy]:
+    """What sets `d` to an operand, part by part."""
+    if text[0] == "%":
+        r = s.need(text)
+        return [(d + k, r + k, None, type) for k in range(type.parts)]
+    if text in ("poison", "undef"):
+        return []
+    if text[0] == "@":
+        return [(d, -1, s.labels.get(text, text[1:]), type)]
+    value = constant(type, text)
+    return [(d + k, -1, (value, k), type) for k in range(type.parts)]
+
+
+def _edge(s: Selector, target: str, latch: bool) -> list[Copy]:
+    """The copies into the phis of `target` on the way from here; wishes to do without them."""
+    block = s.blocks[target]
+    copies: list[Copy] = []
+    here = s.block
+    back = block.index <= here.index
+    wishes = []
+    for phi in block.phis:
+        _, name, _, type, incoming = phi
+        if s.counts[name] < 2 or (not back and name not in s.reg):
+            continue
+        fresh = name not in s.reg
+        if fresh:
+            s.reg[name] = s.new(type.cls, type.parts)
+        p = s.reg[name]
+        for part in range(p, p + type.parts):
+            s.joined.add(part)
+            s.end[part] = len(s.out)
+            if back:
+                loop = s.loop
+                while loop is not None and loop.lo != block.index:
+                    loop = loop.parent
+                if loop is not None:
+                    s.start[part] = min(s.start[part], loop.place)
+        source = incoming[here.label]
+        made = s.defs.get(source) if source[0] == "%" else None
+        if (
+            made is not None and made[2] == here.index and made[0] not in ("phi", "argument")
+            and made[3].parts == type.parts
+            and (source not in s.reg if not back else fresh or latch)
+            and source not in s.merge
+        ):  # fmt: skip
+            wishes.append((source, p))
+        copies += copy_of(s, type, p, source)
+    for source, p in wishes:
+        if source not in s.merge and s.reg[source] not in s.joined:
+            s.merge[source] = (p, s.weight[p])
+    return copies
+
+
+def _unwish(s: Selector, copies: list[Copy]) -> None:
+    """Take back wishes to write, before a branch, registers that copies on its ways still read."""
+    read = {r for d, r, _, _ in copies if r >= 0 and r != d}
+    for source in list(s.merge):
+        p = s.merge[source][0]
+        if any([p + k in read for k in range(s.defs[source][3].parts)]):
+            del s.merge[source]
+
+
+def _follow(s: Selector, header: str, after: str) -> None:
+    """Wish that what a loop leaves in the phis behind it stays where the loop carries it.
+
+    That may be where the only other way there is the one that goes past the loop: it sets the
+    register instead of entering.
+    """
+    here = s.block.label
+    for phi in s.blocks[after].phis:
+        name, incoming = phi[1], phi[4]
+        source = incoming[here]
+        others = [label for label in incoming if label != here]
+        if source not in s.merge or source in s.follow or name not in s.reg or len(others) != 1:
+            continue
+        term = s.blocks[others[0]].term
+        if term[0] == "cbr" and {term[5], term[6]} == {header, after}:
+            s.follow[source] = name
+
+
+@handles("br")
+def br(s: Selector, instruction: Instruction) -> None:
+    target = s.blocks[instruction[4]]
+    copies = _edge(s, instruction[4], True)
+    _unwish(s, copies)
+    s.emit((branch, Branch(-1, target.index, -1, copies, [])))
+
+
+@handles("cbr")
+def cbr(s: Selector, instruction: Instruction) -> None:
+    condition, then, otherwise = instruction[4:7]
+    # The way back first: what it carries matters most.
+    back = s.blocks[otherwise].index <= s.block.index
+    if back:
+        second = _edge(s, otherwise, False)
+        first = _edge(s, then, False)
+    else:
+        first = _edge(s, then, False)
+        second = _edge(s, otherwise, False)
+    _unwish(s, first + second)
+    if back or s.blocks[then].index <= s.block.index:
+        _follow(s, *((otherwise, then) if back else (then, otherwise)))
+    made = Branch(0, s.blocks[then].index, s.blocks[otherwise].index, first, second)
+    s.emit((branch, made))
+    two = s.once(condition, "and") or s.once(condition, "or")
+    if two is not None and two[5][0] == "%" and all([_sets_flags(s, x) for x in two[4:6]]):
+        way = (made.then, first) if two[0] == "or" else (made.otherwise, second)
+    else:
+        two = None
+    # What `hoist` sets before a loop stands before the last jump alone.
+    if two is not None and (way[0] <= s.block.index or not s.heads(way[0])):
+        # Each condition has a jump of its own.
+        made.condition = CONDITIONS[flags(s, two[5])]
+        place = len(s.out)
+        s.emit(())
+        found = flags(s, two[4])
+        number = CONDITIONS[found if two[0] == "or" else negated(found)]
+        s.out[place] = (leap, number, *way)
+        return
+    made.condition = CONDITIONS[flags(s, condition)]
+
+
+@handles("switch")
+def switch(s: Selector, instruction: Instruction) -> None:
+    type, value, default, choices = instruction[3:7]
+    made = Branch(-1, s.blocks[default].index, -1, _edge(s, default, False), [])
+    x = s.general(type, value)
+    for number, label in choices:
+        if not -(1 << 31) <= number < 1 << 31:
+            raise Unsupported("switch on large numbers")
+        copies = _edge(s, label, False)
+        made.cases.append((x, size_of(type), number, s.blocks[label].index, copies))
+    _unwish(s, made.then_copies + [copy for case in made.cases for copy in case[4]])
+    if type.bits < 32:
+        raise Unsupported(f"switch on {type.text}")
+    s.emit((branch, made))
+
+
+@handles("ret")
+def ret(s: Selector, instruction: Instruction) -> None:
+    type, value = instruction[3:5]
+    copies: list[Copy] = []
+    if type is not None:
+        if type.cls == MASK:
+            raise Unsupported("a mask as a result")
+        copies = copy_of(s, type, -1, value)
+    s.emit((leave, copies, type))
+
+
+@handles("unreachable")
+def unreachable(s: Selector, instruction: Instruction) -> None:
+    s.emit((leave, [], None))
+
+
+# -- conditions
+
+
+def flags(s: Selector, condition: str) -> str:
+    """Write, before what was emitted last, what sets the flags; the condition that holds then.
+
+    A comparison with several readers is repeated for each: it costs no more than a look at a bit.
+    """
+    made = s.defs.get(condition)
+    if made is not None and condition not in s.reg and made[2] == s.block.index:
+        op = made[0]
+        if op == "icmp" and not made[3].lanes:
+            if made[6] == "ne" and made[5] == "false" and made[4][0] == "%":
+                return flags(s, made[4])
+            return _compare_general(s, made)
+        if op == "fcmp" and not made[3].lanes:
+            if made[6] in FLOAT_FLAGS:
+                return float_flags(s, made)
+            if s.counts[condition] == 2:
+                k = s.new(MASK)
+                s.emit((forms.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
+                compare_floats(s, made, k, 0)
+                return "ne"
+        elif op == "and" and s.counts[condition] == 2 and made[5][0] == "%":
+            bit = TYPES["i1"]
+            s.emit((forms.gread, GPR["test"], 4, s.general(bit, made[4]), s.general(bit, made[5])))
+            return "ne"
+        elif op == "xor" and s.counts[condition] == 2 and made[5] == "true":
+            return negated(flags(s, made[4]))
+        elif op == "call" and s.counts[condition] == 2 and "vector.reduce." in made[4]:
+            found = _any_or_all(s, made)
+            if found:
+                return found
+    r = s.general(TYPES["i1"], condition)
+    s.emit((forms.g1read, GPR["testi"], 1, r, 1))
+    return "ne"
+
+
+# (condition, whether the operands change places) where a comparison of floats sets the flags: what
+# is no number counts as below and as equal.
+FLOAT_FLAGS = {
+    "ogt": ("a", False), "oge": ("ae", False), "olt": ("a", True), "ole": ("ae", True),
+    "ult": ("b", False), "ule": ("be", False), "ugt": ("b", True), "uge": ("be", True),
+    "uno": ("p", False), "ord": ("np", False), "ueq": ("e", False), "one": ("ne", False),
+}  # fmt: skip
+
+
+def float_flags(s: Selector, made: Instruction) -> str:
+    """Compare two single floats; the condition that holds then where the comparison does."""
+    a, b, predicate, type = made[4:8]
+    if type.bits == 16:
+        raise Unsupported("comparison of half floats")
+    found, turned = FLOAT_FLAGS[predicate]
+    if turned:
+        a, b = b, a
+    op = OPS["vucomi" + type.float_suffix]
+    x = s.vector(type, a)
+    load = s.foldable(b) if b[0] == "%" else None
+    if b[0] != "%":
+        data = s.data(type, constant(type, b), 0)
+        s.emit((forms.vreadc, op, x, -1, data, -1, 0, 0, 0, None))
+    elif load is not None:
+        s.emit((forms.vreadm, op, x, -1, s.address(load[4]), -1, 0, 0, 0, None))
+    else:
+        s.emit((forms.vread, op, x, -1, s.vector(type, b), -1, 0, 0, None))
+    return found
+
+
+def _compare_general(s: Selector, made: Instruction) -> str:
+    a, b, predicate, type = made[4:8]
+    return flags_between(s, type, a, b, predicate)
+
+
+def flags_between(s: Selector, type: Type, a: str, b: str, predicate: str) -> str:
+    """Compare two integers; the condition that holds then where `predicate` does."""
+    if a[0] not in "%@":
+        a, b, predicate = b, a, SWAPPED[predicate]
+    size = max(type.bits // 8, 1)
+    number = s.integer(type, b)
+    if type.bits == 1:
+        if number is not None:
+            number &= 1
+        if predicate[0] == "s":
+            raise Unsupported("order of bits")
+    folded = s.foldable(b) if b[0] == "%" else None
+    if number is not None and -(1 << 31) <= number < 1 << 31:
+        folded = s.foldable(a) if a[0] == "%" else None
+        if folded is not None:
+            memory = s.address(folded[4])
+            s.emit((forms.gmi, GPR["cmpi"], size, memory, number))
+        elif number == 0:
+            x = s.general(type, a)
+            s.emit((forms.gread, GPR["test"], size, x, x))
+        else:
+            s.emit((forms.g1read, GPR["cmpi"], size, s.general(type, a), number))
+    elif folded is not None:
+        x, memory = s.general(type, a), s.address(folded[4])
+        s.emit((forms.gmread, GPR["cmp"], size, x, memory))
+    else:
+        x = s.general(type, a)
+        s.emit((forms.gread, GPR["cmp"], size, x, s.general(type, b)))
+    return _SIGNED[predicate]
+
+
+def compare_floats(
+    s: Selector, made: Instruction, k: int, part: int, within: int = -1
+) -> None:
+    """Write mask `k`: where a comparison of floats holds, in one part and in mask `within`."""
+    from numjet.cpu.x86.select.arithmetic import swap_for_memory, three
+
+    a, b, predicate, type = made[4:8]
+    if type.bits == 16:
+        raise Unsupported("comparison of half floats")
+    imm = FLOAT_PREDICATES[predicate]
+    if a[0] != "%" or (b[0] == "%" and swap_for_memory(s, type, a, b)):
+        a, b, imm = b, a, _swap_float(imm)
+    three(s, OPS["vcmp" + type.float_suffix], k, type, a, b, part, imm, within)
+
+
+def _swap_float(imm: int) -> int:
+    """The predicate for exchanged operands."""
+    return {17: 30, 30: 17, 18: 29, 29: 18, 21: 26, 26: 21, 22: 25, 25: 22}.get(imm, imm)
+
+
+def _any_or_all(s: Selector, made: Instruction) -> str:
+    """Flags of a reduction of a mask by `or` or `and`; "" where it is another reduction."""
+    type, x = typed(made[5])
+    kind = made[4].split(".")[3]
+    if type.cls != MASK or kind not in ("or", "and") or type.lanes < 8 or x[0] != "%":
+        return ""
+    word = {8: "b", 16: "w", 32: "d", 64: "q"}[type.lanes]
+    k = s.need(x)
+    s.emit((forms.vread, OPS["kortest" + word], k, -1, k, -1, 0, 0, None))
+    return "ne" if kind == "or" else "b"
+
+
+@handles("icmp")
+def icmp(s: Selector, instruction: Instruction) -> None:
+    name = instruction[1]
+    if instruction[3].lanes:
+        from numjet.cpu.x86.select.arithmetic import compare_integers
+
+        compare_integers(s, instruction)
+        return
+    d = s.define(name)
+    a, b, predicate = instruction[4:7]
+    if predicate == "ne" and b == "false" and a[0] == "%":  # the bit itself
+        if not s.tie(a, d):
+            s.put(d, (forms.gmove, GPR["mov"], 8, d, s.need(a)))
+        else:
+            s.end[d] = max(s.end[d], len(s.out))
+        return
+    place = len(s.out)
+    s.out.append(())
+    condition = _compare_general(s, instruction)
+    s.out[place] = (forms.gset, GPR["set" + condition], d)
+
+
+# -- choices between scalars
+
+
+@handles("select")
+def select(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, condition, a, b, condition_type = instruction
+    if condition_type.lanes or type.cls != GENERAL:
+        from numjet.cpu.x86.select.lanes import blend
+
+        blend(s, instruction)
+        return
+    d = s.define(name)
+    size = size_of(type)
+    if _by_two(s, d, type, condition, a, b):
+        return
+    if b[0] == "%" and b not in s.reg and a[0] == "%" and s.tie(b, d):
+        x, keep = s.general(type, a), b
+    elif a[0] == "%" and s.tie(a, d):
+        x, keep = s.general(type, b), a
+    else:
+        x, keep = s.general(type, a), b
+        place = len(s.out)
+        s.emit(())
+        # Copies leave the flags alone; they come last, since `d` may be compared.
+        s.end[d] = len(s.out)
+        for copy in copy_of(s, type, d, keep):
+            _set_general(s, copy)
+        found = flags(s, condition)
+        s.out[place] = (forms.g2t, GPR["cmov" + found], size, d, x)
+        return
+    place = len(s.out)
+    s.emit(())
+    found = flags(s, condition)
+    if keep == a:
+        found = negated(found)
+    s.out[place] = (forms.g2t, GPR["cmov" + found], size, d, x)
+
+
+def _by_two(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> bool:
+    """Write d = a or b by two comparisons that `and` or `or` join: by two choices."""
+    made = s.once(condition, "and") or s.once(condition, "or")
+    if made is None or made[5][0] != "%" or not all([_sets_flags(s, x) for x in made[4:6]]):
+        return False
+    if made[0] == "or":
+        a, b = b, a
+    t = s.new(GENERAL) if d in s.joined else d  # what is compared may be in d
+    if t != d:
+        s.put(d, (forms.gmove, GPR["mov"], 8, d, t))
+    x = s.general(type, b)
+    for half in made[4:6]:
+        s.weight[t] += s.use_weight
+        place = len(s.out)
+        s.emit(())
+        found = flags(s, half)
+        if made[0] == "and":
+            found = negated(found)
+        s.out[place] = (forms.g2t, GPR["cmov" + found], size_of(type), t, x)
+    s.wish(a, t)
+    s.end[t] = len(s.out)
+    for copy in copy_of(s, type, t, a):
+        _set_general(s, copy)
+    return True
+
+
+def _sets_flags(s: Selector, name: str) -> bool:
+    """Whether a condition is best compared where it is read."""
+    made = s.defs.get(name)
+    if made is None or name in s.reg or made[2] != s.block.index or made[3].lanes:
+        return False
+    return made[0] == "icmp" or (made[0] == "fcmp" and made[6] in FLOAT_FLAGS)
+
+
+def negated(condition: str) -> str:
+    number = CONDITIONS[condition] ^ 1
+    return next(name for name, k in CONDITIONS.items() if k == number)
+
+
+def _set_general(s: Selector, copy: Copy) -> None:
+    d, source, value, type = copy
+    if source >= 0:
+        s.emit((forms.gmove, GPR["mov"], 8, d, source))
+    elif isinstance(value, int):
+        s.emit((forms.gtable, d, value))
+    elif isinstance(value, str):
+        s.emit((forms.gsymbol, d, value))
+    else:
+        s.emit((forms.gconst, d, value[0].splat or 0))  # type: ignore[index]
+
+
+# -- calls
+
+
+@handles("call")
+def call_(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, callee, arguments, memory = instruction[:7]
+    if callee.startswith("@llvm.") and ".mem" not in callee:
+        from numjet.cpu.x86.select.intrinsics import intrinsic
+
+        if name is not None and name not in s.reg:
+            return
+        intrinsic(s, instruction)
+        return
+    s.memory = memory
+    if callee.startswith("@llvm.mem") and _moved(s, callee, arguments):
+        return
+    made = Call()
+    if type is not None and name is not None and name in s.reg:
+        made.result, made.result_type = s.define(name), type
+        if type.cls == MASK:
+            raise Unsupported("a mask from a call")
+    s.calls.append(len(s.out))
+    parts = [typed(part) for part in split(arguments)]
+    if callee.startswith("@llvm.mem"):
+        made.symbol = callee.split(".")[1]
+        parts = parts[:3]
+        if made.symbol not in ("memcpy", "memset", "memmove"):
+            raise Unsupported(callee)
+    elif callee in s.labels:
+        made.label = s.labels[callee]
+    elif callee[0] == "@":
+        made.symbol = callee[1:]
+    else:
+        made.register = s.need(callee)
+    if sum(t.parts for t, _ in parts if t.cls == VECTOR) > 8:
+        raise Unsupported("vectors on the stack")
+    for t, text in parts:
+        if t.cls == MASK:
+            raise Unsupported("a mask as an argument")
+        while text.split(" ", 1)[0] in ("noalias", "nocapture", "readonly", "noundef", "nonnull"):
+            text = text.split(" ", 1)[1]
+        if t.bits < 32 and t.cls == GENERAL and text[0] == "%":
+            raise Unsupported(f"{t.text} as an argument")
+        if t is PTR and text[0] == "%":
+            made.arguments.append((-1, s.general(t, text), None, t))
+        else:
+            made.arguments += copy_of(s, t, -1, text)
+    s.emit((call, made))
+
+
+_MOVED = 64  # bytes that are moved in place, by pieces of up to 16
+
+
+def _moved(s: Selector, callee: str, arguments: str) -> bool:
+    """Write a `memcpy` of few bytes as loads and stores."""
+    to, source, size = [_plain(typed(part)[1]) for part in split(arguments)[:3]]
+    if not callee.startswith("@llvm.memcpy") or size[0] == "%" or int(size) > _MOVED:
+        return False
+    left, place = int(size), 0
+    pieces = []
+    while left:
+        piece = min(16, 1 << left.bit_length() - 1)
+        pieces.append((piece, place))
+        left, place = left - piece, place + piece
+    # The last first; what is read stays apart from what is written.
+    target, origin = s.address(to), s.address(source)
+    for piece, place in reversed(pieces):
+        read, write = [(*where[:3], where[3] + place) for where in (origin, target)]
+        if piece == 16:
+            t = s.new(VECTOR)
+            op = OPS["vmovups_s"]
+            s.emit((forms.vstore, op, t, -1, write, -1, 0, 0, 0, None))
+            s.put(t, (forms.v3m, OPS["vmovups"], t, -1, read, -1, 0, 0, 0, None))
+            continue
+        t = s.new(GENERAL)
+        s.emit((forms.gmread, GPR["mov_s"], piece, t, write))
+        word = {1: "movzx8", 2: "movzx16"}.get(piece, "mov")
+        s.put(t, (forms.gm, GPR[word], max(piece, 4), t, read))
+    return True
+
+
+def _plain(text: str) -> str:
+    """An argument without its attributes."""
+    return text.rpartition(" ")[2]
+

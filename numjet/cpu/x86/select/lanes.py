@@ -1,0 +1,688 @@
+"""Selection of choices between lanes, of shuffles, and of reductions over lanes."""
+
+from __future__ import annotations
+
+from numjet.cpu.x86.back.encode import GPR, OPS
+from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front.parse import Instruction, typed
+from numjet.cpu.x86.front.types import (
+    GENERAL,
+    MASK,
+    TYPES,
+    VECTOR,
+    Constant,
+    Type,
+    Unsupported,
+    constant,
+)  # fmt: skip
+from numjet.cpu.x86.select.arithmetic import (
+    last,
+    mask_word,
+    part_mask,
+    part_masks,
+    scaled,
+    scales,
+    seed,
+    short,
+    three,
+)
+from numjet.cpu.x86.select.control import compare_floats
+from numjet.cpu.x86.select.permutes import plan
+from numjet.cpu.x86.select.select import Selector, handles
+
+_BLENDS = {"b": "vpblendmb", "w": "vpblendmw", "d": "vblendmps", "q": "vblendmpd"}
+_MOVES = {"b": "vmovdqu8", "w": "vmovdqu16", "d": "vmovups", "q": "vmovupd"}
+_ARITHMETIC = {
+    "fadd": "vadd", "fsub": "vsub", "fmul": "vmul", "fdiv": "vdiv", "add": "vpadd", "sub": "vpsub",
+}  # fmt: skip
+# select(a < b, a, b) and its like are one instruction, which answers its last operand on NaN.
+_EXTREMA = {("olt", 0): "vmin", ("olt", 1): "vmax", ("ogt", 0): "vmax", ("ogt", 1): "vmin"}
+
+
+def blend(s: Selector, instruction: Instruction) -> None:
+    """select by lanes, of floats, or between whole vectors by one bit."""
+    _, name, _, type, condition, a, b, condition_type = instruction
+    if type.cls == MASK:
+        _blend_masks(s, instruction)
+        return
+    d = s.define(name)
+    if condition[0] != "%" and not condition_type.lanes:
+        _copied(s, d, type, a if constant(condition_type, condition).splat else b)
+        return
+    if _extremum(s, d, type, condition, a, b):
+        return
+    pieces = part_masks(s, condition, type) if condition_type.lanes else None
+    k0, compared = (-1, None) if pieces else _condition_mask(s, condition, condition_type, type)
+    scalar = not condition_type.lanes and type.lanes
+    made = _computed(s, d, type, a, b)
+    for part in range(type.parts):
+        k = k0 if scalar else pieces[part] if pieces else part_mask(s, k0, type, part)
+        if made is not None:
+            _masked(s, d + part, type, part, made, b, k)
+            continue
+        if b[0] != "%" and constant(type, b).splat == 0:
+            op = OPS[_MOVES[type.letter]]
+            if not type.lanes:
+                x = s.vector(type, a, part)
+                s.put(d, (forms.v3, OPS["vmov" + type.float_suffix], d, x, x, k, 1, 0, None))
+            else:
+                last(s, op, d + part, -1, type, a, part, k, 1)
+        elif not type.lanes:
+            x, y = s.vector(type, a), s.vector(type, b)
+            s.put(d, (forms.v3, OPS[_BLENDS[type.letter]], d, y, x, k, 0, 0, None))
+        else:
+            last(s, OPS[_BLENDS[type.letter]], d + part, s.vector(type, b, part), type, a, part, k)
+    if compared is not None:
+        compare_floats(s, compared, k0, 0)
+
+
+def _copied(s: Selector, d: int, type: Type, x: str) -> None:
+    """Write d = x."""
+    if x[0] == "%" and s.tie(x, d):
+        return
+    for part in range(type.parts):
+        if x[0] == "%":
+            made = s.vector(type, x, part)
+            s.put(d + part, (forms.vmove, OPS["vmovaps"], d + part, made, type.length))
+        else:
+            s.fill(d + part, type, constant(type, x), part, s.put)
+
+
+def _computed(s: Selector, d: int, type: Type, a: str, b: str) -> Instruction | None:
+    """The arithmetic behind `a` where only the chosen lanes of `d` can be computed by it."""
+    if not type.lanes or a[0] != "%" or a == b:
+        return None
+    made = s.defs.get(a)
+    if made is None or s.once(a, made[0]) is None:
+        return None
+    if made[0] == "call":
+        zero = b[0] != "%" and constant(type, b).splat == 0
+        return made if zero and scales(made) else None
+    if made[0] not in _ARITHMETIC:
+        return None
+    x, y = made[4:6]
+    if type.size < 16 or any(z != b and s.reg.get(z) == d for z in (x, y)):
+        return None  # d is set to b before these are read
+    return made
+
+
+def _masked(
+    s: Selector, d: int, type: Type, part: int, made: Instruction, b: str, k: int
+) -> None:
+    """Write d = made where the mask holds, b elsewhere."""
+    if made[0] == "call":
+        scaled(s, made, d, part, k)
+        return
+    op = OPS[_ARITHMETIC[made[0]] + (type.float_suffix if made[0][0] == "f" else type.letter)]
+    tied = b[0] == "%" and b in made[4:6] and s.tie(b, d, part)
+    x = s.vector(type, made[4], part)
+    if b[0] != "%" and constant(type, b).splat == 0:
+        last(s, op, d, x, type, made[5], part, k, 1)
+        return
+    tied = tied or (b[0] == "%" and s.tie(b, d, part))
+    last(s, op, d, x, type, made[5], part, k, tied=True)
+    if not tied:
+        seed(s, d, type, b, part)
+
+
+def _extremum(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> bool:
+    made = s.once(condition, "fcmp")
+    if made is None or made[7] is not type or type.bits == 16:
+        return False
+    x, y, predicate = made[4:7]
+    turned = int((a, b) == (y, x))
+    if not turned and (a, b) != (x, y):
+        return False
+    op = _EXTREMA.get((predicate, turned))
+    if op is None:
+        return False
+    for part in range(type.parts):
+        three(s, OPS[op + type.float_suffix], d + part, type, a, b, part)
+    return True
+
+
+def _condition_mask(
+    s: Selector, condition: str, condition_type: Type, type: Type
+) -> tuple[int, Instruction | None]:
+    """The mask of a condition, and the comparison that makes it where that is still to be written.
+
+    The mask of one bit holds in the first lane, or in all lanes where there are several.
+    """
+    if condition_type.lanes:
+        return s.mask(condition_type, condition), None
+    made = s.once(condition, "fcmp")
+    k = s.new(MASK)
+    if made is not None and not type.lanes and not made[3].lanes:
+        return k, made
+    made = s.defs.get(condition)
+    if made is not None and made[0] == "fcmp" and made[2] == s.block.index and not type.lanes:
+        return s.masks.setdefault(condition, k), None
+    x = s.need(condition)
+    if type.lanes:
+        t = s.new(GENERAL)
+        s.later(k, (forms.v3, OPS["kmovq_r"], k, -1, t, -1, 0, 0, None))
+        s.later(t, (forms.g1t, GPR["neg"], 8, t, None))
+        s.later(t, (forms.g2, GPR["mov"], 4, t, x))
+    else:
+        s.later(k, (forms.v3, OPS["kmovd_r"], k, -1, x, -1, 0, 0, None))
+    return k, None
+
+
+def _blend_masks(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, condition, a, b, condition_type = instruction
+    d = s.define(name)
+    letter = mask_word(type.lanes)
+    if condition_type.lanes:
+        k = s.mask(condition_type, condition)
+    else:
+        k, _ = _condition_mask(s, condition, condition_type, type)
+    x, y = s.mask(type, a), s.mask(type, b)
+    t, u = s.new(MASK), s.new(MASK)
+    s.put(d, (forms.v3, OPS["kor" + letter], d, t, u, -1, 0, 0, None))
+    s.put(t, (forms.v3, OPS["kand" + letter], t, k, x, -1, 0, 0, None))
+    s.put(u, (forms.v3, OPS["kandn" + letter], u, k, y, -1, 0, 0, None))
+
+
+# -- single lanes
+
+
+@handles("extractelement")
+def extract(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, x, vector, k, index_type = instruction
+    if vector.cls == MASK:
+        raise Unsupported("extractelement of bits")
+    d = s.define(name)
+    if k[0] == "%":
+        source = _at_index(s, vector, x, index_type, k)
+    else:
+        part, lane = divmod(int(k), 512 // vector.bits)
+        source = _bring_down(s, s.vector(vector, x, part), vector, lane)
+    if type.cls == VECTOR:
+        s.put(d, (forms.vmove, OPS["vmovaps"], d, source, 0))
+    else:
+        op = OPS["vmovq_r_s" if type.bits == 64 else "vmovd_r_s"]
+        s.put(d, (forms.vout, op, source, -1, d, -1, 0, 0, None))
+
+
+def _at_index(s: Selector, vector: Type, x: str, index_type: Type, k: str) -> int:
+    """A register whose first lane is the one with a computed number."""
+    if vector.parts > 2:
+        raise Unsupported("a computed lane of several registers")
+    letter = {8: "b", 16: "w", 32: "ps", 64: "pd"}[vector.bits]
+    t = s.new(VECTOR)
+    index = s.general(index_type, k)
+    number = t
+    if vector.parts == 2:
+        low, high = s.vector(vector, x, 0), s.vector(vector, x, 1)
+        s.later(t, (forms.v3t, OPS["vpermi2" + letter], t, low, high, -1, 0, 2, None))
+    else:
+        number = s.new(VECTOR)
+        op = OPS["vpermpd_v" if letter == "pd" else "vperm" + letter]
+        length = max(vector.length, 1)
+        s.later(t, (forms.v3, op, t, number, s.vector(vector, x), -1, 0, length, None))
+    s.later(number, (forms.v3, OPS["vmovd_r"], number, -1, index, -1, 0, 0, None))
+    return t
+
+
+def _bring_down(s: Selector, x: int, type: Type, lane: int) -> int:
+    """A register whose first lane is the given one; written before the next instruction."""
+    quarter, rest = divmod(lane, 128 // type.bits)
+    top = to = x
+    if rest:
+        top = s.new(VECTOR)
+        to = s.new(VECTOR) if quarter else x
+        if type.bits >= 32:
+            op = OPS["vpermilps" if type.bits == 32 else "vpermilpd"]
+            s.later(top, (forms.v3, op, top, -1, to, -1, 0, 0, rest))
+        else:
+            count = rest * type.bits // 8
+            s.later(top, (forms.v3s, OPS["vpsrldqi"], top, to, 0, count))
+    elif quarter:
+        top = to = s.new(VECTOR)
+    if quarter:
+        op = OPS["vextractf32x4_s"]
+        s.later(to, (forms.vout, op, x, -1, to, -1, 0, max(type.length, 1), quarter))
+    return top
+
+
+@handles("insertelement")
+def insert(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, x, scalar, scalar_type, k, index_type = instruction
+    lane = -1 if k[0] == "%" else int(k)
+    if type.cls == MASK:
+        if x not in ("poison", "undef") or lane:
+            raise Unsupported("insertelement of bits")
+        d = s.define(name)
+        bit = s.general(scalar_type, scalar)
+        s.put(d, (forms.v3, OPS["kmovd_r"], d, -1, bit, -1, 0, 0, None))
+        return
+    d = s.define(name)
+    if x in ("poison", "undef") and not lane:
+        scalar_to_lane(s, d, type, scalar, scalar_type)
+        return
+    # Broadcast the scalar into the one lane.
+    tied = x[0] == "%" and s.tie(x, d)
+    op, y = _broadcast(s, type, scalar, scalar_type)
+    per = 512 // type.bits
+    for part in range(type.parts):
+        if lane < 0:
+            bits = _lane_mask(s, type, index_type, k, part)
+        elif lane // per == part:
+            bits = s.mask_constant(1 << lane % per, min(type.lanes, per))
+        if lane < 0 or lane // per == part:
+            s.put(d + part, (forms.v3t, op, d + part, -1, y, bits, 0, type.length, None))
+        if not tied:
+            seed(s, d + part, type, "zeroinitializer" if x in ("poison", "undef") else x, part)
+
+
+def _lane_mask(s: Selector, type: Type, index_type: Type, k: str, part: int) -> int:
+    """A mask of the lane with a computed number."""
+    bits, number = s.new(MASK), s.new(VECTOR)
+    index = s.general(index_type, k)
+    size = type.bits // 8
+    lanes = (16 << type.length) // size
+    data = b"".join([(part * lanes + n).to_bytes(size, "little") for n in range(lanes)])
+    op = OPS["vpcmp" + type.letter]
+    s.later(bits, (forms.v3c, op, bits, number, data, -1, 0, type.length, 0, 0))
+    op = OPS[f"vpbroadcast{type.letter}_r"]
+    if index_type.bits >= type.bits:
+        s.later(number, (forms.v3, op, number, -1, index, -1, 0, type.length, None))
+        return bits
+    if index_type.bits != 32:
+        raise Unsupported("an index of few bits")
+    wide = s.new(GENERAL)  # bits above a type's are unspecified
+    s.later(number, (forms.v3, op, number, -1, wide, -1, 0, type.length, None))
+    s.later(wide, (forms.g2, GPR["mov"], 4, wide, index))
+    return bits
+
+
+def scalar_to_lane(s: Selector, d: int, type: Type, scalar: str, scalar_type: Type) -> None:
+    """d = the scalar in the first lane."""
+    if scalar_type.cls == VECTOR:
+        s.put(d, (forms.vmove, OPS["vmovaps"], d, s.vector(scalar_type, scalar), 0))
+    else:
+        op = OPS["vmovq_r" if type.bits == 64 else "vmovd_r"]
+        x = s.general(scalar_type, scalar)
+        s.put(d, (forms.v3, op, d, -1, x, -1, 0, 0, None))
+
+
+def _broadcast(s: Selector, type: Type, scalar: str, scalar_type: Type) -> tuple:
+    """(instruction, register) that fills lanes with a scalar."""
+    if scalar_type.cls == VECTOR:
+        op = {16: "vpbroadcastw", 32: "vbroadcastss", 64: "vbroadcastsd"}[type.bits]
+        if op == "vbroadcastsd" and not type.length:
+            op = "vpbroadcastq"
+        return OPS[op], s.vector(scalar_type, scalar)
+    return OPS[f"vpbroadcast{type.letter}_r"], s.general(scalar_type, scalar)
+
+
+# -- shuffles
+
+
+@handles("shufflevector")
+def shuffle(s: Selector, instruction: Instruction) -> None:
+    _, name, _, type, a, b, source, picked, mask_type = instruction
+    lanes = constant(TYPES[f"<{mask_type.lanes} x i32>"], picked).lanes
+    if _splat(s, instruction, lanes):
+        return
+    if type.cls == MASK:
+        _shuffle_mask(s, instruction, lanes)
+        return
+    d = s.define(name)
+    if d in (s.reg.get(a), s.reg.get(b)):
+        # What is read is overwritten, by parts and before all of it has been read.
+        made = s.new(VECTOR, type.parts)
+        for part in range(type.parts):
+            s.put(d + part, (forms.vmove, OPS["vmovaps"], d + part, made + part, type.length))
+        d = made
+    if _whole_parts(s, d, type, source, a, b, lanes):
+        return
+    permute(s, d, type, source, a, b, lanes)
+
+
+def _shuffle_mask(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...]) -> None:
+    """Bits as bytes, and back."""
+    _, name, _, type, a, _, source, _, _ = instruction
+    if any(lane is not None and lane >= source.lanes for lane in lanes):
+        raise Unsupported("a shuffle of two masks")
+    d = s.define(name)
+    count = max(type.lanes, source.lanes)
+    length = 0 if count <= 16 else 1 if count == 32 else 2
+    table = bytes([lane or 0 for lane in lanes]).ljust(16 << length, b"\0")
+    spread, moved, numbers = s.new(VECTOR), s.new(VECTOR), s.new(VECTOR)
+    s.put(d, (forms.v3, OPS["vpmovb2m"], d, -1, moved, -1, 0, length, None))
+    # Lanes that are not there stay 0.
+    k = s.mask_constant((1 << type.lanes) - 1, type.lanes) if type.lanes != 16 << length else -1
+    op = OPS["vpermb"]
+    s.put(moved, (forms.v3, op, moved, numbers, spread, k, int(k >= 0), length, None))
+    s.put(numbers, (forms.v3c, OPS["vmovups"], numbers, -1, table, -1, 0, length, 0, None))
+    x = s.mask(source, a)
+    s.put(spread, (forms.v3, OPS["vpmovm2b"], spread, -1, x, -1, 0, length, None))
+
+
+def _splat(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...]) -> bool:
+    """One lane, the first, in all: a broadcast, from memory where a load is all it reads."""
+    _, name, _, type, a, b, source, _, _ = instruction
+    if any(lane not in (0, None) for lane in lanes) or a[0] != "%":
+        return False
+    made = s.once(a, "insertelement")
+    if made is None or made[4] not in ("poison", "undef") or made[7] != "0":
+        if source.parts > 1 or source.cls == MASK or source.bits < 8:
+            return False
+        d, parts = s.define_alike(name)
+        _spread(s, d, parts, type, s.need(a), VECTOR)
+        return True
+    scalar, scalar_type = made[5], made[6]
+    if type.cls == MASK:
+        d = s.define(name)
+        t = s.new(GENERAL)
+        op = OPS["kmovq_r" if type.lanes > 32 else "kmovd_r"]
+        s.put(d, (forms.v3, op, d, -1, t, -1, 0, 0, None))
+        if type.lanes < 64:
+            s.put(t, (forms.g1t, GPR["andi"], 4, t, (1 << type.lanes) - 1
+                      if type.lanes < 32 else -1))
+        s.put(t, (forms.g1t, GPR["neg"], 8, t, None))
+        s.put(t, (forms.g2, GPR["mov"], 4, t, s.general(scalar_type, scalar)))
+        return True
+    d, parts = s.define_alike(name)
+    picked = s.once(scalar, "extractelement") if scalar[0] == "%" and type.bits >= 32 else None
+    if picked is not None and picked[5].parts == 1 and picked[6][0] != "%":
+        # One lane of a register in all: a shuffle instead of a shift and a broadcast.
+        length = max(type.length, picked[5].length)
+        chosen = plan((int(picked[6]),) * ((128 << length) // type.bits), type.bits)
+        for part in range(parts):
+            _planned(s, d + part, picked[5], length, chosen, [(picked[4], 0)])
+        return True
+    load = s.repeatable(scalar) if scalar[0] == "%" and scalar_type.bits >= 32 else None
+    if load is not None:
+        # Cheaper than from a register, also for several vectors: that is a shuffle.
+        memory = s.address(load[4])
+        op = OPS["vbroadcastss" if type.bits == 32 else "vbroadcastsd"]
+        if type.bits == 64 and not type.length:
+            op = OPS["vmovddup"]
+        for part in range(parts):
+            s.put(d + part, (forms.v3m, op, d + part, -1, memory, -1, 0, type.length, 0, None))
+        return True
+    if scalar[0] != "%":
+        spread = Constant(constant(scalar_type, scalar).lanes * type.lanes)
+        for part in range(parts):
+            s.fill(d + part, type, spread, part, s.put)
+        return True
+    _spread(s, d, parts, type, s.need(scalar), scalar_type.cls)
+    return True
+
+
+def _spread(s: Selector, d: int, parts: int, type: Type, x: int, cls: int) -> None:
+    if cls == VECTOR:
+        op = {8: "vpbroadcastb", 16: "vpbroadcastw", 32: "vbroadcastss", 64: "vbroadcastsd"}
+        word = op[type.bits]
+        if word == "vbroadcastsd" and not type.length:
+            word = "vpbroadcastq"
+    else:
+        word = f"vpbroadcast{type.letter}_r"
+    for part in range(parts):
+        s.put(d + part, (forms.v3, OPS[word], d + part, -1, x, -1, 0, type.length, None))
+
+
+def _whole_parts(
+    s: Selector, d: int, type: Type, source: Type, a: str, b: str, lanes: tuple[int | None, ...]
+) -> bool:
+    """Halves of a vector, and vectors joined, where lanes follow each other."""
+    count = len(lanes)
+    first = lanes[0] or 0
+    if any(lane is not None and lane != first + k for k, lane in enumerate(lanes)):
+        return False
+    size = type.bits * count // 8
+    if count < source.lanes and first % count == 0 and first + count <= source.lanes:
+        # One piece of a.
+        per = 512 // type.bits
+        part, rest = divmod(first, per)
+        x = s.vector(source, a, part)
+        if rest == 0:
+            for k in range(type.parts):
+                s.put(d + k, (forms.vmove, OPS["vmovaps"], d + k, x + k, type.length))
+            return True
+        if size >= 16:
+            op = OPS["vextractf32x4_s" if size == 16 else "vextractf64x4_s"]
+            length = 2 if source.size >= 64 else source.length
+            imm = rest * type.bits // (size * 8)
+            s.put(d, (forms.vout, op, x, -1, d, -1, 0, length, imm))
+            return True
+        return False
+    if count == 2 * source.lanes and first == 0:
+        if size > 64:
+            parts = source.parts
+            for k in range(type.parts):
+                text = a if k < parts else b
+                x = s.vector(source, text, k % parts)
+                s.put(d + k, (forms.vmove, OPS["vmovaps"], d + k, x, 2))
+            return True
+        if size >= 32:
+            op = OPS["vinsertf64x4" if size == 64 else "vinsertf32x4"]
+            x, y = s.vector(source, a), s.vector(source, b)
+            s.put(d, (forms.v3, op, d, x, y, -1, 0, type.length, 1))
+            return True
+        if size == 16:
+            x, y = s.vector(source, a), s.vector(source, b)
+            s.put(d, (forms.v3, OPS["vmovlhps"], d, x, y, -1, 0, 0, None))
+            return True
+    return False
+
+
+def permute(
+    s: Selector, d: int, type: Type, source: Type, a: str, b: str, lanes: tuple[int | None, ...]
+) -> None:
+    """Any lanes of any registers of two operands, a register of the result at a time."""
+    bits = type.bits
+    length = max(type.length, source.length)
+    per, made = min(source.lanes, 512 // bits), min(type.lanes, 512 // bits)
+    for part in range(type.parts):
+        picks = lanes[part * made : part * made + made]
+        picks += (None,) * ((128 << length) // bits - made)
+        used = sorted({pick // per for pick in picks if pick is not None}) or [0]
+        sources = [(a, k) if k < source.parts else (b, k - source.parts) for k in used]
+        _collect(s, d + part, source, length, bits, sources, [
+            None if pick is None else (used.index(pick // per), pick % per) for pick in picks
+        ])
+
+
+def _collect(
+    s: Selector, d: int, source: Type, length: int, bits: int, sources: list[tuple[str, int]],
+    picks: list[tuple[int, int] | None],
+) -> None:
+    """Write d, whose lanes are picked from registers: (number in `sources`, lane)."""
+    n = len(picks)
+    while len(sources) > 2:
+        # All but the last into a register of their own, then the last one's lanes among them.
+        final = len(sources) - 1
+        numbers = [
+            None if pick is None else n + pick[1] if pick[0] == final else k
+            for k, pick in enumerate(picks)
+        ]
+        made = plan(tuple(numbers), bits)
+        t = d if made[0] == "pair" else s.new(VECTOR)
+        _planned(s, d, source, length, made, [t, sources[final]])
+        picks = [None if pick is None or pick[0] == final else pick for pick in picks]
+        sources, d = sources[:-1], t
+    found = plan(tuple([None if p is None else p[0] * n + p[1] for p in picks]), bits)
+    _planned(s, d, source, length, found, list(sources))
+
+
+def _planned(
+    s: Selector, d: int, source: Type, length: int, made: tuple,
+    sources: list[int | tuple[str, int]],
+) -> None:
+    """Write the instruction of a plan; a source is a register, or an operand and its part."""
+
+    def register(k: int) -> int:
+        x = sources[k]
+        return x if isinstance(x, int) else s.vector(source, *x)
+
+    kind, *rest = made
+    if kind == "same":
+        s.put(d, (forms.vmove, OPS["vmovaps"], d, register(rest[0]), length))
+        return
+    if kind == "pair" and _overwrites(s, d, source, sources[0]):
+        numbers, y = s.new(VECTOR), register(1)
+        op = OPS[rest[0].replace("vpermi2", "vpermt2")]
+        s.put(d, (forms.v3t, op, d, numbers, y, -1, 0, length, None))
+        load = OPS["vmovups"]
+        s.put(numbers, (forms.v3c, load, numbers, -1, rest[-1], -1, 0, length, 0, None))
+        return
+    op = OPS[rest[0].replace("vpermt2", "vpermi2")]
+    if kind == "unary":
+        s.put(d, (forms.v3, op, d, -1, register(rest[1]), -1, 0, length, rest[2]))
+    elif kind == "mixed":
+        x, y = register(rest[1]), register(rest[2])
+        s.put(d, (forms.v3, op, d, x, y, -1, 0, length, rest[3]))
+    elif kind == "blend":
+        k = s.mask_constant(rest[1], (16 << length) * 8 // source.bits)
+        s.put(d, (forms.v3, op, d, register(0), register(1), k, 0, length, None))
+    elif kind == "table":
+        x = register(rest[1])
+        s.put(d, (forms.v3c, op, d, x, rest[2], -1, 0, length, 0, None))
+    else:
+        # The pattern is read into a register: for "pair" the one it is overwritten in.
+        x = register(0 if kind == "pair" else rest[1])
+        if kind == "pair":
+            t, y = d, register(1)
+            s.put(d, (forms.v3t, op, d, x, y, -1, 0, length, None))
+        else:
+            t = s.new(VECTOR)
+            s.put(d, (forms.v3, op, d, t, x, -1, 0, length, None))
+        s.put(t, (forms.v3c, OPS["vmovups"], t, -1, rest[-1], -1, 0, length, 0, None))
+
+
+def _overwrites(s: Selector, d: int, source: Type, operand: int | tuple[str, int]) -> bool:
+    """Whether the first operand of a permutation of two ends here, so that d can be its register.
+
+    Then the pattern is only read, and may stay in a register through a loop.
+    """
+    if isinstance(operand, int):
+        return operand == d
+    if source.parts > 1 or operand[0][0] != "%":
+        return False
+    return operand[0] not in s.reg and s.tie(operand[0], d)
+
+
+# -- reductions
+
+
+_SUMS = {
+    "fadd": "vadd", "fmul": "vmul", "fmaximum": "vmax", "fminimum": "vmin",
+    "add": "vpadd", "mul": "vpmull", "and": "vpand", "or": "vpor",
+    "xor": "vpxor", "smin": "vpmins", "smax": "vpmaxs", "umin": "vpminu", "umax": "vpmaxu",
+}  # fmt: skip
+
+
+def reduce_(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+    """llvm.vector.reduce.*: halves are put together until one lane is left."""
+    _, name, _, type, callee = instruction[:5]
+    kind = callee.split(".")[3]
+    source, x = typed(parts[-1])
+    if source.cls == MASK:
+        _reduce_mask(s, instruction, kind, source, x)
+        return
+    if kind not in _SUMS or source.bits < 32 or source.lanes < 2:
+        raise Unsupported(f"{callee}")
+    start = None
+    if kind in ("fadd", "fmul"):
+        if "reassoc" not in instruction[8]:
+            raise Unsupported("a sum in order")
+        start = typed(parts[0])[1]
+        word = _SUMS[kind] + "p" + type.float_suffix[1]
+    elif kind in ("fmaximum", "fminimum"):
+        word = _SUMS[kind] + "p" + type.float_suffix[1]
+    else:
+        word = _SUMS[kind] + source.letter
+    op = OPS[word]
+    d = s.define(name)
+    t = s.new(VECTOR)
+    if kind in ("fmaximum", "fminimum"):
+        if "nsz" not in instruction[8] or source.parts > 1:
+            raise Unsupported("an order of zeros")
+        _spread_nan(s, d, type, source, x)
+        s.put(d, (forms.vmove, OPS["vmovaps"], d, t, 0))
+    elif start is not None:
+        neutral = start[0] != "%" and (
+            constant(type, start).splat == (1 << (type.bits - 1)) if kind == "fadd" else False
+        )
+        if neutral:
+            s.put(d, (forms.vmove, OPS["vmovaps"], d, t, 0))
+        else:
+            last(s, OPS[_SUMS[kind] + type.float_suffix], d, t, type, start)
+    else:
+        out = OPS["vmovq_r_s" if type.bits == 64 else "vmovd_r_s"]
+        s.put(d, (forms.vout, out, t, -1, d, -1, 0, 0, None))
+    _fold(s, op, t, source, x)
+
+
+def _spread_nan(s: Selector, d: int, type: Type, source: Type, x: str) -> None:
+    """d = NaN where a lane of x is none: the instructions of extrema lose it."""
+    any_, k, bit = s.new(MASK), s.new(MASK), s.new(GENERAL)
+    nan = (0x7FC00000).to_bytes(4, "little")
+    op = OPS["vbroadcastss"]
+    if type.bits == 64:
+        nan, op = (0x7FF8 << 48).to_bytes(8, "little"), OPS["vpbroadcastq"]
+    s.put(d, (forms.v3ct, op, d, -1, nan, any_, 0, 0, 0, None))
+    s.put(any_, (forms.v3, OPS["kmovd_r"], any_, -1, bit, -1, 0, 0, None))
+    s.put(bit, (forms.gset, GPR["setne"], bit))
+    s.emit((forms.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
+    y = s.vector(source, x)
+    compare = OPS["vcmpp" + type.float_suffix[1]]
+    s.put(k, (forms.v3, compare, k, y, y, short(s, source), 0, source.length, 3))
+
+
+def _fold(s: Selector, op: object, t: int, source: Type, x: str) -> None:
+    """Write `t`, whose first lane is all lanes of `x` put together."""
+    bits = source.bits
+    width = min(source.size, 64)
+    steps: list[tuple[str, int | None]] = []  # from the last to the first
+    if bits == 32:
+        steps.append(("vmovshdup", None))
+    if width >= 16:
+        steps.append(("vpermilpd", 1))
+    if width >= 32:
+        steps.append(("vextractf32x4_s", 1))
+    if width >= 64:
+        steps.append(("vextractf64x4_s", 1))
+    for word, imm in steps:
+        low, high = s.new(VECTOR), s.new(VECTOR)
+        length = {"vextractf64x4_s": 1}.get(word, 0)
+        s.put(t, (forms.v3, op, t, low, high, -1, 0, length, None))
+        if word.endswith("_s"):
+            s.put(high, (forms.vout, OPS[word], low, -1, high, -1, 0, length + 1, imm))
+        else:
+            s.put(high, (forms.v3, OPS[word], high, -1, low, -1, 0, 0, imm))
+        t = low
+    parts = [s.vector(source, x, part) for part in range(source.parts)]
+    if len(parts) == 1:
+        s.put(t, (forms.vmove, OPS["vmovaps"], t, parts[0], source.length))
+        return
+    if len(parts) > 2:
+        raise Unsupported(f"a reduction of {source.parts} registers")
+    s.put(t, (forms.v3, op, t, parts[0], parts[1], -1, 0, 2, None))
+
+
+def _reduce_mask(
+    s: Selector, instruction: Instruction, kind: str, source: Type, x: str
+) -> None:
+    d = s.define(instruction[1])
+    if kind not in ("or", "and") or x[0] != "%":
+        raise Unsupported(f"reduce.{kind} of bits")
+    k = s.need(x)
+    lanes = source.lanes
+    letter = mask_word(lanes)
+    condition = "ne" if kind == "or" else "b"
+    if lanes < 8 and kind == "and":
+        # Whether a bit differs from its one: what counts ones counts eight.
+        t = s.new(MASK)
+        s.put(d, (forms.gset, GPR["sete"], d))
+        s.emit((forms.vread, OPS["kortestb"], t, -1, t, -1, 0, 0, None))
+        ones = s.mask_constant((1 << lanes) - 1, lanes)
+        s.put(t, (forms.v3, OPS["kxorb"], t, k, ones, -1, 0, 0, None))
+        return
+    s.put(d, (forms.gset, GPR["set" + condition], d))
+    s.emit((forms.vread, OPS["kortest" + letter], k, -1, k, -1, 0, 0, None))
+
+

@@ -1,0 +1,1 @@
+"""Functions written as machine code at once, without IR: products, packing, segments, glue."""

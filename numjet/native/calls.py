@@ -1,0 +1,347 @@
+"""Prebuilt calls run by native code: the tables for `fastcall_ir`'s function, and its use.
+
+`api.fastcall` asks for them and takes generated Python code where they are not to be had (another
+interpreter, a build without the GIL, a layout that the self-test does not find). A call costs some
+0.2 us here and 1.2 us there. What would break it: a table that dies before the function object made
+with it (everything an entry points to stands in `keep`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.base import config
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.core.trace import EVAL, _current
+from numjet.cpu.link import link
+from numjet.native import calls_ir as ir
+from numjet.native.layout import NEW_ARRAY, Method, array_api, forever, layout
+from numjet.transforms.batch import _axis_env
+
+MAX_ENTRIES = 8
+# Below this NumPy's allocator is as quick as the pool.
+_MALLOC_BYTES = 4096
+# Programs that may take longer (seconds) let other threads run.
+_UNLOCK_ABOVE = 5e-6
+_FLAGS = 0x0080 | 0x0002  # METH_FASTCALL | METH_KEYWORDS
+_ARRAY, _DICT, _TUPLE, _LIST, _STATIC, _FLOAT, _INT, _BOOL, _NDARRAY, _READER = range(10)
+_SCALARS = {float: (_FLOAT, 4, 8), int: (_INT, 4, 8), bool: (_BOOL, 1, 1)}
+_ITEMS = tuple.__basicsize__
+_API = (
+    "Py_IncRef Py_DecRef PyObject_Vectorcall PyContextVar_Get PyDict_GetItemWithError PyDict_New "
+    "PyDict_SetItem PyDict_Size PyTuple_New PyList_New PyLong_AsLongLong PyErr_Occurred "
+    "PyErr_Clear PyErr_SetString PyObject_CallObject PyType_GenericAlloc PyEval_SaveThread "
+    "PyEval_RestoreThread"
+).split()
+
+
+@functools.cache
+def _method() -> Method | None:
+    """The native function, linked and tried once; None where it cannot be used."""
+    offsets = layout()
+    if offsets is None:
+        return None
+    try:
+        symbols = {
+            name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+            for name in _API
+        }
+        symbols["nj_py_new_array"] = array_api()[NEW_ARRAY]
+    except (AttributeError, ImportError):
+        return None  # an interpreter or a NumPy without these functions
+    symbols["nj_py_state"] = config.state.buffer_info()[0]
+    for name, x in (
+        ("trace", _current),
+        ("eval", EVAL),
+        ("axes", _axis_env),
+        ("no_axes", _axis_env.get()),
+        ("array", ArrayImpl),
+        ("ndarray", np.ndarray),
+        ("dict", dict),
+        ("list", list),
+        ("float", float),
+        ("int", int),
+        ("true", True),
+        ("false", False),
+        ("error", RuntimeError),
+    ):
+        symbols[f"nj_py_{name}"] = id(x)
+    for name, address in symbols.items():
+        link.define_symbol(name, address or 0)
+    library = link.library(ir.text(_ITEMS, *offsets))
+    library.leak()
+    return forever(Method(b"call", library.address("numjet_call"), _FLAGS, b"A compiled function."))
+
+
+_new_function = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+)(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
+class Calls:
+    """The prebuilt calls of one jitted function under one state of the flags."""
+
+    def __init__(self) -> None:
+        table = np.zeros(2 + MAX_ENTRIES, np.int64)
+        table[0] = config.state[0]
+        self.table = table
+        self.keep: list[Any] = []
+
+    def function(self, fallback: Callable) -> Any:
+        """The function object. Not kept here: `fallback` may own this object."""
+        method = _method()
+        assert method is not None  # `usable` was asked
+        held = (self.table, fallback, self.keep)
+        return _new_function(ctypes.addressof(method), held, None)
+
+    def add(self, entry: Any, treedef: Any, statics: dict, args: tuple, kwargs: dict) -> bool:
+        """Prebuild calls of `entry` like `f(*args, **kwargs)`; False when it has no form here."""
+        words = _entry(entry, treedef, statics, args, kwargs, self.keep)
+        if words is None:
+            return False
+        k = int(self.table[1])
+        self.keep.append(words)
+        self.table[2 + k] = _address(words)
+        self.table[1] = k + 1
+        return True
+
+
+def usable() -> bool:
+    """Whether native code may be used here."""
+    return _method() is not None
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _table(words: list[int], keep: list) -> int:
+    """The address of a table of words, kept alive by `keep`."""
+    table = np.array([w & 0xFFFFFFFFFFFFFFFF for w in words] or [0], np.uint64)
+    keep.append(table)
+    return _address(table)
+
+
+def _objects(objects: Any, keep: list) -> int:
+    objects = list(objects)
+    keep.append(objects)
+    return _table([id(x) for x in objects], keep)
+
+
+def _native(treedef: Any) -> bool:
+    """Whether native code takes this node apart."""
+    form = treedef._kind.form
+    if form == "dict":
+        return all(type(key) in (str, int) for key in treedef._data)
+    return form in ("none", "tuple", "list", "namedtuple")
+
+
+def _calls_python(treedef: Any) -> bool:
+    """Whether Python takes some node of a tree apart."""
+    if treedef._kind is None:
+        return False
+    return not _native(treedef) or any(map(_calls_python, treedef.children()))
+
+
+class _Reader:
+    """Writes the steps that read arguments."""
+
+    def __init__(self, leaves: list, first: int, keep: list, offset: int) -> None:
+        self.leaves, self.keep, self.next, self.offset = leaves, keep, first, offset
+        self.steps: list[list[int]] = []
+        self.leaf = 0
+        self.readers = 0
+
+    def read(self, treedef: Any, reg: int) -> bool:
+        """Steps for the tree in register `reg`; False when a leaf has no native form."""
+        kind = treedef._kind
+        if kind is None:
+            self.leaf += 1
+            return self.check(self.leaves[self.leaf - 1], reg, self.leaf - 1 + self.offset)
+        n, form = len(treedef.children()), kind.form
+        if form == "none":
+            self.steps.append([_STATIC, reg, id(None), 0, 0])
+            return True
+        # Registers borrow what containers hold: Python code, which could take it out of them, runs
+        # for a whole list or dict or not at all.
+        if not _native(treedef) or form in ("dict", "list") and _calls_python(treedef):
+            reader = treedef.reader()
+            self.keep.append(reader)
+            n, self.readers = treedef.num_leaves, self.readers + 1
+            start = self.take(n)
+            self.steps.append([_READER, reg, id(reader), n, start])
+            leaves = range(n)
+            for k in leaves:
+                self.leaf += 1
+                if not self.check(
+                    self.leaves[self.leaf - 1], start + k, self.leaf - 1 + self.offset
+                ):
+                    return False
+            return True
+        start = self.take(n)
+        if form == "dict":
+            step = [_DICT, reg, _objects(treedef._data, self.keep), n, start]
+        elif form == "list":
+            step = [_LIST, reg, 0, n, start]
+        else:
+            self.keep.append(kind.cls)
+            step = [_TUPLE, reg, id(kind.cls), n, start]
+        self.steps.append(step)
+        return all([self.read(child, start + k) for k, child in enumerate(treedef.children())])
+
+    def take(self, n: int) -> int:
+        """Numbers of `n` new registers."""
+        first, self.next = self.next, self.next + n
+        return first
+
+    def check(self, x: Any, reg: int, place: int) -> bool:
+        """The step that checks a leaf and notes where its value lies."""
+        kind = type(x)
+        if kind is ArrayImpl:
+            self.keep.append(x.aval)
+            self.steps.append([_ARRAY, reg, id(x.aval), place, 0])
+        elif kind in _SCALARS:
+            code, narrow, wide = _SCALARS[kind]
+            size = wide if config.enable_x64.value else narrow
+            self.steps.append([code, reg, size, place, 0])
+        elif kind is np.ndarray and (
+            x.dtype.kind in "fiub" and (x.dtype.itemsize < 8 or config.enable_x64.value)
+        ):
+            self.keep.append(x.dtype)
+            spec = _table([id(x.dtype), x.ndim, *x.shape], self.keep)
+            self.steps.append([_NDARRAY, reg, spec, place, 0])
+        else:
+            return False
+        return True
+
+
+def _entry(
+    entry: Any, treedef: Any, statics: dict, args: tuple, kwargs: dict, keep: list
+) -> np.ndarray | None:
+    executable = entry.executable
+    program = executable.prepared()
+    consts = list(entry.consts)
+    leaves = _leaves(treedef, args, kwargs, statics)
+    given = len(args) + len(kwargs)
+    positional, keywords = treedef.children()
+    reader = _Reader([*consts, *leaves], given + len(consts), keep, 0)
+    for k, x in enumerate(consts):
+        reader.leaf += 1
+        reader.check(x, given + k, k)
+    trees = iter(positional.children())
+    for i in range(len(args)):
+        if i in statics:
+            keep.append(args[i])
+            reader.steps.append([_STATIC, i, id(args[i]), 0, 0])
+        elif not reader.read(next(trees), i):
+            return None
+    names = list(kwargs)
+    by_name = dict(zip(keywords._data or (), keywords.children(), strict=True))
+    for name in sorted(names):
+        if name not in by_name or not reader.read(by_name[name], len(args) + names.index(name)):
+            return None
+    outs, builds, n_regs, builder = _outputs(entry, program, keep)
+    arena = 0
+    if program.arenas is not None:
+        memory = executable.new_arena()
+        keep.append(memory)
+        arena = memory[1].value or 0
+    steps = [word for step in reader.steps for word in step]
+    keep += [entry, executable, program]
+    n_in = len(consts) + len(leaves)
+    words = {
+        "nargs": len(args),
+        "nkw": len(kwargs),
+        "kwnames": _objects(names, keep),
+        "regs": reader.next,
+        "presets": len(consts),
+        "preset": _objects(consts, keep),
+        "steps": len(reader.steps),
+        "step": _table(steps, keep),
+        "in": n_in,
+        "owned": n_in + reader.readers,
+        "out": len(program.outs),
+        "outs": _table(outs, keep),
+        "oregs": n_regs,
+        "builds": len(builds) // 5,
+        "build": _table(builds, keep),
+        "main": executable.address,
+        "consts": ctypes.addressof(program.table),
+        "needs_arena": int(program.arenas is not None),
+        "unlock": int(executable.seconds > _UNLOCK_ABOVE),
+        "builder": 0 if builder is None else id(builder),
+        "arena": arena,
+    }
+    return np.array([words[name] for name, _ in ir.ENTRY], np.uint64)
+
+
+def _leaves(treedef: Any, args: tuple, kwargs: dict, statics: dict) -> list:
+    dynamic = tuple([x for i, x in enumerate(args) if i not in statics])
+    return treedef.matcher()((dynamic, kwargs)) or []
+
+
+def _outputs(entry: Any, program: Any, keep: list) -> tuple[list[int], list[int], int, Any]:
+    """Tables of the outputs and of the steps that build the tree, the number of registers, and the
+    Python function that builds the tree from a list of leaves, where native code cannot."""
+    tree = entry.out_tree
+    places: list[int] = []
+    steps: list[list[int]] = []
+    registers = [1]
+    builder = None
+    if _buildable(tree):
+        _build(tree, 0, places, steps, registers, keep)
+    else:
+        builder = tree.builder()
+        keep.append(builder)
+        places = list(range(1, 1 + tree.num_leaves))
+        registers[0] += tree.num_leaves
+        steps.append([_LIST, 0, 0, tree.num_leaves, 1])
+    outs: list[int] = []
+    for (shape, dtype), maker, aval, place in zip(
+        program.outs, program.makers, entry.out_avals, places, strict=True
+    ):
+        large = ShapedArray(shape, dtype).size * dtype.itemsize >= _MALLOC_BYTES
+        keep += [aval, dtype, maker]
+        outs += [
+            id(aval),
+            id(dtype),
+            len(shape),
+            _table(list(shape), keep),
+            id(maker) if large else 0,
+            place,
+        ]
+    # Children come before the nodes that hold them.
+    return outs, [word for step in reversed(steps) for word in step], registers[0], builder
+
+
+def _buildable(tree: Any) -> bool:
+    kind = tree._kind
+    if kind is None or kind.form == "none":
+        return True
+    return kind.form in ("dict", "tuple", "list") and all(map(_buildable, tree.children()))
+
+
+def _build(
+    tree: Any, reg: int, places: list[int], steps: list[list[int]], registers: list[int], keep: list
+) -> None:
+    kind = tree._kind
+    if kind is None:
+        places.append(reg)
+        return
+    n = len(tree.children())
+    start = registers[0]
+    registers[0] += n
+    if kind.form == "none":
+        steps.append([0, reg, id(None), 0, 0])
+    elif kind.form == "dict":
+        steps.append([_DICT, reg, _objects(tree._data, keep), n, start])
+    else:
+        steps.append([_TUPLE if kind.form == "tuple" else _LIST, reg, 0, n, start])
+    for k, child in enumerate(tree.children()):
+        _build(child, start + k, places, steps, registers, keep)

@@ -1,0 +1,433 @@
+"""The shortcuts as native code: tables for the functions of `fast_ir`, and their use.
+
+`numpy.fast` hands over what it learns and stays with Python where there is no native code: on
+another interpreter or system, in a build without the GIL, where objects do not lie as the tests
+here want them, and in the first process of its kind for a second, until another thread of it has
+compiled the code. A call costs a third of what NumPy's own takes on few numbers, since NumPy's
+inner loop is called directly. What would break it: a table whose objects die (`keep` holds them).
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import ctypes
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.base import config
+from numjet.base.errors import InternalError
+from numjet.core import avals
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import Native, evaluate_python
+from numjet.core.primitive import REGISTRY, Primitive
+from numjet.core.trace import EVAL, _current
+from numjet.cpu.link import freestanding
+from numjet.native import operators_ir as ir, record as trace_native
+from numjet.native.entries import (
+    address,
+    entry_of,
+    entry_with_params,
+    keep,
+    update_entry,
+    where_entry,
+)
+from numjet.native.layout import (
+    NEW_ARRAY,
+    SET_BASE,
+    Method,
+    Property,
+    array_api,
+    forever,
+    layout,
+    slot,
+)
+from numjet.transforms.stage import StageTrace
+
+_FLAGS = {"positional": 0x0080, "function": 0x0080 | 0x0002, "binary": 8, "unary": 4}  # METH_...
+# Methods with a native form, and what they do (see `fast_ir.text`; "unary": there is no operand).
+_BINARY = "add sub mul truediv and or xor".split()
+_COMPARISONS = "eq ne lt le gt ge".split()
+OPERATORS = (
+    {f"__{name}__": "plain" for name in (*_BINARY, *_COMPARISONS)}
+    | {f"__r{name}__": "reflected" for name in _BINARY}
+    | {f"__{name}__": "unary" for name in ("neg", "abs", "invert")}
+    | {"__getitem__": "index", "__matmul__": "plain"}
+    | {f"at.{name}": "update" for name in "set add subtract multiply min max".split()}
+)
+
+
+class AtSlots:
+    """What native code knows of the object `x.at`."""
+
+    __slots__ = ("array",)
+
+
+class AtIndexSlots:
+    """What native code knows of the object `x.at[index]`."""
+
+    __slots__ = ("array", "index")
+
+
+class Table:
+    """The table of one operation: which operands it knows, and what to do with them."""
+
+    def __init__(self, fallback: Callable, operands: int, check_trace: bool = True) -> None:
+        words = np.zeros(len(ir.TABLE) + 3 * ir.SLOTS, np.int64)
+        words[: len(ir.TABLE)] = (address(_context()), id(fallback), check_trace, operands)
+        self.words = words
+        keep.append((words, fallback))
+
+    def add(self, left: Any, right: Any, function: Any, out: ShapedArray) -> None:
+        """Remember that NumPy's `function` gives an array of aval `out` for operands of these
+        kinds (an aval, or the type of a Python scalar; right None: one operand), if it can be."""
+        keys = id(left), 0 if right is None else id(right)
+        self.put(*keys, (left, right), lambda: entry_of(left, right, function, out))
+
+    def add_view(self, x: ShapedArray, rows: int | None, out: ShapedArray) -> None:
+        """Remember the aval of a slice of x's that leaves so many rows; rows None: of one row."""
+
+        def entry() -> np.ndarray:
+            words = np.zeros(len(ir.ENTRY), np.int64)
+            words[ir.ENTRY.index("aval")] = id(out)
+            return words
+
+        self.put(id(x), id(int) if rows is None else ir.range_key(rows), (x, out), entry)
+
+    def add_where(self, condition: ShapedArray, x: Any, y: Any, out: ShapedArray) -> None:
+        """Remember that `where` of these kinds of operands gives an array of aval `out`."""
+        keys = id(condition), id(x) + 3 * id(y)
+        self.put(*keys, (condition, x, y), lambda: where_entry(condition, x, y, out))
+
+    def add_update(self, function: np.ufunc, x: ShapedArray, given: Any, out: ShapedArray) -> None:
+        """Remember that x's rows are updated by NumPy's `function` with such values."""
+        self.put(id(x), id(given), (x, given), lambda: update_entry(function, x, given, out))
+
+    def put(self, x: int, y: int, kinds: tuple, make: Callable[[], np.ndarray | None]) -> bool:
+        """Store the entry that `make` gives under these keys, if one of its two places is free;
+        says whether there is one now. (Operands of ever new kinds leave nothing behind.)"""
+        first = (x >> 4 ^ x >> 10 ^ y >> 5 ^ y >> 11) & (ir.SLOTS - 1)
+        for k in (first, first ^ 1):
+            place = self.words[len(ir.TABLE) + 3 * k :][:3]
+            if place[2] == 0:
+                entry = make()
+                if entry is not None:
+                    keep.append((entry, kinds))
+                    place[:] = x, y, address(entry)
+                return entry is not None
+            if place[0] == x and place[1] == y:
+                return True
+        return False
+
+    def function(self) -> Callable:
+        """The operation as a function object."""
+        method = _methods()["where_function" if self.words[3] == 3 else "function"]
+        return _new_function(ctypes.addressof(method), (self.words,), None)
+
+
+class Forms:
+    """The native forms of one operation: its tables, and what they have to know."""
+
+    def __init__(self) -> None:
+        self.tables: list[Table] = []
+        self.facts: list[tuple] = []
+
+    def learn(self, left: Any, right: Any, function: Any, out: ShapedArray) -> None:
+        """`Table.add` for each table, now or when there is one."""
+        self._note((Table.add, left, right, function, out))
+
+    def learn_view(self, x: ShapedArray, rows: int | None, out: ShapedArray) -> None:
+        """`Table.add_view` for each table, now or when there is one."""
+        self._note((Table.add_view, x, rows, out))
+
+    def learn_where(self, condition: ShapedArray, x: Any, y: Any, out: ShapedArray) -> None:
+        """`Table.add_where` for each table, now or when there is one."""
+        self._note((Table.add_where, condition, x, y, out))
+
+    def learn_update(self, function: np.ufunc, x: ShapedArray, given: Any, out: Any) -> None:
+        """`Table.add_update` for each table, now or when there is one."""
+        self._note((Table.add_update, function, x, given, out))
+
+    def _note(self, fact: tuple) -> None:
+        if possible():
+            if not usable() or _waiting:  # for tables to come
+                self.facts.append(fact)
+            for table in self.tables:
+                fact[0](table, *fact[1:])
+            _wanted()
+
+    def attach(self, table: Table) -> Table:
+        """Let `table` know what is known already, and what is learned from now on."""
+        self.tables.append(table)
+        for fact in list(self.facts):
+            fact[0](table, *fact[1:])
+        return table
+
+
+_evaluations: dict[Primitive, Table] = {}
+
+
+def _learn_evaluation(
+    primitive: Primitive, operands: tuple, function: Any, out: ShapedArray
+) -> None:
+    """Evaluation of primitives, which transformations bind, as native calls."""
+    table = _evaluations.get(primitive)
+    if table is None:
+
+        def fallback(*args: Any) -> Any:
+            return evaluate_python(primitive, args, {})
+
+        table = _evaluations[primitive] = Table(fallback, len(operands), check_trace=False)
+        primitive.run = table.function()
+    table.add(operands[0], operands[1] if len(operands) == 2 else None, function, out)
+
+
+# By primitive and params: tables, each with its function. Of ever new shapes the first have one.
+_executors: dict[tuple, list[tuple[Table, Callable]]] = {}
+_MAX_EXECUTORS = 1000
+_count = [0]
+
+
+def _executor(
+    primitive: Primitive, avals: tuple, params: dict, out: ShapedArray
+) -> Callable | None:
+    """Evaluation with params as a native call, where it is one loop."""
+
+    def entry() -> np.ndarray | None:
+        return entry_with_params(primitive, avals, params, out)
+
+    if entry() is None:
+        return None
+    keys = id(avals[0]), 0 if len(avals) == 1 else id(avals[1])
+    key = (primitive, *params.items())
+    known = _executors.get(key, [])
+    for table, run in known:
+        if table.put(*keys, avals, entry):
+            return run
+    _count[0] += 1
+    if _count[0] > _MAX_EXECUTORS:
+        return None
+
+    def fallback(*args: Any) -> Any:
+        return evaluate_python(primitive, args, params)
+
+    table = Table(fallback, len(avals), check_trace=False)
+    table.put(*keys, avals, entry)
+    _executors[key] = [*known, (table, table.function())]
+    return _executors[key][-1][1]
+
+
+def _learn_evaluations() -> None:
+    Native.learn, Native.executor = _learn_evaluation, _executor
+    for primitive in list(REGISTRY.values()):
+        primitive.runs.clear()
+        for key, (out, function) in list(primitive.eager.items()):
+            _learn_evaluation(primitive, key if type(key) is tuple else (key,), function, out)
+
+
+# ------------------------------------------------------------------ loading
+# A program that runs for longer gains more than it pays: 30 ms of one core, once a machine.
+WAIT_SECONDS = 1.0
+_state: dict[str, Any] = forever({})
+_waiting: list[Callable[[], None]] = []
+
+
+def _arguments() -> tuple | None:
+    """What `ir.text` takes for this interpreter's objects, or None where they lie otherwise."""
+    offsets = layout() if freestanding.supported() else None
+    operators, helper = slot(ShapedArray, "operators"), slot(AtSlots, "array")
+    ref = slot(AtIndexSlots, "array"), slot(AtIndexSlots, "index")
+    if offsets is None or None in (operators, helper, *ref):
+        return None
+    kinds = list(OPERATORS.values())
+    recording = trace_native.offsets()
+    return (tuple.__basicsize__, *offsets, operators, helper, ref, kinds, recording)
+
+
+def _find() -> dict[str, Any]:
+    """Ask for the code once, when the package is imported."""
+    if not _state:
+        arguments = _arguments() if config.disk_cache.value else None
+        _state["arguments"] = arguments
+        _state["addresses"] = arguments and freestanding.load(ir.identity(*arguments))
+        when_ready(_learn_evaluations)
+        when_ready(_install_record)
+        if possible() and not usable():
+            StageTrace.wanted = staticmethod(_wanted)
+    return _state
+
+
+def _install_record() -> None:
+    addresses = _state["addresses"]
+    if "record" in addresses:
+        kinds = dict.fromkeys(("record", "describe"), "positional")
+        kinds |= dict.fromkeys(("product", "apply_staged"), "binary") | {"user_line": "unary"}
+        methods = {
+            name: Method(name.encode(), addresses[name], _FLAGS[kind], None)
+            for name, kind in kinds.items()
+        }
+        trace_native.install(_new_method, _new_function, methods)
+
+
+def possible() -> bool:
+    """Whether the native code is there, or may come."""
+    return _find()["arguments"] is not None
+
+
+def usable() -> bool:
+    """Whether the native code is there."""
+    return bool(_find()["addresses"])
+
+
+def when_ready(action: Callable[[], None]) -> None:
+    """Do something when the native code is there: now or never, or from another thread."""
+    if usable():
+        action()
+    elif possible():
+        _waiting.append(action)
+
+
+def _wanted() -> None:
+    """There is a use for the code: where it is not there yet, it is compiled, by another thread and
+    after a while, so that programs that do little do not compete with it for a core."""
+    if "builder" not in _state and not usable():
+        ending, done = _state["builder"] = _thread.allocate_lock(), _thread.allocate_lock()
+        ending.acquire()
+        done.acquire()
+        try:
+            # Not `threading.Timer`, which takes a quarter of a millisecond of the first long trace.
+            _thread.start_new_thread(_build_later, (ending, done))
+        except RuntimeError:  # no more threads
+            done.release()
+        atexit.register(_build_at_last, os.getpid(), ending, done)
+
+
+def _build_later(ending: _thread.LockType, done: _thread.LockType) -> None:
+    """What the other thread does: wait, then compile unless the process ends."""
+    try:
+        if not ending.acquire(timeout=WAIT_SECONDS):
+            _build()
+    finally:
+        done.release()
+
+
+def _build_at_last(process: int, ending: _thread.LockType, done: _thread.LockType) -> None:
+    """At the end: compile for later processes unless it was done; not while it is being done."""
+    if process == os.getpid():  # a fork has no such thread
+        ending.release()
+        done.acquire()
+    if not usable():
+        _build()
+
+
+def _build() -> None:
+    arguments = _state["arguments"]
+    identity = ir.identity(*arguments)
+    try:
+        freestanding.build(identity, ir.text(*arguments))
+        _state["addresses"] = freestanding.load(identity)
+    except (InternalError, ImportError, OSError) as error:
+        _state["arguments"] = None
+        warnings.warn(f"numjet's operators stay with Python: {error}", RuntimeWarning, stacklevel=1)
+    while usable() and _waiting:
+        _waiting.pop(0)()
+
+
+def _context() -> np.ndarray:
+    if "context" not in _state:
+        api = array_api()
+        values = {"new_array": api[NEW_ARRAY], "set_base": api[SET_BASE]}
+        for name, x in (
+            ("trace", _current),
+            ("eval", EVAL),
+            ("checks", config.numeric_checks),
+            ("zero", 0),
+            ("array", ArrayImpl),
+            ("ndarray", np.ndarray),
+            ("int", int),
+            ("slice", slice),
+        ):
+            values[name] = id(x)
+        for name in ir.CONTEXT:
+            if name in ("at_helper", "at_ref"):
+                values[name] = 0  # `install_updates` knows
+            elif name not in values:
+                pointer = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p)
+                values[name] = pointer.value or 0
+        _state["context"] = np.array([values[name] for name in ir.CONTEXT], np.uint64)
+    return _state["context"]
+
+
+def _methods() -> dict[str, Method]:
+    if "methods" not in _state:
+        addresses = _state["addresses"]
+        methods = {
+            name: Method(b"call", addresses[name], _FLAGS["function"], None)
+            for name in ("function", "where_function")
+        }
+        methods["at_index"] = Method(b"__getitem__", addresses["at_index"], _FLAGS["binary"], None)
+        for k, (name, kind) in enumerate(OPERATORS.items()):
+            if kind == "update":
+                title = name.removeprefix("at.").encode()
+                code = addresses[f"update_{k}"]
+                methods[name] = Method(title, code, _FLAGS["function"], None)
+                continue
+            flags = _FLAGS["unary" if kind == "unary" else "binary"]
+            methods[name] = Method(name.encode(), addresses[f"operator_{k}"], flags, None)
+        _state["methods"] = methods
+    return _state["methods"]
+
+
+_new_function = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+)(("PyCFunction_NewEx", ctypes.pythonapi))
+_new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(
+    ("PyDescr_NewMethod", ctypes.pythonapi)
+)
+
+
+def install(name: str, method: Callable, forms: Forms) -> None:
+    """Make operator `name` a native method of concrete arrays, with `method` for what it does not
+    know; `forms` are those of the operation behind it."""
+
+    def attach() -> None:
+        table = forms.attach(Table(method, 1 if OPERATORS[name] == "unary" else 2))
+        avals.OPERATORS[list(OPERATORS).index(name)] = address(table.words)
+        setattr(ArrayImpl, name, _new_method(ArrayImpl, ctypes.addressof(_methods()[name])))
+
+    when_ready(attach)
+
+
+_new_property = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(
+    ("PyDescr_NewGetSet", ctypes.pythonapi)
+)
+
+
+def install_updates(at: type, at_index: type, forms: dict[str, Forms], doc: str) -> None:
+    """Make `x.at`, `x.at[i]` and its methods native for concrete arrays. `at` and `at_index` are
+    the classes of these objects, which hold concrete arrays alone; their methods stay for what is
+    not known. forms: those of the methods."""
+
+    def attach() -> None:
+        context = _context()
+        context[ir.CONTEXT.index("at_helper")] = id(at)
+        context[ir.CONTEXT.index("at_ref")] = id(at_index)
+        for name, form in forms.items():
+            operator = f"at.{name}"
+            table = form.attach(Table(getattr(at_index, name), 2))
+            avals.OPERATORS[list(OPERATORS).index(operator)] = address(table.words)
+            setattr(at_index, name, _new_method(at_index, ctypes.addressof(_methods()[operator])))
+        getitem = _new_method(at, ctypes.addressof(_methods()["at_index"]))
+        setattr(at, "__getitem__", getitem)  # noqa: B010 - a class that is not known here
+        getter = Property(
+            b"at", _state["addresses"]["at_get"], None, doc.encode(), address(context)
+        )
+        keep.append((at, at_index, getter))
+        ArrayImpl.at = _new_property(ArrayImpl, ctypes.addressof(getter))  # type: ignore[attr-defined]
+
+    when_ready(attach)

@@ -1,0 +1,169 @@
+"""Work on other threads: order of results, failures, and the interpreter's settings."""
+
+import gc
+import os
+import sys
+import threading
+import time
+
+import pytest
+
+from numjet.cpu import host
+from numjet.cpu.link.jobs import Jobs, _Undisturbed, undisturbed
+
+
+def test_results_stand_in_the_order_of_start():
+    jobs = Jobs()
+    jobs.start(lambda: time.sleep(0.01) or "a")  # the next one overtakes it
+    jobs.start(lambda: "b")
+    for k in range(50):
+        jobs.start(lambda k=k: k)
+    assert jobs.finish() == ["a", "b", *range(50)]
+
+
+def test_the_first_failure_is_raised_and_later_work_is_dropped():
+    jobs = Jobs()
+
+    def fail():
+        raise KeyError("wanted")
+
+    jobs.start(fail)
+    with pytest.raises(KeyError, match="wanted"):
+        jobs.finish()
+    assert not jobs._todo
+
+
+def test_closed_jobs_let_their_threads_go():
+    jobs = Jobs()
+    jobs.start(lambda: None)
+    jobs.close()
+    for thread in jobs._threads:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_settings_come_back_after_the_last_one_has_left():
+    before = sys.getswitchinterval()
+    assert gc.isenabled()
+    with undisturbed:
+        with undisturbed:
+            assert not gc.isenabled() and sys.getswitchinterval() <= before
+        assert not gc.isenabled()
+    assert gc.isenabled() and sys.getswitchinterval() == before
+    gc.disable()
+    try:
+        with undisturbed:
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_idle_tells_whether_work_would_begin(monkeypatch):
+    monkeypatch.setattr(host, "cpu_count", lambda: 2)
+    jobs, go = Jobs(), threading.Event()
+    assert jobs.idle()
+    jobs.start(go.wait)
+    assert not jobs.idle()
+    go.set()
+    jobs.finish()
+    monkeypatch.setattr(host, "cpu_count", lambda: 1)
+    assert not Jobs().idle()
+
+
+@pytest.fixture
+def searches():
+    """The generations that were searched, one at a time, since the test began."""
+    seen = []
+
+    def note(phase, info):
+        if phase == "start":
+            seen.append(info["generation"])
+
+    gc.collect()
+    gc.callbacks.append(note)
+    yield seen
+    gc.callbacks.remove(note)
+
+
+def test_what_was_made_inside_is_not_searched_but_old(searches):
+    inside = _Undisturbed()
+    with inside:
+        made = [[] for _ in range(5 * gc.get_threshold()[0])]
+    [[] for _ in range(10)]  # young objects, at which a search that was due would begin
+    assert not searches
+    assert any(made[-1] is x for x in gc.get_objects(generation=2))
+
+
+def test_few_objects_made_inside_bring_no_search_nearer(searches):
+    most = gc.get_threshold()[0]
+    with _Undisturbed():
+        made = [[] for _ in range(most // 2)]
+    young = [[] for _ in range(most * 3 // 4)]
+    assert not searches
+    young += [[] for _ in range(most)]
+    assert searches and made
+
+
+def test_after_many_objects_python_searches_until_it_has_searched_all(searches, monkeypatch):
+    monkeypatch.setattr("numjet.cpu.link.jobs._UNSEARCHED", 3000)
+    inside = _Undisturbed()
+
+    def make():
+        with inside:
+            made = [[] for _ in range(2000)]
+        [[] for _ in range(10)]
+        return made
+
+    kept = [make(), make()]
+    assert not searches
+    kept.append(make())
+    assert searches
+    gc.collect()
+    del searches[:]
+    kept.append(make())
+    assert not searches
+
+
+def test_what_the_user_froze_stays_frozen():
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with _Undisturbed():
+            made = [[] for _ in range(2000)]
+        assert gc.get_freeze_count() >= frozen - 10 and made
+    finally:
+        gc.unfreeze()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("here", [False, True])
+def test_a_forked_process_looks_for_cycles_again(here):
+    """A thread that is inside while another one forks never leaves in the child."""
+    inside, entered, leave = _Undisturbed(), threading.Event(), threading.Event()
+
+    def stay():
+        with inside:
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=stay)
+    before = sys.getswitchinterval()
+    thread.start()
+    assert entered.wait(10)
+    if here:
+        inside.__enter__()
+    child = os.fork()
+    if child == 0:
+        inside.forked()
+        good = gc.isenabled() is not here
+        if here:
+            inside.__exit__()
+        good &= gc.isenabled() and sys.getswitchinterval() == before
+        os._exit(0 if good else 1)
+    if here:
+        inside.__exit__()
+    leave.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0

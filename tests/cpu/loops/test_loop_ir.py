@@ -1,0 +1,170 @@
+"""The loop IR's building, rewriting and verification."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from numjet.base.errors import InternalError
+from numjet.cpu.loops.build import ExprEmitter
+from numjet.cpu.loops.index import Index, LoopVar
+from numjet.cpu.loops.ir import (
+    Alloc,
+    Assign,
+    Buffer,
+    Const,
+    Define,
+    For,
+    IndexValue,
+    Kernel,
+    Local,
+    Rewriter,
+    Select,
+    Store,
+    Update,
+    assigned,
+    defined,
+    exprs,
+    stored,
+    substitute,
+)
+from numjet.cpu.loops.text import canonical, text
+from numjet.cpu.loops.verify import verify
+
+F32, I32, BOOL = np.dtype("float32"), np.dtype("int32"), np.dtype("bool")
+
+
+@pytest.fixture
+def e():
+    return ExprEmitter()
+
+
+def test_equal_expressions_are_one(e):
+    x = Buffer("x", F32, (8,))
+    i = LoopVar("i", 8)
+    assert e.load(x, (i,)) is e.load(x, (Index.of(i),))
+    assert e.add(e.load(x, (i,)), 1.0) is e.add(e.load(x, (i,)), 1)
+    assert e.const(0.0, F32) is not e.const(-0.0, F32)
+    assert e.add(e.load(x, (i,)), 1.0) is not e.sub(e.load(x, (i,)), 1.0)
+
+
+def test_constants_are_rounded_and_wrapped(e):
+    assert e.const(0.1, F32).value == float(np.float32(0.1))
+    assert e.const(300, np.uint8).value == 44
+    assert e.const(200, np.int8).value == -56
+    assert e.const(2, bool).value is True
+    pair = e.const(1 + 2j, np.complex64)
+    assert pair.re.value == 1.0 and pair.im.value == 2.0 and pair.dtype == np.complex64
+
+
+def test_operands_of_two_dtypes_are_refused(e):
+    with pytest.raises(TypeError, match="add: operands of dtypes .*cast them"):
+        e.add(e.const(1, F32), e.const(1, I32))
+    with pytest.raises(TypeError, match="select: arms of dtypes"):
+        e.select(e.const(1, I32) and IndexValue(Index.of(0), I32), e.const(1, F32), e.const(1, I32))
+
+
+def test_complex_operations_pair_up(e):
+    x = Buffer("x", np.complex64, (4,))
+    z = e.load(x, (0,))
+    assert z.dtype == np.complex64 and (z.re.part, z.im.part) == (0, 1)
+    assert e.real(e.conj(z)) is z.re
+    assert e.eq(z, z).dtype == BOOL
+    assert e.cast(e.const(2, I32), np.complex128).dtype == np.complex128
+    assert len(e.store(Buffer("y", np.complex64, (4,), "out"), (1,), z.re)) == 2
+
+
+def test_indices_and_values_convert(e):
+    i = Index.of(LoopVar("i", 10))
+    value = e.index_value(i + 1, I32)
+    assert isinstance(value, IndexValue) and e.value_index(value) == i + 1
+    assert isinstance(e.index_value(3, F32), Const)
+    assert e.index_in_range(i, 0, 10).value is True
+    assert e.index_in_range(i, 10, 20).value is False
+    assert e.index_in_range(i, 3, 20).name == "ge"
+    assert e.index_clamp(i, 0, 20) == i
+    at = e.value_index(e.load(Buffer("x", np.uint8, (10,)), (i,)))
+    assert (at.lo, at.hi) == (0, 255)
+
+
+def small(e):
+    x, y = Buffer("x", F32, (8, 4)), Buffer("y", F32, (8,), "out")
+    i, j, acc = LoopVar("i", 8), LoopVar("j", 4), Local("acc", F32)
+    body = (
+        Define(acc, e.const(0, F32)),
+        For(j, 4, (Update(acc, "add", e.load(x, (i, j))),)),
+        *e.store(y, (i,), e.read(acc)),
+    )
+    return Kernel("f", (x, y), (For(i, 8, body),)), i, j, acc
+
+
+def test_walking(e):
+    k, _, _, acc = small(e)
+    assert assigned(k.body) == [acc] and defined(k.body) == {acc}
+    assert stored(k.body) == {k.buffers[1]}
+    assert len(exprs(k.body)) == 3
+
+
+def test_rewriting_shares_what_does_not_change(e):
+    k, i, j, acc = small(e)
+    other = LoopVar("k", 8)
+    moved = substitute(k.body[0].body, i, Index.of(other))
+    assert "x[k, j]" in text(Kernel("f", k.buffers, (For(other, 8, moved),)))
+    same = Rewriter().block(k.body)
+    assert exprs(same) == exprs(k.body)
+    renamed = Rewriter(local={acc: Local("total", F32)}).block(k.body)
+    assert "total add=" in text(Kernel("f", k.buffers, renamed))
+    assert canonical(Kernel("f", k.buffers, renamed)) == canonical(k)
+
+
+def test_deep_expressions_need_no_deep_stack(e):
+    x, y = Buffer("x", F32, (8,)), Buffer("y", F32, (8,), "out")
+    i = LoopVar("i", 8)
+    value = e.load(x, (i,))
+    for _ in range(3000):
+        value = e.add(value, 1.0)
+    k = verify(Kernel("f", (x, y), (For(i, 8, tuple(e.store(y, (i,), value))),)))
+    assert len(exprs(Rewriter(var={i: Index.of(LoopVar("j", 8))}).block(k.body))) == 3002
+    assert len(text(k).splitlines()) < 3010
+
+
+def broken(e):
+    """(what verify must say, statements)"""
+    x, y = Buffer("x", F32, (8,)), Buffer("y", F32, (8,), "out")
+    row = Buffer("row", F32, (8,), "scratch")
+    v = LoopVar("i", 8)
+    i = Index.of(v)
+    acc = Local("acc", F32)
+    load = e.load(x, (i,))
+
+    def loop(*body):
+        return (x, y), (For(v, 8, tuple(body)),)
+
+    one = e.const(1, F32)
+    yield "reaches 1..8", loop(Store(y, (i + 1,), load))
+    yield "reaches -1..6", loop(Store(y, (i,), e.load(x, (i - 1,))))
+    yield "store into the input x", loop(Store(x, (i,), load))
+    yield "read before its definition", loop(Store(y, (i,), e.read(acc)))
+    yield "set before its definition", loop(Assign(acc, load))
+    yield "used before its allocation", loop(Store(row, (i,), load))
+    yield "allocated but not scratch", loop(Alloc(y))
+    yield "outside its loop", ((x, y), (Store(y, (i,), one),))
+    yield "already in use", loop(For(v, 8, ()))
+    yield "has 1 axes", loop(Store(y, (i, i), one))
+    yield "store of int32", loop(Store(y, (i,), e.const(1, I32)))
+    yield "gets int32", loop(Define(acc, e.const(1, I32)))
+    yield "unknown 'sub'", loop(Define(acc, one), Update(acc, "sub", one))
+    yield "no boolean", loop(Store(y, (i,), Select(one, one, one)))
+    yield "is not its own", ((x, y), (For(v, 9, ()),))
+    yield "accessed with part 0", loop(Store(y, (i,), one, 0))
+
+
+def test_verify_names_what_is_wrong(e):
+    for message, (buffers, body) in broken(e):
+        with pytest.raises(InternalError, match=message):
+            verify(Kernel("f", buffers, body))
+
+
+def test_verify_accepts_and_returns(e):
+    k = small(e)[0]
+    assert verify(k) is k

@@ -1,0 +1,395 @@
+"""Equations recorded by native code are those that Python records: values, lines, errors, lives."""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+import threading
+import types
+import weakref
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.core import trace as core_trace
+from numjet.core.jaxpr import Eqn, Literal, Var
+from numjet.core.primitive import NO_EFFECTS, REGISTRY
+from numjet.native import operators as fast_native, record_ir as trace_ir
+from numjet.native.record import in_python, traced_products
+from numjet.transforms.stage import StageTrace, StageTracer, stage
+
+
+@pytest.fixture(scope="module", autouse=True)
+def native():
+    if not fast_native.possible():
+        pytest.skip("No native code here.")
+    if not fast_native.usable():
+        fast_native._build()
+    assert type(StageTrace.record) is types.MethodDescriptorType
+    assert type(in_python) is types.FunctionType
+
+
+def both(monkeypatch, fun, *avals):
+    """The jaxpr of `fun` as recorded natively, and by Python."""
+    native = stage(fun, avals)
+    with monkeypatch.context() as patch:
+        patch.setattr(StageTrace, "record", in_python)
+        return native, stage(fun, avals)
+
+
+def shown(jaxpr):
+    """What is recorded; functions among the params without their addresses."""
+    return [
+        (
+            str(e.primitive),
+            [type(a) for a in e.invars],
+            [v.aval for v in (*e.invars, *e.outvars)],
+            re.sub("0x[0-9a-f]+", "", str(e.params)),
+            e.effects,
+            str(e.source),
+        )
+        for e in jaxpr.eqns
+    ]
+
+
+x32 = jnp.ones((4, 4)).aval
+table = np.arange(16, dtype=np.float32).reshape(4, 4)
+
+
+def inner(x):
+    return [jnp.sin(x)
+            * 2.0 for _ in range(2)]
+
+
+def program(x):
+    y = x @ x + 1
+    y = jnp.where(y > 0, y, -y) ** 3 + inner(y)[1]
+    values, order = nj.lax.sort_key_val(y, y)  # several results
+    y = y + table + jnp.asarray(table) + jnp.cumsum(order, 0) + values
+    y = nj.jit(lambda a: jnp.tanh(a) / 3)(y)
+    g = nj.grad(lambda a: jnp.sum(nj.nn.softmax(a @ a) * nj.lax.stop_gradient(a)))(y)
+    h = nj.vmap(lambda r: nj.lax.fori_loop(0, 3, lambda i, c: c * r[i], r))(g)
+    return [y.astype(jnp.float16).sum(), g[0], h.reshape(-1)[::2], jnp.zeros(()) + x.mean()]
+
+
+def test_equations_are_those_of_python(monkeypatch):
+    (native, consts), (python, same_consts) = both(monkeypatch, program, x32)
+    assert str(native) == str(python)
+    assert shown(native) == shown(python)
+    assert [np.asarray(c).tolist() for c in consts] == [np.asarray(c).tolist() for c in same_consts]
+    for eqn in native.eqns:
+        assert type(eqn) is Eqn and type(eqn.invars) is type(eqn.outvars) is list
+        assert eqn.effects is NO_EFFECTS or eqn.primitive.effects is not NO_EFFECTS
+        assert all(type(v) is Var for v in eqn.outvars)
+        assert all(type(v) in (Var, Literal) for v in eqn.invars)
+
+
+def test_lines_are_the_users(monkeypatch):
+    (native, _), (python, _) = both(monkeypatch, program, x32)
+    lines = {str(e.source) for e in native.eqns}
+    assert {str(e.source) for e in python.eqns} == lines
+    first = inner.__code__.co_firstlineno
+    assert {f"{__file__}:{first + 1} (<listcomp>)", f"{__file__}:{first + 1} (inner)"} & lines
+    assert len([line for line in lines if __file__ in line]) > 8
+
+
+def test_more_lines_than_the_table_holds():
+    count = 3 * trace_ir.LINES
+    text = "def long(x):\n" + "".join(f"    x = x * {i}.5\n" for i in range(count)) + "    return x"
+    scope: dict = {}
+    exec(compile(text, "/elsewhere/long.py", "exec"), scope)
+    for _ in range(2):
+        jaxpr, _ = stage(lambda x: [scope["long"](x)], [x32])
+        assert [e.source.line for e in jaxpr.eqns] == list(range(2, count + 2))
+    scope.clear()
+    del jaxpr
+    gc.collect()
+    assert stage(inner, [x32])[0].eqns[0].source.code.co_filename == __file__
+
+
+def test_without_a_users_frame_there_is_no_line():
+    package = core_trace._PACKAGE
+    scope: dict = {"jnp": jnp, "stage": stage, "x32": x32}
+    text = "def call():\n    return stage(lambda x: [jnp.sin(x)], [x32])[0]"
+    exec(compile(text, package + "/made_up.py", "exec"), scope)
+    found: list = []
+    thread = threading.Thread(target=lambda: found.append(scope["call"]()))
+    core_trace._internal[__file__] = core_trace._internal[threading.__file__] = True
+    try:
+        thread.start()
+        thread.join()
+    finally:
+        del core_trace._internal[__file__], core_trace._internal[threading.__file__]
+    assert found[0].eqns[0].source is None
+
+
+def test_a_source_that_a_transformation_knows_is_taken():
+    def fun(x):
+        trace = core_trace.current_trace()
+        trace.source = "here"
+        y = jnp.sin(x)
+        trace.source = None
+        return [jnp.cos(y)]
+
+    first, second = stage(fun, [x32])[0].eqns
+    assert first.source == "here" and second.source.line > fun.__code__.co_firstlineno
+
+
+def test_errors_are_those_of_python(monkeypatch):
+    leaked = []
+
+    def keep(x):
+        leaked.append(x)
+        return [x]
+
+    sin, add = REGISTRY["sin"], REGISTRY["add"]
+
+    def wrong(make):
+        def fun(x):
+            make(core_trace.current_trace(), x)
+            return [x]
+
+        return fun
+
+    stage(keep, [x32])
+    done = leaked[0].owner
+    other = jnp.ones((2, 3))
+    cases = [
+        lambda t, x: jnp.sin(leaked[0]),
+        lambda t, x: add.bind(x, leaked[0]),
+        lambda t, x: t.record(add, (x, other), {}),
+        lambda t, x: t.record(sin, (jnp.arange(3),), {}),
+        lambda t, x: t.record(REGISTRY["reduce_sum"], (x,), {"axes": (7,)}),
+        lambda t, x: t.record(sin, ("text",), {}),
+        lambda t, x: t.record(sin),
+        lambda t, x: t.record(sin, (x,), {}, None, 5),
+        lambda t, x: t.record(3, (x,), {}),
+        lambda t, x: done.record(sin, (x,), {}, x32),
+    ]
+    for case in cases:
+        messages = []
+        for record in (StageTrace.record, in_python):
+            with monkeypatch.context() as patch:
+                patch.setattr(StageTrace, "record", record)
+                with pytest.raises(Exception) as caught:  # noqa: B017, PT011 - compared below
+                    stage(wrong(case), [x32])
+            messages.append((type(caught.value), str(caught.value).split(" positional")[0]))
+        assert messages[0][0] is messages[1][0]
+        assert messages[0] == messages[1] or "StageTrace.record()" in messages[0][1]
+
+
+def test_operands_in_a_list_and_an_aval_that_is_given():
+    def fun(x):
+        trace = core_trace.current_trace()
+        y = trace.record(REGISTRY["sin"], [x], {})
+        z = trace.record(REGISTRY["sin"], (y,), {}, x32)
+        return [trace.record(REGISTRY["add"], (z, jnp.float32(2)), {}, None)]
+
+    jaxpr, _ = stage(fun, [x32])
+    assert [str(e.primitive) for e in jaxpr.eqns] == ["sin", "sin", "add"]
+    assert all(e.outvars[0].aval is x32 for e in jaxpr.eqns)
+
+
+def test_nothing_is_lost_or_kept():
+    params = {"axes": (0,)}
+    objects = [x32, params, REGISTRY["reduce_sum"], REGISTRY["sin"], NO_EFFECTS]
+    line = []
+
+    def fun(x):
+        trace = core_trace.current_trace()
+        for _ in range(50):
+            y = trace.record(REGISTRY["sin"], (x,), {}, x32)
+            trace.record(REGISTRY["reduce_sum"], (y,), params)
+            try:
+                trace.record(REGISTRY["add"], (x, table[:, :3]), {})
+            except TypeError:
+                pass
+        line.append(trace.eqns[-1].source)
+        assert type(y) is StageTracer and sys.getrefcount(y) == 2
+        assert sys.getrefcount(y.jaxpr_var) == 5  # its equation, two readers, the tracer, here
+        return [x]
+
+    stage(fun, [x32])
+    objects.append(line[0])
+    gc.collect()
+    before = [sys.getrefcount(x) for x in objects]
+    for _ in range(20):
+        stage(fun, [x32])
+    del line[1:]
+    gc.collect()
+    assert [sys.getrefcount(x) for x in objects] == before
+
+
+def complete(function):
+    """The Python function that native code leaves operands to."""
+    (native,) = [
+        cell.cell_contents for cell in function.__closure__
+        if type(getattr(cell.cell_contents, "__self__", None)) is tuple
+        and len(cell.cell_contents.__self__) == 5
+    ]  # fmt: skip
+    assert type(native) is types.BuiltinFunctionType
+    return native.__self__[4]
+
+
+class Stranger:
+    def __rmatmul__(self, other):
+        return other
+
+
+OPERANDS = {
+    "staged": lambda x: x,
+    "matrix": lambda x: jnp.ones((4, 3)),
+    "vector": lambda x: jnp.ones(4),
+    "numpy": lambda x: table,
+    "half": lambda x: jnp.ones((4, 4), jnp.float16),
+    "integers": lambda x: x.astype(jnp.int32),
+    "list": lambda x: [1.0],
+    "scalar": lambda x: 2.0,
+    "stranger": lambda x: Stranger(),
+    "misfit": lambda x: jnp.ones((3, 4)),
+    "batch": lambda x: jnp.ones((2, 4, 4)),
+    "differentiated": lambda x: nj.grad(lambda a: jnp.sum(x @ a + jnp.tanh(x)))(x),
+    "batched": lambda x: nj.vmap(lambda a: x @ a)(jnp.ones((2, 4, 4))),
+}
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_products_are_those_of_python(monkeypatch, name):
+    def fun(x):
+        for _ in range(2):
+            try:
+                y = x @ OPERANDS[name](x)
+            except (TypeError, ValueError) as error:
+                return [x, str(error)]
+        return [y] if isinstance(y, StageTracer) else [x, y]
+
+    messages = []
+
+    def values(x):
+        first, *rest = fun(x)
+        messages.append(rest)
+        return [first]
+
+    native, _ = stage(values, [x32])
+    assert type(StageTracer.__matmul__) is types.MethodDescriptorType
+    with monkeypatch.context() as patch:
+        patch.delattr(StageTracer, "__matmul__")
+        python, _ = stage(values, [x32])
+    assert shown(native) == shown(python)
+    assert str(native) == str(python)
+    assert [type(m) for m in messages[0]] == [type(m) for m in messages[1]]
+    assert messages[0] == messages[1] or type(messages[0][0]) is not str
+
+
+def test_functions_are_those_of_python():
+    values = [
+        lambda x: x, lambda x: x.astype(jnp.int32), lambda x: x.astype(bool), lambda x: table,
+        lambda x: 0.5, lambda x: x[0, 0], lambda x: x.astype(jnp.complex64),
+    ]  # fmt: skip
+    for function in (jnp.tanh, jnp.sin, jnp.square, jnp.absolute):
+        for value in values:
+            for call in (function, complete(function)):  # both have seen the avals then
+                stage(lambda x, f=call, v=value: [f(v(x))], [x32])
+            native, python = (
+                stage(lambda x, f=call, v=value: [f(v(x))], [x32])[0]
+                for call in (function, complete(function))
+            )
+            assert shown(native) == shown(python)
+    with pytest.raises(TypeError, match="tanh"):
+        stage(lambda x: [jnp.tanh("text")], [x32])
+
+
+def test_staged_values_of_other_traces_are_left_to_python():
+    """Of a trace around this one, and of one that has ended."""
+    old = []
+
+    def fun(x):
+        old.append(x)
+        inner, consts = stage(lambda a: [jnp.tanh(x), x @ a, a @ x], [x32])
+        assert [str(e.primitive) for e in inner.eqns] == ["tanh", "dot_general", "dot_general"]
+        assert len(consts) == 1
+        return [x]
+
+    jaxpr, _ = stage(fun, [x32])
+    assert not jaxpr.eqns
+    for case in (lambda: old[0] @ old[0], lambda: jnp.tanh(old[0]), lambda: old[0] @ table):
+        with pytest.raises(nj.errors.UnexpectedTracerError):
+            case()
+        with pytest.raises(nj.errors.UnexpectedTracerError):
+            stage(lambda x, c=case: [c()], [x32])
+
+
+def test_products_and_functions_lose_and_keep_nothing():
+    def fun(x):
+        for _ in range(50):
+            y = jnp.tanh(x @ x) @ ones
+        assert sys.getrefcount(y) == 2
+        return [x]
+
+    ones = jnp.ones((4, 4))
+    (params, out) = (stage(fun, [x32]), traced_products[x32, x32])[1]
+    objects = [x32, params, out, traced_products[x32, x32], REGISTRY["tanh"], ones]
+    gc.collect()
+    before = [sys.getrefcount(x) for x in objects]
+    for _ in range(20):
+        stage(fun, [x32])
+    gc.collect()
+    # A reference lost or kept by each trace makes 20; one that something else drops meanwhile, 1.
+    after = [sys.getrefcount(x) for x in objects]
+    assert all(abs(a - b) < 10 for a, b in zip(after, before, strict=True)), (before, after)
+
+
+def test_the_collector_searches_what_may_be_in_cycles_alone():
+    def fun(x):
+        y = jnp.tanh(x @ x) * 2.0
+        return [jnp.sum(y, 0), REGISTRY["sin"].bind(y)]
+
+    jaxpr, _ = stage(fun, [x32])
+    named = {str(e.primitive): e for e in jaxpr.eqns}
+    for eqn in jaxpr.eqns:
+        assert not any(gc.is_tracked(v) for v in (eqn.outvars, *eqn.outvars))
+        assert gc.is_tracked(eqn) == gc.is_tracked(eqn.invars)
+        assert gc.is_tracked(eqn) == gc.is_tracked(eqn.params)
+    assert not any(gc.is_tracked(named[name]) for name in ("tanh", "sin", "mul"))
+    assert not gc.is_tracked(named["mul"].invars[1])
+
+    def inside(x):
+        trace = core_trace.current_trace()
+        params = {"axes": (0,), "itself": []}
+        y = trace.record(REGISTRY["sin"], (x,), params, x32)
+        params["itself"].append(trace.eqns[-1])
+        return [y]
+
+    # A cycle through an equation's params is found and freed.
+    live = weakref.WeakSet()
+
+    class Witness:
+        pass
+
+    jaxpr, _ = stage(inside, [x32])
+    witness = Witness()
+    live.add(witness)
+    jaxpr.eqns[0].params["itself"].append(witness)
+    del jaxpr, witness
+    gc.collect()
+    assert not live
+
+
+def test_threads_trace_beside_each_other():
+    want = str(stage(program, [x32])[0])
+    wrong = []
+
+    def work():
+        for _ in range(20):
+            if str(stage(program, [x32])[0]) != want:
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
