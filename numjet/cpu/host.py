@@ -23,6 +23,11 @@ WINDOWS = sys.platform == "win32"
 # A cache line on x86-64 and on most ARM cores; also the widest vector (AVX-512).
 CACHE_LINE = 64
 
+# The stack of threads that run compiled programs: BLAS, LAPACK and callbacks into Python run there
+# too. Systems' own sizes lie between 128 KiB (musl) and what the user's shell says. Pages that
+# nobody wrote to are no memory.
+STACK_BYTES = 4 << 20
+
 
 def cache_directory() -> str | None:
     """The platform's directory for this package's cache, or None when there is no home."""
@@ -120,12 +125,13 @@ def pause_ir(triple: str) -> tuple[str, str]:
 def thread_ir(triple: str) -> str | None:
     """LLVM IR of six functions over the system's threads, or None where there are none.
 
-    i32 @os_thread(ptr start, i64 id, ptr handle): run start(id) on a new detached thread with all
-    signals blocked, and leave its i64 handle; 0 when it worked. void @os_sleep(ptr word, i32 seen):
-    sleep while the i32 at `word` is `seen`; may return early. void @os_wake(ptr word, i32 count):
-    wake that many sleepers. void @os_yield(): let another thread have the core. i32 @os_core():
-    the core this thread runs on, or -1. void @os_keep_off(i32 core, ptr handles, i32 count): let
-    those threads run on any core the process's first thread may use but `core`.
+    i32 @os_thread(ptr start, i64 id, ptr handle): run start(id) on a new detached thread with a
+    stack of STACK_BYTES and all signals blocked, and leave its i64 handle; 0 when it worked.
+    void @os_sleep(ptr word, i32 seen): sleep while the i32 at `word` is `seen`; may return early.
+    void @os_wake(ptr word, i32 count): wake that many sleepers. void @os_yield(): let another
+    thread have the core. i32 @os_core(): the core this thread runs on, or -1.
+    void @os_keep_off(i32 core, ptr handles, i32 count): let those threads run on any core the
+    process's first thread may use but `core`.
     """
     if LINUX:
         machine = triple.split("-")[0]
@@ -133,10 +139,11 @@ def thread_ir(triple: str) -> str | None:
         futex = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "powerpc64le": 221}.get(machine)
         if futex is None:
             return None
-        return _POSIX_THREADS.format(set_mask=2) + _FUTEX.format(number=futex) + _AFFINITY
+        threads = _POSIX_THREADS.format(set_mask=2, stack=STACK_BYTES)
+        return threads + _FUTEX.format(number=futex) + _AFFINITY
     if MACOS:
-        return _POSIX_THREADS.format(set_mask=3) + _ULOCK + _NO_AFFINITY
-    return _WINDOWS_THREADS + _NO_AFFINITY if WINDOWS else None
+        return _POSIX_THREADS.format(set_mask=3, stack=STACK_BYTES) + _ULOCK + _NO_AFFINITY
+    return _WINDOWS_THREADS.format(stack=STACK_BYTES) + _NO_AFFINITY if WINDOWS else None
 
 
 def thread_symbols() -> dict[str, int]:
@@ -156,6 +163,9 @@ def thread_symbols() -> dict[str, int]:
 
 _POSIX_THREADS = """
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_attr_init(ptr)
+declare i32 @pthread_attr_setstacksize(ptr, i64)
+declare i32 @pthread_attr_destroy(ptr)
 declare i32 @pthread_detach(i64)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @sched_yield()
@@ -164,11 +174,15 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define internal i32 @os_thread(ptr %start, i64 %id, ptr %thread) {{
   %all = alloca [128 x i8]
   %old = alloca [128 x i8]
+  %settings = alloca [128 x i8], align 16 ; 56 or 64 bytes in each C library
+  call i32 @pthread_attr_init(ptr %settings)
+  call i32 @pthread_attr_setstacksize(ptr %settings, i64 {stack})
   call void @llvm.memset.p0.i64(ptr %all, i8 -1, i64 128, i1 false)
   call i32 @pthread_sigmask(i32 {set_mask}, ptr %all, ptr %old)
   %argument = inttoptr i64 %id to ptr
-  %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr %start, ptr %argument)
+  %failed = call i32 @pthread_create(ptr %thread, ptr %settings, ptr %start, ptr %argument)
   call i32 @pthread_sigmask(i32 {set_mask}, ptr %old, ptr null)
+  call i32 @pthread_attr_destroy(ptr %settings)
   %good = icmp eq i32 %failed, 0
   br i1 %good, label %detach, label %out
 detach:
@@ -299,9 +313,11 @@ declare i32 @SwitchToThread()
 declare i32 @WaitOnAddress(ptr, ptr, i64, i32)
 declare void @WakeByAddressAll(ptr)
 
-define internal i32 @os_thread(ptr %start, i64 %id, ptr %thread) {
+define internal i32 @os_thread(ptr %start, i64 %id, ptr %thread) {{
   %argument = inttoptr i64 %id to ptr
-  %handle = call ptr @CreateThread(ptr null, i64 0, ptr %start, ptr %argument, i32 0, ptr null)
+  ; STACK_SIZE_PARAM_IS_A_RESERVATION
+  %handle = call ptr @CreateThread(ptr null, i64 {stack}, ptr %start, ptr %argument, i32 65536,
+                                   ptr null)
   %failed = icmp eq ptr %handle, null
   br i1 %failed, label %bad, label %good
 good:
@@ -309,24 +325,24 @@ good:
   ret i32 0
 bad:
   ret i32 1
-}
+}}
 
-define internal void @os_yield() {
+define internal void @os_yield() {{
   call i32 @SwitchToThread()
   ret void
-}
+}}
 
-define internal void @os_sleep(ptr %word, i32 %seen) {
+define internal void @os_sleep(ptr %word, i32 %seen) {{
   %slot = alloca i32
   store i32 %seen, ptr %slot
   call i32 @WaitOnAddress(ptr %word, ptr %slot, i64 4, i32 -1)
   ret void
-}
+}}
 
-define internal void @os_wake(ptr %word, i32 %count) {
+define internal void @os_wake(ptr %word, i32 %count) {{
   call void @WakeByAddressAll(ptr %word)
   ret void
-}
+}}
 """
 
 

@@ -297,6 +297,7 @@ miss:
 UPDATE = """
 define ptr @update_K(ptr %self, ptr %args, i64 %n, ptr %names) #0 {
 entry:
+  %vector = alloca [9 x ptr]
   %x_p = getelementptr i8, ptr %self, i64 REF_ARRAY
   %x = load ptr, ptr %x_p
   %t = call ptr @table_of(ptr %x, i64 NUMBER)
@@ -321,9 +322,12 @@ named:
   br label %collect
 collect:
   %more = phi i64 [ 0, %slow ], [ %size, %named ]
-  %total = add i64 %n, %more
-  %room = add i64 %total, 1
-  %vector = alloca ptr, i64 %room
+  %given_all = add i64 %n, %more
+  ; Of too many arguments the function is given too few, and raises as well.
+  %few = icmp ult i64 %given_all, 8
+  %total = select i1 %few, i64 %given_all, i64 0
+  %positional = select i1 %few, i64 %n, i64 0
+  %keywords = select i1 %few, ptr %names, ptr null
   store ptr %self, ptr %vector
   br label %head
 head:
@@ -338,8 +342,8 @@ move:
   store ptr %argument, ptr %to
   br label %head
 call:
-  %with_self = add i64 %n, 1
-  %r = call ptr @otherwise(ptr %t, ptr %vector, i64 %with_self, ptr %names)
+  %with_self = add i64 %positional, 1
+  %r = call ptr @otherwise(ptr %t, ptr %vector, i64 %with_self, ptr %keywords)
   ret ptr %r
 }
 """

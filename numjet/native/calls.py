@@ -25,6 +25,8 @@ from numjet.native.layout import NEW_ARRAY, Method, array_api, forever, layout
 from numjet.transforms.batch import _axis_env
 
 MAX_ENTRIES = 8
+# Words of registers and tables that a call has on the stack.
+MAX_WORDS = 1024
 # Below this NumPy's allocator is as quick as the pool.
 _MALLOC_BYTES = 4096
 # Programs that may take longer (seconds) let other threads run.
@@ -247,6 +249,8 @@ def _entry(
         if name not in by_name or not reader.read(by_name[name], len(args) + names.index(name)):
             return None
     outs, builds, n_regs, builder = _outputs(entry, program, keep)
+    if reader.next + 3 * len(reader.leaves) + reader.readers + len(outs) // 6 + n_regs > MAX_WORDS:
+        return None
     arena = 0
     if program.arenas is not None:
         memory = executable.new_arena()

@@ -7,6 +7,7 @@ of its operation and operands as `builder_text` lists them; or it is text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,6 +62,24 @@ def _cast(op: str):
     return method
 
 
+# So much of a function's variables may lie on the stack: some ten functions call one another.
+STACK_BYTES = 4096
+_SMALL, _ALIGNMENT = 256, 64
+# Spilled registers may be more than that: each page is touched, so that the guard page is met.
+_PROBED = '"probe-stack"="inline-asm"'
+TAKE, GIVE = "@nj_program_take", "@nj_program_give"
+_ARRAY = re.compile(r"\[(\d+) x (.+)\]")
+
+
+def _bytes(type: str) -> int:
+    """How many bytes a variable of the type takes."""
+    array = _ARRAY.fullmatch(type)
+    if array is not None:
+        return int(array[1]) * _bytes(array[2])
+    info = TYPES[type]
+    return -(-max(info.lanes, 1) * info.bits // 8)
+
+
 def _call(result: str, callee: str, args: Sequence[Value], flags: str) -> tuple:
     types, refs = tuple([a.type for a in args]), tuple([a.ref for a in args])
     return ("call", result, callee, types, refs, flags)
@@ -91,7 +110,8 @@ class Writer:
         self.whole: Callable[[Any], None] | None = None
         self.glue = "optnone" in attributes
         self._labels = 0
-        self._allocas: list[str] = []
+        self._allocas: list[tuple[str, str, int, int]] = []  # name, type, count, alignment
+        self.opening: list[Line] = []  # before the other lines
         written = []
         values = []
         for argument in arguments:
@@ -104,7 +124,7 @@ class Writer:
         self.args = tuple(values)
         self._head = (
             f"define {linkage + ' ' if linkage else ''}{result} @{name}"
-            f"({', '.join(written)}) {attributes} {{"
+            f"({', '.join(written)}) {attributes} {_PROBED} {{"
         )
         module.functions.append(self)
 
@@ -114,7 +134,37 @@ class Writer:
 
     def body(self) -> list[str]:
         """The lines of the function as text."""
-        return [*self._allocas, *map(spelled, self.lines)]
+        stacked, lines = self.finished()
+        return [*stacked, *map(spelled, lines)]
+
+    def finished(self) -> tuple[list[str], list[Line]]:
+        """What lies on the stack, and the other lines of the function, which has been written.
+
+        Where all variables together are more than STACK_BYTES, the large ones lie in a block that
+        the runtime lends: a thread's stack may be 128 KiB, and has no guard against long steps.
+        """
+        stacked, lent, total = [], list[tuple[str, int]](), 0
+        large = sum([_bytes(type) * count for _, type, count, _ in self._allocas]) > STACK_BYTES
+        for ref, type, count, align in self._allocas:
+            size = _bytes(type) * count
+            if large and size > _SMALL:
+                lent.append((ref, total))
+                total += -(-size // _ALIGNMENT) * _ALIGNMENT
+            else:
+                stacked.append(f"  {ref} = alloca {type}, i64 {count}, align {align}")
+        if not lent:
+            return stacked, [*self.opening, *self.lines]
+        self.module.declare(TAKE[1:], "ptr", ["i64"])
+        self.module.declare(GIVE[1:], "void", ["ptr"])
+        lines: list[Line] = [("%lent", ("call", "ptr", TAKE, ("i64",), (str(total),), ""))]
+        for ref, place in lent:
+            address = ("getelementptr", "ptr", "i8", "ptr", "%lent", "i64", str(place))
+            lines.append((ref, address))
+        for line in (*self.opening, *self.lines):
+            if line.__class__ is tuple and line[1][0] == "ret":
+                lines.append((None, ("call", "void", GIVE, ("ptr",), ("%lent",), "")))
+            lines.append(line)
+        return stacked, lines
 
     # ---- plumbing
 

@@ -105,10 +105,10 @@ class MemoryWriter(Writer):
         self.lines.append((None, ("call", "void", "@llvm.prefetch.p0", types, refs, "")))
 
     def alloca(self, type: str, count: int = 1, align: int = 64) -> Value:
-        """Stack space for `count` values, reserved once at the function's entry."""
+        """Space for `count` values while the function runs (see `finished`)."""
         self.count += 1
         ref = f"%v{self.count}"
-        self._allocas.append(f"  {ref} = alloca {type}, i64 {count}, align {align}")
+        self._allocas.append((ref, type, count, align))
         return Value(ref, "ptr")
 
     # ---- lanes

@@ -22,10 +22,12 @@ class Function(Protocol):
     glue: bool
     args: tuple[Value, ...]
     lines: list[Line]
-    _allocas: list[str]
+    module: Module
     whole: Callable[[Any], None] | None
 
     def text(self) -> str: ...
+
+    def finished(self) -> tuple[list[str], list[Line]]: ...
 
 
 class Module:
@@ -91,6 +93,8 @@ class Module:
         """Take over the functions and declarations of a module that holds no data of its own."""
         if other._globals or other.raw:
             raise ValueError("builder: a module with data cannot be taken over by another")
+        for function in other.functions:
+            function.module = self
         self.functions += other.functions
         for name, line in other._declared.items():
             self._declared.setdefault(name, line)

@@ -1,7 +1,6 @@
-"""What the special kernels share: element types, prefix masks, block transposes, scratch memory.
+"""What the special kernels share: element types, prefix masks, block transposes.
 
-For: the modules of this package. What would break it: a scratch request beyond `SCRATCH_BYTES`,
-which nobody checks at run time.
+For: the modules of this package.
 """
 
 from __future__ import annotations
@@ -31,10 +30,8 @@ ELEMENTS = {
     "bfloat16": "bfloat",
 }
 
-SCRATCH_BYTES = 1 << 20
 # Attributes of what runs once a task or a call: compiled without care, in less than half the time.
 GLUE = "nounwind noinline optnone"
-_SLOTS = 64
 
 
 def element(dtype: np.dtype) -> str | None:
@@ -83,69 +80,6 @@ def fused(b: Builder, x: Value, y: Value, z: Value) -> Value:
     if TYPES[x.type].is_float and (b.module.has("fma") or b.module.has("neon")):
         return b.fma(x, y, z)
     return b.add(b.mul(x, y), z)
-
-
-def scratch_functions(module: Module, bytes: int = SCRATCH_BYTES) -> None:
-    """Define @take_scratch() -> ptr and @give_scratch(ptr): warm blocks of `bytes`."""
-    module.variable("scratch_slots", f"[{_SLOTS} x i64]")
-    module.declare("malloc", "ptr", ("i64",))
-    module.declare("free", "void", ("ptr",))
-    module.raw.append(f"""
-define internal ptr @take_scratch() {GLUE} {{
-entry:
-  br label %try
-try:
-  %k = phi i64 [ 0, %entry ], [ %next, %more ]
-  %slot = getelementptr i64, ptr @scratch_slots, i64 %k
-  %here = load atomic i64, ptr %slot monotonic, align 8
-  %empty = icmp eq i64 %here, 0
-  br i1 %empty, label %more, label %take
-take:
-  %got = atomicrmw xchg ptr %slot, i64 0 acquire, align 8
-  %gone = icmp eq i64 %got, 0
-  br i1 %gone, label %more, label %have
-have:
-  %found = inttoptr i64 %got to ptr
-  ret ptr %found
-more:
-  %next = add i64 %k, 1
-  %last = icmp eq i64 %next, {_SLOTS}
-  br i1 %last, label %make, label %try
-make:
-  %raw = call ptr @malloc(i64 {bytes + 4096})
-  %number = ptrtoint ptr %raw to i64
-  %up = add i64 %number, 127
-  %round = and i64 %up, -64
-  %made = inttoptr i64 %round to ptr
-  %before = getelementptr i8, ptr %made, i64 -8
-  store i64 %number, ptr %before, align 8
-  ret ptr %made
-}}
-
-define internal void @give_scratch(ptr %block) {GLUE} {{
-entry:
-  %number = ptrtoint ptr %block to i64
-  br label %try
-try:
-  %k = phi i64 [ 0, %entry ], [ %next, %more ]
-  %slot = getelementptr i64, ptr @scratch_slots, i64 %k
-  %pair = cmpxchg ptr %slot, i64 0, i64 %number release monotonic, align 8
-  %put = extractvalue {{ i64, i1 }} %pair, 1
-  br i1 %put, label %out, label %more
-more:
-  %next = add i64 %k, 1
-  %last = icmp eq i64 %next, {_SLOTS}
-  br i1 %last, label %drop, label %try
-drop:
-  %before = getelementptr i8, ptr %block, i64 -8
-  %raw = load i64, ptr %before, align 8
-  %pointer = inttoptr i64 %raw to ptr
-  call void @free(ptr %pointer)
-  br label %out
-out:
-  ret void
-}}
-""")
 
 
 def strides(shape: Sequence[int], size: int) -> list[int]:
@@ -229,7 +163,6 @@ def table(module: Module, values: Sequence[int | str]) -> Value:
 __all__ = [
     "ELEMENTS",
     "GLUE",
-    "SCRATCH_BYTES",
     "Fields",
     "const",
     "element",
@@ -238,7 +171,6 @@ __all__ = [
     "merge",
     "parallel_call",
     "prefix_mask",
-    "scratch_functions",
     "size_of",
     "strides",
     "table",

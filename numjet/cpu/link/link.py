@@ -33,7 +33,7 @@ from numjet.cpu.link.cache import Store
 from numjet.cpu.x86.able import usable
 
 # Part of every key: raise it when cached bytes of an older version must not be used any more.
-CACHE_VERSION = 28
+CACHE_VERSION = 29
 
 _OPTIMIZATION_LEVEL, _QUICK_LEVEL = 1, 0
 

@@ -81,11 +81,9 @@ class Emitter:
         """At the entry of main: the addresses of what the table names."""
         b = self.b
         self.module.declare(PLACES, "void", [PTR] * 5)
-        tables = ", ".join([f"ptr {argument.ref}" for argument in b.args])
-        b._allocas += [
-            f"  %places = alloca [{len(self.table.places)} x ptr], align 64",
-            f"  call void @{PLACES}({tables}, ptr %places)",
-        ]
+        operands = (*[argument.ref for argument in b.args], "%places")
+        b._allocas.append(("%places", f"[{len(self.table.places)} x ptr]", 1, 64))
+        b.opening.append((None, ("call", "void", f"@{PLACES}", (PTR,) * 5, operands, "")))
 
     def _bases(self) -> None:
         """Load the table entries that any step uses, at the entry of the function."""

@@ -12,6 +12,10 @@ same to any program, on tables of NumPy array objects: it reads their data point
 returns 2, having done nothing, when one is not contiguous and aligned. `nj_program_places` computes
 the addresses of a program's places, `nj_program_steps` runs a part of its steps on them.
 
+    ptr nj_program_take(i64 bytes)          void nj_program_give(ptr block)
+
+lend memory, aligned to 64 bytes, to functions that need more of it than fits the stack.
+
     void nj_lanes_TYPE_ARITY(ptr function, i64 n, ptr values...)
 
 calls a C function of doubles with every element, and leaves the results in the first array.
@@ -37,6 +41,92 @@ from numjet.cpu.runtime.entry import (
     REPEAT,
     TABLES,
 )
+
+# Blocks of memory that functions borrow while they run, in place of much of the stack: each size
+# has slots for warm blocks that nobody has, and larger ones come from malloc. Before
+# a block stand the address that malloc gave and its size's number.
+_SLOTS, _SMALLEST, _SIZES = 64, 14, 9  # 16 KiB to 4 MiB
+_BORROWED = f"""
+@blocks = internal global [{_SLOTS * _SIZES} x i64] zeroinitializer, align 64
+declare ptr @malloc(i64)
+declare void @free(ptr)
+declare i64 @llvm.ctlz.i64(i64, i1)
+declare i64 @llvm.smax.i64(i64, i64)
+
+define ptr @program_take(i64 %bytes) nounwind {{
+entry:
+  %less = sub i64 %bytes, 1
+  %zeros = call i64 @llvm.ctlz.i64(i64 %less, i1 false)
+  %above = sub i64 {64 - _SMALLEST}, %zeros
+  %number = call i64 @llvm.smax.i64(i64 %above, i64 0)
+  %kept = icmp slt i64 %number, {_SIZES}
+  %first = mul i64 %number, {_SLOTS}
+  br i1 %kept, label %try, label %make
+try:
+  %k = phi i64 [ 0, %entry ], [ %next, %more ]
+  %at = add i64 %first, %k
+  %slot = getelementptr i64, ptr @blocks, i64 %at
+  %here = load atomic i64, ptr %slot monotonic, align 8
+  %empty = icmp eq i64 %here, 0
+  br i1 %empty, label %more, label %take
+take:
+  %got = atomicrmw xchg ptr %slot, i64 0 acquire, align 8
+  %gone = icmp eq i64 %got, 0
+  br i1 %gone, label %more, label %have
+have:
+  %found = inttoptr i64 %got to ptr
+  ret ptr %found
+more:
+  %next = add i64 %k, 1
+  %last = icmp eq i64 %next, {_SLOTS}
+  br i1 %last, label %make, label %try
+make:
+  %power = add i64 %number, {_SMALLEST}
+  %whole = shl i64 1, %power
+  %room = add i64 %whole, 128
+  %raw = call ptr @malloc(i64 %room)
+  %address = ptrtoint ptr %raw to i64
+  %up = add i64 %address, 127
+  %round = and i64 %up, -64
+  %made = inttoptr i64 %round to ptr
+  %raw_p = getelementptr i8, ptr %made, i64 -8
+  store i64 %address, ptr %raw_p, align 8
+  %number_p = getelementptr i8, ptr %made, i64 -16
+  store i64 %number, ptr %number_p, align 8
+  ret ptr %made
+}}
+
+define void @program_give(ptr %block) nounwind {{
+entry:
+  %address = ptrtoint ptr %block to i64
+  %number_p = getelementptr i8, ptr %block, i64 -16
+  %number = load i64, ptr %number_p, align 8
+  %kept = icmp slt i64 %number, {_SIZES}
+  %first = mul i64 %number, {_SLOTS}
+  br i1 %kept, label %try, label %drop
+try:
+  %k = phi i64 [ 0, %entry ], [ %next, %more ]
+  %at = add i64 %first, %k
+  %slot = getelementptr i64, ptr @blocks, i64 %at
+  %pair = cmpxchg ptr %slot, i64 0, i64 %address release monotonic, align 8
+  %put = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %put, label %out, label %more
+more:
+  %next = add i64 %k, 1
+  %last = icmp eq i64 %next, {_SLOTS}
+  br i1 %last, label %drop, label %try
+drop:
+  %raw_p = getelementptr i8, ptr %block, i64 -8
+  %raw = load ptr, ptr %raw_p, align 8
+  call void @free(ptr %raw)
+  br label %out
+out:
+  ret void
+}}
+"""
+
+# A table of so many pointers lies on the stack.
+_FEW = 512
 
 _OBJECTS = f"""
 define internal i32 @data(ptr %objects, ptr %pointers, i64 %n) nounwind {{
@@ -70,8 +160,19 @@ entry:
   %ins = load i64, ptr %a, align 8
   %b = getelementptr i8, ptr %consts, i64 {CONSTS["outputs"]}
   %outs = load i64, ptr %b, align 8
-  %from = alloca ptr, i64 %ins, align 16
-  %to = alloca ptr, i64 %outs, align 16
+  %count = add i64 %ins, %outs
+  %few = icmp ule i64 %count, {_FEW}
+  br i1 %few, label %stacked, label %borrowed
+stacked:
+  %near = alloca ptr, i64 %count, align 16
+  br label %begin
+borrowed:
+  %bytes = shl i64 %count, 3
+  %far = call ptr @program_take(i64 %bytes)
+  br label %begin
+begin:
+  %from = phi ptr [ %near, %stacked ], [ %far, %borrowed ]
+  %to = getelementptr ptr, ptr %from, i64 %ins
   %one = call i32 @data(ptr %inputs, ptr %from, i64 %ins)
   %two = call i32 @data(ptr %outputs, ptr %to, i64 %outs)
   %both = and i32 %one, %two
@@ -81,10 +182,18 @@ entry:
 run:
   %c = getelementptr i8, ptr %consts, i64 {CONSTS["main"]}
   %main = load ptr, ptr %c, align 8
-  %status = call i32 %main(ptr %from, ptr %to, ptr %arena, ptr %consts)
-  ret i32 %status
+  %ended = call i32 %main(ptr %from, ptr %to, ptr %arena, ptr %consts)
+  br label %out
 refuse:
-  ret i32 2
+  br label %out
+out:
+  %status = phi i32 [ %ended, %run ], [ 2, %refuse ]
+  br i1 %few, label %end, label %give
+give:
+  call void @program_give(ptr %from)
+  br label %end
+end:
+  ret i32 %status
 }}
 """
 
@@ -150,12 +259,22 @@ entry:
   %most = load i64, ptr %c, align 8
   %d = getelementptr i8, ptr %consts, i64 {CONSTS["parallel_for"]}
   %parallel_for = load ptr, ptr %d, align 8
-  %operands = alloca ptr, i64 %most, align 16
   %first = getelementptr i8, ptr %steps, i64 %start
   %end = getelementptr i8, ptr %first, i64 %bytes
+  %few = icmp ule i64 %most, {_FEW}
+  br i1 %few, label %stacked, label %borrowed
+stacked:
+  %near = alloca ptr, i64 %most, align 16
+  br label %begin
+borrowed:
+  %room = shl i64 %most, 3
+  %far = call ptr @program_take(i64 %room)
+  br label %begin
+begin:
+  %operands = phi ptr [ %near, %stacked ], [ %far, %borrowed ]
   br label %on
 on:
-  %at = phi ptr [ %first, %entry ], [ %after, %plain ], [ %after, %chunks ], [ %after, %copy ],
+  %at = phi ptr [ %first, %begin ], [ %after, %plain ], [ %after, %chunks ], [ %after, %copy ],
                 [ %after, %host ], [ %beyond, %rounds ]
   %more = icmp ult ptr %at, %end
   br i1 %more, label %step, label %done
@@ -228,9 +347,17 @@ rounds:
   %unfinished = icmp sgt i64 %left1, 0
   br i1 %unfinished, label %round, label %on
 stop:
-  ret i32 1
+  br label %out
 done:
-  ret i32 0
+  br label %out
+out:
+  %ended = phi i32 [ 1, %stop ], [ 0, %done ]
+  br i1 %few, label %return, label %give
+give:
+  call void @program_give(ptr %operands)
+  br label %return
+return:
+  ret i32 %ended
 }}
 """
 
@@ -240,11 +367,26 @@ entry:
   %program = load ptr, ptr %consts, align 8
   %a = getelementptr i8, ptr %program, i64 {PROGRAM["count"]}
   %n = load i64, ptr %a, align 8
-  %places = alloca ptr, i64 %n, align 16
+  %few = icmp ule i64 %n, {_FEW}
+  br i1 %few, label %stacked, label %borrowed
+stacked:
+  %near = alloca ptr, i64 %n, align 16
+  br label %run
+borrowed:
+  %room = shl i64 %n, 3
+  %far = call ptr @program_take(i64 %room)
+  br label %run
+run:
+  %places = phi ptr [ %near, %stacked ], [ %far, %borrowed ]
   call void @program_places(ptr %inputs, ptr %outputs, ptr %arena, ptr %consts, ptr %places)
   %b = getelementptr i8, ptr %program, i64 {PROGRAM["bytes"]}
   %bytes = load i64, ptr %b, align 8
   %status = call i32 @program_steps(ptr %consts, ptr %places, i64 0, i64 %bytes)
+  br i1 %few, label %end, label %give
+give:
+  call void @program_give(ptr %places)
+  br label %end
+end:
   ret i32 %status
 }}
 """
@@ -285,7 +427,7 @@ done:
 def programs_ir() -> str:
     """The module."""
     lanes = [_lanes(element, arity) for element in ("float", "double") for arity in (1, 2)]
-    return "".join([_OBJECTS, _PLACES, _STEPS, _RUN, *lanes])
+    return "".join([_BORROWED, _OBJECTS, _PLACES, _STEPS, _RUN, *lanes])
 
 
 _starting = threading.Lock()

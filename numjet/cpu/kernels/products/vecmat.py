@@ -16,12 +16,10 @@ from numjet.cpu.builder.builder import Builder, Module, Value, const, vector
 from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import (
     GLUE,
-    SCRATCH_BYTES,
     Fields,
     fused,
     lanes_of,
     prefix_mask,
-    scratch_functions,
     size_of,
 )
 from numjet.cpu.link import link
@@ -31,6 +29,8 @@ FIELDS = ("n", "k", "xs", "brs", "parts", "rows", "batch", "xb", "bb", "yb", "gr
 ROWS = 8
 # Bytes of B below which one thread does it all.
 PARALLEL_BYTES = 1 << 19
+# Parts are added up in so much memory.
+SCRATCH_BYTES = 1 << 20
 
 
 def plan(
@@ -57,7 +57,6 @@ def written(element: str) -> Module:
     module = Module(link.features())
     for rows in (ROWS, 1):
         _add_rows(module, element, rows)
-    scratch_functions(module)
     _task(module, element)
     _entry(module, element)
     return module
@@ -149,7 +148,7 @@ def _entry(module: Module, element: str) -> None:
         b.store(value, b.gep(ctx, 8 * i), 8)
     several = b.icmp("sgt", parts, 1)
     with b.if_(several, otherwise=[b.const(0, "ptr")]) as needed:
-        needed.yield_(b.call(Value("@take_scratch", "ptr"), "ptr"))
+        needed.yield_(b.call("nj_program_take", "ptr", b.mul(b.mul(parts, n), size)))
     partial = needed.results[0]
     b.store(partial, b.gep(ctx, 32), 8)
     tasks = b.mul(parts, batch)
@@ -170,7 +169,7 @@ def _entry(module: Module, element: str) -> None:
                     b.gep(here, stride), b.add(total, b.masked_load(here, mask, zero, size))
                 )
             b.masked_store(sums.results[1], b.gep(b.args[3], offset), mask, size)
-        b.call(Value("@give_scratch", "ptr"), "void", partial)
+        b.call("nj_program_give", "void", partial)
     b.ret()
 
 

@@ -22,7 +22,6 @@ from numjet.cpu.kernels.common import (
     Fields,
     lanes_of,
     parallel_call,
-    scratch_functions,
     size_of,
 )
 from numjet.cpu.kernels.sorting import leaves as sort_leaves, quick as sort_quick
@@ -47,8 +46,6 @@ SHORTEST = 41
 # side by side 0.89; in rows of 500 0.43 and 0.46, in rows of 200 0.46 and 0.33. With fewer rows
 # than _FEW lanes are idle.
 _SHORTEST_OF_MANY, _FEW = 500, 8
-# Bytes of the blocks that threads keep; a share of a row of 10^6 floats uses 400 KB of one.
-_WARM = 4 << 20
 _NANS, _ZEROS = 1, 2  # places among a share's facts; the latter as in `sort_long`
 _SAMPLES, _TOGETHER = 1024, 8  # read in groups of neighbours
 _FIELDS = ["n", "one", "home", "keys", "width", "context", "load", "finish", "leaf", "facts"]
@@ -241,7 +238,6 @@ class _Long:
         self.shares, self.parts = _shares(), _parts()
         self.chunks = _CHUNKS // self.shares
         self.quick = Quarters(module, word)
-        scratch_functions(module, _WARM)
         self.deal()
         b = Builder(module, libraries.ENTRY, [("table", "ptr")], attributes=GLUE)
         (table,) = b.args
@@ -334,7 +330,7 @@ class _Long:
                 number = b.mul(where, quarter)
                 several = number, b.const(quarter, "i64")
                 b.call("deal", "void", *own, size, where, *several, limits, mine)
-            self.give(b, length, block)
+            self.give(b, block)
             with b.loop(0, self.parts + 1, 1, [first]) as part:
                 slot = b.gep(mine, b.mul(part.index, 8))
                 inside = b.icmp("slt", part.index, self.parts)
@@ -388,22 +384,14 @@ class _Long:
         b.ret()
 
     def free(self, b: Builder, n: Value) -> tuple[list[Value], Value]:
-        """Memory for thrice n words, warm where that suffices, and the block they are in."""
+        """Memory for thrice n words, and the block they are in."""
         bytes = b.mul(n, self.size)
-        all = b.mul(bytes, 3)
-        with b.if_(b.icmp("ule", all, _WARM)) as warm:
-            warm.yield_(b.call(Value("@take_scratch", "ptr"), "ptr"))
-        with warm.else_():
-            warm.yield_(b.call("malloc", "ptr", all))
-        (block,) = warm.results
+        block = b.call("nj_program_take", "ptr", b.mul(bytes, 3))
         return [b.gep(block, b.mul(bytes, k)) for k in range(3)], block
 
-    def give(self, b: Builder, n: Value, block: Value) -> None:
-        """Give back what `free` gave for n words."""
-        with b.if_(b.icmp("ule", b.mul(n, 3 * self.size), _WARM)) as warm:
-            b.call(Value("@give_scratch", "ptr"), "void", block)
-        with warm.else_():
-            b.call("free", "void", block)
+    def give(self, b: Builder, block: Value) -> None:
+        """Give back what `free` gave."""
+        b.call("nj_program_give", "void", block)
 
     def gather(self, b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
         """Bring parts together from all shares, sort them and write them out."""
@@ -443,7 +431,7 @@ class _Long:
                 )  # fmt: skip
             with quick.quarters(b, buffers, tally) as (own, size, where):
                 b.call("parts", "void", *own, size, where, leaf)
-            self.give(b, many, block)
+            self.give(b, block)
             b.call(finish, "void", context, first, b.add(first, many))
 
 

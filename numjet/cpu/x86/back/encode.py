@@ -522,3 +522,14 @@ RET = b"\xc3"
 CQO = b"\x48\x99"
 CDQ = b"\x99"
 VZEROUPPER = b"\xc5\xf8\x77"
+
+
+# The stack pointer, and how far below it a page lies at least that has not been touched yet.
+_RSP, _PAGE = 4, 4096
+
+
+def reserve(code: Code, size: int) -> None:
+    """Take so many bytes of stack, and touch each page of them: the stack may end with one."""
+    for below in range(_PAGE, size, _PAGE):
+        gm(code, GPR["movi"], 0, _RSP, None, 1, -below, 4, 0)
+    gr(code, GPR["subi"], 0, _RSP, 8, size)

@@ -118,7 +118,7 @@ class Finisher:
             encode.push(code, register)
         if self.size or self.s.calls:
             if self.size:
-                encode.gr(code, GPR["subi"], 0, RSP, 8, self.size)
+                encode.reserve(code, self.size)
             encode.gr(code, GPR["andi"], 0, RSP, 8, -64)
 
     def leave(self, m: tuple) -> None:

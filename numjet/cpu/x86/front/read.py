@@ -47,7 +47,8 @@ def _function(writer: WrittenFunction) -> Function:
     if writer.glue and glue.able(writer):
         function.glue = writer
         return function
-    lines = [*writer._allocas, *writer.lines]
+    stacked, finished = writer.finished()
+    lines = [*stacked, *finished]
     function.lines = len(lines)
     _Reader(function, lines).run()
     return function

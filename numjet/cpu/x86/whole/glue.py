@@ -70,10 +70,11 @@ _TYPES: dict[str, set[str]] = {
 
 def able(writer: Function) -> bool:
     """Whether `write` knows all of a function."""
+    stacked, lines = writer.finished()
     return (
         all([value.type in _WORDS for value in writer.args])
-        and all([_ALLOCA.fullmatch(line) for line in writer._allocas])
-        and all([_known(line) for line in writer.lines])
+        and all([_ALLOCA.fullmatch(line) for line in stacked])
+        and all([_known(line) for line in lines])
     )
 
 
@@ -110,7 +111,8 @@ class _Glue:
 
     def __init__(self, code: Code, labels: dict[str, int], writer: Function) -> None:
         self.code, self.labels, self.writer = code, labels, writer
-        self.lines: list[Any] = writer.lines
+        self.lines: list[Any]
+        self.stacked, self.lines = writer.finished()
         self.blocks: dict[str, int] = {}
         # By block and the block before: the places that phis read, with what they become.
         self.edges: dict[tuple[str, str], list[tuple[int, str]]] = {}
@@ -150,7 +152,7 @@ class _Glue:
             if line.__class__ is tuple and line[0]:
                 self.at[line[0]] = at
                 at += 8
-        for line in self.writer._allocas:
+        for line in self.stacked:
             found = _ALLOCA.fullmatch(line)
             assert found is not None
             at += -at % 64
@@ -168,7 +170,7 @@ class _Glue:
         for register in self.kept.values():
             encode.push(code, register)
         if self.size:
-            gr(code, GPR["subi"], 0, RSP, 8, self.size)
+            encode.reserve(code, self.size)
         gr(code, GPR["andi"], 0, RSP, 8, -64)
         for number, value in enumerate(self.writer.args):
             register = _ARGUMENTS[number] if number < 6 else RAX

@@ -1,0 +1,132 @@
+"""Compiled programs on small stacks: macOS gives threads 512 KiB, musl 128."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from numjet.cpu import host
+from numjet.cpu.builder import builder
+from numjet.cpu.builder.core import STACK_BYTES
+
+SIZES = {"512 KiB": 512 << 10, "128 KiB": 128 << 10}
+PROGRAMS = """
+import os, sys, threading
+import numpy as np
+import numjet as nj, numjet.numpy as jnp
+from numjet import lax
+
+rng = np.random.default_rng(0)
+
+def random(*shape):
+    return jnp.asarray(rng.standard_normal(shape).astype(np.float32))
+
+def definite(*batch, n):
+    a = rng.standard_normal((*batch, n, n)).astype(np.float32)
+    return jnp.asarray(a @ a.swapaxes(-1, -2) + n * np.eye(n, dtype=np.float32))
+
+CASES = {
+    "product": (lambda x: x @ x, random(700, 700)),
+    "epilogue": (lambda x: nj.nn.softmax(x @ x.T, axis=-1) @ x, random(256, 256)),
+    "small product": (lambda x: jnp.exp(x.T @ x), random(96, 96)),
+    "sort": (jnp.sort, random(200_000)),
+    "sort of rows": (lambda x: jnp.sort(x, axis=1), random(1000, 300)),
+    "argsort": (jnp.argsort, random(100_000)),
+    "cumulative sum": (lambda x: jnp.cumsum(x, axis=0), random(500, 1000)),
+    "transforms": (lambda x: jnp.abs(jnp.fft.fft(x)), random(64, 1009)),
+    "convolution": (
+        lambda x: lax.conv_general_dilated(x, x[:4, :, :3, :3], (1, 1), "SAME"),
+        random(4, 8, 64, 64),
+    ),
+    "side by side": (jnp.linalg.cholesky, definite(500, n=8)),
+    "solve": (lambda x: jnp.linalg.solve(x, x[:, 0]), definite(n=300)),
+    "rows": (lambda x: nj.nn.softmax(x, axis=-1), random(100, 16_000)),
+    "columns": (lambda x: nj.nn.softmax(x, axis=0), random(3000, 300)),
+    "loop": (lambda x: lax.scan(lambda c, y: (jnp.tanh(c @ x + y), c), x[0], x)[0], random(64, 64)),
+    "many values": (lambda x: [x[i] * 2 for i in range(700)], random(700)),
+}
+
+def run():
+    for name, (function, x) in CASES.items():
+        compiled = nj.jit(function)
+        for _ in range(3):
+            nj.block_until_ready(compiled(x))
+        print(name, flush=True)
+
+threading.stack_size(int(sys.argv[1]))
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+"""
+NAMES = [line.split('"')[1] for line in PROGRAMS.splitlines() if line.startswith('    "')]
+
+
+def run(text: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own: what it may do is end."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text), *arguments], capture_output=True, text=True,
+        timeout=300, env=os.environ | variables,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_programs_run_and_are_compiled_on_a_small_stack(size) -> None:
+    done = run(PROGRAMS, str(SIZES[size]))
+    assert (done.returncode, done.stdout.split("\n")[:-1]) == (0, NAMES), done.stderr
+
+
+def test_large_variables_are_borrowed_and_given_back_at_each_end() -> None:
+    module = builder.Module(frozenset())
+    b = builder.Builder(module, "f", [("x", "i64")])
+    small, large = b.alloca("i64"), b.alloca("float", STACK_BYTES)
+    b.store(b.const(1, "i64"), small, 8)
+    with b.if_(b.icmp("eq", b.args[0], 0)):
+        b.store(b.const(1.0, "float"), large, 4)
+    b.ret()
+    b.block(b.new_label("other"))
+    b.ret()
+    text = module.text()
+    assert f"alloca float, i64 {STACK_BYTES}" not in text and "alloca i64, i64 1" in text
+    assert text.count("call ptr @nj_program_take(i64 16384)") == 1
+    assert text.count("call void @nj_program_give(ptr %lent)") == text.count("ret void") == 2
+    assert module.text() == text  # writing it down changes nothing
+
+
+def test_what_is_little_lies_on_the_stack() -> None:
+    module = builder.Module(frozenset())
+    b = builder.Builder(module, "f", [])
+    b.alloca("i8", STACK_BYTES)
+    b.ret()
+    assert "nj_program" not in module.text() and "alloca i8" in module.text()
+
+
+@pytest.mark.skipif(not host.LINUX, reason="reads the map of this process's memory")
+def test_threads_of_the_pool_and_of_queues_have_a_stated_stack() -> None:
+    done = run(
+        """
+        import ctypes, re, resource
+        resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, -1))  # what others get
+        from numjet.cpu import host
+        from numjet.cpu.runtime import events, threads
+        threads.set_num_threads(3)
+        fn = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
+            lambda *_: None
+        )
+        kinds = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+        run = ctypes.CFUNCTYPE(None, *kinds)
+        run(threads.parallel_for_address())(ctypes.cast(fn, ctypes.c_void_p), None, 2, 1)
+        assert threads.workers() == 2
+        events.queue().submit_python(lambda: None).wait()
+        sizes = []
+        for line in open("/proc/self/maps"):
+            first, last = [int(x, 16) for x in line.split()[0].split("-")]
+            sizes.append(last - first)
+        stacks = [n for n in sizes if host.STACK_BYTES - 65536 <= n <= host.STACK_BYTES]
+        print(len(stacks))
+        """
+    )
+    assert done.stdout == "3\n", done.stderr
