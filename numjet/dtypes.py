@@ -10,13 +10,18 @@ from numjet.numpy.scalar_types import (
     canonicalize_dtype,
     finfo,
     iinfo,
-    issubdtype,
+    issubdtype as _issubdtype,
     result_type,
     scalar_type_of,
 )
 
 TypePromotionError = TypeError
 extended = prng_key
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether dtype `a` is, or lies below, `b` in NumPy's hierarchy of types and its extensions."""
+    return _issubdtype(a, b)
 
 
 def itemsize_bits(dtype: Any) -> int:

@@ -6,6 +6,8 @@ Import it as `jnp`. Importing it also gives Arrays their operators and methods.
 # ruff: noqa: F401, A004 - NumPy's names shadow Python's
 from __future__ import annotations
 
+from typing import Any as _Any
+
 import numpy as _np
 
 from numjet.core.array import Array as ndarray
@@ -270,7 +272,7 @@ from numjet.numpy.scalar_types import (
     number,
     object_,
     promote_types,
-    result_type,
+    result_type as _result_type,
     signedinteger,
     single,
     uint,
@@ -448,8 +450,14 @@ bool = bool_
 atan2 = arctan2
 e, pi, inf, nan, euler_gamma = _np.e, _np.pi, _np.inf, _np.nan, _np.euler_gamma
 newaxis = None
-printoptions, set_printoptions, get_printoptions = (
-    _np.printoptions,
-    _np.set_printoptions,
-    _np.get_printoptions,
-)
+printoptions, get_printoptions = _np.printoptions, _np.get_printoptions
+
+
+def set_printoptions(*args: _Any, **kwargs: _Any) -> None:
+    """numpy.set_printoptions: how arrays are printed, NumPy's and these alike."""
+    _np.set_printoptions(*args, **kwargs)
+
+
+def result_type(*args: _Any) -> _Any:
+    """The dtype that the arguments (arrays, scalars, dtypes) promote to."""
+    return _result_type(*args)

@@ -7,6 +7,7 @@ import builtins
 import math
 import operator
 import os
+import warnings
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -50,18 +51,21 @@ def placed(x: Any, device: Any) -> Any:
 def array(
     object: Any,
     dtype: Any = None,
+    *args: Any,
     copy: bool | None = True,
     order: str | None = "K",
     ndmin: int = 0,
-    *,
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
     """An Array of `object`: numbers, nested sequences, NumPy arrays, Arrays, buffers.
 
     dtype: by default that of the values, floats as float32 (see `enable_x64`). Raises TypeError for
-    dtypes that arrays cannot hold.
+    dtypes that arrays cannot hold. Warns (DeprecationWarning) where copy, order and ndmin come
+    without their names.
     """
+    if args:
+        copy, order, ndmin = _by_position(args, (copy, order, ndmin))
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
             f"array: order={order!r} is not supported; arrays are laid out "
@@ -72,6 +76,16 @@ def array(
     if out.aval.ndim < ndmin:
         out = lax.reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
     return placed(out, device if device is not None else out_sharding)
+
+
+def _by_position(args: tuple, named: tuple) -> tuple:
+    """copy, order and ndmin of `array`, of which the first came without their names."""
+    if len(args) > 3:
+        raise TypeError(f"array() takes at most 5 positional arguments but {2 + len(args)} were "
+                        "given")
+    warnings.warn("Passing the copy, order, and ndmin arguments to array positionally is "
+                  "deprecated. Use keyword arguments instead.", DeprecationWarning, stacklevel=3)
+    return *args, *named[len(args):]
 
 
 def asarray(

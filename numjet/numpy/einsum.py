@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core import structural
@@ -16,6 +16,7 @@ from numjet.numpy.products import contract
 from numjet.numpy.promote import as_arrays, cast, promote_dtypes, refuse
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import reshape
+from numjet.ops.dot import dot_general
 
 
 def einsum(
@@ -26,12 +27,13 @@ def einsum(
     optimize: Any = "auto",
     precision: Any = None,
     preferred_element_type: Any = None,
-    _dot_general: Any = None,
+    _dot_general: Callable = dot_general,
     out_sharding: Any = None,
 ) -> Any:
     """The sum of products that `subscripts` ("ij,jk->ik") describes.
 
     The operands may also come with lists of axis numbers: einsum(x, [0, 1], y, [1, 2], [0, 2]).
+    _dot_general: what multiplies two operands, called as `lax.dot_general`.
     """
     refuse("einsum", out=out)
     subscripts, arrays = _explicit(subscripts, operands)
@@ -41,17 +43,21 @@ def einsum(
         arrays[i] = lax.squeeze(arrays[i], gone)
     arrays = promote_dtypes(*arrays)
     if len(arrays) <= 2:
-        result = _contract(inputs, output, arrays, precision, preferred_element_type)
+        result = _contract(
+            inputs, output, arrays, precision, preferred_element_type, _dot_general
+        )
     else:
         for left, right, labels, step_in in _path(inputs, output, arrays, optimize):
             pair = [arrays[i] for i in (left, right)] if right is not None else [arrays[left]]
             names = [inputs[i] for i in step_in]
-            made = _contract(names, labels, pair, precision, preferred_element_type)
+            made = _contract(names, labels, pair, precision, preferred_element_type, _dot_general)
             for i in sorted(step_in, reverse=True):
                 del arrays[i], inputs[i]
             arrays.append(made)
             inputs.append(labels)
-        result = _contract(inputs, output, arrays, precision, preferred_element_type)
+        result = _contract(
+            inputs, output, arrays, precision, preferred_element_type, _dot_general
+        )
     return result if preferred_element_type is None else cast(result, result.aval.dtype)
 
 
@@ -229,9 +235,14 @@ def _sum_out(labels: str, x: Any, kept: str) -> tuple[str, Any]:
 
 
 def _contract(
-    inputs: Sequence[str], output: str, arrays: Sequence[Any], precision: Any, preferred: Any
+    inputs: Sequence[str],
+    output: str,
+    arrays: Sequence[Any],
+    precision: Any,
+    preferred: Any,
+    product: Callable,
 ) -> Any:
-    """One or two operands to the axes of `output`."""
+    """One or two operands to the axes of `output`; two by `product`, if that is the user's."""
     if len(arrays) == 1:
         labels, x = _sum_out(*_diagonals(inputs[0], arrays[0]), output)
         return _ordered(labels, x, output)
@@ -241,15 +252,20 @@ def _contract(
     shared = [c for c in first if c in second]
     batch = [c for c in shared if c in output]
     summed = [c for c in shared if c not in output]
-    if not summed and len(batch) + len(first) + len(second) == 0:
+    own = product is dot_general
+    if own and not summed and len(batch) + len(first) + len(second) == 0:
         return multiply(x, y)
     numbers = (
         (tuple([first.index(c) for c in summed]), tuple([second.index(c) for c in summed])),
         (tuple([first.index(c) for c in batch]), tuple([second.index(c) for c in batch])),
     )
-    if not summed:
+    if own and not summed:
         return _product(first, x, second, y, output)
-    made = contract(x, y, numbers, precision, preferred)
+    if own:
+        made = contract(x, y, numbers, precision, preferred)
+    else:
+        dtype = x.aval.dtype if preferred is None else preferred
+        made = product(x, y, numbers, precision, preferred_element_type=dtype)
     labels = "".join(
         [*batch, *[c for c in first if c not in shared], *[c for c in second if c not in shared]]
     )

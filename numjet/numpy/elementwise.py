@@ -552,15 +552,8 @@ def clip(
     /,
     min: Any = None,
     max: Any = None,
-    *,
-    a: Any = None,
-    a_min: Any = None,
-    a_max: Any = None,
 ) -> Any:
     """`arr` limited to [min, max]; either bound may be missing."""
-    arr = a if arr is None else arr
-    min = a_min if min is None else min
-    max = a_max if max is None else max
     if arr is None:
         raise ValueError("clip: no array was given. Call clip(x, min, max).")
     x = one_array("clip", arr)

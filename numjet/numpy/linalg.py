@@ -31,7 +31,7 @@ from numjet.numpy.elementwise import (
 )
 from numjet.numpy.index_tricks import diagonal as _diagonal, trace as _trace
 from numjet.numpy.indexing import getitem
-from numjet.numpy.products import dot, matmul as _matmul, outer, vecdot
+from numjet.numpy.products import dot, matmul as _matmul, outer as _outer, vecdot
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -594,6 +594,18 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
         if v.aval.shape[canonical_axis(axis, v.aval.ndim, "cross")] != 3:
             raise ValueError(f"cross: vectors must have 3 components, got {v.aval}.")
     return products.cross(x, y, axis=axis)
+
+
+def outer(x1: Any, x2: Any, /) -> Any:
+    """The products of all elements of vector `x1` with all of vector `x2`. Raises ValueError for
+    operands of another number of axes."""
+    x, y = as_arrays("outer", x1, x2)
+    if x.aval.ndim != 1 or y.aval.ndim != 1:
+        raise ValueError(
+            f"Input arrays must be one-dimensional, but they are x1.ndim={x.aval.ndim} "
+            f"x2.ndim={y.aval.ndim}. numpy.outer flattens them."
+        )
+    return _outer(x, y)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:

@@ -106,7 +106,7 @@ def _nan_extremum(name: str, reduce: Callable, lowest: bool) -> Callable:
         found = reduce(x, axis, out, keepdims, initial, where)
         if nans is None or initial is not None or where is not None:
             return found
-        only = all(nans, axis, keepdims=keepdims)
+        only = all(nans, axis, keepdims=bool(keepdims))
         return _where(only, scalar(np.nan, found.aval.dtype), found)
 
     extremum.__name__, extremum.__qualname__ = name, name
@@ -169,12 +169,12 @@ def nanstd(
 
 
 def _nan_arg(name: str, find: Callable, lowest: bool) -> Callable:
-    def position(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def position(a: Any, axis: Any = None, out: Any = None, keepdims: bool | None = None) -> Any:
         x, nans = _without_nans(name, a, lambda d: extreme_of(d, lowest))
         found = find(x, axis, out, keepdims)
         if nans is None:
             return found
-        only = all(nans, axis, keepdims=keepdims)
+        only = all(nans, axis, keepdims=bool(keepdims))
         return _where(only, scalar(-1, found.aval.dtype), found)
 
     position.__name__, position.__qualname__ = name, name

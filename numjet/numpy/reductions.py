@@ -552,7 +552,7 @@ def std(
 
 
 # ------------------------------------------------------------------ positions
-def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: bool, operation: Callable) -> Any:
+def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any, operation: Callable) -> Any:
     refuse(name, out=out)
     x = one_array(name, a)
     flat = axis is None
@@ -570,12 +570,12 @@ def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: bool, operation: Call
     return index
 
 
-def argmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+def argmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool | None = None) -> Any:
     """The index of the first largest element (or NaN)."""
     return _arg("argmax", a, axis, out, keepdims, lax.argmax)
 
 
-def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool | None = None) -> Any:
     """The index of the first smallest element (or NaN)."""
     return _arg("argmin", a, axis, out, keepdims, lax.argmin)
 

@@ -34,7 +34,7 @@ class _ScalarMeta(type):
     def __ne__(cls, other: Any) -> bool:
         return not cls == other
 
-    def __call__(cls, x: Any = 0) -> Any:
+    def __call__(cls, x: Any) -> Any:
         dtype = dtypes.canonical(cls.dtype)
         if isinstance(x, Array):
             return cast(x, dtype)

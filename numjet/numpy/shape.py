@@ -57,7 +57,7 @@ def size(a: Any, axis: Any = None) -> int:
 # ------------------------------------------------------------------ reshape
 def reshape(
     a: Any,
-    shape: Any = None,
+    shape: Any,
     order: str = "C",
     *,
     copy: bool | None = None,

@@ -6,7 +6,6 @@ Used by `lax` and above. Nothing here computes; a new primitive belongs into `sh
 
 from __future__ import annotations
 
-import enum
 import math
 import operator
 from collections.abc import Sequence
@@ -21,14 +20,6 @@ from numjet.core.lowering import Expand, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.ops.shape import canonical_axis, canonical_shape, concatenate, reshape, squeeze
 from numjet.ops.slicing import index_in_dim, slice_in_dim
-
-
-class RoundingMethod(enum.IntEnum):
-    """How `lax.round` treats halves."""
-
-    AWAY_FROM_ZERO = 0
-    TO_NEAREST_EVEN = 1
-
 
 # ------------------------------------------------------------------ stop_gradient
 stop_gradient_p = Primitive(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import numpy as np
@@ -313,7 +314,14 @@ def ceil(x: Any) -> Any:
     return ceil_p.bind(as_array(x))
 
 
-def round(x: Any, rounding_method: Any = 0) -> Any:
+class RoundingMethod(enum.IntEnum):
+    """How `lax.round` treats halves."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Any:
     """Round to an integer: method 0 half away from zero, 1 half to even."""
     return (round_even_p if int(rounding_method) == 1 else round_away_p).bind(as_array(x))
 

@@ -200,53 +200,55 @@ def _over(primitive: Primitive, operand: Any, axes: Axes | None) -> Any:
 
 
 def _position(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -> Any:
-    x = as_array(operand)
-    return primitive.bind(
-        x, axes=(canonical_axis(axis, x.ndim),), index_dtype=dtypes.canonical(index_dtype)
-    )
+    x, dtype = as_array(operand), dtypes.canonical(index_dtype)
+    if not dtypes.is_integer(dtype):
+        raise TypeError(
+            f"{primitive.name}: index_dtype must be an integer type, but got {dtype.name}."
+        )
+    return primitive.bind(x, axes=(canonical_axis(axis, x.ndim),), index_dtype=dtype)
 
 
-def sum_over(operand: Any, axes: Axes | None = None, *, out_sharding: Any = None) -> Any:
+def sum_over(operand: Any, axes: Axes | None, *, out_sharding: Any = None) -> Any:
     """The sum over `axes`; the dtype stays. `lax.reduce_sum`."""
     return _over(reduce_sum_p, operand, axes)
 
 
-def reduce_max(operand: Any, axes: Axes | None = None) -> Any:
+def reduce_max(operand: Any, axes: Axes | None) -> Any:
     """The largest element over `axes`; NaN if there is one."""
     return _over(reduce_max_p, operand, axes)
 
 
-def reduce_min(operand: Any, axes: Axes | None = None) -> Any:
+def reduce_min(operand: Any, axes: Axes | None) -> Any:
     """The smallest element over `axes`; NaN if there is one."""
     return _over(reduce_min_p, operand, axes)
 
 
-def reduce_prod(operand: Any, axes: Axes | None = None) -> Any:
+def reduce_prod(operand: Any, axes: Axes | None) -> Any:
     """The product over `axes`."""
     return _over(reduce_prod_p, operand, axes)
 
 
-def reduce_and(operand: Any, axes: Axes | None = None) -> Any:
+def reduce_and(operand: Any, axes: Axes | None) -> Any:
     """The conjunction over `axes`."""
     return _over(reduce_and_p, operand, axes)
 
 
-def reduce_or(operand: Any, axes: Axes | None = None) -> Any:
+def reduce_or(operand: Any, axes: Axes | None) -> Any:
     """The disjunction over `axes`."""
     return _over(reduce_or_p, operand, axes)
 
 
-def reduce_xor(operand: Any, axes: Axes | None = None) -> Any:
+def reduce_xor(operand: Any, axes: Axes | None) -> Any:
     """The exclusive or over `axes`."""
     return _over(reduce_xor_p, operand, axes)
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     """The index of the first largest element along `axis` (of the first NaN if there is one)."""
     return _position(argmax_p, operand, axis, index_dtype)
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any = np.int32) -> Any:
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     """The index of the first smallest element along `axis` (of the first NaN if there is one)."""
     return _position(argmin_p, operand, axis, index_dtype)
 

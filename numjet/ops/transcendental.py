@@ -11,6 +11,7 @@ from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, convert
+from numjet.ops.accuracy import check_accuracy
 from numjet.ops.arithmetic import add, div, integer_pow, mul, neg, sub
 from numjet.ops.families import (
     FLOATING,
@@ -171,43 +172,59 @@ pow_p = elementwise(
 
 
 # ------------------------------------------------------------------ functions
-def exp(x: Any, accuracy: Any = None) -> Any:
+def exp(x: Any, *, accuracy: Any = None) -> Any:
     """e to the x."""
+    if accuracy is not None:
+        check_accuracy("exp", accuracy)
     return exp_p.bind(as_array(x))
 
 
-def exp2(x: Any, accuracy: Any = None) -> Any:
+def exp2(x: Any, *, accuracy: Any = None) -> Any:
     """2 to the x."""
+    if accuracy is not None:
+        check_accuracy("exp2", accuracy)
     return exp2_p.bind(as_array(x))
 
 
-def log(x: Any, accuracy: Any = None) -> Any:
+def log(x: Any, *, accuracy: Any = None) -> Any:
     """Natural logarithm."""
+    if accuracy is not None:
+        check_accuracy("log", accuracy)
     return log_p.bind(as_array(x))
 
 
-def log1p(x: Any, accuracy: Any = None) -> Any:
+def log1p(x: Any, *, accuracy: Any = None) -> Any:
     """log(1 + x), exact for small x."""
+    if accuracy is not None:
+        check_accuracy("log1p", accuracy)
     return log1p_p.bind(as_array(x))
 
 
-def expm1(x: Any, accuracy: Any = None) -> Any:
+def expm1(x: Any, *, accuracy: Any = None) -> Any:
     """exp(x) - 1, exact for small x."""
+    if accuracy is not None:
+        check_accuracy("expm1", accuracy)
     return expm1_p.bind(as_array(x))
 
 
-def sin(x: Any, accuracy: Any = None) -> Any:
+def sin(x: Any, *, accuracy: Any = None) -> Any:
     """Sine of x in radians."""
+    if accuracy is not None:
+        check_accuracy("sin", accuracy)
     return sin_p.bind(as_array(x))
 
 
-def cos(x: Any, accuracy: Any = None) -> Any:
+def cos(x: Any, *, accuracy: Any = None) -> Any:
     """Cosine of x in radians."""
+    if accuracy is not None:
+        check_accuracy("cos", accuracy)
     return cos_p.bind(as_array(x))
 
 
-def tan(x: Any, accuracy: Any = None) -> Any:
+def tan(x: Any, *, accuracy: Any = None) -> Any:
     """Tangent of x in radians."""
+    if accuracy is not None:
+        check_accuracy("tan", accuracy)
     return tan_p.bind(as_array(x))
 
 
@@ -241,8 +258,10 @@ def cosh(x: Any) -> Any:
     return cosh_p.bind(as_array(x))
 
 
-def tanh(x: Any, accuracy: Any = None) -> Any:
+def tanh(x: Any, *, accuracy: Any = None) -> Any:
     """Hyperbolic tangent."""
+    if accuracy is not None:
+        check_accuracy("tanh", accuracy)
     return tanh_p.bind(as_array(x))
 
 
@@ -261,23 +280,31 @@ def atanh(x: Any) -> Any:
     return atanh_p.bind(as_array(x))
 
 
-def sqrt(x: Any, accuracy: Any = None) -> Any:
+def sqrt(x: Any, *, accuracy: Any = None) -> Any:
     """Square root."""
+    if accuracy is not None:
+        check_accuracy("sqrt", accuracy)
     return sqrt_p.bind(as_array(x))
 
 
-def rsqrt(x: Any, accuracy: Any = None) -> Any:
+def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
     """1 / sqrt(x)."""
+    if accuracy is not None:
+        check_accuracy("rsqrt", accuracy)
     return rsqrt_p.bind(as_array(x))
 
 
-def cbrt(x: Any, accuracy: Any = None) -> Any:
+def cbrt(x: Any, *, accuracy: Any = None) -> Any:
     """Cube root."""
+    if accuracy is not None:
+        check_accuracy("cbrt", accuracy)
     return cbrt_p.bind(as_array(x))
 
 
-def logistic(x: Any, accuracy: Any = None) -> Any:
+def logistic(x: Any, *, accuracy: Any = None) -> Any:
     """1 / (1 + exp(-x)), without overflow."""
+    if accuracy is not None:
+        check_accuracy("logistic", accuracy)
     return logistic_p.bind(as_array(x))
 
 

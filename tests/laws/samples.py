@@ -71,6 +71,7 @@ def distinct(*shape: int) -> np.ndarray:
 
 
 # ------------------------------------------------------------------ elementwise
+add("mulhi", lax.mulhi, integers(3, 4), integers(3, 4))
 for _name in (
     "sin",
     "cos",

@@ -1,0 +1,59 @@
+"""Every public name that is here has the signature of the contract, tools/public_api.csv."""
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+_spec = importlib.util.spec_from_file_location("coverage_tool", ROOT / "tools" / "coverage.py")
+assert _spec is not None and _spec.loader is not None
+tool = importlib.util.module_from_spec(_spec)
+sys.modules["coverage_tool"] = tool
+_spec.loader.exec_module(tool)
+
+# Modules whose names are all there. One that is complete joins them.
+WHOLE = ("jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.nn", "jax.nn.initializers",
+         "jax.tree", "jax.image", "jax.dtypes", "jax.ops", "jax.typing", "jax.monitoring")
+# Modules whose signatures all agree.
+AGREED = (*WHOLE, "jax.lax.linalg", "jax.scipy.linalg", "jax.scipy.special", "jax.scipy.stats")
+
+
+@pytest.fixture(scope="module")
+def found() -> dict:
+    return tool.coverage(tool.contract())
+
+
+@pytest.mark.parametrize("module", AGREED)
+def test_signatures_are_the_contracts(found: dict, module: str) -> None:
+    assert not found[module].different
+
+
+@pytest.mark.parametrize("module", WHOLE)
+def test_no_name_is_missing(found: dict, module: str) -> None:
+    assert not found[module].missing
+
+
+def test_what_an_exception_excuses_does_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    excused = dict(tool.EXCEPTIONS)
+    monkeypatch.setattr(tool, "EXCEPTIONS", {})
+    entries = {(e.module, e.name): e for e in tool.contract()}
+    for key in excused:
+        assert tool.difference(tool.find(entries[key]), entries[key]) is not None, key
+
+
+@pytest.mark.parametrize("ours", [
+    "lambda x, z=1, *, k=2: 0", "lambda y, z=1, *, k=2: 0", "lambda x, z=2, *, k=2: 0",
+    "lambda x, z=1, k=2: 0", "lambda x, z=1, *, k: 0", "lambda x, *, k=2: 0",
+])
+def test_what_counts_as_a_difference(ours: str) -> None:
+    entry = tool.Entry("m", "f", "function", "(x, z=1, *, k=2)")
+    same = ours == "lambda x, z=1, *, k=2: 0"
+    assert (tool.difference(eval(ours), entry) is None) == same
+
+
+def test_printed_signatures_lose_annotations_and_addresses() -> None:
+    printed = "(a: 'A | B', /, b: 'C' = <object object at 0x7f00>, *, c=<class 'm.float32'>) -> 'D'"
+    assert tool.normal_text(printed) == "(a, /, b=OBJECT, *, c=float32)"
