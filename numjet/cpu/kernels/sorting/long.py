@@ -8,13 +8,11 @@ break it: a plan whose scratch is smaller than `scratch_bytes`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numjet.cpu.builder.builder import TYPES, Builder, Module, Value, vector
 from numjet.cpu.kernels.common import lanes_of, parallel_call
-
-if TYPE_CHECKING:
-    from numjet.cpu.kernels.sorting.sort import Plan
+from numjet.cpu.kernels.sorting.plan import Words
 
 # From this length on threads share one row.
 LONG = 1 << 16
@@ -27,12 +25,12 @@ _DIGIT = 256
 FACTS = 4  # words of one share: bits set in any key, in all keys, negative zeros
 
 
-def scratch_bytes(plan: Plan) -> int:
+def scratch_bytes(plan: Words) -> int:
     """Two arrays of words and the tables."""
     return 2 * row_bytes(plan) + 8 * (SHARES * (_BUCKETS + FACTS) + _BUCKETS + 8)
 
 
-def row_bytes(plan: Plan) -> int:
+def row_bytes(plan: Words) -> int:
     """Memory for the words of a row."""
     return -(-plan.n * plan.word_bytes // 64) * 64
 
@@ -40,7 +38,7 @@ def row_bytes(plan: Plan) -> int:
 class LongRow:
     """Writes the sort of one row into function `b`."""
 
-    def __init__(self, plan: Plan, module: Module) -> None:
+    def __init__(self, plan: Words, module: Module) -> None:
         self.plan, self.module = plan, module
         self.share = -(-plan.n // SHARES // 64) * 64
 

@@ -8,22 +8,18 @@ is smaller than `scratch_bytes`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from numjet.cpu.builder.builder import Builder, Value, vector
 from numjet.cpu.kernels.common import lanes_of, prefix_mask, transpose_block
 from numjet.cpu.kernels.sorting.columns import BLOCK, Columns
+from numjet.cpu.kernels.sorting.plan import Words
 from numjet.cpu.link import link
-
-if TYPE_CHECKING:
-    from numjet.cpu.kernels.sorting.sort import Plan
 
 # 500,000 numbers in rows of 5,000 took 1.8 ms, by radix passes 3.7; the scratch of longer rows no
 # longer fits a second-level cache.
 LONGEST = 8192
 
 
-def fits(plan: Plan) -> bool:
+def fits(plan: Words) -> bool:
     """Whether the network sorts this plan's rows: in one word each, and enough of them."""
     if plan.n > LONGEST or plan.word == "<2 x i64>" or link.vector_bytes() < 16:
         return False
@@ -31,12 +27,12 @@ def fits(plan: Plan) -> bool:
     return plan.rows >= lanes // 2 and (plan.inner == 1 or plan.inner >= lanes)
 
 
-def scratch_bytes(plan: Plan) -> int:
+def scratch_bytes(plan: Words) -> int:
     """One batch."""
     return -(-plan.n // BLOCK) * BLOCK * link.vector_bytes()
 
 
-def batches(plan: Plan) -> int:
+def batches(plan: Words) -> int:
     """How many batches the rows make."""
     lanes = lanes_of(plan.word)
     if plan.inner == 1:
@@ -47,7 +43,7 @@ def batches(plan: Plan) -> int:
 class RowBatch:
     """Writes the sort of one batch into function `b`."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Words) -> None:
         self.plan, self.lanes = plan, lanes_of(plan.word)
         self.kind = vector(plan.word, self.lanes)
         self.bytes = link.vector_bytes()

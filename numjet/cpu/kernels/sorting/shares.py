@@ -12,7 +12,6 @@ long rows of less than _SAMPLES words, or a plan whose scratch is smaller than `
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Loop, Module, Value, vector
@@ -27,13 +26,11 @@ from numjet.cpu.kernels.common import (
 from numjet.cpu.kernels.sorting import leaves as sort_leaves, quick as sort_quick
 from numjet.cpu.kernels.sorting.columns import lanes_below
 from numjet.cpu.kernels.sorting.long import FACTS, LongRow, row_bytes
+from numjet.cpu.kernels.sorting.plan import Words
 from numjet.cpu.kernels.sorting.quarters import QUARTERED, Quarters
 from numjet.cpu.kernels.sorting.quick import READ_AHEAD
 from numjet.cpu.kernels.sorting.words import is_float, ordered
 from numjet.cpu.link import link
-
-if TYPE_CHECKING:
-    from numjet.cpu.kernels.sorting.sort import Plan
 
 PREFIX = "nj_long_"
 # Of a long row: words are made and split by chunks, so that they are still in the first cache, but
@@ -63,7 +60,7 @@ def _parts() -> int:
     return max(32, min(64, 1 << (4 * host.cpu_count() - 1).bit_length()))
 
 
-def fits(plan: Plan, beside: bool) -> bool:
+def fits(plan: Words, beside: bool) -> bool:
     """Whether a plan's rows are sorted this way; `beside`: they could be sorted side by side."""
     return (
         plan.inner == 1
@@ -73,23 +70,23 @@ def fits(plan: Plan, beside: bool) -> bool:
     )
 
 
-def start(plan: Plan) -> None:
+def start(plan: Words) -> None:
     """Begin to make the libraries that the plan needs."""
     prefixes = (sort_leaves.PREFIX, PREFIX if plan.long else sort_quick.PREFIX)
     libraries.start(*[prefix + plan.word for prefix in prefixes])
 
 
-def scratch_bytes(plan: Plan) -> int:
+def scratch_bytes(plan: Words) -> int:
     """Two arrays of words; of a long row whose result can hold them, one."""
     return (1 if plan.long and _at_home(plan) else 2) * row_bytes(plan)
 
 
-def _at_home(plan: Plan) -> bool:
+def _at_home(plan: Words) -> bool:
     """Whether words are as large as results, and can be where these will be."""
     return len(plan.sizes) == 1 and plan.sizes[0] == plan.word_bytes
 
 
-def word_of(plan: Plan) -> str:
+def word_of(plan: Words) -> str:
     """The word of a plan that fits: floats that are sorted alone stay what they are."""
     if plan.key.kind == "f" and _at_home(plan):
         return {4: "float", 8: "double"}[plan.word_bytes]

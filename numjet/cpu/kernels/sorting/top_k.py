@@ -13,7 +13,8 @@ from typing import Any
 from numjet.cpu.builder.builder import Builder, Value, vector
 from numjet.cpu.graph.nodes import Node
 from numjet.cpu.kernels.common import lanes_of
-from numjet.cpu.kernels.sorting.sort import Plan, key_for
+from numjet.cpu.kernels.sorting.plan import key_for
+from numjet.cpu.kernels.sorting.sort import Plan
 from numjet.cpu.program.steps import Step
 
 # So many are kept while the row is read: each better one moves half of them. From rows of so many

@@ -15,30 +15,16 @@ from numjet.cpu.x86.front.types import (
     GENERAL,
     MASK,
     PTR,
-    TYPES,
     VECTOR,
     Type,
     Unsupported,
     constant,
 )  # fmt: skip
+from numjet.cpu.x86.select.compare import FLOAT_FLAGS, flags, negated
 from numjet.cpu.x86.select.select import Selector, handles, size_of
 
 # (destination, source register or -1, constant bytes or number, type)
 Copy = tuple[int, int, object, Type]
-
-_SIGNED = {
-    "eq": "e", "ne": "ne", "slt": "l", "sle": "le", "sgt": "g", "sge": "ge",
-    "ult": "b", "ule": "be", "ugt": "a", "uge": "ae",
-}  # fmt: skip
-SWAPPED = {
-    "slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle", "ult": "ugt", "ule": "uge",
-    "ugt": "ult", "uge": "ule", "eq": "eq", "ne": "ne",
-}  # fmt: skip
-# The immediate of a comparison of floats.
-FLOAT_PREDICATES = {
-    "oeq": 0, "olt": 17, "ole": 18, "uno": 3, "une": 4, "uge": 21, "ugt": 22, "ord": 7,
-    "ueq": 8, "ult": 25, "ule": 26, "false": 11, "one": 12, "oge": 29, "ogt": 30, "true": 15,
-}  # fmt: skip
 
 
 class Branch:
@@ -249,175 +235,12 @@ def unreachable(s: Selector, instruction: Instruction) -> None:
     s.emit((leave, [], None))
 
 
-# -- conditions
-
-
-def flags(s: Selector, condition: str) -> str:
-    """Write, before what was emitted last, what sets the flags; the condition that holds then.
-
-    A comparison with several readers is repeated for each: it costs no more than a look at a bit.
-    """
-    made = s.defs.get(condition)
-    if made is not None and condition not in s.reg and made[2] == s.block.index:
-        op = made[0]
-        if op == "icmp" and not made[3].lanes:
-            if made[6] == "ne" and made[5] == "false" and made[4][0] == "%":
-                return flags(s, made[4])
-            return _compare_general(s, made)
-        if op == "fcmp" and not made[3].lanes:
-            if made[6] in FLOAT_FLAGS:
-                return float_flags(s, made)
-            if s.counts[condition] == 2:
-                k = s.new(MASK)
-                s.emit((forms.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
-                compare_floats(s, made, k, 0)
-                return "ne"
-        elif op == "and" and s.counts[condition] == 2 and made[5][0] == "%":
-            bit = TYPES["i1"]
-            s.emit((forms.gread, GPR["test"], 4, s.general(bit, made[4]), s.general(bit, made[5])))
-            return "ne"
-        elif op == "xor" and s.counts[condition] == 2 and made[5] == "true":
-            return negated(flags(s, made[4]))
-        elif op == "call" and s.counts[condition] == 2 and "vector.reduce." in made[4]:
-            found = _any_or_all(s, made)
-            if found:
-                return found
-    r = s.general(TYPES["i1"], condition)
-    s.emit((forms.g1read, GPR["testi"], 1, r, 1))
-    return "ne"
-
-
-# (condition, whether the operands change places) where a comparison of floats sets the flags: what
-# is no number counts as below and as equal.
-FLOAT_FLAGS = {
-    "ogt": ("a", False), "oge": ("ae", False), "olt": ("a", True), "ole": ("ae", True),
-    "ult": ("b", False), "ule": ("be", False), "ugt": ("b", True), "uge": ("be", True),
-    "uno": ("p", False), "ord": ("np", False), "ueq": ("e", False), "one": ("ne", False),
-}  # fmt: skip
-
-
-def float_flags(s: Selector, made: Instruction) -> str:
-    """Compare two single floats; the condition that holds then where the comparison does."""
-    a, b, predicate, type = made[4:8]
-    if type.bits == 16:
-        raise Unsupported("comparison of half floats")
-    found, turned = FLOAT_FLAGS[predicate]
-    if turned:
-        a, b = b, a
-    op = OPS["vucomi" + type.float_suffix]
-    x = s.vector(type, a)
-    load = s.foldable(b) if b[0] == "%" else None
-    if b[0] != "%":
-        data = s.data(type, constant(type, b), 0)
-        s.emit((forms.vreadc, op, x, -1, data, -1, 0, 0, 0, None))
-    elif load is not None:
-        s.emit((forms.vreadm, op, x, -1, s.address(load[4]), -1, 0, 0, 0, None))
-    else:
-        s.emit((forms.vread, op, x, -1, s.vector(type, b), -1, 0, 0, None))
-    return found
-
-
-def _compare_general(s: Selector, made: Instruction) -> str:
-    a, b, predicate, type = made[4:8]
-    return flags_between(s, type, a, b, predicate)
-
-
-def flags_between(s: Selector, type: Type, a: str, b: str, predicate: str) -> str:
-    """Compare two integers; the condition that holds then where `predicate` does."""
-    if a[0] not in "%@":
-        a, b, predicate = b, a, SWAPPED[predicate]
-    size = max(type.bits // 8, 1)
-    number = s.integer(type, b)
-    if type.bits == 1:
-        if number is not None:
-            number &= 1
-        if predicate[0] == "s":
-            raise Unsupported("order of bits")
-    folded = s.foldable(b) if b[0] == "%" else None
-    if number is not None and -(1 << 31) <= number < 1 << 31:
-        folded = s.foldable(a) if a[0] == "%" else None
-        if folded is not None:
-            memory = s.address(folded[4])
-            s.emit((forms.gmi, GPR["cmpi"], size, memory, number))
-        elif number == 0:
-            x = s.general(type, a)
-            s.emit((forms.gread, GPR["test"], size, x, x))
-        else:
-            s.emit((forms.g1read, GPR["cmpi"], size, s.general(type, a), number))
-    elif folded is not None:
-        x, memory = s.general(type, a), s.address(folded[4])
-        s.emit((forms.gmread, GPR["cmp"], size, x, memory))
-    else:
-        x = s.general(type, a)
-        s.emit((forms.gread, GPR["cmp"], size, x, s.general(type, b)))
-    return _SIGNED[predicate]
-
-
-def compare_floats(
-    s: Selector, made: Instruction, k: int, part: int, within: int = -1
-) -> None:
-    """Write mask `k`: where a comparison of floats holds, in one part and in mask `within`."""
-    from numjet.cpu.x86.select.arithmetic import swap_for_memory, three
-
-    a, b, predicate, type = made[4:8]
-    if type.bits == 16:
-        raise Unsupported("comparison of half floats")
-    imm = FLOAT_PREDICATES[predicate]
-    if a[0] != "%" or (b[0] == "%" and swap_for_memory(s, type, a, b)):
-        a, b, imm = b, a, _swap_float(imm)
-    three(s, OPS["vcmp" + type.float_suffix], k, type, a, b, part, imm, within)
-
-
-def _swap_float(imm: int) -> int:
-    """The predicate for exchanged operands."""
-    return {17: 30, 30: 17, 18: 29, 29: 18, 21: 26, 26: 21, 22: 25, 25: 22}.get(imm, imm)
-
-
-def _any_or_all(s: Selector, made: Instruction) -> str:
-    """Flags of a reduction of a mask by `or` or `and`; "" where it is another reduction."""
-    type, x = typed(made[5])
-    kind = made[4].split(".")[3]
-    if type.cls != MASK or kind not in ("or", "and") or type.lanes < 8 or x[0] != "%":
-        return ""
-    word = {8: "b", 16: "w", 32: "d", 64: "q"}[type.lanes]
-    k = s.need(x)
-    s.emit((forms.vread, OPS["kortest" + word], k, -1, k, -1, 0, 0, None))
-    return "ne" if kind == "or" else "b"
-
-
-@handles("icmp")
-def icmp(s: Selector, instruction: Instruction) -> None:
-    name = instruction[1]
-    if instruction[3].lanes:
-        from numjet.cpu.x86.select.arithmetic import compare_integers
-
-        compare_integers(s, instruction)
-        return
-    d = s.define(name)
-    a, b, predicate = instruction[4:7]
-    if predicate == "ne" and b == "false" and a[0] == "%":  # the bit itself
-        if not s.tie(a, d):
-            s.put(d, (forms.gmove, GPR["mov"], 8, d, s.need(a)))
-        else:
-            s.end[d] = max(s.end[d], len(s.out))
-        return
-    place = len(s.out)
-    s.out.append(())
-    condition = _compare_general(s, instruction)
-    s.out[place] = (forms.gset, GPR["set" + condition], d)
-
-
 # -- choices between scalars
 
 
-@handles("select")
-def select(s: Selector, instruction: Instruction) -> None:
-    _, name, _, type, condition, a, b, condition_type = instruction
-    if condition_type.lanes or type.cls != GENERAL:
-        from numjet.cpu.x86.select.lanes import blend
-
-        blend(s, instruction)
-        return
+def choose(s: Selector, instruction: Instruction) -> None:
+    """select between numbers in general registers."""
+    _, name, _, type, condition, a, b, _ = instruction
     d = s.define(name)
     size = size_of(type)
     if _by_two(s, d, type, condition, a, b):
@@ -479,11 +302,6 @@ def _sets_flags(s: Selector, name: str) -> bool:
     return made[0] == "icmp" or (made[0] == "fcmp" and made[6] in FLOAT_FLAGS)
 
 
-def negated(condition: str) -> str:
-    number = CONDITIONS[condition] ^ 1
-    return next(name for name, k in CONDITIONS.items() if k == number)
-
-
 def _set_general(s: Selector, copy: Copy) -> None:
     d, source, value, type = copy
     if source >= 0:
@@ -499,16 +317,9 @@ def _set_general(s: Selector, copy: Copy) -> None:
 # -- calls
 
 
-@handles("call")
-def call_(s: Selector, instruction: Instruction) -> None:
+def plain_call(s: Selector, instruction: Instruction) -> None:
+    """A call of a function, of memory or of the module."""
     _, name, _, type, callee, arguments, memory = instruction[:7]
-    if callee.startswith("@llvm.") and ".mem" not in callee:
-        from numjet.cpu.x86.select.intrinsics import intrinsic
-
-        if name is not None and name not in s.reg:
-            return
-        intrinsic(s, instruction)
-        return
     s.memory = memory
     if callee.startswith("@llvm.mem") and _moved(s, callee, arguments):
         return

@@ -17,7 +17,8 @@ from numjet.cpu.x86.front.types import (
     Unsupported,
     constant,
 )  # fmt: skip
-from numjet.cpu.x86.select.arithmetic import join_masks, last, mask_word, part_mask, short
+from numjet.cpu.x86.select.masks import join_masks, mask_word, part_mask, short
+from numjet.cpu.x86.select.operands import last
 from numjet.cpu.x86.select.scalar import cast_general, extend
 from numjet.cpu.x86.select.select import Selector, handles
 

@@ -6,7 +6,7 @@ from numjet.cpu.x86.back.encode import OPS
 from numjet.cpu.x86.front import forms
 from numjet.cpu.x86.front.parse import Instruction, typed
 from numjet.cpu.x86.front.types import MASK, PTR, TYPES, VECTOR, Type, Unsupported, constant, signed
-from numjet.cpu.x86.select.arithmetic import seed
+from numjet.cpu.x86.select.operands import seed
 from numjet.cpu.x86.select.select import Selector
 
 

@@ -16,26 +16,36 @@ from numjet.cpu.x86.front.types import (  # fmt: skip
     Unsupported,
     constant,
 )
-from numjet.cpu.x86.select.arithmetic import (
+from numjet.cpu.x86.select.compare import flags_between, negated
+from numjet.cpu.x86.select.control import plain_call
+from numjet.cpu.x86.select.convert import to_integer, whole, widened
+from numjet.cpu.x86.select.gather import gather, scatter
+from numjet.cpu.x86.select.lanes import reduce_
+from numjet.cpu.x86.select.masks import part_mask
+from numjet.cpu.x86.select.memory import Memory, load_vector, store_vector
+from numjet.cpu.x86.select.operands import (
     full_mask,
     last,
-    part_mask,
     pattern,
     scaled,
     seed,
     swap_for_memory,
     three,
 )
-from numjet.cpu.x86.select.control import flags_between, negated
-from numjet.cpu.x86.select.convert import to_integer, whole, widened
-from numjet.cpu.x86.select.gather import gather, scatter
-from numjet.cpu.x86.select.lanes import reduce_
-from numjet.cpu.x86.select.memory import Memory, load_vector, store_vector
 from numjet.cpu.x86.select.scalar import extend, seed_general
 from numjet.cpu.x86.select.select import Selector, handles, size_of
 
 Handler = Callable[[Selector, Instruction, list[str]], None]
 _known: dict[str, tuple[Handler, str]] = {}
+
+
+@handles("call")
+def call(s: Selector, instruction: Instruction) -> None:
+    name, callee = instruction[1], instruction[4]
+    if not callee.startswith("@llvm.") or ".mem" in callee:
+        plain_call(s, instruction)
+    elif name is None or name in s.reg:
+        intrinsic(s, instruction)
 
 
 def intrinsic(s: Selector, instruction: Instruction) -> None:

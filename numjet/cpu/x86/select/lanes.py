@@ -15,18 +15,10 @@ from numjet.cpu.x86.front.types import (
     Unsupported,
     constant,
 )  # fmt: skip
-from numjet.cpu.x86.select.arithmetic import (
-    last,
-    mask_word,
-    part_mask,
-    part_masks,
-    scaled,
-    scales,
-    seed,
-    short,
-    three,
-)
-from numjet.cpu.x86.select.control import compare_floats
+from numjet.cpu.x86.select.compare import compare_floats
+from numjet.cpu.x86.select.control import choose
+from numjet.cpu.x86.select.masks import mask_word, part_mask, part_masks, short
+from numjet.cpu.x86.select.operands import last, scaled, scales, seed, three
 from numjet.cpu.x86.select.permutes import plan
 from numjet.cpu.x86.select.select import Selector, handles
 
@@ -37,6 +29,15 @@ _ARITHMETIC = {
 }  # fmt: skip
 # select(a < b, a, b) and its like are one instruction, which answers its last operand on NaN.
 _EXTREMA = {("olt", 0): "vmin", ("olt", 1): "vmax", ("ogt", 0): "vmax", ("ogt", 1): "vmin"}
+
+
+@handles("select")
+def select(s: Selector, instruction: Instruction) -> None:
+    type, condition_type = instruction[3], instruction[7]
+    if condition_type.lanes or type.cls != GENERAL:
+        blend(s, instruction)
+    else:
+        choose(s, instruction)
 
 
 def blend(s: Selector, instruction: Instruction) -> None:

@@ -8,6 +8,7 @@ from numjet.cpu.x86.back.encode import OPS
 from numjet.cpu.x86.front import forms
 from numjet.cpu.x86.front.parse import Instruction
 from numjet.cpu.x86.front.types import VECTOR, Type, constant
+from numjet.cpu.x86.select.operands import last, seed
 from numjet.cpu.x86.select.select import Selector
 
 _FUNCTIONS = {"and": and_, "or": or_, "xor": xor}
@@ -133,8 +134,6 @@ def _write(
     s: Selector, d: int, type: Type, part: int, operands: list[str], imm: int,
     shift: Shift | None, shifted: int,
 ) -> None:
-    from numjet.cpu.x86.select.arithmetic import last, seed
-
     first, second, third = operands
     op = OPS["vpternlog" + ("q" if type.bits == 64 else "d")]
     d += part
