@@ -368,4 +368,5 @@ def is_arraylike(x: Any) -> bool:
         isinstance(x, Array | np.generic | np.ndarray | bool | int | float | complex)
         or hasattr(x, "__numjet_array__")
         or hasattr(x, "__jax_array__")
+        or type(x) in _CONVERTERS  # where a library added its types
     )

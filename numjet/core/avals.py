@@ -18,10 +18,17 @@ from numjet.core import dtypes
 OPERATORS = np.zeros(32, np.int64)
 
 
-class ShapedArray:
+class AbstractValue:
+    """What is known of a value before it is computed."""
+
+    __slots__ = ()
+
+
+class ShapedArray(AbstractValue):
     """Shape, dtype and weak type of an array.
 
     `weak_type` marks values that came from Python scalars: their dtype gives way in promotion.
+    Where an array lies is no part of its aval: the other arguments are understood and left out.
     """
 
     __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "operators", "_tangent")
@@ -34,19 +41,30 @@ class ShapedArray:
     _tangent: Any
     _known: dict[tuple, ShapedArray] = {}
 
-    def __new__(cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> ShapedArray:
-        key = (shape, dtype, weak_type)
-        found = cls._known.get(key)
+    def __new__(
+        cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False, **_: Any
+    ) -> ShapedArray:
+        try:
+            found = cls._known.get((shape, dtype, weak_type))
+        except TypeError:  # a list
+            found = None
         if found is None:
-            found = object.__new__(cls)
             shape = tuple([int(n) for n in shape])
+            if not isinstance(dtype, np.dtype | dtypes.KeyDType):
+                dtype = np.dtype(dtype)
+            key = (shape, dtype, weak_type)
+            if key in cls._known:
+                return cls._known[key]
+            found = object.__new__(cls)
             found.shape, found.dtype, found.weak_type = shape, dtype, bool(weak_type)
             found.ndim, found.size = len(shape), math.prod(shape)
             found.operators, found._tangent = OPERATORS, None
             found = cls._known.setdefault(key, found)
         return found
 
-    def update(self, shape: Any = None, dtype: Any = None, weak_type: Any = None) -> ShapedArray:
+    def update(
+        self, shape: Any = None, dtype: Any = None, weak_type: Any = None, **_: Any
+    ) -> ShapedArray:
         """This aval with some fields replaced."""
         return ShapedArray(
             self.shape if shape is None else tuple(shape),
@@ -65,6 +83,20 @@ class ShapedArray:
                 self.shape, dtypes.tangent_dtype(self.dtype), self.weak_type
             )
         return self._tangent
+
+    def to_tangent_aval(self) -> ShapedArray:
+        """`tangent`."""
+        return self.tangent()
+
+    to_cotangent_aval = to_ct_aval = to_tangent_aval
+
+    def strip_weak_type(self) -> ShapedArray:
+        """`strong`."""
+        return self.strong()
+
+    def update_weak_type(self, weak_type: bool) -> ShapedArray:
+        """This aval with that weak type."""
+        return ShapedArray(self.shape, self.dtype, weak_type)
 
     @property
     def nbytes(self) -> int:

@@ -10,7 +10,13 @@ from collections.abc import Iterable
 from typing import Any
 
 
-class HostEffect:
+class Effect:
+    """What an equation does beside computing its results."""
+
+    __slots__ = ()
+
+
+class HostEffect(Effect):
     """A call of the host. `io` marks calls that a program's meaning depends on (they may neither
     be repeated nor run for a branch not taken), `ordered` those whose order is kept."""
 

@@ -95,8 +95,8 @@ class Jaxpr:
         self,
         constvars: Sequence[Var],
         invars: Sequence[Var],
-        eqns: Sequence[Eqn],
         outvars: Sequence[Atom],
+        eqns: Sequence[Eqn],
         effects: frozenset | None = None,
         debug: Any = None,
     ) -> None:
@@ -109,7 +109,7 @@ class Jaxpr:
     def replace(self, **changes: Any) -> Jaxpr:
         fields = {
             name: getattr(self, name)
-            for name in ("constvars", "invars", "eqns", "outvars", "effects", "debug")
+            for name in ("constvars", "invars", "outvars", "eqns", "effects", "debug")
         } | changes
         return Jaxpr(**fields)
 

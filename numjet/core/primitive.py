@@ -24,6 +24,15 @@ class Zero:
     def __init__(self, aval: ShapedArray) -> None:
         self.aval = aval
 
+    @classmethod
+    def from_primal_value(cls, value: Any) -> Zero:
+        """The zero tangent of an Array or tracer."""
+        return cls(value.aval.tangent())
+
+    def instantiate(self) -> Any:
+        """The array of zeros; `core.structural` installs it."""
+        raise NotImplementedError("numjet.core.structural installs instantiate.")
+
     def __repr__(self) -> str:
         return f"Zero({self.aval.str_short()})"
 
@@ -66,6 +75,9 @@ class Primitive:
     eager: a table of `core.evaluate`
     runs: functions that evaluate it with params (`core.evaluate`), by avals and params
     run: evaluation without params by native code, where there is any (`core.evaluate`)
+    every_map: the batch rule runs under each vmap, whether operands are mapped or not
+    expansion(avals, out_avals, params) -> a closed jaxpr, or None where the equation is a call of
+        Python: how an operation of the user's is written in ours before a program is compiled
     """
 
     __slots__ = (
@@ -91,6 +103,8 @@ class Primitive:
         "eager",
         "run",
         "runs",
+        "every_map",
+        "expansion",
         "_abstract_cache",
     )
 
@@ -145,6 +159,8 @@ class Primitive:
         self.eager: dict = {}
         self.run: Callable | None = None
         self.runs: dict = {}
+        self.every_map = False
+        self.expansion: Callable | None = None
         self._abstract_cache: dict = {}
         REGISTRY[name] = self
 
@@ -159,7 +175,8 @@ class Primitive:
             self._abstract_cache[key] = found
         return found
 
-    def effects_of(self, params: dict) -> frozenset:
+    def effects_of(self, params: dict, avals: tuple = ()) -> frozenset:
+        """The effects of an equation with these params, its operands being of `avals`."""
         effects = self.effects
         return effects(**params) if callable(effects) else effects
 

@@ -44,6 +44,9 @@ def instantiate(x: Any) -> Any:
     return zeros(x.aval) if type(x) is Zero else x
 
 
+Zero.instantiate = instantiate  # type: ignore[method-assign, assignment]
+
+
 def linear_jvp(primitive_of: Callable[[], Primitive]) -> Callable:
     """The forward rule of a linear primitive of one operand: itself, applied to the tangent."""
 

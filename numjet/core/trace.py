@@ -132,6 +132,28 @@ class Tracer(Array):
     __slots__ = ("owner",)
     owner: Any  # the trace it belongs to; named so because Array has a method `trace`
 
+    def __init__(self, trace: Trace, aval: Any = None) -> None:
+        """For tracers of users' traces (`numjet.extend`): ours have constructors of their own."""
+        self.owner = trace
+        if aval is not None:
+            self.aval = aval  # type: ignore[misc] # a slot of the user's class
+
+    @property
+    def _trace(self) -> Any:
+        return self.owner
+
+    @_trace.setter
+    def _trace(self, trace: Trace) -> None:
+        self.owner = trace
+
+    def full_lower(self) -> Any:
+        """This tracer: a value that needs no trace is no tracer here."""
+        return self
+
+    def to_concrete_value(self) -> Any:
+        """The concrete Array it stands for, or None."""
+        return self.concrete()
+
     def concrete(self) -> Any:
         """The concrete Array this tracer stands for, or None when only its aval is known."""
         return None

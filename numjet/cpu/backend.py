@@ -40,6 +40,9 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
 
     with undisturbed:
         forms = Forms.of_jaxpr(closed_jaxpr)
+        if forms.foreign:
+            closed_jaxpr = importlib.import_module("numjet.cpu.graph.users").expanded(closed_jaxpr)
+            forms = Forms.of_jaxpr(closed_jaxpr)
         key = program_cache.key(closed_jaxpr, donate, forms)
         data = None if key is None else link.cache_get(key)
         if data is None:

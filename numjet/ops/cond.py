@@ -141,8 +141,8 @@ def _share_residuals(branches: tuple, parts: Sequence[tuple]) -> tuple[tuple, tu
                 Jaxpr(
                     uj.constvars,
                     [*invars, *uj.invars[len(place) :]],
-                    uj.eqns,
                     uj.outvars,
+                    uj.eqns,
                     uj.effects,
                 ),
                 u.consts,
@@ -307,7 +307,7 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
         const_vars = [Var(c.aval) for c in consts]
         const_vars[at : at + len(cs)] = jaxpr.constvars
         at += len(cs)
-        hoisted = Jaxpr([], [*const_vars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars, jaxpr.effects)
+        hoisted = Jaxpr([], [*const_vars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects)
         closed.append(_with_out_avals(ClosedJaxpr(hoisted, []), out_avals))
     outs = cond_p.bind(index, *consts, *leaves, branches=tuple(closed))
     return tree.tree_unflatten(trees[0], outs)

@@ -111,7 +111,7 @@ def permute(
     invars = jaxpr.invars if in_order is None else [jaxpr.invars[i] for i in in_order]
     outvars = jaxpr.outvars if out_order is None else [jaxpr.outvars[i] for i in out_order]
     return ClosedJaxpr(
-        Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, outvars, jaxpr.effects), closed.consts
+        Jaxpr(jaxpr.constvars, invars, outvars, jaxpr.eqns, jaxpr.effects), closed.consts
     )
 
 
@@ -120,7 +120,7 @@ def add_inputs(closed: ClosedJaxpr, position: int, avals: Sequence[ShapedArray])
     jaxpr = closed.jaxpr
     invars = [*jaxpr.invars[:position], *[Var(a) for a in avals], *jaxpr.invars[position:]]
     return ClosedJaxpr(
-        Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, jaxpr.outvars, jaxpr.effects), closed.consts
+        Jaxpr(jaxpr.constvars, invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects), closed.consts
     )
 
 

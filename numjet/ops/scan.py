@@ -68,8 +68,8 @@ def as_program(
     if found is None:
         invars = [Var(a) for a in avals]
         outvars = [Var(a) for a in primitive.out_avals(avals, params)]
-        eqn = Eqn(invars, outvars, primitive, params, primitive.effects_of(params))
-        found = jaxpr.cache[key] = ClosedJaxpr(Jaxpr([], invars, [eqn], outvars), [])
+        eqn = Eqn(invars, outvars, primitive, params, primitive.effects_of(params, avals))
+        found = jaxpr.cache[key] = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn]), [])
     return found
 
 

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from numjet.core.avals import ShapedArray
+from numjet.core.effects import Effect
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_batch, moveaxis
@@ -34,7 +35,7 @@ class Axis:
         self.size, self.name, self.spmd = size, name, spmd
 
 
-class AxisEffect:
+class AxisEffect(Effect):
     """Marks equations that use a named axis, so that batching never skips them. Interned by
     name."""
 
@@ -141,7 +142,7 @@ class BatchTrace(Trace):
         parent: Any = self.parent
         token = enter_trace(parent)
         try:
-            if not mapped and not self._uses_axis(primitive, params):
+            if not (mapped or primitive.every_map or self._uses_axis(primitive, params)):
                 return parent.process(primitive, tuple(values), params)
             out, out_dims = primitive.batch(self.axis, tuple(values), tuple(dims), **params)
         finally:

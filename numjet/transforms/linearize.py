@@ -97,7 +97,7 @@ class PartialTrace(Trace):
         out = primitive.out_avals(tuple(avals), params)
         effects = primitive.effects
         if effects is not NO_EFFECTS:
-            effects = primitive.effects_of(params)
+            effects = primitive.effects_of(params, tuple(avals))
         source = None if self.staging is None else self.staging.source
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in out]
@@ -163,7 +163,7 @@ def tape_to_jaxpr(
 
     eqns = [eqn.replace(invars=[atom(x) for x in eqn.invars]) for eqn in tape]
     outvars = [atom(x) for x in outs]
-    return Jaxpr([], [*residual_of.values(), *invars], eqns, outvars), residuals
+    return Jaxpr([], [*residual_of.values(), *invars], outvars, eqns), residuals
 
 
 class Linearized:

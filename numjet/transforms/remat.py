@@ -84,7 +84,7 @@ def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
     ]
     invars = merge(unknown, forward.invars, linear_in[n_res:])
     outs = [rename(x) for x in linear.jaxpr.outvars]
-    later, _ = dce_jaxpr(Jaxpr(forward.constvars, invars, eqns, outs))
+    later, _ = dce_jaxpr(Jaxpr(forward.constvars, invars, outs, eqns))
     read = {v for eqn in later.eqns for v in eqn.invars if type(v) is Var}
     saved = [v for v in saved if v in read]
     later = later.replace(invars=[*invars, *saved])

@@ -133,7 +133,7 @@ class StageTrace(Trace):
             out = primitive.out_avals(tuple([var.aval for var in invars]), params)
         effects = primitive.effects
         if effects is not NO_EFFECTS:
-            effects = primitive.effects_of(params)
+            effects = primitive.effects_of(params, tuple([var.aval for var in invars]))
             self.effects = self.effects | effects
         source = self.source or user_source(3)
         if primitive.multiple_results:
@@ -154,7 +154,7 @@ class StageTrace(Trace):
     def finish(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The jaxpr returning `outs`, and the values of its constvars."""
         outvars = [self.atom(x) for x in outs]
-        jaxpr = Jaxpr(self.constvars, self.invars, self.eqns, outvars, self.effects)
+        jaxpr = Jaxpr(self.constvars, self.invars, outvars, self.eqns, self.effects)
         self.done = True
         if self.wanted is not None and len(self.eqns) > _LONG:
             self.wanted()

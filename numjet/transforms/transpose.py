@@ -79,8 +79,8 @@ def _backward(
                 continue
         if primitive.transpose is None:
             raise NotImplementedError(
-                f"Transposing {primitive.name} is not defined (it is not linear, or has no such "
-                "rule), so reverse-mode differentiation cannot pass it. "
+                f"Transpose rule (for reverse-mode differentiation) for {primitive.name!r} not "
+                "implemented: it is not linear, or has no such rule. "
                 "Use forward mode (jvp, jacfwd), or give the function a custom_vjp."
             )
         if staging is not None:

@@ -57,7 +57,7 @@ class Forms:
     """
 
     __slots__ = (
-        "first", "loose", "uncacheable",
+        "first", "loose", "uncacheable", "foreign",
         "_args", "_avals", "_consts", "_contents", "_described", "_eqns", "_firsts", "_inners",
         "_kinds", "_literal_contents", "_literals", "_names", "_numbers", "_of", "_open", "_outs",
         "_row", "_table",
@@ -74,6 +74,7 @@ class Forms:
         self.loose: set[int] = set()
         self._open = False  # whether the params that are looked at are loose
         self.uncacheable = False
+        self.foreign = False  # there are operations of the user's
         self._names: dict[str, int] = {}  # of primitives
         # id(params), which shortcuts of one kind share -> its number; content -> the same.
         self._kinds: dict[int, int] = {}
@@ -172,7 +173,9 @@ class Forms:
                 kind = kinds.get(id(params), _NO_PARAMS)
                 if kind == _NO_PARAMS:
                     kind = self._new_kind(eqn)
-            form: list[Any] = [eqn.primitive.name, kind]
+            primitive = eqn.primitive
+            name = primitive.name if primitive.expansion is None else self._users_name(primitive)
+            form: list[Any] = [name, kind]
             for atom in eqn.invars:
                 if type(atom) is Var:
                     number = numbers[atom]
@@ -216,7 +219,12 @@ class Forms:
         return b"".join([*map(written.__getitem__, self.of), _row(row)])
 
     def _name(self, primitive: Any) -> int:
-        return self._names.setdefault(primitive.name, len(self._names))
+        name = primitive.name if primitive.expansion is None else self._users_name(primitive)
+        return self._names.setdefault(name, len(self._names))
+
+    def _users_name(self, primitive: Any) -> str:
+        self.foreign = True
+        return f"user {primitive.name}"  # which may be the name of one of ours
 
     def _literal(self, atom: Any) -> int:
         content = np.asarray(getattr(atom.value, "_value", atom.value)).tobytes()
@@ -272,6 +280,7 @@ class Forms:
         found = self._inners.get(id(closed))
         if found is None:
             inner = Forms.of_jaxpr(closed, self._inners)
+            self.foreign |= inner.foreign
             if inner.uncacheable:
                 raise Uncacheable("a function with params that have no stable text")
             held = isinstance(closed, ClosedJaxpr) and bool(closed.consts)

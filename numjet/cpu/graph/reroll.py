@@ -93,7 +93,7 @@ def reroll(closed: ClosedJaxpr, forms: Forms | None = None) -> ClosedJaxpr:
         done += [*eqns[at : run.start], *run.equations()]
         at = run.stop
     done += eqns[at:]
-    changed = Jaxpr(jaxpr.constvars, jaxpr.invars, done, outvars, jaxpr.effects)
+    changed = Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, done, jaxpr.effects)
     return ClosedJaxpr(changed, closed.consts)
 
 
@@ -414,7 +414,7 @@ class _Run:
         """What stands in the run's place."""
         before, now, last = (self.results(k) for k in (0, 1, self.rounds - 1))
         carried = [before[n] for n in self.carries]
-        body = Jaxpr([], [*self.consts, *carried], self.body, [now[n] for n in self.carries])
+        body = Jaxpr([], [*self.consts, *carried], [now[n] for n in self.carries], self.body)
         params = {
             "jaxpr": ClosedJaxpr(body, []),
             "length": self.rounds,

@@ -110,7 +110,7 @@ def test_params_are_one_by_content_and_not_by_object():
             out = Var(aval)
             eqns.append(Eqn([names], [out], sin, p))
             names = out
-        return ClosedJaxpr(Jaxpr([], [first], eqns, [names]), [])
+        return ClosedJaxpr(Jaxpr([], [first], [names], eqns), [])
 
     axes = {"axes": (0,)}
     shared = same(made(axes, axes))
@@ -128,16 +128,16 @@ def test_long_programs_use_native_code_and_short_ones_do_not():
 def test_what_native_code_leaves_to_python():
     tanh, aval = REGISTRY["tanh"], x.aval
     a, b = Var(aval), Var(aval)
-    good = ClosedJaxpr(Jaxpr([], [a], [Eqn([a], [b], tanh, {})], [b]), [])
-    tuples = ClosedJaxpr(Jaxpr([], [a], [Eqn((a,), (b,), tanh, {})], [b]), [])
+    good = ClosedJaxpr(Jaxpr([], [a], [b], [Eqn([a], [b], tanh, {})]), [])
+    tuples = ClosedJaxpr(Jaxpr([], [a], [b], [Eqn((a,), (b,), tanh, {})]), [])
     assert same(good) == Forms.of_jaxpr(tuples).content()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_WORTH_NATIVE", 0)
         assert Forms.of_jaxpr(tuples)._of is not None
         with pytest.raises(KeyError):
-            Forms.of_jaxpr(ClosedJaxpr(Jaxpr([], [a], [Eqn([Var(aval)], [b], tanh, {})], [b]), []))
+            Forms.of_jaxpr(ClosedJaxpr(Jaxpr([], [a], [b], [Eqn([Var(aval)], [b], tanh, {})]), []))
         # More operands than there is room for.
-        wide = ClosedJaxpr(Jaxpr([], [a], [Eqn([a] * 100, [b], tanh, {})], [b]), [])
+        wide = ClosedJaxpr(Jaxpr([], [a], [b], [Eqn([a] * 100, [b], tanh, {})]), [])
         assert Forms.of_jaxpr(wide)._of is not None
 
 
@@ -151,14 +151,14 @@ def test_an_exception_on_the_way_is_raised():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_WORTH_NATIVE", 0)
         with pytest.raises(ZeroDivisionError):
-            Forms.of_jaxpr(ClosedJaxpr(Jaxpr([], [a], [eqn], [b]), []))
+            Forms.of_jaxpr(ClosedJaxpr(Jaxpr([], [a], [b], [eqn]), []))
 
 
 def test_numbers_of_literals_are_none_of_variables():
     a, b = Var(x.aval), Var(x.aval)
     two = jnp.float32(2.0)
     eqn = Eqn([a, Literal(two, two.aval)], [b], REGISTRY["mul"], {})
-    first, _ = both(ClosedJaxpr(Jaxpr([], [a], [eqn], [b]), []))
+    first, _ = both(ClosedJaxpr(Jaxpr([], [a], [b], [eqn]), []))
     assert numbers(first._row) == [0, -1, 2, 0, LITERAL, 1, 0, 1, -1]
 
 
@@ -184,7 +184,7 @@ def test_numbers_that_are_no_bytes(distance):
     eqns = [Eqn([a], [b], tanh, {}) for a, b in zip(args, outs, strict=True)]
     last = Var(x.aval)
     eqns.append(Eqn([outs[0], args[-1]], [last], add, {}))
-    closed = ClosedJaxpr(Jaxpr([], args, eqns, [last, outs[0]]), [])
+    closed = ClosedJaxpr(Jaxpr([], args, [last, outs[0]], eqns), [])
     first, second = both(closed)
     assert first._row == second._row
     tail = [1, -1, 2, -distance, distance - 1, 1, 0, 2, -1, -distance - 1]

@@ -1,0 +1,307 @@
+"""Functions wrapped by transformations that are written as generators or as functions.
+
+A `WrappedFun` is a function with transformations around it. `transformation` makes one of a
+generator that yields (arguments, keywords) for the function inside, gets its result, and yields
+the result of the whole; `transformation_with_aux` of one that yields (result, extra), where the
+extra is told afterwards, once. Two wrapped functions are equal when the function, the
+transformations and their static arguments are. What would break it: static arguments without a
+hash, where `cache` is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class StoreException(Exception):
+    """A store was read while empty, or written twice."""
+
+
+class Store:
+    """A place for one value, written once."""
+
+    __slots__ = ("_value", "_full")
+
+    def __init__(self) -> None:
+        self._value: Any = None
+        self._full = False
+
+    def store(self, value: Any) -> None:
+        """Put the value in. Raises StoreException where there is one."""
+        if self._full:
+            raise StoreException("Store occupied")
+        self._value, self._full = value, True
+
+    def reset(self) -> None:
+        """Take the value out."""
+        self._value, self._full = None, False
+
+    @property
+    def val(self) -> Any:
+        """The value. Raises StoreException where there is none."""
+        if not self._full:
+            raise StoreException("Store empty")
+        return self._value
+
+    def __bool__(self) -> bool:
+        return self._full
+
+
+class EqualStore(Store):
+    """A store that may be written again, with an equal value."""
+
+    __slots__ = ()
+
+    def store(self, value: Any) -> None:
+        if self._full and self._value != value:
+            raise StoreException(
+                f"Stores occupied with not-equal values: {self._value} and {value}"
+            )
+        self._value, self._full = value, True
+
+
+class DebugInfo(NamedTuple):
+    """What is known of a traced function for messages: what traces it, where it stands, the names
+    of its arguments and the paths of its results (or a function that tells them)."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...] | None
+    result_paths: Any
+
+    @property
+    def func_name(self) -> str:
+        """The function's name."""
+        return self.func_src_info.split(" ")[0]
+
+    def resolve_result_paths(self) -> DebugInfo:
+        """This, with the paths told."""
+        paths = self.result_paths() if callable(self.result_paths) else self.result_paths
+        return self._replace(result_paths=paths)
+
+    def with_unknown_names(self) -> DebugInfo:
+        """This, without names of arguments and results."""
+        return self._replace(arg_names=None, result_paths=None)
+
+    def safe_arg_names(self, expected: int) -> tuple[str, ...]:
+        """The names of that many arguments; empty ones where they are not known."""
+        known = self.arg_names
+        return known if known is not None and len(known) == expected else ("",) * expected
+
+    def safe_result_paths(self, expected: int) -> tuple[str, ...]:
+        """The paths of that many results; empty ones where they are not known."""
+        known = self.result_paths
+        known = known() if callable(known) else known
+        return known if known is not None and len(known) == expected else ("",) * expected
+
+
+class WrappedFun:
+    """`f` with `transforms` around it; `call_wrapped(*args)` calls the whole."""
+
+    __slots__ = ("f", "f_transformed", "transforms", "stores", "params", "debug_info")
+
+    def __init__(
+        self,
+        f: Callable,
+        f_transformed: Callable,
+        transforms: tuple,
+        stores: tuple,
+        params: tuple,
+        debug_info: Any = None,
+    ) -> None:
+        self.f, self.f_transformed, self.transforms = f, f_transformed, transforms
+        self.stores, self.params, self.debug_info = stores, params, debug_info
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.f, "__name__", "<unnamed wrapped function>")
+
+    def wrap(self, gen: Callable, static: tuple, store: Store | None) -> WrappedFun:
+        """This with another transformation, a function that gets the function inside first."""
+        inner = self.f_transformed
+        outer = functools.partial(gen, inner, *(() if store is None else (store,)), *static)
+        return WrappedFun(
+            self.f,
+            outer,
+            ((gen, static), *self.transforms),
+            (store, *self.stores),
+            self.params,
+            self.debug_info,
+        )
+
+    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function through its transformations."""
+        return self.f_transformed(*args, **dict(self.params, **kwargs))
+
+    def populate_stores(self, stores: tuple) -> None:
+        """Write the values of another call's stores into this one's."""
+        for mine, other in zip(self.stores, stores, strict=True):
+            if mine is not None:
+                mine.store(other)
+
+    def replace_debug_info(self, debug_info: Any) -> WrappedFun:
+        """This with other information for messages."""
+        return WrappedFun(
+            self.f, self.f_transformed, self.transforms, self.stores, self.params, debug_info
+        )
+
+    def with_unknown_names(self) -> WrappedFun:
+        """This without names of arguments and results."""
+        info = self.debug_info
+        return self.replace_debug_info(None if info is None else info.with_unknown_names())
+
+    def _key(self) -> tuple:
+        return self.f, self.transforms, self.params
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WrappedFun) and self._key() == other._key()
+
+    def __repr__(self) -> str:
+        names = [f"{getattr(gen, '__name__', gen)} {static}" for gen, static in self.transforms]
+        lines = [f"{i}: {text}" for i, text in enumerate(names)]
+        return "\n".join(["Wrapped function:", *lines, f"Core: {self.__name__}"])
+
+
+def wrap_init(
+    f: Callable, params: dict | None = None, *, debug_info: Any = None
+) -> WrappedFun:
+    """`f` as a WrappedFun without transformations; `params` are keywords for each call."""
+    given = () if params is None else tuple(sorted(params.items()))
+    return WrappedFun(f, f, (), (), given, debug_info)
+
+
+def _curried(make: Callable) -> Callable:
+    """`make(gen, fun, *static)`, which also takes `gen` alone and then is a decorator."""
+
+    @functools.wraps(make)
+    def curry(gen: Callable, *rest: Any, **options: Any) -> Any:
+        if rest:
+            return make(gen, *rest, **options)
+
+        @functools.wraps(gen)
+        def of_function(fun: WrappedFun, *static: Any) -> Any:
+            return make(gen, fun, *static, **options)
+
+        return of_function
+
+    curry.__signature__ = inspect.signature(make)  # type: ignore[attr-defined]
+    return curry
+
+
+@_curried
+def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
+    """`fun` inside `gen(f, *static, *args, **kwargs)`, a function that calls `f`. Usable as a
+    decorator of `gen`."""
+    return fun.wrap(gen, gen_static_args, None)
+
+
+@_curried
+def transformation_with_aux2(
+    gen: Callable,
+    fun: WrappedFun,
+    *gen_static_args: Any,
+    use_eq_store: bool = False,
+    unk_names: bool = False,
+) -> tuple[WrappedFun, Callable[[], Any]]:
+    """As `transformation2`, for `gen(f, store, *static, *args, **kwargs)`, which puts an extra
+    into `store`; the second result tells it after a call."""
+    store = EqualStore() if use_eq_store else Store()
+    wrapped = fun.wrap(gen, gen_static_args, store)
+    return wrapped.with_unknown_names() if unk_names else wrapped, lambda: store.val
+
+
+@_curried
+def transformation(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
+    """`fun` inside a generator `gen(*static, *args, **kwargs)`, which yields (args, kwargs) for
+    `fun`, gets its result and yields the result of the whole. Usable as a decorator of `gen`."""
+    return fun.wrap(_by_generator(gen), gen_static_args, None)
+
+
+@_curried
+def transformation_with_aux(
+    gen: Callable, fun: WrappedFun, *gen_static_args: Any
+) -> tuple[WrappedFun, Callable[[], Any]]:
+    """As `transformation`, for a generator that yields (result, extra) last; the second result
+    tells the extra after a call."""
+    store = Store()
+    return fun.wrap(_by_generator_with_aux(gen), gen_static_args, store), lambda: store.val
+
+
+@functools.cache
+def _by_generator(gen: Callable) -> Callable:
+    def run(f: Callable, *args: Any, **kwargs: Any) -> Any:
+        return _generate(gen, f, args, kwargs)
+
+    run.__name__ = getattr(gen, "__name__", "transformation")
+    return run
+
+
+@functools.cache
+def _by_generator_with_aux(gen: Callable) -> Callable:
+    def run(f: Callable, store: Store, *args: Any, **kwargs: Any) -> Any:
+        out, extra = _generate(gen, f, args, kwargs)
+        store.store(extra)
+        return out
+
+    run.__name__ = getattr(gen, "__name__", "transformation")
+    return run
+
+
+def _generate(gen: Callable, f: Callable, args: tuple, kwargs: dict) -> Any:
+    steps = gen(*args, **kwargs)
+    inner_args, inner_kwargs = next(steps)
+    try:
+        found = f(*inner_args, **inner_kwargs)
+    except BaseException:
+        steps.close()
+        raise
+    out = steps.send(found)
+    # What stands behind the last yield (the end of a `with`) runs now.
+    if next(steps, steps) is not steps:
+        raise RuntimeError(f"{getattr(gen, '__name__', gen)}: a transformation yields twice.")
+    return out
+
+
+def merge_linear_aux(aux1: Callable, aux2: Callable) -> tuple[bool, Any]:
+    """Which of two tellers of extras has one: (True, extra) for the first, else (False, extra).
+    Raises StoreException where none or both have."""
+    try:
+        first = aux1()
+    except StoreException:
+        try:
+            return False, aux2()
+        except StoreException:
+            raise StoreException("neither store occupied") from None
+    try:
+        aux2()
+    except StoreException:
+        return True, first
+    raise StoreException("both stores occupied")
+
+
+def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
+    """`call(fun, *args)` remembered by the wrapped function and the arguments, as long as the
+    function itself lives; what it put into the function's stores is put there again."""
+    del explain  # tells why a function is called anew, which `log_compiles` does here
+    known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+    def remembered(fun: WrappedFun, *args: Any) -> Any:
+        results = known.setdefault(fun.f, {})
+        key = (fun.transforms, fun.params, args)
+        if key in results:
+            out, stores = results[key]
+            fun.populate_stores(stores)
+            return out
+        out = call(fun, *args)
+        results[key] = out, tuple([None if s is None else s.val for s in fun.stores])
+        return out
+
+    remembered.cache_clear = known.clear  # type: ignore[attr-defined]
+    return remembered

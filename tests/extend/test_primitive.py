@@ -1,0 +1,252 @@
+"""Primitives of the user's: every register, under every transformation, beside JAX."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+
+import numpy as np
+import pytest
+from both import both
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.core.avals import ShapedArray
+from numjet.extend.core import Primitive
+from numjet.interpreters import ad, batching, mlir, xla
+
+
+def test_rules_and_their_absence_behave_as_in_jax():
+    both("""
+from PACKAGE.extend.core import Primitive, Effect
+from PACKAGE.interpreters import ad, batching, mlir
+
+p = Primitive('foo')
+x = jnp.arange(3.0) / 3
+out['no impl'] = err(lambda: p.bind(x))
+out['no abstract'] = err(lambda: jax.jit(p.bind)(x))
+p.def_impl(lambda x, **params: jnp.sin(x))
+p.def_abstract_eval(lambda x, **params: x)
+out['impl'] = p.bind(x)
+out['no lowering'] = err(lambda: jax.jit(p.bind)(x))
+out['no jvp'] = err(lambda: jax.jvp(p.bind, (x,), (x,)))
+out['no batch'] = err(lambda: jax.vmap(p.bind)(x))
+out['bad operand'] = err(lambda: p.bind([1.0]))
+out['text'] = err(lambda: p.bind('a'))
+out['bad operand in jit'] = err(lambda: jax.jit(lambda x: p.bind(x, 'a'))(x))
+mlir.register_lowering(p, mlir.lower_fun(lambda x, **params: jnp.sin(x), multiple_results=False))
+out['~lowered'] = jax.jit(p.bind)(x)
+loss = lambda x: p.bind(x, k=3).sum()
+ad.deflinear(p, lambda ct, **params: [ct * 2])
+out['~deflinear'] = jax.grad(loss)(x)
+ad.deflinear2(p, lambda ct, x, k: [ct * k])
+out['~deflinear2'] = jax.grad(loss)(x)
+ad.primitive_jvps[p] = lambda primals, tangents, **params: (p.bind(*primals), tangents[0] * 5)
+out['~primitive_jvps'] = jax.grad(loss)(x)
+ad.defjvp(p, lambda t, x, **params: t * x)
+out['~defjvp'] = jax.grad(loss)(x)
+ad.defjvp2(p, lambda t, ans, x, **params: t * ans)
+out['~defjvp2'] = jax.jit(jax.grad(loss))(x)
+batching.defvectorized(p)
+out['~vmap'] = jax.vmap(p.bind, in_axes=1)(jnp.ones((2, 3)))
+out['~vmap of grad'] = jax.vmap(jax.grad(loss))(jnp.ones((2, 3)))
+del ad.primitive_transposes[p]
+out['no transpose'] = err(lambda: jax.linear_transpose(p.bind, x)(x))
+
+add = Primitive('plus')
+add.def_impl(lambda x, y: x + y)
+add.def_abstract_eval(
+    lambda x, y: x.update(shape=tuple(max(a, b) for a, b in zip(x.shape, y.shape))))
+batching.defbroadcasting(add)
+out['~broadcasting'] = jax.vmap(add.bind, in_axes=(1, None))(jnp.ones((3, 2)), jnp.ones((1,)))
+out['~broadcasting 2'] = jax.vmap(add.bind, in_axes=(1, 0))(jnp.ones((3, 2)), jnp.ones((2, 1)))
+mul = Primitive('times')
+mul.def_impl(lambda x, y: x * y)
+mul.def_abstract_eval(lambda x, y: x)
+ad.defbilinear(mul, lambda ct, x, y: ct * y, lambda ct, x, y: ct * x)
+out['~bilinear'] = np.stack(jax.grad(lambda x, y: mul.bind(x, y).sum(), (0, 1))(x, x + 1))
+total = Primitive('total')
+total.def_impl(lambda x, *, axes: jnp.sum(x, axes))
+total.def_abstract_eval(lambda x, *, axes: x.update(
+    shape=tuple(n for i, n in enumerate(x.shape) if i not in axes)))
+batching.defreducer(total)
+out['~reducer'] = jax.vmap(lambda x: total.bind(x, axes=(1,)), in_axes=1)(
+    jnp.arange(24.0).reshape(2, 3, 4))
+
+q = Primitive('q')
+q.multiple_results = True
+log = []
+q.def_impl(lambda *xs: list(xs))
+q.def_abstract_eval(lambda *xs: list(xs))
+def fancy(axis, args, dims):
+    log.append((axis.name, axis.size, dims))
+    return q.bind(*args), dims
+batching.fancy_primitive_batchers[q] = fancy
+both_of = lambda y: jax.vmap(lambda x: q.bind(x, y)[0], axis_name='i')(jnp.ones(3))
+both_of(2.0)
+jax.vmap(lambda x: q.bind(2.0)[0] + x, axis_name='i')(jnp.ones(3))
+out['fancy'] = str(log)
+del batching.fancy_primitive_batchers[q]
+log.clear()
+def with_axis(size, name, _, args, dims):
+    log.append((size, name, dims))
+    return q.bind(*args), dims
+batching.axis_primitive_batchers[q] = with_axis
+both_of(2.0)
+jax.vmap(lambda x: q.bind(2.0)[0] + x, axis_name='i')(jnp.ones(3))
+out['with axis'] = str(log)
+
+class Noted(Effect):
+    pass
+q.def_effectful_abstract_eval(lambda *xs: (list(xs), {Noted()}))
+out['effects'] = len(jax.make_jaxpr(q.bind)(1.0).effects)
+mlir.register_lowering(q, lambda ctx, *xs: list(xs))
+out['refused effects'] = err(lambda: jax.jit(q.bind)(1.0))
+mlir.lowerable_effects.add_type(Noted)
+out['allowed effects'] = jax.jit(q.bind)(1.0)[0]
+out['kept'] = len(jax.make_jaxpr(lambda x: (q.bind(x), x)[1])(1.0).eqns)
+""")
+
+
+@pytest.fixture
+def sine():
+    """A primitive with two results, a param and all its rules."""
+    p = Primitive("sine and multiple")
+    p.multiple_results = True
+    p.def_impl(lambda x, *, n: [np.sin(x), np.asarray(x) * np.float32(n)])
+    p.def_abstract_eval(lambda x, *, n: [ShapedArray(x.shape, x.dtype)] * 2)
+    mlir.register_lowering(p, mlir.lower_fun(lambda x, *, n: (jnp.sin(x), x * n)))
+
+    def jvp(primals, tangents, *, n):
+        outs = p.bind(*primals, n=n)
+        if type(tangents[0]) is ad.Zero:
+            return outs, [ad.Zero.from_primal_value(x) for x in outs]
+        return outs, [tangents[0] * jnp.cos(primals[0]), tangents[0] * n]
+
+    ad.primitive_jvps[p] = jvp
+    batching.primitive_batchers[p] = lambda xs, dims, *, n: (p.bind(*xs, n=n), [dims[0]] * 2)
+    return p
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda f: f, nj.jit, nj.grad, lambda f: nj.jit(nj.grad(f)), nj.hessian,
+    lambda f: lambda x: nj.vmap(nj.grad(f))(jnp.stack([x, 2 * x])),
+    lambda f: lambda x: nj.jit(nj.vmap(nj.grad(f)))(jnp.stack([x, 2 * x])),
+], ids="eager jit grad jit_grad hessian vmap_grad jit_vmap_grad".split())  # fmt: skip
+def test_inside_loops_and_branches_it_is_what_it_computes(sine, wrap):
+    def own(x):
+        return sine.bind(x, n=2)
+
+    def plain(x):
+        return jnp.sin(x), 2 * x
+
+    def program(op):
+        def f(x):
+            def body(c, _):
+                a, b = op(c)
+                return lax.cond(c > 0, lambda c: a + 0.1 * op(c)[1], lambda c: b, c), b
+
+            c, ys = lax.scan(body, x, None, length=3)
+            return lax.fori_loop(0, 2, lambda i, c: op(c)[0], c) + ys.sum()
+
+        return f
+
+    x = jnp.float32(0.3)
+    got, want = wrap(program(own))(x), wrap(program(plain))(x)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_a_lowering_in_mlir_is_a_call_of_the_implementation():
+    p, seen = Primitive("running sum"), []
+
+    @p.def_impl
+    def _(x):
+        seen.append(x)
+        return np.cumsum(np.asarray(x), dtype=np.float64)
+
+    p.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(p, lambda ctx, x: [mlir.hlo.add(x, mlir.ir_constant(1.0))])
+    x = jnp.arange(3.0)
+    np.testing.assert_array_equal(nj.jit(lambda x: p.bind(x) * 2)(x), [0, 2, 6])
+    out = nj.jit(lambda x: lax.fori_loop(0, 2, lambda i, c: p.bind(c), x))(x)
+    np.testing.assert_array_equal(out, [0, 1, 4])
+    assert out.dtype == np.float32 and len(seen) == 3
+    # The context and the operands may be asked for what is known without MLIR.
+    mlir.register_lowering(
+        p, lambda ctx, x: mlir.lower_fun(lambda y: y * len(ctx.avals_in), False)(ctx, x)
+    )
+    np.testing.assert_array_equal(nj.jit(lambda x: p.bind(x) * 2)(x), [0, 2, 4])
+    assert len(seen) == 3
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: x * 7, False), platform="cpu")
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: x * 9, False), platform="cuda")
+    np.testing.assert_array_equal(nj.jit(p.bind)(x), [0, 7, 14])
+    p.def_impl(functools.partial(xla.apply_primitive, p))
+    np.testing.assert_array_equal(p.bind(x), [0, 7, 14])
+
+
+def test_what_a_rule_promises_is_checked():
+    p = Primitive("half")
+    p.def_impl(lambda x: np.zeros(3, np.float32))
+    p.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(p, lambda ctx, x: mlir.ir_constant(1.0))
+    with pytest.raises(TypeError, match="def_impl gave"):
+        nj.jit(p.bind)(jnp.ones(2))
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: x[:1], False))
+    with pytest.raises(TypeError, match="lowering of half gives"):
+        nj.jit(p.bind)(jnp.ones(2))
+    p.def_impl(functools.partial(xla.apply_primitive, p))
+    mlir.register_lowering(p, lambda ctx, x: mlir.ir_constant(1.0), platform="cpu")
+    with pytest.raises(NotImplementedError, match="written in MLIR"):
+        p.bind(jnp.ones(2))
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(p)
+
+
+def test_programs_with_operations_of_one_name_are_told_apart(tmp_path):
+    """The name of an operation does not decide what a program in the disk cache computes."""
+    results = []
+    for factor in (2.0, 3.0):
+        p = Primitive("scaled")
+        p.def_abstract_eval(lambda x: x)
+        mlir.register_lowering(p, mlir.lower_fun(lambda x, f=factor: x * f, False))
+        results.append(float(nj.jit(lambda x, p=p: p.bind(x) + 1)(1.0)))
+    assert results == [3.0, 4.0]
+    p = Primitive("sin")
+    p.def_impl(lambda x: np.float32(x) + 1)
+    p.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(p, lambda ctx, x: mlir.hlo.sine(x))
+    assert float(nj.jit(p.bind)(1.0)) == 2.0
+
+
+def test_rules_of_our_own_primitives_can_be_replaced():
+    own = ad.primitive_jvps[lax.sin_p]
+    try:
+        ad.primitive_jvps[lax.sin_p] = lambda xs, ts, **params: (
+            lax.sin_p.bind(*xs, **params), ts[0] * 100)  # fmt: skip
+        assert nj.grad(jnp.sin)(1.0) == 100
+        assert nj.jit(nj.grad(jnp.sin))(1.0) == 100
+    finally:
+        ad.primitive_jvps[lax.sin_p] = own
+    np.testing.assert_allclose(nj.grad(jnp.sin)(1.0), np.cos(1.0), rtol=1e-6)
+    out, dim = batching.primitive_batchers[lax.sin_p]((jnp.ones((2, 3)),), (1,))
+    assert out.shape == (2, 3) and dim == 1
+    assert lax.sin_p in ad.primitive_jvps and lax.sin_p not in batching.axis_primitive_batchers
+
+
+def test_values_that_a_library_registers_are_arrays():
+    class Wrapped:
+        def __init__(self, x):
+            self.x = x
+
+    from numjet.extend.types import shaped_abstractify, valid_jaxtype
+
+    assert not valid_jaxtype(Wrapped(1.0))
+    xla.canonicalize_dtype_handlers[Wrapped] = lambda w: w.x
+    xla.pytype_aval_mappings[Wrapped] = lambda w: shaped_abstractify(w.x)
+    try:
+        assert jnp.sin(Wrapped(jnp.ones(2))).shape == (2,)
+        assert shaped_abstractify(Wrapped(jnp.ones(2))) is ShapedArray((2,), np.dtype("float32"))
+    finally:
+        del xla.canonicalize_dtype_handlers[Wrapped], xla.pytype_aval_mappings[Wrapped]
+    assert not valid_jaxtype(Wrapped(1.0))
