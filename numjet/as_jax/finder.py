@@ -56,6 +56,11 @@ class AliasModule(ModuleType):
                 return importlib.import_module(f"{own}.{name}")
         raise AttributeError(self._numjet_missing(name))
 
+    def _numjet_shows(self, name: str) -> bool:
+        """Whether a name of our module is no module, or one that JAX has too."""
+        found = vars(self._numjet_source).get(name)
+        return not isinstance(found, ModuleType) or namespaces.known(f"{self.__name__}.{name}")
+
     def _numjet_missing(self, name: str) -> str:
         own = self.__name__
         if name.startswith("__"):
@@ -72,10 +77,11 @@ class AliasModule(ModuleType):
         names = {*self.__dict__, *self._numjet_rows, *self._numjet_children}
         if self._numjet_source is not None:
             hidden = namespaces.HIDDEN.get(self.__name__, ())
+            public = getattr(self._numjet_source, "__all__", dir(self._numjet_source))
             names.update(
                 name
-                for name in dir(self._numjet_source)
-                if not name.startswith("_") and name not in hidden
+                for name in public
+                if not name.startswith("_") and name not in hidden and self._numjet_shows(name)
             )
         return sorted(name for name in names if not name.startswith("_numjet"))
 

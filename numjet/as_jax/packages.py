@@ -22,7 +22,7 @@ from pathlib import Path
 
 from numjet.as_jax.finder import JAX_VERSION
 from numjet.as_jax.metadata import installed
-from numjet.cpu.platform import cache_directory
+from numjet.cpu.host import cache_directory
 
 _NAMES = ("jax", "jaxlib")
 _SUMMARY = "numjet under JAX's name: made by `python -m numjet.as_jax install`"

@@ -16,7 +16,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax, random
 from numjet.custom_batching import custom_vmap
-from numjet.experimental import io_callback
+from numjet.experimental import checkify, io_callback
 from numjet.ops.fma import fma
 
 
@@ -590,6 +590,14 @@ def _with_debug_callback(x: Any) -> Any:
 
 
 add("debug_callback", _with_debug_callback, normal(3), diff=0)
+
+
+def _with_debug_check(x: Any) -> Any:
+    checkify.debug_check(x.sum() > 0, "sum of {}", x)
+    return x * x
+
+
+add("check", _with_debug_check, normal(3), diff=0)
 
 
 @custom_vmap

@@ -1,0 +1,221 @@
+"""numjet.experimental.checkify: errors of compiled programs as values.
+
+`checkify(f)` makes a function that returns an `Error` beside its result; `check` reports a
+condition of the user's, and the sets `nan_checks`, `div_checks`, `index_checks` ask for checks of
+operations. Checks of `cond` and `while_loop`, of their bodies and of nested calls are reported too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.base import tree
+from numjet.core.array import Array, as_array
+from numjet.core.trace import Tracer, aval_of
+from numjet.experimental.checkify import rewrite
+from numjet.experimental.checkify.sites import (
+    DivisionByZeroError,
+    ErrorMessage,
+    FailedCheckError,
+    JaxRuntimeError,
+    NaNError,
+    OOBError,
+    Site,
+    UserMessage,
+    check_p,
+    last_failing,
+)
+from numjet.lax import dynamic_index_in_dim
+from numjet.ops.control import name_of
+from numjet.transforms.stage import stage
+
+# A kind of error that can be asked for; the sets below hold them.
+ErrorCategory = type[JaxRuntimeError]
+
+user_checks: frozenset[type] = frozenset({FailedCheckError})
+nan_checks: frozenset[type] = frozenset({NaNError})
+index_checks: frozenset[type] = frozenset({OOBError})
+div_checks: frozenset[type] = frozenset({DivisionByZeroError})
+float_checks: frozenset[type] = nan_checks | div_checks
+automatic_checks: frozenset[type] = float_checks | index_checks
+all_checks: frozenset[type] = automatic_checks | user_checks
+
+
+class Error:
+    """The first error of a checked call, or none. A pytree, so that it passes through `jit`, `vmap`
+    and loops; under `vmap` it holds one error for each example."""
+
+    __slots__ = ("_code", "_payloads", "_sites")
+
+    def __init__(
+        self, code: Any, payloads: Sequence[Sequence[Any]], sites: tuple[Site, ...]
+    ) -> None:
+        self._code, self._payloads, self._sites = code, payloads, sites
+
+    def get(self) -> str | None:
+        """The error's message; None when nothing failed. For a batch a line for each that did."""
+        codes = np.asarray(self._code)
+        if not codes.ndim:
+            return self._message(())
+        lines = [(at, self._message(at)) for at in np.ndindex(codes.shape)]
+        told = [
+            f"at mapped index {', '.join(map(str, at))}: {text}" for at, text in lines if text
+        ]
+        return "\n".join(told) or None
+
+    def _message(self, at: tuple[int, ...]) -> str | None:
+        number = int(np.asarray(self._code)[at])
+        if number == 0:
+            return None
+        site = self._sites[number - 1]
+        return site.message([np.asarray(x)[at] for x in self._payloads[number - 1]])
+
+    def throw(self) -> None:
+        """Raise JaxRuntimeError with the message, if there is one."""
+        check_error(self)
+
+    def __str__(self) -> str:
+        return f"Error({self.get()})"
+
+    def __repr__(self) -> str:
+        known = not isinstance(self._code, Tracer)
+        return str(self) if known else f"Error({aval_of(self._code).str_short()})"
+
+
+tree.register_pytree_node(
+    Error,
+    lambda error: ((error._code, error._payloads), error._sites),
+    lambda sites, children: Error(children[0], children[1], sites),
+)
+
+init_error = Error(as_array(np.int32(0)), [], ())
+
+
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+    """Report an error where `pred` is False.
+
+    pred: bool[]. msg: a format string for `fmt_args` and `fmt_kwargs`, pytrees of arrays. Outside
+    of `checkify` a failing check raises JaxRuntimeError at once if its values are known, and
+    ValueError where it is compiled; with debug=True it does nothing there. Raises TypeError for
+    another `pred` or for arguments that are no arrays.
+
+    >>> import numjet.numpy as jnp
+    >>> from numjet.experimental import checkify
+    >>> def f(x):
+    ...     checkify.check(x > 0, "x must be positive, got {}", x)
+    ...     return jnp.log(x)
+    >>> err, out = checkify.checkify(f)(jnp.float32(-1))
+    >>> err.get()
+    'x must be positive, got -1.0 (`check` failed)'
+    """
+    if not _is_bool(pred):
+        raise TypeError(f"check takes a scalar pred as argument, got {pred}")
+    for value in tree.tree_leaves((fmt_args, fmt_kwargs)):
+        if not isinstance(value, Array | np.ndarray | np.generic):
+            raise TypeError(
+                "Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
+                f"{value} of type {type(value)}."
+            )
+    leaves, structure = tree.tree_flatten((fmt_args, fmt_kwargs))
+    bad = as_array(pred) ^ True
+    values = [as_array(x) for x in leaves]
+    check_p.bind(bad, *values, message=UserMessage(msg, structure), debug=debug)
+
+
+def _is_bool(pred: Any) -> bool:
+    if isinstance(pred, bool | np.bool_):
+        return True
+    return isinstance(pred, Array | np.ndarray) and pred.dtype == bool and pred.shape == ()
+
+
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """As `check`, but without any effect where there is no `checkify` around it."""
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+
+
+def check_error(error: Error) -> None:
+    """Report `error` again: raise JaxRuntimeError if it is known and not empty, or hand it to the
+    `checkify` around. Raises TypeError for anything else than an Error."""
+    if not isinstance(error, Error):
+        raise TypeError(
+            f"check_error takes an Error as argument, got type {type(error)} instead."
+        )
+    if not error._sites:
+        return
+    code, payloads = error._code, [x for payload in error._payloads for x in payload]
+    while aval_of(code).ndim:
+        at = last_failing((code != 0).reshape(code.shape[0], -1).any(1))
+        code, *payloads = [
+            dynamic_index_in_dim(x, at, 0, keepdims=False) for x in (code, *payloads)
+        ]
+    message = ErrorMessage(error._sites)
+    check_p.bind(as_array(code) != 0, code, *payloads, message=message, debug=False)
+
+
+def checkify(f: Callable, errors: frozenset[type] = user_checks) -> Callable:
+    """`f` with its errors as a value: a function that returns (Error, result).
+
+    errors: which checks to make: `user_checks`, `nan_checks`, `div_checks`, `index_checks`,
+    `float_checks`, `automatic_checks`, `all_checks`, or a union of these sets. The first error in
+    the order of the program is kept. Leaves of the arguments that are no arrays are handed to `f`
+    as they are. Inside of functions with rules of their own (`custom_jvp`, `custom_vjp`) checks are
+    of the function, not of its rules. An index that is known while tracing is not checked. Raises
+    NotImplementedError for a `check` in a function that is passed to a solver (`custom_root`,
+    `custom_linear_solve`) or to `shard_map`.
+
+    >>> import numjet.numpy as jnp
+    >>> from numjet.experimental import checkify
+    >>> err, y = checkify.checkify(jnp.log, errors=checkify.nan_checks)(jnp.float32(-1))
+    >>> err.get()
+    'nan generated by primitive: log.'
+    """
+    if not callable(f):
+        raise TypeError(f"checkify: expected a function, got {f!r} of type {type(f).__name__}.")
+    categories = frozenset(errors)
+
+    @functools.wraps(f)
+    def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        leaves, structure = tree.tree_flatten((args, kwargs))
+        traced = [isinstance(x, Array | np.ndarray | np.generic) for x in leaves]
+        given = [as_array(x) for x, t in zip(leaves, traced, strict=True) if t]
+        out_tree = []
+
+        def flat(*values: Any) -> list[Any]:
+            left = iter(values)
+            all_leaves = [next(left) if t else x for x, t in zip(leaves, traced, strict=True)]
+            inner_args, inner_kwargs = tree.tree_unflatten(structure, all_leaves)
+            outs, treedef = tree.tree_flatten(f(*inner_args, **inner_kwargs))
+            out_tree.append(treedef)
+            return [as_array(x) for x in outs]
+
+        jaxpr, consts = stage(flat, [x.aval for x in given], name_of(f))
+        sites = rewrite.find_sites(jaxpr, categories)
+        report = rewrite.Report.empty(sites)
+        outs = rewrite.run(jaxpr, consts, given, categories, report, 0)
+        error = Error(report.code, report.payloads, sites)
+        return error, tree.tree_unflatten(out_tree[0], outs)
+
+    return checked
+
+
+__all__ = [
+    "Error",
+    "ErrorCategory",
+    "JaxRuntimeError",
+    "all_checks",
+    "automatic_checks",
+    "check",
+    "check_error",
+    "checkify",
+    "debug_check",
+    "div_checks",
+    "float_checks",
+    "index_checks",
+    "init_error",
+    "nan_checks",
+    "user_checks",
+]

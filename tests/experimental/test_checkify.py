@@ -1,0 +1,146 @@
+"""checkify: the messages, results and errors of JAX, over primitives, control flow and vmap."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracle import run_in_oracle
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.experimental import checkify
+
+# Each line is a function and arguments; `A` makes an array. Runs under both systems.
+AUTOMATIC = """
+lambda x: jnp.log(x) | A(-1.)
+lambda x: jnp.log(x).reshape(1) | A(-1.)
+lambda x: x.reshape(1) | A(jnp.nan)
+lambda x: x + 1 | A(jnp.nan)
+lambda x: -x | A([1., jnp.nan])
+lambda x: x.sum() | A([1., jnp.nan])
+lambda x: x @ x | A([1., jnp.nan])
+lambda x: jnp.max(x) | A([1., jnp.nan])
+lambda x: jnp.where(x > 0, x, 0.) | A([1., jnp.nan])
+lambda x: jnp.concatenate([x, x]) | A([1., jnp.nan])
+lambda x: jnp.sin(x / 0. * 0.) | A(1.)
+lambda x: x / 0. | A(-1.)
+lambda x: x // 0 | A(3)
+lambda x, i: x[i] | A([0., 1, 2, 3, 4]), A(7)
+lambda x, i: x[i] | A([0., 1, 2, 3, 4]), A(-2)
+lambda x, i: x[i] | A([0., 1, 2, 3, 4]), A([1, 9])
+lambda x, i, j: x[i, j] | jnp.ones((5, 3)), A([1, 2]), A([1, 9])
+lambda x, i: x.at[i].get(mode='clip') | A([0., 1, 2, 3, 4]), A(7)
+lambda x, i: x.at[i].set(1) | A([0., 1, 2, 3, 4]), A(7)
+lambda x, i: x.at[i].add(1) | A([0., 1, 2, 3, 4]), A([7, 8])
+lambda x, i: lax.dynamic_slice(x, (i,), (2,)) | A([0., 1, 2, 3, 4]), A(4)
+lambda x, i: lax.dynamic_update_slice(x, x[:2], (i,)) | A([0., 1, 2, 3, 4]), A(4)
+lambda x: nn.softmax(x) | A([1., jnp.inf])
+lambda x: lax.scan(lambda c, y: (c / y, c), x, A([1., 0., 2.]))[0] | A(1.)
+"""
+USER = """
+f | A(-1.)
+f | A(.5)
+f | A(3.)
+lambda x: (check(x > 0, 'a {} {b}', x, b=A([1, 2])), x)[1] | A(-1.)
+lambda x: checkpoint(f)(x) | A(-1.)
+lambda x: jit(f)(x) | A(-1.)
+lambda x: lax.map(f, x) | A([2., -1.])
+lambda x: vmap(f)(x) | A([2., -1., -2.])
+lambda x: lax.switch(A(1), [lambda x: x, f, lambda x: -x], x) | A(.5)
+lambda x: lax.cond(x > 0, lambda x: f(-x), lambda x: x, x) | A(1.)
+lambda x: lax.cond(x > 0, lambda x: f(-x), lambda x: x, x) | A(-1.)
+lambda x: lax.while_loop(lambda v: v < 6, lambda v: (check(v < 3, 'v {}', v), v + 1)[1], x) | A(0)
+lambda x: lax.while_loop(lambda v: (check(v < 3, 'c {}', v), v < 6)[1], lambda v: v + 1, x) | A(0)
+lambda x: lax.scan(lambda c, y: (check(y < 3, 'y {}', y), (c + y, y))[1], 0, x)[0] | A([1, 4, 5])
+lambda x: grad(f)(x) | A(-1.)
+lambda x: (check_error(checkify(f)(x)[0]), x)[1] | A(-1.)
+lambda x: relu_checked(x) | A(-1.)
+"""
+SCRIPT = """
+A = jnp.asarray
+check, check_error = checkify_module.check, checkify_module.check_error
+checkify = checkify_module.checkify
+
+def f(x):
+    check(x > 0, "a")
+    check(x > 1, "b {}", x)
+    return x * 2
+
+@custom_jvp
+def relu_checked(x):
+    check(x > 0, "relu of {}", x)
+    return jnp.maximum(x, 0.)
+
+relu_checked.defjvp(lambda p, t: (relu_checked(*p), t[0]))
+
+told = []
+sets = checkify_module.automatic_checks, checkify_module.user_checks
+for text, errors in zip((automatic, user), sets):
+    for line in text.strip().splitlines():
+        fun, _, args = line.rpartition(" | ")
+        values = eval(f"({args},)", globals() | locals())
+        for wrap in (lambda g: g, jit):
+            err, value = wrap(checkify(eval(fun, globals() | locals()), errors=errors))(*values)
+            told.append(f"{line}: {err.get()} -> {np.round(np.asarray(value), 5).tolist()}")
+"""
+
+
+@pytest.mark.oracle
+def test_messages_and_values_are_jaxs():
+    ours: dict = {"np": np, "jnp": jnp, "lax": lax, "nn": nj.nn, "jit": nj.jit, "vmap": nj.vmap,
+                  "grad": nj.grad, "checkpoint": nj.checkpoint, "custom_jvp": nj.custom_jvp,
+                  "checkify_module": checkify, "automatic": AUTOMATIC, "user": USER}
+    exec(SCRIPT, ours)
+    names = "from jax import lax, nn, jit, vmap, grad, checkpoint, custom_jvp\n"
+    theirs = run_in_oracle(
+        names + "from jax.experimental import checkify as checkify_module\n"
+        f"automatic, user = {AUTOMATIC!r}, {USER!r}\nscope = dict(globals())\n"
+        f"exec({SCRIPT!r}, scope)\nout['told'] = np.array(scope['told'])")["told"].tolist()
+    assert len(ours["told"]) == len(theirs) > 80
+    different = [(a, b) for a, b in zip(ours["told"], theirs) if a != b]
+    assert not different, "\n".join(f"{a}\n  JAX: {b}" for a, b in different)
+
+
+def test_without_checkify_a_check_raises_or_is_refused():
+    with pytest.raises(checkify.JaxRuntimeError, match=r"x is 3 \(`check` failed\)"):
+        checkify.check(False, "x is {x}", x=jnp.asarray(3))
+    checkify.check(True, "fine")
+    checkify.debug_check(False, "nothing")
+    with pytest.raises(ValueError, match="not functionalized. Wrap the function"):
+        nj.jit(lambda x: checkify.check(x > 0, "no"))(1.0)
+    nj.jit(lambda x: checkify.debug_check(x > 0, "no"))(-1.0)
+
+
+def test_errors_pass_through_vmap_and_are_thrown():
+    def f(x):
+        checkify.check(x > 0, "negative: {}", x)
+        return x + 1
+
+    err, _ = nj.vmap(checkify.checkify(f))(jnp.asarray([1.0, -1.0, -2.0]))
+    assert err.get() == ("at mapped index 1: negative: -1.0 (`check` failed)\n"
+                         "at mapped index 2: negative: -2.0 (`check` failed)")
+    with pytest.raises(checkify.JaxRuntimeError, match="negative: -2.0"):
+        err.throw()
+    good, _ = checkify.checkify(f)(jnp.asarray(1.0))
+    assert good.get() is None and good.throw() is None and str(good) == "Error(None)"
+    with pytest.raises(ValueError, match="not functionalized"):
+        nj.jit(lambda x: checkify.check_error(checkify.checkify(f)(x)[0]))(jnp.asarray(-1.0))
+
+
+def test_bad_arguments():
+    for pred in (1, "yes", jnp.ones(2, bool)):
+        with pytest.raises(TypeError, match="check takes a scalar pred as argument, got"):
+            checkify.check(pred, "no")
+    with pytest.raises(TypeError, match="need to be PyTrees of arrays, but got 3 of type"):
+        checkify.check(False, "x {}", 3)
+    with pytest.raises(TypeError, match="check_error takes an Error"):
+        checkify.check_error(3)
+    with pytest.raises(TypeError, match="expected a function, got 3"):
+        checkify.checkify(3)
+    def solved(x):
+        def twice(y):
+            checkify.check(y > 9, "no")
+            return 2 * y
+        return lax.custom_linear_solve(twice, x, lambda matvec, b: b / 2, symmetric=True)
+    with pytest.raises(NotImplementedError, match="a check inside of .* cannot be reported"):
+        checkify.checkify(solved)(jnp.asarray(1.0))
