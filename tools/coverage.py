@@ -161,10 +161,9 @@ def find(entry: Entry) -> Any:
     try:
         if entry.kind == "module" and f"{entry.module}.{entry.name}" in ELSEWHERE:
             return importlib.import_module(ELSEWHERE[f"{entry.module}.{entry.name}"])
-        module = importlib.import_module(name)
+        return getattr(importlib.import_module(name), entry.name)
     except ModuleNotFoundError as error:
-        raise AttributeError(f"no module {name}") from error
-    return getattr(module, entry.name)
+        raise AttributeError(f"no module {error.name}") from error
 
 
 def contract() -> list[Entry]:

@@ -94,6 +94,17 @@ def default_backend() -> str:
     return "cpu"
 
 
+# Kinds of memory: the CPU's devices have one, which these names mean.
+MEMORY_KINDS = ("device", "unpinned_host", "pinned_host")
+
+
+def checked_memory(kind: str | None) -> str:
+    """The kind of memory named, 'device' by default. Raises ValueError for an unknown one."""
+    if kind is not None and kind not in MEMORY_KINDS:
+        raise ValueError(f"unknown memory_kind {kind!r}. Kinds are {MEMORY_KINDS}.")
+    return kind or "device"
+
+
 class Sharding:
     """Where an array lives. Kinds give `device_set`, `indices(shape)` - pairs of a device and what
     part of the array it holds - and `shard_shape(shape)`."""
@@ -113,6 +124,15 @@ class Sharding:
     @property
     def addressable_devices(self) -> set[Device]:
         return self.device_set
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        """Whether a device is of this process: always."""
+        return True
+
+    def check_compatible_aval(self, aval_shape: tuple) -> None:
+        """Raise ValueError where an array of this shape cannot be laid out so."""
+        self.shard_shape(tuple(aval_shape))
 
     @property
     def num_devices(self) -> int:
@@ -140,13 +160,16 @@ class Sharding:
 class SingleDeviceSharding(Sharding):
     """The whole array on one device."""
 
-    __slots__ = ("_device",)
+    __slots__ = ("_device", "memory_kind")
     is_fully_replicated = True
     is_fully_addressable = True
-    memory_kind = "unpinned_host"
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, *, memory_kind: str | None = None) -> None:
         self._device = device
+        self.memory_kind = checked_memory(memory_kind)
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        return SingleDeviceSharding(self._device, memory_kind=kind)
 
     @property
     def device_set(self) -> set[Device]:
@@ -165,7 +188,7 @@ class SingleDeviceSharding(Sharding):
         return hash(("single", self._device.id))
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self._device})"
+        return f"SingleDeviceSharding(device={self._device}, memory_kind={self.memory_kind})"
 
 
 class PmapSharding(Sharding):
@@ -173,7 +196,7 @@ class PmapSharding(Sharding):
 
     __slots__ = ("devices", "axis")
     is_fully_addressable = True
-    memory_kind = "unpinned_host"
+    memory_kind = "device"
 
     def __init__(self, devices: Sequence[Device], axis: int = 0) -> None:
         self.devices, self.axis = tuple(devices), axis
@@ -210,13 +233,37 @@ class PmapSharding(Sharding):
 class Shard:
     """The part of an array on one device: `.device`, `.index`, `.data`, `.replica_id`."""
 
-    __slots__ = ("device", "index", "data", "replica_id")
+    __slots__ = ("_sharding", "_global_shape", "device", "data")
 
-    def __init__(self, device: Device, index: tuple, data: Any) -> None:
-        self.device, self.index, self.data, self.replica_id = device, index, data, 0
+    def __init__(
+        self, device: Device, sharding: Any, global_shape: tuple, data: Any = None
+    ) -> None:
+        self.device, self.data = device, data
+        self._sharding, self._global_shape = sharding, tuple(global_shape)
+
+    @property
+    def index(self) -> tuple:
+        """What part of the whole array it is: a slice an axis."""
+        return self._sharding.devices_indices_map(self._global_shape)[self.device]
+
+    @property
+    def replica_id(self) -> int:
+        """How many devices before this one hold the same part."""
+        places = self._sharding.indices(self._global_shape)
+        mine = self.index
+        before = [index for device, index in places[: [d for d, _ in places].index(self.device)]]
+        return sum(_bounds(index) == _bounds(mine) for index in before)
 
     def __repr__(self) -> str:
-        return f"Shard(device={self.device}, index={self.index})"
+        return (
+            f"Shard(device={self.device}, index={self.index}, replica_id={self.replica_id}, "
+            f"data={self.data})"
+        )
+
+
+def _bounds(index: tuple) -> tuple:
+    """A part as numbers that compare (slices do not hash)."""
+    return tuple([(i.start, i.stop) if isinstance(i, slice) else i for i in index])
 
 
 def _sharding(self: Any) -> Any:
@@ -226,12 +273,12 @@ def _sharding(self: Any) -> Any:
 
 
 def _shards(self: Any) -> list[Shard]:
-    value = self._value
+    value, sharding = self._value, _sharding(self)
     out = []
-    for device, index in _sharding(self).indices(self.shape):
+    for device, index in sharding.indices(self.shape):
         part = as_array(np.asarray(value[index]))
         part._sharding = SingleDeviceSharding(device)
-        out.append(Shard(device, index, part))
+        out.append(Shard(device, sharding, self.shape, part))
     return out
 
 
@@ -254,6 +301,18 @@ install_methods(
 )
 
 
+def chosen_device() -> Device | None:
+    """The device of arrays that name none: the flag `default_device`, a Device or a platform."""
+    chosen = config.default_device.value
+    if isinstance(chosen, str):
+        return devices(chosen)[0]
+    if chosen is not None and not isinstance(chosen, Device):
+        raise ValueError(
+            f"default_device: unknown device {chosen!r}. Pass one of numjet.devices(), or 'cpu'."
+        )
+    return chosen
+
+
 def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
     """`x` labelled with a sharding; memory is shared by the virtual devices."""
     out = ArrayImpl(x._value, x.aval)
@@ -270,6 +329,8 @@ def device_put(
     Raises ValueError for an unknown device.
     """
     del src, donate, may_alias
+    if device is None:
+        device = chosen_device()
     if isinstance(device, Device):
         sharding: Any = SingleDeviceSharding(device)
     elif device is None or isinstance(device, Sharding):

@@ -325,6 +325,15 @@ class JitCore:
                 for i, x in enumerate(outs)
             ]
 
+        if config.no_tracing.value:
+            raise RuntimeError(
+                f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set."
+            )
+        if config.explain_cache_misses.value:
+            dispatch.logger.warning(
+                "TRACING CACHE MISS of %s: no program for arguments %s, static values %s and these "
+                "flags.", self._name, ", ".join(a.str_short() for a in avals), statics,
+            )
         with undisturbed:  # looking for cycles among the equations would be half of all tracing
             jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef))
         return Entry(

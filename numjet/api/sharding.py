@@ -9,16 +9,26 @@ names an axis that the mesh has not (refused when the sharding is made).
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import enum
+import functools
 import math
+import types
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from numjet.api.devices import Device, Sharding, device_put, devices as all_devices
+from numjet.api.devices import (
+    Device,
+    Sharding,
+    SingleDeviceSharding,
+    checked_memory,
+    device_put,
+    devices as all_devices,
+)
 from numjet.base import tree
 from numjet.core.trace import Tracer
 
@@ -31,27 +41,153 @@ class AxisType(enum.Enum):
     Manual = 2
 
 
-class PartitionSpec(tuple):
-    """For each dimension of an array the mesh axis it is split over: a name, a tuple of names, or
-    None. Trailing dimensions left out are not split."""
+class MemorySpace(enum.Enum):
+    """Where an array's memory is: the CPU has one kind."""
 
-    __slots__ = ()
-    UNCONSTRAINED = type("UNCONSTRAINED", (), {"__repr__": lambda self: "UNCONSTRAINED"})()
-
-    def __new__(cls, *partitions: Any) -> PartitionSpec:
-        return super().__new__(cls, partitions)
+    Device = enum.auto()
+    Host = enum.auto()
+    Any = enum.auto()
 
     def __repr__(self) -> str:
-        return f"PartitionSpec{tuple.__repr__(self)}"
+        return f"MemorySpace.{self.name}"
+
+
+memory = types.SimpleNamespace(Space=MemorySpace)
+
+
+class PartitionSpec(tuple):
+    """For each dimension of an array the mesh axis it is split over: a name, a tuple of names, or
+    None. Trailing dimensions left out are not split. unreduced, reduced: axes whose parts are still
+    to be added up, or have been; sets of names, kept for programs that ask."""
+
+    UNCONSTRAINED = type("UNCONSTRAINED", (), {"__repr__": lambda self: "UNCONSTRAINED"})()
+    unreduced: frozenset
+    reduced: frozenset
+
+    def __new__(
+        cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
+    ) -> PartitionSpec:
+        made = super().__new__(cls, partitions)
+        named = {name for entry in partitions for name in axes_of(entry)}
+        for what, names in (("unreduced", unreduced), ("reduced", reduced)):
+            if not isinstance(names, set | frozenset):
+                raise TypeError(f"PartitionSpec: {what} must be a set of names, got {names!r}.")
+            if named & names:
+                raise ValueError(
+                    f"PartitionSpec: axes {sorted(named & names)} are both partitions and {what}."
+                )
+        made.unreduced, made.reduced = frozenset(unreduced), frozenset(reduced)
+        return made
+
+    @property
+    def partitions(self) -> tuple:
+        """The entries, as a plain tuple."""
+        return tuple(self)
+
+    def update(self, **changes: Any) -> PartitionSpec:
+        """The spec with other `partitions`, `unreduced` or `reduced`."""
+        return PartitionSpec(
+            *changes.get("partitions", self),
+            unreduced=changes.get("unreduced", self.unreduced),
+            reduced=changes.get("reduced", self.reduced),
+        )
+
+    def __add__(self, other: Any) -> PartitionSpec:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return PartitionSpec(*self, *other, unreduced=self.unreduced, reduced=self.reduced)
+
+    def __eq__(self, other: Any) -> bool:
+        if isinstance(other, PartitionSpec) and (self.unreduced, self.reduced) != (
+            other.unreduced,
+            other.reduced,
+        ):
+            return False
+        return tuple.__eq__(self, other)
+
+    def __ne__(self, other: Any) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
+
+    def __repr__(self) -> str:
+        parts = [*map(repr, self)]
+        parts += [
+            f"{what}={set(names)!r}"
+            for what, names in (("unreduced", self.unreduced), ("reduced", self.reduced))
+            if names
+        ]
+        return f"PartitionSpec({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
     def __reduce__(self) -> tuple:
-        return PartitionSpec, tuple(self)
+        return _spec, (tuple(self), self.unreduced, self.reduced)
+
+
+def _spec(partitions: tuple, unreduced: frozenset, reduced: frozenset) -> PartitionSpec:
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
 
 
 P = PartitionSpec
 
 
-class Mesh:
+class _Axes:
+    """What the axes of a mesh say of themselves; kinds give `axis_names`, `axis_sizes`,
+    `axis_types`."""
+
+    axis_names: tuple
+    axis_types: tuple
+
+    def _of_type(self, kind: AxisType) -> tuple:
+        return tuple([n for n, t in zip(self.axis_names, self.axis_types) if t is kind])
+
+    @property
+    def auto_axes(self) -> tuple:
+        """The names of the axes of type Auto."""
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple:
+        """The names of the axes of type Explicit."""
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple:
+        """The names of the axes of type Manual."""
+        return self._of_type(AxisType.Manual)
+
+    def _all(self, kind: AxisType) -> bool:
+        return bool(self.axis_types) and all(t is kind for t in self.axis_types)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether there are axes and each is of type Auto."""
+        return self._all(AxisType.Auto)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether there are axes and each is of type Explicit."""
+        return self._all(AxisType.Explicit)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether there are axes and each is of type Manual."""
+        return self._all(AxisType.Manual)
+
+
+def _axis_types(given: Any, count: int) -> tuple:
+    """A type for each of `count` axes, from one for all, one each, or None."""
+    if given is None:
+        return (AxisType.Auto,) * count
+    found = (given,) * count if isinstance(given, AxisType) else tuple(given)
+    if len(found) != count or not all(isinstance(t, AxisType) for t in found):
+        raise ValueError(
+            f"axis_types must give an AxisType for each of the {count} axes, got {given!r}."
+        )
+    return found
+
+
+class Mesh(_Axes):
     """An array of devices with a name for each of its axes. `with mesh:` makes it the current one.
 
     >>> import numjet as nj
@@ -70,7 +206,7 @@ class Mesh:
         if len(set(names)) != len(names):
             raise ValueError(f"Mesh: axis names must differ, got {names}.")
         self.axis_names = names
-        self.axis_types = tuple(axis_types) if axis_types else (AxisType.Auto,) * len(names)
+        self.axis_types = _axis_types(axis_types, len(names))
 
     @property
     def shape(self) -> OrderedDict:
@@ -106,10 +242,23 @@ class Mesh:
         return list(self.devices.flat)
 
     is_multi_process = False
+    is_scalar = False
+
+    def update(self, **changes: Any) -> Mesh:
+        """The mesh with other `devices`, `axis_names` or `axis_types`."""
+        return Mesh(
+            changes.get("devices", self.devices),
+            changes.get("axis_names", self.axis_names),
+            changes.get("axis_types", self.axis_types),
+        )
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
-        return AbstractMesh(self.devices.shape, self.axis_names, self.axis_types)
+        kind = next(iter(self.devices.flat), None)
+        device = kind and AbstractDevice(kind.device_kind, None, kind.platform)
+        return AbstractMesh(
+            self.devices.shape, self.axis_names, self.axis_types, abstract_device=device
+        )
 
     def __enter__(self) -> Mesh:
         _tokens.append(_current.set(self))
@@ -119,7 +268,8 @@ class Mesh:
         _current.reset(_tokens.pop())
 
     def _key(self) -> tuple:
-        return self.axis_names, self.devices.shape, tuple(d.id for d in self.devices.flat)
+        ids = tuple(d.id for d in self.devices.flat)
+        return self.axis_names, self.devices.shape, self.axis_types, ids
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Mesh) and self._key() == other._key()
@@ -132,20 +282,49 @@ class Mesh:
         return f"Mesh({sizes})"
 
 
-class AbstractMesh:
-    """The axes of a mesh, without devices."""
+@dataclasses.dataclass(frozen=True)
+class AbstractDevice:
+    """What kind of devices a mesh is of."""
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    def __repr__(self) -> str:
+        return (
+            f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, "
+            f"platform={self.platform})"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ManualAxisType:
+    """Over which manual axes of a mesh a value differs, or is a sum that is pending or done."""
+
+    _: dataclasses.KW_ONLY
+    varying: frozenset = frozenset()
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
+
+
+class AbstractMesh(_Axes):
+    """The axes of a mesh, without devices. Asking for its devices raises ValueError."""
 
     def __init__(
-        self, axis_sizes: Sequence[int], axis_names: Sequence[str], axis_types: Any = None
+        self,
+        axis_sizes: Sequence[int],
+        axis_names: Sequence[str],
+        axis_types: Any = None,
+        *,
+        abstract_device: AbstractDevice | None = None,
     ) -> None:
         self.axis_sizes, self.axis_names = tuple(axis_sizes), tuple(axis_names)
+        self.abstract_device = abstract_device
         if len(self.axis_sizes) != len(self.axis_names):
             raise ValueError(
                 f"AbstractMesh: {len(self.axis_names)} names for {len(self.axis_sizes)} sizes."
             )
-        self.axis_types = (
-            tuple(axis_types) if axis_types else (AxisType.Auto,) * len(self.axis_names)
-        )
+        self.axis_types = _axis_types(axis_types, len(self.axis_names))
 
     @property
     def shape(self) -> OrderedDict:
@@ -167,11 +346,37 @@ class AbstractMesh:
     def abstract_mesh(self) -> AbstractMesh:
         return self
 
+    def _no_devices(self) -> Any:
+        raise ValueError("AbstractMesh has no devices. Make a Mesh of devices.")
+
+    devices = property(_no_devices, doc="Refused: there are none.")
+    device_ids = property(_no_devices, doc="Refused: there are none.")
+    local_devices = property(_no_devices, doc="Refused: there are none.")
+    local_mesh = property(_no_devices, doc="Refused: there are none.")
+    is_multi_process = False
+
+    def update(self, **changes: Any) -> AbstractMesh:
+        """The mesh with other `axis_sizes`, `axis_names`, `axis_types` or `abstract_device`."""
+        return AbstractMesh(
+            changes.get("axis_sizes", self.axis_sizes),
+            changes.get("axis_names", self.axis_names),
+            changes.get("axis_types", self.axis_types),
+            abstract_device=changes.get("abstract_device", self.abstract_device),
+        )
+
+    def update_axis_types(self, new: dict[str, AxisType]) -> AbstractMesh:
+        """The mesh whose axes named in `new` have another type."""
+        types = [new.get(n, t) for n, t in zip(self.axis_names, self.axis_types)]
+        return self.update(axis_types=types)
+
+    def _key(self) -> tuple:
+        return self.shape_tuple, self.axis_types, self.abstract_device
+
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, AbstractMesh) and self.shape_tuple == other.shape_tuple
+        return isinstance(other, AbstractMesh) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self.shape_tuple)
+        return hash(self._key())
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name!r}: {n}" for name, n in self.shape.items())
@@ -188,8 +393,30 @@ def get_mesh() -> Mesh:
     return _current.get()
 
 
+_abstract: ContextVar[AbstractMesh | None] = ContextVar("numjet.abstract_mesh", default=None)
+
+
+class use_abstract_mesh(contextlib.AbstractContextManager):  # noqa: N801 - read as a statement
+    """`with use_abstract_mesh(mesh):` makes it what `get_abstract_mesh` returns."""
+
+    def __init__(self, mesh: AbstractMesh) -> None:
+        if not isinstance(mesh, AbstractMesh):
+            raise TypeError(f"use_abstract_mesh: expected an AbstractMesh, got {mesh!r}.")
+        self.mesh = mesh
+
+    def __enter__(self) -> AbstractMesh:
+        self._token = _abstract.set(self.mesh)
+        return self.mesh
+
+    def __exit__(self, *exc: Any) -> None:
+        _abstract.reset(self._token)
+
+
 def get_abstract_mesh() -> AbstractMesh:
     """The axes of the current mesh."""
+    chosen = _abstract.get()
+    if chosen is not None:
+        return chosen
     mesh = get_mesh()
     return AbstractMesh((), ()) if mesh.empty else mesh.abstract_mesh
 
@@ -213,9 +440,9 @@ class set_mesh(contextlib.AbstractContextManager):  # noqa: N801 - a call and a 
 def make_mesh(
     axis_shapes: Sequence[int],
     axis_names: Sequence[str],
+    axis_types: Any = None,
     *,
     devices: Sequence[Device] | None = None,
-    axis_types: Any = None,
 ) -> Mesh:
     """A mesh of the first devices, `axis_shapes` many along each axis.
 
@@ -262,7 +489,7 @@ class NamedSharding(Sharding):
         if len(set(names)) != len(names):
             raise ValueError(f"NamedSharding: {spec} names an axis twice.")
         self.mesh, self.spec = mesh, spec
-        self.memory_kind = memory_kind or "unpinned_host"
+        self.memory_kind = checked_memory(memory_kind)
 
     @property
     def device_set(self) -> set[Device]:
@@ -274,6 +501,14 @@ class NamedSharding(Sharding):
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
+
+    def update(self, **changes: Any) -> NamedSharding:
+        """The sharding with another `mesh`, `spec` or `memory_kind`."""
+        return NamedSharding(
+            changes.get("mesh", self.mesh),
+            changes.get("spec", self.spec),
+            memory_kind=changes.get("memory_kind", self.memory_kind),
+        )
 
     def _parts(self, shape: Sequence[int]) -> list[int]:
         if len(self.spec) > len(shape):
@@ -321,7 +556,79 @@ class NamedSharding(Sharding):
         return self.mesh, tuple(self.spec), self.memory_kind
 
     def __repr__(self) -> str:
-        return f"NamedSharding(mesh={self.mesh}, spec={self.spec})"
+        return (
+            f"NamedSharding(mesh={self.mesh}, spec={self.spec}, memory_kind={self.memory_kind})"
+        )
+
+
+def make_single_device_sharding(
+    device: Device, *, memory_kind: str | None = None
+) -> SingleDeviceSharding:
+    """The sharding of whole arrays on `device`."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """`xs` (a pytree of arrays) laid out as `out_shardings` say: a sharding, a PartitionSpec of the
+    current mesh, or a pytree of them.
+
+    As `lax.with_sharding_constraint`, but a layout must be given (TypeError for None).
+    """
+    if out_shardings is None:
+        raise TypeError("reshard: out_shardings must be given, got None.")
+    return _laid_out("reshard", xs, out_shardings)
+
+
+def _same_axes(name: str, f: Any, axes: Any) -> Any:
+    """`f` as it is, since axes of all types are treated alike; `axes` are checked when it runs."""
+    wanted = axes_of(axes)
+
+    def decorate(fun: Callable) -> Callable:
+        @functools.wraps(fun)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            known = get_abstract_mesh().axis_names
+            for axis in wanted:
+                if axis not in known:
+                    raise ValueError(
+                        f"{name}: the current mesh has no axis {axis!r}; its axes are {known}."
+                    )
+            return fun(*args, **kwargs)
+
+        return call
+
+    return decorate if f is None else decorate(f)
+
+
+def auto_axes(f: Any = None, /, *, axes: Any = None, out_sharding: Any = None) -> Any:
+    """`f`, within which `axes` (default: all) of the mesh are of type Auto; its results are laid
+    out as `out_sharding` says. A decorator where `f` is not given.
+
+    Raises ValueError for an axis that the current mesh has not.
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+    call = _same_axes("auto_axes", f, axes)
+    if out_sharding is None:
+        return call
+    return functools.wraps(f)(
+        lambda *args, **kwargs: _laid_out("auto_axes", call(*args, **kwargs), out_sharding)
+    )
+
+
+def explicit_axes(f: Any = None, /, *, axes: Any = None, in_sharding: Any = None) -> Any:
+    """`f`, within which `axes` (default: all) of the mesh are of type Explicit; its positional
+    arguments are laid out as `in_sharding` says first. A decorator where `f` is not given.
+
+    Raises ValueError for an axis that the current mesh has not.
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+    call = _same_axes("explicit_axes", f, axes)
+    if in_sharding is None:
+        return call
+    return functools.wraps(f)(
+        lambda *args, **kwargs: call(*_laid_out("explicit_axes", args, in_sharding), **kwargs)
+    )
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -331,6 +638,10 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Concrete arrays are labelled; inside a traced function it changes nothing, since the memory of
     virtual devices is one. Raises ValueError for a layout that does not fit the shape.
     """
+    return _laid_out("with_sharding_constraint", x, shardings)
+
+
+def _laid_out(name: str, x: Any, shardings: Any) -> Any:
     is_leaf = lambda s: s is None or isinstance(s, Sharding | PartitionSpec)  # noqa: E731
     if is_leaf(shardings):
         specs = [shardings] * len(tree.tree_leaves(x))
@@ -342,8 +653,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if isinstance(spec, PartitionSpec):
             if get_mesh().empty:
                 raise ValueError(
-                    "with_sharding_constraint: a PartitionSpec needs a mesh. Use it inside "
-                    "`with mesh:`, or pass NamedSharding(mesh, spec)."
+                    f"{name}: a PartitionSpec needs a mesh. Use it inside `with mesh:` or "
+                    "`set_mesh`, or pass NamedSharding(mesh, spec)."
                 )
             spec = NamedSharding(get_mesh(), spec)
         if spec is not None:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from numjet.base.markers import NOT_GIVEN
+
 _UNSET: Any = object()
 FLAGS: dict[str, Flag] = {}
 # How many switches ask for checks of each operation that are off by default (`_UNCHECKED`). Each
@@ -33,7 +35,12 @@ def changed(blocks: int = 0) -> None:
 
 
 # Flags that ask for checks, with the values that ask for none.
-_UNCHECKED = {"debug_nans": False, "debug_infs": False, "numpy_rank_promotion": "allow"}
+_UNCHECKED = {
+    "debug_nans": False,
+    "debug_infs": False,
+    "no_execution": False,
+    "numpy_rank_promotion": "allow",
+}
 
 
 class Flag:
@@ -123,8 +130,19 @@ class Flag:
         """Call `hook(value)` whenever the process-wide value is set."""
         self._hooks.append(hook)
 
+    def __call__(self, new_val: Any = NOT_GIVEN) -> contextlib.AbstractContextManager[None]:
+        """A context in which the flag is `new_val`; a switch without one is on."""
+        if new_val is NOT_GIVEN:
+            if self.kind is not bool:
+                raise TypeError(
+                    f"Context manager for {self.name} config option requires an argument "
+                    f"representing the new value for the config option."
+                )
+            new_val = True
+        return self._within(new_val)
+
     @contextlib.contextmanager
-    def __call__(self, value: Any = True) -> Iterator[None]:
+    def _within(self, value: Any) -> Iterator[None]:
         self._set_before(self._check(value))
         token = self._local.set(self._check(value))
         checks = self._checks(value)
@@ -181,6 +199,31 @@ cpu = Flag(
     "features of the processor that compiled code may use: all, or those of an x86-64 level",
     choices=("native", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
 )
+no_tracing = Flag("no_tracing", False, bool, "raise where a compiled function is traced")
+no_execution = Flag("no_execution", False, bool, "raise where an operation or a program runs")
+explain_cache_misses = Flag(
+    "explain_cache_misses", False, bool, "log why a compiled function is traced"
+)
+default_device = Flag("default_device", None, object, "the device of arrays that name none")
+default_prng_impl = Flag(
+    "default_prng_impl",
+    "threefry2x32",
+    str,
+    "the generator of keys that name none",
+    traced=True,
+    choices=("threefry2x32", "rbg", "unsafe_rbg"),
+)
+enable_custom_prng = Flag(
+    "enable_custom_prng", False, bool, "typed keys from random.PRNGKey", traced=True
+)
+legacy_prng_key = Flag(
+    "legacy_prng_key",
+    "allow",
+    str,
+    "what happens to keys that are raw words: allow, warn or error",
+    traced=True,
+    choices=("allow", "warn", "error"),
+)
 disk_cache = Flag("disk_cache", True, bool, "keep compiled objects on disk")
 direct_code = Flag("direct_code", True, bool, "machine code without LLVM where possible")
 cache_bytes = Flag("cache_bytes", 1 << 30, int, "bound of the disk cache in bytes")
@@ -192,8 +235,12 @@ threefry_partitionable = Flag(
 _TRACED = tuple(flag for flag in FLAGS.values() if flag.traced)
 
 
+# Values of the user's that programs are compiled for (`api.contexts`).
+user_contexts: list[ContextVar] = []
+
+
 def _compute_key() -> tuple:
-    return tuple([flag.value for flag in _TRACED])
+    return tuple([flag.value for flag in _TRACED] + [value.get() for value in user_contexts])
 
 
 # The key is kept ready, since every call of a compiled function reads it.
@@ -205,12 +252,26 @@ def _refresh_key() -> None:
     _global_key[0] = tuple([flag._global for flag in _TRACED])
 
 
+@contextlib.contextmanager
+def recomputed_key() -> Iterator[None]:
+    """A context whose keys hold the values that the user's contexts have now."""
+    token = _key.set(_compute_key())
+    changed(1)
+    try:
+        yield
+    finally:
+        changed(-1)
+        _key.reset(token)
+
+
 def trace_key() -> tuple:
     """The values of the flags that change what tracing produces, for compilation keys."""
     return _key.get() or _global_key[0]
 
 
-def _flag(name: str) -> Any:
+def flag(name: str) -> Any:
+    """The flag of this name, with or without the prefix `jax_`: ours, or one of JAX's without
+    effect here. Raises AttributeError where there is none."""
     found = FLAGS.get(name.removeprefix("jax_").removeprefix("numjet_"))
     if found is not None:
         return found
@@ -234,19 +295,19 @@ class Config:
 
     def update(self, name: str, value: Any) -> None:
         """Set flag `name` (with or without the prefix `jax_`) for the whole process."""
-        _flag(name).set(value)
+        flag(name).set(value)
 
     def read(self, name: str) -> Any:
         """The current value of flag `name`."""
-        return _flag(name).value
+        return flag(name).value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _flag(name).value
+        return flag(name).value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _flag(name).set(value)
+        flag(name).set(value)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -254,7 +315,7 @@ class Config:
         from numjet.base import jax_flags
 
         ours = {name: flag.value for name, flag in FLAGS.items()}
-        return ours | {name: _flag(name).value for name in jax_flags.DEFAULTS}
+        return ours | {name: flag(name).value for name in jax_flags.DEFAULTS}
 
     @property
     def x64_enabled(self) -> bool:

@@ -8,12 +8,16 @@ says so, as a warning of the logger `numjet`. Names and defaults are those of JA
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from numjet.base.markers import NOT_GIVEN
 
 # Flags of ours that mean the same under another name.
 SAME = {
+    "jax_enable_checks": "check_ir",
     "jax_cpu_enable_async_dispatch": "async_dispatch",
     "jax_enable_compilation_cache": "disk_cache",
 }
@@ -155,6 +159,26 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+_GUARDS = (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")
+# The values of flags that take some alone.
+CHOICES: dict[str, tuple] = {
+    "jax_array_garbage_collection_guard": (None, "allow", "log", "fatal"),
+    **dict.fromkeys(
+        (
+            "jax_transfer_guard",
+            "jax_transfer_guard_device_to_device",
+            "jax_transfer_guard_device_to_host",
+            "jax_transfer_guard_host_to_device",
+        ),
+        _GUARDS,
+    ),
+}
+# Flags that ask for what is not there, rather than for what makes no difference.
+REFUSED = {
+    "jax_debug_key_reuse": "keys that are used twice are not looked for",
+}
+
+
 class SilentFlag:
     """A flag of JAX without effect here: it keeps its value, and says once that it does nothing."""
 
@@ -163,8 +187,36 @@ class SilentFlag:
     def __init__(self, name: str, value: Any) -> None:
         self.name, self.value, self._said = name, value, False
 
+    def __call__(self, new_val: Any = NOT_GIVEN) -> contextlib.AbstractContextManager[None]:
+        """A context in which the flag is `new_val`; a switch without one is on."""
+        if new_val is NOT_GIVEN:
+            if not isinstance(DEFAULTS[self.name], bool):
+                raise TypeError(
+                    f"Context manager for {self.name} config option requires an argument "
+                    "representing the new value for the config option."
+                )
+            new_val = True
+        return self._within(new_val)
+
+    @contextlib.contextmanager
+    def _within(self, value: Any) -> Iterator[None]:
+        before = self.value
+        self.set(value)
+        try:
+            yield
+        finally:
+            self.value = before
+
     def set(self, value: Any) -> None:
-        """Keep `value`."""
+        """Keep `value`. Raises ValueError for one that the flag does not take."""
+        choices = CHOICES.get(self.name)
+        if choices is not None and value not in choices:
+            raise ValueError(
+                f"{self.name}: new enum value must be None or in "
+                f"{[c for c in choices if c is not None]}, got {value!r}."
+            )
+        if self.name in REFUSED and value:
+            raise NotImplementedError(f"{self.name} is not there: {REFUSED[self.name]}.")
         harmless = value == DEFAULTS[self.name] or (
             self.name in ("jax_platforms", "jax_platform_name")
             and str(value).partition(",")[0] in ("", "cpu", "None")

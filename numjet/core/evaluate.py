@@ -179,7 +179,12 @@ def _wrap(primitive: Primitive, value: Any, aval: ShapedArray) -> ArrayImpl:
 
 
 def check_finite(name: str, value: np.ndarray) -> None:
-    """Raise FloatingPointError for a NaN (debug_nans) or an infinity (debug_infs)."""
+    """Raise FloatingPointError for a NaN (debug_nans) or an infinity (debug_infs), and RuntimeError
+    where nothing may run (no_execution)."""
+    if config.no_execution.value:
+        raise RuntimeError(
+            f"{name} was executed, but the no_execution config option is set."
+        )
     if value.dtype.kind not in "fc":
         return
     if config.debug_nans.value and np.isnan(value).any():

@@ -13,7 +13,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from numjet.api.devices import device_put
+from numjet.api.devices import chosen_device, device_put
+from numjet.base import config
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
@@ -41,9 +42,16 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.scalar_types import dtype_and_weak
 
+_default = config.default_device
+
 
 def placed(x: Any, device: Any) -> Any:
     """`x` on `device` (or with that sharding)."""
+    if device is None:
+        # Read without looking the flag up in the context, which would cost every creation.
+        if not (_default.uses or _default._global):
+            return x
+        device = chosen_device()
     return x if device is None else device_put(x, device)
 
 
@@ -329,13 +337,13 @@ def _filled(shape: Any, value: Any, dtype: Any, name: str, weak: bool = False) -
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of zeros."""
     out = _filled(shape, 0, canonical_dtype(dtype, "zeros", float), "zeros")
-    return out if device is None and out_sharding is None else placed(out, device or out_sharding)
+    return placed(out, device or out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of ones."""
     out = _filled(shape, 1, canonical_dtype(dtype, "ones", float), "ones")
-    return out if device is None and out_sharding is None else placed(out, device or out_sharding)
+    return placed(out, device or out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:

@@ -8,11 +8,13 @@ of the kind they were given. The other files of this package call `single_key`.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array, is_arraylike
 from numjet.core.structural import convert
@@ -66,14 +68,17 @@ def _seed(seed: Any, name: str) -> Any:
 
 def key(seed: int | Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """A typed PRNG key made from an integer seed."""
-    _check_impl(impl if impl is not None else dtype)
+    impl = impl if impl is not None else dtype
+    _check_impl(config.default_prng_impl.value if impl is None else impl)
     return random_seed(_seed(seed, "random.key"))
 
 
 def PRNGKey(seed: int | Any, *, impl: Any = None) -> Any:  # noqa: N802 - a public name
-    """A raw key, uint32[2], made from an integer seed. New code takes `key`."""
-    _check_impl(impl)
-    return random_unwrap(random_seed(_seed(seed, "random.PRNGKey")))
+    """A raw key, uint32[2], made from an integer seed; a typed one under `enable_custom_prng`. New
+    code takes `key`."""
+    _check_impl(config.default_prng_impl.value if impl is None else impl)
+    made = random_seed(_seed(seed, "random.PRNGKey"))
+    return made if config.enable_custom_prng.value else random_unwrap(made)
 
 
 def as_keys(keys: Any, name: str) -> tuple[Any, bool]:
@@ -91,7 +96,20 @@ def as_keys(keys: Any, name: str) -> tuple[Any, bool]:
             f"random.{name}: expected a PRNG key (random.key) or raw words uint32[..., 2], got "
             f"{keys.aval.str_short()}."
         )
+    if config.legacy_prng_key.value != "allow":
+        _legacy(name)
     return random_wrap(keys), True
+
+
+def _legacy(name: str) -> None:
+    """Warn of a raw key, or raise ValueError, as the flag `legacy_prng_key` says."""
+    message = (
+        f"Legacy uint32 key array passed as key to random.{name}. Make keys with random.key(), or "
+        "wrap the words with random.wrap_key_data()."
+    )
+    if config.legacy_prng_key.value == "error":
+        raise ValueError(message)
+    warnings.warn(message, stacklevel=4)
 
 
 def single_key(given: Any, name: str) -> Any:

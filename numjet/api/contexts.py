@@ -1,0 +1,120 @@
+"""Flags as context managers, under the names that the front door gives them.
+
+Each name is a flag's own object: `with numjet.no_tracing(True):` sets it for a block. Those without
+effect here say so once (base/jax_flags.py). Names load when they are first used. For users.
+"""
+from __future__ import annotations
+
+import contextlib
+from contextvars import ContextVar
+from typing import Any
+
+from numjet.base import config
+from numjet.base.markers import NOT_GIVEN
+
+# Names of flags that are not their flag's own.
+_FLAGS = {
+    "enable_checks": "jax_enable_checks",
+    "jax2tf_associative_scan_reductions": "jax2tf_associative_scan_reductions",
+    **{
+        name: f"jax_{name}"
+        for name in (
+            "allow_f16_reductions",
+            "array_garbage_collection_guard",
+            "auto_pcast",
+            "debug_key_reuse",
+            "default_device",
+            "default_prng_impl",
+            "enable_custom_prng",
+            "explain_cache_misses",
+            "legacy_prng_key",
+            "no_execution",
+            "no_tracing",
+            "remove_size_one_mesh_axis_from_type",
+            "softmax_custom_jvp",
+            "thread_guard",
+            "threefry_partitionable",
+            "transfer_guard_device_to_device",
+            "transfer_guard_device_to_host",
+            "transfer_guard_host_to_device",
+        )
+    },
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FLAGS:
+        return config.flag(_FLAGS[name])
+    raise AttributeError(f"module 'numjet.api.contexts' has no attribute {name!r}")
+
+
+def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:
+    """A context in which compiled functions run operation by operation, so that Python's debugger
+    and `print` see every value.
+
+    >>> import numjet as nj
+    >>> with nj.disable_jit():
+    ...     print(nj.jit(lambda x: x if x > 0 else -x)(-2.0))
+    2.0
+    """
+    return config.disable_jit(disable)
+
+
+checking_leaks = config.check_tracer_leaks
+
+
+@contextlib.contextmanager
+def transfer_guard(new_val: str) -> Any:
+    """A context that sets the three guards of transfers between host and devices: 'allow', 'log',
+    'disallow', 'log_explicit' or 'disallow_explicit'. The CPU's devices share the host's memory, so
+    that nothing is ever transferred. Raises ValueError for another value."""
+    with contextlib.ExitStack() as stack:
+        for name in ("", "_host_to_device", "_device_to_device", "_device_to_host"):
+            stack.enter_context(config.flag(f"jax_transfer_guard{name}")(new_val))
+        yield
+
+
+class UserContext:
+    """A value of the user's that programs are compiled for: `.value`, and `with context(value):`.
+
+    A compiled function is traced anew for each value (which must be hashable) of each context.
+    """
+
+    def __init__(self, default_value: Any = None) -> None:
+        self._number = len(config.user_contexts)
+        self._value: ContextVar = ContextVar(f"numjet.user.{self._number}", default=default_value)
+        config.user_contexts.append(self._value)
+        config.changed()
+
+    @property
+    def value(self) -> Any:
+        return self._value.get()
+
+    def __call__(self, value: Any = NOT_GIVEN) -> contextlib.AbstractContextManager[None]:
+        """A context in which `.value` is `value`."""
+        if value is NOT_GIVEN:
+            raise TypeError("a user context takes the value that the block is to see.")
+        hash(value)
+        return self._within(value)
+
+    @contextlib.contextmanager
+    def _within(self, value: Any) -> Any:
+        token = self._value.set(value)
+        with config.recomputed_key():
+            try:
+                yield
+            finally:
+                self._value.reset(token)
+
+
+def make_user_context(default_value: Any = None) -> UserContext:
+    """A context of the user's own, whose value is part of every compilation's key.
+
+    >>> import numjet as nj
+    >>> units = nj.make_user_context("metre")
+    >>> with units("mile"):
+    ...     units.value
+    'mile'
+    """
+    return UserContext(default_value)
+

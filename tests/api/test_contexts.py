@@ -1,0 +1,132 @@
+"""Flags as context managers, and the contexts that users make."""
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+
+X = np.arange(3.0, dtype=np.float32)
+SWITCHES = ["allow_f16_reductions", "auto_pcast", "enable_checks", "enable_custom_prng",
+            "explain_cache_misses", "jax2tf_associative_scan_reductions", "no_execution",
+            "no_tracing", "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp",
+            "thread_guard", "threefry_partitionable", "debug_nans", "debug_infs", "enable_x64",
+            "checking_leaks", "log_compiles"]
+FLAG = {"checking_leaks": "check_tracer_leaks"}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_has_its_value_within_the_block(name: str) -> None:
+    flag = FLAG.get(name, name)
+    read = lambda: nj.config.read(flag if flag.startswith("jax2tf") else f"jax_{flag}")
+    before = read()
+    with getattr(nj, name)(not before):
+        assert read() == (not before)
+    with getattr(nj, name)():
+        assert read() is True
+    assert read() == before
+
+
+@pytest.mark.parametrize("name", ["numpy_rank_promotion", "default_prng_impl", "legacy_prng_key",
+                                  "transfer_guard_host_to_device", "default_device",
+                                  "array_garbage_collection_guard", "default_matmul_precision"])
+def test_a_choice_needs_its_value(name: str) -> None:
+    with pytest.raises(TypeError, match="requires an argument"):
+        getattr(nj, name)()
+
+
+@pytest.mark.parametrize("name", ["transfer_guard", "transfer_guard_device_to_host",
+                                  "default_prng_impl", "legacy_prng_key"])
+def test_values_that_are_no_choices(name: str) -> None:
+    with pytest.raises(ValueError), getattr(nj, name)("something"):
+        pass
+
+
+def test_no_execution_stops_eager_and_compiled_code() -> None:
+    f = nj.jit(lambda x: x + 1)
+    f(X)
+    for call in (lambda: f(X), lambda: jnp.sin(jnp.asarray(X))):
+        with pytest.raises(RuntimeError, match="no_execution"), nj.no_execution(True):
+            call()
+    np.testing.assert_array_equal(f(X), X + 1)
+
+
+def test_no_tracing_lets_known_programs_run() -> None:
+    f = nj.jit(lambda x: x + 1)
+    f(X)
+    with nj.no_tracing(True):
+        np.testing.assert_array_equal(f(X), X + 1)
+        with pytest.raises(RuntimeError, match="re-tracing"):
+            f(X[:2])
+
+
+def test_misses_are_explained(caplog: pytest.LogCaptureFixture) -> None:
+    f = nj.jit(lambda x: x + 1)
+    with nj.explain_cache_misses(True), caplog.at_level(logging.WARNING):
+        f(X)
+        f(X)
+    assert len(caplog.records) == 1 and "f32[3]" in caplog.text
+
+
+def test_a_flag_without_effect_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            with nj.array_garbage_collection_guard("log"):
+                assert nj.config.jax_array_garbage_collection_guard == "log"
+    assert len(caplog.records) <= 1
+    assert nj.config.jax_array_garbage_collection_guard is None
+    with nj.transfer_guard("disallow"):
+        assert nj.config.jax_transfer_guard_device_to_host == "disallow"
+    with pytest.raises(NotImplementedError, match="used twice"), nj.debug_key_reuse(True):
+        pass
+
+
+def test_keys() -> None:
+    with nj.enable_custom_prng(True):
+        assert nj.random.PRNGKey(0).shape == ()
+    raw = nj.random.PRNGKey(0)
+    with pytest.raises(ValueError, match="Legacy uint32 key"), nj.legacy_prng_key("error"):
+        nj.random.uniform(raw)
+    with pytest.warns(UserWarning, match="Legacy uint32 key"), nj.legacy_prng_key("warn"):
+        nj.random.uniform(raw)
+    with nj.legacy_prng_key("error"):
+        nj.random.uniform(nj.random.key(0))
+
+
+def test_the_default_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    with nj.enable_x64(False):
+        nj.config.update("num_cpu_devices", 2) if len(nj.devices()) < 2 else None
+        second = nj.devices()[-1]
+        with nj.default_device(second):
+            assert jnp.ones(3).device == second
+            assert nj.device_put(X).device == second
+        with nj.default_device("cpu"):
+            assert jnp.ones(3).device == nj.devices()[0]
+    with pytest.raises(ValueError, match="default_device"), nj.default_device(3):
+        jnp.ones(2)
+
+
+def test_programs_are_traced_anew_for_a_users_context() -> None:
+    units, seen = nj.make_user_context("metre"), []
+    f = nj.jit(lambda x: (seen.append(units.value), x)[1])
+    f(X)
+    with units("mile"):
+        assert units.value == "mile"
+        f(X)
+        f(X)
+    f(X)
+    assert seen == ["metre", "mile"]
+    with pytest.raises(TypeError, match="value"):
+        units()
+    with pytest.raises(TypeError), units([]):
+        pass
+
+
+def test_without_jit() -> None:
+    with nj.disable_jit():
+        assert nj.jit(lambda x: 1 if x > 0 else 2)(3.0) == 1
+    with nj.disable_jit(False), pytest.raises(nj.errors.TracerBoolConversionError):
+        nj.jit(lambda x: 1 if x > 0 else 2)(3.0)

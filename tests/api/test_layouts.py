@@ -1,0 +1,113 @@
+"""Names of layouts: specs, meshes, abstract ones, and arrays made of what devices hold."""
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.sharding import (
+    AbstractDevice,
+    AbstractMesh,
+    AxisType,
+    ManualAxisType,
+    auto_axes,
+    explicit_axes,
+    get_abstract_mesh,
+    make_single_device_sharding,
+    use_abstract_mesh,
+)
+
+DEVICES = [nj.api.devices._device(i) for i in range(4)]
+MESH = nj.make_mesh((2, 2), ("x", "y"), devices=DEVICES)
+LAYOUT = nj.NamedSharding(MESH, nj.P("x", "y"))
+BLOCK = np.arange(24.0, dtype=np.float32).reshape(4, 6)
+
+
+def test_specs() -> None:
+    spec = nj.P("x", None, unreduced={"y"})
+    assert spec.partitions == ("x", None) and spec.unreduced == {"y"} and not spec.reduced
+    assert spec != nj.P("x", None) and nj.P("x") == nj.P("x")
+    assert nj.P("x") + nj.P("y") == LAYOUT.spec
+    assert pickle.loads(pickle.dumps(spec)) == spec and hash(spec) == hash(nj.P("x", None))
+    assert spec.update(partitions=("z",)) == nj.P("z", unreduced={"y"})
+    assert repr(nj.P("a")) == "PartitionSpec('a',)" and "unreduced={'y'}" in repr(spec)
+    with pytest.raises(ValueError, match="both"):
+        nj.P("x", reduced={"x"})
+    with pytest.raises(TypeError, match="set of names"):
+        nj.P("x", unreduced="y")
+
+
+def test_meshes() -> None:
+    mesh = nj.make_mesh((2, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto), devices=DEVICES)
+    assert mesh.explicit_axes == ("x",) and mesh.auto_axes == ("y",) and mesh.manual_axes == ()
+    assert not mesh.are_all_axes_explicit and MESH.are_all_axes_auto and mesh != MESH
+    abstract = mesh.abstract_mesh
+    assert abstract.abstract_device == AbstractDevice("cpu", None, "cpu")
+    assert abstract.update_axis_types({"y": AxisType.Explicit}).are_all_axes_explicit
+    assert not AbstractMesh((), ()).are_all_axes_explicit
+    assert ManualAxisType().varying == frozenset()
+    with pytest.raises(ValueError, match="no devices"):
+        _ = abstract.devices
+    with pytest.raises(ValueError, match="axis_types"):
+        AbstractMesh((2,), ("x",), (AxisType.Auto, AxisType.Auto))
+    with use_abstract_mesh(abstract):
+        assert get_abstract_mesh() is abstract
+    assert get_abstract_mesh().empty
+    with pytest.raises(TypeError, match="AbstractMesh"):
+        use_abstract_mesh(mesh)
+
+
+def test_arrays_made_of_parts() -> None:
+    made = nj.make_array_from_callback((4, 6), LAYOUT, lambda index: BLOCK[index])
+    np.testing.assert_array_equal(made, BLOCK)
+    assert made.sharding == LAYOUT and made.dtype == jnp.float32
+    parts = [s.data for s in made.addressable_shards]
+    assert [p.shape for p in parts] == [(2, 3)] * 4
+    again = nj.make_array_from_single_device_arrays((4, 6), LAYOUT, parts[::-1])
+    np.testing.assert_array_equal(again, BLOCK)
+    local = nj.make_array_from_process_local_data({"a": LAYOUT}, {"a": BLOCK}, (4, 6))["a"]
+    np.testing.assert_array_equal(local, BLOCK)
+    replicated = nj.device_put(BLOCK, nj.NamedSharding(MESH, nj.P("x")))
+    assert [s.replica_id for s in replicated.addressable_shards] == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("call, error, words", [
+    (lambda: nj.make_array_from_callback((4,), None, lambda i: BLOCK), TypeError, "sharding"),
+    (lambda: nj.make_array_from_callback((4, 6), LAYOUT, lambda i: BLOCK), ValueError, "returned"),
+    (lambda: nj.make_array_from_single_device_arrays((4, 6), LAYOUT, [BLOCK]), ValueError,
+     "1 arrays for 4"),
+    (lambda: nj.make_array_from_single_device_arrays((4, 6), LAYOUT, [BLOCK] * 4), ValueError,
+     "Expected shard shape"),
+    (lambda: nj.make_array_from_process_local_data(LAYOUT, BLOCK, (8, 6)), ValueError,
+     "single process"),
+    (lambda: nj.reshard(BLOCK, None), TypeError, "out_shardings"),
+    (lambda: nj.reshard(BLOCK, nj.P("x")), ValueError, "needs a mesh"),
+    (lambda: make_single_device_sharding(DEVICES[0], memory_kind="tape"), ValueError, "tape"),
+    (lambda: auto_axes(lambda x: x, axes="z")(BLOCK), ValueError, "no axis 'z'"),
+])
+def test_messages(call, error: type, words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_layouts_within_functions() -> None:
+    with MESH:
+        assert nj.reshard(jnp.asarray(BLOCK), nj.P("x")).sharding.spec == nj.P("x")
+        f = auto_axes(lambda x: x + 1, axes="x", out_sharding=nj.P("y"))
+        g = explicit_axes(axes="x", in_sharding=nj.P("y"))(lambda x: x.sharding.spec)
+        assert f(jnp.asarray(BLOCK)).sharding.spec == nj.P("y")
+        assert g(jnp.asarray(BLOCK)) == nj.P("y")
+        np.testing.assert_array_equal(nj.jit(f)(BLOCK), BLOCK + 1)
+
+
+def test_the_process() -> None:
+    assert nj.process_indices() == [0]
+    for old, value in (("host_count", 1), ("host_id", 0), ("host_ids", [0])):
+        with pytest.warns(UserWarning, match="renamed"):
+            assert getattr(nj, old)() == value
+    mine = jnp.ones(3)
+    assert any(x is mine for x in nj.live_arrays())
+    assert "numjet" in nj.print_environment_info(return_string=True)
