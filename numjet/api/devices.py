@@ -4,7 +4,7 @@ shardings of whole arrays. Installs the Array's device methods."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,11 @@ def _device(number: int) -> Device:
     return Device(number)
 
 
+# What to do before devices are listed for the first time: environment variables that a program may
+# set until then are read here.
+before_first_use: list[Callable[[], None]] = []
+
+
 def _check_backend(backend: str | None) -> None:
     if backend not in (None, "cpu"):
         raise RuntimeError(f"Unknown backend {backend!r}. Available: 'cpu'.")
@@ -61,6 +66,8 @@ def devices(backend: str | None = None) -> list[Device]:
     'cpu'
     """
     _check_backend(backend)
+    while before_first_use:
+        before_first_use.pop()()
     return [_device(i) for i in range(max(1, config.num_cpu_devices.value))]
 
 

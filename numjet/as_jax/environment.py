@@ -1,8 +1,9 @@
 """JAX's environment variables, read when the alias is switched on.
 
 `JAX_ENABLE_X64=1` and the others of that form set the flag of the same name;
-`XLA_FLAGS=--xla_force_host_platform_device_count=8` asks for that many virtual devices. A variable
-of numjet's own (`NUMJET_ENABLE_X64`) has the last word. Called by `numjet.as_jax` alone.
+`XLA_FLAGS=--xla_force_host_platform_device_count=8` asks for that many virtual devices, and is read
+when they are first listed. A variable of numjet's own (`NUMJET_ENABLE_X64`) has the last word.
+Called by `numjet.as_jax` alone.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 
+from numjet.api import devices
 from numjet.base import config
 
 
@@ -17,6 +19,11 @@ def read() -> None:
     """Set the flags that JAX's environment variables name."""
     if any(name.startswith("JAX_") for name in os.environ):
         _read_flags()
+    devices.before_first_use.append(_read_device_count)
+
+
+def _read_device_count() -> None:
+    """The number of devices, when they are first asked for: programs set it after importing JAX."""
     found = re.search(
         r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", "")
     )

@@ -13,19 +13,54 @@ from __future__ import annotations
 import functools
 
 ROOTS = ("jax._src", "jaxlib.")
+_HERE = "numjet.as_jax.stand_ins:"
 
-# module, name, where it is with us, libraries
+# module, name, where it is with us, libraries. A row without a name is for a module alone.
 TABLE: tuple[tuple[str, str, str, str], ...] = (
+    ("jax._src.ad_util", "stop_gradient_p", "numjet.lax:stop_gradient_p", "lineax"),
+    ("jax._src.api_util", "infer_argnums_and_argnames", _HERE + "infer_argnums_and_argnames",
+     "e3nn-jax"),
+    ("jax._src.array", "_reconstruct_array", _HERE + "reconstruct_array", "pickles of arrays"),
+    ("jax._src.checkify", "Error", "numjet.experimental.checkify:Error", "flax"),
+    ("jax._src.checkify", "JaxException", "numjet.experimental.checkify:JaxRuntimeError", "flax"),
+    ("jax._src.checkify", "Out", "typing:Any", "flax"),
+    ("jax._src.checkify", "checkify", "numjet.experimental.checkify:checkify", "flax"),
+    ("jax._src.checkify", "user_checks", "numjet.experimental.checkify:user_checks", "flax"),
+    ("jax._src.compiler", "", "", "chex"),
     ("jax._src.core", "ShapedArray", "numjet.core.avals:ShapedArray", "flax, quax"),
     ("jax._src.core", "Tracer", "numjet.core.trace:Tracer", "quax"),
-)
+    ("jax._src.core", "trace_state_clean", _HERE + "trace_state_clean", "numpyro"),
+    ("jax._src.dispatch", "wait_for_tokens", "numjet.api.callbacks:effects_barrier", "equinox"),
+    ("jax._src.distributed", "global_state", _HERE + "global_state", "orbax-checkpoint"),
+    ("jax._src.dtypes", "TypePromotionError", "numjet.dtypes:TypePromotionError", "equinox"),
+    ("jax._src.flatten_util", "ravel_pytree", "numjet.flatten_util:ravel_pytree", "blackjax"),
+    ("jax._src.literals", "TypedComplex", _HERE + "TypedComplex", "quax"),
+    ("jax._src.literals", "TypedFloat", _HERE + "TypedFloat", "quax"),
+    ("jax._src.literals", "TypedInt", _HERE + "TypedInt", "quax"),
+    ("jax._src.literals", "TypedNdArray", _HERE + "TypedNdArray", "equinox"),
+    ("jax._src.pjit", "jit_p", "numjet.ops.jit_call:jit_p", "quax"),
+    ("jax._src.state.types", "AbstractRef", "numjet.experimental.hijax:AbstractRef", "flax"),
+    ("jax._src.traceback_util", "UnfilteredStackTrace", _HERE + "UnfilteredStackTrace", "flax"),
+    ("jax._src.traceback_util", "_exclude_paths", _HERE + "exclude_paths", "flax"),
+    ("jax._src.traceback_util", "api_boundary", _HERE + "api_boundary", "flax"),
+    ("jax._src.traceback_util", "include_frame", _HERE + "include_frame", "equinox"),
+    ("jax._src.traceback_util", "register_exclusion", _HERE + "register_exclusion",
+     "equinox, flax, jaxtyping"),
+    ("jax._src.tree_util", "_registry", _HERE + "registry", "flax"),
+    ("jax._src.tree_util", "flatten_one_level", "numjet.tree_util:flatten_one_level",
+     "orbax-checkpoint"),
+    ("jax._src.xla_bridge", "_backends", _HERE + "backends", "chex"),
+    ("jaxlib._jax", "PjitFunction", "numjet.api.jit:JitFunction", "gpjax"),
+)  # fmt: skip
 
 
 @functools.cache
 def _modules() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {"jax._src": {}}
     for module, name, place, _ in TABLE:
-        found.setdefault(module, {})[name] = place
+        rows = found.setdefault(module, {})
+        if name:
+            rows[name] = place
     return found
 
 

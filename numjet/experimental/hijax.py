@@ -1,0 +1,134 @@
+"""numjet.experimental.hijax: names for types of values that are no arrays.
+
+Types and operations can be declared and registered, as libraries do when they are imported. They
+cannot be used under a transformation: an operation raises NotImplementedError, and a value of such
+a type is a leaf that `jit` refuses. Pytrees (`tree_util.register_pytree_node`) and `custom_vjp`
+serve instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numjet.core.avals import ShapedArray as ShapedArray
+from numjet.core.primitive import Linear, Zero as Zero
+from numjet.core.structural import instantiate
+
+
+class AbstractValue:
+    """What is known of a value before it is computed; libraries derive their types from it."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+
+
+class HiType(AbstractValue):
+    """A type of values that are no arrays."""
+
+
+class MutableHiType(HiType):
+    """A type of values that can be changed."""
+
+
+class AbstractRef(AbstractValue):
+    """The type of a reference to an array of aval `inner_aval`."""
+
+    def __init__(self, inner_aval: Any, memory_space: Any = None, kind: Any = None) -> None:
+        self.inner_aval, self.memory_space, self.kind = inner_aval, memory_space, kind
+
+
+class AvalQDD:
+    """A type and what changes of its value."""
+
+    def __init__(self, aval: Any, qdd: Any) -> None:
+        self.aval, self.qdd = aval, qdd
+
+
+class AvalMutableQDD:
+    """A type and the mutable record of what changes of its value."""
+
+    def __init__(self, aval: Any, mutable_qdd: Any) -> None:
+        self.aval, self.mutable_qdd = aval, mutable_qdd
+
+
+class HiPrimitive:
+    """An operation on values of such types, declared by a subclass."""
+
+    multiple_results = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        raise NotImplementedError(
+            f"{self.name}: operations on values that are no arrays are not supported. Make the "
+            "value a pytree (tree_util.register_pytree_node), and use numjet.custom_vjp for a rule."
+        )
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class VJPHiPrimitive(HiPrimitive):
+    """An operation with a derivative, declared by a subclass."""
+
+    def __init__(self) -> None:
+        super().__init__(type(self).__name__)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.bind(*args)
+
+
+class aval_property:  # noqa: N801 - a public name
+    """A property that values take from their type."""
+
+    def __init__(self, fget: Callable) -> None:
+        self.fget = fget
+
+
+class aval_method:  # noqa: N801 - a public name
+    """A method that values take from their type."""
+
+    def __init__(self, fun: Callable) -> None:
+        self.fun = fun
+
+
+class EffectTypes:
+    """A set of types of effects."""
+
+    def __init__(self) -> None:
+        self.types: set[type] = set()
+
+    def add_type(self, effect: type) -> None:
+        self.types.add(effect)
+
+    def contains(self, effect: Any) -> bool:
+        return isinstance(effect, tuple(self.types))
+
+
+control_flow_allowed_effects = EffectTypes()
+# The declared types: class -> function that gives the type of a value.
+registered: dict[type, Callable] = {}
+
+
+def register_hitype(val_cls: type, typeof_fn: Callable) -> None:
+    """Declare that `typeof_fn` gives the type of the values of `val_cls`."""
+    registered[val_cls] = typeof_fn
+
+
+def instantiate_zeros(tangent: Any) -> Any:
+    """`tangent`, or an array of zeros for a symbolic zero."""
+    return instantiate(tangent)
+
+
+def is_undefined_primal(x: Any) -> bool:
+    """Whether `x` stands for an operand that a transpose rule is linear in."""
+    return isinstance(x, Linear)
+
+
+__all__ = [
+    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType",
+    "MutableHiType", "ShapedArray", "VJPHiPrimitive", "Zero", "aval_method", "aval_property",
+    "control_flow_allowed_effects", "instantiate_zeros", "is_undefined_primal", "register_hitype",
+]  # fmt: skip

@@ -1,0 +1,92 @@
+"""The table of JAX's private names: every row leads somewhere, is sorted, and names its library."""
+from __future__ import annotations
+
+import ast
+
+import pytest
+from oracle import run_in_oracle
+from python_process import run
+
+ROWS = """
+import numjet.as_jax
+import inspect, numpy as np
+from numjet.as_jax import private, stand_ins
+from numjet.as_jax.finder import resolve
+from numjet.base.tree_registry import KINDS
+
+rows = [row[:2] for row in private.TABLE]
+assert rows == sorted(set(rows)), "the table is sorted and says nothing twice"
+for module, name, place, libraries in private.TABLE:
+    assert module.startswith(private.ROOTS) and libraries, (module, name)
+    found = resolve(place) if name else resolve(module)
+    scope = {}
+    exec(f"import {module}", scope)
+    if name:
+        exec(f"from {module} import {name} as x", scope)
+        assert scope["x"] is found, (module, name)
+assert private.known("jax._src") and private.known("jax._src.state")
+assert not private.known("jax._src.zork")
+assert dict in stand_ins.registry and int not in stand_ins.registry
+assert len(stand_ins.registry) == len(KINDS) == len(list(stand_ins.registry))
+assert issubclass(stand_ins.TypedNdArray, np.ndarray)
+assert stand_ins.trace_state_clean() and jax.jit(stand_ins.trace_state_clean)() == False
+assert dict(stand_ins.backends) == {}
+import os; os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=3"
+assert jax.device_count() == 3 and list(stand_ins.backends) == ["cpu"]
+print("all", len(rows))
+""".replace("import inspect", "import inspect, jax")
+
+
+def test_every_row_leads_somewhere():
+    done = run("-c", ROWS)
+    assert done.stdout.startswith("all "), done.stderr
+
+
+def test_excluded_files_are_not_the_users_line(tmp_path):
+    (tmp_path / "library.py").write_text(
+        "import jax._src.traceback_util as t\nt.register_exclusion(__file__)\n"
+        "def leak(xs, x):\n    xs.append(x + 1)\n")
+    script = tmp_path / "program.py"
+    script.write_text("import jax, library\nxs = []\n"
+                      "jax.jit(lambda x: library.leak(xs, x))(1.0)\nprint(xs[0] + 1)\n")
+    told = run("-m", "numjet.as_jax", str(script)).stderr
+    assert "UnexpectedTracerError" in told and "program.py:3" in told.splitlines()[-1], told
+
+
+@pytest.mark.oracle
+def test_infer_argnums_and_argnames_agrees_with_jax():
+    cases = ("s, None, None", "s, 0, None", "s, None, 'y'", "s, (0,), ('z',)", "s, (0, -1), None",
+             "s, None, ('y', 'z')", "s, (1, 0), None", "s, None, ('w',)", "s, (0, 5), None")
+    script = ("import inspect\ndef f(w, /, x, y=1, *, z=1): ...\ns = inspect.signature(f)\n"
+              f"told = [repr(infer(*args)) for args in ({', '.join(f'({c})' for c in cases)})]")
+    name = "infer_argnums_and_argnames as infer"
+    ours = run("-c", f"from numjet.as_jax.stand_ins import {name}\n{script}\nprint(told)").stdout
+    theirs = run_in_oracle(f"from jax._src.api_util import {name}\n"
+                           f"g = {{'infer': infer}}\nexec({script!r}, g)\n"
+                           "out['told'] = np.array(g['told'])")["told"].tolist()
+    assert ast.literal_eval(ours) == theirs
+
+
+@pytest.mark.oracle
+def test_arrays_that_jax_pickled_load_under_the_alias(tmp_path):
+    script = """
+import pickle
+tree = {"a": jnp.arange(3), "b": (jnp.asarray(1.5), jnp.ones(2, jnp.bfloat16)), "c": jnp.float32(2)}
+out["bytes"] = np.frombuffer(pickle.dumps(tree), np.uint8)
+"""
+    data = run_in_oracle(script)["bytes"].tobytes()
+    (tmp_path / "tree.pickle").write_bytes(data)
+    code = ("import numjet.as_jax, jax, pickle\n"
+            f"tree = pickle.load(open({str(tmp_path / 'tree.pickle')!r}, 'rb'))\n"
+            "assert all(isinstance(x, jax.Array) for x in jax.tree.leaves(tree))\n"
+            "again = pickle.loads(pickle.dumps(tree))\n"
+            "print([(x.tolist(), str(x.dtype), x.weak_type) for x in jax.tree.leaves(again)])\n"
+            f"open({str(tmp_path / 'ours.pickle')!r}, 'wb').write(pickle.dumps(tree))")
+    done = run("-c", code)
+    expected = [([0, 1, 2], "int32", False), (1.5, "float32", True),
+                ([1.0, 1.0], "bfloat16", False), (2.0, "float32", False)]
+    assert done.stdout.strip() == str(expected), done.stderr
+    plain = run("-c", "import pickle\n"
+                f"tree = pickle.load(open({str(tmp_path / 'ours.pickle')!r}, 'rb'))\n"
+                "print(tree['a'].tolist(), type(tree['a']).__module__)")
+    assert plain.stdout.strip() == "[0, 1, 2] numjet.core.array", plain.stderr

@@ -1,0 +1,41 @@
+"""Layouts and declared types: equality, refusals."""
+from __future__ import annotations
+
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.experimental import hijax
+from numjet.experimental.layout import Format, Layout, with_layout_constraint
+
+
+def test_layouts_and_formats_are_values():
+    assert Layout((0, 1)) == Layout([0, 1]) != Layout((1, 0))
+    assert len({Layout((0, 1)), Layout((0, 1)), Layout((0, 1), ((8,),))}) == 2
+    sharding = nj.sharding.SingleDeviceSharding(nj.devices()[0])
+    assert Format(Layout((0,)), sharding) == Format(Layout((0,)), sharding) != Format()
+    with pytest.raises(ValueError, match="Sharding has to be concrete"):
+        Format(Layout((0,)))
+    with pytest.raises(TypeError, match="must be a Layout"):
+        Format("rows", sharding)
+
+
+def test_rows_are_kept_and_other_orders_refused():
+    x = {"a": jnp.ones((2, 3)), "b": jnp.ones((3, 2))}
+    assert with_layout_constraint(x, Layout((0, 1))) is x
+    with pytest.raises(NotImplementedError, match="arrays lie row by row"):
+        with_layout_constraint(x["a"], Layout((1, 0)))
+    with pytest.raises(ValueError, match="is no order of 2 axes"):
+        with_layout_constraint(x["a"], Layout((0,)))
+
+
+def test_declared_operations_say_that_they_cannot_run():
+    class Twice(hijax.HiPrimitive):
+        pass
+
+    with pytest.raises(NotImplementedError, match="twice: operations on values that are no arrays"):
+        Twice("twice").bind(1.0)
+    hijax.register_hitype(Twice, lambda x: hijax.HiType())
+    assert Twice in hijax.registered
+    with pytest.raises(TypeError):
+        nj.jit(lambda x: x)(Twice("twice"))
