@@ -73,6 +73,7 @@ remat = checkpoint
 _NAMESPACES = frozenset(
     {
         "ad_checkpoint",
+        "api_util",
         "custom_batching",
         "custom_derivatives",
         "debug",

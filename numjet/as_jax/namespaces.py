@@ -16,18 +16,14 @@ INTERNAL = frozenset(
 )
 # Modules of JAX that are made of names from several modules of ours.
 ROWS: dict[str, dict[str, str]] = {
-    "jax.core": {
-        "AbstractValue": "numjet.core.avals:ShapedArray",
-        "ShapedArray": "numjet.core.avals:ShapedArray",
-        "Trace": "numjet.core.trace:Trace",
-        "Tracer": "numjet.core.trace:Tracer",
-        "ensure_compile_time_eval": "numjet:ensure_compile_time_eval",
-    },
+    "jax.core": {"ensure_compile_time_eval": "numjet:ensure_compile_time_eval"},
     "jax.lib": {},
     "jax.version": {},
     "jaxlib": {},
     "jaxlib.version": {},
 }
+# Modules of JAX whose name an internal package of ours has.
+MODULES = {"jax.core": "numjet.extend.jax_core"}
 # Names of the front door that JAX's does not have.
 HIDDEN: dict[str, frozenset[str]] = {"jax": INTERNAL}
 
@@ -37,6 +33,8 @@ def source(name: str) -> str | None:
     """The module of ours behind the public module `name`; None where there is none."""
     if name == "jax":
         return "numjet"
+    if name in MODULES:
+        return MODULES[name]
     if name in ROWS or not name.startswith("jax."):
         return None
     ours = "numjet" + name[len("jax") :]

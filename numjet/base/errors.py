@@ -9,32 +9,72 @@ what came, and the remedy.
 from __future__ import annotations
 
 
-class NumjetTypeError(TypeError):
+class JAXTypeError(TypeError):
     """Base of the type errors of this module."""
 
 
-class ConcretizationTypeError(NumjetTypeError):
+class JAXIndexError(IndexError):
+    """Base of the index errors of this module."""
+
+
+def _text(tracer: object, what: str, context: str = "") -> str:
+    """The message: the first argument is one already, or a tracer, as libraries give it."""
+    if isinstance(tracer, str):
+        return f"{tracer}\n{context}" if context else tracer
+    origin = getattr(tracer, "origin", lambda: "")()
+    return " ".join(filter(None, [f"{what}: {tracer!r}.", context, origin]))
+
+
+class ConcretizationTypeError(JAXTypeError):
     """A concrete value was needed where only shape and dtype are known (under a transformation)."""
+
+    def __init__(self, tracer: object, context: str = "") -> None:
+        what = "Abstract tracer value encountered where concrete value is expected"
+        super().__init__(_text(tracer, what, context))
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
     """A traced array was used as a Python truth value."""
 
+    def __init__(self, tracer: object) -> None:
+        super().__init__(_text(tracer, "Attempted boolean conversion of traced array"))
 
-class TracerIntegerConversionError(ConcretizationTypeError):
+
+class TracerIntegerConversionError(JAXTypeError):
     """A traced array was used where Python needs an integer."""
 
+    def __init__(self, tracer: object) -> None:
+        super().__init__(_text(tracer, "__index__() was called on a traced array"))
 
-class TracerArrayConversionError(ConcretizationTypeError):
+
+class TracerArrayConversionError(JAXTypeError):
     """A traced array was handed to NumPy."""
 
+    def __init__(self, tracer: object) -> None:
+        super().__init__(_text(tracer, "__array__() was called on a traced array"))
 
-class NonConcreteBooleanIndexError(IndexError):
+
+class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index, so the result's shape is unknown."""
 
+    def __init__(self, tracer: object) -> None:
+        super().__init__(_text(tracer, "Array boolean indices must be concrete; got"))
 
-class UnexpectedTracerError(NumjetTypeError):
+
+class UnexpectedTracerError(JAXTypeError):
     """A tracer outlived the function it was made for (a side effect leaked it)."""
+
+
+class KeyReuseError(JAXTypeError):
+    """A PRNG key was used twice. Here for who catches it: keys are not followed."""
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr breaks the rules of jaxprs."""
+
+
+class InconclusiveDimensionOperation(Exception):  # noqa: N818 - the name programs catch
+    """Sizes could not be compared. Here for who catches it: sizes are always numbers."""
 
 
 class InternalError(RuntimeError):

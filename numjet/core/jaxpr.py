@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import CONTEXT, DebugInfo, EqnContext, SourceInfo
 from numjet.core.primitive import NO_EFFECTS, Primitive
 
 
@@ -25,13 +27,21 @@ class Var:
         return f"Var({id(self) % 9973}):{self.aval.str_short()}"
 
 
+class DropVar(Var):
+    """The variable of a result that nobody reads, in jaxprs that programs write. Jaxprs of ours
+    have plain variables there."""
+
+    __slots__ = ()
+
+
 class Literal:
     """A constant without dimensions, written in place. `value` is an Array."""
 
     __slots__ = ("value", "aval")
 
     def __init__(self, value: Any, aval: ShapedArray) -> None:
-        self.value, self.aval = value, aval
+        self.value: Any = value if isinstance(value, Array) else as_array(value)
+        self.aval = aval
 
     @property
     def val(self) -> Any:
@@ -57,9 +67,21 @@ class Eqn:
         params: dict,
         effects: frozenset = NO_EFFECTS,
         source: Any = None,
+        ctx: Any = None,
     ) -> None:
+        del ctx  # see the property
         self.invars, self.outvars, self.primitive = invars, outvars, primitive
         self.params, self.effects, self.source = params, effects, source
+
+    @property
+    def source_info(self) -> SourceInfo:
+        """The user's line, as programs that rewrite jaxprs hand it on."""
+        return SourceInfo(self.source)
+
+    @property
+    def ctx(self) -> EqnContext:
+        """What was set when the equation was made: nothing that matters to it."""
+        return CONTEXT
 
     @property
     def inputs(self) -> Sequence[Atom]:
@@ -71,6 +93,9 @@ class Eqn:
 
     def replace(self, **changes: Any) -> Eqn:
         fields = {name: getattr(self, name) for name in self.__slots__} | changes
+        if "source_info" in fields:
+            fields["source"] = fields.pop("source_info").traceback
+        fields.pop("ctx", None)
         return Eqn(**fields)
 
     def __repr__(self) -> str:
@@ -103,10 +128,31 @@ class Jaxpr:
         self.constvars, self.invars = list(constvars), list(invars)
         self.eqns, self.outvars = list(eqns), list(outvars)
         self.effects = join_effects(self.eqns) if effects is None else effects
-        self.debug = debug
+        self.debug = debug  # the function's name, or all that is known of it
         self.cache: dict = {}  # derived jaxprs (jvp, batched, ...), kept as long as this one lives
 
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.outvars]
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        """What is known of the function it was traced from."""
+        known = self.debug
+        return known if isinstance(known, DebugInfo) else DebugInfo("", known or "", None, None)
+
+    @property
+    def is_high(self) -> bool:
+        """Whether there are types in it that are made of others: there are none."""
+        return False
+
     def replace(self, **changes: Any) -> Jaxpr:
+        if "debug_info" in changes:
+            changes["debug"] = changes.pop("debug_info")
         fields = {
             name: getattr(self, name)
             for name in ("constvars", "invars", "outvars", "eqns", "effects", "debug")
@@ -135,6 +181,41 @@ class ClosedJaxpr:
     @property
     def out_avals(self) -> list[ShapedArray]:
         return [v.aval for v in self.jaxpr.outvars]
+
+    @property
+    def literals(self) -> list[Any]:
+        """`consts`."""
+        return self.consts
+
+    @property
+    def constvars(self) -> list[Var]:
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> list[Var]:
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> list[Atom]:
+        return self.jaxpr.outvars
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        return self.jaxpr.debug_info
+
+    @property
+    def is_high(self) -> bool:
+        return False
+
+    def map_jaxpr(self, f: Any) -> ClosedJaxpr:
+        """`f(jaxpr)` with the same constants."""
+        return ClosedJaxpr(f(self.jaxpr), self.consts)
+
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Any = None) -> ClosedJaxpr:
+        """This with another jaxpr, or other constants."""
+        return ClosedJaxpr(
+            self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
+        )
 
     @property
     def eqns(self) -> list[Eqn]:

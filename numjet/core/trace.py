@@ -20,6 +20,16 @@ from numjet.core.primitive import Primitive
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 _internal: dict[str, bool] = {}  # file name -> whether its code is this package's
+_excluded: tuple[str, ...] = (_PACKAGE, "<numjet")
+
+
+def exclude(path: str) -> None:
+    """Count files whose names begin with `path` as this package's: lines named are their callers'.
+    """
+    global _excluded
+    _excluded = (*_excluded, path)
+    _internal.clear()
+    _sources.clear()
 
 
 class Source:
@@ -48,7 +58,7 @@ def user_source(depth: int = 2) -> Source | None:
         name = code.co_filename  # hashed once, which code objects are not
         internal = known(name)
         if internal is None:
-            internal = _internal[name] = name.startswith((_PACKAGE, "<numjet"))
+            internal = _internal[name] = name.startswith(_excluded)
         if not internal:
             key = (id(code), frame.f_lasti)
             found = _sources.get(key)

@@ -14,7 +14,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 
 class StoreException(Exception):
@@ -62,41 +62,6 @@ class EqualStore(Store):
                 f"Stores occupied with not-equal values: {self._value} and {value}"
             )
         self._value, self._full = value, True
-
-
-class DebugInfo(NamedTuple):
-    """What is known of a traced function for messages: what traces it, where it stands, the names
-    of its arguments and the paths of its results (or a function that tells them)."""
-
-    traced_for: str
-    func_src_info: str
-    arg_names: tuple[str, ...] | None
-    result_paths: Any
-
-    @property
-    def func_name(self) -> str:
-        """The function's name."""
-        return self.func_src_info.split(" ")[0]
-
-    def resolve_result_paths(self) -> DebugInfo:
-        """This, with the paths told."""
-        paths = self.result_paths() if callable(self.result_paths) else self.result_paths
-        return self._replace(result_paths=paths)
-
-    def with_unknown_names(self) -> DebugInfo:
-        """This, without names of arguments and results."""
-        return self._replace(arg_names=None, result_paths=None)
-
-    def safe_arg_names(self, expected: int) -> tuple[str, ...]:
-        """The names of that many arguments; empty ones where they are not known."""
-        known = self.arg_names
-        return known if known is not None and len(known) == expected else ("",) * expected
-
-    def safe_result_paths(self, expected: int) -> tuple[str, ...]:
-        """The paths of that many results; empty ones where they are not known."""
-        known = self.result_paths
-        known = known() if callable(known) else known
-        return known if known is not None and len(known) == expected else ("",) * expected
 
 
 class WrappedFun:
@@ -263,9 +228,7 @@ def _generate(gen: Callable, f: Callable, args: tuple, kwargs: dict) -> Any:
         steps.close()
         raise
     out = steps.send(found)
-    # What stands behind the last yield (the end of a `with`) runs now.
-    if next(steps, steps) is not steps:
-        raise RuntimeError(f"{getattr(gen, '__name__', gen)}: a transformation yields twice.")
+    steps.close()  # ends a `with` around the last yield; other code behind it does not run
     return out
 
 

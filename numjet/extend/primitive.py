@@ -114,7 +114,14 @@ class Lowerable:
 lowerable_effects = Lowerable()
 
 
-class Primitive(core.Primitive):
+class _EveryPrimitive(type):
+    """Our own primitives are instances of `Primitive` too."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, core.Primitive) if cls is Primitive else type.__instancecheck__(cls, x)
+
+
+class Primitive(core.Primitive, metaclass=_EveryPrimitive):
     """An operation made of rules: `Primitive(name)`, then `def_impl`, `def_abstract_eval`, and the
     registers of `numjet.interpreters` (`ad.primitive_jvps`, `batching.primitive_batchers`, ...).
 
@@ -192,9 +199,9 @@ class Primitive(core.Primitive):
         """Whether its abstract evaluation tells of effects."""
         return self.effectful
 
-    def get_bind_params(self, params: dict) -> tuple[list, dict]:
-        """What `bind` takes for an equation's params: no functions in front, and the params."""
-        return [], params
+    def get_bind_params(self, params: dict) -> dict:
+        """The params that `bind` takes, from an equation's: all of them."""
+        return params
 
     def _no_abstract_eval(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError(f"Abstract evaluation for {self.name!r} not implemented")

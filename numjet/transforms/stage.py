@@ -154,7 +154,9 @@ class StageTrace(Trace):
     def finish(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The jaxpr returning `outs`, and the values of its constvars."""
         outvars = [self.atom(x) for x in outs]
-        jaxpr = Jaxpr(self.constvars, self.invars, outvars, self.eqns, self.effects)
+        jaxpr = Jaxpr(
+            self.constvars, self.invars, outvars, self.eqns, self.effects, self.fun_name or None
+        )
         self.done = True
         if self.wanted is not None and len(self.eqns) > _LONG:
             self.wanted()

@@ -1,4 +1,189 @@
-"""Primitives, jaxprs and traces for libraries: `jax.extend.core`'s names."""
+"""Primitives, jaxprs and traces for libraries: `jax.extend.core`'s names.
 
+The classes are those of `numjet.core` and `extend.primitive`; functions that are no method there
+are here. `extend.core.primitives` has the primitives themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import numjet.core.jaxpr_print  # noqa: F401 - installs how jaxprs print
+from numjet.base.errors import (
+    ConcretizationTypeError,
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+    InternalError,
+    JaxprTypeError as JaxprTypeError,
+)
+from numjet.core import dtypes, jaxpr as core_jaxpr, jaxpr_check
+from numjet.core.array import ArrayImpl as _ArrayImpl, as_array
+from numjet.core.avals import AbstractValue, ShapedArray
+from numjet.core.debug_info import DebugInfo as DebugInfo
 from numjet.core.effects import Effect as Effect
+from numjet.core.jaxpr import (
+    ClosedJaxpr as ClosedJaxpr,
+    DropVar as DropVar,
+    Eqn as JaxprEqn,
+    Jaxpr as Jaxpr,
+    Literal as Literal,
+    Var as Var,
+)
+from numjet.core.primitive import NO_EFFECTS
+from numjet.core.trace import Tracer, concrete_or_none
+from numjet.extend.core import primitives as primitives
+from numjet.extend.core.primitives import CallPrimitive as CallPrimitive, call_impl as call_impl
 from numjet.extend.primitive import Primitive as Primitive
+from numjet.extend.traces import (
+    TraceTag as TraceTag,
+    axis_names,
+    find_top_trace as find_top_trace,
+    get_opaque_trace_state as get_opaque_trace_state,
+    nonempty_axis_env,
+    set_current_trace as set_current_trace,
+    take_current_trace as take_current_trace,
+    under_jit,
+    under_vmap,
+)
+from numjet.extend.types import valid_jaxtype as valid_jaxtype
+
+# Types whose values are arrays, beside Array itself and tracers.
+array_types: set[type] = {np.ndarray, *np.sctypeDict.values(), *dtypes.SHORT_NAMES}  # type: ignore[arg-type]
+array_types = {kind for kind in array_types if isinstance(kind, type)} | {_ArrayImpl}
+Atom = Var | Literal
+no_effects = NO_EFFECTS
+unsafe_am_i_under_a_jit_DO_NOT_USE = under_jit
+unsafe_am_i_under_a_vmap_DO_NOT_USE = under_vmap
+unsafe_get_axis_names_DO_NOT_USE = axis_names
+nonempty_axis_env_DO_NOT_USE = nonempty_axis_env
+
+
+class AbstractToken(AbstractValue):
+    """The aval of a token."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "AbstractToken()"
+
+
+class Token:
+    """A value that orders calls: programs run in order here, so that it carries nothing."""
+
+    aval = AbstractToken()
+
+    def __init__(self, buf: Any = None) -> None:
+        self._buf = buf
+
+    def block_until_ready(self) -> Token:
+        return self
+
+
+# ------------------------------------------------------------------ jaxprs
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable:
+    """`closed_jaxpr` as a function of arrays that gives a list of arrays."""
+
+    def run(*args: Any) -> list[Any]:
+        n = len(closed_jaxpr.jaxpr.invars)
+        if len(args) != n:
+            raise ValueError(f"jaxpr_as_fun: the jaxpr takes {n} arguments, got {len(args)}.")
+        return eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
+
+    return run
+
+
+def eval_jaxpr(
+    jaxpr: Jaxpr, consts: Any, *args: Any, propagate_source_info: bool = True
+) -> list[Any]:
+    """Run `jaxpr` on arrays, by binding each of its equations; gives the list of results.
+
+    propagate_source_info: equations that are written down name the line of this call either way.
+    """
+    del propagate_source_info
+    if isinstance(jaxpr, ClosedJaxpr):
+        jaxpr = jaxpr.jaxpr
+    return core_jaxpr.eval_jaxpr(
+        jaxpr, [as_array(x) for x in consts], *[as_array(x) for x in args]
+    )
+
+
+def check_jaxpr(jaxpr: Jaxpr) -> None:
+    """Raise JaxprTypeError unless each variable is bound once, before its use, and each equation
+    has results of the avals that its primitive gives."""
+    try:
+        jaxpr_check.check_jaxpr(jaxpr)
+    except InternalError as error:
+        raise JaxprTypeError(f"{error}\n\nwhile checking jaxpr:\n\n{jaxpr}") from error
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The jaxprs in the params of `jaxpr`'s equations."""
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in_params(eqn.params)
+
+
+def jaxprs_in_params(params: dict) -> Iterator[Jaxpr]:
+    """The jaxprs in an equation's params, those of closed ones too."""
+    yield from core_jaxpr.subjaxprs(params)
+
+
+def gensym() -> Callable[[Any], Var]:
+    """A function that makes a new variable of an aval."""
+    return Var
+
+
+def new_jaxpr_eqn(
+    invars: Any,
+    outvars: Any,
+    primitive: Any,
+    params: dict,
+    effects: Any,
+    source_info: Any = None,
+    ctx: Any = None,
+) -> JaxprEqn:
+    """An equation `outvars = primitive[params] invars`."""
+    source = getattr(source_info, "traceback", source_info)
+    return JaxprEqn(list(invars), list(outvars), primitive, params, frozenset(effects), source, ctx)
+
+
+# ------------------------------------------------------------------ avals
+def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:
+    """The aval of one example of `aval`, whose axis `axis` has `size`."""
+    if axis is None or not isinstance(aval, ShapedArray):
+        return aval
+    if aval.shape[axis] != size:
+        raise AssertionError(
+            f"mapped_aval: axis {axis} of {aval.str_short()} has size {aval.shape[axis]}, not "
+            f"{size}."
+        )
+    axis %= aval.ndim
+    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
+
+
+def unmapped_aval(size: int, axis: int | None, aval: Any, explicit_mesh_axis: Any = None) -> Any:
+    """The aval of `size` examples of `aval`, stacked along a new axis `axis` (None: of one that
+    is not mapped)."""
+    if axis is None or not isinstance(aval, ShapedArray):
+        return aval
+    return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+
+
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+    """The dtype of tangents: float0 for integers and booleans."""
+    return dtypes.tangent_dtype(primal_dtype)
+
+
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+    """`force(val)` (`val` itself where force is None) of a value that is known. Raises
+    ConcretizationTypeError, with `context` in its text, for a traced one."""
+    known = val
+    if isinstance(val, Tracer):
+        known = concrete_or_none(val)
+        if known is None:
+            raise ConcretizationTypeError(
+                f"Abstract tracer value encountered where concrete value is expected: "
+                f"{val.aval.str_short()}. {context} {val.origin()}"
+            )
+    return known if force is None else force(known)

@@ -1,0 +1,90 @@
+"""What equations and jaxprs tell of where they come from, for messages and for programs that print
+jaxprs: `DebugInfo`, `SourceInfo`, `EqnContext`.
+
+Made when somebody asks; jaxprs themselves hold a name and a line. What would break it: nothing
+depends on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, NamedTuple
+
+
+class DebugInfo(NamedTuple):
+    """What is known of a traced function: what traces it, its name and place, the names of its
+    arguments and the paths of its results (or a function that tells them)."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...] | None
+    result_paths: Any
+
+    @property
+    def func_name(self) -> str:
+        """The function's name."""
+        return self.func_src_info.split(" ")[0]
+
+    @property
+    def func_filename(self) -> str | None:
+        """The file of the function, where it is known."""
+        _, at, place = self.func_src_info.partition(" at ")
+        return place.rpartition(":")[0] if at else None
+
+    @property
+    def func_lineno(self) -> int | None:
+        """The line of the function, where it is known."""
+        _, at, place = self.func_src_info.partition(" at ")
+        return int(place.rpartition(":")[2]) if at else None
+
+    def resolve_result_paths(self) -> DebugInfo:
+        """This, with the paths told."""
+        paths = self.result_paths() if callable(self.result_paths) else self.result_paths
+        return self._replace(result_paths=paths)
+
+    def with_unknown_names(self) -> DebugInfo:
+        """This, without names of arguments and results."""
+        return self._replace(arg_names=None, result_paths=None)
+
+    def replace_func_name(self, name: str) -> DebugInfo:
+        """This, with another name of the function."""
+        _, at, place = self.func_src_info.partition(" at ")
+        return self._replace(func_src_info=f"{name}{at}{place}")
+
+    def safe_arg_names(self, expected_count: int) -> tuple[str, ...]:
+        """The names of that many arguments; empty ones where they are not known."""
+        known = self.arg_names
+        fits = known is not None and len(known) == expected_count
+        return tuple(known) if fits and known is not None else ("",) * expected_count
+
+    def safe_result_paths(self, expected_count: int) -> tuple[str, ...]:
+        """The paths of that many results; empty ones where they are not known."""
+        known = self.resolve_result_paths().result_paths
+        fits = known is not None and len(known) == expected_count
+        return tuple(known) if fits else ("",) * expected_count
+
+
+class SourceInfo(NamedTuple):
+    """Where an equation comes from: the user's line, and the names around it (not kept here)."""
+
+    traceback: Any
+    name_stack: Any = ""
+
+    def replace(self, **changes: Any) -> SourceInfo:
+        """This with other fields."""
+        return self._replace(**changes)
+
+
+class EqnContext:
+    """What was set while an equation was made. Nothing of that changes what it means here, so that
+    `manager` enters nothing."""
+
+    __slots__ = ()
+
+    @property
+    def manager(self) -> Any:
+        """A context in which the equation may be bound again."""
+        return contextlib.nullcontext()
+
+
+CONTEXT = EqnContext()

@@ -1,0 +1,110 @@
+"""The primitives under the names of `jax.extend.core.primitives`: `sin_p`, `scan_p`, `jit_p`, ...
+
+Each is the record that `numjet`'s own equations hold, so that programs compare an equation's
+primitive with it. `call_p` and `closed_call_p` are calls of a jaxpr that stay calls. What would
+break it: a record that is renamed; `_OTHER` has the names that differ.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
+from numjet.core.primitive import REGISTRY
+from numjet.extend.linear_util import WrappedFun
+from numjet.extend.primitive import LoweredFun, Primitive
+from numjet.transforms.batch import Axis
+from numjet.transforms.calls import call_batch, call_jvp, call_transpose
+
+# Names whose record is called otherwise: `name_p` is the record `name` else.
+_OTHER = {
+    "add_jaxvals_p": "add_any",
+    "linear_solve_p": "custom_linear_solve",
+    "remat_p": "remat",
+    "scatter_add_p": "scatter-add",
+    "scatter_max_p": "scatter_max",
+    "scatter_min_p": "scatter_min",
+    "scatter_mul_p": "scatter_mul",
+    "scatter_sub_p": "scatter-sub",
+}
+# Modules that hold primitives and load when they are first used.
+_LATER = "api.callbacks api.implicit custom_batching lax ops.random_bits ops.linalg".split()
+
+
+class CallPrimitive(Primitive):
+    """A call of a jaxpr, its param `call_jaxpr` (closed, or without constants)."""
+
+    call_primitive = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.multiple_results = True
+        self.def_impl(self._run)
+        self.def_effectful_abstract_eval(
+            lambda *avals, call_jaxpr, **_: (_closed(call_jaxpr).out_avals, call_jaxpr.effects)
+        )
+        self.lowerings[None] = LoweredFun(self._run, multiple_results=True)
+        self.jvp_rule, self.fancy_batch_rule = self._call_jvp, self._call_batch
+        self.transpose = self._call_transpose
+
+    def _run(self, *args: Any, call_jaxpr: Any, **_: Any) -> list[Any]:
+        closed = _closed(call_jaxpr)
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+    def _again(self, params: dict) -> Any:
+        def bind(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+            return self.bind(*args, **{**params, "call_jaxpr": closed})
+
+        return bind
+
+    def _call_jvp(self, primals: Any, tangents: Any, *, call_jaxpr: Any, **params: Any) -> tuple:
+        return call_jvp(self._again(params), _closed(call_jaxpr), tuple(primals), tuple(tangents))
+
+    def _call_batch(
+        self, axis: Any, args: Any, dims: Any, *, call_jaxpr: Any, **params: Any
+    ) -> tuple:
+        mapped = Axis(axis.size, axis.name, axis.spmd_name)
+        return call_batch(
+            self._again(params), _closed(call_jaxpr), mapped, tuple(args), tuple(dims)
+        )
+
+    def _call_transpose(self, cts: Any, *args: Any, call_jaxpr: Any, **params: Any) -> list:
+        return call_transpose(self._again(params), _closed(call_jaxpr), cts, args)
+
+
+def _closed(call_jaxpr: Any) -> ClosedJaxpr:
+    return ClosedJaxpr(call_jaxpr, []) if isinstance(call_jaxpr, Jaxpr) else call_jaxpr
+
+
+def call_impl(f: WrappedFun, *args: Any, **params: Any) -> Any:
+    """Call a wrapped function."""
+    del params  # what an equation says of the call; the function has its arguments
+    return f.call_wrapped(*args)
+
+
+call_p = CallPrimitive("call")
+closed_call_p = CallPrimitive("closed_call")
+
+
+def __getattr__(name: str) -> Any:
+    record = _OTHER.get(name, name.removesuffix("_p"))
+    if name.endswith("_p"):
+        for module in ("", *_LATER):
+            if module:
+                importlib.import_module(f"numjet.{module}")
+            if record in REGISTRY:
+                globals()[name] = REGISTRY[record]
+                return REGISTRY[record]
+    raise AttributeError(
+        f"module 'numjet.extend.core.primitives' has no attribute {name!r}: numjet has no such "
+        "primitive (its operations are made of others)."
+    )
+
+
+def __dir__() -> list[str]:
+    importlib.import_module("numjet.lax")
+    ours = {record: name for name, record in _OTHER.items()}
+    names = [ours.get(record, record + "_p") for record in REGISTRY]
+    return sorted({*globals(), *[name for name in names if name.isidentifier()]})

@@ -1,0 +1,85 @@
+"""What stands under `jax.core`: avals, traces, tracers and jaxprs for libraries.
+
+`numjet.core` is our own inside, so that the module of JAX's name is this one. Names that JAX once
+had here, and has in `extend.core` now, are here too, as libraries ask for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numjet.core.avals import AbstractValue as AbstractValue, ShapedArray as ShapedArray
+from numjet.core.trace import EVAL as _EVAL, Trace as Trace, Tracer as Tracer
+from numjet.extend import traces as _traces
+from numjet.extend.core import (
+    Atom as Atom,
+    ClosedJaxpr as ClosedJaxpr,
+    DropVar as DropVar,
+    Effect as Effect,
+    Jaxpr as Jaxpr,
+    JaxprEqn as JaxprEqn,
+    Literal as Literal,
+    Primitive as Primitive,
+    Token as Token,
+    Var as Var,
+    check_jaxpr as check_jaxpr,
+    concrete_or_error as concrete_or_error,
+    eval_jaxpr as eval_jaxpr,
+    gensym as gensym,
+    jaxpr_as_fun as jaxpr_as_fun,
+    jaxprs_in_params as jaxprs_in_params,
+    mapped_aval as mapped_aval,
+    new_jaxpr_eqn as new_jaxpr_eqn,
+    no_effects as no_effects,
+    primal_dtype_to_tangent_dtype as primal_dtype_to_tangent_dtype,
+    subjaxprs as subjaxprs,
+    unmapped_aval as unmapped_aval,
+    valid_jaxtype as valid_jaxtype,
+)
+from numjet.extend.traces import (
+    TraceTag as TraceTag,
+    find_top_trace as find_top_trace,
+    full_lower as full_lower,
+    get_opaque_trace_state as get_opaque_trace_state,
+    set_current_trace as set_current_trace,
+    take_current_trace as take_current_trace,
+    trace_state_clean as trace_state_clean,
+)
+from numjet.extend.types import (
+    get_aval as get_aval,
+    pytype_aval_mappings as pytype_aval_mappings,
+    shaped_abstractify as shaped_abstractify,
+)
+
+Value = Any
+ParamDict = dict[str, Any]
+
+
+def eval_context() -> Any:
+    """A context in which operations on concrete values run at once."""
+    return _traces.set_current_trace(_EVAL)
+
+
+def raise_to_shaped(aval: Any, weak_type: bool | None = None) -> Any:
+    """`aval`: all of them are shapes and dtypes."""
+    return aval if weak_type is None else aval.update(weak_type=weak_type)
+
+
+def min_dim(d1: int, d2: int) -> int:
+    """The smaller of two sizes."""
+    return min(d1, d2)
+
+
+def max_dim(d1: int, d2: int) -> int:
+    """The larger of two sizes."""
+    return max(d1, d2)
+
+
+def thread_local_state() -> Any:
+    """Not there: use get_opaque_trace_state."""
+    raise NotImplementedError(
+        "core.thread_local_state: there is no stack of traces. Compare "
+        "extend.core.get_opaque_trace_state() instead."
+    )
+
+

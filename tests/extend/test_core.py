@@ -1,0 +1,388 @@
+"""Jaxprs, traces and avals as libraries use them, beside JAX."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from both import both
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.extend import core, jax_core, linear_util as lu, source_info_util
+from numjet.extend.core import primitives
+
+
+def test_interpreters_of_jaxprs_that_users_write():
+    """The well-known style: an environment, a table by primitive, and calls by their params."""
+    both("""
+from PACKAGE.extend import core
+from PACKAGE.extend.core import primitives as P
+rules = {}
+
+def interpret(jaxpr, consts, *args):
+    env = {}
+    def read(v):
+        return v.val if type(v) is core.Literal else env[v]
+    def write(v, x):
+        env[v] = x
+    for v, x in zip(jaxpr.constvars, consts):
+        write(v, x)
+    for v, x in zip(jaxpr.invars, args):
+        write(v, x)
+    for eqn in jaxpr.eqns:
+        values = [read(v) for v in eqn.invars]
+        params = dict(eqn.params)
+        if eqn.primitive in (P.jit_p, P.closed_call_p):
+            inner = params['jaxpr']
+            outs = interpret(inner.jaxpr, inner.literals, *values)
+        elif eqn.primitive in (P.custom_jvp_call_p, P.custom_vjp_call_p):
+            inner = params['call_jaxpr']
+            outs = interpret(inner.jaxpr, inner.consts, *values)
+        elif eqn.primitive is P.scan_p:
+            inner = params['jaxpr']
+            nc, nk = params['num_consts'], params['num_carry']
+            def body(carry, x):
+                outs = interpret(inner.jaxpr, inner.consts, *values[:nc], *carry, *x)
+                return outs[:nk], outs[nk:]
+            carry, ys = lax.scan(body, values[nc:nc + nk], values[nc + nk:],
+                                 length=params['length'], reverse=params['reverse'])
+            outs = [*carry, *ys]
+        elif eqn.primitive is P.while_p:
+            n, m = params['cond_nconsts'], params['body_nconsts']
+            cond, body = params['cond_jaxpr'], params['body_jaxpr']
+            outs = lax.while_loop(
+                lambda c: interpret(cond.jaxpr, cond.consts, *values[:n], *c)[0],
+                lambda c: interpret(body.jaxpr, body.consts, *values[n:n + m], *c), values[n + m:])
+        elif eqn.primitive is P.cond_p:
+            fs = [lambda *xs, b=b: interpret(b.jaxpr, b.consts, *xs) for b in params['branches']]
+            outs = lax.switch(values[0], fs, *values[1:])
+        elif eqn.primitive in rules:
+            outs = [rules[eqn.primitive](*values)]
+        else:
+            bind_params = eqn.primitive.get_bind_params(eqn.params)
+            outs = eqn.primitive.bind(*values, **bind_params)
+            if not eqn.primitive.multiple_results:
+                outs = [outs]
+        for v, x in zip(eqn.outvars, outs):
+            write(v, x)
+    return [read(v) for v in jaxpr.outvars]
+
+@jax.custom_jvp
+def soft(x):
+    return jnp.log1p(jnp.exp(x))
+soft.defjvp(lambda ps, ts: (soft(*ps), ts[0] * 3))
+
+def program(x, n):
+    y = jax.jit(jnp.sin)(x) + soft(x)
+    c, ys = lax.scan(lambda c, a: (c * a, c + jnp.sin(a)), y[0], y)
+    z = lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 1.1 + jnp.sin(c[1])), (0, c))
+    w = lax.cond(z[1] > 0, jnp.sin, jnp.cos, z[1])
+    return {'w': w, 'ys': ys, 'rest': jnp.array([1.0, 2.0]) @ y[:2]}
+
+x = jnp.array([0.3, 0.5, 0.7])
+closed = jax.make_jaxpr(program)(x, 3)
+want = jax.tree_util.tree_leaves(program(x, 3))
+for i, (a, b) in enumerate(zip(interpret(closed.jaxpr, closed.consts, x, 3), want)):
+    out[f'~same {i}'] = np.asarray(a) - np.asarray(b)
+    out[f'~value {i}'] = a
+rules[P.sin_p] = lambda x: x
+for i, a in enumerate(interpret(closed.jaxpr, closed.literals, x, 3)):
+    out[f'~without sines {i}'] = a
+for i, a in enumerate(jax.jit(lambda x: interpret(closed.jaxpr, closed.consts, x, 3))(x)):
+    out[f'~compiled {i}'] = a
+grad = jax.grad(lambda x: interpret(closed.jaxpr, closed.consts, x, 3)[0].sum())
+out['~gradient'] = jax.jit(jax.grad(lambda x: interpret(
+    jax.make_jaxpr(lambda x: soft(x).sum())(x).jaxpr, [], x)[0]))(x)
+out['ins and outs'] = f'{closed.in_avals} {closed.jaxpr.out_avals} {len(closed.invars)}'
+""")
+
+
+def test_what_jaxprs_and_equations_know():
+    both("""
+from PACKAGE.extend import core
+from PACKAGE.extend.core import primitives as P
+closed = jax.make_jaxpr(lambda x: (jnp.sin(x), x * 2))(1.0)
+jaxpr = closed.jaxpr
+eqn = jaxpr.eqns[0]
+x = jaxpr.invars[0]
+out['classes'] = str([isinstance(closed, core.ClosedJaxpr), isinstance(jaxpr, core.Jaxpr),
+    isinstance(eqn, core.JaxprEqn), isinstance(x, core.Var), not isinstance(x, core.DropVar),
+    isinstance(jaxpr.eqns[1].invars[1], core.Literal), isinstance(eqn.primitive, core.Primitive)])
+again = core.Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects,
+                   jaxpr.debug_info)
+out['~eval'] = np.stack(jax.core.eval_jaxpr(again, [], 2.0) if hasattr(jax.core, 'eval_jaxpr')
+                        else core.eval_jaxpr(again, [], 2.0))
+out['~as fun'] = np.stack(core.jaxpr_as_fun(closed)(2.0))
+out['too many'] = err(lambda: core.jaxpr_as_fun(closed)(2.0, 3.0))
+new = core.new_jaxpr_eqn([x], [eqn.outvars[0]], P.cos_p, dict(eqn.params), core.no_effects,
+                         eqn.source_info, eqn.ctx)
+with eqn.ctx.manager:
+    other = jaxpr.replace(eqns=[new, jaxpr.eqns[1].replace(params={})])
+out['~other'] = np.stack(core.jaxpr_as_fun(core.ClosedJaxpr(other, []))(2.0))
+out['check'] = str([err(lambda: core.check_jaxpr(jaxpr)),
+                    err(lambda: core.check_jaxpr(jaxpr.replace(eqns=jaxpr.eqns[1:])))])
+nested = jax.make_jaxpr(jax.jit(lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x)))(1.0)
+count = lambda j: len(j.eqns) + sum(count(s) for s in core.subjaxprs(j))
+out['nested'] = count(nested.jaxpr)
+out['in params'] = len(list(core.jaxprs_in_params(nested.eqns[0].params)))
+a = x.aval.update(shape=(2, 3), weak_type=False)
+out['avals'] = str([core.mapped_aval(3, 1, a), core.unmapped_aval(4, 1, a),
+                    core.unmapped_aval(4, None, a), a.strip_weak_type(), a.to_tangent_aval()])
+out['wrong size'] = err(lambda: core.mapped_aval(4, 1, a))
+out['valid'] = str([core.valid_jaxtype(v) for v in (1, 1.0, 'a', [1], jnp.ones(2), None,
+                                                    np.ones(2), np.float32(1))])
+out['known'] = core.concrete_or_error(int, jnp.array(3), 'here')
+out['traced'] = err(lambda: jax.jit(lambda x: core.concrete_or_error(int, x, 'here'))(1))
+out['tangent dtypes'] = str([core.primal_dtype_to_tangent_dtype(np.dtype(d))
+                             for d in ('float32', 'int32')])
+state = core.get_opaque_trace_state
+out['state'] = str(state() == state())
+seen = []
+before = state()
+def look(x):
+    seen.append((before == state(), state(convention='nnx') == state(convention='nnx'),
+                 core.unsafe_am_i_under_a_vmap_DO_NOT_USE(),
+                 core.unsafe_get_axis_names_DO_NOT_USE(), core.nonempty_axis_env_DO_NOT_USE()))
+    return x
+jax.vmap(look, axis_name='i')(jnp.ones(2))
+jax.jit(look)(1.0)
+jax.grad(look)(1.0)
+look(1.0)
+out['seen'] = str(seen)
+""")
+
+
+def test_wrapped_functions_and_flattening():
+    both("""
+from PACKAGE import api_util as au
+from PACKAGE.extend import linear_util as lu
+from PACKAGE.tree_util import tree_structure
+info = au.debug_info('test', lambda x, y: x, (1.0, 2.0), {})
+out['names'] = str(info.arg_names) + info.traced_for
+deep = au.debug_info('t', lambda a, *b, c=1, **d: 0, ({'k': 1}, 2, 3), {'c': 4, 'e': [5, 6]},
+                     static_argnames=('c',))
+out['deep names'] = str(deep.arg_names)
+f = lu.wrap_init(lambda x, y: [x * y], debug_info=info)
+out['call'] = f.call_wrapped(2.0, 3.0)[0]
+steps = []
+@lu.transformation
+def scaled(k, *args):
+    steps.append('in')
+    outs = yield args, {}
+    yield [k * x for x in outs]
+    steps.append('out')
+@lu.transformation_with_aux
+def noted(k, *args):
+    outs = yield args, {}
+    yield outs, f'note {k}'
+@lu.transformation2
+def shifted(f, k, *args):
+    return [k + x for x in f(*args)]
+@lu.transformation_with_aux2
+def kept(f, store, *args):
+    store.store(len(args))
+    return f(*args)
+g, note = noted(scaled(f, 10), 'x')
+out['empty'] = err(note)
+out['chain'] = shifted(g, 1).call_wrapped(2.0, 3.0)[0]
+out['note'] = note()
+out['twice'] = err(lambda: g.call_wrapped(2.0, 3.0))
+h, many = kept(f)
+out['merge'] = str(lu.merge_linear_aux(note, many))
+h.call_wrapped(1.0, 2.0)
+out['both'] = err(lambda: lu.merge_linear_aux(note, many))
+out['equal'] = str([scaled(f, 1) == scaled(f, 2), f == f, f == lu.wrap_init(f.f, debug_info=info)])
+calls = []
+@lu.cache
+def cached(fun, k):
+    calls.append(k)
+    return fun.call_wrapped(k, k)
+outs = []
+for k in (1.0, 1.0, 2.0):
+    w, told = kept(f)
+    outs.append((cached(w, k), told()))
+out['cache'] = str([calls, outs])
+out['steps'] = str(steps)
+flat, tree = au.flatten_fun(lu.wrap_init(lambda x, y, z=1: {'a': x + y * z}, debug_info=info),
+                            tree_structure(((1, 2), {'z': 3})))
+out['flatten_fun'] = str([flat.call_wrapped(1.0, 2.0, 3.0), tree()])
+flat, tree = au.flatten_fun_nokwargs(lu.wrap_init(lambda x, y: [x, y], debug_info=info),
+                                     tree_structure((1, 2)))
+out['nokwargs'] = str([flat.call_wrapped(1.0, 2.0), tree()])
+partial, dynamic = au.argnums_partial(f, 0, (1.0, 2.0))
+out['argnums_partial'] = str([partial.call_wrapped(5.0), dynamic])
+out['no hash'] = err(lambda: au.argnums_partial(f, 0, (1.0, [2.0])))
+out['donation'] = str([au.donation_vector((0,), (), tree_structure(((1, [2, 3]), {'k': 4}))),
+                       au.donation_vector((1,), ('k',), tree_structure(((1, [2, 3]), {'k': 4}))),
+                       au.rebase_donate_argnums((1, 2), (0,))])
+out['intersect'] = err(lambda: au.rebase_donate_argnums((1, 2), (1,)))
+out['axes'] = str([au.flatten_axes('f', tree_structure((1, [2, 3])), (0, None)),
+                   au.flatten_axes('f', tree_structure(((1, 2), {'k': 3})), (0, None), kws=True)])
+out['bad axes'] = err(lambda: au.flatten_axes('f', tree_structure((1, [2, 3])), (0,)))
+out['safe_map'] = str([au.safe_map(lambda a, b: a + b, [1, 2], [3, 4]),
+                       err(lambda: au.safe_map(lambda a, b: a, [1], [2, 3]))])
+out['abstract'] = str([au.shaped_abstractify(1.0), au.shaped_abstractify(jnp.ones(2)),
+                       au.shaped_abstractify(jax.ShapeDtypeStruct((2,), 'float32')),
+                       err(lambda: au.shaped_abstractify('s'))])
+""")
+
+
+def test_partial_evaluation_and_dead_code():
+    both("""
+from PACKAGE import api_util as au
+from PACKAGE.extend import linear_util as lu
+from PACKAGE.interpreters import partial_eval as pe
+a = jax.make_jaxpr(lambda x: x)(jnp.ones(2)).in_avals[0]
+info = au.debug_info('t', lambda x, y: x, (1, 2), {})
+f = lu.wrap_init(lambda x, y: [lax.sin(x), lax.mul(x, y), lax.add(y, 1.0)], debug_info=info)
+jaxpr, avals, consts = pe.trace_to_jaxpr_dynamic(f, [a, a])
+out['dynamic'] = str([jaxpr, avals, consts])
+unknown, known = pe.PartialVal.unknown(a), pe.PartialVal.known(jnp.arange(2.0))
+out['values'] = str([unknown.is_known(), known.is_known(), unknown.get_aval(), known.get_aval()])
+jaxpr2, pvals, residuals = pe.trace_to_jaxpr_nounits(f, [unknown, known])
+out['nounits'] = str([[p.is_known() for p in pvals], len(jaxpr2.invars), len(residuals),
+                      [e.primitive.name for e in jaxpr2.eqns]])
+out['dce'] = str(pe.dce_jaxpr(jaxpr, [True, False, False]))
+out['dce kept'] = str(pe.dce_jaxpr(jaxpr, [True, False, False], True))
+out['dce consts'] = str(pe.dce_jaxpr_consts(jaxpr, [False, False, True]))
+""")
+
+
+def test_calls_of_jaxprs_stay_calls():
+    closed = nj.make_jaxpr(lambda x: [jnp.sin(x) * x])(1.0)
+    for primitive in (primitives.call_p, primitives.closed_call_p):
+        assert primitive.call_primitive and primitive.multiple_results
+
+        def run(x, p=primitive):
+            return p.bind(x, call_jaxpr=closed)[0]
+
+        np.testing.assert_allclose(nj.jit(run)(2.0), 2 * np.sin(2.0), rtol=1e-6)
+        want = np.sin(2.0) + 2 * np.cos(2.0)
+        np.testing.assert_allclose(nj.grad(run)(2.0), want, rtol=1e-6)
+        np.testing.assert_allclose(nj.jit(nj.grad(run))(2.0), want, rtol=1e-6)
+        assert nj.vmap(run)(jnp.ones(3)).shape == (3,)
+        assert nj.make_jaxpr(run)(1.0).eqns[0].primitive is primitive
+
+
+def test_every_primitive_has_its_name():
+    from numjet.core.primitive import REGISTRY
+
+    names = [name for name in dir(primitives) if name.endswith("_p")]
+    assert len(names) > 140
+    for name in names:
+        assert isinstance(getattr(primitives, name), core.Primitive)
+    assert primitives.sin_p is lax.sin_p and primitives.scan_p is REGISTRY["scan"]
+    with pytest.raises(AttributeError, match="no such primitive"):
+        primitives.empty2_p  # noqa: B018
+
+
+class _Doubling(jax_core.Trace):
+    """Sees every operation and doubles what sin gives."""
+
+    def __init__(self, parent_trace, tag):
+        super().__init__()
+        self.parent_trace, self.tag, self.seen = parent_trace, tag, []
+
+    def value(self, x):
+        return x.value if isinstance(x, _Doubled) and x._trace.tag is self.tag else x
+
+    def process_primitive(self, primitive, tracers, params):
+        self.seen.append(primitive.name)
+        with jax_core.set_current_trace(self.parent_trace):
+            out = primitive.bind(*map(self.value, tracers), **params)
+        if primitive.multiple_results:
+            return [_Doubled(self, x) for x in out]
+        return _Doubled(self, out * 2 if primitive.name == "sin" else out)
+
+    def process_custom_jvp_call(self, primitive, fun, jvp, tracers, *, symbolic_zeros):
+        self.seen.append("custom_jvp")
+        values = [self.value(x) for x in tracers]
+        params = {"subfuns": (fun, jvp), "symbolic_zeros": symbolic_zeros}
+        avals = [x.aval for x in values]
+        outs = primitive.bind_with_trace(self.parent_trace, values, avals, params)
+        return [_Doubled(self, x) for x in outs]
+
+
+class _Doubled(jax_core.Tracer):
+    def __init__(self, trace, value):
+        self._trace, self.value = trace, value
+
+    @property
+    def aval(self):
+        return self.value.aval
+
+
+def _doubled(f):
+    def run(*args):
+        with jax_core.take_current_trace() as parent:
+            trace = _Doubling(parent, jax_core.TraceTag())
+            with jax_core.set_current_trace(trace):
+                out = f(*[_Doubled(trace, jnp.asarray(x)) for x in args])
+        run.seen = trace.seen
+        return trace.value(out)
+
+    return run
+
+
+def test_traces_by_libraries():
+    f = _doubled(lambda x: jnp.sin(x) * x + 1)
+    want = 2 * np.sin(0.5) * 0.5 + 1
+    np.testing.assert_allclose(f(0.5), want, rtol=1e-6)
+    assert f.seen == ["sin", "mul", "add"]
+    np.testing.assert_allclose(nj.jit(f)(0.5), want, rtol=1e-6)
+    slope = 2 * (np.cos(0.5) * 0.5 + np.sin(0.5))
+    np.testing.assert_allclose(nj.grad(f)(0.5), slope, rtol=1e-6)
+    np.testing.assert_allclose(nj.jit(nj.vmap(nj.grad(f)))(jnp.full(2, 0.5)), slope, rtol=1e-6)
+    # Inside it: transformations of values of the trace.
+    inner = _doubled(nj.grad(lambda x: x**3))
+    np.testing.assert_allclose(inner(2.0), 12.0, rtol=1e-6)
+
+    @nj.custom_jvp
+    def cube(x):
+        return x**3
+
+    cube.defjvp(lambda xs, ts: (cube(*xs), 100.0 * ts[0]))
+    g = _doubled(lambda x: jnp.sin(cube(x)))
+    np.testing.assert_allclose(g(0.5), 2 * np.sin(0.125), rtol=1e-6)
+    assert g.seen == ["custom_jvp", "sin"]
+    np.testing.assert_allclose(nj.grad(g)(0.5), 200 * np.cos(0.125), rtol=1e-6)
+
+    class Without(_Doubling):
+        process_custom_jvp_call = jax_core.Trace.process_custom_jvp_call
+
+    with jax_core.set_current_trace(Without(None, jax_core.TraceTag())) as trace:
+        cube(_Doubled(trace, jnp.float32(2.0)))
+    assert trace.seen == ["integer_pow"], "a trace without the rule sees what the function does"
+
+    class Empty(jax_core.Trace):
+        parent_trace = None
+
+    with jax_core.set_current_trace(Empty()), pytest.raises(NotImplementedError, match="Empty has"):
+        jnp.sin(_Doubled(None, jnp.ones(2)))
+
+
+def test_avals_are_made_of_whatever_names_a_dtype():
+    a = jax_core.ShapedArray([2, np.int64(3)], "float32", sharding=None)
+    assert a is jax_core.ShapedArray((2, 3), np.float32) is jnp.ones((2, 3)).aval
+    assert isinstance(a, jax_core.AbstractValue) and a.to_tangent_aval() is a
+    assert jax_core.get_aval(np.ones((2, 3), np.float32)) is a
+    assert jax_core.min_dim(2, 3) == 2 and jax_core.max_dim(2, 3) == 3
+    with jax_core.eval_context():
+        assert float(jnp.sin(0.0)) == 0
+
+
+def test_lines_and_names_of_scopes():
+    eqn = nj.make_jaxpr(lambda x: x + 1)(1.0).eqns[0]
+    text = source_info_util.summarize(eqn.source_info)
+    assert "test_core.py" in text and "<lambda>" in text
+    with source_info_util.extend_name_stack("a"), source_info_util.extend_name_stack("b"):
+        stack = source_info_util.current_name_stack()
+        assert str(stack) == "a/b"
+        with source_info_util.reset_name_stack():
+            assert str(source_info_util.current_name_stack()) == ""
+        with source_info_util.transform_name_stack("jvp"):
+            assert str(source_info_util.current_name_stack()) == "jvp(a/b)"
+    with source_info_util.user_context(None, name_stack=stack):
+        assert source_info_util.current().name_stack == stack
+    assert lu.wrap_init(lambda: 0).debug_info is None
