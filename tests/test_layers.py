@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -217,3 +218,37 @@ def test_the_checks_see_relative_and_nested_imports(tmp_path):
     found = dict(imports(PACKAGE / "base" / "tree.py", ast.parse(source)))
     assert found == {"numjet.ops.shape": 2, "jax.numpy": 3, "numjet.base.tree": 4}
     assert layer("numjet.ops.shape") == 3 and layer("numjet") == 7 and layer("numjet.lax") == 6
+
+
+# The compiler's own languages; everything else is written in the notation (`cpu.builder.records`).
+WRITES_IR = ("cpu/builder/", "cpu/math/", "cpu/emit/", "cpu/kernels/", "cpu/x86/")
+# Files with IR by hand that is still to be written in the notation; none may be added.
+BY_HAND = {
+    "cpu/host.py", "cpu/runtime/blas.py", "cpu/runtime/events.py", "cpu/runtime/programs.py",
+    "cpu/runtime/threads.py", "native/arrays_ir.py", "native/operators_ir.py",
+    "native/record_ir.py", "native/walk_ir.py",
+}  # fmt: skip
+IR = re.compile(r"\bgetelementptr\b|^\s*define ", re.MULTILINE)
+
+
+def ir_by_hand(tree: ast.Module) -> bool:
+    """Whether a string of a file, docstrings apart, holds instructions of LLVM IR."""
+    documents = {id(node.body[0].value) for node in ast.walk(tree)
+                 if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and node.body
+                 and isinstance(node.body[0], ast.Expr)}
+    return any(IR.search(node.value) for node in ast.walk(tree)
+               if isinstance(node, ast.Constant) and isinstance(node.value, str)
+               and id(node) not in documents)
+
+
+def test_ir_is_written_by_the_compiler_alone(trees):
+    names = {path: path.relative_to(PACKAGE).as_posix() for path in trees}
+    found = {name for path, name in names.items()
+             if not name.startswith(WRITES_IR) and ir_by_hand(trees[path])}
+    assert found == BY_HAND
+
+
+def test_ir_by_hand_is_seen():
+    assert ir_by_hand(ast.parse('A = f"""\ndefine void @f({x}) {{"""'))
+    assert ir_by_hand(ast.parse('def f():\n    "Text."\n    return "  %p = getelementptr i8"'))
+    assert not ir_by_hand(ast.parse('"""We define getelementptr."""\nX = "a definition"'))

@@ -1,4 +1,4 @@
-"""Prebuilt calls run by native code: the tables for `fastcall_ir`'s function, and its use.
+"""Prebuilt calls run by native code: the tables for `code.calls`'s function, and its use.
 
 `api.fastcall` asks for them and takes generated Python code where they are not to be had (another
 interpreter, a build without the GIL, a layout that the self-test does not find). A call costs some
@@ -19,9 +19,10 @@ from numjet.base import config
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import EVAL, _current
-from numjet.cpu.link import link
-from numjet.native import calls_ir as ir
-from numjet.native.layout import NEW_ARRAY, Method, array_api, forever, layout
+from numjet.cpu.builder.records import words
+from numjet.native import build
+from numjet.native.layout import NEW_ARRAY, Method, array_api, context_of, forever, layout
+from numjet.native.tables import CallContext, CallEntry, CallTable, Node
 from numjet.transforms.batch import _axis_env
 
 MAX_ENTRIES = 8
@@ -32,32 +33,33 @@ _MALLOC_BYTES = 4096
 # Programs that may take longer (seconds) let other threads run.
 _UNLOCK_ABOVE = 5e-6
 _FLAGS = 0x0080 | 0x0002  # METH_FASTCALL | METH_KEYWORDS
-_ARRAY, _DICT, _TUPLE, _LIST, _STATIC, _FLOAT, _INT, _BOOL, _NDARRAY, _READER = range(10)
-_SCALARS = {float: (_FLOAT, 4, 8), int: (_INT, 4, 8), bool: (_BOOL, 1, 1)}
-_ITEMS = tuple.__basicsize__
-_API = (
-    "Py_IncRef Py_DecRef PyObject_Vectorcall PyContextVar_Get PyDict_GetItemWithError PyDict_New "
-    "PyDict_SetItem PyDict_Size PyTuple_New PyList_New PyLong_AsLongLong PyErr_Occurred "
-    "PyErr_Clear PyErr_SetString PyObject_CallObject PyType_GenericAlloc PyEval_SaveThread "
-    "PyEval_RestoreThread"
-).split()
+_FIRST = words(CallTable).index("entries")
+_SCALARS = {
+    float: (Node.FLOAT, 4, 8), int: (Node.INT, 4, 8), bool: (Node.BOOL, 1, 1)
+}  # fmt: skip
+_MESSAGE = ctypes.create_string_buffer(b"a compiled program failed.\n")
 
 
 @functools.cache
 def _method() -> Method | None:
     """The native function, linked and tried once; None where it cannot be used."""
-    offsets = layout()
-    if offsets is None:
+    if layout():
         return None
     try:
-        symbols = {
-            name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
-            for name in _API
-        }
-        symbols["nj_py_new_array"] = array_api()[NEW_ARRAY]
+        _context()
     except (AttributeError, ImportError):
         return None  # an interpreter or a NumPy without these functions
-    symbols["nj_py_state"] = config.state.buffer_info()[0]
+    library = build.library("calls", ["call"])
+    return forever(Method(b"call", library["call"], _FLAGS, b"A compiled function."))
+
+
+@functools.cache
+def _context() -> np.ndarray:
+    known = {
+        "new_array": array_api()[NEW_ARRAY],
+        "state": config.state.buffer_info()[0],
+        "message": ctypes.addressof(_MESSAGE),
+    }
     for name, x in (
         ("trace", _current),
         ("eval", EVAL),
@@ -73,12 +75,8 @@ def _method() -> Method | None:
         ("false", False),
         ("error", RuntimeError),
     ):
-        symbols[f"nj_py_{name}"] = id(x)
-    for name, address in symbols.items():
-        link.define_symbol(name, address or 0)
-    library = link.library(ir.text(_ITEMS, *offsets))
-    library.leak()
-    return forever(Method(b"call", library.address("numjet_call"), _FLAGS, b"A compiled function."))
+        known[name] = id(x)
+    return forever(context_of(CallContext, known))
 
 
 _new_function = ctypes.PYFUNCTYPE(
@@ -90,8 +88,8 @@ class Calls:
     """The prebuilt calls of one jitted function under one state of the flags."""
 
     def __init__(self) -> None:
-        table = np.zeros(2 + MAX_ENTRIES, np.int64)
-        table[0] = config.state[0]
+        table = np.zeros(_FIRST + MAX_ENTRIES, np.int64)
+        table[0], table[2] = config.state[0], _address(_context())
         self.table = table
         self.keep: list[Any] = []
 
@@ -104,12 +102,12 @@ class Calls:
 
     def add(self, entry: Any, treedef: Any, statics: dict, args: tuple, kwargs: dict) -> bool:
         """Prebuild calls of `entry` like `f(*args, **kwargs)`; False when it has no form here."""
-        words = _entry(entry, treedef, statics, args, kwargs, self.keep)
-        if words is None:
+        made = _entry(entry, treedef, statics, args, kwargs, self.keep)
+        if made is None:
             return False
         k = int(self.table[1])
-        self.keep.append(words)
-        self.table[2 + k] = _address(words)
+        self.keep.append(made)
+        self.table[_FIRST + k] = _address(made)
         self.table[1] = k + 1
         return True
 
@@ -168,7 +166,7 @@ class _Reader:
             return self.check(self.leaves[self.leaf - 1], reg, self.leaf - 1 + self.offset)
         n, form = len(treedef.children()), kind.form
         if form == "none":
-            self.steps.append([_STATIC, reg, id(None), 0, 0])
+            self.steps.append([Node.STATIC, reg, id(None), 0, 0])
             return True
         # Registers borrow what containers hold: Python code, which could take it out of them, runs
         # for a whole list or dict or not at all.
@@ -177,7 +175,7 @@ class _Reader:
             self.keep.append(reader)
             n, self.readers = treedef.num_leaves, self.readers + 1
             start = self.take(n)
-            self.steps.append([_READER, reg, id(reader), n, start])
+            self.steps.append([Node.READER, reg, id(reader), n, start])
             leaves = range(n)
             for k in leaves:
                 self.leaf += 1
@@ -188,12 +186,12 @@ class _Reader:
             return True
         start = self.take(n)
         if form == "dict":
-            step = [_DICT, reg, _objects(treedef._data, self.keep), n, start]
+            step = [Node.DICT, reg, _objects(treedef._data, self.keep), n, start]
         elif form == "list":
-            step = [_LIST, reg, 0, n, start]
+            step = [Node.LIST, reg, 0, n, start]
         else:
             self.keep.append(kind.cls)
-            step = [_TUPLE, reg, id(kind.cls), n, start]
+            step = [Node.TUPLE, reg, id(kind.cls), n, start]
         self.steps.append(step)
         return all([self.read(child, start + k) for k, child in enumerate(treedef.children())])
 
@@ -207,7 +205,7 @@ class _Reader:
         kind = type(x)
         if kind is ArrayImpl:
             self.keep.append(x.aval)
-            self.steps.append([_ARRAY, reg, id(x.aval), place, 0])
+            self.steps.append([Node.ARRAY, reg, id(x.aval), place, 0])
         elif kind in _SCALARS:
             code, narrow, wide = _SCALARS[kind]
             size = wide if config.enable_x64.value else narrow
@@ -217,7 +215,7 @@ class _Reader:
         ):
             self.keep.append(x.dtype)
             spec = _table([id(x.dtype), x.ndim, *x.shape], self.keep)
-            self.steps.append([_NDARRAY, reg, spec, place, 0])
+            self.steps.append([Node.NDARRAY, reg, spec, place, 0])
         else:
             return False
         return True
@@ -240,7 +238,7 @@ def _entry(
     for i in range(len(args)):
         if i in statics:
             keep.append(args[i])
-            reader.steps.append([_STATIC, i, id(args[i]), 0, 0])
+            reader.steps.append([Node.STATIC, i, id(args[i]), 0, 0])
         elif not reader.read(next(trees), i):
             return None
     names = list(kwargs)
@@ -259,7 +257,7 @@ def _entry(
     steps = [word for step in reader.steps for word in step]
     keep += [entry, executable, program]
     n_in = len(consts) + len(leaves)
-    words = {
+    made = {
         "nargs": len(args),
         "nkw": len(kwargs),
         "kwnames": _objects(names, keep),
@@ -268,10 +266,10 @@ def _entry(
         "preset": _objects(consts, keep),
         "steps": len(reader.steps),
         "step": _table(steps, keep),
-        "in": n_in,
+        "inputs": n_in,
         "owned": n_in + reader.readers,
-        "out": len(program.outs),
-        "outs": _table(outs, keep),
+        "outputs": len(program.outs),
+        "output": _table(outs, keep),
         "oregs": n_regs,
         "builds": len(builds) // 5,
         "build": _table(builds, keep),
@@ -282,7 +280,7 @@ def _entry(
         "builder": 0 if builder is None else id(builder),
         "arena": arena,
     }
-    return np.array([words[name] for name, _ in ir.ENTRY], np.uint64)
+    return np.array([made[name] for name in words(CallEntry)], np.uint64)
 
 
 def _leaves(treedef: Any, args: tuple, kwargs: dict, statics: dict) -> list:
@@ -305,7 +303,7 @@ def _outputs(entry: Any, program: Any, keep: list) -> tuple[list[int], list[int]
         keep.append(builder)
         places = list(range(1, 1 + tree.num_leaves))
         registers[0] += tree.num_leaves
-        steps.append([_LIST, 0, 0, tree.num_leaves, 1])
+        steps.append([Node.LIST, 0, 0, tree.num_leaves, 1])
     outs: list[int] = []
     for (shape, dtype), maker, aval, place in zip(
         program.outs, program.makers, entry.out_avals, places, strict=True
@@ -344,8 +342,8 @@ def _build(
     if kind.form == "none":
         steps.append([0, reg, id(None), 0, 0])
     elif kind.form == "dict":
-        steps.append([_DICT, reg, _objects(tree._data, keep), n, start])
+        steps.append([Node.DICT, reg, _objects(tree._data, keep), n, start])
     else:
-        steps.append([_TUPLE if kind.form == "tuple" else _LIST, reg, 0, n, start])
+        steps.append([Node.TUPLE if kind.form == "tuple" else Node.LIST, reg, 0, n, start])
     for k, child in enumerate(tree.children()):
         _build(child, start + k, places, steps, registers, keep)

@@ -1,23 +1,29 @@
-"""Where the interpreter and NumPy keep things in memory, found out by trying.
+"""Whether objects lie in memory as `objects` declares them, found out by trying each field.
 
-For code that reads objects natively: prebuilt calls of compiled functions, and operators on small
-arrays. What would break it: reading an object by an offset that was not tested here.
+For code that reads objects natively: prebuilt calls of compiled functions, operators on small
+arrays, recording. What would break it: a field that is declared and not tried (`layout` refuses
+it), and an entry of NumPy's table that is used without being tried here.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+from numjet.cpu.builder.records import Pointer, Record, place_fields, words
+from numjet.native import objects
+from numjet.native.objects import Dict, Float, List, NdArray, Object, Sized, Tuple
 
 # Places in the table of functions that NumPy exports to extension modules.
 NEW_ARRAY, SET_BASE = 94, 282  # PyArray_NewFromDescr, PyArray_SetBaseObject
 _TABLE_SIZE = 300
-_ITEMS = tuple.__basicsize__
 
 
 class Method(ctypes.Structure):
@@ -55,36 +61,95 @@ def slot(cls: type, name: str) -> int | None:
     return places[0] if len(places) == 1 else None
 
 
-def layout() -> tuple[int, int] | None:
-    """Offsets of an Array's `aval` and `_value`, when objects lie as the native code reads them."""
-    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
-        return None
+def slots_of(record: type[Record], cls: Any) -> bool:
+    """Find the declared slots of a class; False when one is not found."""
+    places = {name: slot(cls, name) for name in words(record)}
+    if None in places.values():
+        return False
+    place_fields(record, {name: place for name, place in places.items() if place is not None})
+    record.python = cls
+    return True
+
+
+@functools.cache
+def layout() -> str:
+    """Why native code cannot read objects here; "" when it can: each declared field was tried."""
+    if sys.implementation.name != "cpython":
+        return "the interpreter is not CPython"
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
+        return "addresses do not have 64 bits"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return None
+        return "the interpreter runs without its global lock"
+    tried: dict[type[Record], set[str]] = {}
+    for record, name, found, wanted in _trials():
+        if (found._at if isinstance(found, Pointer) else found) != wanted:
+            return f"{record.__name__}.{name} does not lie where it is declared"
+        tried.setdefault(record, set()).add(name)
+    for record, names in tried.items():
+        missing = set(words(record)) - names
+        if missing:
+            return f"{record.__name__}.{missing.pop()} is declared and was not tried"
+    for record, cls in ((objects.ShapedArray, ShapedArray), (objects.ArrayImpl, ArrayImpl)):
+        if not slots_of(record, cls):
+            return f"the slots of {record.__name__} were not found"
+    return _trial_of_table()
+
+
+def _trials() -> Iterator[tuple[type[Record], str, Any, Any]]:
+    """Each declared field of a known object: what is found there, and what it must be."""
     a, b = object(), object()
-    pair, row = (a, b), [a, b]
-
-    def word(x: Any, offset: int) -> int:
-        return ctypes.c_size_t.from_address(id(x) + offset).value
-
-    items = (ctypes.c_size_t * 2).from_address(word(row, 24))
+    x = Object(id(a))
+    before, again = x.refcount, a
+    yield Object, "refcount", x.refcount, before + 1
+    yield Object, "type", x.type, id(type(again))
+    pair, row, table, number = (a, b), [a, b], {a: b, b: a}, 1.5
+    yield Sized, "size", Sized(id(pair)).size, 2
+    yield Sized, "size", List(id(row)).size, 2
+    for k, item in enumerate(pair):
+        yield Tuple, "items", Tuple(id(pair)).items[k], id(item)
+        yield List, "items", List(id(row)).items[k], id(item)
+    yield Dict, "used", Dict(id(table)).used, 2
+    yield Float, "value", Float(id(number)).value, number
     grid = np.zeros((3, 5), np.float32)
-    dims = (ctypes.c_size_t * 2).from_address(word(grid, 32))
-    good = (
-        word(a, 8) == id(object)
-        and (word(pair, 16), word(pair, _ITEMS), word(pair, _ITEMS + 8)) == (2, id(a), id(b))
-        and word(row, 16) == 2
-        and list(items) == [id(a), id(b)]
-        and ctypes.c_double.from_address(id(x := 1.5) + 16).value == x
-        and word(grid, 16) == grid.__array_interface__["data"][0]
-        and word(grid, 24) & 0xFFFFFFFF == 2
-        and list(dims) == [3, 5]
-        and word(grid, 56) == id(grid.dtype)
-        and word(grid, 64) & 0x101 == 0x101
-        and word(grid.T, 64) & 0x101 == 0x100
-    )
-    aval, value = slot(ArrayImpl, "aval"), slot(ArrayImpl, "_value")
-    return (aval, value) if good and aval is not None and value is not None else None
+    for array in (grid, grid.T):
+        seen = NdArray(id(array))
+        yield NdArray, "data", seen.data, array.__array_interface__["data"][0]
+        yield NdArray, "rank", seen.rank, 2
+        for k in range(2):
+            yield NdArray, "dims", seen.dims[k], array.shape[k]
+            yield NdArray, "strides", seen.strides[k], array.strides[k]
+        yield NdArray, "base", seen.base, 0 if array is grid else id(grid)
+        yield NdArray, "dtype", seen.dtype, id(array.dtype)
+        dense = objects.DENSE if array is grid else objects.DENSE & ~1
+        yield NdArray, "flags", seen.flags & objects.DENSE, dense
+        yield NdArray, "flags", seen.flags & objects.WRITEABLE, objects.WRITEABLE
+    grid.flags.writeable = False
+    yield NdArray, "flags", NdArray(id(grid)).flags & objects.WRITEABLE, 0
+
+
+def _trial_of_table() -> str:
+    """Why the entries of NumPy's table that native code calls are not what they should be."""
+    try:
+        api = array_api()
+    except (AttributeError, ImportError):
+        return "NumPy exports no table of its functions"
+    pointer, number = ctypes.c_void_p, ctypes.c_int
+    new = ctypes.PYFUNCTYPE(
+        ctypes.py_object, pointer, ctypes.py_object, number, pointer, pointer, pointer, number,
+        pointer,
+    )(api[NEW_ARRAY])  # fmt: skip
+    dtype = np.dtype(np.float32)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # taken over
+    dims = (ctypes.c_ssize_t * 2)(2, 3)
+    made = new(id(np.ndarray), dtype, 2, dims, None, None, 0, None)
+    if type(made) is not np.ndarray or made.shape != (2, 3) or made.dtype is not dtype:
+        return "NumPy's table does not have PyArray_NewFromDescr where it was"
+    holder = np.zeros(1)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(holder))  # taken over
+    set_base = ctypes.PYFUNCTYPE(number, ctypes.py_object, ctypes.py_object)(api[SET_BASE])
+    if set_base(made, holder) != 0 or made.base is not holder:
+        return "NumPy's table does not have PyArray_SetBaseObject where it was"
+    return ""
 
 
 def array_api() -> Any:
@@ -94,3 +159,16 @@ def array_api() -> Any:
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return (ctypes.c_size_t * _TABLE_SIZE).from_address(pointer(_ARRAY_API, None))
+
+
+def context_of(record: type[Record], known: dict[str, int]) -> np.ndarray:
+    """A context's words: what is known by name, and the interpreter's functions (`Py...`).
+
+    Raises AttributeError where the interpreter does not have one of them.
+    """
+    return np.array([known[name] if name in known else _function(name) for name in words(record)],
+                    np.uint64)  # fmt: skip
+
+
+def _function(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0

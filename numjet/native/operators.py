@@ -239,7 +239,9 @@ _waiting: list[Callable[[], None]] = []
 
 def _arguments() -> tuple | None:
     """What `ir.text` takes for this interpreter's objects, or None where they lie otherwise."""
-    offsets = layout() if freestanding.supported() else None
+    offsets = None
+    if freestanding.supported() and not layout():
+        offsets = slot(ArrayImpl, "aval"), slot(ArrayImpl, "_value")
     operators, helper = slot(ShapedArray, "operators"), slot(AtSlots, "array")
     ref = slot(AtIndexSlots, "array"), slot(AtIndexSlots, "index")
     if offsets is None or None in (operators, helper, *ref):

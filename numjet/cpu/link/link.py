@@ -410,13 +410,22 @@ def library(ir_text: str, *, quick: bool = False) -> Library:
     return load([library_code(ir_text, quick=quick)])
 
 
-def library_code(ir_text: str, *, quick: bool = False) -> bytes:
-    """What `library` loads. Any thread may ask for it before it is needed."""
+def library_of(identity: str, text: Callable[[], str], *, quick: bool = False) -> Library:
+    """`library` of a module that is written only when it is compiled. `identity` names all that
+    its text depends on."""
+    return load([library_code(identity, quick=quick, text=text)])
+
+
+def library_code(
+    ir_text: str, *, quick: bool = False, text: Callable[[], str] | None = None
+) -> bytes:
+    """What `library` loads, and (with `text`, `ir_text` being an identity) `library_of`. Any thread
+    may ask for it before it is needed."""
     key = digest(("quick library " if quick else "library ") + ir_text)
     with _library_locks.setdefault(key, threading.Lock()):  # who asks meanwhile waits
         data = _store().get(key)
         if data is None:
-            (data,) = combined([_compile(ir_text, quick=quick)])
+            (data,) = combined([_compile(ir_text if text is None else text(), quick=quick)])
             _store().put(key, data)
     return data
 

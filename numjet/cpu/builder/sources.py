@@ -1,0 +1,39 @@
+"""What tells the code of native functions apart: their source and the compiler's, unread.
+
+For those who keep such code, in processes that find it kept: neither the functions nor `notation`,
+which has a parser behind it, are imported for it. What would break it: native functions that take
+something from a module which is not named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import os
+from collections.abc import Iterable
+from typing import Any
+
+_BUILDER = tuple(f"numjet.cpu.builder.{name}" for name in (
+    "records", "notation", "notation_values", "notation_calls", "core", "memory",
+))  # fmt: skip
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def identity(modules: Iterable[str], *facts: object) -> str:
+    """A text that changes when the source of `modules`, the compiler or the facts do."""
+    state = hashlib.sha256(repr(facts).encode())
+    for name in (*_BUILDER, *modules):
+        state.update(_content(name))
+    return state.hexdigest()
+
+
+def _content(module: str) -> bytes:
+    """The source of a module; its code where there are only .pyc files."""
+    try:
+        with open(os.path.join(_PACKAGE, *module.split(".")[1:]) + ".py", "rb") as file:
+            return file.read()
+    except OSError:
+        from importlib.util import find_spec
+
+        loader: Any = getattr(find_spec(module), "loader", None)
+        return marshal.dumps(loader.get_code(module))

@@ -1,0 +1,91 @@
+"""How objects of the interpreter, of NumPy and of this package lie in memory, field by field.
+
+Declared once here; `layout` tries every field before native code reads one. Fields of classes with
+slots are found by planting an object (`found`). What would break it: a field that is read without
+being declared here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numjet.cpu.builder.records import Array, Double, Inline, Int, Int32, Pointer, Record
+
+
+class Object(Record):
+    """Any object."""
+
+    refcount: Int
+    type: Object
+
+
+class Sized(Object):
+    """An object with a number of items."""
+
+    size: Int
+
+
+class Tuple(Sized):
+    """A tuple, also of a named kind."""
+
+    python = tuple
+    sized = {"items": "size"}
+    found = {"items": tuple.__basicsize__}
+    items: Inline[Object]
+
+
+class List(Sized):
+    """A list."""
+
+    python = list
+    sized = {"items": "size"}
+    items: Array[Object]
+
+
+class Dict(Object):
+    """A dict."""
+
+    python = dict
+    used: Int
+
+
+class Float(Object):
+    """A float."""
+
+    python = float
+    value: Double
+
+
+class NdArray(Object):
+    """NumPy's array."""
+
+    python = np.ndarray
+    sized = {"dims": "rank", "strides": "rank"}
+    data: Pointer
+    rank: Int32
+    dims: Array[Int]
+    strides: Array[Int]
+    base: Object
+    dtype: Object
+    flags: Int32
+
+
+# Flags of NumPy's arrays.
+DENSE = 0x101  # C order and aligned
+WRITEABLE = 0x400
+
+
+class ShapedArray(Object):
+    """An aval."""
+
+    found = {}
+    shape: Object
+    operators: NdArray
+
+
+class ArrayImpl(Object):
+    """A concrete array; `_value` is NULL when it was deleted."""
+
+    found = {}
+    aval: ShapedArray
+    _value: NdArray

@@ -1,0 +1,118 @@
+"""The prebuilt call as Python and as code, on usual and on hostile arguments."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+
+import numpy as np
+import pytest
+
+import numjet
+import numjet.numpy as jnp
+from numjet.cpu.builder.records import NULL, Array, run_in_python
+from numjet.native import calls
+from numjet.native.objects import Object, Tuple
+
+pytestmark = pytest.mark.skipif(not calls.usable(), reason="objects cannot be read natively here")
+
+
+def prebuilt(f, *args, **kwargs):
+    """A jitted function's native call and what it was made with."""
+    jitted = numjet.jit(f)
+    for _ in range(20):
+        jitted(*args, **kwargs)
+        if type(jitted.__call__).__name__ == "builtin_function_or_method":
+            break
+    table, _, keep = jitted.__call__.__self__
+    seen: list = []
+
+    def fallback(*args, **kwargs):
+        seen.append((args, kwargs))
+        return "fallback"
+
+    held = table, fallback, keep
+    native = calls._new_function(ctypes.addressof(calls._method()), held, None)
+    return held, native, seen
+
+
+def as_python(held, *args, **kwargs):
+    """The call, run as Python on the objects."""
+    from numjet.native.code import calls as code
+
+    objects = [*args, *kwargs.values()]
+    given = (ctypes.c_size_t * (len(objects) + 1))(*map(id, objects))
+    names = Tuple(id(kept := tuple(kwargs))) if kwargs else NULL
+    out = run_in_python(
+        code.call, id(held), Array[Object](ctypes.addressof(given)), len(args), names
+    )
+    assert kept if kwargs else True
+    return out
+
+
+def same(a, b) -> bool:
+    return numjet.tree.structure(a) == numjet.tree.structure(b) and all(
+        type(x) is type(y) and np.array_equal(x, y)
+        for x, y in zip(numjet.tree.leaves(a), numjet.tree.leaves(b), strict=True)
+    )
+
+
+X = np.arange(6, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (lambda x: x * 2 + 1, (X,), {}),
+        (lambda x, n, s, b: (x * n, {"s": x + s, "b": [x, None, b]}), (X, 3, 2.5, True), {}),
+        (lambda d: d["a"] + d["b"][0] * d["b"][1][0], ({"a": X, "b": [X, (X, None)]},), {}),
+        (lambda x, *, scale, shift: x * scale + shift, (X,), {"scale": 2.0, "shift": X}),
+    ],
+)
+def test_code_and_python_agree(case) -> None:
+    f, args, kwargs = case
+    args, kwargs = numjet.tree.map(
+        lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, (args, kwargs)
+    )
+    held, native, seen = prebuilt(f, *args, **kwargs)
+    for _ in range(2):  # the memory of the call was given back
+        assert same(as_python(held, *args, **kwargs), native(*args, **kwargs))
+    found, wanted = map(numjet.tree.leaves, (native(*args, **kwargs), f(*args, **kwargs)))
+    assert all(map(np.array_equal, found, wanted)) and not seen
+
+
+class Odd(dict):
+    pass
+
+
+HOSTILE = [
+    None, 1, 2.5, True, 2**70, -1, X, X[::2], X.astype(np.float64), (), [], {}, {"a": 1}, Odd(a=X),
+    np.float32(3), object(), type, "a", (1, 2), [X, (X, 1)],
+]  # fmt: skip
+
+
+def test_hostile_arguments_go_to_the_fallback_in_both() -> None:
+    x = jnp.asarray(X)
+
+    def f(d, n):
+        return d["a"] + d["b"][0] * n
+
+    held, native, seen = prebuilt(f, {"a": x, "b": [x, (x, None)]}, 3)
+    gone = jnp.asarray(X) + 1
+    gone.delete()
+    bare = object.__new__(type(x))
+    leaves = [*HOSTILE, gone, bare, x]
+    draw = random.Random(5)
+    fallbacks = 0
+    for _ in range(300):
+        pick = lambda: draw.choice(leaves)  # noqa: E731
+        d = draw.choice([{"a": pick(), "b": [pick(), (pick(), None)]}, pick(), {"a": x, "b": x},
+                         {"a": x, "b": [x, (x, None)]}])  # fmt: skip
+        args = (d, pick()) if draw.random() < 0.9 else (d,) * draw.randrange(4)
+        results = as_python(held, *args), native(*args)
+        fallbacks += results[0] == "fallback" if isinstance(results[0], str) else 0
+        if isinstance(results[1], str):
+            assert results[0] == results[1]
+        else:
+            assert same(*results)
+    assert len(seen) == 2 * fallbacks > 200
