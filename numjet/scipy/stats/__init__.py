@@ -8,12 +8,14 @@ import importlib as _importlib
 _DISTRIBUTIONS = (
     "bernoulli",
     "beta",
+    "betabinom",
     "binom",
     "cauchy",
     "chi2",
     "dirichlet",
     "expon",
     "gamma",
+    "gennorm",
     "geom",
     "gumbel_l",
     "gumbel_r",
@@ -26,16 +28,19 @@ _DISTRIBUTIONS = (
     "pareto",
     "poisson",
     "t",
+    "truncnorm",
     "uniform",
+    "vonmises",
+    "wrapcauchy",
 )
-_SAMPLES = ("rankdata", "sem")
+_SAMPLES = {"gaussian_kde": "kde", "mode": "samples", "rankdata": "samples", "sem": "samples"}
 
 
 def __getattr__(name: str) -> object:
     if name in _DISTRIBUTIONS:
         return _importlib.import_module(f"numjet.scipy.stats.{name}")
     if name in _SAMPLES:
-        return getattr(_importlib.import_module("numjet.scipy.stats.samples"), name)
+        return getattr(_importlib.import_module(f"numjet.scipy.stats.{_SAMPLES[name]}"), name)
     raise AttributeError(f"module 'numjet.scipy.stats' has no attribute {name!r}")
 
 

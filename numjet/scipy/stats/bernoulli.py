@@ -11,9 +11,9 @@ from numjet.scipy.stats.common import floats
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of `k`."""
-    k, p, loc = floats(k, p, loc)
+    k, p, loc = floats("bernoulli.logpmf", k, p, loc)
     k = k - loc
-    outside = (k != 0) & (k != 1) & ~jnp.isnan(k)
+    outside = (k < 0) | (k > 1)
     value = special.xlogy(k, p) + special.xlog1py(1 - k, -p)
     return jnp.where(outside, -jnp.inf, value)
 
@@ -25,13 +25,14 @@ def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
 
 def cdf(k: Any, p: Any) -> Any:
     """The probability of values up to `k`."""
-    k, p = floats(k, p)
+    k, p = floats("bernoulli.cdf", k, p)
     value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
     return jnp.where(jnp.isnan(k) | ~((p >= 0) & (p <= 1)), jnp.nan, value)
 
 
 def ppf(q: Any, p: Any) -> Any:
     """The least value up to which a part `q` of the distribution lies."""
-    q, p = floats(q, p)
+    q, p = floats("bernoulli.ppf", q, p)
     bad = ~((q >= 0) & (q <= 1) & (p >= 0) & (p <= 1))
-    return jnp.where(bad, jnp.nan, jnp.where(q == 0, -1, jnp.where(q <= 1 - p, 0, 1)))
+    none = jnp.zeros_like(q)
+    return jnp.where(bad, jnp.nan, jnp.where(q <= 1 - p, none, none + 1))

@@ -11,11 +11,11 @@ from numjet.scipy.stats.common import floats, inside
 
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of `k`."""
-    k, n, p, loc = floats(k, n, p, loc)
+    k, n, p, loc = floats("binom.logpmf", k, n, p, loc)
     k = k - loc
-    outside = (k < 0) | (k > n) | (k > jnp.floor(k))
+    outside = (k < 0) | (k > n)
     k = inside(~outside, k, 0.0)
-    ways = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+    ways = -special.betaln(k + 1, n - k + 1) - jnp.log1p(n)
     value = ways + special.xlogy(k, p) + special.xlog1py(n - k, -p)
     return jnp.where(outside, -jnp.inf, value)
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.core import dtypes
+from numjet.numpy.promote import as_arrays, promote_inexact, strong
 
 
-def floats(*args: Any) -> list[Any]:
-    """The arguments as arrays of one floating dtype."""
-    dtype = jnp.result_type(*args)
-    if not dtypes.is_inexact(dtype):
-        dtype = dtypes.canonical(float)
-    return [jnp.asarray(x).astype(dtype) for x in args]
+def floats(name: str, *args: Any) -> list[Any]:
+    """The arguments as arrays of one floating dtype, weak where all are Python numbers. TypeError
+    naming the function `name` where one is no array."""
+    arrays = as_arrays(name, *args)
+    out = promote_inexact(*arrays)
+    # An array of integers beside Python floats makes strong floats.
+    return out if all(x.weak_type for x in arrays) else [strong(x) for x in out]
 
 
-def standard(x: Any, loc: Any, scale: Any) -> tuple[Any, Any]:
+def standard(name: str, x: Any, loc: Any, scale: Any) -> tuple[Any, Any]:
     """Where `x` is in the distribution at 0 of scale 1; the scale."""
-    x, loc, scale = floats(x, loc, scale)
+    x, loc, scale = floats(name, x, loc, scale)
     return (x - loc) / scale, scale
 
 

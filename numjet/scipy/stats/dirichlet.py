@@ -14,7 +14,7 @@ def logpdf(x: Any, alpha: Any) -> Any:
 
     x may lack the last part.
     """
-    x, alpha = floats(x, alpha)
+    x, alpha = floats("dirichlet.logpdf", x, alpha)
     if alpha.ndim != 1 or x.ndim < 1 or x.shape[0] not in (alpha.shape[0], alpha.shape[0] - 1):
         raise ValueError(
             "dirichlet: alpha must be a vector and x have as many entries on its first axis (or "

@@ -10,7 +10,7 @@ from numjet.scipy.stats.common import floats, inside, probability, standard
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density at `x`."""
-    z, scale = standard(x, loc, scale)
+    z, scale = standard("expon.logpdf", x, loc, scale)
     return jnp.where(z < 0, -jnp.inf, -z - jnp.log(scale))
 
 
@@ -26,7 +26,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to `x`."""
-    z, _ = standard(x, loc, scale)
+    z, _ = standard("expon.logcdf", x, loc, scale)
     below = z <= 0
     z = inside(~below, z, 1.0)
     # Each form is exact where the other cancels.
@@ -41,11 +41,11 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above `x`."""
-    z, _ = standard(x, loc, scale)
+    z, _ = standard("expon.logsf", x, loc, scale)
     return jnp.where(z < 0, 0, -z)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part `q` of the distribution lies below."""
-    q, loc, scale = floats(q, loc, scale)
+    q, loc, scale = floats("expon.ppf", q, loc, scale)
     return loc - scale * jnp.log1p(-probability(q))

@@ -11,7 +11,7 @@ from numjet.scipy.stats.common import floats, inside
 
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density at `x`."""
-    x, a, loc, scale = floats(x, a, loc, scale)
+    x, a, loc, scale = floats("gamma.logpdf", x, a, loc, scale)
     z = (x - loc) / scale
     outside = z < 0
     z = inside(~outside, z, 1.0)
@@ -26,7 +26,7 @@ def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to `x`."""
-    x, a, loc, scale = floats(x, a, loc, scale)
+    x, a, loc, scale = floats("gamma.cdf", x, a, loc, scale)
     return special.gammainc(a, jnp.maximum((x - loc) / scale, 0))
 
 
@@ -37,7 +37,7 @@ def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above `x`."""
-    x, a, loc, scale = floats(x, a, loc, scale)
+    x, a, loc, scale = floats("gamma.sf", x, a, loc, scale)
     return special.gammaincc(a, jnp.maximum((x - loc) / scale, 0))
 
 

@@ -11,9 +11,9 @@ from numjet.scipy.stats.common import floats, inside
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of `k`."""
-    k, p, loc = floats(k, p, loc)
+    k, p, loc = floats("geom.logpmf", k, p, loc)
     k = k - loc
-    outside = (k <= 0) | (k > jnp.floor(k))
+    outside = k <= 0
     value = special.xlog1py(inside(~outside, k, 1.0) - 1, -p) + jnp.log(p)
     return jnp.where(outside, -jnp.inf, value)
 

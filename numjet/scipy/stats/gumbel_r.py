@@ -15,7 +15,7 @@ _TAIL = 15
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density at `x`."""
-    z, scale = standard(x, loc, scale)
+    z, scale = standard("gumbel_r.logpdf", x, loc, scale)
     finite = z != -np.inf
     z = inside(finite, z, 0)
     return jnp.where(finite, -z - jnp.exp(-z) - jnp.log(scale), -np.inf)
@@ -28,7 +28,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `cdf`."""
-    z, _ = standard(x, loc, scale)
+    z, _ = standard("gumbel_r.logcdf", x, loc, scale)
     return -jnp.exp(-z)
 
 
@@ -44,7 +44,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of `sf`."""
-    z, _ = standard(x, loc, scale)
+    z, _ = standard("gumbel_r.logsf", x, loc, scale)
     far = z > _TAIL
     near = inside(~far, z, 0)
     return jnp.where(far, -z - 0.5 * jnp.exp(-z), jnp.log(-jnp.expm1(-jnp.exp(-near))))
@@ -52,11 +52,11 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part `p` of the distribution lies below."""
-    p, loc, scale = floats(p, loc, scale)
+    p, loc, scale = floats("gumbel_r.ppf", p, loc, scale)
     return loc - scale * jnp.log(-jnp.log(p))
 
 
 def isf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part `p` of the distribution lies above."""
-    p, loc, scale = floats(p, loc, scale)
+    p, loc, scale = floats("gumbel_r.isf", p, loc, scale)
     return loc - scale * jnp.log(-jnp.log1p(-p))

@@ -10,7 +10,7 @@ from numjet.scipy.stats.common import floats
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density at `x`."""
-    x, loc, scale = floats(x, loc, scale)
+    x, loc, scale = floats("laplace.logpdf", x, loc, scale)
     return -jnp.abs(x - loc) / scale - jnp.log(2 * scale)
 
 
@@ -21,7 +21,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to `x`."""
-    x, loc, scale = floats(x, loc, scale)
+    x, loc, scale = floats("laplace.cdf", x, loc, scale)
     z = (x - loc) / scale
     tail = 0.5 * jnp.exp(-jnp.abs(z))
     return jnp.where(z <= 0, tail, 1 - tail)

@@ -11,7 +11,7 @@ from numjet.scipy.stats.common import floats
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density at `x`."""
-    x, loc, scale = floats(x, loc, scale)
+    x, loc, scale = floats("logistic.logpdf", x, loc, scale)
     z = jnp.abs(x - loc) / scale
     return -z - jnp.log(scale) - 2 * jnp.log1p(jnp.exp(-z))
 
@@ -23,23 +23,23 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to `x`."""
-    x, loc, scale = floats(x, loc, scale)
+    x, loc, scale = floats("logistic.cdf", x, loc, scale)
     return special.expit((x - loc) / scale)
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above `x`."""
-    x, loc, scale = floats(x, loc, scale)
+    x, loc, scale = floats("logistic.sf", x, loc, scale)
     return special.expit((loc - x) / scale)
 
 
 def ppf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part `x` of the distribution lies below."""
-    x, loc, scale = floats(x, loc, scale)
+    x, loc, scale = floats("logistic.ppf", x, loc, scale)
     return loc + scale * special.logit(x)
 
 
 def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part `x` of the distribution lies above."""
-    x, loc, scale = floats(x, loc, scale)
+    x, loc, scale = floats("logistic.isf", x, loc, scale)
     return loc - scale * special.logit(x)

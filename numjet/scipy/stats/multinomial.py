@@ -11,7 +11,13 @@ from numjet.scipy.stats.common import floats, inside
 
 def logpmf(x: Any, n: Any, p: Any) -> Any:
     """The logarithm of the probability of the counts `x`, along the last axis."""
-    x, n, p = floats(x, n, p)
+    for what, value in (("x", x), ("n", n)):
+        if not jnp.issubdtype(jnp.result_type(value), jnp.integer):
+            raise ValueError(
+                "multinomial.logpmf: x and n must be of integer type; got "
+                f"{what}.dtype={jnp.result_type(value)}."
+            )
+    x, n, p = floats("multinomial.logpmf", x, n, p)
     good = jnp.all((x >= 0) & (x == jnp.floor(x)), axis=-1) & (jnp.sum(x, axis=-1) == n)
     x = inside(good[..., None], x, 0.0)
     value = jnp.sum(special.xlogy(x, p) - special.gammaln(x + 1), axis=-1)

@@ -19,7 +19,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
         raise NotImplementedError(
             "multivariate_normal.logpdf: allow_singular is not supported. Leave it out."
         )
-    x, mean, cov = floats(x, mean, cov)
+    x, mean, cov = floats("multivariate_normal.logpdf", x, mean, cov)
     difference = x - mean
     if not mean.ndim:
         return -0.5 * (difference * difference / cov + jnp.log(2 * math.pi * cov))

@@ -11,11 +11,12 @@ from numjet.scipy.stats.common import floats, inside
 
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of `k`."""
-    k, n, p, loc = floats(k, n, p, loc)
+    k, n, p, loc = floats("nbinom.logpmf", k, n, p, loc)
     k = k - loc
-    outside = (k < 0) | (k > jnp.floor(k))
+    outside = k < 0
     k = inside(~outside, k, 0.0)
-    ways = special.gammaln(k + n) - special.gammaln(k + 1) - special.gammaln(n)
+    # Γ(k + n) / (k! Γ(n)); the beta function keeps the digits of large n.
+    ways = -special.betaln(k + 1, n) - jnp.log(k + n)
     value = ways + special.xlogy(n, p) + special.xlog1py(k, -p)
     return jnp.where(outside, -jnp.inf, value)
 

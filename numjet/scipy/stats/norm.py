@@ -7,17 +7,20 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
+from numjet.scipy.stats.common import floats
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 
-def _standard(x: Any, loc: Any, scale: Any) -> Any:
-    return jnp.true_divide(jnp.subtract(x, loc), scale)
+def _standard(name: str, x: Any, loc: Any, scale: Any) -> Any:
+    x, loc, scale = floats(f"norm.{name}", x, loc, scale)
+    return (x - loc) / scale
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density at `x`."""
-    return -0.5 * jnp.square(_standard(x, loc, scale)) - _HALF_LOG_TAU - jnp.log(scale)
+    x, loc, scale = floats("norm.logpdf", x, loc, scale)
+    return -0.5 * jnp.square((x - loc) / scale) - _HALF_LOG_TAU - jnp.log(jnp.abs(scale))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -27,29 +30,31 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to `x`."""
-    return special.ndtr(_standard(x, loc, scale))
+    return special.ndtr(_standard("cdf", x, loc, scale))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to `x`."""
-    return special.log_ndtr(_standard(x, loc, scale))
+    return special.log_ndtr(_standard("logcdf", x, loc, scale))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above `x`."""
-    return special.ndtr(-_standard(x, loc, scale))
+    return special.ndtr(-_standard("sf", x, loc, scale))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above `x`."""
-    return special.log_ndtr(-_standard(x, loc, scale))
+    return special.log_ndtr(-_standard("logsf", x, loc, scale))
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part `q` of the distribution lies below."""
-    return jnp.add(jnp.multiply(special.ndtri(q), scale), loc)
+    q, loc, scale = floats("norm.ppf", q, loc, scale)
+    return special.ndtri(q) * scale + loc
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part `q` of the distribution lies above."""
-    return jnp.subtract(loc, jnp.multiply(special.ndtri(q), scale))
+    q, loc, scale = floats("norm.isf", q, loc, scale)
+    return loc - special.ndtri(q) * scale

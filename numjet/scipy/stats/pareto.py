@@ -10,7 +10,7 @@ from numjet.scipy.stats.common import floats, inside, probability
 
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density at `x`."""
-    x, b, loc, scale = floats(x, b, loc, scale)
+    x, b, loc, scale = floats("pareto.logpdf", x, b, loc, scale)
     z = (x - loc) / scale
     outside = z < 1
     value = jnp.log(b) - jnp.log(scale) - (b + 1) * jnp.log(inside(~outside, z, 1.0))
@@ -39,12 +39,12 @@ def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above `x`."""
-    x, b, loc, scale = floats(x, b, loc, scale)
+    x, b, loc, scale = floats("pareto.logsf", x, b, loc, scale)
     z = (x - loc) / scale
     return -b * jnp.log(inside(~(z < 1), z, 1.0))
 
 
 def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part `q` of the distribution lies below."""
-    q, b, loc, scale = floats(q, b, loc, scale)
+    q, b, loc, scale = floats("pareto.ppf", q, b, loc, scale)
     return loc + scale * jnp.exp(-jnp.log1p(-probability(q)) / b)

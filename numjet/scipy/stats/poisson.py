@@ -11,7 +11,7 @@ from numjet.scipy.stats.common import floats, inside
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of `k`."""
-    k, mu, loc = floats(k, mu, loc)
+    k, mu, loc = floats("poisson.logpmf", k, mu, loc)
     k = k - loc
     outside = (k < 0) | (k > jnp.floor(k))
     k = inside(~outside, k, 0.0)
@@ -25,7 +25,37 @@ def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
 def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The probability of values up to `k`."""
-    k, mu, loc = floats(k, mu, loc)
+    k, mu, loc = floats("poisson.cdf", k, mu, loc)
     k = jnp.floor(k - loc)
     below = k < 0
     return jnp.where(below, 0, special.gammaincc(inside(~below, k, 0.0) + 1, mu))
+
+
+# The entropy is ½ log(2πe mu) + Σ c_k / mu^k; Evans & Boersma, "The entropy of a Poisson
+# distribution", SIAM Review 30, 1988.
+_ENTROPY = (-1 / 12, -1 / 24, -19 / 360, -9 / 80, -863 / 2520)
+
+
+def entropy(mu: Any, loc: Any = 0) -> Any:
+    """The entropy of the distribution, in nats; NaN for a negative `mu`.
+
+    >>> print(round(float(entropy(3.0)), 3))
+    1.931
+    """
+    mu, loc = floats("poisson.entropy", mu, loc)
+    # Beyond `few` the series is exact to rounding (its next term is 1.4 / mu**6); up to it so many
+    # terms of the sum over counts are not 0.
+    few, terms = (80.0, 220) if mu.dtype == jnp.float64 else (20.0, 80)
+    small = mu <= few
+    rate = jnp.where(small, mu, 1)[..., None]
+    counts = jnp.arange(terms, dtype=mu.dtype)
+    sizes = special.gammaln(counts + 1)
+    log_p = special.xlogy(counts, rate) - rate - sizes
+    total = -jnp.sum(jnp.exp(log_p) * log_p, -1)
+    far = jnp.where(small, few, mu)
+    series = jnp.zeros_like(far)
+    for c in reversed(_ENTROPY):
+        series = (series + c) / far
+    series = 0.5 * (1 + jnp.log(2 * jnp.pi * far)) + series
+    total = jnp.where(mu == 0, 0, total)
+    return jnp.where((mu < 0) | jnp.isnan(loc), jnp.nan, jnp.where(small, total, series))

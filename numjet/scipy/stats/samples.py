@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from numjet import lax, numpy as jnp
+from numjet.numpy.promote import as_arrays
 from numjet.scipy.stats.common import floats
 
 
@@ -27,11 +28,69 @@ def sem(
     """
     if nan_policy not in ("propagate", "omit"):
         raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit', got {nan_policy!r}.")
-    (x,) = floats(a)
+    (x,) = floats("sem", a)
     kept = ~jnp.isnan(x) if nan_policy == "omit" else jnp.ones(x.shape, bool)
     count = jnp.sum(kept, axis, keepdims=keepdims)
     spread = jnp.nanstd if nan_policy == "omit" else jnp.std
     return spread(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(count.astype(x.dtype))
+
+
+class ModeResult(NamedTuple):
+    """What `mode` found: the values, and how often they are there."""
+
+    mode: Any
+    count: Any
+
+
+def _check_policy(name: str, nan_policy: str) -> None:
+    if nan_policy not in ("propagate", "omit", "raise"):
+        raise ValueError(
+            f"{name}: Illegal nan_policy value {nan_policy!r}; expected one of 'propagate', 'omit' "
+            "and 'raise'."
+        )
+    if nan_policy != "propagate":
+        raise NotImplementedError(
+            f"{name}: Logic for `nan_policy` of {nan_policy} is not implemented. Use 'propagate'."
+        )
+
+
+def mode(
+    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+) -> ModeResult:
+    """The most frequent value along `axis` (of all elements if None), and its count (int32).
+
+    Of values that are as frequent, the least; NaN counts as one value, greater than others. NaN,
+    with a count of 0, where there is no element.
+
+    >>> import numjet.numpy as jnp
+    >>> print(*mode(jnp.array([1, 2, 2, 3, 3])))
+    2 2
+    """
+    _check_policy("mode", nan_policy)
+    (x,) = as_arrays("mode", a)
+    if not x.ndim or axis is None:
+        shape = (1,) * x.ndim if keepdims else ()
+        x, axis = x.reshape(-1), 0
+    else:
+        if not -x.ndim <= axis < x.ndim:
+            raise ValueError(f"mode: axis {axis} is out of bounds for array of dimension {x.ndim}.")
+        axis %= x.ndim
+        middle = (1,) if keepdims else ()
+        shape = (*x.shape[:axis], *middle, *x.shape[axis + 1 :])
+    rows = jnp.sort(jnp.moveaxis(x, axis, -1), -1)
+    n = rows.shape[-1]
+    if not n:
+        dtype = jnp.result_type(float)
+        return ModeResult(jnp.full(shape, jnp.nan, dtype), jnp.zeros(shape, dtype))
+    new = rows[..., 1:] != rows[..., :-1]
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        new &= ~(jnp.isnan(rows[..., 1:]) & jnp.isnan(rows[..., :-1]))
+    new = jnp.concatenate([jnp.ones((*new.shape[:-1], 1), bool), new], -1)
+    places = jnp.arange(n, dtype=jnp.int32)
+    lengths = places - lax.cummax(jnp.where(new, places, 0), new.ndim - 1) + 1
+    best = jnp.argmax(lengths, -1, keepdims=True)
+    found = (jnp.take_along_axis(v, best, -1).reshape(shape) for v in (rows, lengths))
+    return ModeResult(*found)
 
 
 def rankdata(
@@ -48,11 +107,9 @@ def rankdata(
     """
     if method not in _METHODS:
         raise ValueError(f"rankdata: unknown method {method!r}. Use one of {list(_METHODS)}.")
-    if nan_policy != "propagate":
-        raise NotImplementedError(
-            f"rankdata: nan_policy {nan_policy!r} is not supported. Use 'propagate'."
-        )
-    x = jnp.ravel(a) if axis is None else jnp.moveaxis(jnp.asarray(a), axis, -1)
+    _check_policy("rankdata", nan_policy)
+    (x,) = as_arrays("rankdata", a)
+    x = jnp.ravel(x) if axis is None else jnp.moveaxis(x, axis, -1)
     order = jnp.argsort(x, -1, stable=True)
     row = jnp.take_along_axis(x, order, -1)
     dtype = jnp.result_type(float)

@@ -11,7 +11,7 @@ from numjet.scipy.stats.common import floats
 
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density at `x`."""
-    x, df, loc, scale = floats(x, df, loc, scale)
+    x, df, loc, scale = floats("t.logpdf", x, df, loc, scale)
     z = (x - loc) / scale
     # Γ((df + 1)/2) / (Γ(df/2) Γ(1/2)) is 1 / B(df/2, 1/2).
     shape = -special.betaln(df / 2, 0.5) - 0.5 * jnp.log(df) - jnp.log(scale)

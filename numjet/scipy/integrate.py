@@ -1,0 +1,22 @@
+"""numjet.scipy.integrate: integration of samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numjet import numpy as jnp
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral of samples `y` along `axis`, by the trapezoidal rule.
+
+    x: where the samples were taken; without it they are `dx` apart. Promotes to floats.
+
+    >>> print(trapezoid([1.0, 2.0, 3.0]))
+    4.0
+    """
+    y = jnp.asarray(y) if isinstance(y, list | tuple) else y
+    return jnp.trapezoid(y, x, dx, axis)
+
+
+__all__ = ["trapezoid"]

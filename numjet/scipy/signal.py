@@ -1,0 +1,285 @@
+"""numjet.scipy.signal: convolution of arrays and removal of trends; spectra of time series.
+
+Spectra are in `spectra`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet import lax, numpy as jnp
+from numjet.core import dtypes
+from numjet.numpy.promote import as_arrays, promote_inexact
+from numjet.scipy.spectra import csd, istft, stft, welch
+
+_MODES = ("full", "same", "valid")
+
+
+def _check_mode(name: str, mode: str) -> None:
+    if mode not in _MODES:
+        raise ValueError(f"{name}: mode must be one of {list(_MODES)}, got {mode!r}.")
+
+
+def _larger_first(name: str, x: Any, y: Any, axes: Sequence[int]) -> tuple[Any, Any]:
+    """For mode 'valid': the operand first that is nowhere smaller."""
+    sizes = [(x.shape[i], y.shape[i]) for i in axes]
+    if all(a >= b for a, b in sizes):
+        return x, y
+    if all(a <= b for a, b in sizes):
+        return y, x
+    raise ValueError(
+        f"{name}: One input must be smaller than the other in every dimension for mode='valid', "
+        f"got shapes {x.shape} and {y.shape}."
+    )
+
+
+# ------------------------------------------------------------------ by Fourier transforms
+def fftconvolve(
+    in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None
+) -> Any:
+    """The convolution of arrays by Fourier transforms.
+
+    in1, in2: of one number of axes; integers as floats. mode: as for `convolve`. axes: those that
+    are convolved (all, unless given); along others the shapes are equal.
+
+    >>> import numjet.numpy as jnp
+    >>> print(jnp.round(fftconvolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0])), 5))
+    [1. 5. 6.]
+    """
+    x, y = promote_inexact(*as_arrays("fftconvolve", in1, in2))
+    if x.ndim != y.ndim:
+        raise ValueError(
+            f"fftconvolve: in1 and in2 should have the same dimensionality, got shapes {x.shape} "
+            f"and {y.shape}."
+        )
+    _check_mode("fftconvolve", mode)
+    if axes is None:
+        places = list(range(x.ndim))
+    else:
+        places = [axes] if isinstance(axes, int) else list(axes)
+        if any(not -x.ndim <= a < x.ndim for a in places):
+            raise ValueError(f"fftconvolve: axes {axes} are out of bounds for {x.ndim} dimensions.")
+        places = [a % x.ndim for a in places]
+    for i in set(range(x.ndim)) - set(places):
+        if x.shape[i] != y.shape[i]:
+            raise ValueError(
+                f"fftconvolve: mapped axes must have same shape; got in1.shape={x.shape} "
+                f"in2.shape={y.shape} axes={tuple(places)}."
+            )
+    if not places:
+        return x * y
+    if mode == "valid":
+        x, y = _larger_first("fftconvolve", x, y, places)
+    return _by_transforms(x, y, mode, places)
+
+
+def _by_transforms(x: Any, y: Any, mode: str, axes: Sequence[int]) -> Any:
+    sizes = [x.shape[i] + y.shape[i] - 1 for i in axes]
+    small = x.dtype.itemsize < 4 and not dtypes.is_complex(x.dtype)
+    a, b = (v.astype(dtypes.float32) if small else v for v in (x, y))
+    if dtypes.is_complex(x.dtype):
+        product = jnp.fft.fftn(a, sizes, axes) * jnp.fft.fftn(b, sizes, axes)
+        whole = jnp.fft.ifftn(product, sizes, axes)
+    else:
+        product = jnp.fft.rfftn(a, sizes, axes) * jnp.fft.rfftn(b, sizes, axes)
+        whole = jnp.fft.irfftn(product, sizes, axes)
+    if mode == "full":
+        return whole.astype(x.dtype)
+    window = [slice(None)] * x.ndim
+    for i in axes:
+        n, m = x.shape[i], y.shape[i]
+        start, count = ((m - 1) // 2, n) if mode == "same" else (m - 1, n - m + 1)
+        window[i] = slice(start, start + count)
+    return whole[tuple(window)].astype(x.dtype)
+
+
+# ------------------------------------------------------------------ directly
+def _correlated(name: str, x: Any, kernel: Any, mode: str, precision: Any) -> Any:
+    """Σ_j x_(i + j) kernel_j, for the positions that `mode` names."""
+    if not x.ndim:
+        return x * kernel
+    if not x.size or not kernel.size:
+        raise ValueError(
+            f"{name}: zero-size arrays not supported in convolutions, got shapes {x.shape} and "
+            f"{kernel.shape}."
+        )
+    if mode == "full":
+        padding = [(m - 1, m - 1) for m in kernel.shape]
+    elif mode == "same":
+        padding = [(m // 2, m - m // 2 - 1) for m in kernel.shape]
+    else:
+        padding = [(0, 0)] * x.ndim
+    out = lax.conv_general_dilated(
+        x[None, None], kernel[None, None], (1,) * x.ndim, padding, precision=precision
+    )
+    return out[0, 0]
+
+
+def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
+    x, y = promote_inexact(*as_arrays(name, in1, in2))
+    if x.ndim != y.ndim:
+        raise ValueError(
+            f"{name}: in1 and in2 must have the same number of dimensions, got shapes {x.shape} "
+            f"and {y.shape}."
+        )
+    _check_mode(name, mode)
+    return x, y
+
+
+def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any) -> Any:
+    """Of larger arrays with smaller ones; "same" is about in1, whichever it was."""
+    if mode == "valid":
+        x, y = _larger_first(name, x, y, range(x.ndim))
+    if mode != "same" or all(a >= b for a, b in zip(x.shape, y.shape, strict=True)):
+        return _correlated(name, x, jnp.flip(y), mode, precision)
+    whole = _correlated(name, x, jnp.flip(y), "full", precision)
+    starts = [(m - 1) // 2 for m in y.shape]
+    return whole[tuple(slice(s, s + n) for s, n in zip(starts, x.shape, strict=True))]
+
+
+def convolve(
+    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Any:
+    """The convolution of arrays of any number of axes: y_i = Σ_j in1_j in2_(i - j).
+
+    in1, in2: of one number of axes; integers as floats. mode: "full", all positions where the
+    arrays meet; "same", as many as in1 has, from the middle; "valid", those where one array lies
+    within the other. method: "direct" ("auto" means it) or "fft", `fftconvolve`.
+
+    >>> import numjet.numpy as jnp
+    >>> print(convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0])))
+    [1. 5. 6.]
+    """
+    if method == "fft":
+        _operands("convolve", in1, in2, mode)
+        return fftconvolve(in1, in2, mode=mode)
+    if method not in ("direct", "auto"):
+        raise ValueError(f"convolve: Got method={method!r}; expected 'auto', 'fft', or 'direct'.")
+    x, y = _operands("convolve", in1, in2, mode)
+    return _convolved("convolve", x, y, mode, precision)
+
+
+def correlate(
+    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Any:
+    """The correlation of arrays: the convolution of in1 with in2 reversed and conjugated.
+
+    Arguments as for `convolve`.
+
+    >>> import numjet.numpy as jnp
+    >>> print(correlate(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0])))
+    [3. 7. 2.]
+    """
+    x, y = _operands("correlate", in1, in2, mode)
+    turned = jnp.flip(jnp.conj(y))
+    if mode == "valid" and any(a < b for a, b in zip(x.shape, y.shape, strict=True)):
+        x, turned = _larger_first("correlate", x, turned, range(x.ndim))
+    return convolve(x, turned, mode, method, precision)
+
+
+def _check_boundary(name: str, x: Any, y: Any, boundary: str, fillvalue: Any) -> None:
+    if boundary != "fill" or fillvalue != 0:
+        raise NotImplementedError(
+            f"{name}() only supports boundary='fill', fillvalue=0. Pad in1 with jnp.pad and use "
+            "mode='valid'."
+        )
+    if jnp.ndim(x) != 2 or jnp.ndim(y) != 2:
+        raise ValueError(f"{name}() only supports 2-dimensional inputs.")
+
+
+def convolve2d(
+    in1: Any,
+    in2: Any,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: float = 0,
+    precision: Any = None,
+) -> Any:
+    """`convolve` of two matrices; outside of them are zeros."""
+    _check_boundary("convolve2d", in1, in2, boundary, fillvalue)
+    return convolve(in1, in2, mode, precision=precision)
+
+
+def correlate2d(
+    in1: Any,
+    in2: Any,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: float = 0,
+    precision: Any = None,
+) -> Any:
+    """`correlate` of two matrices; outside of them are zeros.
+
+    Mode "same" differs for even sizes of in2: position i has in2's element n // 2 on in1's
+    element i, as in SciPy.
+    """
+    _check_boundary("correlate2d", in1, in2, boundary, fillvalue)
+    x, y = _operands("correlate2d", in1, in2, mode)
+    if mode != "same":
+        return correlate(x, y, mode, precision=precision)
+    whole = correlate(x, y, "full", precision=precision)
+    starts = [m // 2 for m in y.shape]
+    return whole[tuple(slice(s, s + n) for s, n in zip(starts, x.shape, strict=True))]
+
+
+# ------------------------------------------------------------------ trends
+def detrend(
+    data: Any,
+    axis: int = -1,
+    type: str = "linear",
+    bp: int | Sequence[int] | np.ndarray = 0,
+    overwrite_data: None = None,
+) -> Any:
+    """`data` without its mean ("constant") or its line of least squares ("linear") along `axis`.
+
+    bp: breakpoints; between them each part has its own line.
+
+    >>> import numjet.numpy as jnp
+    >>> print(detrend(jnp.array([1.0, 2.0, 6.0]), type="constant"))
+    [-2. -1.  3.]
+    """
+    if overwrite_data is not None:
+        raise NotImplementedError("detrend: overwrite_data argument not implemented. Leave it out.")
+    if type not in ("constant", "linear"):
+        raise ValueError(f"detrend: Trend type must be 'linear' or 'constant', got {type!r}.")
+    (x,) = promote_inexact(*as_arrays("detrend", data))
+    if type == "constant":
+        return x - x.mean(axis, keepdims=True)
+    n = x.shape[axis]
+    breaks = np.atleast_1d(np.asarray(bp))
+    if np.any(breaks < 0) or np.any(breaks > n):
+        raise ValueError(
+            "detrend: Breakpoints must be non-negative and less than length of data along given "
+            f"axis, {n}; got {breaks.tolist()}."
+        )
+    ends = np.unique(np.concatenate([[0], breaks, [n]])).astype(int).tolist()
+    x = jnp.moveaxis(x, axis, -1)
+    parts = [_without_line(x[..., a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return jnp.moveaxis(jnp.concatenate(parts, -1) if len(parts) > 1 else parts[0], -1, axis)
+
+
+def _without_line(x: Any) -> Any:
+    n = x.shape[-1]
+    # About the middle the constant and the slope do not depend on each other.
+    t = np.arange(n) - (n - 1) / 2
+    steps = jnp.asarray(t.astype(dtypes.real_of(x.dtype)))
+    centered = x - x.mean(-1, keepdims=True)
+    slope = (centered @ steps.astype(x.dtype)) / (float(t @ t) if n > 1 else 1.0)
+    return centered - slope[..., None] * steps
+
+
+__all__ = [
+    "convolve",
+    "convolve2d",
+    "correlate",
+    "correlate2d",
+    "csd",
+    "detrend",
+    "fftconvolve",
+    "istft",
+    "stft",
+    "welch",
+]

@@ -1,0 +1,144 @@
+"""The distributions, estimates and statistics that SciPy and JAX have beside the common ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+from oracle import run_in_oracle
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.scipy import stats
+
+LINE = np.array([-30.0, -2.5, -0.5, 0.0, 0.2, 0.7, 1.0, 2.5, 40.0])
+CASES = {
+    "gennorm": (LINE, [(1.0,), (2.5,), (0.7,)], ("pdf", "logpdf", "cdf")),
+    "truncnorm": (
+        LINE,
+        [(-1.0, 1.0), (0.0, 2.0), (-3.0, -2.0, 0.3, 2.0), (5.0, 6.0, -5.0, 1.0), (-np.inf, 1.0)],
+        ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf"),
+    ),
+    "vonmises": (LINE, [(0.5,), (4.0,), (50.0,)], ("pdf", "logpdf")),
+    "wrapcauchy": (np.array([-0.1, 0.0, 0.4, 3.0, 6.2, 6.4]), [(0.5,), (0.95,)], ("pdf", "logpdf")),
+    "betabinom": (
+        np.array([-1.0, 0, 1, 5, 10, 11]),
+        [(10, 2.0, 3.0), (10, 0.5, 0.1), (9, 1.5, 70.0, 1.0)],
+        ("pmf", "logpmf"),
+    ),
+}
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_against_scipy(name: str, x64: bool) -> None:
+    values, parameters, functions = CASES[name]
+    rtol, atol = (1e-9, 1e-13) if x64 else (3e-4, 1e-6)
+    with nj.enable_x64(x64), np.errstate(all="ignore"):
+        for args in parameters:
+            for function in functions:
+                f = getattr(getattr(stats, name), function)
+                want = getattr(getattr(scipy.stats, name), function)(values, *args)
+                for call in (f, nj.jit(f)):
+                    got = call(jnp.asarray(values), *args)
+                    np.testing.assert_allclose(
+                        got, want, rtol=rtol, atol=atol, err_msg=f"{name}.{function}{args}"
+                    )
+
+
+def test_narrow_and_far_truncated_normals() -> None:
+    """Where differences of distribution functions would be 0."""
+    with nj.enable_x64(True):
+        x = jnp.array([30.0, 30.01, 30.2])
+        want = scipy.stats.truncnorm.logpdf(x, 30.0, 31.0)
+        np.testing.assert_allclose(stats.truncnorm.logpdf(x, 30.0, 31.0), want, rtol=1e-6)
+        np.testing.assert_allclose(stats.truncnorm.logpdf(-x, -31.0, -30.0), want, rtol=1e-6)
+
+
+def test_poisson_entropy() -> None:
+    mu = np.array([0.0, 1e-3, 0.5, 7.0, 19.0, 21.0, 79.0, 81.0, 150.0])
+    want = np.array([scipy.stats.poisson.entropy(m) if m else 0.0 for m in mu])
+    with nj.enable_x64(True):
+        np.testing.assert_allclose(stats.poisson.entropy(mu), want, rtol=1e-11, atol=1e-13)
+        assert np.isnan(stats.poisson.entropy(-1.0))
+    np.testing.assert_allclose(stats.poisson.entropy(np.float32(mu)), want, rtol=3e-5)
+
+
+def test_kernel_density() -> None:
+    rng = np.random.default_rng(3)
+    one, two = rng.standard_normal(30), rng.standard_normal((2, 40))
+    weights = rng.uniform(size=30)
+    with nj.enable_x64(True):
+        for args in ({}, {"bw_method": "silverman"}, {"bw_method": 0.4}, {"weights": weights}):
+            ours, theirs = stats.gaussian_kde(one, **args), scipy.stats.gaussian_kde(one, **args)
+            for got, want in (
+                (ours(one[:5]), theirs(one[:5])),
+                (ours.logpdf(one[:5] * 9), theirs.logpdf(one[:5] * 9)),
+                (ours.integrate_box_1d(-0.3, 1.0), theirs.integrate_box_1d(-0.3, 1.0)),
+                (ours.integrate_gaussian(0.3, 2.0), theirs.integrate_gaussian(0.3, 2.0)),
+                (ours.integrate_kde(ours), theirs.integrate_kde(theirs)),
+            ):
+                np.testing.assert_allclose(got, want, rtol=1e-9)
+        ours, theirs = stats.gaussian_kde(two), scipy.stats.gaussian_kde(two)
+        np.testing.assert_allclose(nj.jit(ours)(two[:, :7]), theirs(two[:, :7]), rtol=1e-9)
+        np.testing.assert_allclose(ours.integrate_kde(ours), theirs.integrate_kde(theirs))
+        drawn = ours.resample(nj.random.key(0), (4000,))
+        np.testing.assert_allclose(np.cov(drawn), np.cov(two) + theirs.covariance, atol=0.15)
+    with pytest.raises(ValueError, match="dimension"):
+        ours(jnp.ones((3, 2)))
+    with pytest.raises(AttributeError):
+        ours.neff = 3
+
+
+def test_mode() -> None:
+    values = np.random.default_rng(0).integers(0, 5, (7, 6, 3))
+    for axis in (0, 1, -1, None):
+        for keepdims in (False, True):
+            got = stats.mode(jnp.asarray(values), axis=axis, keepdims=keepdims)
+            want = scipy.stats.mode(values, axis=axis, keepdims=keepdims)
+            np.testing.assert_array_equal(got.mode, want.mode)
+            np.testing.assert_array_equal(got.count, want.count)
+    got = stats.mode(jnp.array([1.0, np.nan, np.nan]))
+    assert np.isnan(got.mode) and got.count == 2
+    assert np.isnan(stats.mode(jnp.zeros(0)).mode)
+    with pytest.raises(NotImplementedError):
+        stats.mode(jnp.zeros(3), nan_policy="omit")
+
+
+_EDGES = {
+    "beta.logpdf": [(0.3, -2.0, 3.0), (0.3, 2.0, 0.0), (1.0, 2.0, 1.0)],
+    "norm.logpdf": [(0.5, 0.1, -2.0), (0.5,), (1,)],
+    "binom.pmf": [(1.5, 3, 0.5), (2, 3, 0.5), (1e5, 2e5, 0.5)],
+    "nbinom.logpmf": [(1.5, 3, 0.5), (3.0, 1e6, 0.9), (3.0, 1e10, 0.9)],
+    "geom.pmf": [(1.5, 0.5)],
+    "bernoulli.pmf": [(0.5, 0.3)],
+    "bernoulli.ppf": [(0.0, 0.3)],
+    "betabinom.pmf": [(1.5, 4, 2.0, 3.0)],
+    "gamma.logpdf": [(2.0, 3.0), (np.arange(3), 0.5), (0.5, 2)],
+    "vonmises.pdf": [(1.0, -1.0), (0.5, 1)],
+    "wrapcauchy.pdf": [(1.0, 1.5)],
+    "t.logpdf": [(2.0, 1e8), (2.0, 3.0)],
+}
+
+
+def test_edges_and_weak_types_as_in_jax() -> None:
+    """Values outside of what the parameters mean, and whether Python numbers stay weak."""
+    script = "\n".join(
+        f"y = jax.scipy.stats.{name}(*{args!r}); "
+        f"out[{f'{name}{i}'!r}] = np.array(y); out[{f'{name}{i}w'!r}] = np.array(y.weak_type)"
+        for name, cases in _EDGES.items()
+        for i, args in enumerate(cases)
+    ).replace("array([0, 1, 2])", "np.arange(3)")
+    names = {name.split(".")[0] for name in _EDGES}
+    imports = "\n".join(f"import jax.scipy.stats.{name}" for name in sorted(names))
+    want = run_in_oracle(imports + "\n" + script)
+    for name, cases in _EDGES.items():
+        module, function = name.split(".")
+        for i, args in enumerate(cases):
+            got = getattr(getattr(stats, module), function)(*args)
+            label = f"{name}{args}"
+            assert got.weak_type == bool(want[f"{name}{i}w"]), label
+            assert got.dtype == want[f"{name}{i}"].dtype, label
+            # JAX's own single precision is off where it subtracts logarithms of large gammas.
+            if all(np.all(np.abs(a) < 1e4) for a in args):
+                np.testing.assert_allclose(got, want[f"{name}{i}"], rtol=1e-4, err_msg=label)

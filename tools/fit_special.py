@@ -1,0 +1,130 @@
+"""Fit the Chebyshev series of numjet/ops/special_tables.py and write that file.
+
+Run by hand after changing an interval: python tools/fit_special.py (half a minute). Each function
+is computed with mpmath to 40 digits at Chebyshev points of an interval, and its series is cut where
+the coefficients fall below the target's rounding (Clenshaw, "Chebyshev series for mathematical
+functions", NPL Mathematical Tables 5, 1962). Printed are the terms in double and single precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from mpmath import mp, mpf
+
+mp.dps = 40
+TARGET = Path(__file__).resolve().parents[1] / "numjet/ops/special_tables.py"
+HEAD = '''"""Chebyshev series of special functions; written by tools/fit_special.py, do not edit.
+
+Each table: the interval of the variable, and coefficients of T_0, T_1, ... (T_0's whole). Read by
+the special functions that name them.
+"""
+
+'''
+WIDTH = 4
+
+
+def chebyshev(f: Callable, low: float, high: float, terms: int = 64) -> list[mpf]:
+    """The coefficients of f's series on [low, high]."""
+    nodes = [mp.cos(mp.pi * (k + mpf(1) / 2) / terms) for k in range(terms)]
+    middle, half = (mpf(high) + low) / 2, (mpf(high) - low) / 2
+    values = [f(middle + half * t) for t in nodes]
+    out = []
+    for j in range(terms):
+        total = sum(
+            v * mp.cos(mp.pi * j * (k + mpf(1) / 2) / terms) for k, v in enumerate(values)
+        )
+        out.append(total * 2 / terms)
+    out[0] /= 2
+    return out
+
+
+def limit(f: Callable, at_zero: mpf) -> Callable:
+    """f, with its limit at 0."""
+    return lambda w: f(w) if w else at_zero
+
+
+def sine_integral(which: int) -> Callable:
+    """x f(x) or x² g(x), the auxiliary functions of Si and Ci, of w = 4/x."""
+
+    def value(w: mpf) -> mpf:
+        x = 4 / w
+        si, ci = mp.si(x) - mp.pi / 2, mp.ci(x)
+        if which == 0:
+            return x * (ci * mp.sin(x) - si * mp.cos(x))
+        return x * x * (-ci * mp.cos(x) - si * mp.sin(x))
+
+    return value
+
+
+def fresnel(which: int) -> Callable:
+    """π x f(x) or π² x³ g(x), the auxiliary functions of the Fresnel integrals, of (3/2 / x)²."""
+
+    def value(w: mpf) -> mpf:
+        x = mpf(3) / 2 / mp.sqrt(w)
+        s, c = mp.fresnels(x) - mpf(1) / 2, mp.fresnelc(x) - mpf(1) / 2
+        angle = mp.pi * x * x / 2
+        if which == 0:
+            return mp.pi * x * (c * mp.sin(angle) - s * mp.cos(angle))
+        return -(mp.pi**2) * x**3 * (c * mp.cos(angle) + s * mp.sin(angle))
+
+    return value
+
+
+def dawson(x: mpf) -> mpf:
+    """exp(-x²) times the integral of exp(t²)."""
+    return mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x)
+
+
+def dawson_square(t: mpf) -> mpf:
+    """D(x) / x of x²."""
+    return dawson(mp.sqrt(t)) / mp.sqrt(t) if t else mpf(1)
+
+
+def dawson_far(w: mpf) -> mpf:
+    """2 x D(x) of (4/x)²."""
+    x = 4 / mp.sqrt(w)
+    return 2 * x * dawson(x)
+
+
+def bessel_far(order: int) -> Callable:
+    """√x exp(-x) I(x) of 8/x."""
+    return lambda w: mp.sqrt(8 / w) * mp.exp(-8 / w) * mp.besseli(order, 8 / w)
+
+
+TABLES: dict[str, tuple[Callable, float, float]] = {
+    "SINE_F": (sine_integral(0), 0, 1),
+    "SINE_G": (sine_integral(1), 0, 1),
+    "FRESNEL_F": (fresnel(0), 0, 1),
+    "FRESNEL_G": (fresnel(1), 0, 1),
+    "DAWSON_LOW": (dawson_square, 0, 4),
+    "DAWSON_MIDDLE": (dawson, 2, 4),
+    "DAWSON_FAR": (dawson_far, 0, 1),
+    "I0E_NEAR": (lambda x: mp.exp(-x) * mp.besseli(0, x), 0, 8),
+    "I1E_NEAR": (lambda x: mp.exp(-x) * mp.besseli(1, x) / x if x else mpf(1) / 2, 0, 8),
+    "I0E_FAR": (bessel_far(0), 0, 1),
+    "I1E_FAR": (bessel_far(1), 0, 1),
+}
+
+
+def main() -> None:
+    lines = [HEAD]
+    for name, (f, low, high) in TABLES.items():
+        series = chebyshev(f, low, high)
+        largest = max(abs(c) for c in series)
+        counts = [
+            max(k for k, c in enumerate(series) if abs(c) > largest * bound) + 1
+            for bound in (2e-17, 1e-9)
+        ]
+        print(f"{name}: {counts[0]} terms, {counts[1]} in single precision")
+        numbers = [repr(float(c)) for c in series[: counts[0]]]
+        lines.append(f"{name} = (\n    ({low!r}, {high!r}),\n    (\n")
+        for k in range(0, len(numbers), WIDTH):
+            lines.append("        " + ", ".join(numbers[k : k + WIDTH]) + ",\n")
+        lines.append("    ),\n)\n")
+    TARGET.write_text("".join(lines))
+
+
+if __name__ == "__main__":
+    main()
