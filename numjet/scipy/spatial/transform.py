@@ -319,8 +319,8 @@ class Slerp(NamedTuple):
                 "Expected number of rotations to be equal to number of timestamps given, got "
                 f"{len(rotations)} rotations and {times.shape[0]} timestamps."
             )
-        start = rotations[:-1]
-        return cls(times, jnp.diff(times), start, (start.inv() * rotations[1:]).as_rotvec())
+        start, end = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
+        return cls(times, jnp.diff(times), start, (start.inv() * end).as_rotvec())
 
     def __call__(self, times: Any) -> Rotation:
         """The rotations at `times`, a scalar or [m]; beyond the ends, the outer ones go on."""
