@@ -1,6 +1,5 @@
-"""numjet.scipy.signal: convolution of arrays and removal of trends; spectra of time series.
-
-Spectra are in `spectra`.
+"""numjet.scipy.signal: convolution of arrays; spectra of time series (`spectra`), removal of
+trends (`trends`).
 """
 
 from __future__ import annotations
@@ -8,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from numjet import lax, numpy as jnp
 from numjet.core import dtypes
 from numjet.numpy.promote import as_arrays, promote_inexact
 from numjet.scipy.spectra import csd, istft, stft, welch
+from numjet.scipy.trends import detrend
 
 _MODES = ("full", "same", "valid")
 
@@ -223,52 +221,6 @@ def correlate2d(
     whole = correlate(x, y, "full", precision=precision)
     starts = [m // 2 for m in y.shape]
     return whole[tuple(slice(s, s + n) for s, n in zip(starts, x.shape, strict=True))]
-
-
-# ------------------------------------------------------------------ trends
-def detrend(
-    data: Any,
-    axis: int = -1,
-    type: str = "linear",
-    bp: int | Sequence[int] | np.ndarray = 0,
-    overwrite_data: None = None,
-) -> Any:
-    """`data` without its mean ("constant") or its line of least squares ("linear") along `axis`.
-
-    bp: breakpoints; between them each part has its own line.
-
-    >>> import numjet.numpy as jnp
-    >>> print(detrend(jnp.array([1.0, 2.0, 6.0]), type="constant"))
-    [-2. -1.  3.]
-    """
-    if overwrite_data is not None:
-        raise NotImplementedError("detrend: overwrite_data argument not implemented. Leave it out.")
-    if type not in ("constant", "linear"):
-        raise ValueError(f"detrend: Trend type must be 'linear' or 'constant', got {type!r}.")
-    (x,) = promote_inexact(*as_arrays("detrend", data))
-    if type == "constant":
-        return x - x.mean(axis, keepdims=True)
-    n = x.shape[axis]
-    breaks = np.atleast_1d(np.asarray(bp))
-    if np.any(breaks < 0) or np.any(breaks > n):
-        raise ValueError(
-            "detrend: Breakpoints must be non-negative and less than length of data along given "
-            f"axis, {n}; got {breaks.tolist()}."
-        )
-    ends = np.unique(np.concatenate([[0], breaks, [n]])).astype(int).tolist()
-    x = jnp.moveaxis(x, axis, -1)
-    parts = [_without_line(x[..., a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-    return jnp.moveaxis(jnp.concatenate(parts, -1) if len(parts) > 1 else parts[0], -1, axis)
-
-
-def _without_line(x: Any) -> Any:
-    n = x.shape[-1]
-    # About the middle the constant and the slope do not depend on each other.
-    t = np.arange(n) - (n - 1) / 2
-    steps = jnp.asarray(t.astype(dtypes.real_of(x.dtype)))
-    centered = x - x.mean(-1, keepdims=True)
-    slope = (centered @ steps.astype(x.dtype)) / (float(t @ t) if n > 1 else 1.0)
-    return centered - slope[..., None] * steps
 
 
 __all__ = [

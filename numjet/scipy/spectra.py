@@ -16,6 +16,7 @@ import numpy as np
 from numjet import numpy as jnp
 from numjet.core import dtypes
 from numjet.numpy.promote import as_arrays, promote_inexact
+from numjet.scipy.trends import detrend as _detrend
 
 _BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 
@@ -75,9 +76,7 @@ def _detrended(detrend: Any) -> Callable:
         return lambda x: x
     if callable(detrend):
         return detrend
-    from numjet.scipy import signal
-
-    return lambda x: signal.detrend(x, type=detrend, axis=-1)
+    return lambda x: _detrend(x, type=detrend, axis=-1)
 
 
 def _extended(x: Any, boundary: str | None, count: int) -> Any:
