@@ -22,7 +22,7 @@ the special functions that name them.
 """
 
 '''
-WIDTH = 4
+WIDTH = 3
 
 
 def chebyshev(f: Callable, low: float, high: float, terms: int = 64) -> list[mpf]:
