@@ -1,10 +1,23 @@
 """Rematerialization: `checkpoint`, its policies, and names for values that policies choose."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from numjet.api.autodiff import checkpoint as checkpoint, checkpoint_policies as checkpoint_policies
+from numjet.api.flat import Flat as _Flat, array_leaves as _array_leaves, name_of as _name_of
 from numjet.base import tree as _tree
 from numjet.core.array import as_array as _as_array
-from numjet.transforms.remat import name_p as _name_p
+from numjet.core.jaxpr import Var as _Var
+from numjet.transforms.linearize import linearize as _linearize, tape_to_jaxpr as _tape_to_jaxpr
+from numjet.transforms.remat import (
+    Offloadable as Offloadable,
+    Recompute as Recompute,
+    Saveable as Saveable,
+    name_p as _name_p,
+)
+from numjet.transforms.stage import stage as _stage
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
@@ -15,3 +28,42 @@ def checkpoint_name(x: Any, name: str) -> Any:
     1.5
     """
     return _tree.tree_map(lambda leaf: _name_p.bind(_as_array(leaf), name=name), x)
+
+
+def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
+    """Print what the derivative of `f` at `args` keeps from the forward pass: the shape of each
+    array, and the argument it is or the operation and line it comes from.
+
+    >>> import numjet.numpy as jnp
+    >>> print_saved_residuals(lambda x: x ** 2, 1.0)
+    f32[] output of mul from <doctest numjet.ad_checkpoint.print_saved_residuals[1]>:1 (<lambda>)
+    """
+    leaves, in_tree = _array_leaves("print_saved_residuals", (args, kwargs))
+    flat = _Flat("print_saved_residuals", lambda a, k: f(*a, **k), in_tree)
+
+    def residuals(*xs: Any) -> list[Any]:
+        lin = _linearize(flat, xs)
+        tangents = [t for t in lin.out_tangents if type(t) is _Var]
+        return _tape_to_jaxpr(lin.tape, lin.in_vars, tangents)[1]
+
+    jaxpr, _ = _stage(residuals, [x.aval for x in leaves], _name_of(f))
+    paths, _ = _tree.tree_flatten_with_path((args, kwargs))
+    for var in jaxpr.outvars:
+        print(var.aval.str_short(), _origin(f, jaxpr, var, [path for path, _ in paths]))
+
+
+def _origin(f: Callable, jaxpr: Any, var: Any, paths: list) -> str:
+    """Where a residual comes from, in words."""
+    if type(var) is not _Var:
+        return "from a literal"
+    if var in jaxpr.constvars:
+        return "from a constant"
+    if var in jaxpr.invars:
+        kind, first, *rest = paths[jaxpr.invars.index(var)]
+        names = list(inspect.signature(f).parameters)
+        place = first.key if kind.idx else names[first.idx] if first.idx < len(names) else first
+        return f"from the argument {place}{_tree.keystr(tuple(rest))}"
+    (eqn,) = [eqn for eqn in jaxpr.eqns if var in eqn.outvars]
+    label = f"named {eqn.params['name']!r}" if eqn.primitive is _name_p else (
+        f"output of {eqn.primitive.name}")  # fmt: skip
+    return f"{label} from {eqn.source}" if eqn.source is not None else label

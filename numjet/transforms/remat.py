@@ -7,7 +7,7 @@ backward pass; the backward pass runs the forward part again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
@@ -128,6 +128,40 @@ name_p = Primitive(
 )
 
 
+class SaveableType:
+    """The answer of a policy for a value that is kept: true."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return "Saveable"
+
+
+class RecomputeType:
+    """The answer of a policy for a value that is computed again: false."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "Recompute"
+
+
+Saveable, Recompute = SaveableType(), RecomputeType()
+
+
+class Offloadable(NamedTuple):
+    """The answer of a policy for a value that waits in another memory. There is one memory, so that
+    such a value is kept."""
+
+    src: str
+    dst: str
+
+    def __bool__(self) -> bool:
+        return True
+
+
 class CheckpointPolicies:
     """The policies of `checkpoint`: which intermediate values the backward pass may keep."""
 
@@ -167,6 +201,42 @@ class CheckpointPolicies:
         return lambda primitive, *_, **params: (
             not (primitive is name_p and params["name"] in dropped)
         )
+
+    @staticmethod
+    def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable:
+        """Products without batch axes wait in the other memory, which is the same here."""
+        keeps = CheckpointPolicies.dots_with_no_batch_dims_saveable
+        place = Offloadable(offload_src, offload_dst)
+
+        def policy(primitive: Primitive, *avals: Any, **params: Any) -> Any:
+            return place if keeps(primitive, *avals, **params) else Recompute
+
+        return policy
+
+    @staticmethod
+    def save_and_offload_only_these_names(
+        *,
+        names_which_can_be_saved: Sequence[str],
+        names_which_can_be_offloaded: Sequence[str],
+        offload_src: str,
+        offload_dst: str,
+    ) -> Callable:
+        """Named values are kept, others wait in the other memory, which is the same here. Raises
+        ValueError where a name is in both lists."""
+        saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
+        if saved & offloaded:
+            raise ValueError(
+                f"The names {sorted(saved & offloaded)} are to be both saved and offloaded. Name "
+                "each in one of the lists."
+            )
+        place = Offloadable(offload_src, offload_dst)
+
+        def policy(primitive: Primitive, *_: Any, **params: Any) -> Any:
+            if primitive is not name_p or params["name"] not in saved | offloaded:
+                return Recompute
+            return Saveable if params["name"] in saved else place
+
+        return policy
 
     @staticmethod
     def save_from_both_policies(first: Policy, second: Policy) -> Policy:
