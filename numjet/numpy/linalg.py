@@ -55,6 +55,7 @@ from numjet.numpy.shape import expand_dims, matrix_transpose, moveaxis, ravel, r
 from numjet.numpy.sorting import argsort
 from numjet.ops import linalg as core
 from numjet.ops.complex_ops import conjugate
+from numjet.ops.linalg_more import geqrf
 
 
 class QRResult(NamedTuple):
@@ -122,10 +123,12 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """Q with orthonormal columns and upper triangular R. mode: reduced, complete, r."""
+    """Q with orthonormal columns and upper triangular R. mode: reduced, complete, r; or raw, which
+    gives (factors, taus) as LAPACK keeps them, the factors transposed (see `lax.linalg.ormqr`)."""
     x = _matrix("qr", a)
     if mode == "raw":
-        raise NotImplementedError("qr: mode='raw' is not supported. Use 'reduced' or 'complete'.")
+        factors, taus = geqrf(x)
+        return QRResult(matrix_transpose(factors), taus)
     if mode not in ("reduced", "r", "full", "complete"):
         raise ValueError(f"qr: unsupported mode {mode!r}. Use 'reduced', 'complete' or 'r'.")
     q, r = core.qr(x, full_matrices=mode in ("full", "complete"))

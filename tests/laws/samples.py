@@ -525,6 +525,28 @@ add(
     positive(3),
 )
 add("hessenberg", lambda x: lax.linalg.hessenberg(x)[0], normal(4, 4))
+add("geqrf", lambda x: jnp.linalg.qr(x, mode="raw"), normal(2, 4, 3))
+add("ormqr", lambda a, t, c: lax.linalg.ormqr(a, t, c), normal(4, 3), unit(3), normal(4, 2), diff=2)
+add(
+    "ormqr",
+    lambda a, t, c: lax.linalg.ormqr(a, t, c, left=False, transpose=True),
+    complexes(2, 4, 3), complexes(2, 3), complexes(2, 2, 4), diff=2, note="complex",
+)  # fmt: skip
+add("tridiagonal", lambda x: lax.linalg.tridiagonal(x), normal(2, 4, 4))
+add("tridiagonal", lambda x: lax.linalg.tridiagonal(x, lower=False), complexes(4, 4), note="upper")
+add(
+    "tridiagonal_solve", lax.linalg.tridiagonal_solve,
+    normal(2, 5), normal(2, 5) + 4.0, normal(2, 5), normal(2, 5, 3), diff=(0, 1, 2, 3),
+)  # fmt: skip
+add(
+    "cholesky_update", lax.linalg.cholesky_update,
+    np.triu(normal(4, 4)) + 3.0 * np.eye(4), normal(4), diff=(0, 1),
+)  # fmt: skip
+add(
+    "symmetric_product",
+    lambda a, c: lax.linalg.symmetric_product(a, c, alpha=2.0, beta=0.5),
+    normal(2, 3, 4), normal(2, 3, 3), diff=(0, 1),
+)  # fmt: skip
 add("schur", lambda x: lax.linalg.schur(symmetric(x))[0], normal(3, 3))
 add("fft", lambda x: jnp.fft.fft(x), complexes(3, 5), diff=0)
 add("fft", lambda x: jnp.fft.irfft(jnp.fft.rfft(x)), normal(8), diff=0, note="real")

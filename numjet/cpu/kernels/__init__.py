@@ -27,10 +27,12 @@ _GENERATORS = {
     "eig": "linalg.spectral.eig",
     "eigh": "linalg.spectral.eigh",
     "fft": "fft.generate",
+    "geqrf": "linalg.reflectors.geqrf",
     "hessenberg": "linalg.spectral.hessenberg",
     "householder_product": "linalg.factors.householder_product",
     "lu": "linalg.factors.lu",
     "lu_pivots_to_permutation": "linalg.factors.permutation",
+    "ormqr": "linalg.reflectors.ormqr",
     "qr": "linalg.factors.qr",
     "scatter": "scatter.generate",
     "schur": "linalg.spectral.schur",
@@ -39,6 +41,8 @@ _GENERATORS = {
     "svd": "linalg.spectral.svd",
     "top_k": "sorting.top_k.generate",
     "triangular_solve": "linalg.linalg.triangular_solve",
+    "tridiagonal": "linalg.reflectors.tridiagonal",
+    "tridiagonal_solve": "linalg.reflectors.tridiagonal_solve",
     **dict.fromkeys(
         ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), "cumulative.generate"
     ),

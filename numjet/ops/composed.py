@@ -1,0 +1,55 @@
+"""Primitives that are made of others: one function gives every rule.
+
+For operations that need a name of their own in jaxprs - so that interpreters can give them rules,
+and printed programs say what was meant - and whose composition is as fast as a kernel would be.
+Used by the other files of `ops`. The function must be pure, and of arrays alone but for parameters.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.core.avals import ShapedArray
+from numjet.core.lowering import Expand
+from numjet.core.primitive import Primitive
+from numjet.transforms.batch import batch_call
+from numjet.transforms.jvp import jvp_call
+from numjet.transforms.stage import stage_closed
+
+
+def composed(name: str, function: Callable, *, several: bool = False,
+             differentiable: bool = True) -> Primitive:
+    """The primitive `name` that means `function(*arrays, **params)`: an array, or a sequence of
+    arrays where it has `several` results.
+
+    Its shapes are those of the function traced; its derivative, its transpose and its form under
+    vmap are those of what the function does.
+    """
+
+    def flat(params: dict) -> Callable[..., list]:
+        if several:
+            return lambda *xs: list(function(*xs, **params))
+        return lambda *xs: [function(*xs, **params)]
+
+    def abstract(*avals: ShapedArray, **params: Any) -> Any:
+        outs = stage_closed(flat(params), avals, name).out_avals
+        return outs if several else outs[0]
+
+    def jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
+        outs, out_tangents, _ = jvp_call(flat(params), primals, tangents)
+        return (outs, out_tangents) if several else (outs[0], out_tangents[0])
+
+    def batch(axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple:
+        outs, out_dims = batch_call(flat(params), axis, args, dims)
+        return (outs, out_dims) if several else (outs[0], out_dims[0])
+
+    return Primitive(
+        name,
+        multiple_results=several,
+        abstract=abstract,
+        evaluate=(lambda *xs, **params: list(function(*xs, **params))) if several else function,
+        jvp=jvp if differentiable else None,
+        differentiable=differentiable,
+        batch=batch,
+        loops=Expand(function),
+    )
