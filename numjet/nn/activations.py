@@ -7,12 +7,14 @@ import math
 from typing import Any
 
 from numjet.api.custom import custom_jvp
+from numjet.core.trace import current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
     add,
     clip,
     divide,
     greater,
+    greater_equal,
     less,
     less_equal,
     multiply,
@@ -21,9 +23,10 @@ from numjet.numpy.elementwise import (
     subtract,
     where,
 )
-from numjet.numpy.promote import as_arrays, one_array, one_inexact, promote_dtypes, strong
+from numjet.numpy.promote import as_arrays, one_array, one_inexact, promote_dtypes
 from numjet.numpy.shape import split
 from numjet.numpy.unary import exp, expm1, log, log1p, logaddexp, sqrt, tanh
+from numjet.transforms.stage import StageTrace
 
 
 def identity(x: Any) -> Any:
@@ -34,13 +37,29 @@ def identity(x: Any) -> Any:
 def relu(x: Any) -> Any:
     """max(x, 0), with derivative 0 at 0."""
     x = one_array("relu", x)
+    return _relu(x) if type(current_trace()) is StageTrace else _cut_below(x)
+
+
+def _cut_below(x: Any) -> Any:
     return where(less_equal(x, 0), 0, x)
+
+
+# One equation by the function's name, for who reads or rewrites jaxprs; values that are not staged
+# need none.
+_cut_below.__name__ = "relu"
+_relu = custom_jvp(_cut_below)
+
+
+@_relu.defjvp
+def _relu_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x,), (t,) = primals, tangents
+    return _relu(x), where(less_equal(x, 0), 0, t)
 
 
 def relu6(x: Any) -> Any:
     """min(max(x, 0), 6), with derivative 0 at 0 and at 6."""
     x = _beside_floats("relu6", x)
-    return where(less_equal(x, 0), 0, where(greater(x, 6), 6, where(less(x, 6), x, 6)))
+    return where(less_equal(x, 0), 0, where(greater_equal(x, 6), 6, x))
 
 
 def _beside_floats(name: str, x: Any) -> Any:
@@ -55,7 +74,7 @@ def sigmoid(x: Any) -> Any:
 
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow."""
-    return logaddexp(strong(one_inexact("softplus", x)), 0.0)
+    return logaddexp(one_inexact("softplus", x), 0.0)
 
 
 def sparse_plus(x: Any) -> Any:

@@ -22,6 +22,7 @@ from numjet.numpy.elementwise import (
     equal,
     greater_equal,
     less,
+    less_equal,
     logical_and,
     maximum,
     multiply,
@@ -140,8 +141,12 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples by the trapezoidal rule."""
     if x is None:
         (y,) = promote_inexact(one_array("trapezoid", y))
-        y = moveaxis(y, axis, -1)
-        step = dx
+        n = y.aval.ndim
+        if not n:
+            raise ValueError("trapezoid: y must have at least one axis.")
+        k = canonical_axis(axis, n)
+        pairs = add(_section(y, k, 1, None), _section(y, k, None, -1))
+        return multiply(0.5, sum_(multiply(dx, pairs), k))
     else:
         y, x = promote_inexact(*as_arrays("trapezoid", y, x))
         y = moveaxis(y, axis, -1)
@@ -176,7 +181,8 @@ def interp(
     x0, x1 = getitem(xp, subtract(i, 1)), getitem(xp, i)
     f0, f1 = getitem(fp, subtract(i, 1)), getitem(fp, i)
     width = subtract(x1, x0)
-    flat = equal(width, 0)
+    # Points closer than this count as one: the slope between them would not be finite.
+    flat = less_equal(absolute(width), np.spacing(np.finfo(width.aval.dtype).eps))
     slope = divide(subtract(f1, f0), where(flat, 1, width))
     out = where(flat, f0, add(f0, multiply(subtract(x, x0), slope)))
     extrapolate = "extrapolate"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax, products
 from numjet.numpy.creation import array, eye
@@ -118,7 +119,8 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     """
     x = _matrix("cholesky", a, True)
     if upper:
-        return adjoint(core.cholesky(adjoint(x), symmetrize_input=symmetrize_input))
+        # Of what is not symmetrized the lower triangle is read here too.
+        return adjoint(core.cholesky(x, symmetrize_input=symmetrize_input))
     return core.cholesky(x, symmetrize_input=symmetrize_input)
 
 
@@ -184,7 +186,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     x = _matrix("eigh", a, True)
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"eigh: UPLO must be None, 'L' or 'U', got {UPLO!r}.")
-    v, w = core.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input and UPLO is None)
+    v, w = core.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(w, v)
 
 
@@ -291,7 +293,11 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """The sign (or phase) of the determinant and the logarithm of its size."""
     if method not in (None, "lu", "qr"):
         raise ValueError(f"slogdet: method must be None, 'lu' or 'qr', got {method!r}.")
-    x = _matrix("slogdet", a, True)
+    return SlogdetResult(*_slogdet(_matrix("slogdet", a, True)))
+
+
+@custom_jvp
+def _slogdet(x: Any) -> tuple[Any, Any]:
     diagonal, parity = _lu_sign(x)
     size = absolute(diagonal)
     zero = equal(size, 0)
@@ -300,12 +306,21 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     )
     singular = lax.bitwise_not(all_(lax.bitwise_not(zero), -1))
     logs = sum_(lax.log(size), -1)
-    return SlogdetResult(where(singular, cast(array(0), x.aval.dtype), _stopped(phase)), logs)
+    if not dtypes.is_complex(phase.aval.dtype):
+        phase = sign(phase)
+    return where(singular, cast(array(0), x.aval.dtype), phase), logs
 
 
-def _stopped(phase: Any) -> Any:
-    """The sign of a real determinant is locally constant; a complex phase is not."""
-    return phase if dtypes.is_complex(phase.aval.dtype) else sign(phase)
+@_slogdet.defjvp
+def _slogdet_jvp(primals: tuple, tangents: tuple) -> tuple:
+    # d log det x = trace(x^-1 dx); its imaginary part turns the phase.
+    (x,), (dx,) = primals, tangents
+    phase, logs = _slogdet(x)
+    change = _trace(solve(x, dx), 0, -2, -1)
+    if dtypes.is_complex(x.aval.dtype):
+        turn = multiply(phase, lax.complex(multiply(logs, 0), lax.imag(change)))
+        return (phase, logs), (turn, lax.real(change))
+    return (phase, logs), (multiply(phase, 0), change)
 
 
 def lstsq(

@@ -221,7 +221,8 @@ def cov(
         ddof = 0 if bias else 1
     weights = _weights(x, fweights, aweights)
     if weights is None:
-        factor: Any = x.aval.shape[1] - ddof
+        # Without observations there is no covariance: 0 / 0.
+        factor: Any = x.aval.shape[1] - ddof if x.aval.shape[1] else 0
         centered = subtract(x, mean(x, 1, keepdims=True))
         scaled = centered
     else:
@@ -243,8 +244,9 @@ def cov(
 
 def _variables(x: Any, rowvar: bool) -> Any:
     """Variables in rows."""
-    x = reshape(x, (1, -1)) if x.aval.ndim < 2 else x
-    return x if rowvar or x.aval.shape[0] == 1 else lax.transpose(x, (1, 0))
+    if x.aval.ndim < 2:
+        return reshape(x, (1, -1))
+    return x if rowvar else lax.transpose(x, (1, 0))
 
 
 def _weights(x: Any, fweights: Any, aweights: Any) -> Any:

@@ -133,6 +133,28 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         x, old = cast(x, dtypes.uint8), dtypes.uint8
     if new == dtypes.bool_:
         return el.not_equal(lax.bitcast_convert_type(x, dtypes.uint8), 0)
+    if dtypes.is_complex(old):
+        parts = lax.concatenate(
+            [sh.expand_dims(lax.real(x), -1), sh.expand_dims(lax.imag(x), -1)], x.aval.ndim
+        )
+        if new.itemsize == old.itemsize:  # for example complex64 as int64
+            return lax.bitcast_convert_type(parts, new)
+        if not x.aval.ndim:
+            raise ValueError(f"view: {x.aval} has no last axis to hold the elements of {new}.")
+        wide = (*x.aval.shape[:-1], 2 * x.aval.shape[-1])
+        return _view(sh.reshape(parts, wide), new)
+    if dtypes.is_complex(new):
+        part = dtypes.real_of(new)
+        if new.itemsize == old.itemsize:
+            x = lax.bitcast_convert_type(x, part)
+        else:
+            if not x.aval.ndim or (x.aval.shape[-1] * old.itemsize) % new.itemsize:
+                raise ValueError(
+                    f"view: the last axis of {x.aval} does not hold whole elements of {new}."
+                )
+            flat = _view(x, part)
+            x = sh.reshape(flat, (*flat.aval.shape[:-1], flat.aval.shape[-1] // 2, 2))
+        return lax.complex(getitem(x, (..., 0)), getitem(x, (..., 1)))
     if old.itemsize == new.itemsize:
         return lax.bitcast_convert_type(x, new)
     if not x.aval.ndim or (x.aval.shape[-1] * old.itemsize) % new.itemsize:

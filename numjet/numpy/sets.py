@@ -30,7 +30,7 @@ from numjet.numpy.promote import (
     one_array,
     promote_dtypes,
 )
-from numjet.numpy.reductions import any as any_, cumsum
+from numjet.numpy.reductions import any as any_, argmax, cumsum
 from numjet.numpy.shape import concatenate, moveaxis, ravel, reshape
 from numjet.numpy.sorting import (
     as_constant,
@@ -273,5 +273,7 @@ def setxor1d(
     """The distinct elements in exactly one of the arrays."""
     x, y = _pair("setxor1d", ar1, ar2)
     both = sort(concatenate([x, y]))
-    alone = bitwise_not(logical_and(isin(both, x), isin(both, y)))
-    return _chosen("setxor1d", both, logical_and(alone, _begins(both)), size, fill_value)
+    alone = logical_and(bitwise_not(logical_and(isin(both, x), isin(both, y))), _begins(both))
+    if fill_value is None and size is not None and both.aval.size:
+        fill_value = getitem(both, argmax(alone))  # the first of them
+    return _chosen("setxor1d", both, alone, size, fill_value)

@@ -224,9 +224,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     side = "right" if not right else "left"
     rising = less_equal(getitem(bins, 0), getitem(bins, -1))
     up = searchsorted(bins, x, side=side)
-    down = subtract(
-        bins.aval.shape[0], searchsorted(flip(bins), x, side="left" if side == "right" else "right")
-    )
+    down = subtract(bins.aval.shape[0], searchsorted(flip(bins), x, side=side))
     return where(rising, up, cast(down, up.aval.dtype))
 
 

@@ -29,6 +29,7 @@ from numjet.numpy.elementwise import (
     not_equal,
     power,
     prepared,
+    remainder,
     subtract,
     trunc,
     unary,
@@ -292,7 +293,8 @@ def sinc(x: Any, /) -> Any:
 def i0(x: Any) -> Any:
     """The modified Bessel function of order 0."""
     (x,) = promote_inexact(one_array("i0", x))
-    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
+    # |x| as x sign(x), whose derivative at 0 is 0, as that of the scaled function there.
+    return lax.mul(lax.exp(lax.mul(x, lax.sign(x))), lax.bessel_i0e(x))
 
 
 # ------------------------------------------------------------------ sums of exponentials
@@ -315,7 +317,11 @@ def _logaddexp(x: Any, y: Any, unit: float) -> Any:
         high, low = _select(larger, x, y), _select(larger, y, x)
         nats = constant(unit, x)
         rest = lax.log1p(lax.exp(lax.mul(lax.sub(low, high), nats)))
-        return lax.add(high, lax.div(rest, nats))
+        out = lax.add(high, lax.div(rest, nats))
+        # The principal value: the imaginary part in (-pi, pi] (units of `unit` nats).
+        turn = math.pi / unit
+        angle = subtract(turn, remainder(subtract(turn, lax.imag(out)), 2 * turn))
+        return lax.complex(lax.real(out), angle)
     high = lax.max(x, y)
     gap = lax.sub(x, y)
     # Equal infinities have no difference; their sum is the answer, and its derivative is finite.
@@ -328,11 +334,12 @@ def _logaddexp(x: Any, y: Any, unit: float) -> Any:
     rest = lax.log1p(lax.exp(falling))
     if unit != 1.0:
         rest = lax.div(rest, constant(unit, rest))
-    plain = (
-        _select(lax.ne(gap, gap), lax.add(x, y), high)
-        if gap.aval.shape
-        else where(lax.ne(gap, gap), lax.add(x, y), high)
-    )
+    # NaN times its derivative, too.
+    sick = _select(
+        lax.eq(high, high), full_scalar(constant(1, gap), gap.aval.shape),
+        full_scalar(constant(np.nan, gap), gap.aval.shape)
+    )  # fmt: skip
+    plain = _select(lax.ne(gap, gap), lax.mul(lax.add(x, y), sick), high)
     return _select(same, plain, lax.add(high, rest))
 
 
@@ -401,14 +408,16 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     exponent = lax.bitwise_and(exponent, scalar(mask, bits))
     bias = -info.minexp + 1
     exponent = subtract(exponent, bias - 1)
-    cleared = lax.bitwise_and(whole, scalar(~(mask << info.nmant), bits))
-    mantissa = lax.bitcast_convert_type(
-        lax.bitwise_or(cleared, scalar((bias - 1) << info.nmant, bits)), wide
-    )
     plain = logical_and(isfinite(value), not_equal(value, 0))
-    exponent = where(tiny, subtract(exponent, info.nmant + 1), exponent)
-    mantissa = where(plain, mantissa, value)
-    return cast(mantissa, dtype), cast(where(plain, exponent, 0), dtypes.int32)
+    exponent = where(plain, where(tiny, subtract(exponent, info.nmant + 1), exponent), 0)
+    # x times 2**-exponent, in two factors that are normal numbers: the mantissa with its
+    # derivative.
+    half = lax.shift_right_arithmetic(exponent, scalar(1, bits))
+    mantissa = cast(x, wide)
+    for part in (half, subtract(exponent, half)):
+        power_of_two = lax.shift_left(subtract(bias, part), scalar(info.nmant, bits))
+        mantissa = multiply(mantissa, lax.bitcast_convert_type(power_of_two, wide))
+    return cast(mantissa, dtype), cast(exponent, dtypes.int32)
 
 
 def modf(x: Any, /, out: Any = None) -> tuple[Any, Any]:

@@ -88,7 +88,7 @@ rsqrt_p = _unary(
 cbrt_p = _unary(
     "cbrt",
     np.cbrt,
-    lambda t, out, x: div(t, mul(constant_like(x, 3), mul(out, out))),
+    lambda t, out, x: mul(t, mul(constant_like(x, 1 / 3), integer_pow(out, -2))),
     accepts=REAL_FLOATING,
 )
 
@@ -143,10 +143,9 @@ def _choose(mask: Any, value: float, x: Any, shape: tuple) -> Any:
 
 
 def _pow_first(t: Any, out: Any, x: Any, y: Any) -> Any:
-    # y x^(y-1); 0 where y is 0, also at x = 0.
+    # y x^(y-1), unmasked: y = 0 makes it 0, and it still depends on y.
     y_here = y if dtypes.is_inexact(y.aval.dtype) else convert(y, x.aval.dtype)
-    slope = mul(y_here, pow(x, sub(y, constant_like(y, 1))))
-    return mul(t, _choose(eq(y, constant_like(y, 0)), 0, slope, slope.aval.shape))
+    return mul(t, mul(y_here, pow(x, sub(y, constant_like(y, 1)))))
 
 
 def _pow_second(t: Any, out: Any, x: Any, y: Any) -> Any:

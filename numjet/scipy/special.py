@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.trace import concrete_or_none
@@ -271,8 +272,12 @@ def logit(x: Any) -> Any:
 
 
 def xlogy(x: Any, y: Any) -> Any:
-    """x log(y), 0 for x = 0; its derivatives follow the same rule."""
-    x, y = _floats("xlogy", x, y)
+    """x log(y), 0 for x = 0. Its derivatives are log(y) and x / y everywhere."""
+    return _xlogy(*_floats("xlogy", x, y))
+
+
+@custom_jvp
+def _xlogy(x: Any, y: Any) -> Any:
     zero = equal(x, 0)
     ends = logical_or(less_equal(y, 0), equal(y, math.inf))
     safe = _select(logical_and(zero, ends), broadcast_like(constant(1, y), y), y)
@@ -280,14 +285,30 @@ def xlogy(x: Any, y: Any) -> Any:
     return where(logical_and(zero, isnan(y)), y, out)
 
 
+@_xlogy.defjvp
+def _xlogy_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x, y), (dx, dy) = primals, tangents
+    return _xlogy(x, y), add(multiply(dx, log(y)), multiply(dy, divide(x, y)))
+
+
 def xlog1py(x: Any, y: Any) -> Any:
-    """x log(1 + y), 0 for x = 0."""
-    x, y = _floats("xlog1py", x, y)
+    """x log(1 + y), 0 for x = 0. Its derivatives are log(1 + y) and x / (1 + y) everywhere."""
+    return _xlog1py(*_floats("xlog1py", x, y))
+
+
+@custom_jvp
+def _xlog1py(x: Any, y: Any) -> Any:
     zero = equal(x, 0)
     ends = logical_or(less_equal(y, -1), equal(y, math.inf))
     safe = _select(logical_and(zero, ends), broadcast_like(zeros_like(y), y), y)
     out = multiply(x, log1p(safe))
     return where(logical_and(zero, isnan(y)), y, out)
+
+
+@_xlog1py.defjvp
+def _xlog1py_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x, y), (dx, dy) = primals, tangents
+    return _xlog1py(x, y), add(multiply(dx, log1p(y)), multiply(dy, divide(x, add(y, 1))))
 
 
 def _xlogx(x: Any) -> Any:
@@ -297,8 +318,19 @@ def _xlogx(x: Any) -> Any:
 def entr(x: Any) -> Any:
     """-x log(x); 0 at 0, -infinity below."""
     x = one_inexact("entr", x)
+    return _entr(x)
+
+
+@custom_jvp
+def _entr(x: Any) -> Any:
     safe = where(less(x, 0), constant(0, x), x)
     return where(less(x, 0), constant(-np.inf, x), negative(_xlogx(safe)))
+
+
+@_entr.defjvp
+def _entr_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x,), (t,) = primals, tangents
+    return _entr(x), multiply(t, subtract(negative(log(x)), 1))
 
 
 def rel_entr(p: Any, q: Any) -> Any:
