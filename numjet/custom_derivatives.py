@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from numjet.api.custom import (
     CustomVJPPrimal as CustomVJPPrimal,
     SymbolicZero as SymbolicZero,
@@ -16,6 +18,7 @@ from numjet.api.custom import (
 from numjet.api.flat import array_leaves as _array_leaves
 from numjet.api.mapping import vmap as _vmap
 from numjet.base import tree as _tree
+from numjet.core import dtypes
 from numjet.core.primitive import Zero as _Zero
 from numjet.core.structural import instantiate as _instantiate, zeros as _zeros
 from numjet.core.trace import aval_of as _aval_of
@@ -31,9 +34,18 @@ from numjet.transforms.stage import stage as _stage
 
 
 def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent of each leaf of `x`: an array, or a SymbolicZero."""
-    make = SymbolicZero if symbolic_zeros else _zeros
-    return _tree.tree_map(lambda leaf: make(_aval_of(leaf).tangent()), x)
+    """The zero tangent of each leaf of `x`: an array (float0 of NumPy's for integers), or a
+    SymbolicZero."""
+
+    def zero(leaf: Any) -> Any:
+        aval = _aval_of(leaf).tangent()
+        if symbolic_zeros:
+            return SymbolicZero(aval)
+        if aval.dtype == dtypes.float0:
+            return np.zeros(aval.shape, aval.dtype)
+        return _zeros(aval)
+
+    return _tree.tree_map(zero, x)
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:

@@ -62,18 +62,20 @@ def jvp(
             + tree.structure_difference("primals", in_tree, "tangents", t_tree)
         )
     checked = [
-        _check_tangent(in_tree, i, x, t)
+        _check_tangent(in_tree, i, x.aval, t)
         for i, (x, t) in enumerate(zip(leaves, t_leaves, strict=True))
     ]
     flat = Flat("jvp", fun, in_tree, has_aux)
     outs, out_tangents, _ = jvp_call(flat, leaves, checked)
     n = flat.n_out
-    result = flat.unflatten(outs[:n]), flat.unflatten([instantiate(t) for t in out_tangents[:n]])
+    result = flat.unflatten(outs[:n]), flat.unflatten(
+        [_dense_tangent(t) for t in out_tangents[:n]]
+    )
     return (*result, flat.unflatten_aux(outs[n:])) if has_aux else result
 
 
-def _check_tangent(in_tree: Any, i: int, x: Any, t: Any) -> Any:
-    want, got = x.aval.tangent(), t.aval
+def _check_tangent(in_tree: Any, i: int, aval: ShapedArray, t: Any) -> Any:
+    want, got = aval.tangent(), t.aval
     converts = got.weak_type and dtypes.is_inexact(got.dtype)
     if want.shape != got.shape or (want.dtype != got.dtype and not converts):
         mistake = TypeError if want.shape == got.shape else ValueError
@@ -108,79 +110,157 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     outs = [t for t in result.out_tangents[:n] if type(t) is not Zero]
     jaxpr, residuals = tape_to_jaxpr(result.tape, result.in_vars, outs)
     zeros = [t if type(t) is Zero else None for t in result.out_tangents[:n]]
-
-    def linear(*tangents: Any) -> Any:
-        t_leaves, t_tree = array_leaves("linearize", tangents, "tangents")
-        if t_tree != in_tree:
-            raise TypeError(
-                f"linearize: the linear function takes tangents of structure {in_tree}, got "
-                f"{t_tree}. "
-                + tree.structure_difference("the point", in_tree, "the tangents", t_tree)
-            )
-        checked = [
-            instantiate(_check_tangent(in_tree, i, x, t))
-            for i, (x, t) in enumerate(zip(leaves, t_leaves, strict=True))
-        ]
-        found = iter(eval_jaxpr(jaxpr, [], *residuals, *checked))
-        return flat.unflatten([next(found) if z is None else instantiate(z) for z in zeros])
-
+    linear = tree.Partial(
+        _LinearMap(jaxpr, in_tree, [x.aval for x in leaves], flat.out_tree, zeros), residuals
+    )
     value = flat.unflatten(result.outs[:n])
     return (value, linear, flat.unflatten_aux(result.outs[n:])) if has_aux else (value, linear)
+
+
+class _LinearMap:
+    """What `linearize` found, without its residuals: `map(residuals, *tangents)`. Compared by
+    identity, as the static part of a `Partial` that jit takes and returns."""
+
+    __slots__ = ("jaxpr", "in_tree", "in_avals", "out_tree", "zeros")
+
+    def __init__(
+        self, jaxpr: Any, in_tree: Any, in_avals: list, out_tree: Any, zeros: list
+    ) -> None:
+        self.jaxpr, self.in_tree, self.in_avals = jaxpr, in_tree, in_avals
+        self.out_tree, self.zeros = out_tree, zeros
+
+    def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
+        leaves, treedef = array_leaves("linearize", tangents, "tangents")
+        if treedef != self.in_tree:
+            raise TypeError(
+                f"linearize: the linear function takes tangents of structure {self.in_tree}, got "
+                f"{treedef}. "
+                + tree.structure_difference("the point", self.in_tree, "the tangents", treedef)
+            )
+        checked = [
+            instantiate(_check_tangent(self.in_tree, i, aval, t))
+            for i, (aval, t) in enumerate(zip(self.in_avals, leaves, strict=True))
+        ]
+        found = iter(eval_jaxpr(self.jaxpr, [], *residuals, *checked))
+        return tree.tree_unflatten(
+            self.out_tree, [next(found) if z is None else _dense_tangent(z) for z in self.zeros]
+        )
 
 
 # ------------------------------------------------------------------ reverse
 class VJP:
     """The pullback of a function at a point: maps cotangents of its outputs to cotangents of its
-    arguments."""
+    arguments. A pytree of its residuals, so that jit and loops take and return it; `parts` is its
+    static data.
 
-    __slots__ = ("flat", "in_tree", "result", "leaves", "__weakref__")
+    `record` is what linearizing recorded, or None for one that was put together from residuals:
+    then `jaxpr` maps `residuals` and tangents to output tangents.
+    """
+
+    __slots__ = (
+        "in_tree", "in_avals", "out_tree", "out_avals", "record", "jaxpr", "residuals", "parts",
+        "__weakref__",
+    )  # fmt: skip
 
     def __init__(self, flat: Flat, in_tree: Any, result: Any, leaves: list) -> None:
-        self.flat, self.in_tree, self.result, self.leaves = flat, in_tree, result, leaves
+        self.in_tree, self.in_avals = in_tree, [x.aval for x in leaves]
+        self.out_tree = flat.out_tree
+        self.out_avals = [aval_of(x) for x in result.outs[: flat.n_out]]
+        self.record = result
+        self.residuals: list[Any] = []
+        self.jaxpr: Any = None
+        self.parts: Any = None
         # What no output depends on is not kept while the pullback waits.
         result.tape = live_tape(result.tape, result.out_tangents)
 
     def __call__(self, cotangents: Any) -> tuple:
         leaves, treedef = array_leaves("vjp", cotangents, "cotangent")
-        flat = self.flat
-        if treedef != flat.out_tree:
+        if treedef != self.out_tree:
             raise ValueError(
-                f"vjp: the cotangent must have the structure of the output, {flat.out_tree}, got "
+                f"vjp: the cotangent must have the structure of the output, {self.out_tree}, got "
                 f"{treedef}. "
-                + tree.structure_difference("the output", flat.out_tree, "the cotangent", treedef)
+                + tree.structure_difference("the output", self.out_tree, "the cotangent", treedef)
             )
         cts = [
-            _check_cotangent(flat.out_tree, i, x, ct)
-            for i, (x, ct) in enumerate(zip(self.result.outs, leaves, strict=False))
+            _check_cotangent(self.out_tree, i, aval, ct)
+            for i, (aval, ct) in enumerate(zip(self.out_avals, leaves, strict=True))
         ]
         return tree.tree_unflatten(self.in_tree, self.pull(cts))
 
     def pull(self, cts: Sequence[Any]) -> list[Any]:
         """Flat cotangents of the arguments, dense."""
-        return pull(self.result, self.leaves, self.flat.n_out, cts)
+        record = self.record
+        if record is not None:
+            out_tangents = record.out_tangents[: len(self.out_avals)]
+            found = transpose_tape(record.tape, record.in_vars, out_tangents, cts)
+        else:
+            args = [*self.residuals, *[Linear(a.tangent()) for a in self.in_avals]]
+            given = [ct for ct, out in zip(cts, self.parts.given, strict=True) if out]
+            found = backward_pass(self.jaxpr, args, given)[len(self.residuals) :]
+        return [_dense(aval, ct) for aval, ct in zip(self.in_avals, found, strict=True)]
+
+
+class _PulledBack:
+    """The static part of a pullback as a pytree; compared by identity. `given` says which outputs
+    have a tangent in the jaxpr."""
+
+    __slots__ = ("in_tree", "in_avals", "out_tree", "out_avals", "jaxpr", "given")
+
+    def __init__(self, pullback: VJP, jaxpr: ClosedJaxpr, given: list[bool]) -> None:
+        self.in_tree, self.in_avals = pullback.in_tree, pullback.in_avals
+        self.out_tree, self.out_avals = pullback.out_tree, pullback.out_avals
+        self.jaxpr, self.given = jaxpr, given
+
+
+def _flatten_pullback(pullback: VJP) -> tuple[list, _PulledBack]:
+    if pullback.parts is None:
+        record = pullback.record
+        tangents = record.out_tangents[: len(pullback.out_avals)]
+        given = [type(t) is not Zero for t in tangents]
+        jaxpr, pullback.residuals = tape_to_jaxpr(
+            record.tape, record.in_vars, [t for t in tangents if type(t) is not Zero]
+        )
+        pullback.parts = _PulledBack(pullback, ClosedJaxpr(jaxpr, []), given)
+    return pullback.residuals, pullback.parts
+
+
+def _unflatten_pullback(parts: _PulledBack, residuals: Sequence[Any]) -> VJP:
+    pullback = object.__new__(VJP)
+    pullback.in_tree, pullback.in_avals = parts.in_tree, parts.in_avals
+    pullback.out_tree, pullback.out_avals = parts.out_tree, parts.out_avals
+    pullback.record, pullback.jaxpr, pullback.parts = None, parts.jaxpr, parts
+    pullback.residuals = list(residuals)
+    return pullback
+
+
+tree.register_pytree_node(VJP, _flatten_pullback, _unflatten_pullback)
 
 
 def pull(result: Linearized, leaves: Sequence[Any], n_out: int, cts: Sequence[Any]) -> list[Any]:
     """Cotangents of `leaves`, dense, from those of the first `n_out` outputs."""
     found = transpose_tape(result.tape, result.in_vars, result.out_tangents[:n_out], cts)
-    return [
-        ct if type(ct) is not Zero and ct.aval is x.aval else _match(x, instantiate(ct))
-        for x, ct in zip(leaves, found, strict=True)
-    ]
+    return [_dense(x.aval, ct) for x, ct in zip(leaves, found, strict=True)]
 
 
-def _match(x: Any, ct: Any) -> Any:
-    """A cotangent with the weak type of a plain array of its argument's dtype."""
-    aval = x.aval
-    if ct.aval.dtype == dtypes.float0 or (
-        ct.aval.dtype == aval.dtype and ct.aval.weak_type == aval.weak_type
-    ):
+def _dense(aval: ShapedArray, ct: Any) -> Any:
+    """A cotangent as an array, with the weak type of a plain array of its argument's dtype; float0
+    as a NumPy array."""
+    if type(ct) is not Zero and ct.aval is aval:
         return ct
-    return convert(ct, aval.dtype, aval.weak_type)
+    if ct.aval.dtype == dtypes.float0:
+        return np.zeros(ct.aval.shape, dtypes.float0)
+    return convert(instantiate(ct), aval.dtype, aval.weak_type)
 
 
-def _check_cotangent(out_tree: Any, i: int, out: Any, ct: Any) -> Any:
-    want, got = aval_of(out).tangent(), ct.aval
+def _dense_tangent(t: Any) -> Any:
+    """A tangent as an array; float0 as a NumPy array."""
+    if t.aval.dtype == dtypes.float0:
+        return np.zeros(t.aval.shape, dtypes.float0)
+    return instantiate(t)
+
+
+def _check_cotangent(out_tree: Any, i: int, aval: ShapedArray, ct: Any) -> Any:
+    want, got = aval.tangent(), ct.aval
     if want.shape != got.shape or (
         want.dtype != got.dtype and not (got.weak_type or want.dtype == dtypes.float0)
     ):
@@ -422,7 +502,8 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     for x, n in zip(leaves, sizes, strict=True):
         eye = np.zeros((total, n), dtypes.physical(x.aval.dtype))
         eye[at : at + n] = np.eye(n, dtype=eye.dtype)
-        out.append(as_array(eye.reshape(total, *x.aval.shape)))
+        unit = as_array(eye.reshape(total, *x.aval.shape))
+        out.append(convert(unit, x.aval.dtype, x.aval.weak_type))
         at += n
     return out
 
@@ -468,6 +549,7 @@ def jacfwd(
             flat = Flat("jacfwd", partial, in_tree, has_aux)
             outs, ts, _ = jvp_call(flat, leaves, tangents)
             n = flat.n_out
+            outs[:n] = map(as_array, outs[:n])
             treedef_out.append(flat)
             for x in outs[:n]:
                 _check_jacobian_output("jacfwd", name, x.aval, holomorphic)
@@ -507,7 +589,7 @@ def jacrev(
             _check_input(name, in_tree, i, x.aval, holomorphic, allow_int)
         flat = Flat("jacrev", close_over(fun, args, kwargs, nums), in_tree, has_aux)
         result = linearize_flat(flat, leaves)
-        outs = result.outs[: flat.n_out]
+        outs = [as_array(x) for x in result.outs[: flat.n_out]]
         for x in outs:
             _check_jacobian_output("jacrev", name, aval_of(x), holomorphic)
         pullback = VJP(flat, in_tree, result, leaves)

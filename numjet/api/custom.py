@@ -11,10 +11,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.flat import array_leaves, check_callable, name_of
+from numjet.api.flat import array_leaves, check_callable, checked_leaves, name_of
 from numjet.base import tree
 from numjet.core import dtypes
-from numjet.core.array import as_array
+from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.primitive import Zero
@@ -146,7 +146,7 @@ class _CustomRule:
 
         def flat(*leaves: Any) -> list[Any]:
             result = self.fun(*_merge(nums, nondiff, tree.tree_unflatten(in_tree, leaves)))
-            values, treedef = array_leaves(name_of(self.fun), result, "output")
+            values, treedef = checked_leaves(name_of(self.fun), result, "output")
             out.append(treedef)
             return values
 
@@ -203,7 +203,7 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
                 f"{name_of(self.fun)}.defjvp(rule)."
             )
         nondiff, diff = self._arguments(args, kwargs)
-        leaves, in_tree = array_leaves(name_of(self.fun), tuple(diff))
+        leaves, in_tree = checked_leaves(name_of(self.fun), tuple(diff))
         out_tree: list = []
         outs = custom_jvp_p.bind(
             *leaves,
@@ -231,7 +231,7 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
                     f"custom_jvp rule of {name}: must return a pair (primal output, tangent "
                     f"output), got {result!r}."
                 )
-            outs, treedef = array_leaves(name, result[0], "output")
+            outs, treedef = checked_leaves(name, result[0], "output")
             t_leaves, t_tree = tree.tree_flatten(result[1])
             if treedef != t_tree:
                 raise TypeError(
@@ -285,7 +285,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
                 f"{name_of(self.fun)}.defvjp(fwd, bwd)."
             )
         nondiff, diff = self._arguments(args, kwargs)
-        leaves, in_tree = array_leaves(name_of(self.fun), tuple(diff))
+        leaves, in_tree = checked_leaves(name_of(self.fun), tuple(diff))
         out_tree: list = []
         res_tree: list = []
         outs = custom_vjp_p.bind(
@@ -319,14 +319,14 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
                     "residuals), got "
                     f"{result!r}."
                 )
-            outs, treedef = array_leaves(name, result[0], "output")
+            outs, treedef = checked_leaves(name, result[0], "output")
             out_tree.append(treedef)
             residuals, structure = tree.tree_flatten(result[1])
-            arrays = [_is_value(x) for x in residuals]
+            arrays = [isinstance(x, Array) for x in residuals]  # the rest stays what it is
             res_tree.append(
                 (structure, arrays, [x for x, a in zip(residuals, arrays, strict=True) if not a])
             )
-            return outs, [as_array(x) for x, a in zip(residuals, arrays, strict=True) if a]
+            return outs, [x for x, a in zip(residuals, arrays, strict=True) if a]
 
         return flat
 
@@ -343,14 +343,6 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             return _cotangents(name, in_tree, result)
 
         return flat
-
-
-def _is_value(x: Any) -> bool:
-    try:
-        as_array(x)
-    except TypeError:
-        return False
-    return True
 
 
 def _cotangents(name: str, in_tree: Any, result: Any) -> list[Any]:
@@ -378,16 +370,18 @@ def _cotangents(name: str, in_tree: Any, result: Any) -> list[Any]:
     def fill(ct: Any, slots: Any, path: str) -> None:
         if ct is None:
             return
-        kinds, structure = tree.tree_flatten(slots)
-        leaves, ct_tree = tree.tree_flatten(ct, is_leaf=lambda x: x is None)
-        if len(leaves) != len(kinds):
+        kinds, structure = tree.tree_flatten(slots, is_leaf=lambda x: x is None)
+        try:
+            leaves = structure.flatten_up_to(ct, "the cotangent")
+        except ValueError as error:
             raise TypeError(
                 f"custom_vjp of {name}: the cotangent{path} must have the structure of its "
                 f"argument, {structure}, "
-                f"got {tree.tree_structure(ct)}."
-            )
+                f"got {tree.tree_structure(ct)}. {error}"
+            ) from None
         for slot, leaf in zip(kinds, leaves, strict=True):
-            if leaf is None or type(leaf) is SymbolicZero:
+            # None among the arguments is no array: whatever stands there is not looked at.
+            if slot is None or leaf is None or type(leaf) is SymbolicZero:
                 continue
             if getattr(leaf, "dtype", None) == dtypes.float0:
                 continue

@@ -32,6 +32,16 @@ def array_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[An
     return leaves, treedef
 
 
+def checked_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[Any], Any]:
+    """Leaves of `value` as they are, and its structure; Python numbers stay Python numbers. The
+    error names the path of a leaf that is neither an array nor a scalar."""
+    leaves, treedef = tree.tree_flatten(value)
+    for x in leaves:
+        if type(x) is not ArrayImpl and not is_arraylike(x):
+            return array_leaves(what, value, name)  # raises
+    return leaves, treedef
+
+
 class Flat:
     """A function of flat leaves; remembers the structure of its output (and of `aux`, returned
     beside it)."""
@@ -47,7 +57,7 @@ class Flat:
     def __call__(self, *leaves: Any) -> list[Any]:
         out: Any = self.fun(*tree.tree_unflatten(self.in_tree, leaves))
         if not self.has_aux:
-            outs, self.out_tree = array_leaves(self.what, out, "output")
+            outs, self.out_tree = checked_leaves(self.what, out, "output")
             self.n_out = len(outs)
             return outs
         if not (isinstance(out, tuple) and len(out) == 2):
@@ -56,12 +66,12 @@ class Flat:
                 "auxiliary data), got "
                 f"{type(out).__name__}."
             )
-        outs, self.out_tree = array_leaves(self.what, out[0], "output")
+        outs, self.out_tree = checked_leaves(self.what, out[0], "output")
         self.n_out = len(outs)
         aux, treedef = tree.tree_flatten(out[1])
-        arrays = [is_arraylike(x) for x in aux]
+        arrays = [isinstance(x, Array) for x in aux]
         self.aux = treedef, arrays, [x for x, a in zip(aux, arrays, strict=True) if not a]
-        return outs + [as_array(x) for x, a in zip(aux, arrays, strict=True) if a]
+        return outs + [x for x, a in zip(aux, arrays, strict=True) if a]
 
     def unflatten(self, outs: Sequence[Any]) -> Any:
         return tree.tree_unflatten(self.out_tree, outs)

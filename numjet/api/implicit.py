@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.api.autodiff import jvp
-from numjet.api.custom import closure_convert, custom_jvp
+from numjet.api.custom import custom_jvp
 from numjet.api.flat import array_leaves
 from numjet.base import tree
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.core.structural import instantiate
+from numjet.core.structural import convert, instantiate
+from numjet.core.trace import aval_of
 from numjet.ops.arithmetic import neg, sub
 from numjet.ops.control import split
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
@@ -40,31 +41,78 @@ def custom_root(
     0.250
     """
     guess_leaves, guess_tree = array_leaves("custom_root", initial_guess, "initial_guess")
-    guess = tree.tree_unflatten(guess_tree, guess_leaves)
-    converted, consts = closure_convert(f, guess)
+    avals = [x.aval for x in guess_leaves]
+
+    def parted(x: Any) -> Any:
+        return x[0] if has_aux else x
+
+    # Each function becomes one of the values that it closes over: these may be values of any
+    # transformation around, which the rule must see as its arguments.
+    f_call, f_consts = _closed("f", f, (guess_tree,), avals)
+    solve_call, solve_consts = _closed("solve", lambda x: solve(f, x), (guess_tree,), avals)
+    x_avals = [a.strong() for a in f_call.out_avals]
+    solved = tree.tree_structure(parted(solve_call.unflatten(solve_call.out_avals)))
+
+    def solve_tangent(x: Any, rhs: Any) -> Any:
+        return tangent_solve(lambda t: jvp(f, (x,), (t,))[1], rhs)
+
+    tangent_call, tangent_consts = _closed(
+        "tangent_solve", solve_tangent, (solved, f_call.out_tree), [*avals, *x_avals]
+    )
 
     @custom_jvp
-    def root(values: Any, start: Any) -> Any:
-        return solve(lambda x: converted(x, *values), start)
+    def root(of_f: Any, of_solve: Any, of_tangent: Any, start: Any) -> Any:
+        return solve_call(of_solve, start)
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
-        values, start = primals
-        out = root(values, start)
-        x = out[0] if has_aux else out
-        f_tangent = jvp(lambda v: converted(x, *v), (values,), (tangents[0],))[1]
-        rhs = tree.tree_map(neg, f_tangent)
-        x_tangent = tangent_solve(
-            lambda t: jvp(lambda y: converted(y, *values), (x,), (t,))[1], rhs
-        )
+        of_f, _, of_tangent, _ = primals
+        out = root(*primals)
+        x = parted(out)
+        f_tangent = jvp(lambda v: f_call(v, x), (of_f,), (tangents[0],))[1]
+        x_tangent = tangent_call(of_tangent, x, tree.tree_map(neg, f_tangent))
         if not has_aux:
             return out, x_tangent
-        return out, (
-            x_tangent,
-            tree.tree_map(lambda a: instantiate(Zero(a.aval.tangent())), out[1]),
-        )
+        zero = lambda a: instantiate(Zero(aval_of(a).tangent()))  # noqa: E731
+        return out, (x_tangent, tree.tree_map(zero, out[1]))
 
     root.defjvp(rule)
-    return root(consts, guess)
+    guess = tree.tree_unflatten(guess_tree, guess_leaves)
+    return root(f_consts, solve_consts, tangent_consts, guess)
+
+
+class _Closed:
+    """A function of pytrees as one of the values it closes over, a list, and then its arguments."""
+
+    def __init__(self, closed: ClosedJaxpr, in_avals: list[ShapedArray], out_tree: Any) -> None:
+        self.closed, self.in_avals, self.out_tree = closed, in_avals, out_tree
+        self.out_avals = closed.out_avals
+
+    def unflatten(self, outs: Sequence[Any]) -> Any:
+        return tree.tree_unflatten(self.out_tree, outs)
+
+    def __call__(self, consts: Sequence[Any], *args: Any) -> Any:
+        leaves, _ = array_leaves("custom_root", args)
+        values = [
+            convert(x, a.dtype, a.weak_type) for x, a in zip(leaves, self.in_avals, strict=True)
+        ]
+        return self.unflatten(eval_jaxpr(self.closed.jaxpr, self.closed.consts, *consts, *values))
+
+
+def _closed(
+    what: str, fun: Callable, in_trees: tuple, avals: list[ShapedArray]
+) -> tuple[_Closed, list[Any]]:
+    """`fun`, of arguments of these structures and types, with the values that it closes over."""
+    out_tree: Any = None
+
+    def flat(*values: Any) -> list[Any]:
+        nonlocal out_tree
+        given = iter(values)
+        args = [t.unflatten([next(given) for _ in range(t.num_leaves)]) for t in in_trees]
+        outs, out_tree = array_leaves("custom_root", fun(*args), what)
+        return outs
+
+    jaxpr, consts = stage(flat, avals, what)
+    return _Closed(hoist_consts(jaxpr), avals, out_tree), consts
 
 
 # ------------------------------------------------------------------ linear systems

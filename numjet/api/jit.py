@@ -7,6 +7,7 @@ transformation the call becomes one `jit` equation.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
@@ -27,7 +28,7 @@ from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.link.jobs import undisturbed
 from numjet.native import calls as fastcall_native
 from numjet.ops.jit_call import jit_p
-from numjet.transforms.batch import axis_env
+from numjet.transforms.batch import Axis, axis_env as named_axes, extend_axis_env
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
 
 
@@ -147,7 +148,7 @@ class JitCore:
                 else:
                     x = leaves[i] = self._as_array(x, i, treedef)
             avals.append(x.aval)
-        key = (treedef, tuple(avals), statics, config.trace_key(), tuple(axis_env().items()))
+        key = (treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()))
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(statics, avals, treedef, args, kwargs)
@@ -166,7 +167,7 @@ class JitCore:
     ) -> None:
         """Have the owner's next call of this signature take the short way."""
         state, owner = config.state[0], self._owner()
-        if owner is None or state < 0 or axis_env() or config.numeric_checks[0]:
+        if owner is None or state < 0 or named_axes() or config.numeric_checks[0]:
             return
         if not fastcall.has_short_form(entry, statics, leaves):
             return
@@ -628,15 +629,29 @@ def jit(
     nums, names = _as_tuple(static_argnums, int), _as_tuple(static_argnames, str)
     donate_nums, donate_names = _as_tuple(donate_argnums, int), _as_tuple(donate_argnames, str)
 
+    both = static_argnums is not None and static_argnames is not None
+    both_donated = donate_argnums is not None and donate_argnames is not None
+
     def make(f: Callable) -> JitFunction:
         check_callable("jit", f)
-        return JitFunction(f, *_resolve(f, nums, names), *_resolve(f, donate_nums, donate_names))
+        statics = _resolve(f, nums, names, both)
+        donated = _resolve(f, donate_nums, donate_names, both_donated)
+        for static, given in zip(statics, donated, strict=True):
+            if not set(static).isdisjoint(given):
+                raise ValueError(
+                    f"jit: arguments {sorted(set(static) & set(given))} are both static and "
+                    "donated. Static arguments have no buffer to give away."
+                )
+        return JitFunction(f, *statics, *donated)
 
     return make if fun is None else make(fun)
 
 
-def _resolve(fun: Callable, nums: tuple, names: tuple) -> tuple[tuple, tuple]:
-    """Numbers and names, each completed from the other by the function's signature."""
+def _resolve(
+    fun: Callable, nums: tuple, names: tuple, both: bool = False
+) -> tuple[tuple, tuple]:
+    """Numbers and names; where only one of them was given (not `both`), the other follows from it
+    by the function's signature."""
     if not nums and not names:
         return (), ()
     try:
@@ -659,6 +674,8 @@ def _resolve(fun: Callable, nums: tuple, names: tuple) -> tuple[tuple, tuple]:
                 f"{len(parameters)}."
             )
     all_nums = {i % len(parameters) if i < 0 else i for i in nums}
+    if both:
+        return tuple(sorted(all_nums)), tuple(sorted(set(names)))
     all_nums |= {by_name[n] for n in names if n in by_name and positional[by_name[n]]}
     all_names = set(names) | {
         parameters[i].name
@@ -672,24 +689,30 @@ def _resolve(fun: Callable, nums: tuple, names: tuple) -> tuple[tuple, tuple]:
 def make_jaxpr(
     fun: Callable,
     static_argnums: int | Iterable[int] = (),
-    axis_env_: Any = None,
+    axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
     abstracted_axes: Any = None,
 ) -> Callable:
     """A function that returns the jaxpr of `fun` for its arguments, which may be ShapeDtypeStructs.
 
+    `axis_env` has (name, size) of axes that collectives in `fun` may name. With `return_shape` the
+    jaxpr comes with the outputs' shapes and dtypes.
+
     >>> import numjet as nj, numjet.numpy as jnp
     >>> print(nj.make_jaxpr(jnp.sin)(1.0))
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
-    del axis_env_, abstracted_axes
+    del abstracted_axes
     check_callable("make_jaxpr", fun)
     nums = _as_tuple(static_argnums, int)
 
     @functools.wraps(fun)
     def maker(*args: Any, **kwargs: Any) -> Any:
         jitted = JitFunction(fun, *_resolve(fun, nums, ()), (), ())
-        traced = jitted.trace(*args, **kwargs)
+        with contextlib.ExitStack() as stack:
+            for axis, size in axis_env or ():
+                stack.enter_context(extend_axis_env(Axis(size, axis)))
+            traced = jitted.trace(*args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
     return maker
@@ -704,8 +727,20 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(), dtype=float32)
     """
     check_callable("eval_shape", fun)
-    jitted = JitFunction(fun, (), (), (), ())
-    return jitted.trace(*args, **kwargs).out_info
+    given: list[Any] = []  # a ShapeDtypeStruct that the function returns is its own answer
+
+    @functools.wraps(fun)
+    def values(*args: Any, **kwargs: Any) -> Any:
+        leaves, treedef = tree.tree_flatten(fun(*args, **kwargs))
+        given[:] = [x if isinstance(x, ShapeDtypeStruct) else None for x in leaves]
+        return treedef.unflatten(
+            [x if s is None else False for x, s in zip(leaves, given, strict=True)]
+        )
+
+    leaves, treedef = tree.tree_flatten(
+        JitFunction(values, (), (), (), ()).trace(*args, **kwargs).out_info
+    )
+    return treedef.unflatten([x if s is None else s for x, s in zip(leaves, given, strict=True)])
 
 
 def clear_caches() -> None:

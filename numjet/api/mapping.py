@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.api.devices import Device, PmapSharding, devices as all_devices
-from numjet.api.flat import Flat, array_leaves, check_callable, name_of
+from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.api.jit import JitFunction
 from numjet.base import tree
-from numjet.core.array import ArrayImpl
+from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.structural import broadcast_in_dim, moveaxis
 from numjet.transforms.batch import Axis, batch_call
 
@@ -43,69 +43,90 @@ def vmap(
     check_callable("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not (in_axes is None or isinstance(in_axes, int | tuple)):
+    if not (in_axes is None or type(in_axes) is not bool and isinstance(in_axes, int | tuple)):
         raise TypeError(
             "vmap: in_axes must be an integer, None or a tuple, one entry an argument, got "
             f"{in_axes!r}."
         )
+    if any(
+        type(leaf) is bool or not isinstance(leaf, int)
+        for leaf in ((out_axes,) if type(out_axes) is int else tree.tree_leaves(out_axes))
+    ):
+        raise TypeError(
+            f"vmap: out_axes must be an integer, None or a pytree of these, got {out_axes!r}."
+        )
 
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        leaves, in_tree = array_leaves("vmap", (args, kwargs))
+        leaves, in_tree = tree.tree_flatten((args, kwargs))
         if type(in_axes) is int and not kwargs:
             axes: list[int | None] = [in_axes] * len(leaves)
         else:
-            axes = _spread("vmap", in_axes, args, kwargs)
-        dims = [
-            None if a is None else _dim(x, a, in_tree, i)
-            for i, (x, a) in enumerate(zip(leaves, axes, strict=True))
-        ]
+            axes = _spread("vmap", in_axes, args, kwargs, in_tree)
+        dims = _mapped_leaves("vmap", leaves, axes, in_tree)
         size = _mapped_size(fun, leaves, dims, in_tree, axis_size)
-        flat = Flat("vmap", lambda a, k: fun(*a, **k), in_tree)
+        out_tree: Any = None
+
+        def flat(*values: Any) -> list[Any]:
+            nonlocal out_tree
+            given, named = tree.tree_unflatten(in_tree, values)
+            outs, out_tree = tree.tree_flatten(fun(*given, **named))
+            return outs
+
         outs, out_dims = batch_call(flat, Axis(size, axis_name, spmd_axis_name), leaves, dims)
         if type(out_axes) is int:
             places = [out_axes] * len(outs)
         else:
-            places = tree_prefix("vmap out_axes", out_axes, flat.unflatten(list(range(len(outs)))))
-        return flat.unflatten(
+            places = tree.flatten_axes("vmap out_axes", out_tree, out_axes)
+        return tree.tree_unflatten(
+            out_tree,
             [
                 x if d is not None and d == p else _place(x, d, p, size)
                 for x, d, p in zip(outs, out_dims, places, strict=True)
-            ]
+            ],
         )
 
     return mapped
 
 
-def _spread(what: str, in_axes: Any, args: tuple, kwargs: dict) -> list[int | None]:
-    """in_axes for every leaf of (args, kwargs); keyword arguments are mapped over axis 0."""
-    if isinstance(in_axes, tuple):
-        if len(in_axes) != len(args):
-            raise ValueError(
-                f"{what}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments; "
-                "give one "
-                "entry an argument (None for those not mapped)."
-            )
-        per_arg = tree_prefix(f"{what} in_axes", in_axes, args)
-    else:
-        per_arg = [in_axes] * len(tree.tree_leaves(args))
-    return per_arg + [0] * len(tree.tree_leaves(kwargs))
+def _mapped_leaves(what: str, leaves: list, axes: list, in_tree: Any) -> list[int | None]:
+    """The mapped axis of each leaf. Leaves that are mapped become Arrays, in place; the others stay
+    what they are, functions and Python numbers among them."""
+    dims: list[int | None] = []
+    for i, (x, a) in enumerate(zip(leaves, axes, strict=True)):
+        if a is None:
+            dims.append(None)
+            continue
+        if not isinstance(x, Array):
+            try:
+                x = leaves[i] = as_array(x)
+            except TypeError:
+                raise TypeError(
+                    f"{what}: {_leaf_name(in_tree, i)} is {x!r} of type {type(x).__name__}, which "
+                    "is no array to map over. Use None in in_axes for it, or pass it by closure."
+                ) from None
+        dims.append(_dim(x, a, in_tree, i))
+    return dims
 
 
-def tree_prefix(what: str, prefix: Any, full: Any) -> list:
-    """`prefix` (integers and None as leaves) for every leaf of `full`."""
-    if prefix is None or isinstance(prefix, int):
-        return [prefix] * len(tree.tree_leaves(full))
-    try:
-        return tree.broadcast_prefix(prefix, full, is_leaf=lambda x: x is None)
-    except ValueError as error:
+def _spread(
+    what: str, in_axes: Any, args: tuple, kwargs: dict, in_tree: Any
+) -> list[int | None]:
+    """in_axes for every leaf of (args, kwargs), whose structure is `in_tree`; keyword arguments are
+    mapped over axis 0."""
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise ValueError(
-            f"{what} must be a prefix of the structure it describes. {error}"
-        ) from None
+            f"{what}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments; "
+            "give one "
+            "entry an argument (None for those not mapped)."
+        )
+    for_args, for_kwargs = in_tree.children()
+    per_arg = tree.flatten_axes(f"{what} in_axes", for_args, in_axes)
+    return per_arg + [0] * for_kwargs.num_leaves
 
 
 def _dim(x: Any, axis: Any, in_tree: Any, i: int) -> int:
-    if not isinstance(axis, int):
+    if not isinstance(axis, int) or type(axis) is bool:
         raise TypeError(f"vmap: axes are integers or None, got {axis!r}.")
     ndim = x.aval.ndim
     if not -ndim <= axis < ndim:
@@ -159,6 +180,11 @@ def _mapped_size(fun: Callable, leaves: list, dims: list, in_tree: Any, given: i
 
 
 def _place(x: Any, dim: int | None, place: Any, size: int) -> Any:
+    if dim is None and not is_arraylike(x):
+        raise TypeError(
+            f"vmap: the function returned {x!r} of type {type(x).__name__}, which is no array or "
+            "scalar."
+        )
     if place is None:
         if dim is not None:
             raise ValueError(
@@ -167,6 +193,8 @@ def _place(x: Any, dim: int | None, place: Any, size: int) -> Any:
                 "or give its out_axes an integer."
             )
         return x
+    if dim is None and not isinstance(x, Array):
+        x = as_array(x)
     ndim = x.ndim + (dim is None)
     if not isinstance(place, int) or not -ndim <= place < ndim:
         raise ValueError(
@@ -233,8 +261,8 @@ def pmap(
         members = chosen or tuple(all_devices())
         n = _check_devices(fun, args, kwargs, in_axes, statics, axis_size, len(members))
         out = jitted(*args, **kwargs)
-        places = tree_prefix("pmap out_axes", out_axes, out)
         leaves, treedef = tree.tree_flatten(out)
+        places = tree.flatten_axes("pmap out_axes", treedef, out_axes)
         for x, place in zip(leaves, places, strict=True):
             if type(x) is ArrayImpl and place is not None:
                 x._sharding = PmapSharding(members[:n], place % x.ndim)
@@ -265,11 +293,9 @@ def _check_devices(
     nums, axes = _dynamic(args, statics, in_axes)
     dynamic = tuple([args[i] for i in nums])
     leaves, in_tree = array_leaves("pmap", (dynamic, kwargs))
-    per_leaf = _spread("pmap", axes, dynamic, kwargs)
-    dims = [
-        None if a is None else _dim(x, a, in_tree, i)
-        for i, (x, a) in enumerate(zip(leaves, per_leaf, strict=True))
-    ]
+    dims = _mapped_leaves(
+        "pmap", leaves, _spread("pmap", axes, dynamic, kwargs, in_tree), in_tree
+    )
     size = _mapped_size(fun, leaves, dims, in_tree, given)
     if size > have:
         raise ValueError(

@@ -81,11 +81,8 @@ class PyTreeDef:
             cls = None if self._kind is None else self._kind.cls
             try:
                 data = hash(self._data)
-            except TypeError as error:
-                raise TypeError(
-                    f"pytree: the static data of a {cls.__name__ if cls else 'leaf'} must be "
-                    f"hashable, to look compiled programs up by it: {error}, in {self._data!r}. "
-                    "Return a tuple instead, or make it a child.") from None
+            except TypeError:
+                data = 0  # lists, arrays: equality decides among structures of the same shape
             self._hash = hash((cls, data, self._children))
         return self._hash
 
@@ -136,8 +133,6 @@ class PyTreeDef:
         build = self._build
         if build is None:
             build = self.builder() if self._count_use() else self._unflatten_plainly
-        if type(leaves) is not list and not isinstance(leaves, list | tuple):
-            leaves = list(leaves)  # a generator's own errors are not about the number of leaves
         return build(leaves)
 
     def _count_use(self) -> bool:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base.slots import read_only
 from numjet.core import dtypes
 from numjet.core.avals import ShapedArray
 
@@ -80,21 +79,20 @@ class ArrayImpl(Array):
     """A concrete Array. `_value` is an ndarray of the physical dtype; while the computation that
     makes it is pending the slot is empty and the first read waits for it."""
 
-    __slots__ = ("_aval", "_value", "_pending", "_sharding")
-    _aval: ShapedArray
+    __slots__ = ("aval", "_value", "_pending", "_sharding")
     _value: Any
     _pending: Any
     _sharding: Any
 
     def __init__(self, value: np.ndarray, aval: ShapedArray) -> None:
         self._value = value
-        self._aval = aval
+        self.aval = aval
 
     @classmethod
     def from_pending(cls, pending: Any, aval: ShapedArray) -> ArrayImpl:
         """An Array whose value is `pending.result()`, asked for at the first read."""
         self = object.__new__(cls)
-        self._aval = aval
+        self.aval = aval
         self._pending = pending
         return self
 
@@ -113,10 +111,6 @@ class ArrayImpl(Array):
             return value
         if name == "_pending" or name == "_sharding":
             return None
-        if name == "aval" or name == "_aval":
-            raise AttributeError(
-                "This Array has no aval: it was made by other means than numjet's functions."
-            )
         raise AttributeError(f"Array has no attribute {name!r}")
 
     # ---------------------------------------------------------------- values out
@@ -273,9 +267,6 @@ class ArrayImpl(Array):
     @property
     def committed(self) -> bool:
         return self._sharding is not None
-
-
-ArrayImpl.aval = read_only(ArrayImpl, "aval", "_aval")
 
 
 def _writable_alias(value: np.ndarray) -> np.ndarray:

@@ -85,6 +85,8 @@ class Trace:
     # The staging trace at or around this one, if any: it notes the user's lines, so who knows for
     # several equations which line they come from tells it (`source`).
     staging: Any = None
+    # Traces with the same root share their tracers (`transforms.batch`).
+    root: Any = None
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         raise NotImplementedError(type(self).__name__)
@@ -106,34 +108,6 @@ current_trace = _current.get
 # What `set_trace` does, for code that runs once an operation:
 # `token = enter_trace(trace)`, `try: ... finally: leave_trace(token)`.
 enter_trace, leave_trace = _current.set, _current.reset
-
-
-class CompileTimeTrace(Trace):
-    """Evaluation inside of other traces: operations on values that are known run at once, others
-    under the innermost trace around that has one of the operands."""
-
-    __slots__ = ()
-    name = "evaluation at compile time"
-
-    def __init__(self, parent: Trace) -> None:
-        self.parent = parent
-        self.staging = parent.staging
-
-    def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
-        owners = [x.owner for x in args if isinstance(x, Tracer)]
-        trace: Any = self.parent if owners else None
-        while trace is not None and trace not in owners:
-            trace = trace.parent
-        token = _current.set(EVAL if trace is None else trace)
-        try:
-            return (EVAL if trace is None else trace).process(primitive, args, params)
-        finally:
-            _current.reset(token)
-
-
-def compile_time() -> set_trace:
-    """A context in which operations on concrete values run at once, also while tracing."""
-    return set_trace(CompileTimeTrace(current_trace()))
 
 
 class set_trace:  # noqa: N801 - a context manager read as a statement

@@ -80,11 +80,12 @@ class ShapedArray(Object):
 
     found = {}
     shape: Object
+    operators: NdArray
 
 
 class ArrayImpl(Object):
-    """A concrete array; `_value` is NULL when it was deleted. Anybody may have filled the slots."""
+    """A concrete array; `_value` is NULL when it was deleted."""
 
     found = {}
-    _aval: Object
-    _value: Object
+    aval: ShapedArray
+    _value: NdArray

@@ -86,6 +86,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """`operand` as another dtype; floats become integers by truncation, values out of range
     saturate."""
     x = as_array(operand)
+    if new_dtype is None:
+        raise ValueError("convert_element_type: give a dtype; None names none.")
     dtype = dtypes.canonical(new_dtype)
     if (
         dtypes.is_complex(x.aval.dtype)
@@ -97,12 +99,13 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
             "cannot "
             "hold. Take lax.real(x) first."
         )
-    weak = isinstance(new_dtype, type) and new_dtype in (int, float, complex)
-    return structural.convert(x, dtype, weak)
+    return structural.convert(x, dtype)
 
 
 def dtype(x: Any) -> Any:
-    """The dtype of an array or scalar."""
+    """The dtype of an array or scalar; of a dtype, itself."""
+    if isinstance(x, type | np.dtype):
+        return dtypes.canonical(x)
     return as_array(x).aval.dtype
 
 

@@ -6,19 +6,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from numjet.base import config, tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
-from numjet.core.lowering import Region
+from numjet.core.lowering import Expand, Region
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
-from numjet.core.trace import Tracer, set_trace
+from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.ops.arithmetic import clamp
 from numjet.ops.control import flatten_values, flattened, leaf_path, name_of
-from numjet.ops.logic import ne
+from numjet.ops.logic import eq, ne
 from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
 from numjet.transforms.calls import merge, partition, with_zeros
@@ -29,6 +31,41 @@ from numjet.transforms.stage import stage
 from numjet.transforms.transpose import transpose_jaxpr
 
 
+# ------------------------------------------------------------------ operands of branches not taken
+def _chosen_jvp(primals: tuple, tangents: tuple) -> tuple:
+    flags, x = primals
+    out, t = chosen_p.bind(flags, x), tangents[1]
+    return out, t if type(t) is Zero else _where(flags, t)
+
+
+def _where(flags: Any, t: Any) -> Any:
+    if t.aval.dtype == dtypes.float0:
+        return t
+    mask = broadcast_in_dim(flags, t.aval.shape, tuple(range(flags.ndim)))
+    return select_n(mask, zeros(t.aval), t)
+
+
+def _chosen_batch(axis: Axis, args: tuple, dims: tuple) -> tuple:
+    return chosen_p.bind(*all_to_front(args, dims, axis.size)), 0
+
+
+# (flags, x) -> x, of which only the rows with a flag have a derivative. Where examples of a batch
+# choose different branches all branches run on all examples; what a branch makes of examples that
+# did not choose it is dropped, but an infinite derivative times the zero that arrives there would
+# be NaN.
+chosen_p = Primitive(
+    "chosen",
+    linear=True,
+    abstract=lambda flags, x: x,
+    reference=lambda flags, x: x,
+    jvp=_chosen_jvp,
+    transpose=lambda ct, flags, x: [None, _where(flags, ct)],
+    batch=_chosen_batch,
+    loops=Expand(lambda flags, x: x),
+)
+
+
+# ------------------------------------------------------------------ cond
 def _evaluate(index: Any, *operands: Any, branches: tuple) -> list[Any]:
     branch = branches[min(max(int(index), 0), len(branches) - 1)]
     return eval_jaxpr(branch.jaxpr, branch.consts, *operands)
@@ -66,10 +103,15 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
         index = ne(index, 0)
     values = all_to_front(operands, dims[1:], axis.size)
     mapped = [True] * len(values)
-    results = [
-        eval_jaxpr(b.jaxpr, b.consts, *values)
-        for b in [batch_jaxpr(b, axis, mapped, True)[0] for b in branches]
-    ]
+    results = []
+    for i, b in enumerate([batch_jaxpr(b, axis, mapped, True)[0] for b in branches]):
+        given = values
+        if current_trace() is not EVAL:  # there may be derivatives
+            flags = eq(index, np.asarray(i, index.dtype))
+            given = [
+                chosen_p.bind(flags, x) if dtypes.is_inexact(x.aval.dtype) else x for x in values
+            ]
+        results.append(eval_jaxpr(b.jaxpr, b.consts, *given))
     outs = [
         select_n(broadcast_in_dim(index, cases[0].shape, (0,)), *cases)
         for cases in zip(*results, strict=True)
@@ -226,7 +268,23 @@ cond_p = Primitive(
 
 
 # ------------------------------------------------------------------ the public functions
-def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = None) -> Any:
+_NOT_GIVEN: Any = object()
+
+
+def _operands(what: str, operands: tuple, operand: Any) -> tuple:
+    if operand is _NOT_GIVEN:
+        return operands
+    if operands:
+        raise TypeError(
+            f"{what}: operand=... goes with no positional operands, got {len(operands)} of them. "
+            "Pass all operands by position."
+        )
+    return (operand,)
+
+
+def switch(
+    index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _NOT_GIVEN
+) -> Any:
     """Run `branches[index](*operands)`; the index is clamped into range.
 
     index: integer without dimensions. Branches must return pytrees of one structure, shapes and
@@ -236,7 +294,10 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: An
     >>> print(lax.switch(1, [lambda x: x, lambda x: x * 10.0], 3.0))
     30.0
     """
-    del operand
+    operands = _operands("switch", operands, operand)
+    if not all(map(callable, branches)):
+        raise TypeError("switch: branches must be functions: switch(index, branches, *operands).")
+    branches = tuple(branches)
     if not branches:
         raise ValueError("switch: give at least one branch.")
     index = as_array(index)
@@ -256,10 +317,12 @@ def cond(
     true_fun: Callable,
     false_fun: Callable,
     *operands: Any,
-    operand: Any = None,
+    operand: Any = _NOT_GIVEN,
     linear: Any = None,
 ) -> Any:
     """Run `true_fun(*operands)` if `pred`, else `false_fun(*operands)`.
+
+    Also understood is `cond(pred, true_operand, true_fun, false_operand, false_fun)`.
 
     pred: boolean or number without dimensions. Both functions must return pytrees of one structure,
     shapes and dtypes. Under vmap with a mapped predicate both run. Raises TypeError when outputs
@@ -269,8 +332,15 @@ def cond(
     >>> print(lax.cond(True, lambda x: x + 1.0, lambda x: x - 1.0, 3.0))
     4.0
     """
-    if operand is not None:
-        operands = (operand,)
+    if not callable(true_fun) and callable(false_fun) and len(operands) == 2:
+        of_true, run_true, (of_false, run_false) = true_fun, false_fun, operands
+        if callable(run_false):
+            true_fun, false_fun = (
+                lambda x, _: run_true(x),  # type: ignore[misc]
+                lambda _, y: run_false(y),
+            )
+            operands = (of_true, of_false)
+    operands = _operands("cond", operands, operand)
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError(
             "cond: true_fun and false_fun must be functions: cond(pred, true_fun, false_fun, "
@@ -282,6 +352,10 @@ def cond(
             f"cond: the predicate must have no dimensions, got {pred.aval.str_short()}. For an "
             "elementwise "
             "choice use jnp.where."
+        )
+    if dtypes.is_complex(pred.dtype):
+        raise TypeError(
+            f"cond: the predicate must be a boolean or a real number, got {pred.aval.str_short()}."
         )
     if config.disable_jit.value and not isinstance(pred, Tracer):
         return true_fun(*operands) if bool(pred) else false_fun(*operands)
@@ -309,7 +383,14 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
         at += len(cs)
         hoisted = Jaxpr([], [*const_vars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects)
         closed.append(_with_out_avals(ClosedJaxpr(hoisted, []), out_avals))
-    outs = cond_p.bind(index, *consts, *leaves, branches=tuple(closed))
+    values = [*consts, *leaves]
+    outs = cond_p.bind(index, *values, branches=tuple(closed))
+    # What every branch hands on as it came is the operand itself, whatever the index.
+    for i, group in enumerate(zip(*[b.jaxpr.outvars for b in closed], strict=True)):
+        places = {b.jaxpr.invars.index(v) if v in b.jaxpr.invars else -1
+                  for b, v in zip(closed, group, strict=True)}  # fmt: skip
+        if len(places) == 1 and -1 not in places:
+            outs[i] = values[places.pop()]
     return tree.tree_unflatten(trees[0], outs)
 
 
@@ -329,7 +410,7 @@ def _join_outputs(
         strong = [a for a in group if not a.weak_type]
         first = strong[0] if strong else group[0]
         for i, a in enumerate(group):
-            if a.shape != first.shape or (a.dtype != first.dtype and not (a.weak_type and strong)):
+            if a.shape != first.shape or a.dtype != first.dtype:
                 path = tree.keystr(leaf_path(trees[0], leaf))
                 raise TypeError(
                     f"{what}: branches must return equal shapes and dtypes: output{path} is "

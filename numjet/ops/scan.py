@@ -393,6 +393,11 @@ def scan(
         num_consts=len(consts),
         num_carry=n_carry,
     )
+    # What the body hands on as it came is what was given.
+    carries = closed.jaxpr.invars[len(consts) : len(consts) + n_carry]
+    for i, (x, v) in enumerate(zip(tree.tree_leaves(init), carries, strict=True)):
+        if closed.jaxpr.outvars[i] is v:
+            outs[i] = x
     return (
         tree.tree_unflatten(parts[0], outs[:n_carry]),
         tree.tree_unflatten(parts[1], outs[n_carry:]),
@@ -423,6 +428,7 @@ def _scan_in_python(
     f: Callable, carry: Any, leaves: Sequence[Any], treedef: Any, n: int, reverse: bool
 ) -> tuple:
     ys = []
+    carry = tree.tree_map(as_array, carry)
     for i in reversed(range(n)) if reverse else range(n):
         carry, y = f(carry, tree.tree_unflatten(treedef, [x[i] for x in leaves]))
         ys.append(y)

@@ -601,7 +601,7 @@ def _bitcast_abstract(x: ShapedArray, *, new_dtype: Any) -> ShapedArray:
 def _bitcast_reference(x: np.ndarray, *, new_dtype: Any) -> np.ndarray:
     want = dtypes.physical(new_dtype)
     if x.dtype.itemsize > want.itemsize:
-        return np.ascontiguousarray(x)[..., None].view(want)
+        return np.ascontiguousarray(x).reshape((*x.shape, 1)).view(want)
     if x.dtype.itemsize < want.itemsize:
         return np.ascontiguousarray(x).view(want)[..., 0]
     return x.view(want) if x.ndim else np.ascontiguousarray(x).reshape(1).view(want).reshape(())
@@ -649,7 +649,16 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     away."""
     x = as_array(operand)
     new = dtypes.canonical(new_dtype)
-    return x if x.dtype == new else bitcast_convert_type_p.bind(x, new_dtype=new)
+    if x.dtype == new:
+        return x
+    for dtype in (x.dtype, new):
+        if dtypes.is_complex(dtype) or dtypes.is_bool(dtype):
+            raise TypeError(
+                f"bitcast_convert_type: {dtype.name} has no bits of its own to reinterpret "
+                f"({x.aval.str_short()} as {dtypes.short_name(new)}). Use x.view(...), or lax.real "
+                "and lax.imag, or x != 0."
+            )
+    return bitcast_convert_type_p.bind(x, new_dtype=new)
 
 
 copy_p = Primitive(

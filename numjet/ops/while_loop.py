@@ -279,7 +279,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         raise TypeError("while_loop: cond_fun and body_fun must be functions.")
     if config.disable_jit.value:
         try:
-            val = init_val
+            val = tree.tree_map(as_array, init_val)  # what the body does in place is its own
             while cond_fun(val):
                 val = body_fun(val)
             return val
@@ -318,7 +318,10 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         cond_nconsts=len(cond_consts),
         body_nconsts=len(body_consts),
     )
-    return tree.tree_unflatten(treedef, outs)
+    given = tree.tree_leaves(init_val)
+    carries = body.jaxpr.invars[len(body_consts) :]
+    handed_on = zip(given, outs, carries, body.jaxpr.outvars, strict=True)
+    return tree.tree_unflatten(treedef, [x if v is w else out for x, out, v, w in handed_on])
 
 
 def fori_loop(
@@ -343,6 +346,8 @@ def fori_loop(
                 f"{x.aval.str_short()}."
             )
     if config.disable_jit.value and None not in (_known(lower), _known(upper)):
+        if int(lower) < int(upper):
+            init_val = tree.tree_map(as_array, init_val)
         for i in range(int(lower), int(upper)):
             init_val = body_fun(as_array(np.asarray(i, lower.dtype)), init_val)
         return init_val

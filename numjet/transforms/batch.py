@@ -27,12 +27,15 @@ from numjet.transforms.stage import stage
 
 
 class Axis:
-    """A mapped axis: its size and, for collectives, its name."""
+    """A mapped axis: its size and, for collectives, its name. `trace` is the one whose batch rule
+    of a higher-order primitive runs: rules that call functions by the user run them under it
+    (`batch_again`)."""
 
-    __slots__ = ("size", "name", "spmd")
+    __slots__ = ("size", "name", "spmd", "trace")
 
     def __init__(self, size: int, name: Any = None, spmd: Any = None) -> None:
         self.size, self.name, self.spmd = size, name, spmd
+        self.trace: Any = None
 
 
 class AxisEffect(Effect):
@@ -118,12 +121,15 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    """Runs each primitive's batch rule under the parent trace."""
+    """Runs each primitive's batch rule under the parent trace.
+
+    Values of traces with the same `root` are mapped values of each of them (`batch_again`).
+    """
 
     name = "vmap"
 
-    def __init__(self, parent: Trace, axis: Axis) -> None:
-        self.parent, self.axis = parent, axis
+    def __init__(self, parent: Trace, axis: Axis, root: BatchTrace | None = None) -> None:
+        self.parent, self.axis, self.root = parent, axis, root or self
         self.staging = parent.staging
         self.source = user_source(3)
 
@@ -132,7 +138,7 @@ class BatchTrace(Trace):
         dims: list[int | None] = []
         mapped = False
         for x in args:
-            if type(x) is BatchTracer and x.owner is self:
+            if type(x) is BatchTracer and (x.owner is self or x.owner.root is self.root):
                 values.append(x.value)
                 dims.append(x.dim)
                 mapped = True
@@ -142,8 +148,10 @@ class BatchTrace(Trace):
         parent: Any = self.parent
         token = enter_trace(parent)
         try:
-            if not (mapped or primitive.every_map or self._uses_axis(primitive, params)):
+            if not (mapped or primitive.every_map or self._concerns(primitive, params)):
                 return parent.process(primitive, tuple(values), params)
+            if primitive.higher_order:
+                self.axis.trace = self
             out, out_dims = primitive.batch(self.axis, tuple(values), tuple(dims), **params)
         finally:
             leave_trace(token)
@@ -154,10 +162,16 @@ class BatchTrace(Trace):
             ]
         return BatchTracer(self, out, out_dims) if out_dims is not None else out
 
-    def _uses_axis(self, primitive: Primitive, params: dict) -> bool:
-        if self.axis.name is None or primitive.effects is _NO_EFFECTS:
+    def _concerns(self, primitive: Primitive, params: dict) -> bool:
+        """Whether a primitive without mapped operands may use the axis all the same: by its name,
+        or where it calls a function by the user, which may close over mapped values."""
+        if primitive.effects is _NO_EFFECTS:
             return False
-        return AxisEffect(self.axis.name) in primitive.effects_of(params)
+        if callable(params.get("call_jaxpr")):
+            return True
+        return self.axis.name is not None and AxisEffect(self.axis.name) in primitive.effects_of(
+            params
+        )
 
 
 _NO_EFFECTS: frozenset = frozenset()
@@ -178,11 +192,26 @@ def batch_call(
     return unwrap(trace, outs)
 
 
+def batch_again(
+    fun: Callable,
+    trace: BatchTrace,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+) -> tuple[list[Any], list[int | None]]:
+    """`batch_call` over the axis of `trace`, for functions that may close over its values: they
+    are mapped values here too."""
+    again = BatchTrace(current_trace(), trace.axis, trace.root)
+    ins = [x if d is None else BatchTracer(again, x, d) for x, d in zip(args, dims, strict=True)]
+    with extend_axis_env(trace.axis), set_trace(again):
+        outs = fun(*ins)
+    return unwrap(again, outs)
+
+
 def unwrap(trace: BatchTrace, outs: Sequence[Any]) -> tuple[list[Any], list[int | None]]:
     values: list[Any] = []
     dims: list[int | None] = []
     for x in outs:
-        if type(x) is BatchTracer and x.owner is trace:
+        if type(x) is BatchTracer and x.owner.root is trace.root:
             values.append(x.value)
             dims.append(x.dim)
         else:

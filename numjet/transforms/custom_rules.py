@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core import dtypes
+from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.lowering import Expand, Region
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import convert, instantiate, moveaxis, reduce_sum, zeros
 from numjet.core.trace import aval_of, set_trace
-from numjet.transforms.batch import Axis, all_to_front, batch_call, to_front
+from numjet.transforms.batch import Axis, BatchTrace, all_to_front, batch_again, to_front
 from numjet.transforms.stage import hoist_consts, stage
 
 
@@ -61,12 +62,45 @@ def _run_unknown(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
         return run_call(params["call_jaxpr"], args)
 
 
-def _batched_call(call: Any, axis: Axis, dims: Sequence[int | None]) -> Callable:
+class _Mapped:
+    """Which outputs of a mapped custom function have the mapped axis (in front). The function, or
+    the rule that runs in its place, is the first to tell; who runs later does as it did."""
+
+    __slots__ = ("name", "size", "flags")
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name, self.size = name, size
+        self.flags: list[bool] | None = None
+
+    def arrange(self, outs: Sequence[Any], flags: list[bool], dims: Sequence[Any]) -> list[Any]:
+        """`outs`, mapped where `flags` says so, with the axis where it was found to be."""
+        if self.flags is None:
+            self.flags = flags
+        if any(flag and not known for flag, known in zip(flags, self.flags, strict=True)):
+            raise NotImplementedError(
+                f"vmap of {self.name}: the derivative rule gives an output that depends on the "
+                "mapped axis where the function gives one that does not. Make the function's "
+                "output depend on its mapped arguments, for example by adding 0 * x."
+            )
+        return [
+            to_front(as_array(x), d, self.size) if flag else x
+            for x, d, flag in zip(outs, dims, self.flags, strict=True)
+        ]
+
+
+def _batched_call(
+    call: Any, trace: BatchTrace, dims: Sequence[int | None], mapped: _Mapped
+) -> Callable:
     def batched(*args: Any) -> list[Any]:
-        outs, out_dims = batch_call(lambda *xs: run_call(call, xs), axis, args, dims)
-        return all_to_front(outs, out_dims, axis.size)
+        outs, out_dims = batch_again(lambda *xs: run_call(call, xs), trace, args, dims)
+        return mapped.arrange(outs, [d is not None for d in out_dims], out_dims)
 
     return batched
+
+
+def _out_dims(mapped: _Mapped) -> list[int | None]:
+    assert mapped.flags is not None
+    return [0 if flag else None for flag in mapped.flags]
 
 
 def _no_const_tangents(name: str, tangents: Sequence[Any]) -> None:
@@ -94,7 +128,10 @@ def _custom_jvp_jvp(
     if not symbolic_zeros:
         tangents = tuple([instantiate(t) for t in tangents])
     outs, out_tangents = jvp(primals, tangents)
-    return outs, [_match_tangent(name, x, t) for x, t in zip(outs, out_tangents, strict=True)]
+    matched = [_match_tangent(name, x, t) for x, t in zip(outs, out_tangents, strict=True)]
+    return [x if type(t) is Zero else as_array(x) for x, t in zip(outs, matched, strict=True)], [
+        *matched
+    ]
 
 
 def _match_tangent(name: str, primal: Any, tangent: Any) -> Any:
@@ -116,6 +153,7 @@ def _custom_jvp_batch(
     axis: Axis, args: tuple, dims: tuple, *, call_jaxpr: Any, jvp: Callable, **params: Any
 ) -> tuple:
     inner = dims[params["num_consts"] :]
+    trace, mapped = axis.trace, _Mapped(params["name"], axis.size)
 
     def batched_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
         n = len(primals)
@@ -125,15 +163,19 @@ def _custom_jvp_batch(
             outs, out_tangents = jvp(xs[:n], xs[n:])
             return [*outs, *[instantiate(t) for t in out_tangents]]
 
-        outs, out_dims = batch_call(both, axis, flat, [*inner, *inner])
-        outs = all_to_front(outs, out_dims, axis.size)
+        outs, out_dims = batch_again(both, trace, flat, [*inner, *inner])
         half = len(outs) // 2
-        return outs[:half], outs[half:]
+        pairs = zip(out_dims[:half], out_dims[half:], strict=True)
+        flags = [d is not None or t is not None for d, t in pairs]
+        return (
+            mapped.arrange(outs[:half], flags, out_dims[:half]),
+            mapped.arrange(outs[half:], flags, out_dims[half:]),
+        )
 
     params["symbolic_zeros"] = False
-    call = _batched_call(call_jaxpr, axis, dims)
+    call = _batched_call(call_jaxpr, trace, dims, mapped)
     outs = custom_jvp_p.bind(*args, call_jaxpr=call, jvp=batched_jvp, **params)
-    return outs, [0] * len(outs)
+    return outs, _out_dims(mapped)
 
 
 custom_jvp_p = Primitive(
@@ -180,13 +222,19 @@ def _custom_vjp_jvp(
         in_avals=tuple([aval_of(x).tangent() for x in primals]),
         symbolic_zeros=symbolic_zeros,
     )
-    return outs, [
+    out_tangents = [
         Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, lin, strict=True)
     ]
+    return [
+        x if type(t) is Zero else as_array(x) for x, t in zip(outs, out_tangents, strict=True)
+    ], out_tangents
 
 
 def _batched_bwd(
-    bwd: Callable, axis: Axis, res_dims: Sequence[int | None] | None, in_dims: Sequence[int | None]
+    bwd: Callable,
+    trace: BatchTrace,
+    res_dims: Sequence[int | None] | None,
+    in_dims: Sequence[int | None],
 ) -> Callable:
     """A backward function over the mapped axis: residuals have it at `res_dims` (None: leading),
     output cotangents leading. Cotangents of inputs that are not mapped are summed."""
@@ -207,7 +255,7 @@ def _batched_bwd(
 
         args = [*residuals, *[ct for ct, p in zip(cts, present, strict=True) if p]]
         dims = [*([0] * n if res_dims is None else res_dims), *[0] * sum(present)]
-        outs, out_dims = batch_call(flat, axis, args, dims)
+        outs, out_dims = batch_again(flat, trace, args, dims)
         pairs = iter(zip(outs, out_dims, strict=True))
         cotangents: list[Any] = []
         for r, dim in zip(found, in_dims, strict=True):
@@ -218,7 +266,7 @@ def _batched_bwd(
             if dim is None:
                 cotangents.append(ct if ct_dim is None else reduce_sum(ct, (ct_dim,)))
             else:
-                cotangents.append(moveaxis(to_front(ct, ct_dim, axis.size), 0, dim))
+                cotangents.append(moveaxis(to_front(ct, ct_dim, trace.axis.size), 0, dim))
         return cotangents
 
     return batched
@@ -235,6 +283,7 @@ def _custom_vjp_batch(
     **params: Any,
 ) -> tuple:
     inner = dims[params["num_consts"] :]
+    trace, mapped = axis.trace, _Mapped(params["name"], axis.size)
 
     def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple:
         count = []
@@ -244,18 +293,21 @@ def _custom_vjp_batch(
             count.append(len(outs))
             return [*outs, *residuals]
 
-        outs, out_dims = batch_call(flat, axis, primals, inner)
-        outs = all_to_front(outs, out_dims, axis.size)
-        return outs[: count[0]], outs[count[0] :]
+        outs, out_dims = batch_again(flat, trace, primals, inner)
+        n = count[0]
+        # The linear part maps all its outputs: which of them depend on the mapped axis through
+        # their tangents alone is not known.
+        first = mapped.arrange(outs[:n], [True] * n, out_dims[:n])
+        return first, all_to_front([as_array(x) for x in outs[n:]], out_dims[n:], axis.size)
 
     outs = custom_vjp_p.bind(
         *args,
-        call_jaxpr=_batched_call(call_jaxpr, axis, dims),
+        call_jaxpr=_batched_call(call_jaxpr, trace, dims, mapped),
         fwd=batched_fwd,
-        bwd=_batched_bwd(bwd, axis, None, inner),
+        bwd=_batched_bwd(bwd, trace, None, inner),
         **params,
     )
-    return outs, [0] * len(outs)
+    return outs, _out_dims(mapped)
 
 
 def _unbatched(aval: ShapedArray) -> ShapedArray:
@@ -350,7 +402,7 @@ def _lin_batch(
     outs = custom_lin_p.bind(
         *args,
         num_res=num_res,
-        bwd=_batched_bwd(bwd, axis, res_dims, in_dims),
+        bwd=_batched_bwd(bwd, axis.trace, res_dims, in_dims),
         out_avals=out_avals,
         perturbed=perturbed,
         in_avals=in_avals,

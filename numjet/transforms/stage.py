@@ -48,13 +48,15 @@ class StageTrace(Trace):
 
     __slots__ = (
         "parent", "staging", "fun_name", "names", "eqns", "invars", "constvars", "consts",
-        "_const_of", "effects", "source", "done",
+        "_const_of", "effects", "source", "done", "native",
     )  # fmt: skip
     name = "staging"
+    context: Any = None  # what native code knows
     # Called after long traces while there might be native code and is none.
     wanted: Callable[[], None] | None = None
 
     def __init__(self, fun_name: str = "", names: Names = ()) -> None:
+        self.native = self.context
         self.parent = current_trace()
         self.staging = self
         self.fun_name, self.names = fun_name, names
@@ -98,7 +100,7 @@ class StageTrace(Trace):
         """Raise UnexpectedTracerError unless `x` belongs to a trace around this one."""
         trace = self.parent
         while trace is not None:
-            if trace is x.owner:
+            if trace is x.owner or trace.root is not None and trace.root is x.owner.root:
                 return
             trace = trace.parent
         raise leaked(x, f"While tracing {self.fun_name or 'a function'}")

@@ -95,8 +95,7 @@ def test_other_messages():
     assert tree.tree_transpose(tree_structure([]), tree_structure((0, 0)), []) == ([], [])
     with pytest.raises(ValueError, match="int is a leaf"):
         tu.flatten_one_level(3)
-    with pytest.raises(TypeError, match=r"static data of a Box must be hashable.*in {'k': 2}"):
-        hash(tree_structure(Box(1, {"k": 2})))
+    assert hash(tree_structure(Box(1, {"k": 2}))) == hash(tree_structure(Box(5, {"k": 2})))
     with pytest.raises(RecursionError):
         cyclic: list = []
         cyclic.append(cyclic)

@@ -17,6 +17,7 @@ import numjet.numpy as jnp
 from numjet import lax, random
 from numjet.custom_batching import custom_vmap
 from numjet.experimental import checkify, io_callback
+from numjet.ops.cond import chosen_p
 from numjet.ops.fma import fma
 
 
@@ -477,6 +478,7 @@ add(
 )
 add("igamma_grad_a", lambda x: lax.igamma_grad_a(1.5, x), positive(4))
 add("optimization_barrier", lambda x: lax.optimization_barrier(x) * 2.0, normal(4), diff=0)
+add("chosen", lambda x: chosen_p.bind(jnp.ones(4, bool), x) * 2.0, normal(4, 2), diff=0)
 add("stop_gradient", lambda x: lax.stop_gradient(x) * 2.0, normal(4))
 
 
