@@ -315,19 +315,54 @@ class Writer:
     trunc = _cast("trunc")
     zext = _cast("zext")
     sext = _cast("sext")
-    fpext = _cast("fpext")
+    _fpext = _cast("fpext")
     _fptrunc = _cast("fptrunc")
     ptrtoint = _cast("ptrtoint")
     inttoptr = _cast("inttoptr")
 
+    def fpext(self, x: Value, element: str) -> Value:
+        """A wider float of the same value."""
+        if TYPES[x.type].element != "half" or self.module.converts_half():
+            return self._fpext(x, element)
+        # By integers, scaled to a float's exponents, which is exact for subnormal numbers too.
+        bits = self.zext(self.bitcast(x, like(x.type, "i16")), "i32")
+        magnitude = self.shl(self.and_(bits, 0x7FFF), 13)
+        sign = self.shl(self.and_(bits, 0x8000), 16)
+        floats = like(x.type, "float")
+        scaled = self.bitcast(self.mul(self.bitcast(magnitude, floats), 2.0**112), magnitude.type)
+        special = self.or_(magnitude, 0x7F800000)
+        special = self.select(
+            self.icmp("ugt", magnitude, 0x7C00 << 13), self.or_(special, 0x400000), special
+        )
+        found = self.select(self.icmp("uge", magnitude, 0x7C00 << 13), special, scaled)
+        return self._fpext(self.bitcast(self.or_(found, sign), floats), element)
+
     def fptrunc(self, x: Value, element: str) -> Value:
         """A narrower float, rounded to nearest even."""
+        if TYPES[element].element == "half" and not self.module.converts_half():
+            return self._round_half(self._fptrunc(x, "float"))
         if TYPES[element].element != "bfloat":
             return self._fptrunc(x, element)
         # By integers: LLVM calls a library routine that is not there on processors without an
         # instruction for it, and the instruction takes subnormal numbers for zero.
         bits = self.bitcast(self.round_bfloat(self._fptrunc(x, "float")), like(x.type, "i32"))
         return self.bitcast(self.trunc(self.lshr(bits, 16), "i16"), like(x.type, "bfloat"))
+
+    def _round_half(self, x: Value) -> Value:
+        """A float rounded to half, by integers."""
+        bits = self.bitcast(x, like(x.type, "i32"))
+        magnitude, sign = self.and_(bits, 0x7FFFFFFF), self.and_(self.lshr(bits, 16), 0x8000)
+        # The other bias, and half a place, less one where the last place is even.
+        odd = self.and_(self.lshr(magnitude, 13), 1)
+        normal = self.lshr(self.add(self.add(magnitude, 0xFFF - (112 << 23)), odd), 13)
+        # Places of a float between 1/2 and 1 are those of the smallest halfs: the sum is rounded.
+        half = self.add(self.bitcast(magnitude, x.type), 0.5)
+        small = self.sub(self.bitcast(half, bits.type), 0x3F000000)
+        found = self.select(self.icmp("ult", magnitude, 113 << 23), small, normal)
+        found = self.umin(found, 0x7C00)
+        nan = self.or_(self.and_(self.lshr(magnitude, 13), 0x3FF), 0x7E00)
+        found = self.select(self.icmp("ugt", magnitude, 0x7F800000), nan, found)
+        return self.bitcast(self.trunc(self.or_(found, sign), "i16"), like(x.type, "half"))
 
     def round_bfloat(self, x: Value) -> Value:
         """A float rounded to nearest even to bfloat precision, still a float; NaN stays one."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from numjet.cpu.builder.builder import Builder, Value, vector
+from numjet.cpu.builder.types import TYPES
 from numjet.cpu.loops.index import LoopVar
 
 
@@ -22,6 +23,8 @@ class Tile:
         self.var, self.type, self.width = var, vector(element, lanes), var.extent
         self.columns: list[Value | None] = [None] * self.width
         self.place = None if unrolled else b.alloca(self.type, self.width, 64)
+        # Columns lie one behind the other, a vector each.
+        self.align = min(64, lanes * TYPES[element].bits // 8)
 
     def _slot(self, b: Builder, column: Value | int) -> Value:
         assert self.place is not None
@@ -33,7 +36,7 @@ class Tile:
             if self.place is None:
                 self.columns[k] = x
             else:
-                b.store(x, self._slot(b, k), 64)
+                b.store(x, self._slot(b, k), self.align)
 
     def get(self, b: Builder, vars: dict[LoopVar, tuple[Value | None, int]]) -> Value:
         """The column at the loop's present position."""
@@ -52,12 +55,12 @@ class Tile:
         if index is None and self.place is None:
             self.columns[offset] = value
         else:
-            b.store(value, self._slot(b, offset if index is None else index), 64)
+            b.store(value, self._slot(b, offset if index is None else index), self.align)
 
     def all(self, b: Builder) -> list[Value]:
         """Every column, after the loop."""
         if self.place is not None:
-            return [b.load(self._slot(b, k), self.type, 64) for k in range(self.width)]
+            return [b.load(self._slot(b, k), self.type, self.align) for k in range(self.width)]
         assert all(x is not None for x in self.columns)
         return [x for x in self.columns if x is not None]
 

@@ -332,6 +332,49 @@ def test_half_goes_through_float():
     np.testing.assert_array_equal(got, np.exp(x.astype(np.float64)).astype(np.float16))
 
 
+@pytest.mark.skipif(not link.target().has("avx2"), reason="narrowing is written for x86 hosts")
+def test_halfs_without_an_instruction():
+    """Every half to float, and floats at and beside every boundary between halfs."""
+    module = Module(frozenset())
+    pointers = [(name, "ptr") for name in ("half", "float")]
+    for name, source, target, cast in (
+        ("widen", "half", "float", Builder.fpext), ("narrow", "float", "half", Builder.fptrunc)
+    ):  # fmt: skip
+        b = Builder(module, name, [("n", "i64"), *pointers])
+        places = dict(zip(("half", "float"), b.args[1:], strict=True))
+        with b.loop(0, b.args[0], 8) as loop:
+            x = b.load(b.gep(places[source], loop.index, source), vector(source, 8))
+            b.store(cast(b, x, target), b.gep(places[target], loop.index, target))
+        b.ret()
+    engine, _ = narrow_address(module.text().replace("@widen", "@f"), 16)
+    run = {
+        name: ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(engine.get_function_address(symbol))
+        for name, symbol in (("widen", "f"), ("narrow", "narrow"))
+    }
+    halfs = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    floats = np.empty(halfs.shape, np.float32)
+    run["widen"](len(halfs), halfs.ctypes.data, floats.ctypes.data)
+    with np.errstate(all="ignore"):
+        want = halfs.astype(np.float32)
+    number = ~np.isnan(want)
+    np.testing.assert_array_equal(floats[number].view(np.int32), want[number].view(np.int32))
+    assert np.isnan(floats[~number]).all()
+    np.testing.assert_array_equal(np.signbit(floats), np.signbit(want))
+    bits = want[number].view(np.uint32).astype(np.int64)
+    edges = [bits + (step << 12) + off for step in (0, 1) for off in (-1, 0, 1)]
+    rest = np.array([np.nan, -np.nan, np.inf, -np.inf, 3e38, 1e-45, 2**-25, 2**-26], np.float32)
+    x = np.concatenate([*edges, rest.view(np.uint32)]).astype(np.uint32)
+    x = np.resize(x, -(-len(x) // 8) * 8).view(np.float32)
+    got = np.empty(x.shape, np.float16)
+    run["narrow"](len(x), got.ctypes.data, x.ctypes.data)
+    with np.errstate(all="ignore"):
+        wanted = x.astype(np.float16)
+    number = ~np.isnan(wanted)
+    np.testing.assert_array_equal(got[number].view(np.int16), wanted[number].view(np.int16))
+    assert np.isnan(got[~number]).all()
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_integers(dtype):
     width = np.dtype(dtype).itemsize * 8
