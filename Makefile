@@ -2,7 +2,9 @@
 #   make demo              train a network on handwritten digits and draw what it learned
 #   make test              lint, type check, all tests (ORACLE=no leaves out the comparison with JAX),
 #                          and the compiler's once more as on a processor with AVX2 only
-#   make portability       the compiler's tests as on each kind of x86-64 processor that this one can be
+#   make portability       the compiler's tests as on each kind of x86-64 processor that this one can
+#                          be; all tests with the oldest packages that pyproject.toml admits, with the
+#                          newest, and with each other Python that is found (PYTHONS=... names them)
 #   make bench             time numjet beside its peers (ROWS=softmax,matmul runs a part)
 #   make clean             remove what the other targets made
 
@@ -25,8 +27,13 @@ COMPILER_TESTS := tests/cpu tests/laws tests/test_readme.py
 ACCEPTANCE ?= $(wildcard ../shared/acceptance/seed_examples.py)
 LEVELS := x86-64-v2 x86-64-v3 x86-64-v4
 on_level = $(RUN) tools/on_level.py $(1) $(RUN)
+# The oldest packages have no builds for Pythons that are newer than they.
+VERSIONS := $(shell $(PYTHON) -c 'import sys; sys.version_info[:2] == (3, 11) and print("lowest")') newest
+PYTHONS ?= $(shell for p in python3.12 python3.13 python3.14 python3.13t python3.14t; do \
+	$$p -c '$(CAN_MAKE_VENV)' 2>/dev/null && echo $$p; done)
+TEST_TOOLS := pytest pytest-xdist hypothesis mpmath
 
-.PHONY: demo test portability $(LEVELS) bench clean
+.PHONY: demo test portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench clean
 
 demo: $(VENV)/.installed-demo
 	$(RUN) examples/digits.py
@@ -37,11 +44,15 @@ test: $(VENV)/.installed-test $(ORACLE_STAMP)
 	$(RUN) -m pytest -q -n $(WORKERS)
 	$(call on_level,x86-64-v3) -m pytest -q -n $(WORKERS) $(COMPILER_TESTS)
 
-portability: $(LEVELS)
+portability: $(LEVELS) $(VERSIONS) $(PYTHONS)
 
 $(LEVELS): $(VENV)/.installed-test
 	$(call on_level,$@) -m pytest -q -n $(WORKERS) $(COMPILER_TESTS)
 	$(if $(ACCEPTANCE),$(call on_level,$@) $(ACCEPTANCE) numjet)
+
+$(VERSIONS) $(PYTHONS): %: .venvs/%/.installed $(ORACLE_STAMP)
+	.venvs/$@/bin/python -m pytest -q -n $(WORKERS)
+	$(if $(ACCEPTANCE),.venvs/$@/bin/python $(ACCEPTANCE) numjet)
 
 bench: $(VENV)/.installed-demo .venvs/oracle/.installed .venvs/torch/.installed .venvs/numba/.installed
 	$(RUN) benchmarks/run.py $(if $(ROWS),--rows $(ROWS)) $(BENCH_FLAGS)
@@ -63,6 +74,22 @@ $(VENV)/.installed-test: pyproject.toml | $(RUN)
 .venvs/oracle/.installed: tests/oracle-requirements.txt | $(RUN)
 	$(RUN) -m venv .venvs/oracle
 	.venvs/oracle/bin/python -m pip install $(PIP_FLAGS) -r $<
+	touch $@
+
+.venvs/lowest/.installed: tests/lowest-requirements.txt pyproject.toml | $(RUN)
+	$(RUN) -m venv $(@D)
+	$(@D)/bin/python -m pip install $(PIP_FLAGS) -r $<
+	$(@D)/bin/python -m pip install $(PIP_FLAGS) $(TEST_TOOLS) -e .
+	touch $@
+
+.venvs/newest/.installed: pyproject.toml | $(RUN)
+	$(RUN) -m venv $(@D)
+	$(@D)/bin/python -m pip install $(PIP_FLAGS) --upgrade --upgrade-strategy eager $(TEST_TOOLS) -e .
+	touch $@
+
+$(PYTHONS:%=.venvs/%/.installed): .venvs/%/.installed: pyproject.toml
+	$* -m venv $(@D)
+	$(@D)/bin/python -m pip install $(PIP_FLAGS) $(TEST_TOOLS) -e .
 	touch $@
 
 # The other packages of the benchmark. One that cannot be installed is left out of the results.

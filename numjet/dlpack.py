@@ -8,13 +8,20 @@ import numpy as np
 
 from numjet.core.array import Array, as_array
 
+# Whether NumPy tells the other library what is wanted.
+_TELLS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
     """An Array of anything with `__dlpack__` (a PyTorch tensor, a CuPy or NumPy array, ...) in the
-    CPU's memory. Raises BufferError when it lives elsewhere."""
+    CPU's memory. Raises BufferError when it lives elsewhere, or has to be copied and `copy` is
+    False."""
     if device is not None and getattr(device, "platform", "cpu") != "cpu":
         raise ValueError(f"from_dlpack: unknown device {device!r}. Only CPU devices are here.")
-    return as_array(np.from_dlpack(external_array, copy=copy))
+    if _TELLS:
+        return as_array(np.from_dlpack(external_array, copy=copy))
+    found = np.from_dlpack(external_array)  # which NumPy takes without a copy, or not at all
+    return as_array(found.copy() if copy else found)
 
 
 def to_dlpack(x: Any, **kwargs: Any) -> Any:

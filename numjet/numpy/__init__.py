@@ -11,7 +11,7 @@ from typing import Any as _Any
 import numpy as _np
 
 from numjet.core.array import Array as ndarray
-from numjet.numpy import fft, linalg, operators as _operators
+from numjet.numpy import fft, linalg, operators as _operators, scalar_types as _scalar_types
 from numjet.numpy.calculus import (
     convolve,
     correlate,
@@ -258,7 +258,6 @@ from numjet.numpy.scalar_types import (
     generic,
     iinfo,
     inexact,
-    int1,
     int2,
     int4,
     int8,
@@ -276,7 +275,6 @@ from numjet.numpy.scalar_types import (
     signedinteger,
     single,
     uint,
-    uint1,
     uint2,
     uint4,
     uint8,
@@ -446,6 +444,8 @@ from numjet.numpy.unary import (
 _operators.install()
 _attach_methods()
 
+if hasattr(_scalar_types, "int1"):
+    int1, uint1 = _scalar_types.int1, _scalar_types.uint1
 bool = bool_
 atan2 = arctan2
 e, pi, inf, nan, euler_gamma = _np.e, _np.pi, _np.inf, _np.nan, _np.euler_gamma
@@ -461,3 +461,8 @@ def set_printoptions(*args: _Any, **kwargs: _Any) -> None:
 def result_type(*args: _Any) -> _Any:
     """The dtype that the arguments (arrays, scalars, dtypes) promote to."""
     return _result_type(*args)
+
+
+def __getattr__(name: str) -> object:
+    needs = "; it needs ml_dtypes 0.6 or newer" if name in ("int1", "uint1") else ""
+    raise AttributeError(f"module 'numjet.numpy' has no attribute {name!r}{needs}.")

@@ -221,6 +221,9 @@ def _eig_reference(
     dtype = dtypes.complex_of(x.dtype)
 
     def one(x: np.ndarray) -> tuple:
+        if not x.size:  # which SciPy takes from 1.14 on
+            vectors = (x.astype(dtype),) * (compute_left_eigenvectors + compute_right_eigenvectors)
+            return np.empty(0, dtype), *vectors
         out = scipy_eig(
             x, left=compute_left_eigenvectors, right=compute_right_eigenvectors, check_finite=False
         )
@@ -388,9 +391,12 @@ def _schur_abstract(x: ShapedArray, *, compute_schur_vectors: bool) -> list[Shap
 def _schur_reference(x: np.ndarray, *, compute_schur_vectors: bool) -> list[np.ndarray]:
     from scipy.linalg import schur as scipy_schur
 
-    return each_matrix(
-        _or_nan(lambda x: scipy_schur(x, output="real" if x.dtype.kind == "f" else "complex")), x
-    )[: 1 + compute_schur_vectors]
+    def schur(x: np.ndarray) -> tuple:
+        if not x.size:  # which SciPy takes from 1.15 on
+            return x, x
+        return scipy_schur(x, output="real" if x.dtype.kind == "f" else "complex")
+
+    return each_matrix(_or_nan(schur), x)[: 1 + compute_schur_vectors]
 
 
 schur_p = decomposition(

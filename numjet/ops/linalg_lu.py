@@ -159,7 +159,12 @@ def _qr_reference(
     from scipy.linalg import qr as scipy_qr
 
     def one(x: np.ndarray) -> tuple:
-        q, r, order = scipy_qr(x, pivoting=True, mode="full" if full_matrices else "economic")
+        m, n = x.shape
+        if x.size:
+            q, r, order = scipy_qr(x, pivoting=True, mode="full" if full_matrices else "economic")
+        else:  # which SciPy takes from 1.14 on
+            k = m if full_matrices else min(m, n)
+            q, r, order = np.eye(m, k, dtype=x.dtype), np.zeros((k, n), x.dtype), np.arange(n)
         return (q, r, order.astype(np.int32))[not compute_q :]
 
     return each_matrix(one, x)

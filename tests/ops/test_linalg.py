@@ -151,3 +151,18 @@ def test_derivatives_of_no_matrices() -> None:
     x = jnp.ones((0, 4, 4))
     for f in (jnp.linalg.det, lambda x: linalg.lu(x)[0]):
         assert numjet.grad(lambda x: f(x).sum())(x).shape == x.shape
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0)])
+def test_empty_matrices_have_empty_factors(shape: tuple) -> None:
+    """Which SciPy takes in some versions and not in others."""
+    x = np.zeros(shape, np.float32)
+    batch = shape[:-1]
+    assert [y.shape for y in linalg.eig(x)] == [batch, shape, shape]
+    assert [y.shape for y in linalg.schur(x)] == [shape, shape]
+    assert [y.shape for y in linalg.qr(x, pivoting=True)] == [shape, shape, batch]
+    for m, n in ((0, 3), (3, 0)):
+        q, r, order = linalg.qr(np.zeros((m, n), np.float32), pivoting=True, full_matrices=True)
+        np.testing.assert_array_equal(q, np.eye(m))
+        assert r.shape == (m, n)
+        np.testing.assert_array_equal(order, np.arange(n))

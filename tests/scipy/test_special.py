@@ -179,5 +179,6 @@ def test_zero_times_a_logarithm_is_zero() -> None:
 
 def test_exponential_integral_in_double_precision() -> None:
     with config.enable_x64(True):
-        x = np.array([0.01, 3.0, 19.0, 20.0, 30.0, 39.9, 40.0, 100.0, np.inf])
+        x = np.array([0.01, 3.0, 19.0, 20.0, 30.0, 39.9, 40.0, 100.0])
         np.testing.assert_allclose(special.expi(x), scipy.special.expi(x), rtol=1e-13)
+        assert special.expi(np.inf) == np.inf  # where SciPy 1.13 gives NaN

@@ -53,9 +53,7 @@ class Module:
     def converts_half(self) -> bool:
         """Whether the target has instructions between float and half: LLVM calls a library routine
         that is not there on x86 processors without them."""
-        if self._features is None and not link.target().triple.startswith("x86_64"):
-            return True
-        return self.has("f16c")
+        return self.has("f16c") or not self.has("sse2")
 
     def declare(
         self, name: str, result: str, arguments: Sequence[str], attributes: str = ""

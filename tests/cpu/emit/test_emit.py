@@ -341,7 +341,7 @@ def test_the_tail_of_a_vector_loop_stays_within_its_elements(dtype, n):
 
 
 def test_columns_of_tiles_claim_no_more_than_their_alignment():
-    """Vectors of four bytes lie four bytes apart: aligned instructions fault on what claims more."""
+    """Four bytes a column: aligned instructions fault on what claims more than it has."""
     module = Module(frozenset())
     b = Builder(module, "f", [("p", "ptr"), ("k", "i64")])
     var = LoopVar("j", 3)

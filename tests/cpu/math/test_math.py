@@ -335,7 +335,7 @@ def test_half_goes_through_float():
 @pytest.mark.skipif(not link.target().has("avx2"), reason="narrowing is written for x86 hosts")
 def test_halfs_without_an_instruction():
     """Every half to float, and floats at and beside every boundary between halfs."""
-    module = Module(frozenset())
+    module = Module(frozenset({"sse2"}))
     pointers = [(name, "ptr") for name in ("half", "float")]
     for name, source, target, cast in (
         ("widen", "half", "float", Builder.fpext), ("narrow", "float", "half", Builder.fptrunc)
