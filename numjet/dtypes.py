@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet.core.dtypes import float0, prng_key
+from numjet.core.dtypes import extended, float0, prng_key
 from numjet.numpy.scalar_types import (
     bfloat16,
     canonicalize_dtype,
@@ -16,7 +16,6 @@ from numjet.numpy.scalar_types import (
 )
 
 TypePromotionError = TypeError
-extended = prng_key
 
 
 def issubdtype(a: Any, b: Any) -> bool:

@@ -123,6 +123,18 @@ class GlobalState:
 global_state = GlobalState()
 
 
+def colocated_cpu_devices(devices: Any) -> Any:
+    """The CPU devices beside `devices`: all devices are the CPU's, so these themselves."""
+    return devices
+
+
+def colocated_python(fun: Callable) -> Callable:
+    """Raises NotImplementedError: there are no other hosts that could run `fun`."""
+    raise NotImplementedError(
+        f"colocated_python: {fun!r} would run on other hosts; numjet runs in one process."
+    )
+
+
 # ------------------------------------------------------------------ pytrees
 class Registry(Mapping):
     """The types that are registered as pytree nodes."""
@@ -144,6 +156,10 @@ registry = Registry()
 
 
 # ------------------------------------------------------------------ kinds of values
+class ExtendedDType:
+    """Base of dtypes that libraries declare. No array here has one: asking for it is a TypeError."""
+
+
 class TypedNdArray(np.ndarray):
     """A NumPy array that remembers whether its dtype was asked for. None are made here."""
 

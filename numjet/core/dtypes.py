@@ -26,7 +26,11 @@ float8_e5m2 = np.dtype(ml_dtypes.float8_e5m2)
 float0 = np.dtype([("float0", np.void, 0)])
 
 
-class prng_key(np.generic):  # noqa: N801 - a public scalar-type name
+class extended(np.generic):  # noqa: N801 - a public scalar-type name
+    """Abstract scalar type of the dtypes that NumPy does not know: those of PRNG keys."""
+
+
+class prng_key(extended):  # noqa: N801 - a public scalar-type name
     """Abstract scalar type of PRNG keys, for `issubdtype(x.dtype, dtypes.prng_key)`."""
 
 
@@ -178,11 +182,18 @@ def tangent_dtype(dtype: Any) -> Any:
     return dtype if is_inexact(dtype) else float0
 
 
+def is_extended(x: Any) -> bool:
+    """Whether `x` is a dtype that NumPy does not know, or a scalar type of such."""
+    return type(x) is KeyDType or (isinstance(x, type) and issubclass(x, extended))
+
+
 def issubdtype(a: Any, b: Any) -> bool:
     """`np.issubdtype` that also knows bfloat16, float8 and PRNG keys."""
-    if type(a) is KeyDType or (isinstance(a, type) and issubclass(a, prng_key)):
-        return b is prng_key or b is np.generic or (type(b) is KeyDType and a is b)
-    if b is prng_key:
+    if is_extended(a):
+        if type(b) is KeyDType:
+            return a is b
+        return isinstance(b, type) and issubclass(a.type if type(a) is KeyDType else a, b)
+    if is_extended(b):
         return False
     if a in (bfloat16, float8_e4m3fn, float8_e5m2) or a in (
         ml_dtypes.bfloat16,

@@ -117,6 +117,7 @@ from numjet.ops.collective import (
     psum,
     psum_p,
     psum_scatter,
+    pswapaxes,
 )
 from numjet.ops.complex_ops import (
     complex_p,
@@ -413,6 +414,7 @@ __all__ = [
     "or_p", "pad", "pad_p", "padtype_to_pads", "platform_dependent", "pmax", "pmax_p", "pmean",
     "pmin", "pmin_p", "polygamma", "polygamma_p", "population_count", "population_count_p",
     "pow", "pow_p", "ppermute", "ppermute_p", "pshuffle", "psum", "psum_p", "psum_scatter",
+    "pswapaxes",
     "random_gamma_grad", "real", "real_p", "reciprocal", "reduce", "reduce_and", "reduce_and_p",
     "reduce_max", "reduce_max_p", "reduce_min", "reduce_min_p", "reduce_or", "reduce_or_p",
     "reduce_precision", "reduce_precision_p", "reduce_prod", "reduce_prod_p", "reduce_sum",

@@ -117,7 +117,7 @@ def _as_type(x: Any) -> Any:
     """A dtype-like as np.dtype, abstract NumPy classes and key dtypes as they are."""
     if type(x) is _ScalarMeta or isinstance(x, _ScalarMeta):
         return x.dtype
-    if type(x) is dtypes.KeyDType or x is dtypes.prng_key:
+    if dtypes.is_extended(x):
         return x
     if isinstance(x, type) and issubclass(x, np.generic) and x.__mro__[1] is not np.generic:
         # A concrete scalar type has a dtype of its own; abstract ones (np.floating) have none.
@@ -141,6 +141,7 @@ _ABSTRACT = (
     np.complexfloating,
     np.flexible,
     np.character,
+    dtypes.extended,
     dtypes.prng_key,
 )
 _SMALL_INTS = (ml_dtypes.int2, ml_dtypes.int4, ml_dtypes.uint2, ml_dtypes.uint4)
@@ -152,10 +153,8 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     Knows bfloat16, the 8-bit floats, small integers and PRNG keys.
     """
     a = arg1 if arg1 in _ABSTRACT else _as_type(arg1)
-    if type(a) is dtypes.KeyDType or a is dtypes.prng_key:
-        return arg2 is dtypes.prng_key or arg2 is np.generic or arg2 is a
-    if arg2 is dtypes.prng_key or type(arg2) is dtypes.KeyDType:
-        return False
+    if dtypes.is_extended(a) or dtypes.is_extended(arg2):
+        return dtypes.issubdtype(a, arg2)
     if not (isinstance(a, type) and a in _ABSTRACT):
         a = np.dtype(a)
     if arg2 in _ABSTRACT:

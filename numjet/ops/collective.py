@@ -319,6 +319,12 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, [(src, dst) for dst, src in enumerate(perm)])
 
 
+def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Any = None) -> Any:
+    """Swap the mapped axis with `axis` of each member's array: `all_to_all` that splits and joins
+    along the same axis."""
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
 # ------------------------------------------------------------------ all_to_all
 def _all_to_all_abstract(
     x: ShapedArray, *, axis_name: Any, split_axis: int, concat_axis: int
