@@ -14,6 +14,7 @@ import functools
 
 ROOTS = ("jax._src", "jaxlib.")
 _HERE = "numjet.as_jax.stand_ins:"
+_CORE = "numjet.extend.jax_core:"
 
 # module, name, where it is with us, libraries. A row without a name is for a module alone.
 TABLE: tuple[tuple[str, str, str, str], ...] = (
@@ -27,8 +28,18 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.checkify", "checkify", "numjet.experimental.checkify:checkify", "flax"),
     ("jax._src.checkify", "user_checks", "numjet.experimental.checkify:user_checks", "flax"),
     ("jax._src.compiler", "", "", "chex"),
-    ("jax._src.core", "ShapedArray", "numjet.core.avals:ShapedArray", "flax, quax"),
-    ("jax._src.core", "Tracer", "numjet.core.trace:Tracer", "quax"),
+    ("jax._src.core", "AbstractValue", _CORE + "AbstractValue", "quax"),
+    ("jax._src.core", "Primitive", _CORE + "Primitive", "quax"),
+    ("jax._src.core", "ShapedArray", _CORE + "ShapedArray", "flax, quax"),
+    ("jax._src.core", "Trace", _CORE + "Trace", "quax"),
+    ("jax._src.core", "TraceTag", _CORE + "TraceTag", "quax"),
+    ("jax._src.core", "Tracer", _CORE + "Tracer", "quax"),
+    ("jax._src.core", "full_lower", _CORE + "full_lower", "quax"),
+    ("jax._src.core", "get_aval", _CORE + "get_aval", "quax"),
+    ("jax._src.core", "jaxpr_as_fun", _CORE + "jaxpr_as_fun", "quax"),
+    ("jax._src.core", "physical_aval", _HERE + "physical_aval", "flax"),
+    ("jax._src.core", "set_current_trace", _CORE + "set_current_trace", "quax"),
+    ("jax._src.core", "take_current_trace", _CORE + "take_current_trace", "quax"),
     ("jax._src.core", "trace_state_clean", _HERE + "trace_state_clean", "numpyro"),
     ("jax._src.dispatch", "wait_for_tokens", "numjet.api.callbacks:effects_barrier", "equinox"),
     ("jax._src.distributed", "global_state", _HERE + "global_state", "orbax-checkpoint"),

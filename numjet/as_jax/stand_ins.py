@@ -135,6 +135,12 @@ def colocated_python(fun: Callable) -> Callable:
     )
 
 
+# ------------------------------------------------------------------ values and avals
+def physical_aval(aval: Any) -> Any:
+    """The aval of the memory of values of `aval`."""
+    return aval
+
+
 # ------------------------------------------------------------------ pytrees
 class Registry(Mapping):
     """The types that are registered as pytree nodes."""
@@ -157,7 +163,7 @@ registry = Registry()
 
 # ------------------------------------------------------------------ kinds of values
 class ExtendedDType:
-    """Base of dtypes that libraries declare. No array here has one: asking for it is a TypeError."""
+    """Base of dtypes that libraries declare. No array has one: asking for it is a TypeError."""
 
 
 class TypedNdArray(np.ndarray):

@@ -47,6 +47,7 @@ class BCOO:
                 f"indices (nse, {len(self.shape)})."
             )
 
+    __array_ufunc__ = None  # NumPy then leaves array @ BCOO to us.
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape)))
     dtype = property(lambda self: self.data.dtype)

@@ -20,7 +20,8 @@ def test_products_sums_and_transposes_are_those_of_the_dense_matrix():
                         (v @ M.T, v @ DENSE.T), (M.T @ u.T, DENSE.T @ u.T), (M.sum(), DENSE.sum()),
                         (M.sum(0), DENSE.sum(0)), (M.sum(1), DENSE.sum(1)),
                         ((2 * M).todense(), 2 * DENSE),
-                        ((M * DENSE[0]).todense(), DENSE * DENSE[0]), ((-M).T.todense(), -DENSE.T), (M @ M.T, DENSE @ DENSE.T)]:
+                        ((M * DENSE[0]).todense(), DENSE * DENSE[0]),
+                        ((-M).T.todense(), -DENSE.T), (M @ M.T, DENSE @ DENSE.T)]:
         np.testing.assert_allclose(ours, dense, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(todense(M), DENSE)
     assert todense(3) == 3 and M.nse == np.count_nonzero(DENSE) and M.ndim == M.n_sparse == 2

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from numjet.base import tree
+from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import HostEffect
 from numjet.core.lowering import Expand
@@ -50,7 +49,7 @@ class UserMessage:
     structure: Any
 
     def __call__(self, values: Sequence[Any]) -> str:
-        args, kwargs = tree.tree_unflatten(self.structure, [np.asarray(v) for v in values])
+        args, kwargs = tree.tree_unflatten(self.structure, [as_array(v) for v in values])
         return f"{self.text.format(*args, **kwargs)} (`check` failed)"
 
 
@@ -112,7 +111,7 @@ NOT_FUNCTIONALIZED = (
 
 def _evaluate(bad: Any, *values: Any, message: Callable, debug: bool) -> list[Any]:
     if bool(bad) and not debug:
-        raise JaxRuntimeError(message([np.asarray(v) for v in values]))
+        raise JaxRuntimeError(message(values))
     return []
 
 
