@@ -173,6 +173,9 @@ def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:
     return broadcast_in_dim(x, shape, tuple([i + (i >= axis) for i in range(x.ndim)]))
 
 
+vmappables: dict[type, tuple] = {}
+
+
 def register_vmappable(
     data_type: type,
     spec_type: type,
@@ -181,14 +184,12 @@ def register_vmappable(
     from_elt: Callable,
     make_iota: Callable | None,
 ) -> None:
-    """Not there: vmap maps over axes of arrays alone."""
-    raise NotImplementedError(
-        f"register_vmappable: vmap maps over axes of arrays, so {data_type.__name__} cannot be "
-        "mapped by rules of its own. Register it as a pytree of arrays "
-        "(tree_util.register_pytree_node), whose leaves vmap maps."
-    )
+    """Note the rules by which values of `data_type` could be mapped. vmap maps over axes of arrays
+    alone: it raises TypeError for such a value, and takes one that is registered as a pytree
+    (tree_util.register_pytree_node)."""
+    vmappables[data_type] = (spec_type, axis_size_type, to_elt, from_elt, make_iota)
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Not there, as `register_vmappable`. Raises KeyError: nothing is registered."""
-    raise KeyError(data_type)
+    """Forget what `register_vmappable` noted. Raises KeyError for what is not registered."""
+    del vmappables[data_type]
