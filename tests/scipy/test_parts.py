@@ -23,9 +23,16 @@ except AttributeError as error:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[:-1] == [
+        "numjet.scipy.cluster",
+        "numjet.scipy.fft",
+        "numjet.scipy.integrate",
+        "numjet.scipy.interpolate",
         "numjet.scipy.linalg",
+        "numjet.scipy.ndimage",
         "numjet.scipy.optimize",
+        "numjet.scipy.signal",
         "numjet.scipy.sparse",
+        "numjet.scipy.spatial",
         "numjet.scipy.special",
         "numjet.scipy.stats",
         "module 'numjet.scipy' has no attribute 'constants'",

@@ -1,0 +1,220 @@
+"""The special functions over their whole domains, against mpmath and SciPy, with derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.special
+from mpmath import mp
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.scipy import special
+
+RNG = np.random.default_rng(11)
+LINE = np.concatenate([np.linspace(-12, 12, 49), 10 ** RNG.uniform(-7, 4, 25)])
+POSITIVE = np.abs(LINE) + 1e-3
+mp.dps = 30
+
+
+def quarters(low: float, high: float, count: int = 60) -> np.ndarray:
+    """Numbers that single precision holds."""
+    return np.round(RNG.uniform(low, high, count) * 256) / 256
+
+
+def dawson(x: mpmath.mpf) -> mpmath.mpf:
+    if abs(x) > 40:
+        return (1 + 1 / (2 * x**2) + 3 / (4 * x**4) + 15 / (8 * x**6) + 105 / (16 * x**8)) / (2 * x)
+    return mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x)
+
+
+def owens(h: mpmath.mpf, a: mpmath.mpf) -> mpmath.mpf:
+    ends = [0] + [a * s for s in (0.05, 0.2, 0.5, 1)]
+    return mp.quad(lambda t: mp.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), ends) / (2 * mp.pi)
+
+
+def log_beta(a: mpmath.mpf, b: mpmath.mpf) -> mpmath.mpf:
+    return mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
+
+
+A, B, C, X = quarters(0.1, 8), quarters(0.2, 9), quarters(0.3, 9), quarters(-1, 1)
+NEAR_ONE = np.where(np.arange(60) % 2 == 0, 1 - 2.0 ** -(np.arange(60) % 18), -(2.0**X))
+# A function, its reference, arguments, and by how many units in the last place it may be off,
+# relative to the value and (for those that pass through 0) absolutely.
+CASES: dict[str, tuple[Callable, Callable, list, float, float]] = {
+    "si": (lambda x: special.sici(x)[0], mp.si, [LINE], 8, 0),
+    "ci": (lambda x: special.sici(x)[1], mp.ci, [POSITIVE], 8, 30),
+    "fresnel s": (lambda x: special.fresnel(x)[0], mp.fresnels, [LINE], 10, 0),
+    "fresnel c": (lambda x: special.fresnel(x)[1], mp.fresnelc, [LINE], 10, 0),
+    "dawsn": (special.dawsn, dawson, [LINE], 8, 0),
+    "owens_t": (special.owens_t, owens, [quarters(0, 4), quarters(-3, 3)], 100, 1),
+    "hyp1f1": (special.hyp1f1, mp.hyp1f1, [A, B, 30 * X], 2000, 0),
+    "hyp1f1 far": (special.hyp1f1, mp.hyp1f1, [A, B, -1000 * np.abs(X) - 80], 1000, 0),
+    "hyp2f1": (special.hyp2f1, mp.hyp2f1, [A / 2, B / 2, C, X], 1000, 10),
+    "hyp2f1 near 1": (special.hyp2f1, mp.hyp2f1, [A / 4, B / 4, C, NEAR_ONE], 1000, 10),
+    "betaln": (special.betaln, log_beta, [10 ** (A - 2), 10 ** (B * 2 - 1)], 80, 80),
+    "comb": (special.comb, mp.binomial, [A + B, np.minimum(A, B)], 100, 0),
+    "poch": (special.poch, mp.rf, [A, B], 200, 0),
+    "zeta": (special.zeta, mp.zeta, [quarters(-9, 9)], 500, 30),
+    "expn": (special.expn, mp.expint, [np.floor(A * 3), np.abs(X) * 20 + 1e-3], 200, 0),
+    "expi": (special.expi, mp.ei, [np.linspace(-30, 60, 61) + 0.25], 50, 50),
+    "spence": (special.spence, lambda x: mp.polylog(2, 1 - x), [POSITIVE], 30, 10),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_against_mpmath(name: str) -> None:
+    f, reference, arguments, units, absolute = CASES[name]
+    for x64, dtype in ((False, np.float32), (True, np.float64)):
+        values = [np.asarray(x, dtype) for x in np.broadcast_arrays(*arguments)]
+        rows = zip(*[v.tolist() for v in values], strict=True)
+        want = np.array([float(mp.re(reference(*map(mp.mpf, row)))) for row in rows])
+        eps, kept = np.finfo(dtype).eps, np.abs(want) < np.finfo(dtype).max / 10
+        kept &= np.abs(want) > np.finfo(dtype).tiny * 1e6
+        with nj.enable_x64(x64):
+            for call in (f, nj.jit(f)):
+                got = np.asarray(call(*values), np.float64)
+                np.testing.assert_allclose(
+                    got[kept], want[kept], rtol=units * eps, atol=absolute * eps, err_msg=name
+                )
+
+
+def test_faddeeva() -> None:
+    z = RNG.uniform(-12, 12, 400) + 1j * RNG.uniform(-2, 12, 400)
+    z = np.concatenate([z, 10.0 ** RNG.uniform(-6, 3, 50) * np.exp(1j * np.arange(50))])
+    z = np.concatenate([z, np.linspace(-6, 6, 25), 1e-7j + np.linspace(-20, 20, 9)])
+    want = scipy.special.wofz(z)
+    kept = np.abs(want) < 1e10
+    with nj.enable_x64(True):
+        np.testing.assert_allclose(special.wofz(z)[kept], want[kept], rtol=3e-13)
+        real = np.linspace(-5, 5, 21)
+        np.testing.assert_allclose(special.wofz(real).real, np.exp(-(real**2)), rtol=1e-14)
+        slope = nj.grad(special.wofz, holomorphic=True)(1 + 1j)
+        exact = -2 * (1 + 1j) * scipy.special.wofz(1 + 1j) + 2j / np.sqrt(np.pi)
+        np.testing.assert_allclose(slope, exact, rtol=1e-13)
+    got = nj.jit(special.wofz)(z.astype(np.complex64))
+    assert got.dtype == jnp.complex64
+    np.testing.assert_allclose(
+        got[kept], scipy.special.wofz(z.astype(np.complex64))[kept], rtol=2e-4
+    )
+
+
+@pytest.mark.parametrize("v", [0, 1, 4, 30])
+def test_bessel(v: int) -> None:
+    z = np.concatenate([np.linspace(-60, 60, 121), [1e-6, 1e-3, 200.0, 3000.0]])
+    want = scipy.special.jv(np.arange(v + 1)[:, None], z)
+    with nj.enable_x64(True):
+        got = special.bessel_jn(z, v=v)
+        np.testing.assert_allclose(got, want, rtol=1e-13, atol=3e-14)
+        slope = nj.vmap(nj.jacfwd(lambda z: special.bessel_jn(z, v=v)))(z)
+        exact = scipy.special.jvp(np.arange(v + 1), z[:, None])
+        np.testing.assert_allclose(slope, exact, rtol=1e-12, atol=3e-14)
+    got = nj.jit(lambda z: special.bessel_jn(z, v=v))(z[:121])
+    np.testing.assert_allclose(got, want[:, :121], atol=1e-6)
+    assert special.bessel_jn(jnp.array([np.inf, np.nan]), v=0)[0, 0] == 0
+    with pytest.raises(TypeError):
+        special.bessel_jn(1.0, v=1.0)  # type: ignore[arg-type]
+
+
+def test_spherical_harmonics() -> None:
+    n = RNG.integers(0, 40, 80)
+    m = np.trunc(RNG.uniform(-1, 1, 80) * (n + 1)).astype(int)
+    theta, phi = RNG.uniform(0, np.pi, 80), RNG.uniform(0, 2 * np.pi, 80)
+    want = scipy.special.sph_harm_y(n, m, theta, phi)
+    with nj.enable_x64(True):
+        np.testing.assert_allclose(special.sph_harm_y(n, m, theta, phi), want, atol=1e-12)
+    traced = nj.jit(lambda n: special.sph_harm_y(n, m, theta, phi, n_max=40))(n)
+    np.testing.assert_allclose(traced, want, atol=1e-4)
+    clipped = special.sph_harm_y(jnp.array([9]), jnp.array([1]), theta[:1], phi[:1], n_max=4)
+    np.testing.assert_allclose(
+        clipped, scipy.special.sph_harm_y([4], [1], theta[:1], phi[:1]), atol=1e-6
+    )
+    with pytest.raises(nj.errors.ConcretizationTypeError):
+        nj.jit(lambda n: special.sph_harm_y(n, n, theta, phi))(n)
+
+
+_SLOPES = {
+    "sici": (lambda x: special.sici(x)[0] + special.sici(x)[1], lambda x: mp.si(x) + mp.ci(x),
+             [(0.7,), (5.5,), (40.0,)]),
+    "fresnel": (lambda x: special.fresnel(x)[0], mp.fresnels, [(0.7,), (1.9,), (-30.25,)]),
+    "dawsn": (special.dawsn, dawson, [(0.7,), (3.0,), (900.0,)]),
+    "owens_t": (special.owens_t, owens, [(0.7, 1.9), (2.0, 0.3)]),
+    "hyp1f1": (special.hyp1f1, mp.hyp1f1, [(1.3, 2.4, 0.7), (1.3, 2.4, -70.0), (0.5, 3.0, 20.0)]),
+    "hyp2f1": (special.hyp2f1, mp.hyp2f1,
+               [(0.7, 1.2, 2.3, 0.4), (0.7, 1.2, 2.3, 0.8), (0.7, 1.2, 2.3, -3.0)]),
+    "betaln": (special.betaln, log_beta, [(1e6, 0.5), (3.0, 1e10), (20.0, 30.0), (0.4, 0.9)]),
+    "comb": (special.comb, mp.binomial, [(7.5, 2.25), (6.0, 2.0)]),
+    "expi": (special.expi, mp.ei, [(0.5,), (-2.0,), (45.0,)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _SLOPES)
+def test_derivatives_against_mpmath(name: str) -> None:
+    f, reference, points = _SLOPES[name]
+    with nj.enable_x64(True):
+        for args in points:
+            got = nj.grad(f, tuple(range(len(args))))(*args)
+            for i, slope in enumerate(got):
+                want = mp.diff(
+                    lambda t, i=i, args=args: reference(*args[:i], t, *args[i + 1 :]), args[i]
+                )
+                np.testing.assert_allclose(
+                    slope, float(want), rtol=3e-9, err_msg=f"{name}{args}{i}"
+                )
+        batched = nj.vmap(f)(*[jnp.array(column) for column in zip(*points, strict=True)])
+        one_by_one = [f(*args) for args in points]
+        np.testing.assert_allclose(batched, one_by_one, rtol=1e-13)
+
+
+def test_ends_of_the_domains() -> None:
+    inf, nan = np.inf, np.nan
+    same = np.testing.assert_array_equal
+    si, ci = special.sici(jnp.array([0.0, -0.0, inf, nan]))
+    np.testing.assert_allclose(si, [0, 0, np.pi / 2, nan], rtol=1e-6)
+    assert np.signbit(si[1])
+    same(ci, [-inf, -inf, 0, nan])
+    same(special.dawsn(jnp.array([inf, -inf, nan])), [0, 0, nan])
+    same(special.fresnel(jnp.array([inf, -inf, nan]))[0], [0.5, -0.5, nan])
+    same(special.owens_t(jnp.array([inf, nan, 0.0]), jnp.array([1.0, 1.0, inf])), [0, nan, 0.25])
+    same(
+        special.hyp1f1(jnp.array([0.0, 1.0, -1.0]), jnp.array([0.0, -1.0, -2.0]), 1.0),
+        [1, inf, 1.5],
+    )
+    same(
+        special.hyp2f1(1.0, 2.0, jnp.array([0.0, 4.0, 2.5, 2.0]), jnp.array([0.5, 1.0, 1.0, 2.0])),
+        [inf, 3, inf, inf],
+    )
+    finite = scipy.special.hyp2f1(-3, 2, 1.5, 4)
+    np.testing.assert_allclose(special.hyp2f1(-3.0, 2.0, 1.5, 4.0), finite, rtol=1e-6)
+    same(
+        special.expn(jnp.array([0, 1, 2, -1, 3]), jnp.array([0.0, 0.0, 0.0, 1.0, inf])),
+        [inf, inf, 1, nan, 0],
+    )
+    same(special.comb(jnp.array([5, 5, -1, 0]), jnp.array([2, 6, 2, 0])), [10, 0, 0, 1])
+    same(
+        special.comb(jnp.array([5, 0, 0, 3]), jnp.array([2, 0, 1, 5]), repetition=True),
+        scipy.special.comb([5, 0, 0, 3], [2, 0, 1, 5], repetition=True),
+    )
+    np.testing.assert_allclose(
+        special.poch(jnp.array([-2.0, -2.0, 0.0]), jnp.array([1.0, 3.0, 1.0])),
+        [-2, 0, 0],
+        rtol=1e-6,
+    )
+    same(special.zeta(jnp.array([1.0, 0.0, -2.0])), np.float32([inf, -0.5, 0]))
+    for f in (special.sici, special.dawsn, special.hyp1f1):
+        with pytest.raises(ValueError):
+            f(*[1j] * (3 if f is special.hyp1f1 else 1))
+    with pytest.raises(ValueError, match="integer"):
+        special.polygamma(1.5, 1.0)
+
+
+def test_derivatives_where_products_are_nothing() -> None:
+    """0 log 0 and its kin: the derivatives of the formula, not of the limit."""
+    same = np.testing.assert_array_equal
+    same(nj.grad(special.xlogy, (0, 1))(0.0, 0.0), [-np.inf, np.nan])
+    same(nj.grad(special.xlog1py, (0, 1))(0.0, -1.0), [-np.inf, np.nan])
+    same(nj.vmap(nj.grad(special.entr))(jnp.array([0.0, 1.0, -1.0])), [np.inf, -1, np.nan])
+    assert special.xlogy(0.0, 0.0) == special.xlogy(0.0, -1.0) == special.entr(0.0) == 0
