@@ -50,7 +50,9 @@ def _products(first: Any, ratios: list[Any], v: int) -> list[Any]:
 def _hankel(z: Any, order: int) -> Any:
     """J_order of large z (DLMF 10.17.3)."""
     four = 4.0 * order * order
-    term, p, q = 1.0, [], []
+    term = 1.0
+    p: list[float] = []
+    q: list[float] = []
     for k in range(26):
         if k:
             term *= (four - (2 * k - 1) ** 2) / (8 * k)
