@@ -248,8 +248,18 @@ def all_gather(
     axis_index_groups: Any = None,
     axis: int = 0,
     tiled: bool = False,
+    to: str = "varying",
 ) -> Any:
-    """Every member's value, stacked along a new `axis` (or joined along `axis` with `tiled`)."""
+    """Every member's value, stacked along a new `axis` (or joined along `axis` with `tiled`).
+
+    to: what the result is known to be, 'varying', 'invarying' or 'reduced'; nothing of it is
+    tracked here. Raises ValueError for another word.
+    """
+    if to not in ("varying", "invarying", "reduced"):
+        raise ValueError(
+            "Got unexpected `to` value for `all_gather`. Allowed `to` values are: 'varying', "
+            f"'invarying', 'reduced', got {to!r}."
+        )
     _no_groups("all_gather", axis_index_groups)
     (name,) = _names(axis_name)
     size = _axis_size(name)

@@ -35,12 +35,12 @@ def composed(name: str, function: Callable, *, several: bool = False,
         outs = stage_closed(flat(params), avals, name).out_avals
         return outs if several else outs[0]
 
-    def jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
+    def jvp(primals: tuple, tangents: tuple, /, **params: Any) -> tuple:
         outs, out_tangents, _ = jvp_call(flat(params), primals, tangents)
         return (outs, out_tangents) if several else (outs[0], out_tangents[0])
 
-    def batch(axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple:
-        outs, out_dims = batch_call(flat(params), axis, args, dims)
+    def batch(mapped: Any, args: Sequence[Any], dims: Sequence[Any], /, **params: Any) -> tuple:
+        outs, out_dims = batch_call(flat(params), mapped, args, dims)
         return (outs, out_dims) if several else (outs[0], out_dims[0])
 
     return Primitive(

@@ -19,7 +19,7 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.core.structural import add_tangents, convert, moveaxis
+from numjet.core.structural import add_tangents, convert, moveaxis, transpose
 from numjet.ops.conv_numbers import (
     ConvDimensionNumbers,
     conv_dimension_numbers,
@@ -28,7 +28,7 @@ from numjet.ops.conv_numbers import (
     padtype_to_pads,
     transpose_pads,
 )
-from numjet.ops.dot import canonical_precision
+from numjet.ops.dot import canonical_precision, dot_general
 from numjet.ops.shape import padded, reshape, rev
 
 
@@ -557,3 +557,68 @@ def conv_general_dilated_patches(
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Any,
+) -> tuple[int, ...]:
+    """The shape of a transposed convolution's result. See `conv_transpose`."""
+    numbers = conv_dimension_numbers(tuple(lhs_shape), tuple(rhs_shape), dimension_numbers)
+    sizes = []
+    spatial = zip(numbers.lhs_spec[2:], numbers.rhs_spec[2:], window_strides, strict=True)
+    for i, (left, right, stride) in enumerate(spatial):
+        n, kernel = lhs_shape[left], rhs_shape[right]
+        pads = (
+            transpose_pads(kernel, stride, padding.upper())
+            if isinstance(padding, str)
+            else padding[i]
+        )
+        sizes.append(dilated(n, stride) + sum(pads) - kernel + 1)
+    out = [0] * len(lhs_shape)
+    out[numbers.out_spec[0]] = lhs_shape[numbers.lhs_spec[0]]
+    out[numbers.out_spec[1]] = rhs_shape[numbers.rhs_spec[0]]
+    for axis, size in zip(numbers.out_spec[2:], sizes, strict=True):
+        out[axis] = max(size, 0)
+    return tuple(out)
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Any:
+    """A convolution with a kernel of its own at each output position (a locally connected layer).
+
+    lhs: as of `conv_general_dilated`. rhs: its spatial axes are the output's positions, its input
+    features those of lhs times the places of the window, features first. filter_shape: the window's
+    sizes. Raises TypeError where the positions differ.
+    """
+    lhs, rhs = as_array(lhs), as_array(rhs)
+    numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    patches = conv_general_dilated_patches(
+        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers, precision
+    )
+    (n, features, *places), (_, into, *kernels) = numbers.out_spec, numbers.rhs_spec
+    found = [patches.shape[a] for a in places]
+    if found != [rhs.shape[a] for a in kernels] or patches.shape[features] != rhs.shape[into]:
+        raise TypeError(
+            f"conv_general_dilated_local: rhs {rhs.aval.str_short()} must have the output's "
+            f"positions {tuple(found)} as spatial axes and {patches.shape[features]} input "
+            "features."
+        )
+    axes = (((features,), (into,)), (tuple(places), tuple(kernels)))
+    made = dot_general(patches, rhs, axes, precision)  # positions, then batch and features
+    order = [0] * made.ndim
+    for axis, source in zip((*places, n, features), range(made.ndim), strict=True):
+        order[axis] = source
+    return transpose(made, tuple(order))

@@ -21,6 +21,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import add_tangents, convert, transpose
+from numjet.ops.dot_algorithms import OPERANDS, DotAlgorithmPreset, algorithm_of
 
 Dimensions = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 
@@ -317,6 +318,12 @@ def dot_general(
     numbers = ((_axes(lc), _axes(rc)), (_axes(lb), _axes(rb)))
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonical(preferred_element_type)
+    if precision is not None:
+        algorithm = algorithm_of(precision)
+        if algorithm is not None:
+            return _product_by(
+                algorithm, as_array(lhs), as_array(rhs), numbers, preferred_element_type
+            )
     return dot_general_p.bind(
         as_array(lhs),
         as_array(rhs),
@@ -324,6 +331,19 @@ def dot_general(
         precision=canonical_precision(precision),
         preferred_element_type=preferred_element_type,
     )
+
+
+def _product_by(algorithm: DotAlgorithmPreset, lhs: Any, rhs: Any, numbers: Any,
+               preferred: Any) -> Any:
+    """The dot_general of operands converted as `algorithm` says; the result has the dtype that it
+    would have without."""
+    result = preferred or dtypes.promote((lhs.aval.dtype, False), (rhs.aval.dtype, False))[0]
+    operands = OPERANDS.get(algorithm.name)
+    if operands is not None:
+        lhs, rhs = convert(lhs, operands), convert(rhs, operands)
+    elif algorithm.accumulation_type is not None:
+        lhs, rhs = (convert(x, algorithm.accumulation_type) for x in (lhs, rhs))
+    return convert(dot_general(lhs, rhs, numbers, None, algorithm.accumulation_type), result)
 
 
 def _axes(axes: Sequence[int]) -> tuple[int, ...]:

@@ -73,6 +73,40 @@ def distinct(*shape: int) -> np.ndarray:
 
 # ------------------------------------------------------------------ elementwise
 add("mulhi", lax.mulhi, integers(3, 4), integers(3, 4))
+_SIZES = np.array([2, 1, 2], np.int32)
+add("ragged_dot_general", lambda x, y: lax.ragged_dot(x, y, _SIZES), normal(6, 3), normal(3, 3, 2),
+    diff=(0, 1))  # fmt: skip
+add("approx_top_k", lambda x: lax.approx_max_k(x, 2), distinct(3, 5), diff=0)
+add("rng_bit_generator", lambda k: lax.rng_bit_generator(k, (3, 3)),
+    np.arange(4, dtype=np.uint32))  # fmt: skip
+add("create_token", lambda x: (x, lax.create_token())[0], normal(2))
+add("after_all", lambda x: (lax.after_all(lax.create_token()), x)[1], normal(2))
+add("dce_sink", lambda x: (lax.dce_sink(x), x * 2.0)[1], normal(2), diff=0)
+add("stage", lambda x: lax.stage_p.bind(jnp.asarray(x)), normal(2), diff=0)
+add("composite", lax.composite(lambda x, y: (jnp.sin(x) * y, y), "pair"), normal(3), normal(3),
+    diff=(0, 1))  # fmt: skip
+add("split", lambda x: lax.split_p.bind(jnp.asarray(x), sizes=(1, 2), axis=0), normal(3, 2), diff=0)
+add("stack", lambda x, y: lax.stack_p.bind(jnp.asarray(x), jnp.asarray(y), axis=1), normal(3),
+    normal(3), diff=(0, 1))  # fmt: skip
+add("tile", lambda x: lax.tile_p.bind(jnp.asarray(x), reps=(2, 3)), normal(2, 2), diff=0)
+add("unstack", lambda x: lax.unstack_p.bind(jnp.asarray(x), axis=1), normal(2, 3), diff=0)
+for _name in ("eq_to", "le_to", "lt_to"):
+    add(_name, lambda x, y, p=getattr(lax, f"{_name}_p"): p.bind(jnp.asarray(x), jnp.asarray(y)),
+        normal(5), normal(5))  # fmt: skip
+add("device_put", lambda x: lax.device_put_p.bind(jnp.asarray(x)), normal(3), diff=0)
+add("sharding_constraint", lambda x: lax.sharding_constraint_p.bind(jnp.asarray(x)), normal(3),
+    diff=0)  # fmt: skip
+add("reduce", lambda x: lax.reduce_p.bind(jnp.asarray(x), jnp.zeros((), x.dtype),
+    computation=lax.add, dimensions=(0,)), normal(3, 2), diff=0)  # fmt: skip
+add("reduce_window", lambda x: lax.reduce_window_p.bind(jnp.asarray(x), jnp.zeros((), x.dtype),
+    computation=lax.add, window_dimensions=(2,)), normal(5), diff=0)  # fmt: skip
+_WINDOWS = dict(select_prim=lax.ge_p, window_dimensions=(2,), window_strides=(2,),
+                padding=((0, 0),))
+add("select_and_scatter_add", lambda s, x: lax.select_and_scatter_add_p.bind(
+    jnp.asarray(s), jnp.asarray(x), **_WINDOWS), normal(3), distinct(6), diff=0)  # fmt: skip
+add("select_and_gather_add", lambda t, x: lax.select_and_gather_add_p.bind(
+    jnp.asarray(t), jnp.asarray(x), **_WINDOWS, base_dilation=(1,), window_dilation=(1,)),
+    normal(6), distinct(6), diff=0)  # fmt: skip
 for _name in (
     "sin",
     "cos",

@@ -1,0 +1,85 @@
+"""Which arithmetic a product may use, as programs for accelerators name it: DotAlgorithm and its
+presets.
+
+A CPU computes a product in its operands' dtype, or wider. What a preset asks for beyond that is
+done by converting; presets of 8-bit operands and of TF32 are refused, as there is no such
+arithmetic.
+"""
+from __future__ import annotations
+
+import enum
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+_F16, _BF16 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+class DotAlgorithm(NamedTuple):
+    """A product's arithmetic, field by field."""
+
+    lhs_precision_type: Any
+    rhs_precision_type: Any
+    accumulation_type: Any
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """Arithmetic by name: dtypes of the operands, and of the sum; X3, X6, X9: how many products of
+    narrower parts make one."""
+
+    DEFAULT = 0
+    ANY_F8_ANY_F8_F32 = 1
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = 2
+    ANY_F8_ANY_F8_ANY = 3
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = 4
+    F16_F16_F16 = 5
+    F16_F16_F32 = 6
+    BF16_BF16_BF16 = 7
+    BF16_BF16_F32 = 8
+    BF16_BF16_F32_X3 = 9
+    BF16_BF16_F32_X6 = 10
+    BF16_BF16_F32_X9 = 11
+    TF32_TF32_F32 = 12
+    TF32_TF32_F32_X3 = 13
+    F32_F32_F32 = 14
+    F64_F64_F64 = 15
+
+    def __repr__(self) -> str:
+        return f"DotAlgorithmPreset.{self.name}"
+
+    __str__ = __repr__
+
+    @property
+    def accumulation_type(self) -> Any:
+        """The dtype of the sum; None where the operands decide."""
+        return _SUMS.get(self.name)
+
+
+_SUMS = {"F16_F16_F16": _F16, "BF16_BF16_BF16": _BF16, "F64_F64_F64": _F64} | dict.fromkeys(
+    ("F16_F16_F32", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
+     "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32"), _F32)
+# Operands that lose digits before they are multiplied.
+OPERANDS = {"F16_F16_F16": _F16, "F16_F16_F32": _F16, "BF16_BF16_BF16": _BF16,
+             "BF16_BF16_F32": _BF16, "F64_F64_F64": _F64}
+
+
+def algorithm_of(precision: Any) -> DotAlgorithmPreset | None:
+    """The preset that `precision` is, or names; None for what is no preset. Raises ValueError for
+    a preset, or an algorithm spelled out, that a CPU does not have."""
+    if isinstance(precision, str):
+        precision = DotAlgorithmPreset.__members__.get(precision)
+    if isinstance(precision, DotAlgorithm):
+        raise ValueError(f"The precision {precision} is not supported by dot_general on CPU. Pass "
+                         "a DotAlgorithmPreset.")
+    if not isinstance(precision, DotAlgorithmPreset):
+        return None
+    if precision.name.startswith(("ANY_F8", "TF32")):
+        raise ValueError(f"The precision {precision.name!r} is not supported by dot_general on "
+                         "CPU. Convert the operands to bfloat16 or float32.")
+    return precision

@@ -1,0 +1,101 @@
+"""Collectives made of others: pbroadcast, pcast, psend, precv, ragged_all_to_all.
+
+For `lax`. See `ops.collective` for how a named axis is interpreted.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from numjet.base import tree
+from numjet.core.array import as_array
+from numjet.core.structural import broadcast_in_dim, convert
+from numjet.ops.arithmetic import add, clamp, sub
+from numjet.ops.collective import all_gather, all_to_all, axis_size
+from numjet.ops.gather import gather
+from numjet.ops.indexing import GatherDimensionNumbers
+from numjet.ops.logic import bitwise_and, ge, lt
+from numjet.ops.shape import expand_dims, iota, select_n
+from numjet.ops.slicing import index_in_dim
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """The value that member `source` of the named axis has, for every member. x: a pytree."""
+    return tree.tree_map(
+        lambda leaf: index_in_dim(all_gather(leaf, axis_name), source, 0, False), x)
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """`x` as a value that varies over the named axes (to='varying'), or whose parts are still to be
+    added up ('unreduced') or have been ('reduced'). Nothing of it is tracked here: a value is as it
+    is. Raises ValueError for another word, NameError for an axis that is not in scope."""
+    words = ("reduced", "unreduced", "varying")
+    if to not in words:
+        raise ValueError(f"Got unexpected `to` value. Allowed `to` values are: {set(words)}, got "
+                         f"{to!r}.")
+    axis_size(axis_name if isinstance(axis_name, tuple) else (axis_name,))
+    return tree.tree_map(as_array, x)
+
+
+def _no_channels(name: str) -> NoReturn:
+    raise NotImplementedError(f"{name}: sends and receives between two devices are not there. Use "
+                              "lax.ppermute, which does both.")
+
+
+def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """Not there. Raises NotImplementedError: `ppermute` sends and receives."""
+    _no_channels("psend")
+
+
+def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """Not there. Raises NotImplementedError: `ppermute` sends and receives."""
+    _no_channels("precv")
+
+
+def _rows(operand: Any, places: Any) -> Any:
+    """Rows of `operand` at `places`, which lie inside."""
+    rest = operand.aval.shape[1:]
+    numbers = GatherDimensionNumbers(tuple(range(1, len(rest) + 1)), (0,), (0,))
+    return gather(operand, expand_dims(places, (1,)), numbers, (1, *rest),
+                  mode="promise_in_bounds")
+
+
+def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes: Any,
+                      output_offsets: Any, recv_sizes: Any, *, axis_name: Any,
+                      axis_index_groups: Any = None) -> Any:
+    """`output` with slices of the members' operands written in.
+
+    operand: [n, ...], output: [m, ...] of one dtype; the others integers[k], k a multiple of the
+    axis's size p. Slice i of `operand`, input_offsets[i] and send_sizes[i] long, goes to member
+    i // (k / p), which writes it at output_offsets[i]; recv_sizes[i] is the length of what comes
+    from there, so that it is member i // (k / p)'s send size for this one. Raises ValueError where
+    k is no multiple of p.
+    """
+    if axis_index_groups is not None:
+        raise NotImplementedError("ragged_all_to_all: axis_index_groups is not supported. Map over "
+                                  "two named axes.")
+    operand, output = as_array(operand), as_array(output)
+    places = [convert(as_array(v), np.dtype(np.int32))
+              for v in (input_offsets, output_offsets, recv_sizes)]
+    count, members = places[0].aval.shape[0], axis_size(axis_name)
+    if any(p.aval.shape != (count,) for p in places) or count % members:
+        raise ValueError("ragged_all_to_all: offsets and sizes must be vectors of one length, a "
+                         f"multiple of the {members} members, got "
+                         f"{', '.join(p.aval.str_short() for p in places)}.")
+    each = count // members
+    everyone = all_gather(operand, axis_name)
+    # What each member finds: where its slices begin in the senders' operands and in its result.
+    begins, targets = (all_to_all(p, axis_name, 0, 0, tiled=True) for p in places[:2])
+    rows = iota(np.dtype(np.int32), output.aval.shape[0])
+    last = np.int32(operand.aval.shape[0] - 1)
+    for i in range(count):
+        begin, target, size = (broadcast_in_dim(index_in_dim(p, i, 0, False), rows.aval.shape, ())
+                               for p in (begins, targets, places[2]))
+        offset = sub(rows, target)
+        mine = bitwise_and(ge(offset, np.int32(0)), lt(offset, size))
+        found = _rows(index_in_dim(everyone, i // each, 0, False),
+                      clamp(np.int32(0), add(begin, offset), last))
+        output = select_n(broadcast_in_dim(mine, output.aval.shape, (0,)), output, found)
+    return output

@@ -1,0 +1,217 @@
+"""Random bits of the generators Philox and Threefry from an explicit state: rng_bit_generator.
+
+For `lax`; `numjet.random` has keys. Philox4x32-10 and Threefry2x32-20 as in Salmon, Moraes, Dror &
+Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011.
+"""
+from __future__ import annotations
+
+import enum
+import math
+from typing import Any
+
+import numpy as np
+
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.effects import ORDERED_IO
+from numjet.core.lowering import Host
+from numjet.core.primitive import Primitive
+from numjet.core.structural import broadcast_in_dim, convert
+from numjet.ops.arithmetic import add, mul
+from numjet.ops.arrange import stack
+from numjet.ops.composed import composed
+from numjet.ops.families import constant_like
+from numjet.ops.logic import (
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    lt,
+    shift_left,
+    shift_right_logical,
+)
+from numjet.ops.mulhi import mulhi_p
+from numjet.ops.random_bits import GROUPS, PARITY, ROTATIONS
+from numjet.ops.shape import canonical_shape, iota, reshape
+from numjet.ops.slicing import index_in_dim, slice_in_dim
+
+UINT32 = np.dtype(np.uint32)
+
+
+class RandomAlgorithm(enum.IntEnum):
+    """The generator of `lax.rng_bit_generator`; the default is Philox."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+
+# The multipliers and Weyl increments of Philox4x32 (table 2 of the paper).
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_INCREMENTS = (0x9E3779B9, 0xBB67AE85)
+_ROUNDS = 10
+
+
+def _word(value: int) -> np.ndarray:
+    return np.asarray(value & 0xFFFFFFFF, UINT32)
+
+
+def philox4x32(key: tuple[Any, Any], counter: list) -> list:
+    """Four words for each counter of four words; key: two."""
+    k0, k1 = key
+    c0, c1, c2, c3 = counter
+    for _ in range(_ROUNDS):
+        high0, low0 = _product(c0, _MULTIPLIERS[0])
+        high1, low1 = _product(c2, _MULTIPLIERS[1])
+        c0, c1, c2, c3 = (bitwise_xor(bitwise_xor(high1, c1), k0), low1,
+                          bitwise_xor(bitwise_xor(high0, c3), k1), low0)
+        k0, k1 = add(k0, _word(_INCREMENTS[0])), add(k1, _word(_INCREMENTS[1]))
+    return [c0, c1, c2, c3]
+
+
+def _product(x: Any, by: int) -> tuple[Any, Any]:
+    factor = broadcast_in_dim(as_array(_word(by)), x.aval.shape, ())
+    return mulhi_p.bind(x, factor), mul(x, factor)
+
+
+def threefry2x32(key: tuple[Any, Any], counter: tuple[Any, Any]) -> list:
+    """Two words for each counter of two words."""
+    parity = _word(PARITY)
+    keys = (*key, bitwise_xor(bitwise_xor(*key), parity))
+    x1, x2 = add(counter[0], keys[0]), add(counter[1], keys[1])
+    for group in range(GROUPS):
+        for r in ROTATIONS[group % 2]:
+            x1 = add(x1, x2)
+            turned = bitwise_or(shift_left(x2, _word(r)), shift_right_logical(x2, _word(32 - r)))
+            x2 = bitwise_xor(turned, x1)
+        x1 = add(x1, keys[(group + 1) % 3])
+        x2 = add(add(x2, keys[(group + 2) % 3]), _word(group + 1))
+    return [x1, x2]
+
+
+def _advanced(words: list, by: Any) -> list:
+    """A number of several words, the lowest first, plus `by`."""
+    out, carry = [], by
+    for word in words:
+        made = add(word, carry)
+        out.append(made)
+        carry = convert(lt(made, carry), UINT32)
+    return out
+
+
+def _philox_bits(words: list, count: int) -> tuple[int, Any]:
+    """`count` words, block by block, and how many blocks."""
+    blocks = -(-count // 4)
+    across = lambda w: broadcast_in_dim(w, (blocks,), ())  # noqa: E731
+    counter = _advanced([across(w) for w in (*words[2:], *words[:2])], iota(UINT32, blocks))
+    made = philox4x32((across(words[0]), across(words[1])), counter)
+    return blocks, slice_in_dim(reshape(stack(made, 1), (blocks * 4,)), 0, count)
+
+
+def _threefry_bits(words: list, shape: tuple, dtype: Any) -> tuple[int, Any]:
+    """A word for each element (two for wide ones), and how many blocks. Of narrow dtypes a block's
+    two words lie side by side along the first axis of even length, else the longest."""
+    wide, full = dtype.itemsize == 8, shape or (1,)
+    even = [i for i, n in enumerate(full) if n % 2 == 0]
+    axis = even[0] if even else full.index(max(full))
+    half = full if wide else (*full[:axis], -(-full[axis] // 2), *full[axis + 1 :])
+    blocks = math.prod(half)
+    across = lambda w: broadcast_in_dim(w, (blocks,), ())  # noqa: E731
+    counter = _advanced([across(w) for w in words[2:]], iota(UINT32, blocks))
+    made = threefry2x32((across(words[0]), across(words[1])), (counter[0], counter[1]))
+    if wide:
+        return blocks, stack(made, 1)
+    both = stack([reshape(x, half) for x in made], axis + 1)
+    joined = reshape(both, (*half[:axis], 2 * half[axis], *half[axis + 1 :]))
+    return blocks, slice_in_dim(joined, 0, full[axis], 1, axis)
+
+
+def _generate(key: Any, *, shape: tuple, dtype: Any, algorithm: int) -> list:
+    words = [index_in_dim(key, i, 0, False) for i in range(key.aval.shape[0])]
+    if algorithm == RandomAlgorithm.RNG_THREE_FRY:
+        blocks, bits = _threefry_bits(words, shape, dtype)
+    else:
+        blocks, bits = _philox_bits(words, math.prod(shape) * max(dtype.itemsize // 4, 1))
+    state = [*words[:2], *_advanced(words[2:], as_array(_word(blocks)))]
+    if dtype.itemsize == 8:
+        pairs = convert(reshape(bits, (math.prod(shape), 2)), dtype)
+        low, high = index_in_dim(pairs, 0, 1, False), index_in_dim(pairs, 1, 1, False)
+        bits = bitwise_or(low, shift_left(high, constant_like(high, 32)))
+    elif dtype.itemsize < 4:
+        mask = _word((1 << 8 * dtype.itemsize) - 1)
+        bits = convert(bitwise_and(bits, mask), dtype)
+    return [stack(state), reshape(bits, shape)]
+
+
+rng_bit_generator_p = composed("rng_bit_generator", _generate, several=True, differentiable=False)
+
+
+def rng_bit_generator(key: Any, shape: Any, dtype: Any = np.uint32,
+                      algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT, *,
+                      out_sharding: Any = None) -> tuple[Any, Any]:
+    """(state, bits): random words of `shape` and an unsigned `dtype`, and the state behind them.
+
+    key: uint32[4], the state: two words of key, two of a counter, the lowest first; it moves on by
+    one for each block of four words (two for Threefry). Narrow dtypes take the low bits of a word
+    each. Raises TypeError for other dtypes and states.
+
+    >>> import numjet.numpy as jnp
+    >>> from numjet import lax
+    >>> lax.rng_bit_generator(jnp.arange(4, dtype=jnp.uint32), (2,))[0]
+    Array([0, 1, 3, 3], dtype=uint32)
+    """
+    if out_sharding is not None:
+        raise NotImplementedError("rng_bit_generator: out_sharding is not there. Leave it away.")
+    key, dtype = as_array(key), dtypes.canonical(dtype)
+    if dtype not in (np.uint8, np.uint16, np.uint32, np.uint64):
+        raise TypeError(f"rng_bit_generator: unsupported dtype {dtype}. Pass uint8, uint16, uint32 "
+                        "or uint64.")
+    if key.aval.shape != (4,) or key.aval.dtype != np.uint32:
+        raise TypeError(f"rng_bit_generator: key must be uint32[4], got {key.aval.str_short()}.")
+    state, bits = rng_bit_generator_p.bind(key, shape=canonical_shape(shape), dtype=dtype,
+                                           algorithm=int(RandomAlgorithm(algorithm)))
+    return state, bits
+
+
+# ------------------------------------------------------------------ rng_uniform
+_source = np.random.default_rng()
+
+
+def _uniform_abstract(a: ShapedArray, b: ShapedArray, *, shape: tuple) -> ShapedArray:
+    if a.dtype != b.dtype:
+        raise ValueError("Arguments to rng_uniform must have identical dtypes, got "
+                         f"{a.str_short()} and {b.str_short()}.")
+    if a.shape or b.shape:
+        raise ValueError("Arguments to rng_uniform must be scalars, got "
+                         f"{a.str_short()} and {b.str_short()}.")
+    return ShapedArray(shape, a.dtype)
+
+
+def _uniform_reference(a: np.ndarray, b: np.ndarray, *, shape: tuple) -> np.ndarray:
+    if dtypes.is_integer(a.dtype):
+        return _source.integers(a, b, shape, a.dtype)
+    return (a + (b - a) * _source.random(shape)).astype(a.dtype)
+
+
+def _uniform_batch(axis: Any, args: tuple, dims: tuple, *, shape: tuple) -> tuple:
+    raise NotImplementedError("rng_uniform: bounds cannot be mapped. Use numjet.random.uniform.")
+
+
+rng_uniform_p = Primitive(
+    "rng_uniform",
+    abstract=_uniform_abstract,
+    reference=_uniform_reference,
+    batch=_uniform_batch,
+    loops=Host(),
+    differentiable=False,
+    effects=frozenset({ORDERED_IO}),
+)
+
+
+def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
+    """Uniform numbers in [a, b), other ones at each call: from the process's own generator, which
+    nothing seeds. Use `numjet.random` for numbers that can be repeated.
+
+    a, b: scalars of one dtype, real or integer. Raises ValueError for others.
+    """
+    return rng_uniform_p.bind(as_array(a), as_array(b), shape=canonical_shape(shape))

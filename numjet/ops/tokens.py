@@ -1,0 +1,89 @@
+"""Tokens that order nothing, values kept from being dropped, and arrangements under names of their
+own: create_token, after_all, dce_sink, stage, and the primitives split, stack, tile and unstack.
+
+For `lax`. Programs here run in the order of their effects, so that a token is an empty array that
+nobody reads. The functions split, stack, tile and unstack record slices and concatenations, which
+kernels look through; their primitives are for interpreters that write jaxprs themselves.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.base import tree
+from numjet.core import dtypes
+from numjet.core.array import Array, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.effects import Effect
+from numjet.core.lowering import Expand
+from numjet.core.primitive import Primitive
+from numjet.ops.arrange import split, stack, tile, unstack
+from numjet.ops.composed import composed
+
+_TOKEN = ShapedArray((0,), dtypes.bool_)
+
+
+def _token(*_: Any) -> Any:
+    return as_array(np.zeros((0,), np.bool_))
+
+
+create_token_p = composed("create_token", _token, differentiable=False)
+after_all_p = composed("after_all", _token, differentiable=False)
+
+
+def create_token(_: Any = None) -> Any:
+    """A token: something that `after_all` takes. It is an array without elements."""
+    return create_token_p.bind()
+
+
+def after_all(*operands: Any) -> Any:
+    """One token made of several. Raises TypeError for what is no token."""
+    for x in operands:
+        if not isinstance(x, Array) or x.aval.update(weak_type=False) is not _TOKEN:
+            raise TypeError(f"Arguments to after_all must be tokens, got {x!r}.")
+    return after_all_p.bind(*operands)
+
+
+# ------------------------------------------------------------------ dce_sink
+class _Kept(Effect):
+    """Keeps an equation without results alive."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "NoDCE"
+
+
+_KEPT = _Kept()
+
+dce_sink_p = Primitive(
+    "dce_sink",
+    multiple_results=True,
+    abstract=lambda *_, **__: [],
+    reference=lambda *_, **__: [],
+    jvp=lambda primals, tangents, **params: (dce_sink_p.bind(*primals, **params), []),
+    batch=lambda axis, args, dims, **params: (dce_sink_p.bind(*args, **params), []),
+    loops=Expand(lambda *_, **__: []),
+    effects=frozenset({_KEPT}),
+)
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Keep what computes `val` (a pytree of arrays) in the jaxpr although nobody reads it.
+    prevent_mlir_dce is kept as a parameter; machine code computes what results need alone."""
+    for leaf in tree.tree_leaves(val):
+        dce_sink_p.bind(as_array(leaf), prevent_mlir_dce=prevent_mlir_dce)
+
+
+# ------------------------------------------------------------------ names for interpreters
+stage_p = composed("stage", lambda x: x)
+split_p = composed("split", split, several=True)
+stack_p = composed("stack", lambda *xs, axis: stack(xs, axis))
+tile_p = composed("tile", tile)
+unstack_p = composed("unstack", unstack, several=True)
+
+
+def stage(x: Any, /) -> Any:
+    """`x`, a number or an array, as an Array, or as a value of the function being traced."""
+    return as_array(x) if isinstance(x, Array) else stage_p.bind(as_array(x))
