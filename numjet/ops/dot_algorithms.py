@@ -64,9 +64,8 @@ class DotAlgorithmPreset(enum.Enum):
 _SUMS = {"F16_F16_F16": _F16, "BF16_BF16_BF16": _BF16, "F64_F64_F64": _F64} | dict.fromkeys(
     ("F16_F16_F32", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
      "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32"), _F32)
-# Operands that lose digits before they are multiplied.
-OPERANDS = {"F16_F16_F16": _F16, "F16_F16_F32": _F16, "BF16_BF16_BF16": _BF16,
-             "BF16_BF16_F32": _BF16, "F64_F64_F64": _F64}
+# What operands become first. Those of a float32 sum keep their digits, as on JAX's CPUs.
+OPERANDS = {"F16_F16_F16": _F16, "BF16_BF16_BF16": _BF16, "F64_F64_F64": _F64}
 
 
 def algorithm_of(precision: Any) -> DotAlgorithmPreset | None:
