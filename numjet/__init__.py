@@ -64,7 +64,7 @@ from numjet.base.config import (
     numpy_rank_promotion as numpy_rank_promotion,
 )
 from numjet.core.array import Array as Array
-from numjet.core.trace import EVAL as _EVAL, set_trace as _set_trace
+from numjet.core.trace import compile_time as _compile_time, set_trace as _set_trace
 from numjet.version import __version__ as __version__, __version_info__ as __version_info__
 
 remat = checkpoint
@@ -160,8 +160,9 @@ def __dir__() -> list[str]:
 
 
 def ensure_compile_time_eval() -> _set_trace:
-    """A context in which operations on concrete values run at once, also while tracing."""
-    return _set_trace(_EVAL)
+    """A context in which operations on concrete values run at once, also while tracing. Those on
+    traced ones go to their trace."""
+    return _compile_time()
 
 
 def typeof(x: object) -> object:

@@ -219,7 +219,7 @@ def _run(code: _Code, entry: Any, values: list[str]) -> None:
     code(f" if status: {', '.join(outs) + ', = ' if outs else ''}{code.name('e', executable)}(ins)")
     results = []
     for k, aval in enumerate(entry.out_avals):
-        code(f" y{k} = new(Array); y{k}._value = r{k}; y{k}.aval = {code.name('a', aval)}")
+        code(f" y{k} = new(Array); y{k}._value = r{k}; y{k}._aval = {code.name('a', aval)}")
         results.append(f"y{k}")
     if len(results) == 1 and entry.out_tree.num_nodes == 1:
         code(" return y0")

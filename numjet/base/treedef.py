@@ -133,6 +133,8 @@ class PyTreeDef:
         build = self._build
         if build is None:
             build = self.builder() if self._count_use() else self._unflatten_plainly
+        if type(leaves) is not list and not isinstance(leaves, list | tuple):
+            leaves = list(leaves)  # a generator's own errors are not about the number of leaves
         return build(leaves)
 
     def _count_use(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.slots import read_only
 from numjet.core import dtypes
 from numjet.core.avals import ShapedArray
 
@@ -79,20 +80,21 @@ class ArrayImpl(Array):
     """A concrete Array. `_value` is an ndarray of the physical dtype; while the computation that
     makes it is pending the slot is empty and the first read waits for it."""
 
-    __slots__ = ("aval", "_value", "_pending", "_sharding")
+    __slots__ = ("_aval", "_value", "_pending", "_sharding")
+    _aval: ShapedArray
     _value: Any
     _pending: Any
     _sharding: Any
 
     def __init__(self, value: np.ndarray, aval: ShapedArray) -> None:
         self._value = value
-        self.aval = aval
+        self._aval = aval
 
     @classmethod
     def from_pending(cls, pending: Any, aval: ShapedArray) -> ArrayImpl:
         """An Array whose value is `pending.result()`, asked for at the first read."""
         self = object.__new__(cls)
-        self.aval = aval
+        self._aval = aval
         self._pending = pending
         return self
 
@@ -111,6 +113,10 @@ class ArrayImpl(Array):
             return value
         if name == "_pending" or name == "_sharding":
             return None
+        if name == "aval" or name == "_aval":
+            raise AttributeError(
+                "This Array has no aval: it was made by other means than numjet's functions."
+            )
         raise AttributeError(f"Array has no attribute {name!r}")
 
     # ---------------------------------------------------------------- values out
@@ -267,6 +273,9 @@ class ArrayImpl(Array):
     @property
     def committed(self) -> bool:
         return self._sharding is not None
+
+
+ArrayImpl.aval = read_only(ArrayImpl, "aval", "_aval")
 
 
 def _writable_alias(value: np.ndarray) -> np.ndarray:

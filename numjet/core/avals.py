@@ -13,10 +13,6 @@ import numpy as np
 
 from numjet.core import dtypes
 
-# The tables of operators as native code has them, by number. Such code is handed an Array alone, so
-# every aval leads to this one.
-OPERATORS = np.zeros(32, np.int64)
-
 
 class AbstractValue:
     """What is known of a value before it is computed."""
@@ -31,13 +27,12 @@ class ShapedArray(AbstractValue):
     Where an array lies is no part of its aval: the other arguments are understood and left out.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "operators", "_tangent")
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "_tangent")
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     ndim: int
     size: int
-    operators: np.ndarray
     _tangent: Any
     _known: dict[tuple, ShapedArray] = {}
 
@@ -58,7 +53,7 @@ class ShapedArray(AbstractValue):
             found = object.__new__(cls)
             found.shape, found.dtype, found.weak_type = shape, dtype, bool(weak_type)
             found.ndim, found.size = len(shape), math.prod(shape)
-            found.operators, found._tangent = OPERATORS, None
+            found._tangent = None
             found = cls._known.setdefault(key, found)
         return found
 

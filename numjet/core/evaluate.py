@@ -114,7 +114,7 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
                 _leave(token)
             if type(out) is _ndarray and out.dtype is aval.dtype and not numeric_checks[0]:
                 result = _new(ArrayImpl)
-                result._value, result.aval = out, aval
+                result._value, result._aval = out, aval
                 return result
             return _wrap(primitive, out, aval)
     if primitive.evaluate is not None:

@@ -110,6 +110,34 @@ current_trace = _current.get
 enter_trace, leave_trace = _current.set, _current.reset
 
 
+class CompileTimeTrace(Trace):
+    """Evaluation inside of other traces: operations on values that are known run at once, others
+    under the innermost trace around that has one of the operands."""
+
+    __slots__ = ()
+    name = "evaluation at compile time"
+
+    def __init__(self, parent: Trace) -> None:
+        self.parent = parent
+        self.staging = parent.staging
+
+    def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        owners = [x.owner for x in args if isinstance(x, Tracer)]
+        trace: Any = self.parent if owners else None
+        while trace is not None and trace not in owners:
+            trace = trace.parent
+        token = _current.set(EVAL if trace is None else trace)
+        try:
+            return (EVAL if trace is None else trace).process(primitive, args, params)
+        finally:
+            _current.reset(token)
+
+
+def compile_time() -> set_trace:
+    """A context in which operations on concrete values run at once, also while tracing."""
+    return set_trace(CompileTimeTrace(current_trace()))
+
+
 class set_trace:  # noqa: N801 - a context manager read as a statement
     """`with set_trace(trace):` makes it the current one."""
 

@@ -21,7 +21,7 @@ from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.lowering import Host
 from numjet.core.primitive import NO_EFFECTS, Zero
-from numjet.core.trace import EVAL, Tracer, aval_of, current_trace, set_trace
+from numjet.core.trace import EVAL, Tracer, aval_of, current_trace, leaked, set_trace
 from numjet.transforms.batch import Axis
 from numjet.transforms.stage import stage_closed
 
@@ -234,7 +234,7 @@ class Primitive(core.Primitive, metaclass=_EveryPrimitive):
         given = []
         for x in args:
             if isinstance(x, Tracer):
-                given.append(_concrete(self, x))
+                raise leaked(x, self.name)
             else:
                 given.append(as_array(x) if isinstance(x, bool | int | float | complex) else x)
         return self.impl(*given, **params)
@@ -355,14 +355,6 @@ def _as_promised(primitive: Primitive, outs: list, avals: Sequence[Any]) -> list
         x if x.aval.dtype == a.dtype else ArrayImpl(x._value.astype(a.dtype), a)
         for x, a in zip(outs, avals, strict=True)
     ]
-
-
-def _concrete(primitive: core.Primitive, x: Tracer) -> Any:
-    value = x.concrete()
-    if value is None:
-        from_where = x.origin()
-        raise TypeError(f"{primitive.name}: a traced value outlived its function. {from_where}")
-    return value
 
 
 def _aval(primitive: core.Primitive, aval: Any) -> Any:

@@ -270,6 +270,7 @@ def get_bind_params(self: Primitive, params: dict) -> dict:
 Trace.process = _process  # type: ignore[method-assign]
 for _name in ("process_primitive", "process_custom_jvp_call", "process_custom_vjp_call"):
     setattr(Trace, _name, _lacks(_name))
+Trace.main = property(lambda self: self)  # type: ignore[attr-defined]
 Trace.full_raise = lambda self, x: x  # type: ignore[attr-defined]
 Trace.is_valid = lambda self: not getattr(self, "done", False)  # type: ignore[attr-defined]
 Primitive.bind_with_trace = bind_with_trace  # type: ignore[attr-defined]

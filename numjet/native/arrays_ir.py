@@ -155,8 +155,7 @@ read:
 
 # x.at (a getter), x.at[index] (METH_O), and updates, number K of the tables (METH_FASTCALL |
 # METH_KEYWORDS): a copy of x by the entry's loop, then the update's own on the row that an integer
-# names (`row_...`; `row_binary`: it reads the row too). The objects behind x.at are of classes that
-# hold concrete arrays only, by whose avals the tables are found.
+# names (`row_...`; `row_binary`: it reads the row too).
 AT = """
 define ptr @at_get(ptr %x, ptr %c) #0 {
   %alloc = load ptr, ptr CONTEXT_PyType_GenericAlloc
@@ -174,13 +173,8 @@ end:
   ret ptr %out
 }
 
-define internal ptr @table_of(ptr %x, i64 %k) #0 {
-  %aval_p = getelementptr i8, ptr %x, i64 AVAL
-  %aval = load ptr, ptr %aval_p
-  %holder_p = getelementptr i8, ptr %aval, i64 OPERATORS
-  %holder = load ptr, ptr %holder_p
-  %tables_p = getelementptr i8, ptr %holder, i64 16
-  %tables = load ptr, ptr %tables_p
+define internal ptr @table_of(i64 %k) #0 {
+  %tables = load ptr, ptr @tables
   %t_p = getelementptr ptr, ptr %tables, i64 %k
   %t = load ptr, ptr %t_p
   ret ptr %t
@@ -189,7 +183,7 @@ define internal ptr @table_of(ptr %x, i64 %k) #0 {
 define ptr @at_index(ptr %self, ptr %index) #0 {
   %x_p = getelementptr i8, ptr %self, i64 HELPER_ARRAY
   %x = load ptr, ptr %x_p
-  %t = call ptr @table_of(ptr %x, i64 FIRST_UPDATE)
+  %t = call ptr @table_of(i64 FIRST_UPDATE)
   %c = load ptr, ptr %t
   %alloc = load ptr, ptr CONTEXT_PyType_GenericAlloc
   %type = load ptr, ptr CONTEXT_at_ref
@@ -219,6 +213,9 @@ define internal ptr @update(ptr %t, ptr %x, ptr %index, ptr %given) #0 {
   %known = icmp ne ptr %e, null
   br i1 %known, label %kind, label %miss
 kind:
+  %indexed = icmp ne ptr %index, null
+  br i1 %indexed, label %typed, label %miss
+typed:
   %type_p = getelementptr i8, ptr %index, i64 8
   %type = load ptr, ptr %type_p
   %int_type = load ptr, ptr CONTEXT_int
@@ -280,7 +277,8 @@ copy:
   %counts = load ptr, ptr ENTRY_row_counts
   %steps = load ptr, ptr ENTRY_row_steps
   call void %loop(ptr %pointers, ptr %counts, ptr %steps, ptr %data)
-  br label %wrap
+  %failed = call i1 @failed(ptr %c, ptr %value)
+  br i1 %failed, label %miss, label %wrap
 wrap:
   %aval = load ptr, ptr ENTRY_aval
   %out = call ptr @wrap(ptr %c, ptr %value, ptr %aval)
@@ -300,7 +298,7 @@ entry:
   %vector = alloca [9 x ptr]
   %x_p = getelementptr i8, ptr %self, i64 REF_ARRAY
   %x = load ptr, ptr %x_p
-  %t = call ptr @table_of(ptr %x, i64 NUMBER)
+  %t = call ptr @table_of(i64 NUMBER)
   %one = icmp eq i64 %n, 1
   %unnamed = icmp eq ptr %names, null
   %fits = and i1 %one, %unnamed

@@ -142,6 +142,13 @@ def _native(treedef: Any) -> bool:
     return form in ("none", "tuple", "list", "namedtuple")
 
 
+def _looks_up(treedef: Any) -> bool:
+    """Whether a tree has a dict: other keys may be compared with the one that is looked for."""
+    if treedef._kind is None:
+        return False
+    return treedef._kind.form == "dict" or any(map(_looks_up, treedef.children()))
+
+
 def _calls_python(treedef: Any) -> bool:
     """Whether Python takes some node of a tree apart."""
     if treedef._kind is None:
@@ -156,7 +163,7 @@ class _Reader:
         self.leaves, self.keep, self.next, self.offset = leaves, keep, first, offset
         self.steps: list[list[int]] = []
         self.leaf = 0
-        self.readers = 0
+        self.held = 0  # objects beside the leaves that are owned while a call runs
 
     def read(self, treedef: Any, reg: int) -> bool:
         """Steps for the tree in register `reg`; False when a leaf has no native form."""
@@ -173,7 +180,7 @@ class _Reader:
         if not _native(treedef) or form in ("dict", "list") and _calls_python(treedef):
             reader = treedef.reader()
             self.keep.append(reader)
-            n, self.readers = treedef.num_leaves, self.readers + 1
+            n, self.held = treedef.num_leaves, self.held + 1
             start = self.take(n)
             self.steps.append([Node.READER, reg, id(reader), n, start])
             leaves = range(n)
@@ -193,6 +200,9 @@ class _Reader:
             self.keep.append(kind.cls)
             step = [Node.TUPLE, reg, id(kind.cls), n, start]
         self.steps.append(step)
+        if form != "tuple" and any(map(_looks_up, treedef.children())):
+            self.held += n
+            self.steps.append([Node.OWN, reg, 0, n, start])
         return all([self.read(child, start + k) for k, child in enumerate(treedef.children())])
 
     def take(self, n: int) -> int:
@@ -247,7 +257,7 @@ def _entry(
         if name not in by_name or not reader.read(by_name[name], len(args) + names.index(name)):
             return None
     outs, builds, n_regs, builder = _outputs(entry, program, keep)
-    if reader.next + 3 * len(reader.leaves) + reader.readers + len(outs) // 6 + n_regs > MAX_WORDS:
+    if reader.next + 3 * len(reader.leaves) + reader.held + len(outs) // 6 + n_regs > MAX_WORDS:
         return None
     arena = 0
     if program.arenas is not None:
@@ -267,7 +277,7 @@ def _entry(
         "steps": len(reader.steps),
         "step": _table(steps, keep),
         "inputs": n_in,
-        "owned": n_in + reader.readers,
+        "owned": n_in + reader.held,
         "outputs": len(program.outs),
         "output": _table(outs, keep),
         "oregs": n_regs,

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.slots import slot
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.cpu.builder.records import Pointer, Record, place_fields, words
@@ -49,16 +50,6 @@ def forever(x: Any) -> Any:
     descriptions are read once more when the last search for cycles frees them."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
     return x
-
-
-def slot(cls: type, name: str) -> int | None:
-    """The offset of a slot in instances of `cls`, found by planting an object there."""
-    value = np.zeros(1)
-    probe: Any = object.__new__(cls)
-    setattr(probe, name, value)
-    words = (ctypes.c_size_t * (cls.__basicsize__ // 8)).from_address(id(probe))
-    places = [8 * i for i, word in enumerate(words) if word == id(value)]
-    return places[0] if len(places) == 1 else None
 
 
 def slots_of(record: type[Record], cls: Any) -> bool:

@@ -80,12 +80,11 @@ class ShapedArray(Object):
 
     found = {}
     shape: Object
-    operators: NdArray
 
 
 class ArrayImpl(Object):
-    """A concrete array; `_value` is NULL when it was deleted."""
+    """A concrete array; `_value` is NULL when it was deleted. Anybody may have filled the slots."""
 
     found = {}
-    aval: ShapedArray
-    _value: NdArray
+    _aval: Object
+    _value: Object

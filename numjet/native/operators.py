@@ -21,7 +21,7 @@ import numpy as np
 
 from numjet.base import config
 from numjet.base.errors import InternalError
-from numjet.core import avals
+from numjet.base.slots import slot
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import Native, evaluate_python
@@ -45,7 +45,6 @@ from numjet.native.layout import (
     array_api,
     forever,
     layout,
-    slot,
 )
 from numjet.transforms.stage import StageTrace
 
@@ -60,6 +59,9 @@ OPERATORS = (
     | {"__getitem__": "index", "__matmul__": "plain"}
     | {f"at.{name}": "update" for name in "set add subtract multiply min max".split()}
 )
+
+
+_TABLES = forever(np.zeros(len(OPERATORS), np.int64))  # addresses, by number
 
 
 class AtSlots:
@@ -241,14 +243,14 @@ def _arguments() -> tuple | None:
     """What `ir.text` takes for this interpreter's objects, or None where they lie otherwise."""
     offsets = None
     if freestanding.supported() and not layout():
-        offsets = slot(ArrayImpl, "aval"), slot(ArrayImpl, "_value")
-    operators, helper = slot(ShapedArray, "operators"), slot(AtSlots, "array")
+        offsets = slot(ArrayImpl, "_aval"), slot(ArrayImpl, "_value")
+    helper = slot(AtSlots, "array")
     ref = slot(AtIndexSlots, "array"), slot(AtIndexSlots, "index")
-    if offsets is None or None in (operators, helper, *ref):
+    if offsets is None or None in (helper, *ref):
         return None
     kinds = list(OPERATORS.values())
     recording = trace_native.offsets()
-    return (tuple.__basicsize__, *offsets, operators, helper, ref, kinds, recording)
+    return (tuple.__basicsize__, *offsets, helper, ref, kinds, recording)
 
 
 def _find() -> dict[str, Any]:
@@ -257,11 +259,17 @@ def _find() -> dict[str, Any]:
         arguments = _arguments() if config.disk_cache.value else None
         _state["arguments"] = arguments
         _state["addresses"] = arguments and freestanding.load(ir.identity(*arguments))
+        when_ready(_connect)
         when_ready(_learn_evaluations)
         when_ready(_install_record)
         if possible() and not usable():
             StageTrace.wanted = staticmethod(_wanted)
     return _state
+
+
+def _connect() -> None:
+    """Let methods find the tables."""
+    ctypes.c_size_t.from_address(_state["addresses"]["tables"]).value = address(_TABLES)
 
 
 def _install_record() -> None:
@@ -273,7 +281,8 @@ def _install_record() -> None:
             name: Method(name.encode(), addresses[name], _FLAGS[kind], None)
             for name, kind in kinds.items()
         }
-        trace_native.install(_new_method, _new_function, methods)
+        recording = addresses["recording"]
+        trace_native.install(_new_method, _new_function, methods, recording)
 
 
 def possible() -> bool:
@@ -399,7 +408,7 @@ def install(name: str, method: Callable, forms: Forms) -> None:
 
     def attach() -> None:
         table = forms.attach(Table(method, 1 if OPERATORS[name] == "unary" else 2))
-        avals.OPERATORS[list(OPERATORS).index(name)] = address(table.words)
+        _TABLES[list(OPERATORS).index(name)] = address(table.words)
         setattr(ArrayImpl, name, _new_method(ArrayImpl, ctypes.addressof(_methods()[name])))
 
     when_ready(attach)
@@ -422,7 +431,7 @@ def install_updates(at: type, at_index: type, forms: dict[str, Forms], doc: str)
         for name, form in forms.items():
             operator = f"at.{name}"
             table = form.attach(Table(getattr(at_index, name), 2))
-            avals.OPERATORS[list(OPERATORS).index(operator)] = address(table.words)
+            _TABLES[list(OPERATORS).index(operator)] = address(table.words)
             setattr(at_index, name, _new_method(at_index, ctypes.addressof(_methods()[operator])))
         getitem = _new_method(at, ctypes.addressof(_methods()["at_index"]))
         setattr(at, "__getitem__", getitem)  # noqa: B010 - a class that is not known here

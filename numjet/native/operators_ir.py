@@ -39,6 +39,11 @@ MAX_RANK = 8  # of arrays that are indexed here
 # How an operand is read: an array, or a Python scalar made a number of the array's type.
 ARRAY, FLOAT_F32, FLOAT_F64, INT_F32, INT_F64, INT_I32, INT_I64 = range(7)
 
+# Methods are handed an object alone, which may be anybody's: what they know of is found here.
+_TABLES = """
+@tables = hidden global ptr null
+"""
+
 _OPERAND = (
     """
 define internal ptr @operand(ptr %c, ptr %x, i64 %code, ptr %buffer) #0 {
@@ -49,7 +54,13 @@ array:
   %value_p = getelementptr i8, ptr %x, i64 VALUE
   %value = load ptr, ptr %value_p
   %there = icmp ne ptr %value, null
-  br i1 %there, label %look, label %none
+  br i1 %there, label %typed, label %none
+typed:
+  %kind_p = getelementptr i8, ptr %value, i64 8
+  %kind = load ptr, ptr %kind_p
+  %ndarray = load ptr, ptr CONTEXT_ndarray
+  %is_array = icmp eq ptr %kind, %ndarray
+  br i1 %is_array, label %look, label %none
 look:
   %flags_p = getelementptr i8, ptr %value, i64 64
   %flags = load i32, ptr %flags_p
@@ -114,6 +125,12 @@ none:
 }
 
 define internal i64 @key(ptr %c, ptr %x) #0 {
+  ; A slot that nobody has filled; no entry has this key.
+  %none = icmp eq ptr %x, null
+  br i1 %none, label %unknown, label %look
+unknown:
+  ret i64 0
+look:
   %type_p = getelementptr i8, ptr %x, i64 8
   %type = load ptr, ptr %type_p
   %array = load ptr, ptr CONTEXT_array
@@ -132,6 +149,11 @@ other:
 define internal i1 @plain(ptr %c, i64 %check_trace) #0 {
   %value = alloca ptr
   %checks = load ptr, ptr CONTEXT_checks
+  %count_p = getelementptr i8, ptr %checks, i64 16
+  %count = load i64, ptr %count_p
+  %some = icmp ne i64 %count, 0
+  br i1 %some, label %flags, label %no
+flags:
   %items_p = getelementptr i8, ptr %checks, i64 24
   %items = load ptr, ptr %items_p
   %flag = load ptr, ptr %items
@@ -306,6 +328,23 @@ done:
   ret void
 }
 
+; Whether NumPy's inner loop has set an error, which is dropped with the results: what Python does
+; in its place raises it again.
+define internal i1 @failed(ptr %c, ptr %value) #0 {
+  %occurred = load ptr, ptr CONTEXT_PyErr_Occurred
+  %error = call ptr %occurred()
+  %raised = icmp ne ptr %error, null
+  br i1 %raised, label %drop, label %fine
+drop:
+  %clear = load ptr, ptr CONTEXT_PyErr_Clear
+  call void %clear()
+  %decref = load ptr, ptr CONTEXT_Py_DecRef
+  call void %decref(ptr %value)
+  ret i1 true
+fine:
+  ret i1 false
+}
+
 ; The operation on x (and y, unless null), or null where the fallback is to be taken.
 define internal ptr @apply(ptr %t, ptr %x, ptr %y) #0 {
 entry:
@@ -367,7 +406,8 @@ reduce:
   br label %sweep
 sweep:
   call void @sweep(ptr %e, ptr %pointers)
-  br label %wrap
+  %failed = call i1 @failed(ptr %c, ptr %value)
+  br i1 %failed, label %miss, label %wrap
 wrap:
   %aval = load ptr, ptr ENTRY_aval
   %out = call ptr @wrap(ptr %c, ptr %value, ptr %aval)
@@ -461,7 +501,13 @@ read:
   %value_p = getelementptr i8, ptr %self, i64 VALUE
   %value = load ptr, ptr %value_p
   %there = icmp ne ptr %value, null
-  br i1 %there, label %ranked, label %miss
+  br i1 %there, label %typed, label %miss
+typed:
+  %value_type_p = getelementptr i8, ptr %value, i64 8
+  %value_type = load ptr, ptr %value_type_p
+  %ndarray = load ptr, ptr CONTEXT_ndarray
+  %is_array = icmp eq ptr %value_type, %ndarray
+  br i1 %is_array, label %ranked, label %miss
 ranked:
   %rank_p = getelementptr i8, ptr %value, i64 24
   %rank32 = load i32, ptr %rank_p
@@ -579,17 +625,11 @@ miss:
 }
 """
 
-# An operator method (METH_O, or METH_NOARGS with `other` null) number K. Its table is found by way
-# of the aval of self.
+# An operator method (METH_O, or METH_NOARGS with `other` null) number K.
 _OPERATOR = """
 define ptr @operator_K(ptr %self, ptr %other) #0 {
   %args = alloca [2 x ptr]
-  %aval_p = getelementptr i8, ptr %self, i64 AVAL
-  %aval = load ptr, ptr %aval_p
-  %holder_p = getelementptr i8, ptr %aval, i64 OPERATORS
-  %holder = load ptr, ptr %holder_p
-  %tables_p = getelementptr i8, ptr %holder, i64 16
-  %tables = load ptr, ptr %tables_p
+  %tables = load ptr, ptr @tables
   %t_p = getelementptr ptr, ptr %tables, i64 K
   %t = load ptr, ptr %t_p
   %out = call ptr @BODY(ptr %t, ptr %X, ptr %Y)
@@ -616,7 +656,8 @@ def range_key(rows: int) -> int:
 
 def identity(*offsets: Any) -> str:
     """A text that tells modules of these arguments of `text` apart, and is quick to make."""
-    parts = (_OPERAND, _GETITEM, _OPERATOR, WHERE, AT, UPDATE, CONTEXT, TABLE, SLOTS, ENTRY)
+    functions = (_TABLES, _OPERAND, _GETITEM, _OPERATOR, WHERE, AT, UPDATE)
+    parts = (*functions, CONTEXT, TABLE, SLOTS, ENTRY)
     record = (trace_ir.RECORD, walk_ir.WALK, trace_ir.CONTEXT, trace_ir.LINES)
     return "\n".join(map(repr, (*parts, *record, offsets)))
 
@@ -625,17 +666,17 @@ def text(
     items: int,
     aval: int,
     value: int,
-    operators: int,
     helper: int,
     ref: tuple[int, int],
     kinds: list[str],
     recording: tuple[int, ...] | None,
 ) -> str:
-    """The module. items, aval, value, operators: offsets in a tuple, an Array and an aval; helper,
-    ref: those of the slots of the objects behind `x.at`; kinds: for each operator "plain",
-    "reflected" (self is the right operand), "index", or "update" (a method of `x.at[i]`);
-    recording: what `trace_ir` needs, or None without it."""
-    parts = [_OPERAND, _GETITEM, WHERE, AT.replace("FIRST_UPDATE", str(kinds.index("update")))]
+    """The module. items, aval, value: offsets in a tuple and an Array; helper, ref: those of the
+    slots of the objects behind `x.at`; kinds: for each operator "plain", "reflected" (self is the
+    right operand), "index", or "update" (a method of `x.at[i]`); recording: what `record_ir` needs,
+    or None without it."""
+    at = AT.replace("FIRST_UPDATE", str(kinds.index("update")))
+    parts = [_TABLES, _OPERAND, _GETITEM, WHERE, at]
     for k, kind in enumerate(kinds):
         if kind == "update":
             parts.append(UPDATE.replace("K(", f"{k}(").replace("NUMBER", str(k)))
@@ -648,7 +689,7 @@ def text(
     parts.append('attributes #0 = { nounwind "no-jump-tables"="true" }')
     numbers = {
         "ITEMS": items, "WORD_OF_AVAL": ENTRY.index("aval"), "AVAL": aval, "VALUE": value,
-        "OPERATORS": operators, "INT_LIMIT": INT_LIMIT, "MAX_RANK": MAX_RANK,
+        "INT_LIMIT": INT_LIMIT, "MAX_RANK": MAX_RANK,
         "SLOT_MASK": SLOTS - 1, "HEADER": 8 * len(TABLE), "HELPER_ARRAY": helper,
         "REF_ARRAY": ref[0], "REF_INDEX": ref[1],
     }

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.slots import slot
 from numjet.core import jaxpr, trace
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -21,7 +22,7 @@ from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
 from numjet.core.lowering import Host
 from numjet.core.primitive import Primitive
 from numjet.native import record_ir as ir
-from numjet.native.layout import forever, slot
+from numjet.native.layout import forever
 from numjet.ops.dot import dot_general_p
 from numjet.transforms.stage import StageTrace, StageTracer
 
@@ -31,8 +32,7 @@ _CLASSES = {
 }
 _keep: list[Any] = forever([])
 in_python = StageTrace.record  # the specification, to which the native code leaves the rest
-# Traces that have begun when the code comes have it too, so it is there before any.
-StageTrace.context = np.zeros(len(ir.CONTEXT), np.uint64)
+_context = np.zeros(len(ir.CONTEXT), np.uint64)
 # Operands of a product that were traced before, by their avals: the params and the result's aval.
 traced_products: dict[tuple[ShapedArray, ShapedArray], tuple[dict, ShapedArray]] = {}
 METHODS = "record user_line describe product apply_staged".split()
@@ -71,13 +71,18 @@ def _functions() -> dict[str, int] | None:
 _functions_of: dict[str, Any] = {}  # what `install` was given
 
 
-def install(new_method: Callable, new_function: Callable, methods: dict[str, Any]) -> None:
+def install(
+    new_method: Callable, new_function: Callable, methods: dict[str, Any], recording: int
+) -> None:
     """Let native code record equations, find lines and walk over programs. `methods` describe it
-    (`METHODS`), the others make a method and a function of such descriptions (`fast_native`)."""
+    (`METHODS`), the others make a method and a function of such descriptions (`operators`);
+    recording: the address of the variable that leads to what the code knows."""
     objects = {
         "none": None, "true": True, "false": False, "tuple": tuple, "list": list,
         "no_effects": NO_EFFECTS, "primitive": Primitive, "var": Var, "literal": Literal,
-        "eqn": Eqn, "stage_tracer": StageTracer, "array_impl": ArrayImpl, "no_axes": (),
+        "eqn": Eqn, "stage_trace": StageTrace, "stage_tracer": StageTracer,
+        "array_impl": ArrayImpl, "shaped_array": ShapedArray, "dict": dict, "ndarray": np.ndarray,
+        "no_axes": (),
         "record": in_python, "atom": StageTrace.atom,
         "out_avals": Primitive.out_avals, "user_source": trace.user_source,
         "get_frame": sys._getframe, "zero": 0, "one": 1, "two": 2, "internal": trace._internal,
@@ -87,13 +92,14 @@ def install(new_method: Callable, new_function: Callable, methods: dict[str, Any
     lines = np.zeros(3 * ir.LINES, np.int64)
     words = {name: id(x) for name, x in objects.items()} | (_functions() or {})
     words["lines"] = lines.__array_interface__["data"][0]
-    StageTrace.context[:] = [words[name] for name in ir.CONTEXT]
-    _keep.extend([objects, lines, methods])
+    _context[:] = [words[name] for name in ir.CONTEXT]
+    ctypes.c_size_t.from_address(recording).value = _context.__array_interface__["data"][0]
+    _keep.extend([objects, lines, methods, _context])
     _functions_of.update(methods, new_method=new_method, new_function=new_function)
     record = ctypes.addressof(methods["record"])
     StageTrace.record = new_method(StageTrace, record)  # type: ignore[method-assign]
-    trace.user_line = _function("user_line", StageTrace.context)
-    jaxpr.describe = _function("describe", StageTrace.context)
+    trace.user_line = _function("user_line", None)
+    jaxpr.describe = _function("describe", None)
     StageTrace.wanted = None
 
 
@@ -103,7 +109,7 @@ def _function(name: str, known: Any) -> Callable:
 
 def install_product(method: Callable) -> None:
     """Let native code do `x @ y` of staged arrays, with `method` for what it does not know."""
-    StageTrace.context[ir.CONTEXT.index("product")] = id(method)
+    _context[ir.CONTEXT.index("product")] = id(method)
     _keep.append(method)
     product = ctypes.addressof(_functions_of["product"])
     native = _functions_of["new_method"](StageTracer, product)
@@ -117,4 +123,4 @@ def staged(primitive: Primitive, avals: dict, function: Callable) -> Callable:
         return function
     if type(primitive.loops) is Host:
         return function  # such equations are told apart by their params (`cpu.program.cache`)
-    return _function("apply_staged", (StageTrace.context, avals, primitive, {}, function))
+    return _function("apply_staged", (None, avals, primitive, {}, function))

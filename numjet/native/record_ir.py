@@ -4,8 +4,9 @@
 for operands of avals that were met before.
 
 `trace_native` installs it; it is compiled with the module of `fast_ir`. Nothing here refers to a
-symbol: the interpreter's functions and objects stand in a context table, which a trace leads to
-(its slot `native`). What is not as usual - another number of arguments, several results, effects,
+symbol: the interpreter's functions and objects stand in a context table, whose address is in the
+variable `recording`. Slots may be anybody's: what is read from one is looked at before it is used.
+What is not as usual - another number of arguments, several results, effects,
 a trace that has ended - goes to the Python method, which is the specification.
 
 The user's line is found as `core.trace.user_source` does: the innermost frame whose file is not
@@ -20,17 +21,17 @@ from numjet.native import walk_ir
 
 CONTEXT = (
     "Py_IncRef Py_DecRef PyObject_Vectorcall PyType_GenericAlloc PyList_New PyList_Append "
-    "PyTuple_New PyDict_GetItem PyErr_Clear PyLong_AsLong PyFrame_GetBack PyFrame_GetCode "
-    "PyFrame_GetLasti PyContextVar_Get PyObject_GC_UnTrack PyObject_GC_IsTracked "
+    "PyTuple_New PyDict_GetItem PyErr_Clear PyErr_Occurred PyLong_AsLong PyFrame_GetBack "
+    "PyFrame_GetCode PyFrame_GetLasti PyContextVar_Get PyObject_GC_UnTrack PyObject_GC_IsTracked "
     "none true false tuple list no_effects primitive var literal "
-    "eqn stage_tracer array_impl no_axes record atom out_avals user_source get_frame zero "
-    "one two internal lines trace products dot_general product"
+    "eqn stage_trace stage_tracer array_impl shaped_array dict ndarray no_axes record atom "
+    "out_avals user_source get_frame zero one two internal lines trace products dot_general product"
 ).split()
 # Slots by class, whose offsets `text` is given.
 SLOTS = (
-    "StageTrace.native StageTrace.done StageTrace.source StageTrace.eqns StageTracer.owner "
+    "StageTrace.done StageTrace.source StageTrace.eqns StageTracer.owner "
     "StageTracer.jaxpr_var StageTracer.aval StageTracer.source Var.aval Literal.aval Literal.value "
-    "ArrayImpl.aval ShapedArray.shape Eqn.invars Eqn.outvars Eqn.primitive Eqn.params Eqn.effects "
+    "ArrayImpl._aval ShapedArray.shape Eqn.invars Eqn.outvars Eqn.primitive Eqn.params Eqn.effects "
     "Eqn.source Primitive.multiple_results Primitive.effects code.co_filename"
 ).split()
 LINES = 1024  # entries in the table of lines
@@ -38,6 +39,42 @@ LINES = 1024  # entries in the table of lines
 # `x = FIELD p name` loads a slot, `PUT v p name` stores one, `x = KNOWN name` loads a word of the
 # context; the rest is LLVM IR.
 RECORD = """
+@recording = hidden global ptr null
+
+; Whether an object (or null) is of exactly this type.
+define internal i1 @is_a(ptr %x, ptr %type) #0 {
+  %none = icmp eq ptr %x, null
+  br i1 %none, label %no, label %look
+look:
+  %kind_p = getelementptr i8, ptr %x, i64 8
+  %kind = load ptr, ptr %kind_p
+  %same = icmp eq ptr %kind, %type
+  ret i1 %same
+no:
+  ret i1 false
+}
+
+; Whether a trace (or whatever stands where one should) takes equations.
+define internal i1 @takes(ptr %c, ptr %trace) #0 {
+  %class = KNOWN stage_trace
+  %is_trace = call i1 @is_a(ptr %trace, ptr %class)
+  br i1 %is_trace, label %look, label %no
+look:
+  %done = FIELD %trace StageTrace.done
+  %false = KNOWN false
+  %runs = icmp eq ptr %done, %false
+  %eqns = FIELD %trace StageTrace.eqns
+  %list = KNOWN list
+  %listed = call i1 @is_a(ptr %eqns, ptr %list)
+  %source = FIELD %trace StageTrace.source
+  %known = icmp ne ptr %source, null
+  %both = and i1 %runs, %listed
+  %all = and i1 %both, %known
+  ret i1 %all
+no:
+  ret i1 false
+}
+
 ; So many of the innermost frames are left out (seen from here, and from `user_source`).
 define internal ptr @line_of(ptr %c, ptr %skipped, ptr %skipped_there) #0 {
 entry:
@@ -133,8 +170,7 @@ ask:
 
 ; METH_NOARGS, `core.trace.user_line`; self is the array of the context.
 define ptr @user_line(ptr %self, ptr %unused) #0 {
-  %c_p = getelementptr i8, ptr %self, i64 16
-  %c = load ptr, ptr %c_p
+  %c = load ptr, ptr @recording
   %one = KNOWN one
   %two = KNOWN two
   %source = call ptr @line_of(ptr %c, ptr %one, ptr %two)
@@ -161,15 +197,23 @@ one:
   %type = load ptr, ptr %type_p
   %var = KNOWN var
   %is_var = icmp eq ptr %type, %var
-  br i1 %is_var, label %of_var, label %of_literal
+  br i1 %is_var, label %of_var, label %other
 of_var:
   %var_aval = FIELD %item Var.aval
   br label %put
+other:
+  %literal = KNOWN literal
+  %is_literal = icmp eq ptr %type, %literal
+  br i1 %is_literal, label %of_literal, label %put
 of_literal:
   %literal_aval = FIELD %item Literal.aval
   br label %put
 put:
-  %aval = phi ptr [ %var_aval, %of_var ], [ %literal_aval, %of_literal ]
+  %found = phi ptr [ %var_aval, %of_var ], [ %literal_aval, %of_literal ], [ null, %other ]
+  ; None has no shape, as the rule will say.
+  %nothing = KNOWN none
+  %empty = icmp eq ptr %found, null
+  %aval = select i1 %empty, ptr %nothing, ptr %found
   %incref = KNOWN Py_IncRef
   call void %incref(ptr %aval)
   %place = add i64 %at, ITEMS
@@ -224,6 +268,10 @@ owned:
   br i1 %own, label %own_var, label %other
 own_var:
   %var = FIELD %x StageTracer.jaxpr_var
+  %var_class = KNOWN var
+  %is_var = call i1 @is_a(ptr %var, ptr %var_class)
+  br i1 %is_var, label %take_var, label %ask
+take_var:
   %incref = KNOWN Py_IncRef
   call void %incref(ptr %var)
   br label %put
@@ -232,7 +280,11 @@ other:
   %concrete = icmp eq ptr %type, %array
   br i1 %concrete, label %look, label %ask
 look:
-  %aval = FIELD %x ArrayImpl.aval
+  %aval = FIELD %x ArrayImpl._aval
+  %aval_class = KNOWN shaped_array
+  %is_aval = call i1 @is_a(ptr %aval, ptr %aval_class)
+  br i1 %is_aval, label %shaped, label %ask
+shaped:
   %shape = FIELD %aval ShapedArray.shape
   %no_axes = KNOWN no_axes
   %scalar = icmp eq ptr %shape, %no_axes
@@ -260,7 +312,7 @@ ask:
   %good = icmp ne ptr %found, null
   br i1 %good, label %put, label %drop
 put:
-  %atom = phi ptr [ %var, %own_var ], [ %made_literal, %write ], [ %found, %ask ]
+  %atom = phi ptr [ %var, %take_var ], [ %made_literal, %write ], [ %found, %ask ]
   %to = getelementptr i8, ptr %items, i64 %at
   store ptr %atom, ptr %to
   %k1 = add i64 %k, 1
@@ -312,10 +364,8 @@ other:
   br i1 %is_literal, label %value, label %end
 value:
   %array = FIELD %x Literal.value
-  %array_type_p = getelementptr i8, ptr %array, i64 8
-  %array_type = load ptr, ptr %array_type_p
   %array_class = KNOWN array_impl
-  %is_array = icmp eq ptr %array_type, %array_class
+  %is_array = call i1 @is_a(ptr %array, ptr %array_class)
   br i1 %is_array, label %constant, label %end
 constant:
   call void %hidden(ptr %x)
@@ -427,7 +477,9 @@ fill:
   PUT %out %tracer StageTracer.aval
   call void %incref(ptr %source)
   PUT %source %tracer StageTracer.source
-  %eqns = FIELD %self StageTrace.eqns
+  %held_eqns = FIELD %self StageTrace.eqns
+  %gone = icmp eq ptr %held_eqns, null
+  %eqns = select i1 %gone, ptr %none, ptr %held_eqns ; None takes no items, and that is said
   %append = KNOWN PyList_Append
   %status = call i32 %append(ptr %eqns, ptr %eqn)
   call void @hide(ptr %c, ptr %invars, ptr %outvars, ptr %var, ptr %eqn, ptr %params)
@@ -455,9 +507,7 @@ failed:
 define ptr @record(ptr %self, ptr %given, i64 %n) #0 {
 entry:
   %all = alloca [5 x ptr]
-  %holder = FIELD %self StageTrace.native
-  %c_p = getelementptr i8, ptr %holder, i64 16
-  %c = load ptr, ptr %c_p
+  %c = load ptr, ptr @recording
   %none = KNOWN none
   %with_out = icmp eq i64 %n, 4
   br i1 %with_out, label %four, label %fewer
@@ -487,8 +537,7 @@ start:
   br i1 %typed, label %usual, label %slow
 usual:
   %false = KNOWN false
-  %done = FIELD %self StageTrace.done
-  %runs = icmp eq ptr %done, %false
+  %runs = call i1 @takes(ptr %c, ptr %self)
   %several = FIELD %primitive Primitive.multiple_results
   %single = icmp eq ptr %several, %false
   %effects = FIELD %primitive Primitive.effects
@@ -535,7 +584,7 @@ go:
   ret ptr %result
 }
 
-; Whether this trace is the current one and has not ended.
+; Whether this is a trace, the current one, and has not ended.
 define internal i1 @current(ptr %c, ptr %trace) #0 {
 entry:
   %value = alloca ptr
@@ -549,9 +598,7 @@ entry:
   %same = icmp eq ptr %now, %trace
   br i1 %same, label %look, label %end
 look:
-  %done = FIELD %trace StageTrace.done
-  %false = KNOWN false
-  %runs = icmp eq ptr %done, %false
+  %runs = call i1 @takes(ptr %c, ptr %trace)
   br label %end
 end:
   %answer = phi i1 [ false, %entry ], [ %runs, %look ]
@@ -566,9 +613,7 @@ entry:
   %second = getelementptr ptr, ptr %operands, i64 1
   store ptr %y, ptr %second
   %owner = FIELD %x StageTracer.owner
-  %holder = FIELD %owner StageTrace.native
-  %c_p = getelementptr i8, ptr %holder, i64 16
-  %c = load ptr, ptr %c_p
+  %c = load ptr, ptr @recording
   %type_p = getelementptr i8, ptr %y, i64 8
   %type = load ptr, ptr %type_p
   %tracer = KNOWN stage_tracer
@@ -582,11 +627,17 @@ of_tracer:
   %tracer_aval = FIELD %y StageTracer.aval
   br label %pair
 of_array:
-  %array_aval = FIELD %y ArrayImpl.aval
+  %array_aval = FIELD %y ArrayImpl._aval
   br label %pair
 pair:
   %right = phi ptr [ %tracer_aval, %of_tracer ], [ %array_aval, %of_array ]
   %left = FIELD %x StageTracer.aval
+  %aval_class = KNOWN shaped_array
+  %left_known = call i1 @is_a(ptr %left, ptr %aval_class)
+  %right_known = call i1 @is_a(ptr %right, ptr %aval_class)
+  %known_both = and i1 %left_known, %right_known
+  br i1 %known_both, label %keyed, label %python
+keyed:
   %new = KNOWN PyTuple_New
   %key = call ptr %new(i64 2)
   %made = icmp ne ptr %key, null
@@ -631,16 +682,14 @@ failed:
   ret ptr null
 }
 
-; METH_O, a function of one array; self is (array of the context, avals of results by the operand's,
+; METH_O, a function of one array; self is (None, avals of results by the operand's,
 ; primitive, params, the complete function).
 define ptr @apply_staged(ptr %self, ptr %x) #0 {
 entry:
   %operands = alloca [1 x ptr]
   store ptr %x, ptr %operands
   %facts = getelementptr i8, ptr %self, i64 ITEMS
-  %holder = load ptr, ptr %facts
-  %c_p = getelementptr i8, ptr %holder, i64 16
-  %c = load ptr, ptr %c_p
+  %c = load ptr, ptr @recording
   %type_p = getelementptr i8, ptr %x, i64 8
   %type = load ptr, ptr %type_p
   %tracer = KNOWN stage_tracer
@@ -648,6 +697,10 @@ entry:
   br i1 %staged, label %look, label %python
 look:
   %aval = FIELD %x StageTracer.aval
+  %aval_class = KNOWN shaped_array
+  %shaped = call i1 @is_a(ptr %aval, ptr %aval_class)
+  br i1 %shaped, label %find, label %python
+find:
   %avals_p = getelementptr ptr, ptr %facts, i64 1
   %avals = load ptr, ptr %avals_p
   %get = KNOWN PyDict_GetItem

@@ -17,7 +17,7 @@ from numjet.native.objects import Object, ShapedArray
 class Node:
     """What a step of `CallEntry` reads or builds."""
 
-    ARRAY, DICT, TUPLE, LIST, STATIC, FLOAT, INT, BOOL, NDARRAY, READER = range(10)
+    ARRAY, DICT, TUPLE, LIST, STATIC, FLOAT, INT, BOOL, NDARRAY, READER, OWN = range(11)
 
 
 class CallContext(Record):

@@ -71,6 +71,15 @@ keep:
   %number = call i64 %as_long(ptr %answer)
   %decref = KNOWN Py_DecRef
   call void %decref(ptr %answer)
+  ; -1 is also how an error shows.
+  %minus = icmp eq i64 %number, -1
+  br i1 %minus, label %check, label %note
+check:
+  %occurred = KNOWN PyErr_Occurred
+  %error = call ptr %occurred()
+  %raised = icmp ne ptr %error, null
+  br i1 %raised, label %failed, label %note
+note:
   store i64 %key, ptr %p
   store i64 %number, ptr %value_p
   ret i64 %number
@@ -148,16 +157,13 @@ full:
 _EACH = """
 define internal i64 @NAME(ptr %c, ptr %h, ptr %atoms, ptr %ask) #0 {
 entry:
-  %class_p = getelementptr i8, ptr %atoms, i64 8
-  %class = load ptr, ptr %class_p
   %list = KNOWN list
-  %usual = icmp eq ptr %class, %list
+  %usual = call i1 @is_a(ptr %atoms, ptr %list)
   br i1 %usual, label %start, label %bad
 start:
   %size_p = getelementptr i8, ptr %atoms, i64 16
   %size = load i64, ptr %size_p
   %items_p = getelementptr i8, ptr %atoms, i64 24
-  %items = load ptr, ptr %items_p
 START  %begun = call i64 @put(ptr %h, i64 %size)
   br label %head
 head:
@@ -168,6 +174,12 @@ head:
   %on = and i1 %fine, %left
   br i1 %on, label %one, label %end
 one:
+  ; What is asked of Python may have changed the list.
+  %still = load i64, ptr %size_p
+  %inside = icmp slt i64 %k, %still
+  br i1 %inside, label %item, label %bad
+item:
+  %items = load ptr, ptr %items_p
   %x_p = getelementptr ptr, ptr %items, i64 %k
   %x = load ptr, ptr %x_p
   %type_p = getelementptr i8, ptr %x, i64 8
@@ -221,10 +233,13 @@ other:
   br i1 %is_literal, label %constant, label %bad
 constant:
   %content = FIELD %x Literal.value
+  %filled = icmp ne ptr %content, null
+  br i1 %filled, label %ask_it, label %bad
+ask_it:
   %code = call i64 @number_of(ptr %c, ptr %h, ptr %ask, ptr %content, ptr %x)
   br label %next
 next:
-  %word = phi i64 [ %where, %place ], [ %code, %constant ]
+  %word = phi i64 [ %where, %place ], [ %code, %ask_it ]
 """,
 )
 
@@ -240,18 +255,74 @@ variable:
 other:
   br label %bad
 next:
-  %aval = FIELD %x Var.aval
+  %found_aval = FIELD %x Var.aval
+  %no_aval = icmp eq ptr %found_aval, null
+  %nothing = KNOWN none
+  %aval = select i1 %no_aval, ptr %nothing, ptr %found_aval
   %word = call i64 @number_of(ptr %c, ptr %h, ptr %ask, ptr %aval, ptr %aval)
 """,
 )
 
 _DESCRIBE = """
-; METH_FASTCALL: (operands, equations, results, address of the words, ask primitive, ask params of
-; an equation, ask literal, ask aval); the first three are lists. self is the array of the context.
+; Whether the header of an array of words says what is true of it.
+define internal i1 @sound(ptr %c, ptr %words) #0 {
+  %class = KNOWN ndarray
+  %is_array = call i1 @is_a(ptr %words, ptr %class)
+  br i1 %is_array, label %array, label %no
+array:
+  %rank_p = getelementptr i8, ptr %words, i64 24
+  %rank = load i32, ptr %rank_p
+  %flat = icmp eq i32 %rank, 1
+  %flags_p = getelementptr i8, ptr %words, i64 64
+  %flags = load i32, ptr %flags_p
+  %good_flags = and i32 %flags, 1281 ; contiguous, aligned, writeable
+  %plain = icmp eq i32 %good_flags, 1281
+  %both = and i1 %flat, %plain
+  br i1 %both, label %sized, label %no
+sized:
+  %dims_p = getelementptr i8, ptr %words, i64 32
+  %dims = load ptr, ptr %dims_p
+  %bytes = load i64, ptr %dims ; of words of one byte, the fewest that there may be
+  %head = icmp sge i64 %bytes, 64
+  br i1 %head, label %read, label %no
+read:
+  %h_p = getelementptr i8, ptr %words, i64 16
+  %h = load ptr, ptr %h_p
+  %mask = load i64, ptr %h
+  %free_p = getelementptr i8, ptr %h, i64 8
+  %free = load i64, ptr %free_p
+  %cursor_p = getelementptr i8, ptr %h, i64 32
+  %cursor = load i64, ptr %cursor_p
+  %end_p = getelementptr i8, ptr %h, i64 40
+  %end = load i64, ptr %end_p
+  %size = add i64 %mask, 1
+  %power = and i64 %mask, %size
+  %is_power = icmp eq i64 %power, 0
+  %small = icmp ult i64 %mask, 4294967295
+  %room = icmp ult i64 %free, %size ; a table that is never full
+  %table = shl i64 %size, 4
+  %first = add i64 %table, 64
+  %behind = icmp uge i64 %cursor, %first
+  %ordered = icmp ule i64 %cursor, %end
+  %inside = icmp ule i64 %end, %bytes
+  %a1 = and i1 %is_power, %small
+  %a2 = and i1 %a1, %room
+  %a3 = and i1 %a2, %behind
+  %a4 = and i1 %a3, %ordered
+  %a5 = and i1 %a4, %inside
+  ret i1 %a5
+no:
+  ret i1 false
+}
+
+; METH_FASTCALL: (operands, equations, results, the words, ask primitive, ask params of an equation,
+; ask literal, ask aval); the first three are lists, the fourth an array of bytes.
 define ptr @describe(ptr %self, ptr %given, i64 %n) #0 {
 entry:
-  %c_p = getelementptr i8, ptr %self, i64 16
-  %c = load ptr, ptr %c_p
+  %c = load ptr, ptr @recording
+  %eight = icmp eq i64 %n, 8
+  br i1 %eight, label %lists, label %python
+lists:
   %args = load ptr, ptr %given
   %eqns_p = getelementptr i8, ptr %given, i64 8
   %eqns = load ptr, ptr %eqns_p
@@ -259,9 +330,18 @@ entry:
   %outs = load ptr, ptr %outs_p
   %words_p = getelementptr i8, ptr %given, i64 24
   %words = load ptr, ptr %words_p
-  %as_long = KNOWN PyLong_AsLong
-  %address = call i64 %as_long(ptr %words)
-  %h = inttoptr i64 %address to ptr
+  %list = KNOWN list
+  %args_list = call i1 @is_a(ptr %args, ptr %list)
+  %eqns_list = call i1 @is_a(ptr %eqns, ptr %list)
+  %outs_list = call i1 @is_a(ptr %outs, ptr %list)
+  %words_sound = call i1 @sound(ptr %c, ptr %words)
+  %two_lists = and i1 %args_list, %eqns_list
+  %all_lists = and i1 %two_lists, %outs_list
+  %usual = and i1 %all_lists, %words_sound
+  br i1 %usual, label %begin, label %python
+begin:
+  %h_p = getelementptr i8, ptr %words, i64 16
+  %h = load ptr, ptr %h_p
   %ask_primitive_p = getelementptr i8, ptr %given, i64 32
   %ask_primitive = load ptr, ptr %ask_primitive_p
   %ask_params_p = getelementptr i8, ptr %given, i64 40
@@ -276,26 +356,30 @@ entry:
   %args_items = load ptr, ptr %args_items_p
   br label %args_head
 args_head:
-  %a = phi i64 [ 0, %entry ], [ %a1, %args_one ]
+  %a = phi i64 [ 0, %begin ], [ %a1, %args_next ]
   %args_left = icmp slt i64 %a, %args_size
   br i1 %args_left, label %args_one, label %start
 args_one:
   %arg_p = getelementptr ptr, ptr %args_items, i64 %a
   %arg = load ptr, ptr %arg_p
   %arg_number = call i64 @bind(ptr %h, ptr %arg)
+  %arg_bound = icmp sgt i64 %arg_number, LIMIT
+  br i1 %arg_bound, label %args_next, label %python
+args_next:
   %a1 = add i64 %a, 1
   br label %args_head
 start:
   %size_p = getelementptr i8, ptr %eqns, i64 16
-  %size = load i64, ptr %size_p
   %items_p = getelementptr i8, ptr %eqns, i64 24
-  %items = load ptr, ptr %items_p
   br label %head
 head:
   %k = phi i64 [ 0, %start ], [ %k1, %next ]
+  ; What is asked of Python may change the list.
+  %size = load i64, ptr %size_p
   %left = icmp slt i64 %k, %size
   br i1 %left, label %one, label %last
 one:
+  %items = load ptr, ptr %items_p
   %eqn_p = getelementptr ptr, ptr %items, i64 %k
   %eqn = load ptr, ptr %eqn_p
   %eqn_type_p = getelementptr i8, ptr %eqn, i64 8
@@ -305,12 +389,18 @@ one:
   br i1 %is_eqn, label %named, label %python
 named:
   %primitive = FIELD %eqn Eqn.primitive
+  %params = FIELD %eqn Eqn.params
+  %primitive_there = icmp ne ptr %primitive, null
+  %dict = KNOWN dict
+  %params_dict = call i1 @is_a(ptr %params, ptr %dict)
+  %filled = and i1 %primitive_there, %params_dict
+  br i1 %filled, label %name_it, label %python
+name_it:
   %name = call i64 @number_of(ptr %c, ptr %h, ptr %ask_primitive, ptr %primitive, ptr %primitive)
   %s1 = call i64 @put(ptr %h, i64 %name)
   %good1 = icmp sgt i64 %s1, LIMIT
   br i1 %good1, label %params_of, label %stop
 params_of:
-  %params = FIELD %eqn Eqn.params
   %used_p = getelementptr i8, ptr %params, i64 16
   %used = load i64, ptr %used_p
   %some = icmp ne i64 %used, 0
@@ -346,7 +436,7 @@ all:
   call void %incref(ptr %true)
   ret ptr %true
 stop:
-  %s = phi i64 [ %s1, %named ], [ %s2, %kind ], [ %s3, %reads ], [ %s4, %writes ], [ %s5, %last ]
+  %s = phi i64 [ %s1, %name_it ], [ %s2, %kind ], [ %s3, %reads ], [ %s4, %writes ], [ %s5, %last ]
   %raised = icmp eq i64 %s, FAILED
   br i1 %raised, label %error, label %python
 error:

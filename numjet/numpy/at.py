@@ -47,6 +47,7 @@ class IndexUpdateHelper(AtSlots):
     """`x.at`: index it to say where, then call set, add, multiply, ..."""
 
     __slots__ = ()
+    __iter__ = None  # any number is an index: it would never end
 
     def __init__(self, array: Any) -> None:
         self.array = array

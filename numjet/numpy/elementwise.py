@@ -585,7 +585,7 @@ def _where_quickly(condition: Any, x: Any, y: Any, /) -> Any:
             found = _where_known.get(key)
             if found is not None and current_trace() is EVAL:
                 out = new(ArrayImpl)
-                out.aval = aval = found[0]
+                out._aval = aval = found[0]
                 value = _numpy_where(condition._value, x._value, y._value)
                 out._value = value if aval.shape else fix(value, aval)
                 return out

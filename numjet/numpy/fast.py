@@ -85,7 +85,7 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
                     return slow(x)
                 out = new(ArrayImpl)
                 out._value = value if whole else fix(value, aval)
-                out.aval = aval
+                out._aval = aval
                 return out
             out = slow(x)
             if found is None and type(out) is ArrayImpl and eager() and _direct(reference, x, out):
@@ -234,7 +234,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
                 return slow(x, y)
             out = new(ArrayImpl)
             out._value = value if whole else fix(value, aval)
-            out.aval = aval
+            out._aval = aval
             return out
         out = slow(x, y)
         if found is None and type(out) is ArrayImpl and eager():

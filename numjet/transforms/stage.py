@@ -48,15 +48,13 @@ class StageTrace(Trace):
 
     __slots__ = (
         "parent", "staging", "fun_name", "names", "eqns", "invars", "constvars", "consts",
-        "_const_of", "effects", "source", "done", "native",
+        "_const_of", "effects", "source", "done",
     )  # fmt: skip
     name = "staging"
-    context: Any = None  # what native code knows
     # Called after long traces while there might be native code and is none.
     wanted: Callable[[], None] | None = None
 
     def __init__(self, fun_name: str = "", names: Names = ()) -> None:
-        self.native = self.context
         self.parent = current_trace()
         self.staging = self
         self.fun_name, self.names = fun_name, names

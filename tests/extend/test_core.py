@@ -386,3 +386,47 @@ def test_lines_and_names_of_scopes():
     with source_info_util.user_context(None, name_stack=stack):
         assert source_info_util.current().name_stack == stack
     assert lu.wrap_init(lambda: 0).debug_info is None
+
+
+def test_evaluation_at_compile_time_leaves_traced_values_to_their_trace():
+    def f(x):
+        with nj.ensure_compile_time_eval():
+            table = jnp.arange(3.0) * 2
+            assert float(table.sum()) == 6.0
+            return (nj.vmap(lambda v: v * x)(table)).sum() + jnp.sin(x)
+
+    want = 6 * 0.5 + np.sin(0.5)
+    np.testing.assert_allclose(nj.jit(f)(0.5), want, rtol=1e-6)
+    np.testing.assert_allclose(nj.jit(nj.grad(f))(0.5), 6 + np.cos(0.5), rtol=1e-6)
+    np.testing.assert_allclose(nj.vmap(nj.jit(f))(jnp.full(2, 0.5)), want, rtol=1e-6)
+    np.testing.assert_allclose(f(0.5), want, rtol=1e-6)
+    kept = []
+    nj.jit(lambda x: kept.append(x))(1.0)
+    with nj.ensure_compile_time_eval(), pytest.raises(nj.errors.UnexpectedTracerError):
+        kept[0] + 1
+
+
+def test_errors_have_the_classes_and_the_arguments_of_jax():
+    both("""
+errors = jax.errors
+names = [n for n in ('ConcretizationTypeError', 'InconclusiveDimensionOperation', 'JAXIndexError',
+         'JAXTypeError', 'JaxRuntimeError', 'JaxprTypeError', 'KeyReuseError',
+         'NonConcreteBooleanIndexError', 'TracerArrayConversionError', 'TracerBoolConversionError',
+         'TracerIntegerConversionError', 'UnexpectedTracerError')]
+kinds = [getattr(errors, n) for n in names]
+builtin = (TypeError, ValueError, IndexError, RuntimeError)
+for name, kind in zip(names, kinds):
+    out[name] = str([issubclass(kind, k) for k in (*kinds, *builtin)])
+def raised(kind):
+    def f(x):
+        raise kind(x)
+    return err(lambda: jax.jit(f)(1.0))
+for name in ('ConcretizationTypeError', 'NonConcreteBooleanIndexError', 'TracerBoolConversionError',
+             'TracerArrayConversionError', 'TracerIntegerConversionError'):
+    out['raised ' + name] = raised(getattr(errors, name))
+out['bool'] = err(lambda: jax.jit(lambda x: 1 if x else 2)(1.0))
+out['int'] = err(lambda: jax.jit(lambda x: int(x))(1.0))
+out['index'] = err(lambda: jax.jit(lambda x: [1, 2][x])(1))
+out['numpy'] = err(lambda: jax.jit(lambda x: np.asarray(x))(1.0))
+out['mask'] = err(lambda: jax.jit(lambda x: x[x > 0])(jnp.ones(2)))
+""")

@@ -228,16 +228,8 @@ def test_a_process_takes_native_code_when_it_is_compiled(tmp_path):
 
 
 @pytest.mark.skipif(not freestanding.supported(), reason="code is mapped on Linux only")
-@pytest.mark.parametrize(
-    "text",
-    [
-        "declare void @abort()\ndefine void @f() { call void @abort() ret void }",
-        "@g = internal global [4 x i64] zeroinitializer\n"
-        "define i64 @f(i64 %i) { %p = getelementptr i64, ptr @g, i64 %i\n"
-        "%x = atomicrmw add ptr %p, i64 1 seq_cst\n ret i64 %x }",
-    ],
-)
-def test_code_that_refers_to_something_is_refused(text):
+def test_code_that_refers_to_something_is_refused():
+    text = "declare void @abort()\ndefine void @f() { call void @abort() ret void }"
     with pytest.raises(InternalError, match="freestanding"):
         freestanding.build("a module that is not freestanding", text)
 

@@ -8,7 +8,6 @@ equal equations (`reroll`). What would break it: a param that changes the code b
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import marshal
 import struct
@@ -150,13 +149,12 @@ class Forms:
         size = 1 << (2 * (len(eqns) + len(args)) + 64).bit_length()
         begin = HEADER + 2 * size
         end = begin + _ROOM * len(eqns) + len(outs) + 2
-        words = bytearray(8 * end)
+        words = np.zeros(8 * end, np.uint8)
         _HEAD.pack_into(words, 0, size - 1, size - size // 4, 0, self.first, 8 * begin, 8 * end)
-        address = ctypes.addressof(ctypes.c_char.from_buffer(words))  # it stays there
         done = jaxpr.describe(
-            args, eqns, outs, address, self._name, self._new_kind, self._literal, self.aval
+            args, eqns, outs, words, self._name, self._new_kind, self._literal, self.aval
         )
-        return bytes(words[8 * begin : _HEAD.unpack_from(words)[CURSOR]]) if done else None
+        return words[8 * begin : _HEAD.unpack_from(words)[CURSOR]].tobytes() if done else None
 
     def _walk(self) -> None:
         """Number variables and forms."""

@@ -1,9 +1,10 @@
-"""Machine code for any processor of the architecture, which refers to nothing but its arguments.
+"""Machine code for any processor of the architecture, which refers to nothing but its arguments and
+its own variables.
 
 For: code that has to be there when the package is imported, before anybody asks which processor
 this is. Such a module is compiled once and kept in the object cache as a linked image, which later
-processes map. What would break it: IR that refers to symbols or writes to variables (refused when
-it is compiled), and systems other than Linux, where None is the answer: callers stay with Python.
+processes map. What would break it: IR that refers to symbols (refused when it is compiled), and
+systems other than Linux, where None is the answer: callers stay with Python.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def supported() -> bool:
 
 
 def load(identity: str) -> dict[str, int] | None:
-    """The addresses of the functions built before under `identity`, or None.
+    """The addresses of the functions and variables built before under `identity`, or None.
 
     `identity` must name everything that the IR depends on.
     """
@@ -76,6 +77,6 @@ def _linked(data: bytes) -> bytes:
         image = loader.combine([data])
     except loader.Unsupported as reason:
         raise InternalError(f"freestanding code cannot be linked: {reason}") from None
-    if image.imports or image.written:
-        raise InternalError(f"freestanding code refers to {list(image.imports) or 'variables'}.")
+    if image.imports:
+        raise InternalError(f"freestanding code refers to {list(image.imports)}.")
     return image.pack()

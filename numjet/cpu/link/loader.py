@@ -6,7 +6,7 @@ laid out, references among them resolved, so that a later process only maps it a
 addresses of what lies outside. What raises Unsupported is left to LLVM's linker. What would break
 it: objects that need constructors, thread-local storage or unwinding (there is none: generated code
 never throws, and callbacks into Python never unwind through it).
-Source: System V ABI, generic and AMD64 supplement.
+Source: System V ABI, generic and AMD64 supplement; ELF for the Arm 64-bit Architecture.
 """
 
 from __future__ import annotations
@@ -32,11 +32,16 @@ _LOCAL, _WEAK = 0, 2  # STB_
 _UNDEFINED = 0  # SHN_UNDEF
 # R_X86_64_64, _PC32, _PLT32; _GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX
 _ABSOLUTE_64, _RELATIVE_32, _CALL_32, _SLOT_32 = 1, 2, 4, (9, 41, 42)
+# R_AARCH64_JUMP26, _CALL26; _ADR_PREL_PG_HI21; _ADD_ABS_LO12_NC and _LDST8_ABS_LO12_NC to _LDST64,
+# with the bits of the address that instructions leave out.
+_ARM_BRANCHES, _ARM_PAGE = (282, 283), 275
+_ARM_LOW = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3}
+_ARM = {*_ARM_BRANCHES, _ARM_PAGE, *_ARM_LOW}
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
-_I32, _U64 = struct.Struct("<i"), struct.Struct("<Q")
+_I32, _U32, _U64 = struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<Q")
 
 _REFUSED = "the system refuses memory for compiled code: see SELinux, seccomp or memory limits."
 
@@ -183,8 +188,8 @@ class _Linker:
             first = image.places.get(section[7])
             if section[1] not in (_RELA, _REL) or first is None:
                 continue
-            if section[1] == _REL or image.machine != _X86_64:
-                raise Unsupported(f"relocations for machine {image.machine}")
+            if section[1] == _REL:
+                raise Unsupported("relocations without addends")
             for offset, info, addend in _RELOCATION.iter_unpack(
                 image.data[section[4] : section[4] + section[5]]
             ):
@@ -192,6 +197,9 @@ class _Linker:
                 target = targets.get(number)
                 if target is None:
                     target = targets[number] = self._target(image, image.symbols[number])
+                if image.machine == _AARCH64:
+                    self._relocate_arm(kind, place, target, addend)
+                    continue
                 if kind == _ABSOLUTE_64:
                     self._word(place, target, addend)
                     continue
@@ -202,6 +210,21 @@ class _Linker:
                 elif kind not in (_RELATIVE_32, _CALL_32) or isinstance(target, str):
                     raise Unsupported(f"relocation {kind} to {target}")
                 _I32.pack_into(content, place, target + addend - place)
+
+    def _relocate_arm(self, kind: int, place: int, target: str | int, addend: int) -> None:
+        """Resolve one reference of an object for ARM: among its own functions and variables."""
+        if isinstance(target, str) or kind not in _ARM:
+            raise Unsupported(f"relocation {kind} to {target}")
+        to = target + addend
+        (word,) = _U32.unpack_from(self.content, place)
+        if kind in _ARM_BRANCHES:
+            word = word & ~0x3FFFFFF | (to - place) >> 2 & 0x3FFFFFF
+        elif kind == _ARM_PAGE:  # the image begins with a page
+            pages = (to >> 12) - (place >> 12)
+            word = word & ~0x60FFFFE0 | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
+        else:
+            word = word & ~0x3FFC00 | (to & 0xFFF) >> _ARM_LOW[kind] << 10
+        _U32.pack_into(self.content, place, word)
 
     def _target(self, image: _Object, symbol: tuple[int, int, int, int, int, int]) -> str | int:
         """Where in the image a symbol lies, or its name where it lies elsewhere."""

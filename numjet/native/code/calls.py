@@ -135,19 +135,21 @@ def run(
         step = e.step[i]
         x = regs[step.register]
         fits = False
+        if x == NULL:  # in a list that is being made
+            release(c, owned, own)
+            return NULL
         match step.code:
             case Node.ARRAY:
                 if x.type == c.array:
                     array = ArrayImpl(x)
                     value = array._value
-                    if array.aval == Object(step.a) and value != NULL and (
-                        value.flags & DENSE == DENSE
-                    ):
-                        inputs[step.b] = value.data
-                        c.Py_IncRef(value)
-                        owned[own] = value
-                        own += 1
-                        fits = True
+                    if array._aval == Object(step.a) and value != NULL:
+                        if value.type == c.ndarray and NdArray(value).flags & DENSE == DENSE:
+                            inputs[step.b] = NdArray(value).data
+                            c.Py_IncRef(value)
+                            owned[own] = value
+                            own += 1
+                            fits = True
             case Node.NDARRAY:
                 if x.type == c.ndarray:
                     numbers = NdArray(x)
@@ -164,7 +166,6 @@ def run(
                     for k in range(step.b):
                         item = c.PyDict_GetItemWithError(x, keys[k])
                         if item == NULL:
-                            c.PyErr_Clear()
                             fits = False
                             break
                         regs[step.c + k] = item
@@ -206,15 +207,25 @@ def run(
                     fits = True
             case Node.READER:
                 leaves = call_with(c, Object(step.a), x)
-                if leaves == NULL:
-                    c.PyErr_Clear()
-                else:
+                if leaves != NULL:
                     owned[own] = leaves
                     own += 1
                     if leaves.type == c.list and List(leaves).size == step.b:
                         copy(regs[step.c:], List(leaves).items, step.b)
                         fits = True
+            case Node.OWN:
+                # Registers borrow what containers hold. Those of this one keep it from now on:
+                # looking into another dict may run Python code, which could take it out.
+                for k in range(step.b):
+                    item = regs[step.c + k]
+                    c.Py_IncRef(item)
+                    owned[own] = item
+                    own += 1
+                fits = True
         if not fits:
+            # What a user's function raises, flattening or comparing, is the call's result.
+            if c.PyErr_Occurred() != NULL:
+                status[0] = 1
             release(c, owned, own)
             return NULL
 
@@ -273,9 +284,9 @@ def allocate(c: CallContext, e: CallEntry, data: Array[Pointer], tree: Array[Obj
             c.Py_DecRef(value)
             return False
         array = ArrayImpl(made)
-        array.aval = out.aval
+        array._aval = out.aval
         c.Py_IncRef(out.aval)
-        array._value = NdArray(value)
+        array._value = value
         tree[out.register] = made
         data[k] = NdArray(value).data
     return True

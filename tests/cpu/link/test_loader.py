@@ -251,3 +251,45 @@ def test_programs_share_what_the_system_gave():
     assert ctypes.string_at(second, 2 * host.PAGE) == b"\7" * 2 * host.PAGE
     host.unmap(second, 2 * host.PAGE)
     host.unmap(large, host._SPARE)
+
+
+def test_references_within_code_for_arm() -> None:
+    llvm = pytest.importorskip("llvmlite.binding")
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    text = """
+    target triple = "aarch64-unknown-linux-gnu"
+    @place = hidden global ptr null
+    @bytes = hidden global [5000 x i8] zeroinitializer
+    define ptr @read() { %x = load ptr, ptr @place
+      ret ptr %x }
+    define ptr @address() { ret ptr getelementptr (i8, ptr @bytes, i64 4500) }
+    define ptr @call() section ".text.other" { %x = tail call ptr @read()
+      ret ptr %x }
+    """
+    machine = llvm.Target.from_triple("aarch64-unknown-linux-gnu").create_target_machine(
+        reloc="pic", codemodel="small"
+    )
+    image = loader.combine([machine.emit_object(llvm.parse_assembly(text))])
+    assert not image.imports and not image.words
+
+    def word(name: str, number: int) -> tuple[int, int]:
+        at = image.exports[name] + 4 * number
+        return struct.unpack_from("<I", image.content, at)[0], at
+
+    def page(name: str) -> int:
+        """Where ADRP leads: 21 bits of pages, the lowest two in bits 29 and 30."""
+        adrp, at = word(name, 0)
+        assert adrp & 0x9F000000 == 0x90000000
+        pages = adrp >> 29 & 3 | (adrp >> 5 & 0x7FFFF) << 2
+        return (at & ~0xFFF) + ((pages ^ 1 << 20) - (1 << 20) << 12)
+
+    ldr, _ = word("read", 1)
+    assert ldr & 0xFFC00000 == 0xF9400000
+    assert page("read") + 8 * (ldr >> 10 & 0xFFF) == image.exports["place"]
+    add, _ = word("address", 1)
+    assert add & 0xFFC00000 == 0x91000000
+    assert page("address") + (add >> 10 & 0xFFF) == image.exports["bytes"] + 4500
+    branch, at = word("call", 0)
+    assert branch >> 26 == 0b000101
+    assert at + 4 * ((branch & 0x3FFFFFF ^ 1 << 25) - (1 << 25)) == image.exports["read"]

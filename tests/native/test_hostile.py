@@ -1,0 +1,194 @@
+"""Native code looks at what it reads: whatever it is handed, a call ends in Python."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.core.array import ArrayImpl
+from numjet.native import operators, operators_ir as ir
+from numjet.native.entries import entry_of, keep
+
+needs_native = pytest.mark.skipif(not operators.possible(), reason="no native code here")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def native() -> None:
+    if operators.possible() and not operators.usable():
+        operators._build()
+
+
+def run(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own: a crash is its end, not ours."""
+    return subprocess.run(
+        [sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=200,
+        env=os.environ,
+    )  # fmt: skip
+
+
+@needs_native
+@pytest.mark.parametrize("seed", range(3))
+def test_a_campaign_of_hostile_calls(seed) -> None:
+    path = Path(__file__).with_name("hostile.py")
+    done = subprocess.run(
+        [sys.executable, str(path), str(seed), "2500"], capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.startswith("native True")
+
+
+CALLS = {
+    "add": "object.__new__(type(x)) + 1.0",
+    "reflected": "1.0 + object.__new__(type(x))",
+    "negative": "-object.__new__(type(x))",
+    "index": "object.__new__(type(x))[0]",
+    "at": "object.__new__(type(x.at))[0].set(1.0)",
+    "update": "object.__new__(type(x.at[0])).set(1.0)",
+    "function": "jnp.tanh(object.__new__(type(x)))",
+    "where": "jnp.where(object.__new__(type(x)), x, x)",
+    "jit": "nj.jit(lambda a: a * 2)(object.__new__(type(x)))",
+    "aval": "setattr(x, 'aval', '...')",
+    "tracer": "nj.make_jaxpr(lambda t: object.__new__(type(t)) @ t)(x)",
+    "owner": "nj.make_jaxpr(lambda t: (setattr(t, 'owner', 5), t @ t))(x)",
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_objects_that_nobody_filled_raise(name) -> None:
+    text = f"""
+import numjet as nj, numjet.numpy as jnp
+from numjet.native import operators
+operators.possible() and not operators.usable() and operators._build()
+x = jnp.ones(3)
+for _ in range(12):
+    x + 1.0, 1.0 + x, -x, x[0], x.at[0].set(1.0), jnp.tanh(x), jnp.where(x > 0, x, x)
+try:
+    {CALLS[name]}
+except (AttributeError, TypeError, nj.errors.UnexpectedTracerError) as error:
+    print("raised")
+"""
+    done = run(text)
+    assert (done.returncode, done.stdout) == (0, "raised\n"), done.stderr
+
+
+def test_an_aval_cannot_be_replaced() -> None:
+    x = jnp.ones(3)
+    with pytest.raises(AttributeError):
+        x.aval = jnp.ones(4).aval
+    with pytest.raises(AttributeError, match="has no aval"):
+        object.__new__(ArrayImpl).aval  # noqa: B018
+    assert x.aval is x._aval
+
+
+@needs_native
+def test_an_update_with_too_many_arguments_raises() -> None:
+    x = jnp.ones(3)
+    for _ in range(3):
+        x.at[0].set(1.0)
+    with pytest.raises(TypeError):
+        x.at[0].set(*[1.0] * 300_000)
+    with pytest.raises(TypeError):
+        x.at[0].set(**{f"a{k}": 1 for k in range(300)})
+
+
+@needs_native
+def test_what_an_inner_loop_of_numpy_raises_is_not_lost() -> None:
+    x = jnp.ones(5)
+    aval = x.aval
+    words = entry_of(aval, aval, np.add, aval)
+    loop = ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, ctypes.c_void_p).value
+    words[ir.ENTRY.index("loop")] = loop
+    keep.append(words)
+
+    def fallback(*_):
+        raise MemoryError("as before")
+
+    table = operators.Table(fallback, 2)
+    assert table.put(id(aval), id(aval), (aval,), lambda: words)
+    with pytest.raises(MemoryError, match="as before"):
+        table.function()(x, x)
+
+
+class Node:
+    """A pytree whose flattening raises when it is told to."""
+
+    raises: BaseException | None = None
+
+    def __init__(self, child) -> None:
+        self.child = child
+
+
+def _flatten(node):
+    if node.raises is not None:
+        error, node.raises = node.raises, None  # once: a second try would work
+        raise error
+    return (node.child,), None
+
+
+nj.tree_util.register_pytree_node(Node, _flatten, lambda _, children: Node(*children))
+
+
+@pytest.mark.parametrize("error", [ValueError("a"), KeyboardInterrupt(), MemoryError()], ids=repr)
+def test_what_flattening_raises_arrives(error) -> None:
+    f = nj.jit(lambda tree: tree["node"].child * 2)
+    tree = {"node": Node(jnp.ones(3))}
+    for _ in range(8):
+        f(tree)
+    tree["node"].raises = error
+    with pytest.raises(type(error)):
+        f(tree)
+    assert tree["node"].raises is None
+    np.testing.assert_array_equal(f(tree), 2 * np.ones(3))
+
+
+def test_what_comparing_keys_raises_arrives() -> None:
+    class Key:
+        def __hash__(self):
+            return hash("w")
+
+        def __eq__(self, other):
+            raise KeyboardInterrupt
+
+    f = nj.jit(lambda tree: tree["w"] * 2)
+    for _ in range(8):
+        f({"w": jnp.ones(3)})
+    strange = dict.fromkeys([Key()])
+    with pytest.raises(KeyboardInterrupt):
+        f(strange)
+
+
+def test_a_dict_that_changes_while_it_is_read() -> None:
+    text = """
+import numjet as nj, numjet.numpy as jnp
+
+class Key:
+    def __hash__(self):
+        return hash("w")
+
+    def __eq__(self, other):
+        items.clear()
+        return False
+
+f = nj.jit(lambda t: t[0]["w"] + t[1])
+for _ in range(8):
+    f([{"w": jnp.ones(3)}, jnp.ones(3)])
+items = []
+for _ in range(200):
+    inner = {Key(): 0}
+    items[:] = [inner, jnp.ones(3) + 1.0]
+    try:
+        f(items)
+    except (ValueError, TypeError, KeyError, IndexError):
+        pass
+print("lives")
+"""
+    done = run(text)
+    assert (done.returncode, done.stdout) == (0, "lives\n"), done.stderr
