@@ -18,7 +18,7 @@ from numjet.core.jaxpr import ClosedJaxpr
 from numjet.cpu import runtime
 from numjet.cpu.graph.forms import Forms
 from numjet.cpu.graph.reroll import reroll
-from numjet.cpu.link import link
+from numjet.cpu.link import link, loader
 from numjet.cpu.link.jobs import Jobs, undisturbed
 from numjet.cpu.program import cache as program_cache
 from numjet.cpu.program.executable import Executable
@@ -45,15 +45,27 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
             forms = Forms.of_jaxpr(closed_jaxpr)
         key = program_cache.key(closed_jaxpr, donate, forms)
         data = None if key is None else link.cache_get(key)
-        if data is None:
-            return _compile(closed_jaxpr, donate, key, forms)
-        facts, consts, hosts, aliases, images = program_cache.unpack(
-            data, lambda: reroll(closed_jaxpr, forms)
-        )
-        if not _linked(facts.get("libraries", {})):
-            for name in facts["providers"]:
-                importlib.import_module(name)
-        return _executable(closed_jaxpr, donate, images, consts, hosts, facts, aliases)
+        if key is not None and data is not None:
+            try:
+                return _loaded(closed_jaxpr, donate, data, forms)
+            except loader.CodeRefused:
+                raise
+            except (InternalError, *link.MALFORMED) as reason:
+                link.cache_damaged(key, reason)
+        return _compile(closed_jaxpr, donate, key, forms)
+
+
+def _loaded(
+    closed: ClosedJaxpr, donate: tuple[int, ...], data: bytes, forms: Forms
+) -> Executable:
+    """The program that was kept."""
+    facts, consts, hosts, aliases, images = program_cache.unpack(
+        data, lambda: reroll(closed, forms)
+    )
+    if not _linked(facts.get("libraries", {})):
+        for name in facts["providers"]:
+            importlib.import_module(name)
+    return _executable(closed, donate, images, consts, hosts, facts, aliases)
 
 
 def _compile(
@@ -141,7 +153,11 @@ def _linked(libraries: Mapping[str, str]) -> bool:
         return False
     for symbol, image in images.items():
         assert image is not None
-        library = link.load([image])
+        try:
+            library = link.load([image])
+        except loader.Malformed as reason:
+            link.cache_damaged(libraries[symbol], reason)
+            return False
         library.leak()
         link.define_symbol(symbol, library.address("entry"))
     return True

@@ -357,9 +357,21 @@ def maps_code() -> bool:
     return LINUX and ctypes.sizeof(ctypes.c_void_p) == 8
 
 
+def is_object(data: bytes) -> bool:
+    """Whether these bytes begin as an object file does here."""
+    return data.startswith(b"\xcf\xfa\xed\xfe" if MACOS else b"\x7fELF")
+
+
+def machine() -> str:
+    """The kind of processor, as the system calls it."""
+    if hasattr(os, "uname"):
+        return os.uname().machine
+    return os.environ.get("PROCESSOR_ARCHITECTURE", "")
+
+
 def object_machine() -> str:
     """The triple of ELF objects for any processor of this architecture (Linux)."""
-    return f"{os.uname().machine}-unknown-linux-gnu"
+    return f"{machine()}-unknown-linux-gnu"
 
 
 # Addresses are asked of the system for several programs at once: it takes 20 us, and 5 KB to 20 KB

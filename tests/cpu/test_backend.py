@@ -12,11 +12,12 @@ import numpy as np
 from jaxpr_interpreter import compiled, spec
 from together import together
 
+import numjet
 from numjet.core.array import as_array
 from numjet.core.structural import full, reduce_sum
 from numjet.cpu import backend, kernels
 from numjet.cpu.graph.forms import Forms, Uncacheable
-from numjet.cpu.link import link
+from numjet.cpu.link import link, sources
 from numjet.cpu.program import cache as program_cache
 from numjet.ops import transcendental as fn
 from numjet.ops.arithmetic import add, mul
@@ -103,11 +104,12 @@ def test_params_that_differ_have_different_forms():
 
 
 def test_a_key_depends_on_every_source_file():
-    root = pathlib.Path(program_cache.__file__).parents[1]
-    lines = program_cache._sources().splitlines()
-    assert sorted(line.split(":")[0] for line in lines) == sorted(
-        "/" + str(path.relative_to(root)) for path in root.rglob("*.py")
-    )
+    root = pathlib.Path(numjet.__file__).parent
+    found = {pathlib.Path(entry.path).relative_to(root) for entry in sources._files(str(root))}
+    layers = "base core transforms ops cpu".split()
+    assert found == {
+        path.relative_to(root) for layer in layers for path in (root / layer).rglob("*.py")
+    }
 
 
 def test_a_key_depends_on_the_number_of_cores(monkeypatch):

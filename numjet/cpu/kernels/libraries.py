@@ -8,14 +8,14 @@ direct generator, where its code is as good as LLVM's, else on another thread. F
 
 from __future__ import annotations
 
-import functools
 import os
 import threading
 from collections.abc import Callable
 
+from numjet.base.errors import InternalError
 from numjet.cpu import host
 from numjet.cpu.builder.module import Module
-from numjet.cpu.link import link
+from numjet.cpu.link import link, loader
 from numjet.cpu.runtime import threads
 from numjet.cpu.runtime.entry import RUNTIME
 
@@ -27,19 +27,9 @@ _jobs: dict[str, _Job] = {}
 _lock = threading.Lock()
 
 
-@functools.cache
-def _sources() -> str:
-    """Changes with the files that write the libraries, so that no stale code is loaded."""
-    here = os.path.dirname(__file__)
-    found = [entry for entry in os.scandir(here) if entry.name.endswith(".py")]
-    above = os.scandir(os.path.dirname(here))
-    found += [entry for entry in above if entry.name.startswith("builder")]
-    stats = sorted([(entry.name, entry.stat()) for entry in found if not entry.is_dir()])
-    return " ".join([f"{name}:{stat.st_size}:{stat.st_mtime_ns}" for name, stat in stats])
-
-
 def _key(symbol: str) -> str:
-    return link.digest(f"library {symbol} for {host.cpu_count()} cores {_sources()}")
+    sources = link.sources_digest("kernels")
+    return link.digest(f"library {symbol} for {host.cpu_count()} cores {sources}")
 
 
 def keys(symbols: set[str]) -> dict[str, str]:
@@ -63,8 +53,15 @@ class _Job:
         """Compile and link."""
         try:
             key = _key(self.symbol)
-            image = link.cache_get(key)
-            if image is None:
+            image, library = link.cache_get(key), None
+            if image is not None:
+                try:
+                    library = link.load([image])
+                except loader.CodeRefused:
+                    raise
+                except (InternalError, *link.MALFORMED) as reason:
+                    link.cache_damaged(key, reason)
+            if library is None:
                 prefix, rest = _parts(self.symbol)
                 module = _modules[prefix](rest)
                 made = link.generated(module, kept=False) if _direct[prefix](rest) else None
@@ -73,7 +70,7 @@ class _Job:
                     made = link.compile_module(text)
                 (image,) = link.combined([made])
                 link.cache_put(key, image)
-            library = link.load([image])
+                library = link.load([image])
             library.leak()
             self.address = library.address(ENTRY)
         except BaseException as failure:  # raised where the address is asked for

@@ -1,12 +1,13 @@
 """A bounded store of compiled bytes: in memory for this process, on disk for the next one.
 
 For: `link` alone. An entry is a file `<directory>/<two hex digits>/<key>`: a magic, a SHA-256
-of the contents, the contents. Writers make a temporary file and `os.replace` it, so readers in
-other processes see a whole entry or none; a damaged entry fails its digest, is reported once
-and treated as absent. Entries are written a moment later by another thread, or at the process's
-end: a file takes longer than linking a program does. A process that is killed writes nothing more.
-What would break it: keys that do not name everything the bytes depend on (see `link.digest`), or a
-directory whose entries somebody else may write with this user's name (they are machine code).
+of the store's format, the kind of machine, the key and the contents, then the contents. Writers put
+a file in its place in one step, so readers in other processes see a whole entry or none. What is
+damaged, was written for another machine or stands under another name fails the digest, is reported
+once and treated as absent; so is what somebody else could have written (`folder`). Entries are
+written a moment later by another thread, or at the process's end: a file takes longer than linking
+a program does. A process that is killed writes nothing more. What would break it: keys that do not
+name everything the bytes depend on (see `link.digest`). docs/security.md says what is relied on.
 """
 
 from __future__ import annotations
@@ -14,21 +15,20 @@ from __future__ import annotations
 import _thread
 import atexit
 import contextlib
-import errno
 import hashlib
-import itertools
 import os
+import sys
 import threading
 import time
 import warnings
 import weakref
 
+from numjet.cpu import host
+from numjet.cpu.link.folder import Folder, Refused
 from numjet.cpu.link.jobs import undisturbed
 
-_MAGIC = b"NJC1"
+_MAGIC = b"NJC2"
 _HEADER = len(_MAGIC) + 32
-# Windows alone has text files. An entry is never a link, whoever may have made one.
-_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 # Machine code kept in this process; a program is 2-100 KB, so this holds thousands.
 MEMORY_BYTES = 64 << 20
@@ -55,9 +55,11 @@ def _ours(name: str, folder: str) -> bool:
     return entry or name.startswith(".tmp-")
 
 
-def _trusted(status: os.stat_result) -> bool:
-    """Whether a file is this user's or the system's: what it holds will run."""
-    return not hasattr(os, "geteuid") or status.st_uid in (0, os.geteuid())
+def _sealed(key: str, data: bytes) -> bytes:
+    """What stands before the contents of an entry."""
+    state = hashlib.sha256(f"{sys.platform} {sys.byteorder} {host.machine()} {key}\n".encode())
+    state.update(data)
+    return _MAGIC + state.digest()
 
 
 class Store:
@@ -72,13 +74,14 @@ class Store:
     def __init__(self, directory: str | None, limit: int) -> None:
         self.directory = directory
         self.limit = limit
+        self._folder = Folder(directory or "")
         self._memory: dict[str, bytes] = {}
         self._memory_bytes = 0
         self._warned: set[str] = set()
+        self._useless: set[str] = set()  # entries on disk that are not to be read again
         self._prepared = False
         self._writable = True
-        self._failure: OSError | None = None  # of a write behind the caller's back
-        self._temporaries = itertools.count()
+        self._failure: OSError | Refused | None = None  # of a write behind the caller's back
         self._late = False  # the process is ending: nobody writes later
         self._begin()
         _stores.add(self)
@@ -92,7 +95,7 @@ class Store:
     def get(self, key: str) -> bytes | None:
         """The bytes stored under `key` (hexadecimal), or None."""
         data = self._memory.get(key)
-        if data is None and self.directory is not None:
+        if data is None and self.directory is not None and key not in self._useless:
             data = self._pending.get(key)
             if data is None:
                 data = self._read(key)
@@ -103,6 +106,7 @@ class Store:
     def put(self, key: str, data: bytes) -> None:
         """Store `data` under `key`; a disk that cannot be written is reported once."""
         self._remember(key, data)
+        self._useless.discard(key)
         if self.directory is None or len(data) >= self.limit:
             return
         self._prepare()
@@ -121,6 +125,18 @@ class Store:
         elif self._late:
             self.flush()
 
+    def damaged(self, key: str, reason: object) -> None:
+        """Report that what is stored under `key` cannot be read, and forget it."""
+        self._forget(key)
+        with self._lock:
+            self._pending.pop(key, None)
+            self._useless.add(key)
+        self._warn(
+            "corrupt",
+            f"entry {self._path(key)} of numjet's compilation cache is damaged ({reason}); it is "
+            "compiled anew",
+        )
+
     def flush(self) -> None:
         """Write what is not on disk yet; returns when it is."""
         self._write_pending()
@@ -129,16 +145,17 @@ class Store:
     def _prepare(self) -> None:
         """See whether the directory can be written; reports what was found since the last time."""
         try:
-            if self._failure is not None:
-                raise self._failure
+            failure, self._failure = self._failure, None
+            if failure is not None:
+                raise failure
             if not self._prepared:
-                assert self.directory is not None
-                os.makedirs(self.directory, mode=0o700, exist_ok=True)
-                if not os.access(self.directory, os.W_OK):
-                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                self._folder.prepare()
                 self._prepared = True
+        except Refused as refused:
+            self._writable = False
+            self._warn(refused.kind, str(refused))
         except OSError as error:
-            self._writable, self._failure = False, None
+            self._writable = False
             self._warn(
                 "unwritable",
                 f"numjet's compilation cache {self.directory} cannot be written ({error}); "
@@ -164,7 +181,7 @@ class Store:
                 try:
                     if self._writable:
                         self._write(key, data)
-                except OSError as error:
+                except (OSError, Refused) as error:
                     self._writable, self._failure = False, error
                 with self._lock:
                     if self._pending.get(key) is data:
@@ -185,71 +202,50 @@ class Store:
                 oldest = next(iter(self._memory))
                 self._memory_bytes -= len(self._memory.pop(oldest))
 
+    def _forget(self, key: str) -> None:
+        with self._lock:
+            data = self._memory.pop(key, None)
+            self._memory_bytes -= 0 if data is None else len(data)
+
     def _path(self, key: str) -> str:
         return f"{self.directory}/{key[:2]}/{key}"
 
     def _read(self, key: str) -> bytes | None:
-        path = self._path(key)
         try:
-            # Not `open`, whose objects take as long as the reading.
-            file = os.open(path, _READING)
-            try:
-                status = os.fstat(file)
-                raw = os.read(file, status.st_size) if _trusted(status) else b""
-            finally:
-                os.close(file)
-        except (FileNotFoundError, NotADirectoryError):
+            found = self._folder.read(key, self.limit + _HEADER)
+        except Refused as refused:
+            self._warn(refused.kind, str(refused))
+            return None
+        except NotADirectoryError:
             return None
         except OSError as error:
             self._warn("unreadable", f"numjet's compilation cache cannot be read: {error}")
             return None
-        if not _trusted(status):
-            self._warn(
-                "foreign",
-                f"entry {path} of numjet's compilation cache belongs to another user; it is "
-                "compiled anew. Set NUMJET_CACHE_DIR to a directory of your own.",
-            )
+        if found is None:
             return None
+        raw, written = found
         data = raw[_HEADER:]
-        if raw[:_HEADER] != _MAGIC + hashlib.sha256(data).digest():
-            self._warn(
-                "corrupt",
-                f"entry {path} of numjet's compilation cache is damaged; it is compiled anew",
-            )
+        if raw[:_HEADER] != _sealed(key, data):
+            self.damaged(key, "its digest is another")
             return None
-        if time.time() - status.st_mtime > _REFRESH_SECONDS and self._writable:
+        if time.time() - written > _REFRESH_SECONDS and self._writable:
             try:
-                os.utime(path)
+                os.utime(self._path(key))
             except OSError:  # read-only cache: ages then mean the time of writing
                 self._writable = False
         return data
 
     def _write(self, key: str, data: bytes) -> None:
-        path = self._path(key)
-        folder = os.path.dirname(path)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._folder.prepare()
         if self._grown(len(data)):
             self.sweep(len(data))
-        # Unique among threads and live processes; a dead process's leftover is swept.
-        temporary = f"{folder}/.tmp-{os.getpid()}-{next(self._temporaries)}-{key[:8]}"
-        try:
-            with open(temporary, "wb", buffering=0) as file:
-                file.write(_MAGIC + hashlib.sha256(data).digest() + data)
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        # A directory in its place stays: it is nothing of ours, and reading has said so.
+        with contextlib.suppress(IsADirectoryError):
+            self._folder.write(key, [_sealed(key, data), data])
 
     def _grown(self, nbytes: int) -> bool:
         """Add `nbytes` to the growth log; True when it is time to sweep."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        log = os.open(f"{self.directory}/growth", flags, 0o600)
-        try:
-            os.write(log, b"." * (1 + nbytes // _LOG_UNIT))
-            return os.fstat(log).st_size * _LOG_UNIT >= self.limit // 16
-        finally:
-            os.close(log)
+        return self._folder.log(1 + nbytes // _LOG_UNIT) * _LOG_UNIT >= self.limit // 16
 
     def sweep(self, coming: int = 0) -> None:
         """Remove entries used longest ago if with `coming` bytes more than 7/8 of the limit were
@@ -257,8 +253,7 @@ class Store:
 
         What else lies in the directory is the user's: it is not counted, and stays.
         """
-        with open(f"{self.directory}/growth", "wb"):
-            pass
+        self._folder.empty_log()
         entries = []
         total = coming
         now = time.time()

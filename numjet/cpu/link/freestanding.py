@@ -16,7 +16,7 @@ from numjet.base.errors import InternalError
 from numjet.cpu import host
 from numjet.cpu.link import link, loader
 
-_FORMAT = 2
+_FORMAT = 3
 
 
 def _key(identity: str) -> str:
@@ -40,7 +40,11 @@ def load(identity: str) -> dict[str, int] | None:
     data = link.cache_get(_key(identity)) if supported() else None
     if data is None:
         return None
-    image = loader.unpack(data)
+    try:
+        image = loader.unpack(data)
+    except loader.Malformed as reason:
+        link.cache_damaged(_key(identity), reason)
+        return None
     try:
         base = loader.place(image, ())
     except InternalError:  # no memory for code: callers stay with Python

@@ -18,6 +18,7 @@ import itertools
 import marshal
 import os
 import re
+import struct
 import sys
 import threading
 import warnings
@@ -28,12 +29,17 @@ from typing import NamedTuple, Protocol
 from numjet.base import config
 from numjet.base.errors import InternalError
 from numjet.cpu import host
-from numjet.cpu.link import llvm, loader, processor
+from numjet.cpu.link import llvm, loader, processor, sources
 from numjet.cpu.link.cache import Store
 from numjet.cpu.x86.able import usable
 
 # Part of every key: raise it when cached bytes of an older version must not be used any more.
-CACHE_VERSION = 29
+CACHE_VERSION = 30
+
+# What reading data that is not what was written raises.
+MALFORMED = (
+    EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error
+)  # fmt: skip
 
 _OPTIMIZATION_LEVEL, _QUICK_LEVEL = 1, 0
 
@@ -92,12 +98,25 @@ def target() -> Target:
         # A later process on this machine learns it without loading LLVM.
         key = digest("target")
         known = cache_get(key)
+        found = None if known is None else _target_of(known)
+        if found is not None:
+            return found
         if known is not None:
-            return Target(*marshal.loads(known))
+            cache_damaged(key, "it describes no processor")
     found = _host()
     if key is not None:
         cache_put(key, marshal.dumps([*found], 2))
     return found
+
+
+def _target_of(data: bytes) -> Target | None:
+    """The target that was written down, or None where that was something else."""
+    try:
+        fields = marshal.loads(data)
+        kinds = [type(field) for field in fields]
+    except MALFORMED:
+        return None
+    return Target(*fields) if kinds == [str, str, str, int] else None
 
 
 @functools.cache
@@ -164,7 +183,9 @@ def _salt() -> bytes:
 def digest(text: str | bytes) -> str:
     """Hexadecimal SHA-256 of `text`, the target, the generators and this cache's version."""
     data = text.encode() if isinstance(text, str) else text
-    generator = b"\1" if config.direct_code.value else b"\0"
+    generator = b"\0"
+    if config.direct_code.value:
+        generator = f"\1{sources_digest('generator')}\n".encode()
     return hashlib.sha256(b"".join((_salt(), generator, data))).hexdigest()
 
 
@@ -174,6 +195,18 @@ def cache_get(key: str) -> bytes | None:
     `key` is a result of `digest`.
     """
     return _store().get(key)
+
+
+def sources_digest(part: str) -> str | None:
+    """What changes with the sources of a part of the package (`sources.PARTS`); None where they do
+    not lie in files."""
+    found = sources.of(_store())
+    return None if found is None else found[part]
+
+
+def cache_damaged(key: str, reason: object) -> None:
+    """Say that what is kept under `key` cannot be read, and that it is made anew."""
+    _store().damaged(key, reason)
 
 
 def cache_put(key: str, data: bytes) -> None:
@@ -192,7 +225,7 @@ def compile_module(ir_text: str, *, verify: bool = False) -> bytes:
     """
     key = digest(ir_text)
     data = _store().get(key)
-    if data is None:
+    if data is None or not host.is_object(data):
         data = _compile(ir_text, verify=verify)
         _store().put(key, data)
     return data
@@ -220,7 +253,7 @@ def generated(source: str | Written, *, kept: bool) -> bytes | None:
         return None
     key = digest(source if isinstance(source, str) else source.text()) if kept else ""
     data = _store().get(key) if kept else None
-    if data is None:
+    if data is None or not host.is_object(data):
         # Half of the package's compiler: loaded when there is something to compile.
         generate = importlib.import_module("numjet.cpu.x86.generate").generate
         try:
@@ -407,13 +440,23 @@ def library(ir_text: str, *, quick: bool = False) -> Library:
 
     quick: in a third of LLVM's time to slower code, for what runs seldom or mostly waits.
     """
-    return load([library_code(ir_text, quick=quick)])
+    return library_of(ir_text, lambda: ir_text, quick=quick)
 
 
 def library_of(identity: str, text: Callable[[], str], *, quick: bool = False) -> Library:
     """`library` of a module that is written only when it is compiled. `identity` names all that
     its text depends on."""
+    try:
+        return load([library_code(identity, quick=quick, text=text)])
+    except loader.CodeRefused:
+        raise
+    except InternalError as reason:
+        cache_damaged(_library_key(identity, quick), reason)
     return load([library_code(identity, quick=quick, text=text)])
+
+
+def _library_key(identity: str, quick: bool) -> str:
+    return digest(("quick library " if quick else "library ") + identity)
 
 
 def library_code(
@@ -421,7 +464,7 @@ def library_code(
 ) -> bytes:
     """What `library` loads, and (with `text`, `ir_text` being an identity) `library_of`. Any thread
     may ask for it before it is needed."""
-    key = digest(("quick library " if quick else "library ") + ir_text)
+    key = _library_key(ir_text, quick)
     with _library_locks.setdefault(key, threading.Lock()):  # who asks meanwhile waits
         data = _store().get(key)
         if data is None:
@@ -442,7 +485,7 @@ def _map(image: loader.Image) -> Library:
     places = {name: base + offset for name, offset in image.exports.items()}
 
     def find(symbol: str) -> int:
-        raise InternalError(f"symbol {symbol!r}: not in a library of {list(image.exports)}")
+        raise loader.Malformed(f"symbol {symbol!r}: not in a library of {list(image.exports)}")
 
     return Library(places, find, functools.partial(loader.remove, base, len(image.content)))
 

@@ -46,6 +46,14 @@ _I32, _U32, _U64 = struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<Q")
 _REFUSED = "the system refuses memory for compiled code: see SELinux, seccomp or memory limits."
 
 
+class CodeRefused(InternalError):
+    """The system gives no memory that code can run in."""
+
+
+class Malformed(InternalError):
+    """Bytes that are no image, or not the one that they should be."""
+
+
 class Unsupported(Exception):
     """An object that this linker leaves to LLVM's."""
 
@@ -75,8 +83,23 @@ def packed(data: bytes) -> bool:
 
 
 def unpack(data: bytes) -> Image:
-    """The image that `Image.pack` wrote."""
-    return Image(*marshal.loads(memoryview(data)[len(_MAGIC) :]))
+    """The image that `Image.pack` wrote. Raises Malformed for anything else."""
+    try:
+        image = Image(*marshal.loads(memoryview(data)[len(_MAGIC) :]))
+        size, count = len(image.content), len(image.imports)
+        good = (
+            packed(data)
+            and type(image.content) is bytes
+            and 0 <= image.written <= size
+            and all([0 <= at <= size - 8 and -1 <= n < count for at, n, _ in image.words])
+            and all([0 <= at <= size for at in image.exports.values()])
+            and {str}.issuperset(map(type, (*image.imports, *image.exports)))
+        )
+    except (EOFError, ValueError, TypeError, AttributeError) as error:
+        raise Malformed(error) from None
+    if not good:
+        raise Malformed("an image whose parts do not fit")
+    return image
 
 
 # -- linking -------------------------------------------------------------------------------
@@ -279,12 +302,12 @@ def combine(objects: Iterable[bytes]) -> Image:
 def place(image: Image, addresses: Sequence[int]) -> int:
     """Where the image lies in memory from now on, its imports being at these addresses.
 
-    `remove` frees it. Raises InternalError where the system refuses executable memory.
+    `remove` frees it. Raises CodeRefused where the system refuses executable memory.
     """
     content = bytearray(image.content)
     base = host.reserve(max(len(content), 1))
     if base is None:
-        raise InternalError(_REFUSED)
+        raise CodeRefused(_REFUSED)
     for where, number, addend in image.words:
         origin = base if number < 0 else addresses[number]
         _U64.pack_into(content, where, origin + addend & 0xFFFFFFFFFFFFFFFF)
@@ -292,7 +315,7 @@ def place(image: Image, addresses: Sequence[int]) -> int:
         ctypes.memmove(base, ctypes.byref(ctypes.c_char.from_buffer(content)), len(content))
     if not host.make_executable(base + image.written, len(content) - image.written):
         host.unmap(base, len(content))
-        raise InternalError(_REFUSED)
+        raise CodeRefused(_REFUSED)
     return base
 
 

@@ -7,10 +7,7 @@ stored: they are found again, in the jaxpr that was compiled, by their position.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import marshal
-import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -28,38 +25,17 @@ from numjet.cpu.runtime.entry import RUNTIME
 _FORMAT = 8
 
 
-@functools.cache
-def _package() -> bytes:
-    """Changes with any source file of the package, so that no stale code is loaded."""
-    return hashlib.sha256(_sources().encode()).digest()
-
-
-def _sources() -> str:
-    """Name, size and time of each source file, a line each."""
-    # Not with pathlib, which takes 5 ms for this.
-    found: list[str] = []
-    root = os.path.dirname(os.path.dirname(__file__))
-    folders = [root]
-    while folders:
-        for entry in os.scandir(folders.pop()):
-            if entry.name.endswith(".py"):
-                stat = entry.stat()
-                found.append(f"{entry.path[len(root):]}:{stat.st_size}:{stat.st_mtime_ns}")
-            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
-                folders.append(entry.path)
-    return "\n".join(sorted(found))
-
-
 def key(closed: ClosedJaxpr, donate: tuple[int, ...], forms: Forms | None = None) -> str | None:
     """The digest under which the compiled program is kept; None when it cannot be. `forms`: those
     of the program, where somebody has them."""
     if forms is None:
         forms = Forms.of_jaxpr(closed)
-    if forms.uncacheable:
+    sources = None if forms.uncacheable else link.sources_digest("program")
+    if sources is None:
         return None
     # Work is cut for the cores there are.
     where = (donate, config.check_ir.value, host.cpu_count())
-    return link.digest(marshal.dumps((_FORMAT, _package(), *where), 0) + forms.content())
+    return link.digest(marshal.dumps((_FORMAT, sources, *where), 0) + forms.content())
 
 
 # ---- finding constants and callbacks again
@@ -107,22 +83,25 @@ def pack(build: Any, facts: dict[str, Any], images: list[bytes]) -> bytes | None
     return b"".join([struct.pack("<Q", len(head)), head, *images])
 
 
+# The module that defines the library functions which code may call (see `link.provide`).
+PROVIDERS = "numjet.cpu.kernels.providers"
+
+
 def providers(symbols: Iterable[str]) -> list[str]:
-    """The modules that define the library functions which the code calls (see `link.provide`)."""
-    found = set()
-    for name in symbols:
-        if not name.startswith(RUNTIME):
-            found.add("numjet.cpu.kernels.providers")
-    return sorted(found)
+    """The modules that define the library functions which the code calls."""
+    return [PROVIDERS] if any([not name.startswith(RUNTIME) for name in symbols]) else []
 
 
 def unpack(
     data: bytes, compiled: Callable[[], ClosedJaxpr]
 ) -> tuple[dict, list, dict[int, HostCall], dict[int, int], list[bytes]]:
     """(facts, consts, hosts, aliases, images) of a packed program. `compiled` tells what was
-    compiled; it is asked where constants or callbacks have to be found."""
+    compiled; it is asked where constants or callbacks have to be found. Raises one of
+    `link.MALFORMED` where the bytes are no program."""
     size = struct.unpack_from("<Q", data)[0]
     facts, table, aliases, sizes = marshal.loads(memoryview(data)[8 : 8 + size])
+    if sum(sizes) != len(data) - 8 - size or not {PROVIDERS}.issuperset(facts["providers"]):
+        raise ValueError("a program whose parts do not fit")
     consts: list[Any] = []
     hosts: dict[int, HostCall] = {}
     closed: Any = None

@@ -1,0 +1,212 @@
+"""The directory of a store of code: what may be read from it, and how files get there.
+
+For: `cache` alone. What is read will run, so it comes only from a directory, a folder in it and a
+regular file that each belong to this user (or the system's) and that nobody else may write. All
+three are looked at after they were opened, not by their names, which somebody may have given to
+something else meanwhile. Nothing here waits: a pipe, a device or a socket is no entry. Where the
+system has neither users nor files relative to opened directories (Windows), names are taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import stat
+
+# Windows alone has text files. An entry is never a link, whoever may have made one.
+_BINARY = getattr(os, "O_BINARY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_READING = os.O_RDONLY | _BINARY | _NO_LINK
+_READING |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_WRITING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NO_LINK
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_BY_DESCRIPTOR = hasattr(os, "geteuid") and {os.open, os.mkdir, os.unlink, os.rename} <= (
+    os.supports_dir_fd
+)
+
+# What opening a link, or a socket, gives.
+_NO_FILE = (errno.ELOOP, errno.ENXIO, getattr(errno, "EOPNOTSUPP", errno.ENXIO), errno.EMLINK)
+
+
+class Refused(Exception):
+    """Something that nothing is read from: `kind`, for those who report each kind once, and why."""
+
+    def __init__(self, kind: str, why: str) -> None:
+        super().__init__(why)
+        self.kind = kind
+
+
+def _check(status: os.stat_result, what: str) -> None:
+    """Raise Refused where somebody else could have put something there."""
+    if not hasattr(os, "geteuid"):
+        return
+    if status.st_uid not in (0, os.geteuid()):
+        raise Refused(
+            "foreign",
+            f"{what} belongs to another user; nothing is taken from there, programs are compiled "
+            "anew. Set NUMJET_CACHE_DIR to a directory of your own.",
+        )
+    if status.st_mode & _OTHERS:
+        raise Refused(
+            "shared",
+            f"{what} may be written by others; code is not taken from there, programs are compiled "
+            f"anew. Take the permission away (chmod go-w), or set NUMJET_CACHE_DIR to a directory "
+            "that only you may write to.",
+        )
+
+
+class Folder:
+    """Files by name, in folders of the first two letters."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._temporaries = itertools.count()
+
+    # ---- directories: a descriptor, or the name where there are none
+
+    def _open(self, parent: int | str | None, name: str) -> int | str:
+        """An open directory that may be trusted. Raises Refused, or OSError."""
+        shown = name if parent is None else f"{self.path}/{name}"
+        if not _BY_DESCRIPTOR:
+            _check(os.stat(shown), f"directory {shown} of numjet's compilation cache")
+            return shown
+        if parent is None:
+            found = os.open(name, _DIRECTORY)
+        else:
+            assert isinstance(parent, int)
+            found = os.open(name, _DIRECTORY | _NO_LINK, dir_fd=parent)
+        try:
+            _check(os.fstat(found), f"directory {shown} of numjet's compilation cache")
+        except Refused:
+            os.close(found)
+            raise
+        return found
+
+    def _made(self, parent: int | str | None, name: str) -> int | str:
+        """`_open`, of a directory that is made where there is none: for this user alone."""
+        try:
+            return self._open(parent, name)
+        except FileNotFoundError:
+            pass
+        if parent is None:
+            os.makedirs(os.path.dirname(name), mode=0o700, exist_ok=True)
+        where = parent if isinstance(parent, int) else None
+        path = name if parent is None or where is not None else f"{parent}/{name}"
+        with contextlib.suppress(FileExistsError):  # another process was quicker
+            os.mkdir(path, 0o700, dir_fd=where)
+            os.chmod(path, 0o700, dir_fd=where)  # whatever the umask is
+        return self._open(parent, name)
+
+    def _close(self, directory: int | str) -> None:
+        if isinstance(directory, int):
+            os.close(directory)
+
+    def prepare(self) -> None:
+        """Make the directory. Raises OSError where that cannot be written, and Refused."""
+        root = self._made(None, self.path)
+        try:
+            if not os.access(self.path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        finally:
+            self._close(root)
+
+    # ---- files
+
+    def read(self, name: str, most: int) -> tuple[bytes, float] | None:
+        """The content of a file, and when it was written; None where there is none.
+
+        Raises Refused, also of a file with more than `most` bytes, and OSError.
+        """
+        try:
+            root = self._open(None, self.path)
+        except FileNotFoundError:
+            return None
+        try:
+            folder = self._open(root, name[:2])
+            try:
+                return self._content(folder, name, most)
+            finally:
+                self._close(folder)
+        except FileNotFoundError:
+            return None
+        finally:
+            self._close(root)
+
+    def _content(self, folder: int | str, name: str, most: int) -> tuple[bytes, float]:
+        shown = f"entry {self.path}/{name[:2]}/{name} of numjet's compilation cache"
+        strange = Refused("strange", f"{shown} is no file; it is compiled anew")
+        where = {"dir_fd": folder} if isinstance(folder, int) else {}
+        try:
+            file = os.open(name if where else f"{folder}/{name}", _READING, **where)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if error.errno in _NO_FILE:
+                raise strange from None
+            raise
+        try:
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode):
+                raise strange
+            _check(status, shown)
+            if status.st_size > most:
+                raise Refused("damaged", f"{shown} is damaged; it is compiled anew")
+            return os.read(file, status.st_size), status.st_mtime
+        finally:
+            os.close(file)
+
+    def write(self, name: str, parts: list[bytes]) -> None:
+        """Put a file there in one step, for this user alone. Raises Refused, and OSError."""
+        root = self._made(None, self.path)
+        try:
+            folder = self._made(root, name[:2])
+            try:
+                self._put(folder, name, b"".join(parts))
+            finally:
+                self._close(folder)
+        finally:
+            self._close(root)
+
+    def _put(self, folder: int | str, name: str, data: bytes) -> None:
+        # Unique among threads and live processes; a dead process's leftover is swept.
+        temporary = f".tmp-{os.getpid()}-{next(self._temporaries)}-{name[:8]}"
+        where, source, both = {}, temporary, {}
+        if isinstance(folder, int):
+            where, both = {"dir_fd": folder}, {"src_dir_fd": folder, "dst_dir_fd": folder}
+        else:
+            source, name = f"{folder}/{temporary}", f"{folder}/{name}"
+        with contextlib.suppress(FileNotFoundError):  # of an earlier process of this number
+            os.unlink(source, **where)
+        file = os.open(source, _WRITING, 0o600, **where)
+        try:
+            try:
+                if hasattr(os, "fchmod"):
+                    os.fchmod(file, 0o600)  # whatever the umask is
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[os.write(file, rest) :]
+            finally:
+                os.close(file)
+            os.replace(source, name, **both)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(source, **where)
+            raise
+
+    def log(self, bytes: int) -> int:
+        """Add so many bytes to the log of what was written; returns its size."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_LINK
+        log = os.open(f"{self.path}/growth", flags, 0o600)
+        try:
+            os.write(log, b"." * bytes)
+            return os.fstat(log).st_size
+        finally:
+            os.close(log)
+
+    def empty_log(self) -> None:
+        """Begin the log anew."""
+        os.close(os.open(f"{self.path}/growth", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK,
+                         0o600))  # fmt: skip
