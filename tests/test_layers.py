@@ -225,8 +225,7 @@ WRITES_IR = ("cpu/builder/", "cpu/math/", "cpu/emit/", "cpu/kernels/", "cpu/x86/
 # Files with IR by hand that is still to be written in the notation; none may be added.
 BY_HAND = {
     "cpu/host.py", "cpu/runtime/blas.py", "cpu/runtime/events.py", "cpu/runtime/programs.py",
-    "cpu/runtime/threads.py", "native/arrays_ir.py", "native/operators_ir.py",
-    "native/record_ir.py", "native/walk_ir.py",
+    "cpu/runtime/threads.py",
 }  # fmt: skip
 IR = re.compile(r"\bgetelementptr\b|^\s*define ", re.MULTILINE)
 

@@ -241,7 +241,7 @@ def printer(jaxpr: Jaxpr) -> str:
     raise NotImplementedError("numjet.core.jaxpr_print is not loaded.")
 
 
-# The walk of `cpu.graph.forms` as native code (`native.walk_ir`), where there is any.
+# The walk of `cpu.graph.forms` as native code (`native.code.walk`), where there is any.
 describe: Any = None
 
 

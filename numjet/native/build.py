@@ -9,39 +9,61 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from numjet.cpu.builder import sources
-from numjet.cpu.link import link
+from numjet.cpu.link import freestanding, link
 from numjet.native import objects
 
 CHECKED = os.environ.get("NUMJET_NATIVE_CHECKS", "") not in ("", "0")
-# The modules that the code of each part comes from.
+# The modules that the code of each part comes from; the first has the list of its functions.
 _MODULES = {
     "calls": ("code.calls", "tables", "objects"),
-}
+    "interpreter": (
+        "code.interpreter", "code.operators", "code.arrays", "code.record", "code.walk", "tables",
+        "objects",
+    ),
+}  # fmt: skip
 
 
 def identity(part: str, *facts: object) -> str:
-    """A text that tells the code of a part apart: its source and where objects' fields lie."""
+    """A text that tells the code of a part apart: its source, where objects' fields lie, facts."""
     found = [x.found for x in vars(objects).values() if hasattr(x, "found")]
     return sources.identity([f"numjet.native.{name}" for name in _MODULES[part]], found, *facts)
 
 
-def text(part: str, **options: Any) -> str:
-    """The module of a part's functions, in LLVM IR."""
+def text(part: str, *facts: Any, **options: Any) -> str:
+    """The module of a part's functions, in LLVM IR; facts: what they are made for."""
     # A parser stands behind these, which most processes do not need.
     notation = importlib.import_module("numjet.cpu.builder.notation")
     code = importlib.import_module(f"numjet.native.{_MODULES[part][0]}")
-    return notation.module_text(code.FUNCTIONS, checked=CHECKED, **options)
+    return notation.module_text(code.functions(*facts), checked=CHECKED, **options)
 
 
-def library(part: str, names: list[str]) -> dict[str, int]:
-    """The addresses of a part's functions, linked into this process."""
+def library(part: str, names: Sequence[str], *facts: Any) -> dict[str, int]:
+    """The addresses of a part's functions and variables, linked into this process."""
     if CHECKED:
-        made = link.load([link.compile_once(text(part), verify=True)])
+        made = link.load([link.compile_once(text(part, *facts), verify=True)])
     else:
-        made = link.library_of(identity(part), lambda: text(part))
+        made = link.library_of(identity(part, *facts), lambda: text(part, *facts))
     made.leak()
     return {name: made.address(name) for name in names}
 
+
+# For any processor of the architecture, mapped when the package is imported. Switches are
+# comparisons: tables would lie outside of the code.
+_FREESTANDING = 'nounwind "no-jump-tables"="true"'
+
+
+def load(part: str, names: Sequence[str], *facts: Any) -> dict[str, int] | None:
+    """The addresses of a part's functions and variables, where it was compiled before."""
+    if CHECKED:
+        return library(part, names, *facts)
+    return freestanding.load(identity(part, *facts))
+
+
+def compile(part: str, *facts: Any) -> None:
+    """Compile a part for later calls of `load`."""
+    ir = text(part, *facts, attributes=_FREESTANDING, external=False)
+    freestanding.build(identity(part, *facts), ir)

@@ -1,6 +1,6 @@
 """Entries of the native shortcuts' tables: which inner loop of NumPy runs, and how.
 
-For `native.operators`. An entry is an array of words, named in `fast_ir.ENTRY`; None is the answer
+For `native.operators`. An entry is an array of words, named in `tables.Entry`; None is the answer
 where an operation is more than such a loop, or so large that what a call costs does not count. What
 would break it: an entry whose objects die (`keep` holds them), and inner loops that are called with
 what they were not made for (their types are read from the ufunc).
@@ -15,19 +15,21 @@ import numpy as np
 
 from numjet.core.avals import ShapedArray
 from numjet.core.primitive import Primitive
-from numjet.native import operators_ir as ir
+from numjet.cpu.builder.records import words
 from numjet.native.layout import forever
+from numjet.native.tables import Entry, Read
 
 # Above this size what a call costs beside its work does not count, and Python lets others run.
 MAX_BYTES = 1 << 15
 _SCALARS: dict[tuple, int] = {
-    (float, "f4"): ir.FLOAT_F32,
-    (float, "f8"): ir.FLOAT_F64,
-    (int, "f4"): ir.INT_F32,
-    (int, "f8"): ir.INT_F64,
-    (int, "i4"): ir.INT_I32,
-    (int, "i8"): ir.INT_I64,
+    (float, "f4"): Read.FLOAT_F32,
+    (float, "f8"): Read.FLOAT_F64,
+    (int, "f4"): Read.INT_F32,
+    (int, "f8"): Read.INT_F64,
+    (int, "i4"): Read.INT_I32,
+    (int, "i8"): Read.INT_I64,
 }
+_ENTRY = words(Entry)
 keep: list[Any] = forever([])
 
 
@@ -120,7 +122,7 @@ def _words(function: Any, dtypes: tuple, out: ShapedArray) -> dict[str, Any] | N
     if loop is None:
         return None
     keep.append(function)
-    return _result_words(out) | {"loop": loop[0], "data": loop[1], "left": ir.ARRAY}
+    return _result_words(out) | {"loop": loop[0], "data": loop[1], "left": Read.ARRAY}
 
 
 def _result_words(out: ShapedArray) -> dict[str, Any]:
@@ -142,7 +144,7 @@ def _with_counts(words: dict[str, Any], counts: list[int], steps: list[int]) -> 
     arrays = np.array(counts, np.intp), np.array(steps, np.intp)
     keep.append(arrays)
     words |= {"counts": address(arrays[0]), "steps": address(arrays[1])}
-    return np.array([words.get(name, 0) for name in ir.ENTRY], np.int64)
+    return np.array([words.get(name, 0) for name in _ENTRY], np.int64)
 
 
 # A product of so many multiplications takes some ten times as long as its call does here.
@@ -172,7 +174,7 @@ def _product_entry(
     words = _words(np.matmul, (x.dtype, x.dtype, out.dtype), out)
     if words is None:
         return None
-    words |= {"right": ir.ARRAY, "out_place": 2, "outer": 1}
+    words |= {"right": Read.ARRAY, "out_place": 2, "outer": 1}
     steps = [0, 0, 0, *x_steps, *y_steps, n * size, size]
     return _with_counts(words, [1, m, k, n], steps)
 
@@ -192,7 +194,7 @@ def entry_of(left: Any, right: Any, function: Any, out: ShapedArray) -> np.ndarr
         elif x.dtype is not dtype or x.ndim > out.ndim:
             return None
         else:
-            codes.append(ir.ARRAY)
+            codes.append(Read.ARRAY)
             strides.append(_spread(x.shape, dtype.itemsize, out.ndim))
     walk = _nest(out.shape, [*strides, _strides(out.shape, out.dtype.itemsize)])
     if None in codes or walk is None or getattr(function, "nin", 0) != len(operands):
@@ -216,7 +218,7 @@ def where_entry(condition: ShapedArray, x: Any, y: Any, out: ShapedArray) -> np.
         elif operand.shape not in ((), out.shape):
             return None
         else:
-            codes.append(ir.ARRAY)
+            codes.append(Read.ARRAY)
             steps.append(operand.dtype.itemsize if operand.shape else 0)
     if None in codes:
         return None
@@ -245,7 +247,7 @@ def update_entry(
     elif given.dtype is not dtype or given.shape not in ((), row):
         return None
     else:
-        words["right"], step = ir.ARRAY, size if given.shape else 0
+        words["right"], step = Read.ARRAY, size if given.shape else 0
     if words["right"] is None:
         return None
     counts = np.array([count], np.intp)

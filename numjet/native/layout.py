@@ -52,13 +52,14 @@ def forever(x: Any) -> Any:
     return x
 
 
-def slots_of(record: type[Record], cls: Any) -> bool:
-    """Find the declared slots of a class; False when one is not found."""
+def slots_of(record: type[Record], cls: Any, exact: bool = True) -> bool:
+    """Find the declared slots of a class; False when one is not found. exact: objects are of no
+    class derived from it."""
     places = {name: slot(cls, name) for name in words(record)}
     if None in places.values():
         return False
     place_fields(record, {name: place for name, place in places.items() if place is not None})
-    record.python = cls
+    record.python = cls if exact else None
     return True
 
 

@@ -88,3 +88,82 @@ class ArrayImpl(Object):
     found = {}
     _aval: Object
     _value: Object
+
+
+class AtHelper(Object):
+    """`x.at` of a concrete array."""
+
+    found = {}
+    array: Object
+
+
+class AtRef(Object):
+    """`x.at[index]` of a concrete array."""
+
+    found = {}
+    array: Object
+    index: Object
+
+
+# ------------------------------------------------------------------ what tracing makes
+
+
+class Code(Object):
+    """A code object."""
+
+    found = {}
+    co_filename: Object
+
+
+class StageTrace(Object):
+    """A trace that writes equations down."""
+
+    found = {}
+    done: Object
+    source: Object
+    eqns: Object
+
+
+class StageTracer(Object):
+    """A staged array."""
+
+    found = {}
+    owner: Object
+    jaxpr_var: Object
+    aval: Object
+    source: Object
+
+
+class Var(Object):
+    """A variable of a jaxpr."""
+
+    found = {}
+    aval: Object
+
+
+class Literal(Object):
+    """A constant of a jaxpr."""
+
+    found = {}
+    value: Object
+    aval: Object
+
+
+class Eqn(Object):
+    """An equation."""
+
+    found = {}
+    invars: Object
+    outvars: Object
+    primitive: Object
+    params: Object
+    effects: Object
+    source: Object
+
+
+class Primitive(Object):
+    """A primitive."""
+
+    found = {}
+    multiple_results: Object
+    effects: Object

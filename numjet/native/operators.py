@@ -1,4 +1,4 @@
-"""The shortcuts as native code: tables for the functions of `fast_ir`, and their use.
+"""The shortcuts as native code: tables for the functions of `code.operators`, and their use.
 
 `numpy.fast` hands over what it learns and stays with Python where there is no native code: on
 another interpreter or system, in a build without the GIL, where objects do not lie as the tests
@@ -21,14 +21,14 @@ import numpy as np
 
 from numjet.base import config
 from numjet.base.errors import InternalError
-from numjet.base.slots import slot
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import Native, evaluate_python
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, _current
+from numjet.cpu.builder.records import words
 from numjet.cpu.link import freestanding
-from numjet.native import operators_ir as ir, record as trace_native
+from numjet.native import build, objects, record as trace_native, tables
 from numjet.native.entries import (
     address,
     entry_of,
@@ -43,13 +43,15 @@ from numjet.native.layout import (
     Method,
     Property,
     array_api,
+    context_of,
     forever,
     layout,
+    slots_of,
 )
 from numjet.transforms.stage import StageTrace
 
 _FLAGS = {"positional": 0x0080, "function": 0x0080 | 0x0002, "binary": 8, "unary": 4}  # METH_...
-# Methods with a native form, and what they do (see `fast_ir.text`; "unary": there is no operand).
+# Methods with a native form, and what they do (see `code.interpreter`; "unary": one operand).
 _BINARY = "add sub mul truediv and or xor".split()
 _COMPARISONS = "eq ne lt le gt ge".split()
 OPERATORS = (
@@ -61,6 +63,8 @@ OPERATORS = (
 )
 
 
+_HEADER = len(words(tables.Table)) - 1  # words of a table before its slots
+_ENTRY, _CONTEXT = words(tables.Entry), words(tables.OperatorContext)
 _TABLES = forever(np.zeros(len(OPERATORS), np.int64))  # addresses, by number
 
 
@@ -80,10 +84,10 @@ class Table:
     """The table of one operation: which operands it knows, and what to do with them."""
 
     def __init__(self, fallback: Callable, operands: int, check_trace: bool = True) -> None:
-        words = np.zeros(len(ir.TABLE) + 3 * ir.SLOTS, np.int64)
-        words[: len(ir.TABLE)] = (address(_context()), id(fallback), check_trace, operands)
-        self.words = words
-        keep.append((words, fallback))
+        table = np.zeros(_HEADER + 3 * tables.SLOTS, np.int64)
+        table[:_HEADER] = (address(_context()), id(fallback), check_trace, operands)
+        self.words = table
+        keep.append((table, fallback))
 
     def add(self, left: Any, right: Any, function: Any, out: ShapedArray) -> None:
         """Remember that NumPy's `function` gives an array of aval `out` for operands of these
@@ -95,11 +99,11 @@ class Table:
         """Remember the aval of a slice of x's that leaves so many rows; rows None: of one row."""
 
         def entry() -> np.ndarray:
-            words = np.zeros(len(ir.ENTRY), np.int64)
-            words[ir.ENTRY.index("aval")] = id(out)
-            return words
+            made = np.zeros(len(_ENTRY), np.int64)
+            made[_ENTRY.index("aval")] = id(out)
+            return made
 
-        self.put(id(x), id(int) if rows is None else ir.range_key(rows), (x, out), entry)
+        self.put(id(x), id(int) if rows is None else tables.range_key(rows), (x, out), entry)
 
     def add_where(self, condition: ShapedArray, x: Any, y: Any, out: ShapedArray) -> None:
         """Remember that `where` of these kinds of operands gives an array of aval `out`."""
@@ -113,9 +117,9 @@ class Table:
     def put(self, x: int, y: int, kinds: tuple, make: Callable[[], np.ndarray | None]) -> bool:
         """Store the entry that `make` gives under these keys, if one of its two places is free;
         says whether there is one now. (Operands of ever new kinds leave nothing behind.)"""
-        first = (x >> 4 ^ x >> 10 ^ y >> 5 ^ y >> 11) & (ir.SLOTS - 1)
+        first = (x >> 4 ^ x >> 10 ^ y >> 5 ^ y >> 11) & (tables.SLOTS - 1)
         for k in (first, first ^ 1):
-            place = self.words[len(ir.TABLE) + 3 * k :][:3]
+            place = self.words[_HEADER + 3 * k :][:3]
             if place[2] == 0:
                 entry = make()
                 if entry is not None:
@@ -239,26 +243,34 @@ _state: dict[str, Any] = forever({})
 _waiting: list[Callable[[], None]] = []
 
 
-def _arguments() -> tuple | None:
-    """What `ir.text` takes for this interpreter's objects, or None where they lie otherwise."""
-    offsets = None
-    if freestanding.supported() and not layout():
-        offsets = slot(ArrayImpl, "_aval"), slot(ArrayImpl, "_value")
-    helper = slot(AtSlots, "array")
-    ref = slot(AtIndexSlots, "array"), slot(AtIndexSlots, "index")
-    if offsets is None or None in (helper, *ref):
-        return None
+def _reason() -> str:
+    """Why there can be no native code here; "" when there can be."""
+    if not config.disk_cache.value:
+        return "the flag disk_cache is off"
+    if not freestanding.supported():
+        return "code is mapped on 64-bit Linux only"
+    reason = layout()
+    for record, cls in ((objects.AtHelper, AtSlots), (objects.AtRef, AtIndexSlots)):
+        if not reason and not slots_of(record, cls, exact=False):
+            reason = f"the slots of {record.__name__} were not found"
+    return reason or trace_native.reason()
+
+
+_FUNCTIONS = ("function", "where_function", "at_get", "at_index", *trace_native.METHODS)
+_VARIABLES = ("tables", "recording")
+
+
+def _load() -> dict[str, int] | None:
     kinds = list(OPERATORS.values())
-    recording = trace_native.offsets()
-    return (tuple.__basicsize__, *offsets, helper, ref, kinds, recording)
+    methods = [f"{'update' if x == 'update' else 'operator'}_{k}" for k, x in enumerate(kinds)]
+    return build.load("interpreter", [*_FUNCTIONS, *_VARIABLES, *methods], kinds)
 
 
 def _find() -> dict[str, Any]:
     """Ask for the code once, when the package is imported."""
     if not _state:
-        arguments = _arguments() if config.disk_cache.value else None
-        _state["arguments"] = arguments
-        _state["addresses"] = arguments and freestanding.load(ir.identity(*arguments))
+        _state["reason"] = _reason()
+        _state["addresses"] = None if _state["reason"] else _load()
         when_ready(_connect)
         when_ready(_learn_evaluations)
         when_ready(_install_record)
@@ -274,25 +286,30 @@ def _connect() -> None:
 
 def _install_record() -> None:
     addresses = _state["addresses"]
-    if "record" in addresses:
-        kinds = dict.fromkeys(("record", "describe"), "positional")
-        kinds |= dict.fromkeys(("product", "apply_staged"), "binary") | {"user_line": "unary"}
-        methods = {
-            name: Method(name.encode(), addresses[name], _FLAGS[kind], None)
-            for name, kind in kinds.items()
-        }
-        recording = addresses["recording"]
-        trace_native.install(_new_method, _new_function, methods, recording)
+    kinds = dict.fromkeys(("record", "describe"), "positional")
+    kinds |= dict.fromkeys(("product", "apply_staged"), "binary") | {"user_line": "unary"}
+    methods = {
+        name: Method(name.encode(), addresses[name], _FLAGS[kind], None)
+        for name, kind in kinds.items()
+    }
+    trace_native.install(_new_method, _new_function, methods, addresses["recording"])
 
 
 def possible() -> bool:
     """Whether the native code is there, or may come."""
-    return _find()["arguments"] is not None
+    return not _find()["reason"]
 
 
 def usable() -> bool:
     """Whether the native code is there."""
     return bool(_find()["addresses"])
+
+
+def status() -> str:
+    """What reads objects natively: "native", "not compiled yet", or why Python does it."""
+    if usable():
+        return "native"
+    return _find()["reason"] or "not compiled yet"
 
 
 def when_ready(action: Callable[[], None]) -> None:
@@ -337,13 +354,13 @@ def _build_at_last(process: int, ending: _thread.LockType, done: _thread.LockTyp
 
 
 def _build() -> None:
-    arguments = _state["arguments"]
-    identity = ir.identity(*arguments)
     try:
-        freestanding.build(identity, ir.text(*arguments))
-        _state["addresses"] = freestanding.load(identity)
+        build.compile("interpreter", list(OPERATORS.values()))
+        _state["addresses"] = _load()
+        if not usable():
+            _state["reason"] = "the compiled code could not be mapped or kept"
     except (InternalError, ImportError, OSError) as error:
-        _state["arguments"] = None
+        _state["reason"] = str(error)
         warnings.warn(f"numjet's operators stay with Python: {error}", RuntimeWarning, stacklevel=1)
     while usable() and _waiting:
         _waiting.pop(0)()
@@ -352,7 +369,8 @@ def _build() -> None:
 def _context() -> np.ndarray:
     if "context" not in _state:
         api = array_api()
-        values = {"new_array": api[NEW_ARRAY], "set_base": api[SET_BASE]}
+        known = {"new_array": api[NEW_ARRAY], "set_base": api[SET_BASE]}
+        known |= {"at_helper": 0, "at_ref": 0}  # `install_updates` knows
         for name, x in (
             ("trace", _current),
             ("eval", EVAL),
@@ -363,14 +381,8 @@ def _context() -> np.ndarray:
             ("int", int),
             ("slice", slice),
         ):
-            values[name] = id(x)
-        for name in ir.CONTEXT:
-            if name in ("at_helper", "at_ref"):
-                values[name] = 0  # `install_updates` knows
-            elif name not in values:
-                pointer = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p)
-                values[name] = pointer.value or 0
-        _state["context"] = np.array([values[name] for name in ir.CONTEXT], np.uint64)
+            known[name] = id(x)
+        _state["context"] = context_of(tables.OperatorContext, known)
     return _state["context"]
 
 
@@ -426,8 +438,8 @@ def install_updates(at: type, at_index: type, forms: dict[str, Forms], doc: str)
 
     def attach() -> None:
         context = _context()
-        context[ir.CONTEXT.index("at_helper")] = id(at)
-        context[ir.CONTEXT.index("at_ref")] = id(at_index)
+        context[_CONTEXT.index("at_helper")] = id(at)
+        context[_CONTEXT.index("at_ref")] = id(at_index)
         for name, form in forms.items():
             operator = f"at.{name}"
             table = form.attach(Table(getattr(at_index, name), 2))

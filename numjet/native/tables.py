@@ -8,8 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from numjet.cpu.builder.records import Array, Inline, Int, Int32, Pointer, Record, Records
-from numjet.native.objects import Object, ShapedArray
+from numjet.cpu.builder.records import (
+    Array,
+    Inline,
+    Int,
+    Int32,
+    Pointer,
+    Record,
+    Records,
+    native,
+)
+from numjet.native.objects import Code, List, Object, ShapedArray
 
 # ------------------------------------------------------------------ prebuilt calls
 
@@ -118,3 +127,211 @@ class CallTable(Record):
     count: Int
     context: CallContext
     entries: Inline[CallEntry]
+
+
+# ------------------------------------------------------------------ operators
+
+NewArray = Callable[
+    [Object, Object, Int32, Array[Int], Array[Int], Pointer, Int32, Object], Object
+]
+# NumPy's inner loops: operands and results, counts, steps, and what the loop was registered with.
+InnerLoop = Callable[[Array[Pointer], Array[Int], Array[Int], Pointer], None]
+SLOTS = 64  # of an operation's table
+# Python integers beyond this do not fit the default integer type.
+INT_LIMIT = 2**31
+MAX_RANK = 8  # of arrays that are indexed natively
+
+
+class Read:
+    """How an operand is read: an array, or a Python scalar made a number of the array's type."""
+
+    ARRAY, FLOAT_F32, FLOAT_F64, INT_F32, INT_F64, INT_I32, INT_I64 = range(7)
+
+
+class OperatorContext(Record):
+    """What every operation uses."""
+
+    Py_IncRef: Callable[[Object], None]
+    Py_DecRef: Callable[[Object], None]
+    PyObject_Vectorcall: Callable[[Object, Array[Object], Int, Object], Object]
+    PyContextVar_Get: Callable[[Object, Object, Array[Object]], Int32]
+    PyLong_AsLongLong: Callable[[Object], Int]
+    PyErr_Occurred: Callable[[], Object]
+    PyErr_Clear: Callable[[], None]
+    PyType_GenericAlloc: Callable[[Object, Int], Object]
+    PySlice_Unpack: Callable[[Object, Array[Int], Array[Int], Array[Int]], Int32]
+    PySlice_AdjustIndices: Callable[[Int, Array[Int], Array[Int], Int], Int]
+    new_array: NewArray
+    set_base: Callable[[Object, Object], Int32]
+    trace: Object
+    eval: Object
+    checks: List  # the flag `numeric_checks`
+    zero: Object
+    array: Object
+    ndarray: Object
+    int: Object
+    slice: Object
+    at_helper: Object
+    at_ref: Object
+
+
+class Entry(Record):
+    """An operation on operands of known avals. The inner loop is called `outer` times on operands
+    and results that lie `ostep`s apart. A reduction's results are filled first, `fill` of them with
+    `init` or (`fill_own`) with elements of the operand, of which the loop then leaves out the first
+    `skip` bytes."""
+
+    counts: Array[Int]
+    steps: Array[Int]
+    loop: InnerLoop
+    data: Pointer
+    aval: ShapedArray
+    dtype: Object
+    rank: Int
+    dims: Array[Int]
+    left: Int
+    right: Int
+    out_place: Int
+    outer: Int
+    ostep0: Int
+    ostep1: Int
+    ostep2: Int
+    fill: Int
+    fill_size: Int
+    fill_step: Int
+    fill_own: Int
+    init: Int
+    skip: Int
+    key_x: Int
+    key_y: Int
+    row_loop: InnerLoop
+    row_data: Pointer
+    row_counts: Array[Int]
+    row_steps: Array[Int]
+    row_bytes: Int
+    rows: Int
+    row_binary: Int
+
+
+class Slot(Record):
+    """A place of an operation's table: the keys of the left and the right operand (an aval, the
+    type of a Python scalar, or 0)."""
+
+    left: Int
+    right: Int
+    entry: Entry
+
+
+class Table(Record):
+    """An operation's table; its slots follow (`SLOTS` of them)."""
+
+    context: OperatorContext
+    fallback: Object
+    check_trace: Int
+    operands: Int
+    slots: Inline[Int]
+
+
+@native
+def range_key(rows: Int) -> Int:
+    """The right key of slices that leave so many rows; no address is odd."""
+    return Int(rows * 64 + 1)
+
+
+class Tables(Record):
+    """The variable of the module that leads to the tables of all operators."""
+
+    table: Array[Table]
+
+
+# ------------------------------------------------------------------ recording
+
+LINES = 1024  # entries in the table of lines
+
+
+class RecordContext(Record):
+    """What recording uses."""
+
+    Py_IncRef: Callable[[Object], None]
+    Py_DecRef: Callable[[Object], None]
+    PyObject_Vectorcall: Callable[[Object, Array[Object], Int, Object], Object]
+    PyType_GenericAlloc: Callable[[Object, Int], Object]
+    PyList_New: Callable[[Int], Object]
+    PyList_Append: Callable[[Object, Object], Int32]
+    PyTuple_New: Callable[[Int], Object]
+    PyDict_GetItem: Callable[[Object, Object], Object]
+    PyErr_Clear: Callable[[], None]
+    PyErr_Occurred: Callable[[], Object]
+    PyLong_AsLong: Callable[[Object], Int]
+    PyFrame_GetBack: Callable[[Object], Object]
+    PyFrame_GetCode: Callable[[Object], Code]
+    PyFrame_GetLasti: Callable[[Object], Int32]
+    PyContextVar_Get: Callable[[Object, Object, Array[Object]], Int32]
+    PyObject_GC_UnTrack: Callable[[Object], None]
+    PyObject_GC_IsTracked: Callable[[Object], Int32]
+    none: Object
+    true: Object
+    false: Object
+    tuple: Object
+    list: Object
+    no_effects: Object
+    primitive: Object
+    var: Object
+    literal: Object
+    eqn: Object
+    stage_trace: Object
+    stage_tracer: Object
+    array_impl: Object
+    shaped_array: Object
+    dict: Object
+    ndarray: Object
+    no_axes: Object
+    record: Object
+    atom: Object
+    out_avals: Object
+    user_source: Object
+    get_frame: Object
+    zero: Object
+    one: Object
+    two: Object
+    internal: Object
+    lines: Records[Line]
+    trace: Object
+    products: Object
+    dot_general: Object
+    product: Object
+
+
+class Line(Record):
+    """A line of the user's, which a code object and an instruction lead to. The source, which keeps
+    the code alive, is owned."""
+
+    code: Object
+    instruction: Int
+    source: Object
+
+
+class Recording(Record):
+    """The variable of the module that leads to what recording uses."""
+
+    context: RecordContext
+
+
+class Row(Record):
+    """The header of a row of numbers (`cpu.graph.row`); the hash table follows."""
+
+    mask: Int
+    free: Int
+    count: Int
+    first: Int
+    cursor: Int
+    end: Int
+    spare0: Int
+    spare1: Int
+
+
+class Numbered(Record):
+    """An entry of the hash table from addresses to numbers."""
+
+    key: Int
+    number: Int

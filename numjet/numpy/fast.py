@@ -35,8 +35,9 @@ from numjet.core.evaluate import (
 )
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, Tracer, current_trace
-from numjet.native import operators as native, operators_ir as fast_ir
+from numjet.native import operators as native
 from numjet.native.record import staged
+from numjet.native.tables import INT_LIMIT
 from numjet.numpy.promote import broadcast, join_shapes
 from numjet.transforms.stage import StageTrace, bind_known
 
@@ -45,7 +46,7 @@ CHECKS = config.numeric_checks
 new = object.__new__
 _PYTHON_SCALARS = (int, float, bool, complex)
 # Larger integers may not fit the default integer type: the complete way decides.
-_INT_LIMIT = fast_ir.INT_LIMIT
+_INT_LIMIT = INT_LIMIT
 # How many constants one kind of operation keeps for traced programs.
 _MAX_CONSTANTS = 256
 

@@ -14,7 +14,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet.core.array import ArrayImpl
-from numjet.native import operators, operators_ir as ir
+from numjet.native import operators
 from numjet.native.entries import entry_of, keep
 
 needs_native = pytest.mark.skipif(not operators.possible(), reason="no native code here")
@@ -105,7 +105,7 @@ def test_what_an_inner_loop_of_numpy_raises_is_not_lost() -> None:
     aval = x.aval
     words = entry_of(aval, aval, np.add, aval)
     loop = ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, ctypes.c_void_p).value
-    words[ir.ENTRY.index("loop")] = loop
+    words[operators._ENTRY.index("loop")] = loop
     keep.append(words)
 
     def fallback(*_):

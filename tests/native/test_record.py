@@ -17,7 +17,7 @@ import numjet.numpy as jnp
 from numjet.core import trace as core_trace
 from numjet.core.jaxpr import Eqn, Literal, Var
 from numjet.core.primitive import NO_EFFECTS, REGISTRY
-from numjet.native import operators as fast_native, record_ir as trace_ir
+from numjet.native import operators as fast_native, tables as trace_ir
 from numjet.native.record import in_python, traced_products
 from numjet.transforms.stage import StageTrace, StageTracer, stage
 

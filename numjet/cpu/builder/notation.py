@@ -11,19 +11,14 @@ What would break it: a Python file that changed between import and compilation.
 from __future__ import annotations
 
 import ast
-import linecache
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.base.errors import InternalError
 from numjet.cpu.builder.builder import Module, Value
 from numjet.cpu.builder.notation_calls import Values
+from numjet.cpu.builder.notation_source import NoSource, source_of
 from numjet.cpu.builder.notation_values import NotationError, Translator, Typed, static_text
 from numjet.cpu.builder.records import NULL, Int, Native
-
-
-class NoSource(InternalError):
-    """The Python source of native functions is not there to be compiled."""
 
 
 def module_text(
@@ -46,7 +41,7 @@ def module_text(
     while unit.waiting:
         native, exported = unit.waiting.pop(0)
         _Function(unit, native, exported).write()
-    parts = [static_text(record, name, initial) for record, name, initial in unit.statics.values()]
+    parts = [static_text(*static) for static in unit.statics.values()]
     return "\n".join([pause[0], *unit.declared.values(), *parts, unit.module.text()])
 
 
@@ -61,42 +56,18 @@ class _Unit:
         self.checked, self.external = checked, external
         self.names: dict[int, str] = {}
         self.waiting: list[tuple[Native, bool]] = []
-        self.statics: dict[str, tuple[Any, str, dict[str, int]]] = {}
+        self.statics: dict[str, tuple[Any, str, dict[str, int], bool]] = {}
         self.declared: dict[str, str] = {}  # functions with a variable number of arguments
 
     def symbol(self, function: Native, exported: bool = False) -> str:
         """The name of a function of this module, which is written if it was not."""
         found = self.names.get(id(function))
         if found is None:
-            found = self.names[id(function)] = function.name
+            taken = list(self.names.values()).count(function.name)
+            found = f"{function.name}.{taken}" if taken else function.name
+            self.names[id(function)] = found
             self.waiting.append((function, exported or function.exported))
         return found
-
-
-_trees: dict[str, dict[int, ast.FunctionDef]] = {}
-
-
-def _source(native: Native) -> ast.FunctionDef:
-    """The syntax tree of a native function."""
-    code = native.function.__code__
-    functions = _trees.get(code.co_filename)
-    if functions is None:
-        lines = linecache.getlines(code.co_filename, native.function.__globals__)
-        if not lines:
-            raise NoSource(
-                f"native code cannot be compiled: {code.co_filename} is not there. Install numjet "
-                "with its .py files."
-            )
-        functions = {
-            node.decorator_list[0].lineno if node.decorator_list else node.lineno: node
-            for node in ast.walk(ast.parse("".join(lines)))
-            if isinstance(node, ast.FunctionDef)
-        }
-        _trees[code.co_filename] = functions
-    found = functions.get(code.co_firstlineno)
-    if found is None or found.name != native.function.__name__:
-        raise NoSource(f"native code cannot be compiled: {code.co_filename} has changed.")
-    return found
 
 
 def _assigned(statements: Sequence[ast.stmt]) -> set[str]:
@@ -116,7 +87,7 @@ class _Function(Values):
     """One function in the making."""
 
     def __init__(self, unit: _Unit, native: Native, exported: bool) -> None:
-        self.tree = _source(native)
+        self.tree = source_of(native)
         arguments, result = native.types()
         names = [argument.arg for argument in self.tree.args.args]
         translator = Translator(native)
@@ -124,7 +95,7 @@ class _Function(Values):
             (f"a.{name}", translator.abi(kind)) for name, kind in zip(names, arguments, strict=True)
         ]
         super().__init__(
-            unit, translator, unit.module, native.name, types, translator.abi(result),
+            unit, translator, unit.module, unit.names[id(native)], types, translator.abi(result),
             linkage="" if exported else "internal", attributes=unit.attributes,
         )  # fmt: skip
         self.result_type = result
@@ -409,6 +380,8 @@ class _Function(Values):
         constant = self.constant(node)
         if constant is not None:
             self.br(yes if constant.content else no)
+        elif isinstance(node, ast.Call) and self.expands(node) is not None:
+            self.expanded(node, lambda body: self.branch(body, yes, no))
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             self.branch(node.operand, no, yes)
         elif isinstance(node, ast.BoolOp):

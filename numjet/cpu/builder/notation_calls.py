@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.cpu.builder import records
 from numjet.cpu.builder.builder import Value
-from numjet.cpu.builder.notation_values import Expressions, Typed, is_function, origin_of
+from numjet.cpu.builder.notation_source import expression_of, source_of
+from numjet.cpu.builder.notation_values import (
+    Expressions,
+    Translator,
+    Typed,
+    is_function,
+    origin_of,
+)
 from numjet.cpu.builder.records import (
     SCALARS,
     Array,
@@ -38,6 +45,8 @@ class Values(Expressions):
         if isinstance(node.func, ast.Name) and node.func.id not in self.translator.locals:
             callee = self.translator.scope.get(node.func.id)
             if isinstance(callee, Native):
+                if self.expands(node) is not None:
+                    return self.expanded(node, self.expression)
                 kinds, result = callee.types()
                 return self.call_of(f"@{self.unit.symbol(callee)}", kinds, result, node)
             if isinstance(callee, External):
@@ -61,6 +70,37 @@ class Values(Expressions):
         if self.checks:
             self.checks.raised(made, node)
         return made
+
+    def expands(self, node: ast.Call) -> Native | None:
+        """The native function of a call that is written in its place: one of one expression."""
+        if not isinstance(node.func, ast.Name) or node.func.id in self.translator.locals:
+            return None
+        callee = self.translator.scope.get(node.func.id)
+        if not isinstance(callee, Native) or expression_of(callee) is None:
+            return None
+        return callee if len(node.args) == len(callee.types()[0]) else None
+
+    def expanded(self, node: ast.Call, write: Callable[[ast.expr], Any]) -> Any:
+        """What `write` does with the expression of a function that `expands`."""
+        callee = self.expands(node)
+        assert callee is not None
+        body = expression_of(callee)
+        assert body is not None
+        kinds, result = callee.types()
+        given = [
+            self.converted(self.expression(x), kind, x)
+            for x, kind in zip(node.args, kinds, strict=True)
+        ]
+        outside = self.translator, self.env
+        names = [argument.arg for argument in source_of(callee).args.args]
+        self.translator = Translator(callee)
+        self.translator.locals = set(names)
+        self.env = dict(zip(names, given, strict=True))
+        out = write(body)
+        if isinstance(out, Typed):
+            out = self.converted(out, result, body)
+        self.translator, self.env = outside
+        return out
 
     def call_of(
         self, target: str, kinds: Sequence[Any], result: Any, node: ast.Call, spelled: str = ""

@@ -74,7 +74,7 @@ def is_function(kind: Any) -> bool:
     return origin_of(kind).__name__ == "Callable" if hasattr(kind, "__origin__") else False
 
 
-def static_text(record: Any, name: str, initial: dict[str, int]) -> str:
+def static_text(record: Any, name: str, initial: dict[str, int], exported: bool) -> str:
     """The definition of a record that the module holds."""
     layout = layout_of(type(record))
     kinds, values, at = [], [], 0
@@ -87,7 +87,7 @@ def static_text(record: Any, name: str, initial: dict[str, int]) -> str:
     kinds.append(f"[{layout.size - at} x i8]")
     values.append(f"[{layout.size - at} x i8] zeroinitializer")
     return (
-        f"@{name} = internal global <{{ {', '.join(kinds)} }}> "
+        f"@{name} = {'hidden' if exported else 'internal'} global <{{ {', '.join(kinds)} }}> "
         f"<{{ {', '.join(values)} }}>, align 64"
     )
 
@@ -149,8 +149,16 @@ class Expressions(Builder):
         if isinstance(node, ast.Attribute):
             of = self.folded(node.value)
             return _UNKNOWN if of is _UNKNOWN else getattr(of, node.attr, _UNKNOWN)
-        if isinstance(node, (ast.UnaryOp, ast.BinOp, ast.Compare, ast.BoolOp)):
-            parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.BinOp):
+            parts = [node.left, node.right]
+        elif isinstance(node, ast.Compare):
+            parts = [node.left, *node.comparators]
+        elif isinstance(node, ast.UnaryOp):
+            parts = [node.operand]
+        elif isinstance(node, ast.BoolOp):
+            parts = node.values
+        if parts:
             if all(isinstance(self.folded(part), (int, float, str)) for part in parts):
                 return eval(ast.unparse(node), self.translator.scope)
         return _UNKNOWN

@@ -430,17 +430,20 @@ class External:
 
 
 class Static:
-    """A record that a module holds, all zero or as `initial` says of its 32-bit fields."""
+    """A record that a module holds, all zero or as `initial` says of its integers. exported: it is
+    seen from outside."""
 
-    def __new__(cls, record: Any, name: str, **initial: int) -> Any:
+    def __new__(
+        cls, record: Any, name: str, initial: dict[str, int] | None = None, exported: bool = False
+    ) -> Any:
         made = record(*_room(layout_of(record).size))
-        for field, value in initial.items():
+        for field, value in (initial or {}).items():
             setattr(made, field, value)
-        STATICS[id(made)] = (made, name, initial)
+        STATICS[id(made)] = (made, name, initial or {}, exported)
         return made
 
 
-STATICS: dict[int, tuple[Any, str, dict[str, int]]] = {}
+STATICS: dict[int, tuple[Any, str, dict[str, int], bool]] = {}
 
 # ------------------------------------------------------------------ operations
 

@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from typing import Any
 
 _BUILDER = tuple(f"numjet.cpu.builder.{name}" for name in (
-    "records", "notation", "notation_values", "notation_calls", "core", "memory",
+    "records", "notation", "notation_values", "notation_calls",
+    "notation_source", "notation_checks", "core", "memory",
 ))  # fmt: skip
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

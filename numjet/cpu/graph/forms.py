@@ -313,7 +313,7 @@ class Forms:
 
 
 def _row(numbers: Sequence[int]) -> bytes:
-    """Numbers as `walk_ir` writes them."""
+    """Numbers as `native.code.walk` writes them."""
     if ESCAPE < min(numbers) and max(numbers) < -ESCAPE:
         return array("b", numbers).tobytes()
     return b"".join([

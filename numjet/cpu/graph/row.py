@@ -1,6 +1,6 @@
 """How `forms` and the native walk write a program down: the words of the header, and numbers.
 
-For `graph.forms` and `native.walk_ir`, which must agree.
+For `graph.forms` and `native.code.walk`, which must agree.
 """
 
 from __future__ import annotations

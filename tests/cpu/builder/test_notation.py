@@ -76,7 +76,7 @@ class Visitor(Record):
     given: Pointer
 
 
-STATE = Static(Lock, "lock_of_the_test", word=-1)
+STATE = Static(Lock, "lock_of_the_test", {"word": -1})
 absolute = External("labs", Callable[[Int], Int])
 
 

@@ -163,7 +163,7 @@ def test_numbers_of_literals_are_none_of_variables():
 
 
 def numbers(row):
-    """What `walk_ir` says a row is."""
+    """What `native.code.walk` says a row is."""
     found, at = [], 0
     while at < len(row):
         (byte,) = struct.unpack_from("b", row, at)

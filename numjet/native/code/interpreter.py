@@ -1,0 +1,26 @@
+"""All that `native.operators` and `native.record` install: one module of code.
+
+It refers to no symbol, so it can be mapped before anybody asks which processor this is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numjet.native.code import arrays, operators, record, walk
+
+
+def functions(kinds: Sequence[str]) -> list[Any]:
+    """The functions. kinds: for each operator "plain", "reflected" (self is the right operand),
+    "unary", "index", or "update" (a method of `x.at[i]`)."""
+    first_update = list(kinds).index("update")
+    methods = [
+        arrays.update_method(k) if kind == "update" else operators.operator(k, kind)
+        for k, kind in enumerate(kinds)
+    ]
+    return [
+        operators.function, arrays.where_function, arrays.at_get, arrays.at_index(first_update),
+        *methods, record.record, record.user_line, record.product, record.apply_staged,
+        walk.describe,
+    ]  # fmt: skip
