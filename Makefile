@@ -66,8 +66,9 @@ $(VENV)/.installed-demo: pyproject.toml | $(RUN)
 	$(RUN) -m pip install $(PIP_FLAGS) -e '.[demo]'
 	touch $@
 
-$(VENV)/.installed-test: pyproject.toml | $(RUN)
+$(VENV)/.installed-test: pyproject.toml tests/xla-requirements.txt | $(RUN)
 	$(RUN) -m pip install $(PIP_FLAGS) -e '.[test]'
+	$(RUN) -m pip install $(PIP_FLAGS) --no-deps --require-hashes -r tests/xla-requirements.txt
 	touch $@ $(VENV)/.installed-demo
 
 # JAX, which the tests compare with and never import, in an environment of its own.

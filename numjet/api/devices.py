@@ -4,6 +4,7 @@ shardings of whole arrays. Installs the Array's device methods."""
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,13 +12,14 @@ import numpy as np
 
 from numjet.base import config, tree
 from numjet.core.array import Array, ArrayImpl, as_array, install_methods
+from numjet.core.remote import Device, Remote, RemoteArray
 from numjet.core.trace import Tracer
 
 
-class Device:
+class CpuDevice(Device):
     """A virtual device of the CPU backend. Identity is equality."""
 
-    __slots__ = ("id",)
+    __slots__ = ()
     platform = "cpu"
     device_kind = "cpu"
     process_index = 0
@@ -44,7 +46,7 @@ class Device:
 
 @functools.cache
 def _device(number: int) -> Device:
-    return Device(number)
+    return CpuDevice(number)
 
 
 # What to do before devices are listed for the first time: environment variables that a program may
@@ -52,22 +54,33 @@ def _device(number: int) -> Device:
 before_first_use: list[Callable[[], None]] = []
 
 
-def _check_backend(backend: str | None) -> None:
-    if backend not in (None, "cpu"):
-        raise RuntimeError(f"Unknown backend {backend!r}. Available: 'cpu'.")
+def default_backend() -> str:
+    """The platform of computations that name none: the first of the flag `platforms`."""
+    named = config.platforms.value
+    return named.partition(",")[0].strip() if named else "cpu"
+
+
+def _xla() -> Any:
+    """The backend of PJRT plugins, which nothing loads unless a platform of it is asked for."""
+    return importlib.import_module("numjet.xla.backend")
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices. `NUMJET_NUM_CPU_DEVICES` or config `num_cpu_devices` sets how many virtual ones
-    there are.
+    """All devices of a platform ("cpu", "gpu", "tpu", "xla_cpu"; by default the first of the flag
+    `platforms`). Raises RuntimeError, with what to install, where there is none.
+
+    `NUMJET_NUM_CPU_DEVICES` or config `num_cpu_devices` sets how many virtual ones the
+    CPU has.
 
     >>> import numjet as nj
     >>> nj.devices()[0].platform
     'cpu'
     """
-    _check_backend(backend)
     while before_first_use:
         before_first_use.pop()()
+    platform = backend or default_backend()
+    if platform != "cpu":
+        return list(_xla().devices(platform))
     return [_device(i) for i in range(max(1, config.num_cpu_devices.value))]
 
 
@@ -88,17 +101,11 @@ def local_device_count(backend: str | None = None) -> int:
 
 
 def process_index(backend: str | None = None) -> int:
-    _check_backend(backend)
-    return 0
+    return devices(backend)[0].process_index
 
 
 def process_count(backend: str | None = None) -> int:
-    _check_backend(backend)
-    return 1
-
-
-def default_backend() -> str:
-    return "cpu"
+    return 1 + max(device.process_index for device in devices(backend))
 
 
 # Kinds of memory: the CPU's devices have one, which these names mean.
@@ -280,6 +287,9 @@ def _sharding(self: Any) -> Any:
 
 
 def _shards(self: Any) -> list[Shard]:
+    if type(self) is RemoteArray:
+        (device,) = self._sharding.device_set
+        return [Shard(device, self._sharding, self.shape, self)]
     value, sharding = self._value, _sharding(self)
     out = []
     for device, index in sharding.indices(self.shape):
@@ -313,11 +323,24 @@ def chosen_device() -> Device | None:
     chosen = config.default_device.value
     if isinstance(chosen, str):
         return devices(chosen)[0]
+    if chosen is None and config.platforms.value:
+        return devices()[0]
     if chosen is not None and not isinstance(chosen, Device):
         raise ValueError(
             f"default_device: unknown device {chosen!r}. Pass one of numjet.devices(), or 'cpu'."
         )
     return chosen
+
+
+def _computing_device() -> Device | None:
+    """The device of another backend that computations on arrays of nowhere belong to."""
+    chosen = chosen_device()
+    return None if isinstance(chosen, CpuDevice) else chosen
+
+
+Remote.choose, Remote.single = _computing_device, SingleDeviceSharding
+if config.platforms.value and default_backend() != "cpu":
+    _xla().devices(default_backend())  # so that the first computation finds it
 
 
 def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
@@ -338,6 +361,8 @@ def device_put(
     del src, donate, may_alias
     if device is None:
         device = chosen_device()
+    if isinstance(device, SingleDeviceSharding):
+        device = device._device
     if isinstance(device, Device):
         sharding: Any = SingleDeviceSharding(device)
     elif device is None or isinstance(device, Sharding):
@@ -352,6 +377,8 @@ def device_put(
         leaf = as_array(leaf)
         if sharding is None or isinstance(leaf, Tracer):
             return leaf
+        if isinstance(device, Device) and not isinstance(device, CpuDevice):
+            return Remote.put(leaf, device)
         sharding.shard_shape(leaf.shape)  # raises where it does not fit
         return place(leaf, sharding)
 

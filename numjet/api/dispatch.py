@@ -22,6 +22,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import Compiler, check_finite
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.lowering import Region
+from numjet.core.remote import Remote, target
 from numjet.cpu.runtime import events
 
 # Programs whose calls never were quicker than this (seconds) are handed to the device's queue:
@@ -157,6 +158,9 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     alone = len(eqns) == 1 and isinstance(eqns[0].primitive.loops, Region)
     if config.disable_jit.value and not alone:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    device = target(args, name) if Remote.active else None
+    if device is not None:
+        return Remote.run(closed, args, device, name)
     executable = compiled(closed, name)
     values = [(x if type(x) is ArrayImpl else as_array(x))._value for x in args]
     return wrap(executable(values), closed.out_avals, name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import inspect
 import types
 import weakref
@@ -17,6 +18,7 @@ from time import perf_counter
 from typing import Any
 
 from numjet.api import dispatch, fastcall
+from numjet.api.devices import CpuDevice, devices
 from numjet.api.flat import check_callable
 from numjet.base import config, tree
 from numjet.base.tree_registry import LEAF_TYPES
@@ -24,6 +26,7 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
 from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.remote import Device, Remote, target
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.link.jobs import undisturbed
 from numjet.native import calls as fastcall_native
@@ -124,6 +127,7 @@ class JitCore:
         self._owner: Callable[[], Any] = _nobody
         self._quick_state, self._quick = -1, 0
         self._calls: Any = None
+        self.device: Any = None  # that `jit` was told
         self._static_argnums, self._static_argnames = static_argnums, static_argnames
         self._donate_argnums, self._donate_argnames = donate_argnums, donate_argnames
         self._plain = not (static_argnums or static_argnames or donate_argnums or donate_argnames)
@@ -156,6 +160,11 @@ class JitCore:
                 self._entries[key] = entry
         if traced or has_tracers(entry.consts):
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
+        elif (device := self._device_for(entry, leaves)) is not None:
+            outs = Remote.run(
+                entry.closed, [*entry.consts, *leaves], device, entry.name,
+                [i + len(entry.consts) for i in entry.donate],
+            )  # fmt: skip
         else:
             if entry.calls and entry.executable.measured <= dispatch.ASYNC_ABOVE:
                 self._make_quick(entry, treedef, statics, given, args, kwargs)
@@ -188,6 +197,12 @@ class JitCore:
         quick = fastcall.make(entry, treedef, values, leaves, len(args), before)
         if quick is not None:
             owner.__call__ = quick
+
+    def _device_for(self, entry: Entry, leaves: list) -> Any:
+        """The device of another backend that this call runs on, or None."""
+        if self.device is not None:
+            return None if isinstance(self.device, CpuDevice) else self.device
+        return target((*entry.consts, *leaves), entry.name) if Remote.active else None
 
     def _execute(self, entry: Entry, leaves: list, given: Sequence[Any] = ()) -> list:
         executable = entry.executable
@@ -504,13 +519,17 @@ class Lowered:
         return self._executable
 
     def as_text(self, dialect: str | None = None) -> str:
-        """The kernels as loop IR, in the order they run (dialect "jaxpr" gives the jaxpr)."""
+        """The kernels as loop IR, in the order they run; dialect "jaxpr" gives the jaxpr,
+        "stablehlo" what a device of XLA would run."""
         if dialect == "jaxpr":
             return str(self._traced.jaxpr)
+        if dialect == "stablehlo":
+            hlo = importlib.import_module("numjet.xla.hlo")
+            return hlo.module_text(self._traced.jaxpr, self._traced.fun_name)
         if dialect is not None:
             raise NotImplementedError(
                 f"as_text: there is no dialect {dialect!r} here. Leave it out for the kernels as "
-                "loop IR, or pass 'jaxpr'; compile().as_text() gives LLVM IR."
+                "loop IR, or pass 'jaxpr' or 'stablehlo'; compile().as_text() gives LLVM IR."
             )
         return self._get().kernels_text()
 
@@ -622,10 +641,10 @@ def jit(
             "jit: in_shardings and out_shardings are not supported yet. Use pmap for several "
             "devices."
         )
-    if backend not in (None, "cpu"):
-        raise RuntimeError(f"Unknown backend {backend!r}. Available: 'cpu'.")
-    if device is not None and getattr(device, "platform", "cpu") != "cpu":
+    if device is not None and not isinstance(device, Device):
         raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
+    if device is None and backend not in (None, "cpu"):
+        device = devices(backend)[0]
     nums, names = _as_tuple(static_argnums, int), _as_tuple(static_argnames, str)
     donate_nums, donate_names = _as_tuple(donate_argnums, int), _as_tuple(donate_argnames, str)
 
@@ -642,7 +661,9 @@ def jit(
                     f"jit: arguments {sorted(set(static) & set(given))} are both static and "
                     "donated. Static arguments have no buffer to give away."
                 )
-        return JitFunction(f, *statics, *donated)
+        made = JitFunction(f, *statics, *donated)
+        made._core.device = device
+        return made
 
     return make if fun is None else make(fun)
 

@@ -34,8 +34,11 @@ def changed(blocks: int = 0) -> None:
     state[0] = -1 if _blocks[0] else _blocks[1]
 
 
-# Flags that ask for checks, with the values that ask for none.
+# Flags that ask for checks, with the values that ask for none; operations that may belong to
+# another backend's device are looked at in the same place.
 _UNCHECKED = {
+    "platforms": None,
+    "default_device": None,
     "debug_nans": False,
     "debug_infs": False,
     "no_execution": False,
@@ -203,6 +206,13 @@ no_tracing = Flag("no_tracing", False, bool, "raise where a compiled function is
 no_execution = Flag("no_execution", False, bool, "raise where an operation or a program runs")
 explain_cache_misses = Flag(
     "explain_cache_misses", False, bool, "log why a compiled function is traced"
+)
+gpu_preallocate = Flag(
+    "gpu_preallocate", False, bool, "take three quarters of a GPU's memory at once"
+)
+platforms = Flag(
+    "platforms", None, str, "platforms to use, by commas, the first by default: cpu, cuda, tpu, "
+    "xla_cpu"
 )
 default_device = Flag("default_device", None, object, "the device of arrays that name none")
 default_prng_impl = Flag(

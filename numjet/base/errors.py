@@ -79,3 +79,11 @@ class InconclusiveDimensionOperation(Exception):  # noqa: N818 - the name progra
 
 class InternalError(RuntimeError):
     """A fault of numjet itself: the compiler produced or met IR that breaks its own rules."""
+
+
+class XlaError(RuntimeError):
+    """What a PJRT plugin reports: XLA's own text. `code`: its number in PJRT's list."""
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code

@@ -17,6 +17,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.primitive import Primitive
+from numjet.core.remote import Remote, target
 
 # NumPy keeps its floating-point error mode in a context variable. Setting that directly costs a
 # tenth of entering np.errstate for each operation; where the private name is gone, np.errstate does
@@ -93,6 +94,10 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
 
 def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
     """`evaluate` by Python and NumPy."""
+    if Remote.active and primitive.evaluate is None:
+        device = target(args, primitive.name)
+        if device is not None:
+            return Remote.evaluate(primitive, args, params, device)
     # Most operations have one or two arrays and no parameters, and were run on such avals before.
     key: Any = None
     if not params:
@@ -194,6 +199,8 @@ def check_finite(name: str, value: np.ndarray) -> None:
 
 
 def _concrete(primitive: Primitive, x: Any) -> ArrayImpl:
+    if isinstance(x, ArrayImpl):
+        return x
     if isinstance(x, Array):
         origin = x.origin()  # type: ignore[attr-defined]
         raise errors.UnexpectedTracerError(

@@ -63,7 +63,10 @@ class Primitive:
     transpose(ct, *args, **params) -> [cotangent or None]: linear args are `Linear`; required if
     linear
     batch(axis, args, dims, **params) -> (out, dim): dim None is "not mapped"
-    loops: a lowering record; hlo: StableHLO lowering
+    loops: a lowering record
+    hlo: what it is on devices of XLA, where that does not follow from `loops` and `xla.hlo` has no
+        method of its name: a function (emitter, out aval or avals, *values, **params), or a
+        sentence that says why there is none
     partial_eval(trace, args, params) -> outs: how an equation with unknown inputs is recorded,
     where it
         can be split

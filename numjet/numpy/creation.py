@@ -42,14 +42,14 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.scalar_types import dtype_and_weak
 
-_default = config.default_device
+_default, _platforms = config.default_device, config.platforms
 
 
 def placed(x: Any, device: Any) -> Any:
     """`x` on `device` (or with that sharding)."""
     if device is None:
         # Read without looking the flag up in the context, which would cost every creation.
-        if not (_default.uses or _default._global):
+        if not (_default.uses or _default._global or _platforms._global):
             return x
         device = chosen_device()
     return x if device is None else device_put(x, device)

@@ -41,7 +41,6 @@ add_p = elementwise(
         unbroadcast(ct, y) if is_linear(y) else None,
     ],
     loops=lambda e, x, y: e.add(x, y),
-    hlo="stablehlo.add",
 )
 sub_p = elementwise(
     "sub",
@@ -54,7 +53,6 @@ sub_p = elementwise(
         unbroadcast(neg(ct), y) if is_linear(y) else None,
     ],
     loops=lambda e, x, y: e.sub(x, y),
-    hlo="stablehlo.subtract",
 )
 
 
@@ -77,7 +75,6 @@ mul_p = elementwise(
     linear=True,
     transpose=_mul_transpose,
     loops=lambda e, x, y: e.mul(x, y),
-    hlo="stablehlo.multiply",
 )
 
 
@@ -129,7 +126,6 @@ div_p = elementwise(
     linear=True,
     transpose=_div_transpose,
     loops=lambda e, x, y: e.div(x, y),
-    hlo="stablehlo.divide",
 )
 
 
@@ -149,7 +145,6 @@ rem_p = elementwise(
     reference=_rem_reference,
     jvp=(lambda t, out, x, y: t, _rem_second),
     loops=lambda e, x, y: e.rem(x, y),
-    hlo="stablehlo.remainder",
 )
 
 
@@ -165,7 +160,6 @@ sign_p = elementwise(
     reference=_sign_reference,
     jvp=None,
     loops=lambda e, x: e.sign(x),
-    hlo="stablehlo.sign",
 )
 
 
@@ -190,7 +184,6 @@ abs_p = elementwise(
     jvp=_abs_jvp,
     result=dtypes.real_of,
     loops=lambda e, x: e.abs(x),
-    hlo="stablehlo.abs",
 )
 
 
@@ -209,7 +202,6 @@ max_p = elementwise(
     reference=np.maximum,
     jvp=(lambda t, out, x, y: _pick(t, out, x, y), lambda t, out, x, y: _pick(t, out, y, x)),
     loops=lambda e, x, y: e.max(x, y),
-    hlo="stablehlo.maximum",
 )
 min_p = elementwise(
     "min",
@@ -217,7 +209,6 @@ min_p = elementwise(
     reference=np.minimum,
     jvp=(lambda t, out, x, y: _pick(t, out, x, y), lambda t, out, x, y: _pick(t, out, y, x)),
     loops=lambda e, x, y: e.min(x, y),
-    hlo="stablehlo.minimum",
 )
 
 

@@ -37,7 +37,6 @@ def _part(name: str, reference: Any, transpose: Any, loops: Any) -> Primitive:
         transpose=transpose,
         batch=lambda axis, args, dims: (primitive.bind(*args), dims[0]),
         loops=elementwise_loops(loops),
-        hlo=f"stablehlo.{name}",
     )
     return primitive
 
@@ -100,7 +99,6 @@ complex_p = Primitive(
     transpose=_complex_transpose,
     batch=_complex_batch,
     loops=elementwise_loops(lambda e, x, y: e.complex(x, y)),
-    hlo="stablehlo.complex",
 )
 
 # neg stands here because arithmetic needs this file for the magnitude of complex numbers.
@@ -112,7 +110,6 @@ neg_p = elementwise(
     linear=True,
     transpose=lambda ct, x: [neg(ct)],
     loops=lambda e, x: e.neg(x),
-    hlo="stablehlo.negate",
 )
 
 

@@ -53,7 +53,6 @@ fma_p = elementwise(
         lambda t, out, x, y, z: t,
     ),
     loops=_loops,
-    hlo=None,
 )
 
 

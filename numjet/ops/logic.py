@@ -33,7 +33,6 @@ def _comparison(name: str, reference: Any, loops: Any, direction: str) -> Any:
         jvp=None,
         result=_boolean,
         loops=loops,
-        hlo=f"stablehlo.compare {direction}",
     )
 
 
@@ -50,7 +49,6 @@ and_p = elementwise(
     reference=np.bitwise_and,
     jvp=None,
     loops=lambda e, x, y: e.and_(x, y),
-    hlo="stablehlo.and",
 )
 or_p = elementwise(
     "or",
@@ -58,7 +56,6 @@ or_p = elementwise(
     reference=np.bitwise_or,
     jvp=None,
     loops=lambda e, x, y: e.or_(x, y),
-    hlo="stablehlo.or",
 )
 xor_p = elementwise(
     "xor",
@@ -66,7 +63,6 @@ xor_p = elementwise(
     reference=np.bitwise_xor,
     jvp=None,
     loops=lambda e, x, y: e.xor(x, y),
-    hlo="stablehlo.xor",
 )
 not_p = elementwise(
     "not",
@@ -74,7 +70,6 @@ not_p = elementwise(
     reference=np.invert,
     jvp=None,
     loops=lambda e, x: e.not_(x),
-    hlo="stablehlo.not",
 )
 
 
@@ -122,7 +117,6 @@ shift_left_p = elementwise(
     reference=_shl,
     jvp=None,
     loops=lambda e, x, y: e.shl(x, y),
-    hlo="stablehlo.shift_left",
 )
 shift_right_arithmetic_p = elementwise(
     "shift_right_arithmetic",
@@ -130,7 +124,6 @@ shift_right_arithmetic_p = elementwise(
     reference=_shr_arith,
     jvp=None,
     loops=lambda e, x, y: e.shr_arith(x, y),
-    hlo="stablehlo.shift_right_arithmetic",
 )
 shift_right_logical_p = elementwise(
     "shift_right_logical",
@@ -138,7 +131,6 @@ shift_right_logical_p = elementwise(
     reference=_shr_logical,
     jvp=None,
     loops=lambda e, x, y: e.shr_logical(x, y),
-    hlo="stablehlo.shift_right_logical",
 )
 
 population_count_p = elementwise(
@@ -147,7 +139,6 @@ population_count_p = elementwise(
     reference=lambda x: np.bitwise_count(_unsigned(x)).astype(x.dtype),
     jvp=None,
     loops=lambda e, x: e.call("popcount", x),
-    hlo="stablehlo.popcnt",
 )
 
 
@@ -170,7 +161,6 @@ clz_p = elementwise(
     reference=_clz_reference,
     jvp=None,
     loops=lambda e, x: e.call("clz", x),
-    hlo="stablehlo.count_leading_zeros",
 )
 
 
@@ -191,7 +181,6 @@ floor_p = elementwise(
     reference=np.floor,
     jvp=None,
     loops=lambda e, x: e.call("floor", x),
-    hlo="stablehlo.floor",
 )
 ceil_p = elementwise(
     "ceil",
@@ -199,7 +188,6 @@ ceil_p = elementwise(
     reference=np.ceil,
     jvp=None,
     loops=lambda e, x: e.call("ceil", x),
-    hlo="stablehlo.ceil",
 )
 round_away_p = elementwise(
     "round",
@@ -207,7 +195,6 @@ round_away_p = elementwise(
     reference=_round_away,
     jvp=None,
     loops=lambda e, x: e.call("round", x),
-    hlo="stablehlo.round_nearest_afz",
 )
 round_even_p = elementwise(
     "round_even",
@@ -215,7 +202,6 @@ round_even_p = elementwise(
     reference=np.rint,
     jvp=None,
     loops=lambda e, x: e.call("round_even", x),
-    hlo="stablehlo.round_nearest_even",
 )
 is_finite_p = elementwise(
     "is_finite",
@@ -224,7 +210,6 @@ is_finite_p = elementwise(
     jvp=None,
     result=_boolean,
     loops=lambda e, x: e.call("is_finite", x),
-    hlo="stablehlo.is_finite",
 )
 
 

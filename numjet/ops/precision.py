@@ -75,7 +75,6 @@ reduce_precision_p = Primitive(
             x, exponent_bits, mantissa_bits
         )
     ),
-    hlo="stablehlo.reduce_precision",
 )
 
 

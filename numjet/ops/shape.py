@@ -73,7 +73,6 @@ reshape_p = Primitive(
     transpose=lambda ct, x, *, new_sizes, dimensions: [reshape(ct, x.aval.shape)],
     batch=_reshape_batch,
     loops=Pointwise(_reshape_loops),
-    hlo="stablehlo.reshape",
 )
 
 
@@ -123,7 +122,6 @@ squeeze_p = Primitive(
     transpose=lambda ct, x, *, dimensions: [reshape(ct, x.aval.shape)],
     batch=_squeeze_batch,
     loops=Pointwise(_squeeze_loops),
-    hlo="stablehlo.reshape",
 )
 
 
@@ -266,7 +264,6 @@ concatenate_p = Primitive(
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
     loops=Pointwise(_concatenate_loops),
-    hlo="stablehlo.concatenate",
 )
 
 
@@ -415,7 +412,6 @@ pad_p = Primitive(
     transpose=_pad_transpose,
     batch=_pad_batch,
     loops=Pointwise(_pad_loops),
-    hlo="stablehlo.pad",
 )
 
 
@@ -528,7 +524,6 @@ select_n_p = Primitive(
     transpose=_select_transpose,
     batch=_select_batch,
     loops=elementwise_loops(_select_loops),
-    hlo="stablehlo.select",
 )
 
 

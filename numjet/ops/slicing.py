@@ -121,7 +121,6 @@ slice_p = Primitive(
     transpose=_slice_transpose,
     batch=_slice_batch,
     loops=Pointwise(_slice_loops),
-    hlo="stablehlo.slice",
 )
 
 
@@ -330,7 +329,6 @@ dynamic_slice_p = Primitive(
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
     loops=Pointwise(_dynamic_slice_loops),
-    hlo="stablehlo.dynamic_slice",
 )
 
 
@@ -491,7 +489,6 @@ dynamic_update_slice_p = Primitive(
     transpose=_update_transpose,
     batch=_update_batch,
     loops=Pointwise(_update_loops),
-    hlo="stablehlo.dynamic_update_slice",
 )
 
 

@@ -32,7 +32,6 @@ def _unary(
     jvp: Any,
     accepts: str = FLOATING,
     call: str = "",
-    hlo: str | None = None,
 ) -> Primitive:
     function = call or name
     return elementwise(
@@ -41,7 +40,6 @@ def _unary(
         reference=quiet(reference),
         jvp=jvp,
         loops=lambda e, x: e.call(function, x),
-        hlo=hlo or f"stablehlo.{name}",
     )
 
 
@@ -49,20 +47,19 @@ def _one(x: Any) -> Any:
     return constant_like(x, 1)
 
 
-exp_p = _unary("exp", np.exp, lambda t, out, x: mul(t, out), hlo="stablehlo.exponential")
+exp_p = _unary("exp", np.exp, lambda t, out, x: mul(t, out))
 exp2_p = _unary("exp2", np.exp2, lambda t, out, x: mul(t, mul(out, constant_like(x, np.log(2)))))
 log_p = _unary("log", np.log, lambda t, out, x: div(t, x))
 log1p_p = _unary(
-    "log1p", np.log1p, lambda t, out, x: div(t, add(x, _one(x))), hlo="stablehlo.log_plus_one"
+    "log1p", np.log1p, lambda t, out, x: div(t, add(x, _one(x)))
 )
 expm1_p = _unary(
     "expm1",
     np.expm1,
     lambda t, out, x: mul(t, add(out, _one(x))),
-    hlo="stablehlo.exponential_minus_one",
 )
-sin_p = _unary("sin", np.sin, lambda t, out, x: mul(t, cos(x)), hlo="stablehlo.sine")
-cos_p = _unary("cos", np.cos, lambda t, out, x: neg(mul(t, sin(x))), hlo="stablehlo.cosine")
+sin_p = _unary("sin", np.sin, lambda t, out, x: mul(t, cos(x)))
+cos_p = _unary("cos", np.cos, lambda t, out, x: neg(mul(t, sin(x))))
 tan_p = _unary("tan", np.tan, lambda t, out, x: mul(t, add(_one(x), mul(out, out))))
 asin_p = _unary("asin", np.arcsin, lambda t, out, x: mul(t, rsqrt(sub(_one(x), mul(x, x)))))
 acos_p = _unary("acos", np.arccos, lambda t, out, x: mul(neg(t), rsqrt(sub(_one(x), mul(x, x)))))
@@ -129,7 +126,6 @@ atan2_p = elementwise(
         lambda t, out, x, y: mul(neg(t), div(x, _atan2_square(x, y))),
     ),
     loops=lambda e, x, y: e.call("atan2", x, y),
-    hlo="stablehlo.atan2",
 )
 
 
@@ -166,7 +162,6 @@ pow_p = elementwise(
     reference=_pow_reference,
     jvp=(_pow_first, _pow_second),
     loops=lambda e, x, y: e.pow(x, y),
-    hlo="stablehlo.power",
 )
 
 

@@ -1,0 +1,334 @@
+"""Shapes, windows at computed places, reductions and running sums, as StableHLO.
+
+Methods named like the primitives that they stand for take (out aval, operands, params); the others
+help. For `xla.hlo`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.ops.indexing import GatherScatterMode
+from numjet.xla.elements import Elements
+from numjet.xla.writer import BOOL, WIDE, Value, numbers, spec
+
+
+class Arrays(Elements):
+    """Everything that moves elements, and what adds them up."""
+
+    # -- shapes -----------------------------------------------------------------------------
+    def reshaped(self, x: Value, shape: Sequence[int]) -> Value:
+        """The same elements row by row in another shape."""
+        return x if x.shape == tuple(shape) else self.op("reshape", [x], shape, x.dtype)
+
+    def permuted(self, x: Value, permutation: Sequence[int]) -> Value:
+        """Axes in another order."""
+        if list(permutation) == list(range(len(x.shape))):
+            return x
+        shape = [x.shape[p] for p in permutation]
+        return self.op("transpose", [x], shape, x.dtype, f"permutation = {numbers(permutation)}")
+
+    def counting(self, shape: Sequence[int], dimension: int, dtype: Any) -> Value:
+        """The position along an axis."""
+        wide = np.dtype(np.int32) if np.dtype(dtype) == BOOL else np.dtype(dtype)
+        made = self.op("iota", [], shape, wide, f"iota_dimension = {dimension} : i64")
+        return self.cast(made, dtype)
+
+    def part(
+        self, x: Value, starts: Sequence[int], limits: Sequence[int],
+        strides: Sequence[int] | None = None,
+    ) -> Value:
+        """A rectangle of elements."""
+        strides = [1] * len(starts) if strides is None else strides
+        shape = [max(0, -(-(b - a) // s)) for a, b, s in zip(starts, limits, strides, strict=True)]
+        if tuple(shape) == x.shape:
+            return x
+        return self.op(
+            "slice", [x], shape, x.dtype,
+            f"limit_indices = {numbers(limits)}, start_indices = {numbers(starts)}, "
+            f"strides = {numbers(strides)}",
+        )  # fmt: skip
+
+    def padded(self, x: Value, value: Value, config: Sequence[tuple[int, int, int]]) -> Value:
+        """Elements added before, behind and between (or taken away: negative counts)."""
+        low, high, inner = zip(*config, strict=True) if config else ((), (), ())
+        shape = [max(0, n + a + b + max(0, n - 1) * i)
+                 for n, a, b, i in zip(x.shape, low, high, inner, strict=True)]
+        return self.op(
+            "pad", [x, value], shape, x.dtype,
+            f"edge_padding_high = {numbers(high)}, edge_padding_low = {numbers(low)}, "
+            f"interior_padding = {numbers(inner)}",
+        )  # fmt: skip
+
+    def broadcast_in_dim(self, out: Any, x: Value, *, shape: tuple, broadcast_dimensions: tuple):
+        if x.shape == tuple(shape):
+            return x
+        return self.op("broadcast_in_dim", [x], shape, x.dtype,
+                       f"broadcast_dimensions = {numbers(broadcast_dimensions)}")
+
+    def reshape(self, out: Any, x: Value, *, new_sizes: tuple, dimensions: Any) -> Value:
+        return self.reshaped(x, out.shape)
+
+    def squeeze(self, out: Any, x: Value, *, dimensions: tuple) -> Value:
+        return self.reshaped(x, out.shape)
+
+    def transpose(self, out: Any, x: Value, *, permutation: tuple) -> Value:
+        return self.permuted(x, permutation)
+
+    def rev(self, out: Any, x: Value, *, dimensions: tuple) -> Value:
+        return self.op("reverse", [x], x.shape, x.dtype, f"dimensions = {numbers(dimensions)}")
+
+    def iota(self, out: Any, *, dtype: Any, shape: tuple, dimension: int) -> Value:
+        return self.counting(shape, dimension, spec(out)[1])
+
+    def concatenate(self, out: Any, *xs: Value, dimension: int) -> Value:
+        return self.op("concatenate", xs, out.shape, xs[0].dtype, f"dimension = {dimension} : i64")
+
+    def pad(self, out: Any, x: Value, value: Value, *, padding_config: Sequence) -> Value:
+        return self.padded(x, value, padding_config)
+
+    def slice(self, out: Any, x: Value, *, start_indices: tuple, limit_indices: tuple,
+              strides: tuple | None) -> Value:  # fmt: skip
+        return self.part(x, start_indices, limit_indices, strides)
+
+    def bitcast_convert_type(self, out: Any, x: Value, *, new_dtype: Any) -> Value:
+        shape, dtype = spec(out)
+        if BOOL in (x.dtype, dtype) and x.dtype != dtype:
+            byte = np.dtype(np.uint8)
+            return self.cast(x, dtype) if x.dtype == BOOL and dtype == byte else self.ne(x, 0)
+        return self.op("bitcast_convert", [x], shape, dtype)
+
+    def _starts(self, starts: Sequence[Value]) -> list[Value]:
+        kinds = {x.dtype for x in starts}
+        return [*starts] if len(kinds) < 2 else [self.cast(x, np.int64) for x in starts]
+
+    def dynamic_slice(self, out: Any, x: Value, *starts: Value, slice_sizes: tuple) -> Value:
+        if not starts:
+            return x
+        return self.op("dynamic_slice", [x, *self._starts(starts)], out.shape, x.dtype,
+                       f"slice_sizes = {numbers(slice_sizes)}")
+
+    def dynamic_update_slice(self, out: Any, x: Value, update: Value, *starts: Value) -> Value:
+        if not starts:
+            return update
+        return self.op("dynamic_update_slice", [x, update, *self._starts(starts)], x.shape, x.dtype)
+
+    # -- gather and scatter -----------------------------------------------------------------
+    def _signed(self, indices: Value) -> Value:
+        """Indices as signed numbers that hold any extent."""
+        return indices if indices.dtype == np.int32 else self.cast(indices, np.int64)
+
+    def _limits(self, shape: Sequence[int], sizes: Sequence[int], axes: Sequence[int],
+                dtype: np.dtype) -> Value:  # fmt: skip
+        """The greatest start of a window along each indexed axis."""
+        top = np.iinfo(dtype).max
+        return self.constant(np.array([min(shape[a] - sizes[a], top) for a in axes], dtype))
+
+    def _within(self, indices: Value, limits: Value) -> Value:
+        """Whether all components of each index are starts of windows inside."""
+        last = len(indices.shape) - 1
+        high = self.broadcast(limits, indices.shape, (last,))
+        low = self.broadcast(self.const(0, indices.dtype), indices.shape)
+        fits = self.and_(self.ge(indices, low), self.le(indices, high))
+        return self.reduced("and", fits, (last,), True)
+
+    def gather(
+        self, out: Any, operand: Value, indices: Value, *, dimension_numbers: Any,
+        slice_sizes: tuple, mode: GatherScatterMode, fill_value: Any = None, **_: Any,
+    ) -> Value:  # fmt: skip
+        d = dimension_numbers
+        indices = self._signed(indices)
+        rank = len(indices.shape)
+        made = self.op(
+            "gather", [operand, indices], out.shape, operand.dtype,
+            f"dimension_numbers = #stablehlo.gather<offset_dims = {[*d.offset_dims]}, "
+            f"collapsed_slice_dims = {[*d.collapsed_slice_dims]}, "
+            f"operand_batching_dims = {[*d.operand_batching_dims]}, "
+            f"start_indices_batching_dims = {[*d.start_indices_batching_dims]}, "
+            f"start_index_map = {[*d.start_index_map]}, index_vector_dim = {rank - 1}>, "
+            f"indices_are_sorted = false, slice_sizes = {numbers(slice_sizes)}",
+        )  # fmt: skip
+        if mode != GatherScatterMode.FILL_OR_DROP or not d.start_index_map:
+            return made
+        limits = self._limits(operand.shape, slice_sizes, d.start_index_map, indices.dtype)
+        inside = self._within(indices, limits)
+        batch = [a for a in range(len(out.shape)) if a not in d.offset_dims]
+        mask = self.op("broadcast_in_dim", [inside], out.shape, BOOL,
+                       f"broadcast_dimensions = {numbers(batch)}")
+        return self.select(mask, made, self.constant(_fill(fill_value, operand.dtype)))
+
+    def _scatter(self, combine: Callable, operand: Value, indices: Value, updates: Value,
+                 d: Any, mode: GatherScatterMode) -> Value:  # fmt: skip
+        indices = self._signed(indices)
+        if mode == GatherScatterMode.CLIP and d.scatter_dims_to_operand_dims:
+            # The extents of a window, by operand axis.
+            sizes = [1] * len(operand.shape)
+            gone = {*d.inserted_window_dims, *d.operand_batching_dims}
+            window = [a for a in range(len(operand.shape)) if a not in gone]
+            for axis, place in zip(window, d.update_window_dims, strict=True):
+                sizes[axis] = updates.shape[place]
+            axes = d.scatter_dims_to_operand_dims
+            limits = self._limits(operand.shape, sizes, axes, indices.dtype)
+            high = self.broadcast(limits, indices.shape, (len(indices.shape) - 1,))
+            indices = self.max(self.min(indices, high), 0)
+        scalar = ((), operand.dtype)
+        region = self.region([scalar, scalar], lambda a, b: [combine(a, b)])
+        return self.op(
+            "scatter", [operand, indices, updates], operand.shape, operand.dtype,
+            "indices_are_sorted = false, "
+            f"scatter_dimension_numbers = #stablehlo.scatter<"
+            f"update_window_dims = {[*d.update_window_dims]}, "
+            f"inserted_window_dims = {[*d.inserted_window_dims]}, "
+            f"input_batching_dims = {[*d.operand_batching_dims]}, "
+            f"scatter_indices_batching_dims = {[*d.scatter_indices_batching_dims]}, "
+            f"scatter_dims_to_operand_dims = {[*d.scatter_dims_to_operand_dims]}, "
+            f"index_vector_dim = {len(indices.shape) - 1}>, unique_indices = false",
+            [region],
+        )  # fmt: skip
+
+    def scatter(self, out: Any, operand: Value, indices: Value, updates: Value, *,
+                dimension_numbers: Any, mode: Any, **_: Any) -> Value:  # fmt: skip
+        return self._scatter(lambda a, b: b, operand, indices, updates, dimension_numbers, mode)
+
+    def scatter_add(self, out: Any, operand: Value, indices: Value, updates: Value, *,
+                    dimension_numbers: Any, mode: Any, **_: Any) -> Value:  # fmt: skip
+        return self._scatter(self.add, operand, indices, updates, dimension_numbers, mode)
+
+    def scatter_sub(self, out: Any, operand: Value, indices: Value, updates: Value, *,
+                    dimension_numbers: Any, mode: Any, **_: Any) -> Value:  # fmt: skip
+        return self._scatter(self.sub, operand, indices, updates, dimension_numbers, mode)
+
+    def scatter_mul(self, out: Any, operand: Value, indices: Value, updates: Value, *,
+                    dimension_numbers: Any, mode: Any, **_: Any) -> Value:  # fmt: skip
+        return self._scatter(self.mul, operand, indices, updates, dimension_numbers, mode)
+
+    def scatter_min(self, out: Any, operand: Value, indices: Value, updates: Value, *,
+                    dimension_numbers: Any, mode: Any, **_: Any) -> Value:  # fmt: skip
+        return self._scatter(self.min, operand, indices, updates, dimension_numbers, mode)
+
+    def scatter_max(self, out: Any, operand: Value, indices: Value, updates: Value, *,
+                    dimension_numbers: Any, mode: Any, **_: Any) -> Value:  # fmt: skip
+        return self._scatter(self.max, operand, indices, updates, dimension_numbers, mode)
+
+    # -- reductions -------------------------------------------------------------------------
+    def reduced(self, op: str, x: Value, axes: Sequence[int], initial: Any) -> Value:
+        """`x` combined over axes by add, mul, max, min, and, or, xor; 16-bit floats in 32 bits."""
+        dtype = x.dtype
+        wide = WIDE.get(dtype.name) if op in ("add", "mul") else None
+        if wide is not None:
+            x = self.cast(x, wide)
+        combine = getattr(self, op if op not in ("and", "or") else op + "_")
+        start = self.const(initial, x.dtype)
+        scalar = ((), x.dtype)
+        region = self.region([scalar, scalar], lambda a, b: [combine(a, b)])
+        shape = [n for a, n in enumerate(x.shape) if a not in axes]
+        made = self.op("reduce", [x, start], shape, x.dtype, f"dimensions = {numbers(axes)}",
+                       [region])
+        return self.cast(made, dtype)
+
+    def reduction(self, op: str, out: Any, x: Value, params: dict) -> Value:
+        """A primitive whose `loops` is `Reduce(op)`."""
+        axes = params["axes"]
+        if op in ("argmax", "argmin"):
+            return self._position(op, out, x, axes)
+        initial = {"add": 0, "mul": 1, "or": 0, "xor": 0}.get(op)
+        if op == "and":
+            initial = True if x.dtype == BOOL else -1
+        elif initial is None:
+            initial = least(x.dtype) if op == "max" else greatest(x.dtype)
+        return self.reduced(op, x, axes, initial)
+
+    def _position(self, op: str, out: Any, x: Value, axes: Sequence[int]) -> Value:
+        """Where the first extreme lies; a NaN is greater and less than all."""
+        (axis,) = axes
+        index = np.dtype(np.int32)
+        at = self.counting(x.shape, axis, index)
+        start = [self.const(least(x.dtype) if op == "argmax" else greatest(x.dtype), x.dtype),
+                 self.const(np.iinfo(index).max, index)]
+        direction = "GT" if op == "argmax" else "LT"
+
+        def combine(a: Value, i: Value, b: Value, j: Value) -> list[Value]:
+            nan, other = self.ne(a, a), self.ne(b, b)
+            better = self.or_(self._ordered(direction, a, b), self.and_(nan, self.not_(other)))
+            worse = self.or_(self._ordered(direction, b, a), self.and_(other, self.not_(nan)))
+            first = self.or_(better, self.and_(self.not_(worse), self.lt(i, j)))
+            return [self.select(first, a, b), self.select(first, i, j)]
+
+        # Whoever is at no place is worse than anything, infinities at a place too.
+        scalars = [((), x.dtype), ((), index)] * 2
+        region = self.region(scalars, combine)
+        shape = [n for a, n in enumerate(x.shape) if a != axis]
+        made = self.ops("reduce", [x, at, *start], [(shape, x.dtype), (shape, index)],
+                        f"dimensions = {numbers(axes)}", [region])
+        return self.cast(made[1], spec(out)[1])
+
+    # -- running combinations ---------------------------------------------------------------
+    def _running(self, combine: Callable, initial: Any, x: Value, axis: int,
+                 reverse: bool) -> Value:  # fmt: skip
+        """All prefixes combined, in as many steps as the length has bits."""
+        dtype = x.dtype
+        wide = WIDE.get(dtype.name)
+        if wide is not None:
+            x = self.cast(x, wide)
+        neutral, n, step = self.const(initial, x.dtype), x.shape[axis], 1
+        while step < n:
+            config = [(0, 0, 0)] * len(x.shape)
+            config[axis] = (-step, step, 0) if reverse else (step, -step, 0)
+            x = combine(self.padded(x, neutral, config), x)
+            step *= 2
+        return self.cast(x, dtype)
+
+    def cumsum(self, out: Any, x: Value, *, axis: int, reverse: bool) -> Value:
+        return self._running(self.add, 0, x, axis, reverse)
+
+    def cumprod(self, out: Any, x: Value, *, axis: int, reverse: bool) -> Value:
+        return self._running(self.mul, 1, x, axis, reverse)
+
+    def cummax(self, out: Any, x: Value, *, axis: int, reverse: bool) -> Value:
+        return self._running(self.max, least(x.dtype), x, axis, reverse)
+
+    def cummin(self, out: Any, x: Value, *, axis: int, reverse: bool) -> Value:
+        return self._running(self.min, greatest(x.dtype), x, axis, reverse)
+
+    def cumlogsumexp(self, out: Any, x: Value, *, axis: int, reverse: bool) -> Value:
+        def combine(a: Value, b: Value) -> Value:
+            top = self.max(a, b)
+            gap = self.neg(self.abs(self.sub(a, b)))
+            same = self.eq(a, b)  # both infinite: their difference is no number
+            gap = self.select(same, self.broadcast(self.const(0, gap.dtype), gap.shape), gap)
+            return self.add(top, self.call("log1p", self.call("exp", gap)))
+
+        return self._running(combine, -math.inf, x, axis, reverse)
+
+
+def _fill(fill_value: Any, dtype: np.dtype) -> np.ndarray:
+    """What stands for places outside: NaN, the least integer, the greatest unsigned one, True."""
+    if fill_value is not None:
+        return np.array(fill_value).astype(dtype)
+    if dtype.kind in "fcV":
+        return np.array(math.nan).astype(dtype)
+    if dtype == BOOL:
+        return np.array(True)
+    return np.array(least(dtype) if dtype.kind == "i" else greatest(dtype), dtype)
+
+
+def least(dtype: np.dtype) -> Any:
+    """The least value of a dtype."""
+    if dtype == BOOL:
+        return False
+    if dtype.kind in "iu":
+        return int(np.iinfo(dtype).min)
+    return complex(-math.inf, -math.inf) if dtype.kind == "c" else -math.inf
+
+
+def greatest(dtype: np.dtype) -> Any:
+    """The greatest value of a dtype."""
+    if dtype == BOOL:
+        return True
+    if dtype.kind in "iu":
+        return int(np.iinfo(dtype).max)
+    return complex(math.inf, math.inf) if dtype.kind == "c" else math.inf

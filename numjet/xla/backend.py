@@ -1,0 +1,138 @@
+"""The backend: programs compiled for a device of XLA, arrays on it, operations one by one.
+
+Importing it fills `core.remote.Remote` in. Executables are kept with the jaxpr they were made of,
+by device, and on disk (`cpu.link` keeps entries of any kind) where the plugin can write them down.
+For `api.devices` and whoever asks for a platform; `cpu` does not know it.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from numjet.base import config
+from numjet.core.array import ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.primitive import Primitive
+from numjet.core.remote import Remote, RemoteArray
+from numjet.transforms.stage import stage_closed
+from numjet.xla import client as clients, hlo
+from numjet.xla.client import DeviceBuffer, LoadedProgram, XlaDevice
+
+logger = logging.getLogger("numjet")
+_MAX_OPERATIONS = 4096
+
+
+def devices(platform: str) -> list[XlaDevice]:
+    """The devices of a platform. Raises RuntimeError with a remedy where there are none."""
+    found = clients.client(platform).devices
+    Remote.active = True
+    return found
+
+
+class Loaded:
+    """A program of one device and how it is called."""
+
+    __slots__ = ("program", "consts", "device", "avals", "text")
+
+    def __init__(self, program: LoadedProgram, consts: list[DeviceBuffer], device: XlaDevice,
+                 avals: Sequence[ShapedArray], text: str) -> None:  # fmt: skip
+        self.program, self.consts, self.device = program, consts, device
+        self.avals, self.text = avals, text
+
+    def __call__(self, args: Sequence[Any]) -> list[RemoteArray]:
+        buffers = [*self.consts, *[buffer_of(x, self.device) for x in args]]
+        (results,) = self.program([buffers])
+        sharding = sharding_of(self.device)
+        return [RemoteArray(b, aval, sharding) for b, aval in zip(results, self.avals, strict=True)]
+
+
+@functools.cache
+def sharding_of(device: XlaDevice) -> Any:
+    """The sharding of arrays that lie on one device."""
+    return Remote.single(device)
+
+
+def buffer_of(x: Any, device: XlaDevice) -> DeviceBuffer:
+    """The array's buffer on the device, copied there if it is elsewhere."""
+    if type(x) is RemoteArray:
+        if x._buffer is None:
+            x._value  # noqa: B018 - raises: it was deleted
+        here = next(iter(x._sharding.device_set))
+        if here is device:
+            return x._buffer
+        if here.client is device.client:
+            return x._buffer.copy_to(device)
+        return device.client.put(x._value, device)
+    array = x if isinstance(x, ArrayImpl) else as_array(x)
+    return device.client.put(array._value, device)
+
+
+def put(x: Any, device: XlaDevice) -> RemoteArray:
+    """An Array on the device."""
+    if type(x) is RemoteArray and next(iter(x._sharding.device_set)) is device:
+        return x
+    array = x if isinstance(x, ArrayImpl) else as_array(x)
+    return RemoteArray(buffer_of(array, device), array.aval, sharding_of(device))
+
+
+def compiled(closed: ClosedJaxpr, device: XlaDevice, name: str) -> Loaded:
+    """The program of a jaxpr for a device, compiled at the first call and kept with the jaxpr."""
+    key = ("xla", device)
+    found = closed.cache.get(key)
+    if found is None:
+        text = hlo.module_text(closed, name)
+        client = device.client
+        program = _from_disk(client, text, device)
+        consts = [buffer_of(as_array(c), device) for c in closed.consts]
+        found = closed.cache[key] = Loaded(program, consts, device, closed.out_avals, text)
+    return found
+
+
+def _from_disk(client: clients.Client, text: str, device: XlaDevice) -> LoadedProgram:
+    options = clients.one_device_options(device.id)
+    if config.log_compiles.value:
+        logger.warning("Compiling for %s: %d lines.", device, text.count("\n"))
+    return client.compile(text, options)
+
+
+def run(closed: ClosedJaxpr, args: Sequence[Any], device: XlaDevice, name: str = "main",
+        donate: Sequence[int] = ()) -> list[RemoteArray]:  # fmt: skip
+    """Run a jaxpr on Arrays; its results on the device, which may still compute them."""
+    results = compiled(closed, device, name)(args)
+    for i in donate:
+        if isinstance(args[i], ArrayImpl):
+            args[i].delete()
+    return results
+
+
+_operations: dict[Any, ClosedJaxpr] = {}
+
+
+def evaluate(primitive: Primitive, args: tuple, params: dict, device: XlaDevice) -> Any:
+    """One operation on the device."""
+    arrays = [x if isinstance(x, ArrayImpl) else as_array(x) for x in args]
+    avals = tuple([x.aval for x in arrays])
+    try:
+        key: Any = (primitive, avals, tuple(params.items()))
+        closed = _operations.get(key)
+    except TypeError:  # params that do not hash
+        key = closed = None
+    if closed is None:
+        def operation(*xs: Any) -> list:
+            out = primitive.bind(*xs, **params)
+            return list(out) if primitive.multiple_results else [out]
+
+        closed = stage_closed(operation, avals)
+        if key is not None:
+            if len(_operations) >= _MAX_OPERATIONS:
+                _operations.clear()
+            _operations[key] = closed
+    outs = run(closed, arrays, device, primitive.name)
+    return outs if primitive.multiple_results else outs[0]
+
+
+Remote.run, Remote.put, Remote.evaluate = run, put, evaluate  # type: ignore[method-assign]

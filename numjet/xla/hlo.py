@@ -1,0 +1,258 @@
+"""A jaxpr as the text of a StableHLO module.
+
+`module_text(closed)` is for `xla.backend` and `lower(...).as_text("stablehlo")`. What a primitive
+becomes follows from its record: elementwise ones from their `loops` rule, which receives an emitter
+over whole arrays; reductions, loops and those written in terms of others from theirs. StableHLO's
+own operations are methods of `Emitter` of the primitive's name (`arrays`, `kernels`), what it lacks
+of linear algebra is in `linalg`; a record's `hlo` comes before all these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
+from numjet.core.lowering import Expand, Host, Pointwise, Reduce, Region
+from numjet.core.primitive import Primitive
+from numjet.transforms.stage import stage_closed
+from numjet.xla import linalg
+from numjet.xla.pull import PullEmitter
+from numjet.xla.writer import Value, spec, type_of
+
+INDEX = np.dtype(np.int32)
+
+
+class Emitter(PullEmitter):
+    """Writes the equations of jaxprs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.functions: list[str] = []
+        self._named: dict[int, tuple[str, Any]] = {}
+        self._traced: dict[Any, ClosedJaxpr] = {}
+
+    # -- jaxprs -----------------------------------------------------------------------------
+    def run(self, jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value]) -> list[Value]:
+        """Write a jaxpr's equations on values."""
+        known = dict(zip(jaxpr.constvars, consts, strict=True))
+        known.update(zip(jaxpr.invars, args, strict=True))
+
+        def read(atom: Any) -> Value:
+            return self.literal(atom) if isinstance(atom, Literal) else known[atom]
+
+        for eqn in jaxpr.eqns:
+            outs = self.equation(eqn, [read(atom) for atom in eqn.invars])
+            known.update(zip(eqn.outvars, outs, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def literal(self, atom: Literal) -> Value:
+        """A constant that stands in an equation."""
+        shape, dtype = spec(atom.aval)
+        value = getattr(atom.value, "_value", atom.value)
+        return self.constant(np.asarray(value).astype(dtype).reshape(shape))
+
+    def closed(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
+        """Write a closed jaxpr's equations on values."""
+        consts = [self.constant(_memory(c)) for c in closed.consts]
+        return self.run(closed.jaxpr, consts, args)
+
+    def equation(self, eqn: Eqn, ins: list[Value]) -> list[Value]:
+        """Write one equation; its results."""
+        primitive = eqn.primitive
+        avals = [v.aval for v in eqn.outvars]
+        out = avals if primitive.multiple_results else avals[0]
+        made = self.apply(primitive, out, ins, eqn.params, [v.aval for v in eqn.invars])
+        return list(made) if primitive.multiple_results else [made]
+
+    def apply(self, p: Primitive, out: Any, ins: list[Value], params: dict, avals: list) -> Any:
+        loops = p.loops
+        if callable(p.hlo):
+            return p.hlo(self, out, *ins, **params)
+        if p.name in linalg.EXPANSIONS:
+            return self._expanded(p, linalg.EXPANSIONS[p.name], ins, params, avals)
+        if isinstance(loops, Pointwise) and loops.elementwise:
+            return self._elementwise(loops, out, ins, params)
+        if isinstance(loops, Reduce):
+            return self.reduction(loops.op, out, ins[0], params)
+        if isinstance(loops, Expand):
+            return self._expanded(p, loops.fn, ins, params, avals)
+        if isinstance(loops, Region):
+            return getattr(self, f"region_{loops.name}")(out, ins, **params)
+        method = getattr(self, p.name.replace("-", "_"), None)
+        if method is None and isinstance(loops, Pointwise):
+            return self.pulled(loops, out, ins, params)
+        if method is None:
+            raise NotImplementedError(
+                f"{p.name} cannot run on a device of XLA: {unsupported(p)} Compute it on the CPU "
+                "(jit(..., backend='cpu')), outside the compiled function."
+            )
+        return method(out, *ins, **params)
+
+    def _elementwise(self, loops: Pointwise, out: Any, ins: list[Value], params: dict) -> Value:
+        shape, dtype = spec(out)
+        readers = [_Whole(x) for x in ins]
+        made = loops.fn(self, [None] * len(shape), *readers, **params)
+        return self.broadcast(self.cast(made, dtype) if made.dtype != dtype else made, shape)
+
+    def _expanded(self, p: Primitive, fn: Callable, ins: list[Value], params: dict,
+                  avals: list) -> Any:  # fmt: skip
+        def run(*args: Any) -> list:
+            made = fn(*args, **params)
+            return list(made) if isinstance(made, tuple | list) else [made]
+
+        outs = self.closed(stage_closed(run, tuple(avals)), ins)
+        return outs if p.multiple_results else outs[0]
+
+    # -- calls and control flow -------------------------------------------------------------
+    def region_jit(self, outs: Any, ins: list[Value], *, jaxpr: ClosedJaxpr, **_: Any) -> list:
+        return self._call(jaxpr, ins)
+
+    def _call(self, closed: ClosedJaxpr, ins: list[Value]) -> list[Value]:
+        """A function of its own, written once for a jaxpr."""
+        found = self._named.get(id(closed.jaxpr))
+        outs = [spec(a) for a in closed.out_avals]
+        if found is None:
+            name = f"f{len(self._named)}"
+            self._named[id(closed.jaxpr)] = (name, closed)  # which keeps the jaxpr alive
+            self.function(name, "private", closed, [(x.shape, x.dtype) for x in ins])
+        else:
+            name = found[0]
+        made = self.ops("func.call", ins, outs, f"callee = @{name}")
+        return made
+
+    def function(self, name: str, visibility: str, closed: ClosedJaxpr, ins: Sequence) -> None:
+        """Write a function of the module."""
+        values = [Value(self.name(), tuple(s), np.dtype(d)) for s, d in ins]
+        with self._inside() as lines:
+            outs = self.closed(closed, values)
+            kinds = ", ".join(type_of(x) for x in outs)
+            lines.append(f'"func.return"({", ".join(x.ref for x in outs)}) : ({kinds}) -> ()')
+        head = ", ".join(f"{v.ref}: {type_of(v)}" for v in values)
+        body = "\n".join("  " + line for line in lines)
+        self.functions.append(
+            f"func.func {visibility} @{name}({head}) -> ({kinds}) {{\n{body}\n}}"
+        )
+
+    def region_call(self, outs: Any, ins: list[Value], **params: Any) -> list:
+        if "policy" in params and ins:
+            # What is computed again stays apart from what was computed before.
+            ins = self.ops("optimization_barrier", ins, [(x.shape, x.dtype) for x in ins])
+        return self.closed(next(p for p in params.values() if isinstance(p, ClosedJaxpr)), ins)
+
+    def region_cond(self, outs: Any, ins: list[Value], *, branches: tuple, **_: Any) -> list:
+        index, *operands = ins
+        if index.dtype != INDEX:
+            index = self.cast(index, INDEX)
+        last = len(branches) - 1
+        index = self.max(self.min(index, last), 0)
+        regions = [self.region([], lambda b=b: self.closed(b, operands)) for b in branches]
+        return self.ops("case", [index], [spec(a) for a in outs], "", regions)
+
+    def region_while(
+        self, outs: Any, ins: list[Value], *, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
+        cond_nconsts: int, body_nconsts: int,
+    ) -> list:  # fmt: skip
+        c_consts, b_consts = ins[:cond_nconsts], ins[cond_nconsts : cond_nconsts + body_nconsts]
+        carry = ins[cond_nconsts + body_nconsts :]
+
+        def test(*values: Value) -> list[Value]:
+            return self.closed(cond_jaxpr, [*values[:cond_nconsts], *values[-len(carry) :]]
+                               if carry else list(values[:cond_nconsts]))
+
+        def body(*values: Value) -> list[Value]:
+            consts = values[: cond_nconsts + body_nconsts]
+            made = self.closed(body_jaxpr, list(values[cond_nconsts:]))
+            return [*consts, *made]
+
+        return self._while([*c_consts, *b_consts, *carry], test, body)[-len(carry) :]
+
+    def _while(self, carry: list[Value], test: Callable, body: Callable) -> list[Value]:
+        kinds = [(x.shape, x.dtype) for x in carry]
+        regions = [self.region(kinds, test), self.region(kinds, body)]
+        return self.ops("while", carry, kinds, "", regions)
+
+    def region_scan(
+        self, outs: Any, ins: list[Value], *, jaxpr: ClosedJaxpr, length: int, num_consts: int,
+        num_carry: int, reverse: bool = False, **_: Any,
+    ) -> list:  # fmt: skip
+        consts, carry = ins[:num_consts], ins[num_consts : num_consts + num_carry]
+        xs = ins[num_consts + num_carry :]
+        specs = [spec(a) for a in outs]
+        ys = [self.broadcast(self.const(0, d), s) for s, d in specs[num_carry:]]
+        if not length:
+            return [*carry, *ys]
+        fixed = [*consts, *xs]
+
+        def test(i: Value, *_: Value) -> list[Value]:
+            return [self.lt(i, length)]
+
+        def body(i: Value, *values: Value) -> list[Value]:
+            known, state = list(values[: len(fixed)]), list(values[len(fixed) :])
+            at = self.sub(length - 1, i) if reverse else i
+            rows = [self._row(x, at) for x in known[num_consts:]]
+            made = self.closed(jaxpr, [*known[:num_consts], *state[:num_carry], *rows])
+            stacked = [self._with_row(y, row, at)
+                       for y, row in zip(state[num_carry:], made[num_carry:], strict=True)]
+            return [self.add(i, 1), *known, *made[:num_carry], *stacked]
+
+        results = self._while([self.const(0, INDEX), *fixed, *carry, *ys], test, body)
+        return results[1 + len(fixed) :]
+
+    def _row(self, x: Value, at: Value) -> Value:
+        """x[at]"""
+        sizes = (1, *x.shape[1:])
+        starts = [at, *[self.const(0, INDEX)] * (len(x.shape) - 1)]
+        shape = ", ".join(map(str, sizes))
+        made = self.op("dynamic_slice", [x, *starts], sizes, x.dtype,
+                       f"slice_sizes = array<i64: {shape}>")
+        return self.reshaped(made, x.shape[1:])
+
+    def _with_row(self, x: Value, row: Value, at: Value) -> Value:
+        """`x` with x[at] = row"""
+        starts = [at, *[self.const(0, INDEX)] * (len(x.shape) - 1)]
+        update = self.reshaped(row, (1, *row.shape))
+        return self.op("dynamic_update_slice", [x, update, *starts], x.shape, x.dtype)
+
+
+def unsupported(p: Primitive) -> str | None:
+    """Why a primitive has no form on devices of XLA; None where it has one."""
+    derived = isinstance(p.loops, Pointwise | Reduce | Region | Expand)
+    if derived or callable(p.hlo) or p.name in linalg.EXPANSIONS:
+        return None
+    if hasattr(Emitter, p.name.replace("-", "_")):
+        return None
+    if isinstance(p.hlo, str):
+        return p.hlo
+    return "it calls Python." if isinstance(p.loops, Host) else "no rule is written."
+
+
+class _Whole:
+    """An operand as the rules of `Pointwise` read it: the whole array, at any index."""
+
+    __slots__ = ("value", "shape", "dtype")
+
+    def __init__(self, value: Value) -> None:
+        self.value, self.shape, self.dtype = value, value.shape, value.dtype
+
+    def __call__(self, *_: Any) -> Value:
+        return self.value
+
+
+def _memory(value: Any) -> np.ndarray:
+    return np.asarray(getattr(value, "_value", value))
+
+
+def module_text(closed: ClosedJaxpr, name: str = "main") -> str:
+    """The module of a closed jaxpr; its consts are the first arguments of @main."""
+    emitter = Emitter()
+    jaxpr = closed.jaxpr
+    whole = ClosedJaxpr(
+        jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []
+    )
+    emitter.function("main", "public", whole, [spec(v.aval) for v in whole.jaxpr.invars])
+    safe = "".join(c if c.isalnum() else "_" for c in name) or "main"
+    return "\n".join([f"module @{safe} {{", *emitter.functions, "}", ""])
+

@@ -1,0 +1,159 @@
+"""Products, convolutions, sorts, Fourier transforms and factorizations that StableHLO has.
+
+Methods named like the primitives that they stand for. For `xla.hlo`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.ops.fft import FftType
+from numjet.xla.arrays import Arrays
+from numjet.xla.writer import BOOL, Value, numbers, spec
+
+
+def _precision(precision: Any) -> str:
+    """The attribute that says how exact both operands of a product are taken."""
+    pair = precision if isinstance(precision, tuple) else (precision, precision)
+    names = [getattr(p, "name", None) or "DEFAULT" for p in pair]
+    return f"precision_config = [{', '.join(f'#stablehlo<precision {n}>' for n in names)}]"
+
+
+class Kernels(Arrays):
+    """What is more than elements and windows."""
+
+    def dot_general(self, out: Any, lhs: Value, rhs: Value, *, dimension_numbers: Any,
+                    precision: Any, preferred_element_type: Any, **_: Any) -> Value:  # fmt: skip
+        (lc, rc), (lb, rb) = dimension_numbers
+        shape, dtype = spec(out)
+        if lhs.dtype == BOOL:  # any of the products: counted
+            counted = self.dot_general(
+                _Like(shape, np.dtype(np.int32)), self.cast(lhs, np.int32),
+                self.cast(rhs, np.int32), dimension_numbers=dimension_numbers, precision=None,
+                preferred_element_type=None,
+            )  # fmt: skip
+            return self.cast(counted, dtype)
+        if lhs.dtype != rhs.dtype:
+            lhs, rhs = self.cast(lhs, dtype), self.cast(rhs, dtype)
+        return self.op(
+            "dot_general", [lhs, rhs], shape, dtype,
+            f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {[*lb]}, "
+            f"rhs_batching_dimensions = {[*rb]}, lhs_contracting_dimensions = {[*lc]}, "
+            f"rhs_contracting_dimensions = {[*rc]}>, {_precision(precision)}",
+        )  # fmt: skip
+
+    def conv_general_dilated(
+        self, out: Any, lhs: Value, rhs: Value, *, window_strides: tuple, padding: tuple,
+        lhs_dilation: tuple, rhs_dilation: tuple, dimension_numbers: Any, feature_group_count: int,
+        precision: Any, preferred_element_type: Any, **params: Any,
+    ) -> Value:  # fmt: skip
+        shape, dtype = spec(out)
+        rank = len(window_strides)
+        layouts = []
+        for places, names in zip(dimension_numbers, ("bf", "oi", "bf"), strict=True):
+            words = [""] * (rank + 2)
+            for place, word in zip(places, [*names, *map(str, range(rank))], strict=True):
+                words[place] = word
+            layouts.append(f"[{', '.join(words)}]")
+        pads = f"dense<{[list(map(int, p)) for p in padding]}> : tensor<{rank}x2xi64>"
+        if not rank:
+            pads = "dense<> : tensor<0x2xi64>"
+        if lhs.dtype != rhs.dtype:
+            lhs, rhs = self.cast(lhs, dtype), self.cast(rhs, dtype)
+        return self.op(
+            "convolution", [lhs, rhs], shape, dtype,
+            f"batch_group_count = {params.get('batch_group_count', 1)} : i64, "
+            f"dimension_numbers = #stablehlo.conv<{layouts[0]}x{layouts[1]}->{layouts[2]}>, "
+            f"feature_group_count = {feature_group_count} : i64, "
+            f"lhs_dilation = {numbers(lhs_dilation)}, padding = {pads}, {_precision(precision)}, "
+            f"rhs_dilation = {numbers(rhs_dilation)}, window_strides = {numbers(window_strides)}",
+        )  # fmt: skip
+
+    # -- order ------------------------------------------------------------------------------
+    def _before(self, a: Value, b: Value) -> Value:
+        """Whether `a` comes before `b`: NaN last, zeros of both signs equal."""
+        if a.dtype.kind == "c":
+            re, im = (self.real(a), self.real(b)), (self.imag(a), self.imag(b))
+            return self.or_(self._before(*re), self.and_(self._level(*re), self._before(*im)))
+        if a.dtype.kind not in "fV":
+            return self.compare("LT", a, b)
+        return self.or_(self.compare("LT", a, b), self.and_(self.eq(a, a), self.ne(b, b)))
+
+    def _level(self, a: Value, b: Value) -> Value:
+        """Whether neither comes before the other."""
+        return self.not_(self.or_(self._before(a, b), self._before(b, a)))
+
+    def _sorted(self, xs: Sequence[Value], axis: int, keys: int, down: bool) -> list[Value]:
+        def before(*pairs: Value) -> list[Value]:
+            found = None
+            for k in range(keys - 1, -1, -1):
+                a, b = pairs[2 * k], pairs[2 * k + 1]
+                first = self._before(b, a) if down else self._before(a, b)
+                found = first if found is None else self.or_(
+                    first, self.and_(self._level(a, b), found))
+            assert found is not None
+            return [found]
+
+        region = self.region([((), x.dtype) for x in xs for _ in range(2)], before)
+        return self.ops("sort", xs, [(x.shape, x.dtype) for x in xs],
+                        f"dimension = {axis} : i64, is_stable = true", [region])
+
+    def sort(self, outs: Any, *xs: Value, dimension: int, is_stable: bool, num_keys: int):
+        return self._sorted(xs, dimension, num_keys, False)
+
+    def top_k(self, outs: Any, x: Value, *, k: int, axis: int) -> list[Value]:
+        at = self.counting(x.shape, axis, np.int32)
+        limits = [k if a == axis else n for a, n in enumerate(x.shape)]
+        values, places = [
+            self.part(y, [0] * len(x.shape), limits) for y in self._sorted([x, at], axis, 1, True)
+        ]
+        return [values, self.cast(places, spec(outs[1])[1])]
+
+    # -- transforms and factorizations ------------------------------------------------------
+    def fft(self, out: Any, x: Value, *, fft_type: FftType, fft_lengths: tuple) -> Value:
+        shape, dtype = spec(out)
+        if 0 in x.shape or 0 in shape:
+            return self.broadcast(self.const(0, dtype), shape)
+        return self.op(
+            "fft", [x], shape, dtype,
+            f"fft_length = {numbers(fft_lengths)}, "
+            f"fft_type = #stablehlo<fft_type {FftType(fft_type).name}>",
+        )  # fmt: skip
+
+    def triangle(self, x: Value, lower: bool = True) -> Value:
+        """`x` with zeros above its diagonals (or below)."""
+        rank = len(x.shape)
+        rows = self.counting(x.shape, rank - 2, np.int32)
+        columns = self.counting(x.shape, rank - 1, np.int32)
+        keep = self.ge(rows, columns) if lower else self.le(rows, columns)
+        return self.select(keep, x, self.broadcast(self.const(0, x.dtype), x.shape))
+
+    def cholesky(self, out: Any, x: Value) -> Value:
+        if 0 in x.shape:
+            return x
+        made = self.op("cholesky", [x], x.shape, x.dtype, "lower = true")
+        return self.triangle(made)
+
+    def triangular_solve(
+        self, out: Any, a: Value, b: Value, *, left_side: bool, lower: bool, transpose_a: bool,
+        conjugate_a: bool, unit_diagonal: bool,
+    ) -> Value:  # fmt: skip
+        if 0 in a.shape or 0 in b.shape:
+            return b
+        if conjugate_a and not transpose_a:
+            a = self.conj(a)
+        kind = "NO_TRANSPOSE" if not transpose_a else "ADJOINT" if conjugate_a else "TRANSPOSE"
+        flags = [f"{name} = {str(flag).lower()}" for name, flag in (
+            ("left_side", left_side), ("lower", lower), ("unit_diagonal", unit_diagonal))]
+        return self.op("triangular_solve", [a, b], b.shape, b.dtype,
+                       f"{', '.join(flags)}, transpose_a = #stablehlo<transpose {kind}>")
+
+
+class _Like:
+    """A shape and dtype where an aval is expected."""
+
+    def __init__(self, shape: Sequence[int], dtype: np.dtype) -> None:
+        self.shape, self.dtype = tuple(shape), dtype

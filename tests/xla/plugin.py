@@ -1,0 +1,32 @@
+"""The CPU plugin of XLA for tests: programs run on it beside the native backend."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numjet as nj
+from numjet.xla import client, hlo, plugins
+
+needs_plugin = pytest.mark.skipif(
+    plugins.library("xla_cpu") is None, reason="the CPU plugin is not installed: numjet[xla-cpu]"
+)
+
+
+@functools.cache
+def device() -> Any:
+    return nj.devices("xla_cpu")[0]
+
+
+def run(fun: Callable, args: Sequence[Any]) -> list[np.ndarray]:
+    """The results of a function on the plugin, as NumPy arrays, all inputs given as buffers."""
+    closed = nj.make_jaxpr(fun)(*args)
+    program = device().client.compile(hlo.module_text(closed), client.one_device_options(0))
+    memory = [np.asarray(getattr(x, "_value", x)) for x in [*closed.consts, *nj.tree.leaves(args)]]
+    avals = [v.aval for v in [*closed.jaxpr.constvars, *closed.jaxpr.invars]]
+    typed = [x.astype(hlo.spec(a)[1]) for x, a in zip(memory, avals, strict=True)]
+    buffers = [device().client.put(x, device()) for x in typed]
+    return [b.result() for b in program([buffers])[0]]

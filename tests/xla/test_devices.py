@@ -1,0 +1,140 @@
+"""Arrays on a device of a plugin: where they live, eager operations, jit, deletion, errors."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from xla.plugin import device, needs_plugin
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.base.errors import XlaError
+from numjet.core.remote import RemoteArray
+from numjet.xla import client, plugins
+
+pytestmark = needs_plugin
+
+
+def on_device(values, dtype=np.float32):
+    return nj.device_put(np.asarray(values, dtype), device())
+
+
+def test_operations_stay_on_the_device():
+    x = on_device([[0.0, 1.0], [2.0, 3.0]])
+    for y in (x + 1, jnp.sin(x), x @ x, x[0], x.sum(), jnp.where(x > 1, x, 0), x.at[0].set(5.0),
+              nj.grad(lambda x: (x**2).sum())(x), nj.vmap(jnp.sum)(x), nj.jit(jnp.cos)(x)):
+        assert type(y) is RemoteArray and y.devices() == {device()}
+    np.testing.assert_allclose(np.asarray(x @ x), [[2, 3], [6, 11]])
+    carry, ys = nj.lax.scan(lambda c, row: (c + row, c.sum()), jnp.zeros(2), x)
+    assert carry.devices() == {device()}
+    np.testing.assert_allclose(carry, [2, 4])
+    np.testing.assert_allclose(ys, [0, 1])
+    assert x.sharding == nj.sharding.SingleDeviceSharding(device()) and x.committed
+
+
+def test_moving():
+    x = on_device([1.0, 2.0])
+    home = nj.device_put(x, nj.devices("cpu")[0])
+    assert type(home) is not RemoteArray and home.devices() == {nj.devices("cpu")[0]}
+    np.testing.assert_array_equal(home, [1, 2])
+    np.testing.assert_array_equal(nj.device_get(x), [1, 2])
+    assert x.copy_to_host_async() is None and x.block_until_ready() is x and x.is_ready()
+
+
+def test_jit_names_a_device():
+    f = nj.jit(lambda x, y: x * 2 + y, backend="xla_cpu")
+    out = f(jnp.ones(3), np.arange(3.0, dtype=np.float32))
+    assert out.devices() == {device()}
+    np.testing.assert_array_equal(out, [2, 3, 4])
+    with nj.default_device(device()):
+        assert jnp.ones(3).devices() == (jnp.ones(3) + 1).devices() == {device()}
+        assert nj.jit(jnp.sin)(np.ones(2, np.float32)).devices() == {device()}
+    assert (jnp.ones(3) + 1).devices() == {nj.devices("cpu")[0]}
+
+
+def test_dtypes_cross_unchanged():
+    for dtype in (np.bool_, np.int8, np.uint16, np.int32, np.uint32, np.float16, np.float32,
+                  np.complex64, jnp.bfloat16, jnp.float8_e4m3fn):
+        x = np.array([[0, 1], [2, 3]]).astype(dtype)
+        y = nj.device_put(x, device())
+        assert y.dtype == x.dtype
+        np.testing.assert_array_equal(np.asarray(y), x)
+    key = nj.device_put(nj.random.key(7), device())
+    want = nj.random.uniform(nj.random.key(7), (5,))
+    np.testing.assert_array_equal(nj.random.uniform(key, (5,)), want)
+    for shape in ((), (0, 3), (2, 0)):
+        assert np.asarray(nj.device_put(np.ones(shape, np.float32), device()) + 1).shape == shape
+
+
+def test_deletion_and_donation():
+    x = on_device([1.0, 2.0])
+    x.delete()
+    assert x.is_deleted()
+    with pytest.raises(RuntimeError, match="has been deleted"):
+        x + 1
+    y = on_device([1.0, 2.0])
+    out = nj.jit(lambda y: y + 1, donate_argnums=0)(y)
+    assert y.is_deleted() and not out.is_deleted()
+
+
+def test_mistakes_are_explained():
+    with pytest.raises(RuntimeError, match="Unknown backend 'abacus'. Available: 'cpu', 'cuda'"):
+        nj.devices("abacus")
+    if plugins.library("cuda") is None:
+        with pytest.raises(RuntimeError, match="needs a PJRT plugin that is not installed: pip"):
+            nj.devices("gpu")
+    with pytest.raises(NotImplementedError, match="eig cannot run on a device of XLA"):
+        jnp.linalg.eigvals(on_device(np.eye(2)))
+    with pytest.raises(XlaError, match="nonsense"):
+        device().client.compile("module { nonsense }", client.one_device_options(0))
+
+
+def test_programs_can_be_written_down():
+    loaded = device().client.compile(
+        nj.jit(lambda x: x + 1).lower(np.ones(3, np.float32)).as_text("stablehlo"),
+        client.one_device_options(0),
+    )
+    again = device().client.load(loaded.serialize())
+    (out,) = again([[on_device([1.0, 2.0, 3.0])._buffer]])[0]
+    np.testing.assert_array_equal(out.result(), [2, 3, 4])
+    assert loaded.memory_analysis()["argument_size_in_bytes"] == 12
+    assert loaded.cost_analysis()["flops"] == 3
+
+
+@pytest.mark.parametrize("count", ["1", "8"])
+def test_a_process_whose_platform_it_is(count):
+    code = """
+import numjet as nj, numjet.numpy as jnp, numpy as np
+assert nj.default_backend() == "xla_cpu" and len(nj.devices()) == int(__import__("sys").argv[1])
+x = jnp.arange(6.0).reshape(2, 3)
+assert x.devices() == {nj.devices()[0]} == (x + 1).devices() == nj.jit(jnp.sin)(x).devices()
+assert nj.random.normal(nj.random.key(0), (2,)).devices() == {nj.devices()[0]}
+np.testing.assert_allclose(nj.grad(lambda w: jnp.tanh(x @ w).sum())(jnp.zeros(3)), [3, 5, 7])
+if len(nj.devices()) > 1:
+    y = nj.device_put(x, nj.devices()[5])
+    assert (y * 2).devices() == {nj.devices()[5]}
+    try:
+        x + nj.device_put(x, nj.devices()[5]) if x.committed else 1 / 0
+    except ValueError as error:
+        assert "incompatible devices" in str(error)
+print("agree")
+"""
+    environment = {**os.environ, "NUMJET_PLATFORMS": "xla_cpu", "NUMJET_NUM_CPU_DEVICES": count}
+    done = subprocess.run([sys.executable, "-c", code, count], env=environment, text=True,
+                          capture_output=True, timeout=300, check=False)
+    assert done.stdout == "agree\n", done.stderr
+
+
+def test_doctor_lists_it():
+    done = subprocess.run([sys.executable, "-m", "numjet.doctor"], capture_output=True, text=True,
+                          timeout=120, check=True)
+    assert "XlaCpuDevice(id=0): cpu" in done.stdout and "numjet's own compiler" in done.stdout
+
+
+def test_nothing_of_it_is_loaded_unless_asked_for():
+    code = "import sys, numjet.numpy as j; j.ones(3) + 1; print('numjet.xla' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
