@@ -103,7 +103,9 @@ def test_static_arguments_by_number_and_by_name() -> None:
     f = Counted(power)
     g = nj.jit(f, static_argnums=1, static_argnames="flag")
     close(g(x3, 3), x3**3)
-    close(g(x3, n=3), x3**3)  # the same argument, by name
+    close(nj.jit(power, static_argnums=1)(x3, n=3), x3**3)  # the same argument, by name
+    with pytest.raises(nj.errors.TracerIntegerConversionError):
+        g(x3, n=3)  # both were given, so that neither follows from the other
     close(g(x3, 2), x3**2)
     close(g(x3, 2, flag=True), 2 * x3**2)
     count = f.count
