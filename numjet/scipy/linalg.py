@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax, linalg
@@ -194,14 +195,15 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:
-    """The eigenvalues (rising) and eigenvectors of hermitian matrices."""
+    """The eigenvalues (rising) and eigenvectors of hermitian matrices; of others those of their
+    hermitian part, whichever triangle `lower` names."""
     if b is not None or eigvals is not None or type != 1:
         raise NotImplementedError(
             "eigh: generalized problems and subsets are not supported. Factor "
             "b with cholesky and transform a, or slice the result."
         )
     x = matrices("eigh", a, True)
-    v, w = core.eigh(x, lower=lower, symmetrize_input=False)
+    v, w = core.eigh(x, lower=lower, symmetrize_input=True)
     return w if eigvals_only else (w, v)
 
 
@@ -408,8 +410,48 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     """
     if blocksize != 1:
         raise NotImplementedError("sqrtm: blocksize other than 1 is not supported. Leave it out.")
-    t, z = schur(A, output="complex")
+    x = matrices("sqrtm", A, True)
+    if not dtypes.is_complex(x.aval.dtype):
+        x = cast(x, dtypes.complex_of(x.aval.dtype))
+    return _root(x)
+
+
+@custom_jvp
+def _root(x: Any) -> Any:
+    t, z = schur(x, output="complex")
     return matmul(matmul(z, _triangular_root(t)), adjoint(z))
+
+
+@_root.defjvp
+def _root_rule(primals: tuple, tangents: tuple) -> tuple:
+    """From x x = a: dx x + x dx = da, an equation of triangular matrices in the Schur basis."""
+    (x,), (dx,) = primals, tangents
+    t, z = schur(x, output="complex")
+    r = _triangular_root(t)
+    right = matmul(matmul(adjoint(z), dx), z)
+    root = matmul(matmul(z, r), adjoint(z))
+    return root, matmul(matmul(z, _triangular_sylvester(r, right)), adjoint(z))
+
+
+def _triangular_sylvester(r: Any, c: Any) -> Any:
+    """y with r y + y r = c, for upper triangular r: column j solves (r + r_jj) y_j = c_j - (what
+    columns before j contribute)."""
+    n, dtype = r.aval.shape[-1], r.aval.dtype
+    unit, count = eye(n, dtype=dtype), arange(n)
+
+    def column(j: Any, y: Any) -> Any:
+        here = count == j
+        factors = sum_(where(here, r, 0), -1)
+        corner = sum_(where(here, factors, 0), -1)
+        # Columns from j on are still 0.
+        right = subtract(
+            sum_(where(here, c, 0), -1), getitem(matmul(y, expand_dims(factors, -1)), (..., 0))
+        )
+        matrix = add(r, multiply(expand_dims(corner, (-2, -1)), unit))
+        x = core.triangular_solve(matrix, expand_dims(right, -1), left_side=True, lower=False)
+        return add(y, where(here, x, 0))
+
+    return fori_loop(0, n, column, lax.full(c.aval.shape, 0, dtype))
 
 
 def _triangular_root(t: Any) -> Any:
@@ -446,6 +488,11 @@ def polar(
     """(u, p) with a = u p (side 'right') or a = p u, u unitary and p positive semidefinite."""
     if side not in ("right", "left"):
         raise ValueError(f"polar: side must be 'right' or 'left', got {side!r}.")
+    if method not in ("qdwh", "svd"):
+        raise ValueError(
+            f"polar: Unknown polar decomposition method {method!r}. Use 'qdwh' or 'svd'; either "
+            "goes by singular values."
+        )
     u, s, vh = linalg.svd(a, full_matrices=False)
     s = expand_dims(cast(s, u.aval.dtype), -2)
     if side == "right":
@@ -455,6 +502,11 @@ def polar(
 
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """X with A X + X B = C, as one linear system for the elements of X."""
+    if method not in ("schur", "eigen"):
+        raise ValueError(
+            f"solve_sylvester: Unrecognized method {method!r}. The two valid methods are either "
+            '"schur" or "eigen"; both give the same solution.'
+        )
     a, b, c = promote_inexact(*as_arrays("solve_sylvester", A, B, C))
     m, n = a.aval.shape[0], b.aval.shape[0]
     system = add(
@@ -476,8 +528,15 @@ def eigh_tridiagonal(
 ) -> Any:
     """The eigenvalues (and vectors) of a symmetric tridiagonal matrix, by its dense form."""
     d, e = promote_inexact(*as_arrays("eigh_tridiagonal", d, e))
-    if select not in ("a", "i"):
-        raise NotImplementedError("eigh_tridiagonal: select must be 'a' or 'i'. Filter the result.")
+    if select not in ("a", "i", "v"):
+        raise ValueError(
+            f"eigh_tridiagonal: select must have a value in 'a', 'i' and 'v', got {select!r}."
+        )
+    if select == "v":
+        raise NotImplementedError(
+            "eigh_tridiagonal: select='v' has as many results as values tell. Use 'a' and filter "
+            "the result."
+        )
     upper = conjugate_of(e)
     whole = add(add(diag(d), diag(e, -1)), diag(upper, 1))
     v, w = core.eigh(strong(whole), lower=True, symmetrize_input=False)

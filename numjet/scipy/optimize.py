@@ -115,7 +115,7 @@ def _chosen_options(tol: float | None, options: Mapping[str, Any] | None) -> dic
     given = dict(options or {})
     unknown = sorted(set(given) - set(_OPTIONS))
     if unknown:
-        raise ValueError(f"minimize: unknown options {unknown}. Known: {sorted(_OPTIONS)}.")
+        raise TypeError(f"minimize: unknown options {unknown}. Known: {sorted(_OPTIONS)}.")
     return {**_OPTIONS, **({} if tol is None else {"gtol": tol}), **given}
 
 
@@ -151,7 +151,7 @@ def minimize(
     """
     check_callable("minimize", fun)
     if method.lower() != "bfgs":
-        raise NotImplementedError(f"minimize: method {method!r} is not supported. Use 'BFGS'.")
+        raise ValueError(f"minimize: method {method!r} not recognized. Use 'BFGS'.")
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: args must be a tuple, got {args!r}. Write (args,).")
     chosen, x = _chosen_options(tol, options), _vector(x0)
@@ -177,9 +177,16 @@ def minimize(
         move, change = found.step * direction, found.gradient - s.gradient
         curvature = jnp.dot(change, move)
         safe = jnp.where(curvature > 0, curvature, 1)
+        # The function's scale is known with the first step (Nocedal & Wright, 6.20).
+        scale = jnp.where(s.iterations == 0, safe / jnp.dot(change, change), 1)
+        scale = jnp.where(curvature > 0, scale, 1).astype(s.value.dtype)
         turn = identity - jnp.outer(move, change) / safe
-        inverse = turn @ s.inverse @ turn.T + jnp.outer(move, move) / safe
+        inverse = turn @ (scale * s.inverse) @ turn.T + jnp.outer(move, move) / safe
         inverse = jnp.where(better & (curvature > 0), inverse, s.inverse)
+        # At the limit of rounding neither the value nor the slope gets smaller.
+        better &= (found.value < s.value) | (
+            jnp.linalg.norm(found.gradient) < jnp.linalg.norm(s.gradient)
+        )
         status = jnp.where(small(found.gradient), CONVERGED, jnp.where(better, STOPPED, STUCK))
         return _State(
             s.x + move, found.value, found.gradient, inverse, status, s.calls + tries,
@@ -190,7 +197,8 @@ def minimize(
     status = jnp.where(small(gradient), CONVERGED, STOPPED)
     one, none = jnp.asarray(1), jnp.asarray(0)
     end = lax.while_loop(going, step, _State(x, value, gradient, identity, status, one, none))
+    success = jnp.asarray(end.status == CONVERGED, bool)
     return OptimizeResults(
-        end.x, end.status == CONVERGED, end.status, end.value, end.gradient, end.inverse,
-        end.calls, end.calls, end.iterations,
+        end.x, success, end.status, end.value, end.gradient, end.inverse, end.calls, end.calls,
+        end.iterations,
     )  # fmt: skip

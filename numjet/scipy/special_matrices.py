@@ -11,17 +11,18 @@ from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
-from numjet.numpy.elementwise import divide, negative, subtract, where
-from numjet.numpy.index_tricks import diag
+from numjet.numpy.elementwise import divide, multiply, negative, subtract, where
 from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
     as_arrays,
+    broadcast,
     canonical_dtype,
     cast,
     promote_dtypes,
     promote_inexact,
+    strong,
 )
-from numjet.numpy.shape import atleast_1d, atleast_2d, concatenate, expand_dims, ravel, reshape
+from numjet.numpy.shape import atleast_1d, atleast_2d, concatenate, expand_dims
 from numjet.ops.complex_ops import conjugate
 
 
@@ -56,25 +57,47 @@ def block_diag(*arrs: Any) -> Any:
     return concatenate(rows, 0)
 
 
+def _rows(name: str, *xs: Any) -> list[Any]:
+    """The arguments as strong arrays [..., n] of one dtype."""
+    arrays = [atleast_1d(x) for x in as_arrays(name, *xs)]
+    return [strong(x) for x in promote_dtypes(*arrays)]
+
+
+def _with_batch(c: Any, r: Any) -> tuple[Any, Any]:
+    """Both with the leading axes that they broadcast to."""
+    lead = np.broadcast_shapes(c.aval.shape[:-1], r.aval.shape[:-1])
+    return tuple(broadcast(x, (*lead, x.aval.shape[-1])) for x in (c, r))  # type: ignore[return-value]
+
+
 def toeplitz(c: Any, r: Any = None) -> Any:
-    """The matrix with first column c and first row r, constant along diagonals."""
-    c = ravel(array(c))
-    r = conjugate(c) if r is None else ravel(array(r))
-    c, r = promote_dtypes(c, r)
-    m, n = c.aval.shape[0], r.aval.shape[0]
-    line = concatenate([lax.rev(c, (0,)), getitem(r, slice(1, None))])
+    """The matrix with first column c and first row r, constant along diagonals.
+
+    c, r: [..., m] and [..., n]; without r it is c conjugated. Leading axes are a batch.
+    """
+    if r is None:
+        (c,) = _rows("toeplitz", c)
+        r = conjugate(c)
+    else:
+        c, r = _rows("toeplitz", c, r)
+    c, r = _with_batch(c, r)
+    m, n = c.aval.shape[-1], r.aval.shape[-1]
+    line = concatenate([lax.rev(c, (c.aval.ndim - 1,)), getitem(r, (..., slice(1, None)))], -1)
     index = (np.arange(m)[::-1, None] + np.arange(n)[None]).astype(np.int32)
-    return getitem(line, as_array(index))
+    return getitem(line, (..., as_array(index)))
 
 
 def hankel(c: Any, r: Any = None) -> Any:
-    """The matrix with first column c and last row r, constant along antidiagonals."""
-    c = ravel(array(c))
-    r = lax.full(c.aval.shape, 0, c.aval.dtype) if r is None else ravel(array(r))
-    c, r = promote_dtypes(c, r)
-    line = concatenate([c, getitem(r, slice(1, None))])
-    index = np.arange(c.aval.shape[0])[:, None] + np.arange(r.aval.shape[0])[None]
-    return getitem(line, as_array(index.astype(np.int32)))
+    """The matrix with first column c and last row r (0 unless given), constant along
+    antidiagonals. Leading axes are a batch."""
+    if r is None:
+        (c,) = _rows("hankel", c)
+        r = lax.full(c.aval.shape, 0, c.aval.dtype)
+    else:
+        c, r = _rows("hankel", c, r)
+    c, r = _with_batch(c, r)
+    line = concatenate([c, getitem(r, (..., slice(1, None)))], -1)
+    index = np.arange(c.aval.shape[-1])[:, None] + np.arange(r.aval.shape[-1])[None]
+    return getitem(line, (..., as_array(index.astype(np.int32))))
 
 
 def circulant(c: Any) -> Any:
@@ -86,11 +109,17 @@ def circulant(c: Any) -> Any:
 
 
 def companion(a: Any) -> Any:
-    """The companion matrix of a polynomial."""
-    (a,) = promote_inexact(ravel(array(a)))
-    n = a.aval.shape[0] - 1
-    first = divide(negative(getitem(a, slice(1, None))), getitem(a, 0))
-    return concatenate([reshape(first, (1, n)), cast(array(np.eye(n - 1, n)), a.aval.dtype)], 0)
+    """The companion matrix of a polynomial with coefficients a, [..., n + 1]."""
+    (a,) = promote_inexact(*_rows("companion", a))
+    n = a.aval.shape[-1] - 1
+    if n < 1:
+        raise ValueError(
+            f"companion: a must have at least two coefficients, got shape {a.aval.shape}."
+        )
+    head = getitem(a, (..., slice(0, 1)))
+    first = expand_dims(divide(negative(getitem(a, (..., slice(1, None)))), head), -2)
+    below = cast(array(np.eye(n - 1, n)), a.aval.dtype)
+    return concatenate([first, broadcast(below, (*a.aval.shape[:-1], n - 1, n))], -2)
 
 
 def hilbert(n: int) -> Any:
@@ -146,28 +175,32 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 
 
 def leslie(f: Any, s: Any) -> Any:
-    """The Leslie matrix of fertilities f and survivals s."""
-    f, s = promote_dtypes(ravel(array(f)), ravel(array(s)))
-    n = f.aval.shape[0]
-    if s.aval.shape[0] != n - 1 or n < 2:
+    """The Leslie matrix of fertilities f, [..., n], and survivals s, [..., n - 1]."""
+    f, s = _with_batch(*_rows("leslie", f, s))
+    n = f.aval.shape[-1]
+    if s.aval.shape[-1] != n - 1 or n < 2:
         raise ValueError(f"leslie: s must have one element less than f, got {f.aval} and {s.aval}.")
-    below = concatenate([diag(s), lax.full((n - 1, 1), 0, f.aval.dtype)], 1)
-    return concatenate([reshape(f, (1, n)), below], 0)
+    unit = cast(array(np.eye(n - 1)), f.aval.dtype)
+    below = multiply(expand_dims(s, -1), unit)
+    last = lax.full((*f.aval.shape[:-1], n - 1, 1), 0, f.aval.dtype)
+    return concatenate([expand_dims(f, -2), concatenate([below, last], -1)], -2)
 
 
 def fiedler(a: Any) -> Any:
-    """The matrix |a_i - a_j|."""
-    a = ravel(array(a))
-    return lax.abs(subtract(expand_dims(a, 1), expand_dims(a, 0)))
+    """The matrix |a_i - a_j|. Leading axes are a batch."""
+    (a,) = _rows("fiedler", a)
+    return lax.abs(subtract(expand_dims(a, -1), expand_dims(a, -2)))
 
 
 def fiedler_companion(a: Any) -> Any:
     """A pentadiagonal companion matrix of a polynomial (Fiedler 2003)."""
-    (a,) = promote_inexact(ravel(array(a)))
-    if a.aval.shape[0] <= 2:
-        return companion(a) if a.aval.shape[0] == 2 else lax.full((0, 0), 0, a.aval.dtype)
-    c = negative(divide(a, getitem(a, 0)))
-    n = c.aval.shape[0] - 1
+    (a,) = promote_inexact(*_rows("fiedler_companion", a))
+    if a.aval.shape[-1] <= 2:
+        if a.aval.shape[-1] == 2:
+            return companion(a)
+        return lax.full((*a.aval.shape[:-1], 0, 0), 0, a.aval.dtype)
+    c = negative(divide(a, getitem(a, (..., slice(0, 1)))))
+    n = c.aval.shape[-1] - 1
     pattern = np.zeros((n, n), np.float32)
     position = np.zeros((n, n), np.int32)
     # Coefficients on the first superdiagonal (odd places) and subdiagonal, ones in between.
@@ -184,7 +217,7 @@ def fiedler_companion(a: Any) -> Any:
         pattern[k + 2, k] = 1
     for k in range(1, n - 1, 2):
         position[k + 1, k] = k + 2
-    values = getitem(c, as_array(position))
+    values = getitem(c, (..., as_array(position)))
     return where(as_array(position > 0), values, cast(array(pattern), c.aval.dtype))
 
 
@@ -216,19 +249,21 @@ def invpascal(n: int, kind: str | None = None) -> Any:
 
 
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
-    """The matrix whose product with v is convolve(a, v)."""
-    a = ravel(array(a))
-    m = a.aval.shape[0]
+    """The matrix whose product with v is convolve(a, v). Leading axes of a are a batch."""
+    if n <= 0:
+        raise ValueError(f"convolution_matrix: n must be a positive integer; got {n}.")
+    (a,) = _rows("convolution_matrix", a)
+    m = a.aval.shape[-1]
     if mode not in ("full", "same", "valid"):
         raise ValueError(
             f"convolution_matrix: mode must be 'full', 'same' or 'valid', got {mode!r}."
         )
     index = np.arange(m + n - 1)[:, None] - np.arange(n)[None]
     inside = (index >= 0) & (index < m)
-    values = getitem(a, as_array(np.clip(index, 0, m - 1).astype(np.int32)))
+    values = getitem(a, (..., as_array(np.clip(index, 0, m - 1).astype(np.int32))))
     full = where(as_array(inside), values, lax.full((), 0, a.aval.dtype))
     if mode == "full":
         return full
     total = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1
     start = (m + n - 1 - total) // 2
-    return getitem(full, slice(start, start + total))
+    return getitem(full, (..., slice(start, start + total), slice(None)))
