@@ -401,10 +401,11 @@ def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """A pytree of NumPy arrays."""
+    """A pytree of NumPy arrays; traced values stay what they are."""
 
     def get(leaf: Any) -> Any:
-        return np.asarray(leaf) if isinstance(leaf, Array) else leaf
+        known = isinstance(leaf, Array) and not isinstance(leaf, Tracer)
+        return np.asarray(leaf) if known else leaf
 
     return tree.tree_map(get, x)
 

@@ -1,0 +1,1 @@
+"""numjet.example_libraries: small libraries to learn from: `stax` (layers)."""
