@@ -123,9 +123,9 @@ def _checked(
     return good
 
 
-def sequential_vmap(fun: Callable) -> custom_vmap:
-    """`fun`, of which vmap runs one example after the other in a loop."""
-    wrapped = custom_vmap(fun)
+def sequential_vmap(f: Callable) -> custom_vmap:
+    """`f`, of which vmap runs one example after the other in a loop."""
+    wrapped = custom_vmap(f)
 
     def rule(axis_size: int, in_batched: Any, *args: Any) -> tuple:
         leaves, treedef = tree.tree_flatten(args)
@@ -133,7 +133,7 @@ def sequential_vmap(fun: Callable) -> custom_vmap:
 
         def one(rows: Sequence[Any]) -> Any:
             given = iter(rows)
-            return fun(
+            return f(
                 *tree.tree_unflatten(
                     treedef,
                     [next(given) if m else x for x, m in zip(leaves, mapped, strict=True)],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +11,38 @@ from numjet.api.callbacks import (
     debug_callback as callback,
     debug_print as print,  # noqa: A004 - the public name
 )
+from numjet.core.effects import DEBUG, ORDERED_DEBUG, HostEffect
+
+log = functools.partial(print, _use_logging=True)
 
 
-def breakpoint(**_: Any) -> None:  # noqa: A001 - the public name
+class DebugEffect(HostEffect):
+    """What equations of debug.print and debug.callback do beside computing."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(DEBUG.name, DEBUG.io, DEBUG.ordered)
+
+
+class OrderedDebugEffect(HostEffect):
+    """The same of those with ordered=True."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(ORDERED_DEBUG.name, ORDERED_DEBUG.io, ORDERED_DEBUG.ordered)
+
+
+def breakpoint(  # noqa: A001 - the public name
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,
+    ordered: bool = False,
+    token: Any = None,
+    **kwargs: Any,
+) -> None:
     """Not supported: programs run to their end. Raises NotImplementedError."""
     raise NotImplementedError(
         "debug.breakpoint is not supported. Use debug.print or debug.callback, or run the function "
@@ -31,4 +62,63 @@ def inspect_array_sharding(value: Any, *, callback: Callable) -> None:
     callback(sharding)
 
 
-__all__ = ["breakpoint", "callback", "inspect_array_sharding", "print"]
+def visualize_sharding(
+    shape: Any,
+    sharding: Any,
+    *,
+    use_color: bool = True,
+    scale: float = 1.0,
+    min_width: int = 9,
+    max_width: int = 80,
+    color_map: Any = None,
+) -> None:
+    """Print which device holds which part of an array of one or two axes, as a table of text.
+
+    scale: characters for each element along an axis; min_width, max_width: bounds for the width of
+    a cell and of the table. use_color and color_map change nothing: the table has no colours.
+    Raises ValueError for other numbers of axes.
+
+    >>> import numjet as nj
+    >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x"))
+    >>> nj.debug.visualize_sharding((4,), layout)
+    +---------+
+    |  CPU 0  |
+    +---------+
+    """
+    shape = tuple(shape)
+    if len(shape) not in (1, 2):
+        raise ValueError(
+            f"visualize_sharding: shows arrays of one or two axes, got shape {shape}."
+        )
+    cells: dict[tuple, list[int]] = {}
+    for device, index in sharding.indices(shape):
+        place = tuple([s.indices(n)[0] for s, n in zip(index, shape, strict=True)])
+        cells.setdefault(place if len(place) == 2 else (0, *place), []).append(device.id)
+    rows, columns = (sorted({place[i] for place in cells}) for i in (0, 1))
+    texts = {place: "CPU " + ",".join(map(str, sorted(ids))) for place, ids in cells.items()}
+    share = int(scale * shape[-1] / len(columns))
+    longest = max(len(text) for text in texts.values()) + 2
+    width = max(min_width, min(max(longest, share), max_width // len(columns)))
+    line = "+" + ("-" * width + "+") * len(columns)
+    show = [line]
+    for row in rows:
+        show += ["|" + "".join(f"{texts[row, c]:^{width}}|" for c in columns), line]
+    builtins.print("\n".join(show))
+
+
+def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
+    """`visualize_sharding` of a concrete array."""
+    inspect_array_sharding(arr, callback=lambda s: visualize_sharding(arr.shape, s, **kwargs))
+
+
+__all__ = [
+    "DebugEffect",
+    "OrderedDebugEffect",
+    "breakpoint",
+    "callback",
+    "inspect_array_sharding",
+    "log",
+    "print",
+    "visualize_array_sharding",
+    "visualize_sharding",
+]

@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 
-def initialize(*_: Any, **__: Any) -> None:
+def initialize(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    local_device_ids: Any = None,
+    cluster_detection_method: str | None = None,
+    initialization_timeout: int = 300,
+    heartbeat_timeout_seconds: int = 100,
+    shutdown_timeout_seconds: int = 300,
+    coordinator_bind_address: str | None = None,
+    slice_index: int | None = None,
+    partition_index: int | None = None,
+) -> None:
     """Not supported. Raises NotImplementedError."""
     raise NotImplementedError(
         "distributed.initialize: numjet runs in one process, on all of its cores. Leave the call "

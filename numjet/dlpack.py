@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 
 # Whether NumPy tells the other library what is wanted.
@@ -24,9 +25,16 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     return as_array(found.copy() if copy else found)
 
 
+def is_supported_dtype(dtype: Any) -> bool:
+    """Whether arrays of this dtype go through DLPack: booleans, integers, floats, bfloat16 and
+    complex numbers of whole bytes."""
+    found = dtypes.canonical(dtype)
+    return found.isbuiltin == 1 or found == dtypes.bfloat16
+
+
 def to_dlpack(x: Any, **kwargs: Any) -> Any:
     """The DLPack capsule of an array."""
     return x.__dlpack__(**kwargs)
 
 
-__all__ = ["from_dlpack", "to_dlpack"]
+__all__ = ["from_dlpack", "is_supported_dtype", "to_dlpack"]

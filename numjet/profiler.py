@@ -6,7 +6,9 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from numjet.api.devices import devices
 from numjet.api.names import named_call
+from numjet.process import live_arrays
 
 _REMEDY = (
     "numjet records no traces of its own. Use a profiler of the system (perf, py-spy, cProfile); "
@@ -17,8 +19,8 @@ _REMEDY = (
 class TraceAnnotation(contextlib.ContextDecorator):
     """A name for a block of code; it changes nothing that runs."""
 
-    def __init__(self, name: str, **_: Any) -> None:
-        self.name = name
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        self.name, self.metadata = name, kwargs
 
     def __enter__(self) -> TraceAnnotation:
         return self
@@ -31,17 +33,40 @@ class StepTraceAnnotation(TraceAnnotation):
     """A name for one step of training; it changes nothing that runs."""
 
 
-def annotate_function(fun: Callable, name: str | None = None, **_: Any) -> Callable:
-    """`fun` under a name."""
-    return named_call(fun, name=name)
+class ProfileOptions:
+    """What a recording would hold; recordings are refused."""
+
+    def __init__(self) -> None:
+        self.host_tracer_level, self.python_tracer_level = 2, 0
+        self.duration_ms, self.start_timestamp_ns = 0, 0
+        self.enable_hlo_proto = self.include_dataset_ops = True
+        self.raise_error_on_start_failure = False
+        self.advanced_configuration: dict[str, Any] = {}
 
 
-def trace(*_: Any, **__: Any) -> Any:
+def annotate_function(
+    func: Callable, name: str | None = None, **decorator_kwargs: Any
+) -> Callable:
+    """`func` under a name."""
+    return named_call(func, name=name)
+
+
+def trace(
+    log_dir: Any,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> Any:
     """Not supported. Raises NotImplementedError."""
     raise NotImplementedError(f"profiler.trace: {_REMEDY}")
 
 
-def start_trace(*_: Any, **__: Any) -> None:
+def start_trace(
+    log_dir: Any,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> None:
     """Not supported. Raises NotImplementedError."""
     raise NotImplementedError(f"profiler.start_trace: {_REMEDY}")
 
@@ -51,11 +76,47 @@ def stop_trace() -> None:
     raise RuntimeError(f"profiler.stop_trace: no trace was started. {_REMEDY}")
 
 
+def start_server(port: int, requires_backend: bool = True) -> Any:
+    """Not supported. Raises NotImplementedError."""
+    raise NotImplementedError(f"profiler.start_server: {_REMEDY}")
+
+
+def stop_server() -> None:
+    """Not supported. Raises ValueError, since no server was started."""
+    raise ValueError(f"profiler.stop_server: no server was started. {_REMEDY}")
+
+
+def register_subprocess(pid: int, port: int) -> Callable[[], None]:
+    """Not supported. Raises NotImplementedError."""
+    raise NotImplementedError(f"profiler.register_subprocess: {_REMEDY}")
+
+
+def device_memory_profile(backend: str | None = None) -> bytes:
+    """The live arrays as text, a line each: bytes, shape and dtype, largest first."""
+    devices(backend)
+    lines = sorted(((x.nbytes, x.aval.str_short()) for x in live_arrays(backend)), reverse=True)
+    total = sum(n for n, _ in lines)
+    text = [f"{total} bytes in {len(lines)} arrays", *[f"{n} {what}" for n, what in lines]]
+    return ("\n".join(text) + "\n").encode()
+
+
+def save_device_memory_profile(filename: Any, backend: str | None = None) -> None:
+    """Write `device_memory_profile` to a file."""
+    with open(filename, "wb") as file:
+        file.write(device_memory_profile(backend))
+
+
 __all__ = [
+    "ProfileOptions",
     "StepTraceAnnotation",
     "TraceAnnotation",
     "annotate_function",
+    "device_memory_profile",
+    "register_subprocess",
+    "save_device_memory_profile",
+    "start_server",
     "start_trace",
+    "stop_server",
     "stop_trace",
     "trace",
 ]

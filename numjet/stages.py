@@ -7,5 +7,6 @@ from numjet.api.jit import (
     Lowered as Lowered,
     Traced as Traced,
 )
+from numjet.api.stage_info import ArgInfo as ArgInfo
 
-__all__ = ["Compiled", "Lowered", "Traced", "Wrapped"]
+__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]

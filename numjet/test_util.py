@@ -104,12 +104,12 @@ def check_jvp(
     args: Sequence[Any],
     atol: float | None = None,
     rtol: float | None = None,
-    eps: float | None = None,
+    eps: float | None = 1e-4,
     err_msg: str = "",
 ) -> None:
     """Check `f_jvp(args, tangents) -> (value, tangent)` against f's values around `args`.
 
-    eps: the step of the difference, by default the cube root of the dtype's precision. Raises
+    eps: the step of the difference; None for the cube root of the dtype's precision. Raises
     AssertionError.
     """
     check_callable("check_jvp", f)
@@ -128,7 +128,7 @@ def check_vjp(
     args: Sequence[Any],
     atol: float | None = None,
     rtol: float | None = None,
-    eps: float | None = None,
+    eps: float | None = 1e-4,
     err_msg: str = "",
 ) -> None:
     """Check `f_vjp(*args) -> (value, function of cotangents)` against f's values around `args`.

@@ -34,7 +34,9 @@ ELSEWHERE = {"jax.ops": "numjet.ops.segment"}
 # Parameters that differ from the contract's on purpose: (module, name) -> why.
 UFUNC = ("a function of its operands alone: out and where, which the contract's object has and "
          "refuses, would cost every call")
+MADE_HERE = "made by jit, and by nobody else: what it is made of is ours"
 EXCEPTIONS: dict[tuple[str, str], str] = {
+    **{("jax.stages", name): MADE_HERE for name in ("Compiled", "Lowered", "Traced", "Wrapped")},
     **{("jax.numpy", name): UFUNC for name in (
         "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2",
         "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative",

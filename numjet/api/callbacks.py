@@ -7,6 +7,8 @@ and run while the program waits, in the thread that called it.
 
 from __future__ import annotations
 
+import functools
+import logging
 import string
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -129,19 +131,23 @@ def io_callback(
 
 
 def debug_callback(
-    callback: Callable,
+    callback: Callable | None = None,
     *args: Any,
     ordered: bool = False,
     partitioned: bool = False,
     **kwargs: Any,
-) -> None:
+) -> Any:
     """Call `callback(*args, **kwargs)` for its side effects; the result is ignored.
 
     Arrays in the arguments arrive as Arrays, everything else as it is. Under vmap it runs once an
     example; under differentiation it sees primal values; under checkpoint it runs again when
-    values are recomputed.
+    values are recomputed. Without a callback, a decorator that makes one of a function. partitioned
+    changes nothing: an array is one block.
     """
-    del partitioned
+    if callback is None:
+        return lambda function: functools.partial(
+            debug_callback, function, ordered=ordered, partitioned=partitioned
+        )
     check_callable("debug.callback", callback)
     leaves, in_tree = tree.tree_flatten((args, kwargs))
     dynamic = [isinstance(x, Array | np.ndarray | np.generic) for x in leaves]
@@ -181,6 +187,7 @@ class _Check(string.Formatter):
 
 
 _CHECK = _Check()
+_LOG = logging.getLogger("numjet.debug")
 
 
 def _readable(x: Any) -> Any:
@@ -188,14 +195,17 @@ def _readable(x: Any) -> Any:
 
 
 def debug_print(
-    fmt: str,
+    fmt: str | None = None,
     *args: Any,
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
+    _use_logging: bool = False,
     **kwargs: Any,
-) -> None:
+) -> Any:
     """Print `fmt.format(*args, **kwargs)` when the program runs, with the values of traced arrays.
+    Without a format string, a decorator that does so with the arguments of a function's calls, its
+    result being the format string.
 
     Works under jit, vmap (once an example), grad and in loops. Raises ValueError for arguments
     that the format string does not use.
@@ -208,12 +218,25 @@ def debug_print(
     >>> _ = f(2.0)
     x is 2.0
     """
+    if fmt is None:
+        return lambda function: functools.wraps(function)(
+            lambda *values, **named: debug_print(
+                function(*values, **named),
+                *values,
+                ordered=ordered,
+                partitioned=partitioned,
+                skip_format_check=True,
+                _use_logging=_use_logging,
+                **named,
+            )
+        )
     if not skip_format_check:
         _CHECK.vformat(fmt, args, kwargs)
 
     def show(*values: Any, **named: Any) -> None:
         values, named = tree.tree_map(_readable, (values, named))
-        print(fmt.format(*values, **named))
+        text = fmt.format(*values, **named)
+        _LOG.info(text) if _use_logging else print(text)
 
     debug_callback(show, *args, ordered=ordered, partitioned=partitioned, **kwargs)
 

@@ -20,6 +20,8 @@ from typing import Any
 from numjet.api import dispatch, fastcall
 from numjet.api.devices import CpuDevice, devices
 from numjet.api.flat import check_callable
+from numjet.api.shape_struct import ShapeDtypeStruct
+from numjet.api.stage_info import Described, MemoryStats, Placed
 from numjet.base import config, tree
 from numjet.base.tree_registry import LEAF_TYPES
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -33,50 +35,6 @@ from numjet.native import calls as fastcall_native
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.batch import Axis, axis_env as named_axes, extend_axis_env
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
-
-
-class ShapeDtypeStruct:
-    """Shape and dtype of an array that need not exist; stands for one in `eval_shape` and
-    `jit(f).lower`."""
-
-    __slots__ = ("shape", "dtype", "weak_type", "sharding")
-
-    def __init__(
-        self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
-    ) -> None:
-        if not isinstance(shape, Iterable):
-            raise TypeError(
-                f"ShapeDtypeStruct: the shape must be a sequence of integers, got {shape!r}. "
-                f"Write ({shape!r},) for one axis."
-            )
-        self.shape = tuple(shape)
-        self.dtype = canonical(dtype)
-        self.weak_type, self.sharding = weak_type, sharding
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return ShapedArray(self.shape, self.dtype).size
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __repr__(self) -> str:
-        weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype, self.weak_type) == (
-            other.shape,
-            other.dtype,
-            other.weak_type,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.shape, self.dtype, self.weak_type))
 
 
 class Entry:
@@ -470,11 +428,14 @@ def _aval_of_spec(x: Any) -> ShapedArray:
     return as_array(x).aval
 
 
-class Traced:
+class Traced(Described):
     """A function traced for one signature: `.jaxpr`, `.out_info`, `.lower()`."""
+
+    in_tree: Any = None  # its own, of which the other stages tell
 
     def __init__(self, entry: Entry, in_tree: Any, fun: JitCore) -> None:
         self._entry, self.in_tree, self._fun = entry, in_tree, fun
+        self._traced = self
         self.fun_name = entry.name
 
     @property
@@ -495,14 +456,19 @@ class Traced:
         )
 
     @property
-    def out_tree(self) -> Any:
-        return self._entry.out_tree
+    def out_avals(self) -> Any:
+        """The aval of each result."""
+        return tree.tree_unflatten(self._entry.out_tree, self._entry.out_avals)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run for arguments of this signature, compiling first."""
+        return self.lower().compile()(*args, **kwargs)
 
     def lower(self, **_: Any) -> Lowered:
         return Lowered(self)
 
 
-class Lowered:
+class Lowered(Described):
     """A traced function cut into kernels: `.as_text()`, `.compile()`."""
 
     def __init__(self, traced: Traced) -> None:
@@ -518,9 +484,10 @@ class Lowered:
             )
         return self._executable
 
-    def as_text(self, dialect: str | None = None) -> str:
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The kernels as loop IR, in the order they run; dialect "jaxpr" gives the jaxpr,
-        "stablehlo" what a device of XLA would run."""
+        "stablehlo" what a device of XLA would run. They name no lines of the source, so that
+        debug_info adds nothing."""
         if dialect == "jaxpr":
             return str(self._traced.jaxpr)
         if dialect == "stablehlo":
@@ -532,6 +499,10 @@ class Lowered:
                 "loop IR, or pass 'jaxpr' or 'stablehlo'; compile().as_text() gives LLVM IR."
             )
         return self._get().kernels_text()
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The jaxpr (dialect "jaxpr"), or the kernels as text; there is no MLIR."""
+        return self._traced.jaxpr if dialect == "jaxpr" else self.as_text(dialect)
 
     def compile(self, compiler_options: Any = None) -> Compiled:
         """Machine code for this signature."""
@@ -545,7 +516,7 @@ class Lowered:
         return self._traced.out_info
 
 
-class Compiled:
+class Compiled(Placed):
     """Machine code for one signature. Call it with arguments of that signature."""
 
     def __init__(self, traced: Traced, executable: Any) -> None:
@@ -590,15 +561,11 @@ class Compiled:
 
     def memory_analysis(self) -> Any:
         """Bytes of arguments, outputs, temporaries and generated code."""
-        return self._executable.memory_analysis()
+        return MemoryStats(self._executable.memory_analysis())
 
-    @property
-    def out_tree(self) -> Any:
-        return self._traced.out_tree
-
-    @property
-    def in_tree(self) -> Any:
-        return self._traced.in_tree
+    def runtime_executable(self) -> Any:
+        """The executable itself: what the runtime calls."""
+        return self._executable
 
 
 def _as_tuple(x: Any, kind: type) -> tuple:
@@ -712,7 +679,6 @@ def make_jaxpr(
     static_argnums: int | Iterable[int] = (),
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
-    abstracted_axes: Any = None,
 ) -> Callable:
     """A function that returns the jaxpr of `fun` for its arguments, which may be ShapeDtypeStructs.
 
@@ -723,7 +689,6 @@ def make_jaxpr(
     >>> print(nj.make_jaxpr(jnp.sin)(1.0))
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
-    del abstracted_axes
     check_callable("make_jaxpr", fun)
     nums = _as_tuple(static_argnums, int)
 

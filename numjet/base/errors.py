@@ -12,9 +12,15 @@ from __future__ import annotations
 class JAXTypeError(TypeError):
     """Base of the type errors of this module."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
 
 class JAXIndexError(IndexError):
     """Base of the index errors of this module."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 def _text(tracer: object, what: str, context: str = "") -> str:
@@ -64,9 +70,15 @@ class NonConcreteBooleanIndexError(JAXIndexError):
 class UnexpectedTracerError(JAXTypeError):
     """A tracer outlived the function it was made for (a side effect leaked it)."""
 
+    def __init__(self, msg: str) -> None:
+        super().__init__(msg)
+
 
 class KeyReuseError(JAXTypeError):
     """A PRNG key was used twice. Here for who catches it: keys are not followed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 class JaxprTypeError(TypeError):

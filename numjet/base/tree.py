@@ -203,9 +203,9 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     return make_node(kind, None, tuple(treedefs))
 
 
-def is_tree_node(cls: type) -> bool:
+def is_tree_node(typ: type) -> bool:
     """Whether objects of exactly this type are nodes."""
-    return kind_of(cls) is not None
+    return kind_of(typ) is not None
 
 
 def flatten_one_level(tree: Any) -> tuple[list, Any]:

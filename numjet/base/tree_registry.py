@@ -309,17 +309,14 @@ def _dataclass_fields(
 
 
 def register_dataclass(
-    nodetype: Any = None, data_fields: Sequence[str] | None = None,
+    nodetype: Any, data_fields: Sequence[str] | None = None,
     meta_fields: Sequence[str] | None = None, drop_fields: Sequence[str] = (),
 ) -> Any:
     """Make a dataclass a node: `data_fields` are children, `meta_fields` are static data.
 
     Both default to the dataclass's fields, where `field(metadata={"static": True})` marks static
-    ones. Works as a call and as a decorator, with or without arguments. Returns the class.
+    ones. Works as a call and as a decorator. Returns the class.
     """
-    if nodetype is None:
-        return functools.partial(register_dataclass, data_fields=data_fields,
-                                 meta_fields=meta_fields, drop_fields=drop_fields)
     data, meta = _dataclass_fields(nodetype, data_fields, meta_fields, drop_fields)
     keys = [GetAttrKey(name) for name in data]
     names = data + meta
@@ -367,10 +364,10 @@ class _FrozenPartial:
 class Partial(functools.partial):
     """`functools.partial` as a pytree: the arguments are children, the function is static."""
 
-    def __new__(cls, func: Callable, /, *args: Any, **keywords: Any):
+    def __new__(cls, func: Callable, *args: Any, **kw: Any):
         if isinstance(func, functools.partial):
             func = _FrozenPartial(func)
-        return super().__new__(cls, func, *args, **keywords)
+        return super().__new__(cls, func, *args, **kw)
 
 
 register_pytree_node(Partial, lambda node: ((node.args, node.keywords), node.func),

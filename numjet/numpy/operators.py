@@ -17,6 +17,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.trace import Tracer
 from numjet.native import operators as fast_native, record as trace_native
 from numjet.numpy import (
+    array_methods,
     elementwise as el,
     index_tricks,
     lax_names as lax,
@@ -315,6 +316,7 @@ def install() -> None:
             "argpartition": sorting.argpartition,
             "partition": sorting.partition,
             "__hash__": Array.__hash__,
+            **array_methods.METHODS,
         }
     )
     install_methods(table)

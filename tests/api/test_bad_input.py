@@ -44,12 +44,12 @@ SHAPES: dict[str, tuple[type[Exception], Callable, tuple[str, ...]]] = {
     "lax shape": (
         TypeError,
         lambda: lax.mul(x3, x4),
-        ("mul", "equal shapes", "f32[3]", "f32[4]", "broadcast_in_dim"),
+        ("mul", "Sizes must be equal or 1", "f32[3]", "f32[4]", "incompatible shapes"),
     ),
     "lax dtype": (
         TypeError,
         lambda: lax.add(x3, jnp.ones(3, jnp.int32)),
-        ("add", "one dtype", "f32[3]", "i32[3]", "convert_element_type"),
+        ("add", "same dtypes", "f32[3]", "i32[3]", "convert_element_type"),
     ),
     "matmul": (
         TypeError,

@@ -16,9 +16,12 @@ _spec.loader.exec_module(tool)
 
 # Modules whose names are all there. One that is complete joins them.
 WHOLE = ("jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.nn", "jax.nn.initializers",
-         "jax.tree", "jax.image", "jax.dtypes", "jax.ops", "jax.typing", "jax.monitoring")
+         "jax.tree", "jax.tree_util", "jax.image", "jax.dtypes", "jax.dlpack", "jax.sharding",
+         "jax.stages", "jax.errors", "jax.debug", "jax.distributed", "jax.custom_batching",
+         "jax.flatten_util", "jax.test_util", "jax.ops", "jax.typing", "jax.monitoring",
+         "jax.lax.linalg")
 # Modules whose signatures all agree.
-AGREED = (*WHOLE, "jax.lax.linalg", "jax.scipy.linalg", "jax.scipy.special", "jax.scipy.stats")
+AGREED = (*WHOLE, "jax.profiler", "jax.scipy.linalg", "jax.scipy.special", "jax.scipy.stats")
 
 
 @pytest.fixture(scope="module")

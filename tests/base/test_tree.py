@@ -445,7 +445,6 @@ def test_register_dataclass_as_call_as_decorator_and_with_plain_classes():
             self.a, self.b = a, b
 
     assert tu.register_dataclass(Three, ["a"], ["b"]) is Three
-    assert tu.register_dataclass(data_fields=["a"], meta_fields=["b"]).func is tu.register_dataclass
     for _ in range(5):
         for cls in (One, Two, Three):
             made = tree.tree_map(lambda leaf: leaf + 1, cls(1, "x"))

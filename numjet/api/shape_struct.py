@@ -1,0 +1,82 @@
+"""ShapeDtypeStruct: the shape and dtype of an array that need not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from numjet.core.avals import ShapedArray
+from numjet.core.dtypes import canonical
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array that need not exist; stands for one in `eval_shape` and
+    `jit(f).lower`. manual_axis_type and is_ref are kept for programs that ask."""
+
+    __slots__ = ("shape", "dtype", "weak_type", "sharding", "manual_axis_type", "is_ref")
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        manual_axis_type: Any = None,
+        is_ref: bool = False,
+    ) -> None:
+        if not isinstance(shape, Iterable):
+            raise TypeError(
+                f"ShapeDtypeStruct: the shape must be a sequence of integers, got {shape!r}. "
+                f"Write ({shape!r},) for one axis."
+            )
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.shape = tuple(shape)
+        self.dtype = canonical(dtype)
+        self.weak_type, self.sharding = weak_type, sharding
+        self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """That of `x`, an array."""
+        return cls(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """The same with other fields, named as the arguments."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        unknown = changes.keys() - fields.keys()
+        if unknown:
+            raise ValueError(
+                f"ShapeDtypeStruct.update: unknown fields {sorted(unknown)}; there are "
+                f"{list(fields)}."
+            )
+        fields.update(changes)
+        return type(self)(fields.pop("shape"), fields.pop("dtype"), **fields)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return ShapedArray(self.shape, self.dtype).size
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        parts = [f"shape={self.shape}", f"dtype={self.dtype.name}"]
+        if self.sharding is not None:
+            parts.append(f"sharding={self.sharding}")
+        parts += [f"{name}=True" for name in ("weak_type", "is_ref") if getattr(self, name)]
+        return f"ShapeDtypeStruct({', '.join(parts)})"
+
+    def _key(self) -> tuple:
+        return self.shape, self.dtype, self.weak_type, self.sharding, self.is_ref
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())

@@ -1,0 +1,119 @@
+"""Methods of Arrays that few programs call: diagonal, byteswap, `in`, to_device, and the standard's
+`__array_namespace__`.
+
+Installed by `numpy.operators`. Each works on traced arrays too, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+import numpy as np
+
+from numjet.api.devices import device_put
+from numjet.base.errors import ConcretizationTypeError
+from numjet.core import dtypes
+from numjet.core.trace import Tracer
+from numjet.numpy import elementwise as el, lax_names as lax, reductions
+from numjet.numpy.index_tricks import diagonal as _diagonal
+from numjet.ops.shape import bitcast_convert_type, copy, rev
+
+# Versions of the Python array API standard whose names numjet.numpy has.
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+
+def diagonal(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonals of the matrices in two axes, as a new last axis."""
+    return _diagonal(self, offset, axis1, axis2)
+
+
+def contains(self: Any, element: Any) -> Any:
+    """Whether `element` equals one of a vector's. Raises ValueError for other than one axis."""
+    if self.aval.ndim != 1:
+        raise ValueError(
+            "Array.__contains__: search array must be one-dimensional, got arr.shape="
+            f"{self.aval.shape}. Use numjet.numpy.isin."
+        )
+    return reductions.any(el.equal(self, element))
+
+
+def byteswap(self: Any, inplace: bool = False) -> Any:
+    """The array with the bytes of each number (of its real and imaginary part) in reverse order.
+    Raises NotImplementedError for `inplace`."""
+    if inplace:
+        raise NotImplementedError("Array.byteswap: arrays do not change in place.")
+    dtype = self.aval.dtype
+    if dtypes.is_complex(dtype):
+        return lax.complex(byteswap(lax.real(self)), byteswap(lax.imag(self)))
+    if dtype.itemsize == 1:
+        return self
+    parts = bitcast_convert_type(self, np.dtype(np.uint8))
+    return bitcast_convert_type(rev(parts, (parts.aval.ndim - 1,)), dtype)
+
+
+def to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+    """The array on `device`, one of numjet.devices() or a sharding. Raises NotImplementedError for
+    a stream, of which the CPU has none."""
+    if stream is not None:
+        raise NotImplementedError("Array.to_device: stream is not supported. Leave it away.")
+    return device_put(self, device)
+
+
+def flat(self: Any) -> NoReturn:
+    """Not there: raises NotImplementedError, as iterators over elements would write to them."""
+    raise NotImplementedError(
+        "Arrays do not implement the arr.flat property: consider arr.flatten() instead."
+    )
+
+
+def array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """numjet.numpy, whose names are those of the Python array API standard. Raises ValueError for a
+    version of it that is not known."""
+    if api_version is not None and api_version not in API_VERSIONS:
+        raise ValueError(
+            f"api_version={api_version!r} is not available; available versions are: "
+            f"{list(API_VERSIONS)}."
+        )
+    return sys.modules["numjet.numpy"]  # loaded, as it installed this method
+
+
+def _size_in_bytes(self: Any) -> int:
+    """Bytes of the array's memory."""
+    return self.nbytes
+
+
+def _platform(self: Any) -> str:
+    """The kind of device that the array is on."""
+    return "cpu"
+
+
+def _whole(name: str, of_concrete: Any) -> property:
+    def get(self: Any) -> bool:
+        if isinstance(self, Tracer):
+            value = self._need_concrete(
+                ConcretizationTypeError,
+                f"The {name} property was called",
+                "Ask the arrays that the function takes and returns.",
+            )
+            return bool(getattr(value, name))
+        return of_concrete(self)
+
+    return property(get, doc=f"{name}: of concrete arrays.")
+
+
+METHODS: dict[str, Any] = {
+    "diagonal": diagonal,
+    "__contains__": contains,
+    "byteswap": byteswap,
+    "to_device": to_device,
+    "flat": property(flat, doc=flat.__doc__),
+    "clone": lambda self: copy(self),
+    "on_device_size_in_bytes": _size_in_bytes,
+    "platform": _platform,
+    "__array_namespace__": array_namespace,
+    "is_fully_addressable": _whole("is_fully_addressable", lambda x: True),
+    "is_fully_replicated": _whole("is_fully_replicated", lambda x: x.sharding.is_fully_replicated),
+    "committed": _whole("committed", lambda x: x._sharding is not None),
+}
+

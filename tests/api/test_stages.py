@@ -1,0 +1,128 @@
+"""What stages say of arguments and results, and the Array's rarer methods."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+
+X = np.arange(3.0, dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def stages():
+    f = nj.jit(lambda x, y=2.0: {"a": x + y}, donate_argnums=0)
+    traced = f.trace(X, y=3.0)
+    lowered = traced.lower()
+    return traced, lowered, lowered.compile()
+
+
+def test_arguments_and_results(stages) -> None:
+    for stage in stages:
+        (x,), named = stage.args_info
+        assert x.shape == (3,) and x.dtype == jnp.float32 and x.donated
+        assert not named["y"].donated and named["y"]._aval.weak_type
+        assert stage.in_avals[0][0].shape == (3,) and stage.donate_argnums == (0,)
+        assert stage.out_info["a"].shape == (3,)
+        assert nj.tree.unflatten(stage.out_tree, [1]) == {"a": 1}
+        assert nj.tree.unflatten(stage.in_tree, [1, 2]) == ((1,), {"y": 2})
+    traced, lowered, compiled = stages
+    assert traced.out_avals["a"].shape == (3,)
+    assert lowered.compiler_ir("jaxpr") is not None and "kernel" in lowered.compiler_ir()
+    with pytest.raises(NotImplementedError, match="dialect 'foo'"):
+        lowered.compiler_ir("foo")
+    device = nj.devices()[0]
+    assert compiled.input_shardings[0][0].device_set == {device}
+    assert compiled.output_shardings["a"].device_set == {device}
+    assert compiled.memory_analysis().output_size_in_bytes == 12
+    with pytest.raises(AttributeError, match="no 'x'"):
+        compiled.memory_analysis().x  # noqa: B018
+    assert compiled.runtime_executable() is not None
+    np.testing.assert_array_equal(traced(jnp.asarray(X), y=1.0)["a"], X + 1)
+
+
+def test_shapes_that_need_no_array() -> None:
+    made = nj.ShapeDtypeStruct((2, 3), jnp.float32, is_ref=True)
+    assert made.update(shape=(3,)).shape == (3,) and made.update(shape=(3,)).is_ref
+    assert nj.ShapeDtypeStruct.like(jnp.ones((2, 3))) == nj.ShapeDtypeStruct((2, 3), "float32")
+    assert "is_ref=True" in repr(made) and made != made.update(is_ref=False)
+    with pytest.raises(ValueError, match="unknown fields"):
+        made.update(size=3)
+    with pytest.raises(ValueError, match="dtype must be specified"):
+        nj.ShapeDtypeStruct((2,), None)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "uint8", "complex64", "bfloat16", "bool"])
+def test_bytes_in_reverse(dtype: str) -> None:
+    x = jnp.arange(6).reshape(2, 3).astype(dtype)
+    want = np.asarray(x).byteswap()
+    for run in (lambda x: x.byteswap(), nj.jit(lambda x: x.byteswap())):
+        assert np.asarray(run(x)).tobytes() == want.tobytes()
+
+
+def test_methods() -> None:
+    x = jnp.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(x.diagonal(1), np.asarray(x).diagonal(1))
+    np.testing.assert_array_equal(nj.jit(lambda x: x.diagonal())(x), [0, 4])
+    assert 2.0 in x[0] and 7.0 not in x[0]
+    with pytest.raises(ValueError, match="one-dimensional"):
+        _ = 2.0 in x
+    with pytest.raises(nj.errors.TracerBoolConversionError):
+        nj.jit(lambda x: 2.0 in x)(x[0])
+    device = nj.devices()[0]
+    assert x.to_device(device).device == device and x.clone() is not x
+    assert x.on_device_size_in_bytes() == 24 and x.platform() == "cpu"
+    assert x.__array_namespace__() is jnp and x.__array_namespace__(api_version="2024.12") is jnp
+    with pytest.raises(ValueError, match="api_version"):
+        x.__array_namespace__(api_version="1999.12")
+    with pytest.raises(NotImplementedError, match="flatten"):
+        x.flat  # noqa: B018
+    assert x.is_fully_addressable and x.is_fully_replicated and not x.committed
+    assert isinstance(nj.Array.committed, property)
+    with pytest.raises(nj.errors.ConcretizationTypeError, match="is_fully_replicated"):
+        nj.jit(lambda x: x.is_fully_replicated)(x)
+    for call in (lambda: x.byteswap(inplace=True), lambda: x.to_device(device, stream=1)):
+        with pytest.raises(NotImplementedError):
+            call()
+
+
+def test_printing_with_decorators_and_logs(capsys, caplog) -> None:
+    @nj.debug.callback()
+    def show(x):
+        print("got", x)
+
+    nj.jit(lambda x: (show(x), x)[1])(2.0)
+    nj.debug.print()(lambda x: "x is {}")(3.0)
+    nj.effects_barrier()
+    assert capsys.readouterr().out == "got 2.0\nx is 3.0\n"
+    with caplog.at_level("INFO"):
+        nj.debug.log("y is {}", 4)
+    assert "y is 4" in caplog.text
+
+
+def test_a_layout_as_text(capsys) -> None:
+    devices = [nj.api.devices._device(i) for i in range(4)]
+    mesh = nj.make_mesh((2, 2), ("x", "y"), devices=devices)
+    nj.debug.visualize_array_sharding(
+        nj.device_put(jnp.ones((4, 4)), nj.NamedSharding(mesh, nj.P("x", "y"))))
+    text = capsys.readouterr().out
+    assert text.count("CPU") == 4 and "CPU 3" in text and len(text.splitlines()) == 5
+    nj.debug.visualize_sharding((4,), nj.NamedSharding(mesh, nj.P("x")))
+    assert "CPU 0,1" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="one or two axes"):
+        nj.debug.visualize_sharding((2, 2, 2), nj.NamedSharding(mesh, nj.P()))
+
+
+def test_names_of_the_registry() -> None:
+    registry = nj.tree_util.default_registry
+    assert registry.flatten_one_level([1, 2])[0] == [1, 2]
+    assert registry.flatten_one_level(1) is None and registry.is_node(dict)
+    assert registry.flatten({"a": 1})[0] == [1]
+
+
+def test_memory_by_array(tmp_path) -> None:
+    kept = jnp.ones(1234)
+    nj.profiler.save_device_memory_profile(tmp_path / "profile")
+    assert "4936 f32[1234]" in (tmp_path / "profile").read_text()
+    del kept
