@@ -334,7 +334,7 @@ def parallel(*layers: Layer) -> Layer:
     def init_fun(rng: Any, input_shape: Sequence[Any]) -> tuple:
         keys = random.split(rng, len(layers))
         made = [f(k, s) for f, k, s in zip(inits, keys, input_shape, strict=True)]
-        return [shape for shape, _ in made], [param for _, param in made]
+        return tuple([shape for shape, _ in made]), [param for _, param in made]
 
     def apply_fun(params: Sequence[Any], inputs: Sequence[Any], **kwargs: Any) -> Any:
         keys = _keys(kwargs.pop("rng", None), len(layers))
