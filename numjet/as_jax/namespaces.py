@@ -24,6 +24,10 @@ ROWS: dict[str, dict[str, str]] = {
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {"DeviceList": "builtins:tuple"},
     "jax.lib": {},
+    "jax.ops": {
+        f"segment_{kind}": f"numjet.ops.segment:segment_{kind}"
+        for kind in ("max", "min", "prod", "sum")
+    },
     "jax.version": {},
     "jaxlib": {},
     "jaxlib.version": {},

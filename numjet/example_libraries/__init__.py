@@ -1,1 +1,2 @@
-"""numjet.example_libraries: small libraries to learn from: `stax` (layers)."""
+"""numjet.example_libraries: small libraries to learn from, `stax` (layers) and
+`optimizers`."""
