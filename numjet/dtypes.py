@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from numjet.base.errors import TypePromotionError as TypePromotionError
 from numjet.core.dtypes import extended, float0, prng_key
 from numjet.numpy.scalar_types import (
     bfloat16,
@@ -14,8 +17,6 @@ from numjet.numpy.scalar_types import (
     result_type,
     scalar_type_of,
 )
-
-TypePromotionError = TypeError
 
 
 def issubdtype(a: Any, b: Any) -> bool:
@@ -30,7 +31,7 @@ def itemsize_bits(dtype: Any) -> int:
         return 2
     if name in ("int4", "uint4", "float4_e2m1fn"):
         return 4
-    return canonicalize_dtype(dtype).itemsize * 8
+    return np.dtype(getattr(dtype, "dtype", dtype)).itemsize * 8
 
 
 __all__ = [

@@ -81,6 +81,7 @@ def _weights(n: int, size: int, scale: Any, shift: Any, kernel: Callable, antial
     inverse = 1 / scale
     width = jnp.maximum(inverse, 1) if antialias else 1
     places = (jnp.arange(size, dtype=scale.dtype) + 0.5) * inverse - shift * inverse - 0.5
+    places = places[None, :]
     distances = jnp.abs(places - jnp.arange(n, dtype=scale.dtype)[:, None]) / width
     weights = kernel(distances)
     total = jnp.sum(weights, axis=0, keepdims=True)

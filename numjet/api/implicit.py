@@ -117,7 +117,8 @@ def _closed(
 
 # ------------------------------------------------------------------ linear systems
 # Operands: constants of matvec, vecmat, solve, transpose_solve (in this order), then b. Params hold
-# the four jaxprs (constants first); vecmat and transpose_solve may be None.
+# the four jaxprs (constants first); vecmat and transpose_solve may be None. What the solves return
+# beside x, auxiliary data, follows it among the outputs and has no derivative.
 def _parts(args: Sequence[Any], counts: tuple) -> list[list[Any]]:
     return split(args, *counts)
 
@@ -137,12 +138,13 @@ def _solve_jvp(primals: tuple, tangents: tuple, *, jaxprs: tuple, counts: tuple)
     # A x = b gives A dx = db - dA x, where dA x is the tangent of the matvec in its constants.
     rhs = [instantiate(t) for t in t_parts[4]]
     if any(type(t) is not Zero for t in t_parts[0]):
-        _, change, _ = jvp_call(lambda *c: _run(jaxprs[0], c, x), parts[0], t_parts[0])
+        _, change, _ = jvp_call(lambda *c: _run(jaxprs[0], c, x[: len(rhs)]), parts[0], t_parts[0])
         rhs = [r if type(c) is Zero else sub(r, c) for r, c in zip(rhs, change, strict=True)]
     elif all(type(t) is Zero for t in t_parts[4]):
         return x, [Zero(y.aval.tangent()) for y in x]
     consts = primals[: sum(counts)]
-    return x, linear_solve_p.bind(*consts, *rhs, jaxprs=jaxprs, counts=counts)
+    dx = linear_solve_p.bind(*consts, *rhs, jaxprs=jaxprs, counts=counts)[: len(rhs)]
+    return x, [*dx, *[Zero(aux.aval.tangent()) for aux in x[len(rhs) :]]]
 
 
 def _solve_transpose(cts: list, *args: Any, jaxprs: tuple, counts: tuple) -> list:
@@ -154,13 +156,14 @@ def _solve_transpose(cts: list, *args: Any, jaxprs: tuple, counts: tuple) -> lis
             "symmetric=True)."
         )
     parts = _parts(args, counts)
+    n = len(parts[4])
     consts = [*parts[1], *parts[0], *parts[3], *parts[2]]
     flipped = (jaxprs[1], jaxprs[0], jaxprs[3], jaxprs[2])
     new_counts = (counts[1], counts[0], counts[3], counts[2])
     out = linear_solve_p.bind(
-        *consts, *[instantiate(ct) for ct in cts], jaxprs=flipped, counts=new_counts
+        *consts, *[instantiate(ct) for ct in cts[:n]], jaxprs=flipped, counts=new_counts
     )
-    return [None] * sum(counts) + out
+    return [None] * sum(counts) + out[:n]
 
 
 def _solve_batch(axis: Axis, args: tuple, dims: tuple, *, jaxprs: tuple, counts: tuple) -> tuple:
@@ -208,7 +211,8 @@ def custom_linear_solve(
     equation.
 
     `transpose_solve(vecmat, b)` solves with the transpose (reverse mode needs it; `symmetric` says
-    it is `solve`). Derivatives flow into b and into what `matvec` closes over.
+    it is `solve`). Derivatives flow into b and into what `matvec` closes over. With `has_aux` the
+    solves return (x, auxiliary data), and so does this function.
 
     >>> import numjet as nj
     >>> from numjet import lax
@@ -217,10 +221,6 @@ def custom_linear_solve(
     >>> print(x(2.0), nj.grad(x)(2.0))
     3.0 -1.5
     """
-    if has_aux:
-        raise NotImplementedError(
-            "custom_linear_solve: has_aux is not supported. Compute auxiliary data outside of it."
-        )
     leaves, b_tree = array_leaves("custom_linear_solve", b, "b")
     avals = [x.aval.strong() for x in leaves]
 
@@ -234,12 +234,29 @@ def custom_linear_solve(
         found = backward_pass(mat, args, cts)[n_mat:]
         return tree.tree_unflatten(b_tree, [instantiate(ct) for ct in found])
 
-    forward, forward_consts = staged("solve", lambda y: solve(matvec, y))
+    aux_tree: list = []
+
+    def parted(found: Any) -> tuple[Any, list]:
+        if not has_aux:
+            return found, []
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise TypeError(
+                "custom_linear_solve: with has_aux=True solve returns a pair (x, auxiliary data), "
+                f"got {type(found).__name__}."
+            )
+        aux, treedef = array_leaves("custom_linear_solve", found[1], "auxiliary data")
+        aux_tree.append(treedef)
+        return found[0], aux
+
+    forward, forward_consts = staged("solve", lambda y: solve(matvec, y), parted=parted)
+    out_aux: Any = aux_tree[0] if has_aux else None
     if symmetric:
         back, back_consts, vec, vec_consts = forward, forward_consts, mat, mat_consts
     elif transpose_solve is not None:
         vec, vec_consts = staged("vecmat", vecmat)
-        back, back_consts = staged("transpose_solve", lambda y: transpose_solve(vecmat, y))
+        back, back_consts = staged(
+            "transpose_solve", lambda y: transpose_solve(vecmat, y), parted=parted
+        )
     else:
         vec, vec_consts, back, back_consts = None, [], None, []  # type: ignore[assignment]
     counts = (n_mat, len(vec_consts), len(forward_consts), len(back_consts))
@@ -252,28 +269,33 @@ def custom_linear_solve(
         jaxprs=(mat, vec, forward, back),
         counts=counts,
     )
-    return tree.tree_unflatten(b_tree, outs)
+    n = len(leaves)
+    x = tree.tree_unflatten(b_tree, outs[:n])
+    return (x, tree.tree_unflatten(out_aux, outs[n:])) if has_aux else x
 
 
 def _staged(
-    what: str, fun: Callable, b_tree: Any, avals: list[ShapedArray]
+    what: str,
+    fun: Callable,
+    b_tree: Any,
+    avals: list[ShapedArray],
+    parted: Callable = lambda found: (found, []),
 ) -> tuple[ClosedJaxpr, list[Any]]:
     """`fun`, a part of custom_linear_solve, as a jaxpr over constants and leaves like those of
-    b."""
+    b. `parted` splits what it returns into x and the leaves of auxiliary data."""
 
     def flat(*values: Any) -> list[Any]:
-        outs, treedef = array_leaves(
-            "custom_linear_solve", fun(tree.tree_unflatten(b_tree, values)), what
-        )
+        found, aux = parted(fun(tree.tree_unflatten(b_tree, values)))
+        outs, treedef = array_leaves("custom_linear_solve", found, what)
         if treedef != b_tree:
             raise TypeError(
                 f"custom_linear_solve: {what} must return the structure of b, {b_tree}, got "
                 f"{treedef}."
             )
-        return outs
+        return [*outs, *aux]
 
     jaxpr, consts = stage(flat, avals, what)
-    for want, got in zip(avals, jaxpr.outvars, strict=True):
+    for want, got in zip(avals, jaxpr.outvars[: len(avals)], strict=True):
         _require(what, want, got.aval)
     return hoist_consts(jaxpr), consts
 

@@ -603,11 +603,12 @@ def jit(
     12.0
     """
     del keep_unused, inline, compiler_options
-    if in_shardings is not None or out_shardings is not None:
-        raise NotImplementedError(
-            "jit: in_shardings and out_shardings are not supported yet. Use pmap for several "
-            "devices."
-        )
+    for name, given in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        if any(not _is_plain(s) for s in tree.tree_leaves(given)):
+            raise NotImplementedError(
+                f"jit: {name} may name one device here, got {given!r}. Use pmap or shard_map for "
+                "several devices; device_put labels an array with a NamedSharding."
+            )
     if device is not None and not isinstance(device, Device):
         raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
     if device is None and backend not in (None, "cpu"):
@@ -633,6 +634,15 @@ def jit(
         return made
 
     return make if fun is None else make(fun)
+
+
+def _is_plain(sharding: Any) -> bool:
+    """Whether a sharding puts everything on one device, so that it asks for nothing here."""
+    if hasattr(sharding, "platform"):  # a device
+        return True
+    return hasattr(sharding, "device_set") and not hasattr(sharding, "mesh") and (
+        len(sharding.device_set) == 1
+    )
 
 
 def _resolve(

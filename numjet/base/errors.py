@@ -99,3 +99,8 @@ class XlaError(RuntimeError):
     def __init__(self, message: str, code: int = 0) -> None:
         super().__init__(message)
         self.code = code
+
+
+class TypePromotionError(ValueError):
+    """Operands of dtypes that are not joined: with `numpy_dtype_promotion='strict'`, any that
+    differ."""

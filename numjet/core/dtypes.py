@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from numjet.base import config
+from numjet.base import config, errors
 
 bool_ = np.dtype(np.bool_)
 int8, int16, int32, int64 = (np.dtype(t) for t in (np.int8, np.int16, np.int32, np.int64))
@@ -281,7 +281,7 @@ def _promote(x64: bool, mode: str, pairs: tuple) -> tuple[Any, bool]:
     if mode == "strict":
         strong = {d for d, w in pairs if not w}
         if len(strong) > 1:
-            raise TypeError(
+            raise errors.TypePromotionError(
                 f"numpy_dtype_promotion='strict' forbids mixing {sorted(map(str, strong))}. "
                 "Convert explicitly with .astype()."
             )
@@ -301,3 +301,9 @@ def _promote(x64: bool, mode: str, pairs: tuple) -> tuple[Any, bool]:
 def promote(*pairs: tuple[Any, bool]) -> tuple[Any, bool]:
     """Join (dtype, weak_type) pairs in the lattice: the result's dtype and weak type."""
     return _promote(config.enable_x64.value, config.numpy_dtype_promotion.value, pairs)
+
+
+def join(*pairs: tuple[Any, bool]) -> tuple[Any, bool]:
+    """`promote` for operations that take operands of several dtypes whatever
+    `numpy_dtype_promotion` says: `dot_general` is no NumPy function."""
+    return _promote(config.enable_x64.value, "standard", pairs)

@@ -23,7 +23,7 @@ from numjet.numpy.elementwise import (
     subtract,
     where,
 )
-from numjet.numpy.promote import as_arrays, one_array, one_inexact, promote_dtypes
+from numjet.numpy.promote import as_arrays, cast, one_array, one_inexact, promote_dtypes
 from numjet.numpy.shape import split
 from numjet.numpy.unary import exp, expm1, log, log1p, logaddexp, sqrt, tanh
 from numjet.transforms.stage import StageTrace
@@ -88,7 +88,7 @@ def sparse_plus(x: Any) -> Any:
 def soft_sign(x: Any) -> Any:
     """x / (|x| + 1)."""
     x = one_inexact("soft_sign", x)
-    return divide(x, add(lax.abs(x), 1))
+    return divide(x, cast(add(lax.abs(x), 1), x.aval.dtype, x.aval.weak_type))
 
 
 def silu(x: Any) -> Any:

@@ -79,7 +79,9 @@ def dot_product_attention(
         weights = where(inside, weights, 0)
     out = einsum("bnts,bsnh->btnh", weights, value)
     out = cast(out, query.aval.dtype)
-    residual = lax.transpose(logsumexp(logits, -1), (0, 2, 1)) if return_residual else None
+    residual = None
+    if return_residual:
+        residual = cast(lax.transpose(logsumexp(logits, -1), (0, 2, 1)), query.aval.dtype)
     if single:
         out = lax.squeeze(out, (0,))
         residual = lax.squeeze(residual, (0,)) if return_residual else None

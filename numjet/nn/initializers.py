@@ -142,16 +142,16 @@ def variance_scaling(
         real = dtypes.real_of(kind)
         variance = np.asarray(variance, real)
         if distribution == "normal":
-            return multiply(random.normal(key, shape, kind), _root(variance, real))
+            return multiply(random.normal(key, shape, kind), _root(variance, kind))
         if distribution == "uniform":
             if dtypes.is_complex(kind):
-                return multiply(_complex_uniform(key, shape, kind), _root(variance, real))
+                return multiply(_complex_uniform(key, shape, kind), _root(variance, kind))
             return multiply(random.uniform(key, shape, kind, -1), _root(3 * variance, real))
         if distribution == "truncated_normal":
             if dtypes.is_complex(kind):
                 return multiply(
                     _complex_truncated(key, shape, kind, 2.0),
-                    _root(variance / real.type(0.95311164380491208), real),
+                    _root(variance / real.type(0.95311164380491208), kind),
                 )
             # The deviation of a standard normal distribution cut at two deviations.
             spread = _root(variance, real) / real.type(0.87962566103423978)

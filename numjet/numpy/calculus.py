@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes
-from numjet.core.array import ArrayImpl
+from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax, linalg
@@ -20,6 +20,8 @@ from numjet.numpy.elementwise import (
     clip,
     divide,
     equal,
+    floor_divide,
+    greater,
     greater_equal,
     less,
     less_equal,
@@ -102,11 +104,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     steps = list(varargs) if varargs else [1.0]
     steps = steps * len(axes) if len(steps) == 1 else steps
     out = [_gradient_along(x, i, h) for i, h in zip(axes, steps)]
-    return (
-        out[0]
-        if len(out) == 1 and (axis is None and x.aval.ndim == 1 or isinstance(axis, int))
-        else out
-    )
+    return out[0] if len(out) == 1 else out
 
 
 def _gradient_along(x: Any, axis: int, h: Any) -> Any:
@@ -114,6 +112,7 @@ def _gradient_along(x: Any, axis: int, h: Any) -> Any:
     if n < 2:
         raise ValueError(f"gradient: axis {axis} has size {n}; at least 2 elements are needed.")
     h = one_array("gradient", array(h) if isinstance(h, (list, tuple)) else h)
+    h = cast(h, x.aval.dtype, h.aval.weak_type)
     up, down = _section(x, axis, 2, None), _section(x, axis, None, -2)
     first = subtract(_section(x, axis, 1, 2), _section(x, axis, 0, 1))
     last = subtract(_section(x, axis, n - 1, n), _section(x, axis, n - 2, n - 1))
@@ -152,6 +151,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         y = moveaxis(y, axis, -1)
         x = x if x.aval.ndim == 1 else moveaxis(x, axis, -1)
         step = diff(x)
+        step = reshape(step, (1,) * (y.aval.ndim - step.aval.ndim) + step.aval.shape)
     pairs = add(getitem(y, (..., slice(1, None))), getitem(y, (..., slice(None, -1))))
     return multiply(0.5, sum_(multiply(step, pairs), -1))
 
@@ -199,14 +199,17 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     x = one_array("unwrap", p)
     if x.aval.dtype == dtypes.bool_:
         (x,) = promote_inexact(x)
-    x = promote_dtypes(x, one_array("unwrap", period))[0]
-    half = divide(period, 2)
+    x, whole = promote_dtypes(x, one_array("unwrap", period))
+    if dtypes.is_integer(x.aval.dtype):
+        half = floor_divide(whole, 2)
+        ambiguous = equal(remainder(whole, 2), 0)
+    else:
+        half, ambiguous = divide(whole, 2), True
     limit = half if discont is None else maximum(half, discont)
     steps = diff(x, axis=axis)
     wrapped = subtract(remainder(add(steps, half), period), half)
-    wrapped = where(
-        logical_and(equal(wrapped, negative(half)), greater_equal(steps, 0)), half, wrapped
-    )
+    at_edge = logical_and(equal(wrapped, negative(half)), greater(steps, 0))
+    wrapped = where(logical_and(ambiguous, at_edge), half, wrapped)
     correction = subtract(wrapped, steps)
     correction = where(greater_equal(absolute(steps), limit), correction, 0)
     rest = cumsum(correction, axis)
@@ -420,7 +423,8 @@ def polyfit(
     cov: bool = False,
 ) -> Any:
     """The polynomial of degree `deg` that fits the points (x, y) by least squares."""
-    x, y = promote_inexact(*as_arrays("polyfit", x, y))
+    x, y = [promote_inexact(a)[0] for a in as_arrays("polyfit", x, y)]
+    x, y = promote_inexact(x, y)
     order = operator.index(deg) + 1
     if (
         deg < 0
@@ -441,7 +445,8 @@ def polyfit(
         lhs = multiply(lhs, reshape(weight, (-1, 1)))
         rhs = multiply(rhs, weight if y.aval.ndim == 1 else reshape(weight, (-1, 1)))
     scale = lax.sqrt(sum_(multiply(lhs, lhs), 0))
-    solution, residuals, rank, singular = linalg.lstsq(divide(lhs, scale), rhs, rcond)
+    scaled_lhs = divide(lhs, reshape(scale, (1, -1)))
+    solution, residuals, rank, singular = linalg.lstsq(scaled_lhs, rhs, rcond)
     c = divide(solution, scale if y.aval.ndim == 1 else reshape(scale, (-1, 1)))
     if full:
         return c, residuals, rank, singular, array(rcond)
@@ -459,6 +464,8 @@ def polyfit(
                     "covariance matrix."
                 )
             factor = divide(residuals, len(x) - order)
+        if isinstance(factor, Array):
+            factor = reshape(factor, (1, 1) if y.aval.ndim == 1 else (1, 1, -1))
         scaled = (
             multiply(base, factor)
             if y.aval.ndim == 1

@@ -20,7 +20,7 @@ from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.structural import scalar
-from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, divide, multiply, power, subtract, where
 from numjet.numpy.promote import (
@@ -523,7 +523,7 @@ def linspace(
     start, stop = broadcast(start, shape), broadcast(stop, shape)
     gaps = num - 1 if endpoint else num
     real = dtypes.real_of(computed)
-    step = divide(subtract(stop, start), gaps) if gaps > 0 else full_like(start, np.nan)
+    step = divide(subtract(stop, start), gaps) if gaps > 0 else lax.full((), np.nan, computed)
     lanes = (num,) + (1,) * len(shape)
     if num > 1:
         # The fraction is taken of both ends, so that the last value is exactly `stop`.
@@ -612,13 +612,19 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
 def lower_mask(shape: Any, k: int = 0) -> Any:
     """True at and below the diagonal `k`."""
     shape = canonical_shape(shape, "tri")
-    if current_trace() is EVAL:
+    if isinstance(k, Array):
+        if not dtypes.is_integer(k.aval.dtype) or k.aval.ndim:
+            raise TypeError(f"tri: k must be an integer without dimensions, got {k.aval}.")
+        known = concrete_or_none(k)
+        k = cast(k, dtypes.int32) if known is None else int(known)
+    if current_trace() is EVAL and not isinstance(k, Array):
         return ArrayImpl(
             np.tri(shape[0], shape[1], k, dtype=np.bool_), ShapedArray(shape, dtypes.bool_)
         )
     rows = lax.broadcasted_iota(np.dtype(np.int32), shape, 0)
     columns = lax.broadcasted_iota(np.dtype(np.int32), shape, 1)
-    return lax.ge(lax.add(rows, scalar(k, np.dtype(np.int32))), columns)
+    shift = k if isinstance(k, Array) else scalar(k, np.dtype(np.int32))
+    return lax.ge(lax.add(rows, shift), columns)
 
 
 def tril(m: Any, k: int = 0) -> Any:

@@ -288,6 +288,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     x = reshape(x, (*x.aval.shape[:-1], -(-n // 8), 8))
     weights = np.array([1 << i for i in range(8)], np.uint8)
     weights = weights[::-1].copy() if bitorder == "big" else weights
+    weights = weights.reshape((1,) * (x.aval.ndim - 1) + (8,))
     out = sum_(multiply(x, array(weights)), -1, dtype=np.uint8)
     return moveaxis(out, -1, axis)
 

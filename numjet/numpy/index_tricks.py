@@ -24,6 +24,7 @@ from numjet.numpy.promote import (
     cast,
     int_dtype,
     one_array,
+    promoted,
     refuse,
 )
 from numjet.numpy.reductions import sum as sum_
@@ -232,7 +233,10 @@ def ravel_multi_index(
         raise ValueError(f"ravel_multi_index: invalid mode={mode!r}.")
     if order not in ("C", "F"):
         raise ValueError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}.")
-    wanted = int_dtype() if dtype is None else canonical_dtype(dtype, "ravel_multi_index")
+    if dtype is not None:
+        wanted = canonical_dtype(dtype, "ravel_multi_index")
+    else:
+        wanted = promoted(*parts)[0] if parts else int_dtype()
     stride, out = 1, cast(as_array(0), wanted)
     for part, n in list(zip(parts, dims))[:: -1 if order == "C" else 1]:
         out = add(out, multiply(cast(part, wanted), stride))

@@ -227,13 +227,15 @@ def cov(
         scaled = centered
     else:
         total = sum(weights)
+        weights = reshape(weights, (1, -1))
         center = divide(sum(multiply(x, weights), 1, keepdims=True), total)
         centered = subtract(x, center)
         scaled = multiply(centered, weights)
         if aweights is None or not ddof:
             factor = subtract(total, ddof)
         else:
-            shrink = sum(multiply(weights, cast(one_array("cov", aweights), total.aval.dtype)))
+            given = reshape(cast(one_array("cov", aweights), total.aval.dtype), (1, -1))
+            shrink = sum(multiply(weights, given))
             factor = subtract(total, multiply(ddof, divide(shrink, total)))
     product = lax.dot_general(centered, conjugate(scaled), (((1,), (1,)), ((), ())))
     if not isinstance(factor, Array):
@@ -278,6 +280,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     )
     diagonal = sum(where(on_diagonal, c, scalar(0, c.aval.dtype)), 1)
     spread = lax.sqrt(lax.real(diagonal) if dtypes.is_complex(c.aval.dtype) else diagonal)
+    spread = cast(spread, c.aval.dtype)
     out = divide(divide(c, expand_dims(spread, 1)), expand_dims(spread, 0))
     if dtypes.is_complex(out.aval.dtype):
         clipped = [minimum(maximum(p(out), -1), 1) for p in (lax.real, lax.imag)]

@@ -289,6 +289,8 @@ def prod(
 ) -> Any:
     """The product over `axis`."""
     refuse("prod", out=out)
+    if dtype is not None and canonical_dtype(dtype, "prod") == dtypes.bool_ and initial is None:
+        return all(a, axis, keepdims=keepdims, where=where)
     return _prod(a, axis, dtype, keepdims, initial, where, promote_integers)
 
 
@@ -491,9 +493,9 @@ def var(
     if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype, "var")):
         raise ValueError(f"var: dtype must be a floating dtype, got {dtype}.")
     result = inexact_dtype(x.aval.dtype) if dtype is None else canonical_dtype(dtype, "var")
-    if dtypes.is_complex(result) and not dtypes.is_complex(x.aval.dtype):
-        result = dtypes.real_of(result)
     computed = result
+    if dtypes.is_complex(result) and not dtypes.is_complex(x.aval.dtype):
+        computed = dtypes.real_of(result)
     if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(computed):
         computed = dtypes.complex_of(computed)
     if dtypes.is_floating(computed) and computed.itemsize < 4:
@@ -522,11 +524,9 @@ def var(
         )
         else out
     )
-    return (
-        cast(out, dtypes.real_of(result), out.aval.weak_type)
-        if (dtypes.real_of(result) != out.aval.dtype)
-        else out
-    )
+    # A variance is real; of a complex dtype that was asked for, too, but in that dtype.
+    final = result if dtype is not None else dtypes.real_of(result)
+    return cast(out, final, out.aval.weak_type) if final != out.aval.dtype else out
 
 
 _mean, _where = mean, where

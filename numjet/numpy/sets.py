@@ -33,10 +33,12 @@ from numjet.numpy.promote import (
 from numjet.numpy.reductions import any as any_, argmax, cumsum
 from numjet.numpy.shape import concatenate, moveaxis, ravel, reshape
 from numjet.numpy.sorting import (
+    argsort,
     as_constant,
     first_true,
     lexsort,
     need_concrete,
+    searchsorted,
     sort,
     true_positions,
 )
@@ -90,9 +92,9 @@ def unique(
     values = getitem(ordered, starts) if n else lax.full((found, *width), 0, dtype)
     if valid is not None:
         if fill_value is not None:
-            filler = cast(broadcast(one_array("unique", fill_value), width), dtype)
+            filler = cast(broadcast(one_array("unique", fill_value), (1, *width)), dtype)
         else:
-            filler = getitem(values, 0) if found and n else values
+            filler = getitem(values, slice(0, 1)) if found and n else values
         values = where(reshape(valid, (-1, 1)), values, filler)
     out = [moveaxis(reshape(values, (found, *rest)), 0, axis)]
     if return_index:
@@ -243,12 +245,7 @@ def intersect1d(
 ) -> Any:
     """The sorted distinct elements in both arrays."""
     x, y = _pair("intersect1d", ar1, ar2)
-    if return_indices:
-        if size is not None:
-            raise NotImplementedError(
-                "intersect1d: return_indices together with size is not "
-                "supported. Call it outside of transformations."
-            )
+    if return_indices and size is None:
         found = np.intersect1d(
             need_concrete("intersect1d", x),
             need_concrete("intersect1d", y),
@@ -258,8 +255,20 @@ def intersect1d(
         return tuple(
             [as_constant(v if i == 0 else v.astype(int_dtype())) for i, v in enumerate(found)]
         )
-    x = sort(x)
-    return _chosen("intersect1d", x, logical_and(_begins(x), isin(x, y)), size, fill_value)
+    order = argsort(x)
+    x_sorted = getitem(x, order)
+    keep = logical_and(_begins(x_sorted), isin(x_sorted, y))
+    if fill_value is None and size is not None and x.aval.size:
+        # The first of them; 0 where there is none.
+        fill_value = where(any_(keep), getitem(x_sorted, argmax(keep)), 0)
+    values = _chosen("intersect1d", x_sorted, keep, size, fill_value)
+    if not return_indices:
+        return values
+    index, valid = true_positions("intersect1d", keep, size)
+    first = where(valid, getitem(order, index), x.aval.size)
+    by_value = argsort(y)
+    at = searchsorted(getitem(y, by_value), getitem(x_sorted, index))
+    return values, first, where(valid, getitem(by_value, at), y.aval.size)
 
 
 def setxor1d(

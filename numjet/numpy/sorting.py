@@ -318,7 +318,7 @@ def histogram(
     """How many elements (or which weight) fall into each bin, and the edges of the bins."""
     x = ravel(one_array("histogram", a))
     edges = histogram_bin_edges(x, bins, range)
-    x, edges = promote_inexact(x, edges)
+    x, edges = promote_inexact(promote_inexact(x)[0], edges)
     if weights is None:
         w = lax.full(x.aval.shape, 1, x.aval.dtype)
     else:

@@ -11,10 +11,19 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.trace import concrete_or_none
+from numjet.core.trace import Tracer, concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
-from numjet.numpy.elementwise import add, as_bool, equal, less, remainder, where
+from numjet.numpy.elementwise import (
+    add,
+    as_bool,
+    clip,
+    equal,
+    less,
+    remainder,
+    subtract,
+    where,
+)
 from numjet.numpy.indexing import get, getitem, normalized
 from numjet.numpy.promote import (
     as_arrays,
@@ -29,7 +38,7 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.reductions import cumsum
 from numjet.numpy.shape import ravel, reshape
-from numjet.numpy.sorting import compress as compress
+from numjet.numpy.sorting import argsort, compress as compress
 
 _LIST = (list, tuple)
 
@@ -321,13 +330,15 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """`arr` with values put before the positions `obj` (concrete)."""
+    """`arr` with values put before the positions `obj`, integers (known or traced) or a slice."""
     x = one_array("insert", arr)
     y = array(values)
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, "insert")
     n = x.aval.shape[axis]
+    if isinstance(obj, Tracer) and obj.concrete() is None:
+        return _insert_traced(x, obj, y, axis)
     if isinstance(obj, slice):
         at = np.arange(n)[obj]
     else:
@@ -360,6 +371,32 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     lead = (slice(None),) * axis
     out = out.at[(*lead, as_array(old.astype(np.int32)))].set(x, unique_indices=True)
     return out.at[(*lead, as_array(target.astype(np.int32)))].set(y, unique_indices=True)
+
+
+def _insert_traced(x: Any, obj: Any, y: Any, axis: int) -> Any:
+    """`insert` before positions that are not known while tracing."""
+    if not dtypes.is_integer(obj.aval.dtype) or obj.aval.ndim > 1:
+        raise TypeError(
+            f"insert: traced positions must be integers with at most one dimension, got {obj.aval}."
+        )
+    n, shape = x.aval.shape[axis], x.aval.shape
+    at, y = cast(obj, dtypes.int32), cast(y, x.aval.dtype)
+    at = clip(where(less(at, 0), add(at, n), at), 0, n)
+    if not at.aval.ndim:
+        y = _front_to(reshape(y, (1,) * (x.aval.ndim - y.aval.ndim) + y.aval.shape), axis)
+        at = broadcast(at, (y.aval.shape[axis],))
+    count = at.aval.shape[0]
+    y = broadcast(y, (*shape[:axis], count, *shape[axis + 1 :]))
+    order = argsort(at)
+    steps = lax.iota(dtypes.int32, count)
+    target = at.at[order].add(steps, unique_indices=True)
+    is_new = lax.full((n + count,), 0, dtypes.int32).at[target].set(1, unique_indices=True)
+    # Element p of the result was number p less the new ones before it.
+    source = subtract(lax.iota(dtypes.int32, n + count), cumsum(is_new))
+    lead = (slice(None),) * axis
+    out = getitem(x, (*lead, clip(source, 0, max(n - 1, 0)))) if n else lax.full(
+        y.aval.shape, 0, x.aval.dtype)  # fmt: skip
+    return out.at[(*lead, target)].set(y, unique_indices=True)
 
 
 def _front_to(y: Any, axis: int) -> Any:

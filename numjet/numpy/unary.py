@@ -334,11 +334,9 @@ def _logaddexp(x: Any, y: Any, unit: float) -> Any:
     rest = lax.log1p(lax.exp(falling))
     if unit != 1.0:
         rest = lax.div(rest, constant(unit, rest))
-    # NaN times its derivative, too.
-    sick = _select(
-        lax.eq(high, high), full_scalar(constant(1, gap), gap.aval.shape),
-        full_scalar(constant(np.nan, gap), gap.aval.shape)
-    )  # fmt: skip
+    # Where the sum is NaN so is its derivative: it is multiplied by what made it NaN.
+    one = full_scalar(constant(1, gap), gap.aval.shape)
+    sick = _select(lax.eq(high, high), one, high)
     plain = _select(lax.ne(gap, gap), lax.mul(lax.add(x, y), sick), high)
     return _select(same, plain, lax.add(high, rest))
 

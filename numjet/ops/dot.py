@@ -106,7 +106,7 @@ def _abstract(
         dtype = dtypes.float32  # most are; the first promotion of a process takes 30 us
     else:
         _refuse_keys(lhs, rhs)
-        dtype, weak = dtypes.promote((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type))
+        dtype, weak = dtypes.join((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type))
     sizes = (*[shape[a] for a in lb + tuple(left)], *[across[a] for a in right])
     if preferred_element_type is None:
         return ShapedArray(sizes, dtype, weak)
@@ -164,7 +164,7 @@ def _reference(
     dtype = (
         lhs.dtype
         if lhs.dtype == rhs.dtype
-        else dtypes.promote((lhs.dtype, False), (rhs.dtype, False))[0]
+        else dtypes.join((lhs.dtype, False), (rhs.dtype, False))[0]
     )
     out_dtype = dtype if preferred_element_type is None else preferred_element_type
     work = out_dtype if preferred_element_type is not None else dtype

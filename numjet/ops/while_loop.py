@@ -366,9 +366,13 @@ def fori_loop(
         return out
 
     if low is not None and high is not None:
+        # Counted like a Python integer.
+        first = convert(lower, dtypes.canonical(dtypes.int64), True)
+        if lower.aval.shape == () and -(2**31) <= low and high < 2**31:
+            lower = first
         (_, out), _ = scan(
             lambda carry, _: (
-                (add(carry[0], np.asarray(1, dtype)), body(carry[0], carry[1])),
+                (add(carry[0], 1), body(carry[0], carry[1])),
                 None,
             ),
             (lower, init_val),

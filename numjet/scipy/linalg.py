@@ -463,16 +463,19 @@ def _triangular_root(t: Any) -> Any:
 
     def column(j: Any, r: Any) -> Any:
         here, above = count == j, count < j
-        root = sum_(where(here, numbers, 0), -1)
+        mine = reshape(here, (1,) * (t.aval.ndim - 2) + (n,))  # of each row of the batch
+        root = sum_(where(mine, numbers, 0), -1)
         divisors = add(numbers, expand_dims(root, -1))
         nothing = divisors == 0
-        shift = where(nothing, 1, subtract(divisors, numbers))
+        shift = where(nothing, lax.full((), 1, dtype), subtract(divisors, numbers))
         matrix = add(r, multiply(expand_dims(shift, -1), unit))
-        right = where(above, sum_(where(here, t, 0), -1), 0)
+        column_of = reshape(here, (1,) * (t.aval.ndim - 1) + (n,))
+        over = reshape(above, (1,) * (t.aval.ndim - 2) + (n,))
+        right = where(over, sum_(where(column_of, t, 0), -1), 0)
         x = core.triangular_solve(matrix, expand_dims(right, -1), left_side=True, lower=False)
         x = getitem(x, (..., 0))
         x = where(nothing, where(x == 0, 0, np.inf), x)
-        return add(r, where(here, expand_dims(where(above, x, 0), -1), 0))
+        return add(r, where(column_of, expand_dims(where(over, x, 0), -1), 0))
 
     return fori_loop(1, n, column, diagonal)
 

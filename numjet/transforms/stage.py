@@ -214,6 +214,7 @@ def stage(
     with set_trace(trace):
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])
         jaxpr, consts = trace.finish(outs)
+    del outs
     if config.check_tracer_leaks.value:
         _check_leaks(trace)
     return jaxpr, consts
@@ -243,11 +244,12 @@ def has_tracers(values: Sequence[Any]) -> bool:
 def _check_leaks(trace: StageTrace) -> None:
     import gc
 
+    gc.collect()  # what only cycles keep alive did not leak
     alive = [x for x in gc.get_referrers(trace) if type(x) is StageTracer]
     alive.sort(key=lambda x: x.source is None)  # those whose line is known come first
     if alive:
         raise errors.UnexpectedTracerError(
-            f"check_tracer_leaks: {len(alive)} traced value(s) of "
+            f"Leaked trace (check_tracer_leaks): {len(alive)} traced value(s) of "
             f"{trace.fun_name or 'the function'} outlived it. "
             f"{alive[0].origin()}"
         )

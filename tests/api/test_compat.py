@@ -380,9 +380,19 @@ str(jax.make_jaxpr(lambda x: lax.axis_index('i'), axis_env=[('i',4)])(1.).out_av
 
 jit(lambda x: x+1, in_shardings=None)(1.)
 
+jit(lambda x: x+1, in_shardings=(None,))(1.)
+
+jit(lambda x: x+1, in_shardings=jax.sharding.SingleDeviceSharding(jax.devices()[0]), out_shardings=None)(1.)
+
+jit(lambda x,y: x+y, in_shardings=(jax.sharding.SingleDeviceSharding(jax.devices()[0]),None), out_shardings=jax.sharding.SingleDeviceSharding(jax.devices()[0]))(1.,2.)
+
 jit(lambda x: x+1, device=jax.devices()[0])(1.)
 
 jit(lambda x: x+1, backend='cpu')(1.)
+
+lax.add(jnp.ones((3,4)), jnp.ones((3,1)))
+
+[getattr(lax,f)(jnp.ones((3,4)), jnp.ones((1,4))) for f in 'add sub mul div max min pow atan2 rem eq lt ge nextafter'.split()]
 
 lax.add(jnp.ones((3,4)), jnp.ones(4))
 
@@ -390,11 +400,17 @@ lax.add(jnp.ones((3,4)), jnp.ones((3,2)))
 
 lax.add(jnp.ones((3,4)), 1.)
 
+lax.add(1, 1.5)
+
 lax.add(jnp.ones(3), jnp.ones(3,int))
 
 lax.select(jnp.ones((3,1),bool), jnp.ones((3,4)), jnp.ones((3,4)))
 
 lax.clamp(jnp.zeros((1,4)), jnp.ones((3,4)), jnp.ones((3,4)))
+
+grad(lambda y: lax.mul(jnp.ones((3,4)), y).sum())(jnp.ones((3,1)))
+
+vmap(lambda y: lax.mul(jnp.ones((3,4)), y))(jnp.ones((5,3,1)))
 
 jnp.expand_dims(jnp.ones((3,4)), range(2))
 
@@ -435,6 +451,26 @@ vmap(lambda x: vjp(jnp.sin, x)[1])(jnp.arange(3.)) is not None
 
 lax.map(lambda x: vjp(jnp.sin, x)[1], jnp.arange(3.)) is not None
 
+with jax.checking_leaks(): r=jit(lambda x: jnp.sin(x)+grad(jnp.sin)(x))(1.)
+r
+
+with jax.checking_leaks(): r=vmap(jit(lambda x: lax.scan(lambda c,y: (c+y, c*y), x, jnp.arange(3.))))(jnp.ones(3))
+r
+
+l=[]
+with jax.checking_leaks(): r=grad(lambda x: (l.append(x), x)[1])(1.)
+0
+
+def f(x):
+    with jax.ensure_compile_time_eval():
+        return x+1
+[grad(f)(1.), vmap(f)(jnp.ones(3)), f(1.)]
+
+def f(x):
+    with jax.ensure_compile_time_eval():
+        return x+1
+jit(f)(1.)
+
 def f(x):
     with jax.ensure_compile_time_eval():
         y = jnp.sin(jnp.ones(3))
@@ -452,7 +488,15 @@ jit(f)(1.)
 
 jnp.insert(jnp.arange(5), 2, 9)
 
+jit(lambda i: jnp.insert(jnp.arange(5), i, 9))(2)
+
+jit(lambda i: jnp.insert(jnp.arange(5), i, 9))(jnp.array([1,2]))
+
 jit(lambda i: jnp.insert(jnp.arange(5), jnp.array([1,2]), i))(7)
+
+vmap(lambda i: jnp.insert(jnp.arange(5), i, 9))(jnp.arange(3))
+
+jit(lambda k: jnp.tri(3,4,k))(1)
 
 jit(lambda k: jnp.eye(3,4,k))(1)
 
@@ -623,11 +667,27 @@ lax.while_loop(lambda c: c<3., lambda c: c+1., jnp.float32(0))
 
 lax.while_loop(lambda c: c<3, lambda c: 5., 0)
 
+lax.fori_loop(0, 3, lambda i,c: c+i, 0)
+
+lax.fori_loop(0, jnp.int32(3), lambda i,c: c+i, 0)
+
+lax.fori_loop(0, np.int32(3), lambda i,c: i, 0)
+
+lax.fori_loop(0, 3, lambda i,c: i, 0)
+
+lax.fori_loop(jnp.int32(0), 3, lambda i,c: i, 0)
+
+lax.fori_loop(jnp.int8(0), 3, lambda i,c: i, jnp.int8(0))
+
+lax.fori_loop(jnp.int8(0), jnp.int8(3), lambda i,c: i, jnp.int8(0))
+
 lax.fori_loop(jnp.int8(0), jnp.int16(3), lambda i,c: i, jnp.int8(0))
 
 lax.fori_loop(0, 3, lambda i,c: c, 7.)
 
 lax.fori_loop(0., 3, lambda i,c: c+1., 7)
+
+lax.fori_loop(0, 3, lambda i,c: (c[0], c[1]+i), (7., 2))
 
 lax.fori_loop(0, 3, lambda i,c: (c[0]*2, c[1]+i), (np.ones(2,np.int64), 2.))
 
@@ -667,15 +727,25 @@ jnp.asarray(1)
 
 jnp.array(1)
 
+jnp.var(jnp.arange(3.)+1j, dtype=jnp.complex64)
+
 [getattr(jnp,f)(jnp.arange(3.)+1j) for f in ('var','std','nanvar','nanstd','mean')]
+
+[getattr(jnp,f)(jnp.arange(3.), dtype=jnp.complex64) for f in ('var','std','nanvar','nanstd','mean','sum','prod','nansum','nanmean')]
 
 [getattr(jnp,f)(jnp.arange(3), dtype=d) for f in ('var','std','nanvar','nanstd','mean','sum','prod','nansum','nanmean') for d in (jnp.float16, jnp.float32, jnp.bfloat16)]
 
 jnp.mean(jnp.arange(3.), dtype=jnp.int32)
 
+jnp.unwrap(jnp.array([0,3,6]), period=4)
+
 jnp.unwrap(jnp.array([0,3,6]))
 
 jnp.unwrap(jnp.array([0.,3.,7.]), period=4)
+
+jnp.unwrap(jnp.array([0,3,7,2],jnp.int8), period=4)
+
+jnp.ravel_multi_index((jnp.array([1],jnp.int8),jnp.array([2],jnp.int8)), (3,4))
 
 jnp.ravel_multi_index((jnp.array([1],jnp.int32),jnp.array([2],jnp.int8)), (3,4))
 
@@ -685,11 +755,17 @@ jnp.ravel_multi_index(np.array([[1,2],[2,3]]), (3,4))
 
 jnp.unravel_index(jnp.array([5],jnp.int8), (3,4))
 
+jnp.linspace(jnp.zeros((2,2)),1.,num=0,retstep=True)
+
 jnp.linspace(0.,1.,num=0,retstep=True)
 
 jnp.linspace(0.,1.,num=1,retstep=True)
 
+jnp.linspace(jnp.zeros((2,2)),1.,num=1,retstep=True)
+
 jnp.linspace(0,1,num=3,retstep=True, dtype=int)
+
+jnp.gradient(jnp.arange(4.)**2, axis=(0,))
 
 jnp.gradient(jnp.arange(4.)**2, axis=0)
 
@@ -697,7 +773,13 @@ jnp.gradient(jnp.arange(6.).reshape(2,3)**2)
 
 jnp.gradient(jnp.arange(6.).reshape(2,3)**2, axis=1)
 
+jnp.gradient(jnp.arange(6.).reshape(2,3)**2, 2., axis=(1,))
+
 jnp.gradient(jnp.arange(6.).reshape(2,3)**2, 2., 3.)
+
+jax.dtypes.itemsize_bits('int64') if hasattr(jax.dtypes,'itemsize_bits') else 0
+
+nn.dot_product_attention(*[jnp.ones((1,4,2,8),jnp.bfloat16)]*3, return_residual=True)
 
 nn.dot_product_attention(*[jnp.ones((1,4,2,8),jnp.float32)]*3, return_residual=True)
 

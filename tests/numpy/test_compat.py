@@ -144,6 +144,8 @@ with jax.disable_jit(): r=lax.while_loop(lambda c: c[0]<3, body, c)
 with jax.disable_jit(): r=lax.scan(lambda c,x: (c+x, c), np.zeros(3,np.float32), np.arange(4.))
 r
 
+[jnp.intersect1d(jnp.array([3,7,1,2]), jnp.array([9,2,4,3,5]), size=s, fill_value=f, assume_unique=u, return_indices=r) for s in (None,1,6) for f in (None,-1) for u in (False,True) for r in (False, True)]
+
 jnp.cov(jnp.ones((2,1)), ddof=2)
 
 jnp.cov(jnp.ones((2,2)), ddof=3)

@@ -78,7 +78,7 @@ def test_strict_promotion_is_checked_after_a_shortcut_was_learned():
     x, i = jnp.ones(3), jnp.arange(3)
     for _ in range(2):
         nj.make_jaxpr(lambda x, i: x + i)(x, i)
-    with nj.numpy_dtype_promotion("strict"), pytest.raises(TypeError):
+    with nj.numpy_dtype_promotion("strict"), pytest.raises(ValueError):
         nj.make_jaxpr(lambda x, i: x + i)(x, i)
 
 

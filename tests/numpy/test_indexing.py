@@ -325,7 +325,8 @@ def test_mapped_indexing_is_stacked_indexing(case, over, writing):
     if over != "x" and not traced:
         return
     values = [np.stack(pair) for pair in zip(first, second)] if over != "x" else first
-    got = numjet.vmap(f, in_axes=axes)(xs if over != "index" else x, values)
+    # Arguments that are not mapped stay NumPy arrays, which no traced index goes into.
+    got = numjet.vmap(f, in_axes=axes)(xs if over != "index" else jnp.asarray(x), values)
     want = []
     for k in range(2):
         own = jnp.asarray(xs[k] if over != "index" else x)
