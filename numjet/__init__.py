@@ -92,6 +92,7 @@ _NAMESPACES = frozenset(
         "ops",
         "profiler",
         "random",
+        "ref",
         "scipy",
         "sharding",
         "stages",
@@ -106,6 +107,10 @@ _NAMESPACES = frozenset(
 
 # Names of the front door that few programs use: found in their module when first asked for.
 _LAZY = {
+    "Ref": "ref",
+    "free_ref": "ref",
+    "freeze": "ref",
+    "new_ref": "ref",
     "AbstractMesh": "api.sharding",
     "Shard": "api.devices",
     "disable_jit": "api.contexts",
@@ -166,6 +171,6 @@ def ensure_compile_time_eval() -> _set_trace:
 
 
 def typeof(x: object) -> object:
-    """The abstract value (shape and dtype) of an array, tracer or scalar."""
-    from_trace = core.trace.aval_of
-    return from_trace(x)
+    """The abstract value (shape and dtype) of an array, tracer, scalar or reference."""
+    aval = getattr(x, "aval", None)
+    return core.trace.aval_of(x) if aval is None else aval

@@ -22,6 +22,7 @@ from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.primitive import Linear, Zero
+from numjet.core.refs import RefUse, hold
 from numjet.core.structural import convert, instantiate
 from numjet.core.trace import aval_of
 from numjet.ops.shape import reshape
@@ -707,7 +708,8 @@ def checkpoint(
         )
         named = {k: v for k, v in kwargs.items() if k in static_names}
         rest = {k: v for k, v in kwargs.items() if k not in static_names}
-        leaves, in_tree = array_leaves("checkpoint", (tuple([args[i] for i in nums]), rest))
+        dynamic_args = (tuple([args[i] for i in nums]), rest)
+        leaves, in_tree = array_leaves("checkpoint", hold(dynamic_args) or dynamic_args)
 
         def call(dynamic: tuple, kw: dict) -> Any:
             full = list(args)
@@ -716,11 +718,20 @@ def checkpoint(
             return fun(*full, **kw, **named)
 
         flat = Flat("checkpoint", call, in_tree)
-        jaxpr, consts = stage(flat, [x.aval for x in leaves], name_of(fun))
+        use = RefUse()
+        jaxpr, consts = stage(flat, [x.aval for x in leaves], name_of(fun), use=use)
         outs = remat_p.bind(
-            *consts, *leaves, jaxpr=hoist_consts(jaxpr), policy=policy, prevent_cse=prevent_cse
+            *consts,
+            *leaves,
+            *use.values(),
+            jaxpr=hoist_consts(jaxpr),
+            policy=policy,
+            prevent_cse=prevent_cse,
         )
-        return flat.unflatten(outs)
+        n = len(outs) - len(use.written)
+        for ref, value in zip(use.written, outs[n:], strict=True):
+            ref.put(value)
+        return flat.unflatten(outs[:n])
 
     return remat
 

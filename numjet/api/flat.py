@@ -7,6 +7,7 @@ from typing import Any
 
 from numjet.base import tree
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
+from numjet.core.refs import Ref, hold, refuse_returned
 from numjet.ops.control import name_of as name_of
 
 
@@ -24,7 +25,15 @@ def array_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[An
             try:
                 leaves[i] = as_array(x)
             except TypeError:
+                if name == "output":
+                    refuse_returned(x, what)
                 path = tree.keystr(tree.tree_flatten_with_path(value)[0][i][0])
+                if isinstance(x, Ref):
+                    raise ValueError(
+                        f"{what}: {name}{path} is a mutable array reference of type {x.aval}, of "
+                        "which there is no derivative. Take it out of argnums, or use it by "
+                        "closure."
+                    ) from None
                 raise TypeError(
                     f"{what}: {name}{path} is {x!r} of type {type(x).__name__}, which is no array "
                     "or scalar. Pass such values by closure, or through functools.partial."
@@ -34,10 +43,13 @@ def array_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[An
 
 def checked_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[Any], Any]:
     """Leaves of `value` as they are, and its structure; Python numbers stay Python numbers. The
-    error names the path of a leaf that is neither an array nor a scalar."""
+    error names the path of a leaf that is neither an array nor a scalar. References among arguments
+    are part of the structure."""
     leaves, treedef = tree.tree_flatten(value)
     for x in leaves:
         if type(x) is not ArrayImpl and not is_arraylike(x):
+            if isinstance(x, Ref) and name == "argument":
+                return checked_leaves(what, hold(value), name)
             return array_leaves(what, value, name)  # raises
     return leaves, treedef
 

@@ -16,6 +16,7 @@ from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.api.jit import JitFunction
 from numjet.base import tree
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
+from numjet.core.refs import AbstractRef, Ref, refuse_returned
 from numjet.core.structural import broadcast_in_dim, moveaxis
 from numjet.transforms.batch import Axis, batch_call
 
@@ -63,17 +64,25 @@ def vmap(
             axes: list[int | None] = [in_axes] * len(leaves)
         else:
             axes = _spread("vmap", in_axes, args, kwargs, in_tree)
-        dims = _mapped_leaves("vmap", leaves, axes, in_tree)
+        refs: dict[int, Ref] = {}
+        dims = _mapped_leaves("vmap", leaves, axes, in_tree, refs)
         size = _mapped_size(fun, leaves, dims, in_tree, axis_size)
         out_tree: Any = None
 
         def flat(*values: Any) -> list[Any]:
             nonlocal out_tree
-            given, named = tree.tree_unflatten(in_tree, values)
+            inner = {i: Ref(AbstractRef(values[i].aval), values[i]) for i in refs}
+            given, named = tree.tree_unflatten(
+                in_tree, [inner.get(i, x) for i, x in enumerate(values)] if refs else values
+            )
             outs, out_tree = tree.tree_flatten(fun(*given, **named))
-            return outs
+            for x in outs:
+                refuse_returned(x, name_of(fun))
+            return [*outs, *[ref.value() for ref in inner.values()]]
 
         outs, out_dims = batch_call(flat, Axis(size, axis_name, spmd_axis_name), leaves, dims)
+        for i in reversed(refs):
+            refs[i].put(_place(outs.pop(), out_dims.pop(), dims[i], size))
         if type(out_axes) is int:
             places = [out_axes] * len(outs)
         else:
@@ -89,9 +98,12 @@ def vmap(
     return mapped
 
 
-def _mapped_leaves(what: str, leaves: list, axes: list, in_tree: Any) -> list[int | None]:
+def _mapped_leaves(
+    what: str, leaves: list, axes: list, in_tree: Any, refs: dict[int, Ref] | None = None
+) -> list[int | None]:
     """The mapped axis of each leaf. Leaves that are mapped become Arrays, in place; the others stay
-    what they are, functions and Python numbers among them."""
+    what they are, functions and Python numbers among them. References that are mapped are put into
+    `refs`, and their values in their place."""
     dims: list[int | None] = []
     for i, (x, a) in enumerate(zip(leaves, axes, strict=True)):
         if a is None:
@@ -99,6 +111,9 @@ def _mapped_leaves(what: str, leaves: list, axes: list, in_tree: Any) -> list[in
             continue
         if not isinstance(x, Array):
             try:
+                if isinstance(x, Ref) and refs is not None:
+                    refs[i] = x
+                    x = x.value()
                 x = leaves[i] = as_array(x)
             except TypeError:
                 raise TypeError(

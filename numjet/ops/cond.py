@@ -16,6 +16,7 @@ from numjet.core.effects import refuse_io
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from numjet.core.lowering import Expand, Region
 from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.refs import RefUse
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.ops.arithmetic import clamp
@@ -366,11 +367,13 @@ def cond(
 def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
     leaves, in_tree = flatten_values(operands)
     avals = [x.aval for x in leaves]
-    staged, trees = [], []
+    staged, trees, uses = [], [], []
     for fun in branches:
         flat, out_tree = flattened(fun, in_tree)
-        staged.append(stage(flat, avals, name_of(fun)))
+        uses.append(RefUse(reads=True))
+        staged.append(stage(flat, avals, name_of(fun), use=uses[-1]))
         trees.append(out_tree[0])
+    refs = _unify_refs(staged, uses)
     out_avals = _join_outputs(
         what, branches, trees, [[v.aval for v in j.outvars] for j, _ in staged]
     )
@@ -383,7 +386,7 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
         at += len(cs)
         hoisted = Jaxpr([], [*const_vars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects)
         closed.append(_with_out_avals(ClosedJaxpr(hoisted, []), out_avals))
-    values = [*consts, *leaves]
+    values = [*consts, *leaves, *[ref.value() for ref in refs]]
     outs = cond_p.bind(index, *values, branches=tuple(closed))
     # What every branch hands on as it came is the operand itself, whatever the index.
     for i, group in enumerate(zip(*[b.jaxpr.outvars for b in closed], strict=True)):
@@ -391,7 +394,30 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
                   for b, v in zip(closed, group, strict=True)}  # fmt: skip
         if len(places) == 1 and -1 not in places:
             outs[i] = values[places.pop()]
-    return tree.tree_unflatten(trees[0], outs)
+    n = trees[0].num_leaves
+    written = {ref for use in uses for ref in use.written}
+    for ref, value in zip(refs, outs[n:], strict=True):
+        if ref in written:
+            ref.put(value)
+    return tree.tree_unflatten(trees[0], outs[:n])
+
+
+def _unify_refs(staged: list, uses: Sequence[RefUse]) -> list:
+    """Let each branch take the references that any of them uses, behind its operands, and give what
+    they hold, behind its results. Changes `staged`; returns the references."""
+    refs = list(dict.fromkeys([ref for use in uses for ref in use.refs]))
+    if not refs:
+        return refs
+    for i, ((jaxpr, consts), use) in enumerate(zip(staged, uses, strict=True)):
+        n_in = len(jaxpr.invars) - len(use.refs)
+        n_out = len(jaxpr.outvars) - len(use.written)
+        given = dict(zip(use.refs, jaxpr.invars[n_in:], strict=True))
+        last = dict(zip(use.written, jaxpr.outvars[n_out:], strict=True))
+        variables = [given.get(ref) or Var(ref.aval.inner_aval) for ref in refs]
+        holds = [last.get(ref) or v for ref, v in zip(refs, variables, strict=True)]
+        inputs, results = [*jaxpr.invars[:n_in], *variables], [*jaxpr.outvars[:n_out], *holds]
+        staged[i] = jaxpr.replace(invars=inputs, outvars=results), consts
+    return refs
 
 
 def _join_outputs(

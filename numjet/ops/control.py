@@ -11,6 +11,7 @@ from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from numjet.core.refs import RefUse, hold, refuse_returned
 from numjet.core.structural import convert
 from numjet.transforms.stage import hoist_consts, stage
 
@@ -20,9 +21,15 @@ def name_of(fun: Callable) -> str:
 
 
 def flatten_values(value: Any) -> tuple[list[Any], Any]:
-    """Leaves as Arrays or tracers, and the structure."""
+    """Leaves as Arrays or tracers, and the structure, of which references are a part."""
     leaves, treedef = tree.tree_flatten(value)
-    return [as_array(x) for x in leaves], treedef
+    try:
+        return [as_array(x) for x in leaves], treedef
+    except TypeError:
+        held = hold(value)
+        if held is None:
+            raise
+        return flatten_values(held)
 
 
 def flattened(fun: Callable, in_tree: Any) -> tuple[Callable, list]:
@@ -33,6 +40,8 @@ def flattened(fun: Callable, in_tree: Any) -> tuple[Callable, list]:
     def flat(*leaves: Any) -> list[Any]:
         outs, treedef = tree.tree_flatten(fun(*tree.tree_unflatten(in_tree, leaves)))
         out_tree.append(treedef)
+        for x in outs:
+            refuse_returned(x, name_of(fun))
         return [as_array(x) for x in outs]
 
     return flat, out_tree
@@ -43,14 +52,15 @@ def stage_tree(
     in_tree: Any,
     in_avals: Sequence[ShapedArray],
     name: str = "",
+    use: RefUse | None = None,
 ) -> tuple[ClosedJaxpr, list[Any], Any]:
     """Trace `fun(*args)`, where `in_tree` is the structure of the argument tuple.
 
     Returns the jaxpr with its constants as leading inputs, the constants, and the output's
-    structure.
+    structure. `use` as in `stage`.
     """
     flat, out_tree = flattened(fun, in_tree)
-    jaxpr, consts = stage(flat, in_avals, name or name_of(fun))
+    jaxpr, consts = stage(flat, in_avals, name or name_of(fun), use=use)
     return hoist_consts(jaxpr), consts, out_tree[0]
 
 

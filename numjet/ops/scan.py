@@ -18,6 +18,7 @@ from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.refs import RefUse
 from numjet.core.structural import add_any, convert, instantiate, moveaxis, zeros
 from numjet.core.trace import aval_of, set_trace
 from numjet.ops.control import (
@@ -369,8 +370,15 @@ def scan(
     x_avals = [ShapedArray(x.shape[1:], x.dtype, x.aval.weak_type) for x in xs_leaves]
     carry_avals = [x.aval for x in init_leaves]
     in_tree = tree.tree_structure((init, xs))
+    if in_tree.num_leaves != len(init_leaves) + len(xs_leaves):
+        raise ValueError(
+            "scan: mutable array references cannot be carried or scanned over. Let the body use "
+            "them as they are, by closure."
+        )
+    closed: ClosedJaxpr
     while True:  # each round makes one more weak type stronger, so there is an end
-        closed, consts, out_tree = stage_tree(f, in_tree, [*carry_avals, *x_avals])
+        use = RefUse()
+        closed, consts, out_tree = stage_tree(f, in_tree, [*carry_avals, *x_avals], use=use)
         parts = out_tree.children()
         if len(parts) != 2:
             raise TypeError(f"scan: f must return a pair (carry, y), got {out_tree}.")
@@ -383,16 +391,26 @@ def scan(
                 continue
         break
     check_carry("scan", init_tree, carry_avals, parts[0], got)
+    n_refs = len(use.written)
+    if n_refs:  # references that the body writes are carried
+        ins = split(range(len(closed.invars)), len(consts), n_carry, len(xs_leaves))
+        last = split(range(len(closed.outvars)), n_carry, len(closed.outvars) - n_carry - n_refs)
+        closed = permute(
+            closed, [*ins[0], *ins[1], *ins[3], *ins[2]], [*last[0], *last[2], *last[1]]
+        )
     outs = scan_p.bind(
         *consts,
         *convert_all(init_leaves, carry_avals),
+        *use.values(),
         *xs_leaves,
         jaxpr=closed,
         length=n,
         reverse=bool(reverse),
         num_consts=len(consts),
-        num_carry=n_carry,
+        num_carry=n_carry + n_refs,
     )
+    for ref, value in zip(use.written, outs[n_carry : n_carry + n_refs], strict=True):
+        ref.put(value)
     # What the body hands on as it came is what was given.
     carries = closed.jaxpr.invars[len(consts) : len(consts) + n_carry]
     for i, (x, v) in enumerate(zip(tree.tree_leaves(init), carries, strict=True)):
@@ -400,7 +418,7 @@ def scan(
             outs[i] = x
     return (
         tree.tree_unflatten(parts[0], outs[:n_carry]),
-        tree.tree_unflatten(parts[1], outs[n_carry:]),
+        tree.tree_unflatten(parts[1], outs[n_carry + n_refs :]),
     )
 
 

@@ -19,6 +19,7 @@ from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive, Zero
+from numjet.core.refs import RefUse
 from numjet.core.structural import broadcast_in_dim, convert, instantiate
 from numjet.core.trace import aval_of, concrete_or_none, set_trace
 from numjet.ops.arithmetic import add
@@ -288,16 +289,28 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     leaves, treedef = flatten_values(init_val)
     avals = [x.aval for x in leaves]
     in_tree = tree.tree_structure((init_val,))
+    carried: list[ShapedArray]
     while True:  # each round makes one more weak type stronger, so there is an end
-        body, body_consts, out_tree = stage_tree(body_fun, in_tree, avals)
+        use = RefUse()
+        body, body_consts, out_tree = stage_tree(body_fun, in_tree, avals, use=use)
+        carried = body.out_avals[: len(body.out_avals) - len(use.written)]
         if out_tree == treedef:
-            stronger = strengthen(avals, body.out_avals)
+            stronger = strengthen(avals, carried)
             if stronger != avals:
                 avals = stronger
                 continue
         break
-    check_carry("while_loop", treedef, avals, out_tree, body.out_avals)
-    cond, cond_consts, cond_tree = stage_tree(cond_fun, in_tree, avals)
+    check_carry("while_loop", treedef, avals, out_tree, carried)
+    seen = RefUse(reads=bool(use.written))
+    cond, cond_consts, cond_tree = stage_tree(cond_fun, in_tree, avals, use=seen)
+    if seen.refs or seen.written:
+        raise ValueError(
+            "while_loop: cond_fun uses a reference while body_fun writes one, or writes one "
+            "itself: only one of the functions may hold a mutable array reference of type "
+            f"{seen.refs[0].aval}. Keep what cond_fun asks in the carry."
+        )
+    if use.written:
+        cond = add_inputs(cond, len(cond.invars), [r.aval.inner_aval for r in use.written])
     pred = cond.out_avals
     if (
         not tree.treedef_is_leaf(cond_tree)
@@ -313,14 +326,17 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         *cond_consts,
         *body_consts,
         *convert_all(leaves, avals),
+        *use.values(),
         cond_jaxpr=cond,
         body_jaxpr=body,
         cond_nconsts=len(cond_consts),
         body_nconsts=len(body_consts),
     )
+    for ref, value in zip(use.written, outs[len(leaves) :], strict=True):
+        ref.put(value)
     given = tree.tree_leaves(init_val)
     carries = body.jaxpr.invars[len(body_consts) :]
-    handed_on = zip(given, outs, carries, body.jaxpr.outvars, strict=True)
+    handed_on = zip(given, outs, carries, body.jaxpr.outvars, strict=bool(not use.written))
     return tree.tree_unflatten(treedef, [x if v is w else out for x, out, v, w in handed_on])
 
 

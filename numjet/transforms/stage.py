@@ -16,6 +16,8 @@ from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.jaxpr_check import check_jaxpr
 from numjet.core.primitive import Primitive
+from numjet.core.refs import Cell, Ref, RefUse, read_under
+from numjet.core.structural import convert
 from numjet.core.trace import Trace, Tracer, current_trace, leaked, set_trace, user_source
 
 _new = object.__new__
@@ -48,7 +50,7 @@ class StageTrace(Trace):
 
     __slots__ = (
         "parent", "staging", "fun_name", "names", "eqns", "invars", "constvars", "consts",
-        "_const_of", "effects", "source", "done",
+        "_const_of", "effects", "source", "done", "refs",
     )  # fmt: skip
     name = "staging"
     # Called after long traces while there might be native code and is none.
@@ -67,6 +69,8 @@ class StageTrace(Trace):
         # The line that equations come from, where a transformation knows it; else it is looked up.
         self.source: Any = None
         self.done = False
+        # References from outside that were used here, with what they hold; None: none was.
+        self.refs: dict[Ref, Cell] | None = None
 
     def new_arg(self, aval: ShapedArray) -> StageTracer:
         var = Var(aval)
@@ -149,8 +153,50 @@ class StageTrace(Trace):
         tracer.owner, tracer.jaxpr_var, tracer.aval, tracer.source = self, var, out, source
         return tracer
 
-    def finish(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+    def cell(self, ref: Ref) -> Cell:
+        """What a reference from outside holds in here."""
+        if self.refs is None:
+            self.refs = {}
+        found = self.refs.get(ref)
+        if found is None:
+            start = StageTracer(self, Var(ref.aval.inner_aval))
+            found = self.refs[ref] = Cell(start)
+        return found
+
+    def _close_refs(self, outs: Sequence[Any], use: RefUse | None) -> Sequence[Any]:
+        """Make references that were used inputs or constants, what was written outputs."""
+        cells = self.refs or {}
+        written = [ref for ref, cell in cells.items() if cell.value is not cell.start]
+        read = [ref for ref in cells if ref not in written]
+        if written and use is None:
+            raise NotImplementedError(
+                f"While tracing {self.fun_name or 'a function'}: a reference of type "
+                f"{written[0].aval} from outside is written where its new value cannot be handed "
+                "on. Write it in jit, scan, fori_loop, while_loop, cond, or outside of the "
+                "transformation; or return the value."
+            )
+        if use is None or not use.reads:
+            for ref in read:
+                self.constvars.append(cells[ref].start.jaxpr_var)
+                self.consts.append(read_under(ref, self.parent))
+            read = []
+        self.invars.extend([cells[ref].start.jaxpr_var for ref in (*written, *read)])
+        if use is not None:
+            use.refs, use.written = [*written, *read], written
+        return [
+            *outs,
+            *[
+                convert(cells[ref].value, ref.aval.dtype, ref.aval.weak_type)
+                for ref in written
+            ],
+        ]
+
+    def finish(
+        self, outs: Sequence[Any], use: RefUse | None = None
+    ) -> tuple[Jaxpr, list[Any]]:
         """The jaxpr returning `outs`, and the values of its constvars."""
+        if self.refs is not None:
+            outs = self._close_refs(outs, use)
         outvars = [self.atom(x) for x in outs]
         jaxpr = Jaxpr(
             self.constvars, self.invars, outvars, self.eqns, self.effects, self.fun_name or None
@@ -205,15 +251,17 @@ def stage(
     in_avals: Sequence[ShapedArray],
     fun_name: str = "",
     names: Names = (),
+    use: RefUse | None = None,
 ) -> tuple[Jaxpr, list[Any]]:
     """Trace `fun(*tracers) -> sequence of values` at `in_avals`.
 
     Returns the jaxpr and the values of its constvars (Arrays, or tracers of enclosing traces).
+    `use` says how references from outside are handed on.
     """
     trace = StageTrace(fun_name, names)
     with set_trace(trace):
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])
-        jaxpr, consts = trace.finish(outs)
+        jaxpr, consts = trace.finish(outs, use)
     del outs
     if config.check_tracer_leaks.value:
         _check_leaks(trace)

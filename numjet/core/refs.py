@@ -1,0 +1,392 @@
+"""Mutable references: arrays whose value changes, in programs without side effects.
+
+A `Ref` has a value under the trace it was made in, its home, and changes it in place. Where a
+function is staged that was given the reference from outside, the staging trace keeps a value of its
+own (`Cell`), an input of the jaxpr; what is there at the end is an output, and whoever staged the
+function (jit, loops, branches) puts it into the reference. So every jaxpr stays a function of its
+arguments, and nothing below knows of references. Values may not escape: what another transformation
+between here and the holder's trace has made of a value (a tangent, an axis) cannot be written.
+
+Public names are in `numjet.ref`. What would break it: a cache of staged functions that are closed
+over references, and that does not treat them as arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.base import errors
+from numjet.base.tree import register_pytree_node, tree_flatten, tree_map
+from numjet.core.array import Array, as_array
+from numjet.core.avals import AbstractValue, ShapedArray
+from numjet.core.trace import Trace, Tracer, current_trace, set_trace
+
+
+class AbstractRef(AbstractValue):
+    """The aval of a reference: that of its value."""
+
+    __slots__ = ("inner_aval", "memory_space", "kind")
+
+    def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None) -> None:
+        self.inner_aval, self.memory_space, self.kind = inner_aval, memory_space, kind
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.inner_aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.inner_aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.inner_aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.inner_aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        return self.inner_aval.weak_type
+
+    def str_short(self, *_: Any, **__: Any) -> str:
+        return f"Ref{{{self.inner_aval.str_short()}}}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractRef) and self.inner_aval is other.inner_aval
+
+    def __hash__(self) -> int:
+        return hash(("Ref", self.inner_aval))
+
+    def __repr__(self) -> str:
+        text = repr(self.inner_aval.strong()).removeprefix("ShapedArray(").removesuffix(")")
+        return f"Ref{{{text}}}"
+
+
+class Cell:
+    """A reference's value inside a staged function: the variable it starts as, and what it is."""
+
+    __slots__ = ("start", "value")
+
+    def __init__(self, start: Any) -> None:
+        self.start = self.value = start
+
+
+class RefUse:
+    """How a staged function uses references from outside, filled by `transforms.stage.stage`.
+
+    The jaxpr has an input for each of `refs` behind its others, those `written` first, and an
+    output for each of `written` behind its others. Where `reads` is False, references that are only
+    read are constants instead.
+    """
+
+    __slots__ = ("reads", "refs", "written")
+
+    def __init__(self, reads: bool = False) -> None:
+        self.reads = reads
+        self.refs: list[Ref] = []
+        self.written: list[Ref] = []
+
+    def values(self) -> list[Any]:
+        """The references' values now."""
+        return [ref.value() for ref in self.refs]
+
+
+class Ref:
+    """An array that can be changed: `ref[...]` reads, `ref[i] = x` writes. Made by `new_ref`."""
+
+    __slots__ = ("aval", "home", "_value", "__weakref__")
+
+    def __init__(self, aval: AbstractRef, refs: Any) -> None:
+        self.aval = aval
+        self.home = current_trace()
+        self._value = refs
+
+    # ---------------------------------------------------------------- the value
+    def _holder(self) -> tuple[Any, list[Trace]]:
+        """The innermost staging trace around that is inside the home, or None; and the traces that
+        lie between here and the holder."""
+        crossed: list[Trace] = []
+        trace: Any = current_trace()
+        while trace is not self.home:
+            if trace is None:
+                raise errors.UnexpectedTracerError(
+                    f"A mutable array reference of type {self.aval} was used after the function it "
+                    "was made in had returned. Return freeze(ref), or make the reference outside."
+                )
+            if trace.staging is trace:
+                return trace, crossed
+            crossed.append(trace)
+            trace = trace.parent
+        return None, crossed
+
+    def value(self) -> Any:
+        """What is in it now."""
+        holder, _ = self._holder()
+        return self._value if holder is None else holder.cell(self).value
+
+    def put(self, value: Any, what: str = "a set/swap") -> None:
+        """Make `value`, an array of the reference's shape and dtype, its value."""
+        holder, crossed = self._holder()
+        if isinstance(value, Tracer) and value.owner in crossed:
+            mapped = value.owner.name == "vmap"
+            how = ("vmapped value on an unbatched", "vmapped") if mapped else (
+                "a differentiated value on a non-differentiated", "differentiated")  # fmt: skip
+            preposition = "to" if mapped else "of"
+            raise RefError(
+                f"performing {what} operation with {how[0]} array reference of type {self.aval}. "
+                f"Move the array reference to be an argument {preposition} the {how[1]} function?"
+            )
+        if holder is None:
+            self._value = value
+        else:
+            holder.cell(self).value = value
+
+    # ---------------------------------------------------------------- reading and writing
+    def get(self, idx: Any = None) -> Any:
+        """The value, or a part of it."""
+        value = self.value()
+        return value if _whole(idx) else value[self._index(idx)]
+
+    def set(self, value: Any, idx: Any = None) -> None:
+        """Replace the value, or a part of it."""
+        self.swap(value, idx)
+
+    def swap(self, value: Any, idx: Any = None) -> Any:
+        """Replace the value, or a part of it; gives what was there."""
+        old = self.get(idx)
+        value = self._fitting("swap", value, old)
+        if _whole(idx):
+            self.put(value)
+        else:
+            self.put(self.value().at[self._index(idx)].set(value))
+        return old
+
+    def addupdate(self, x: Any, idx: Any = None) -> None:
+        """Add `x` to the value, or to a part of it."""
+        old = self.get(idx)
+        x = self._fitting("addupdate", x, old)
+        if _whole(idx):
+            self.put(old + x, "an addupdate")
+        else:
+            self.put(self.value().at[self._index(idx)].add(x), "an addupdate")
+
+    def _fitting(self, what: str, value: Any, old: Any) -> Any:
+        value = as_array(value)
+        if value.dtype != self.dtype:
+            raise ValueError(
+                f"Invalid dtype for `{what}`. Ref dtype: {self.dtype}. Value dtype: {value.dtype}. "
+                "Convert the value with astype."
+            )
+        if value.shape != old.shape:
+            raise ValueError(
+                f"Invalid shape for `{what}`. Ref shape: {self.shape}. Expected shape: "
+                f"{old.shape}. Value shape: {value.shape}. Broadcast the value with "
+                "jnp.broadcast_to."
+            )
+        return value
+
+    def _index(self, idx: Any) -> Any:
+        """`idx`, where it can be an index. Raises ValueError where it is out of bounds."""
+        parts = idx if isinstance(idx, tuple) else (idx,)
+        named = [p for p in parts if p is not None and p is not Ellipsis]
+        if len(named) > self.ndim:
+            raise ValueError(
+                f"`indices` must not be longer than `shape`: indices={parts}, shape={self.shape}"
+            )
+        for part in parts:
+            if getattr(part, "dtype", None) == np.bool_:
+                raise errors.NonConcreteBooleanIndexError(
+                    f"Array boolean indices must be concrete; got {part!r}. Use jnp.where on the "
+                    "value, or integers."
+                )
+            if isinstance(part, slice) and isinstance(part.step, int) and part.step < 1:
+                raise ValueError(f"slice must have a step >= 1 (found: {part.step})")
+        if Ellipsis not in [p for p in parts if isinstance(p, type(Ellipsis))]:
+            for part, n in zip(named, self.shape, strict=False):
+                if isinstance(part, int) and not -n <= part < n:
+                    raise ValueError(f"Out of bound indexer: idx={part}, dim={n}.")
+        return idx
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self.get(idx)
+
+    def __setitem__(self, idx: Any, value: Any) -> None:
+        self.swap(value, idx)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a reference to an array without dimensions.")
+        return self.shape[0]
+
+    @property
+    def at(self) -> _Parts:
+        """`ref.at[i]`, a reference to a part: reading and writing it, or parts of it, reads and
+        writes there."""
+        return _Parts(self)
+
+    # ---------------------------------------------------------------- what it is
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def sharding(self) -> Any:
+        return self.value().sharding
+
+    @property
+    def committed(self) -> bool:
+        return self.value().committed
+
+    def unsafe_buffer_pointer(self) -> int:
+        return self.value().unsafe_buffer_pointer()
+
+    def block_until_ready(self) -> Ref:
+        """Wait for the value."""
+        self.value().block_until_ready()
+        return self
+
+    def __repr__(self) -> str:
+        value = self.value()
+        if isinstance(value, Tracer):
+            return f"{self.aval.str_short()}"
+        return "Ref" + repr(value).removeprefix("Array")
+
+
+class _Parts:
+    """`ref.at`."""
+
+    __slots__ = ("ref",)
+
+    def __init__(self, ref: Any) -> None:
+        self.ref = ref
+
+    def __getitem__(self, idx: Any) -> _Part:
+        return _Part(self.ref, idx)
+
+
+class _Part:
+    """A part of a reference, as a reference."""
+
+    __slots__ = ("ref", "idx")
+
+    def __init__(self, ref: Any, idx: Any) -> None:
+        self.ref, self.idx = ref, idx
+
+    @property
+    def at(self) -> _Parts:
+        return _Parts(self)
+
+    def get(self, idx: Any = None) -> Any:
+        part = self.ref.get(self.idx)
+        return part if _whole(idx) else part[idx]
+
+    def swap(self, value: Any, idx: Any = None) -> Any:
+        part = self.ref.get(self.idx)
+        if _whole(idx):
+            return self.ref.swap(value, self.idx)
+        self.ref.swap(part.at[idx].set(value), self.idx)
+        return part[idx]
+
+    def set(self, value: Any, idx: Any = None) -> None:
+        self.swap(value, idx)
+
+    def addupdate(self, x: Any, idx: Any = None) -> None:
+        self.swap(self.get(idx) + x, idx)
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self.get(idx)
+
+    def __setitem__(self, idx: Any, value: Any) -> None:
+        self.swap(value, idx)
+
+
+class RefError(Exception):
+    """A reference was written under a transformation that it does not take part in."""
+
+
+def _whole(idx: Any) -> bool:
+    return idx is None or idx is Ellipsis or (type(idx) is tuple and idx in ((), (Ellipsis,)))
+
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+    """A reference that holds `init_val` (which itself does not change).
+
+    memory_space and kind are kept in its aval: there is one memory. Raises TypeError for values
+    that are no arrays.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> total = nj.new_ref(jnp.zeros(2))
+    >>> @nj.jit
+    ... def add(i, x):
+    ...     total[i] = total[i] + x
+    >>> add(0, 1.0), add(1, 2.0), add(0, 3.0)
+    (None, None, None)
+    >>> print(nj.freeze(total))
+    [4. 2.]
+    """
+    if isinstance(init_val, Ref):
+        raise TypeError("new_ref: the value is a reference already. Pass its value, ref[...].")
+    try:
+        value = as_array(init_val)
+    except TypeError:
+        raise TypeError(
+            "Error interpreting argument to new_ref as a JAX value. The problematic value is of "
+            f"type {type(init_val)} and was passed to new_ref at position 0. Make a reference for "
+            "each array (tree_map)."
+        ) from None
+    return Ref(AbstractRef(value.aval, memory_space, kind), value)
+
+
+# ------------------------------------------------------------------ references among arguments
+class _Held:
+    """A reference in a tree of arguments, as a node without leaves: it comes back as it went."""
+
+    __slots__ = ("ref",)
+
+    def __init__(self, ref: Ref) -> None:
+        self.ref = ref
+
+
+register_pytree_node(_Held, lambda held: ((), held.ref), lambda ref, _: ref)
+
+
+def hold(value: Any) -> Any:
+    """`value` with nodes in place of references; None where there is no reference."""
+    leaves, _ = tree_flatten(value)
+    if not any([isinstance(x, Ref) for x in leaves]):
+        return None
+    return tree_map(lambda x: _Held(x) if isinstance(x, Ref) else x, value)
+
+
+def refuse_returned(value: Any, what: str) -> None:
+    """Raise ValueError where a result is a reference."""
+    if isinstance(value, Ref):
+        raise ValueError(
+            f"{what} returned a mutable array reference of type {value.aval}, but mutable array "
+            "references cannot be returned. Return its value, ref[...]."
+        )
+
+
+def read_under(ref: Ref, trace: Any) -> Any:
+    """The value of a reference under another trace."""
+    with set_trace(trace):
+        return ref.value()
+
+
+__all__ = ["AbstractRef", "Array", "Cell", "Ref", "RefUse", "hold", "new_ref", "read_under"]

@@ -1,0 +1,56 @@
+"""numjet.ref: mutable array references, and functions that read and write them.
+
+A reference is made by `new_ref`, read as `ref[...]` and written as `ref[i] = x`, also inside of
+functions that are compiled, looped over, mapped or differentiated; `freeze` gives its last value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numjet.core import dtypes as _dtypes
+from numjet.core.avals import ShapedArray as _ShapedArray
+from numjet.core.refs import AbstractRef as AbstractRef, Ref as Ref, new_ref as new_ref
+from numjet.core.structural import zeros as _zeros
+
+
+def get(ref: Ref, idx: Any = None) -> Any:
+    """The value of a reference, or the part that `idx` names."""
+    return ref.get(idx)
+
+
+def set(ref: Ref, idx: Any, value: Any) -> None:
+    """Replace the part of a reference's value that `idx` names (None: all of it)."""
+    ref.swap(value, idx)
+
+
+def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
+    """As `set`; gives what was there."""
+    return ref.swap(value, idx)
+
+
+def addupdate(ref: Ref, idx: Any, x: Any) -> None:
+    """Add `x` to the part of a reference's value that `idx` names (None: to all of it)."""
+    ref.addupdate(x, idx)
+
+
+def freeze(ref: Ref) -> Any:
+    """The value of a reference that is not used any more."""
+    return ref.get()
+
+
+def free_ref(ref: Ref) -> None:
+    """Say that a reference is not used any more. Its memory goes when nobody holds it."""
+    ref.get()
+
+
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+    """A reference to an array of the shape and dtype of `ty`, of unspecified content."""
+    aval = _ShapedArray(tuple(ty.shape), _dtypes.canonical(ty.dtype))
+    return new_ref(_zeros(aval), memory_space=memory_space)
+
+
+__all__ = [
+    "AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set",
+    "swap",
+]  # fmt: skip

@@ -1,0 +1,237 @@
+"""Mutable references: eager, compiled, in loops and branches, mapped and differentiated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from both import both
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+
+
+def test_references_behave_as_in_jax():
+    both("""
+new = jax.new_ref
+r = new(jnp.arange(3.0))
+def after(f):
+    f()
+    return r[...]
+out['kinds'] = str([isinstance(r, jax.Ref), isinstance(r, jax.Array), r.shape, str(r.dtype), len(r),
+                    jax.typeof(r), repr(r), jax.tree_util.tree_leaves({'a': r})[0] is r])
+out['parts'] = np.stack([r[0], r[1:][0], r[jnp.array([0, 2])][1], r[-1], r[...][1], r[-2:][0]])
+out['set'] = after(lambda: r.__setitem__(0, 5.0))
+out['slice'] = after(lambda: r.__setitem__(slice(1, 3), jnp.ones(2)))
+out['array'] = after(lambda: r.__setitem__(jnp.array([0, 2]), jnp.array([7.0, 8.0])))
+out['all'] = after(lambda: r.__setitem__(..., jnp.arange(3.0)))
+out['add'] = after(lambda: r.addupdate(jnp.ones(3)))
+out['functions'] = np.stack([jax.ref.get(r, 0), jax.ref.swap(r, 1, 8.0)])
+jax.ref.set(r, 0, 4.0)
+jax.ref.addupdate(r, 2, 9.0)
+out['after functions'] = r[...]
+out['freeze'] = jax.freeze(r)
+x = jnp.zeros(2)
+new(x)[0] = 1.0
+out['immutable'] = x
+for name, value in (('int', 1), ('bool', True), ('complex', 1j), ('shape', jnp.ones(2)),
+                    ('text', 'a'), ('half', jnp.float16(1))):
+    out[f'wrong {name}'] = err(lambda: r.__setitem__(0, value))
+out['wrong index'] = str([err(lambda: r[5]), err(lambda: r[0, 0]), err(lambda: r[::-1]),
+                          err(lambda: r[jnp.array([True, False, True])])])
+out['wrong whole'] = str([err(lambda: r.__setitem__(..., 1.0)), err(lambda: r.addupdate(1.0)),
+                          err(lambda: r.addupdate(jnp.arange(3)))])
+out['wrong value'] = str([err(lambda: new({'a': 1.0})), err(lambda: new('a'))])
+out['no array'] = str([err(lambda: r + 1), err(lambda: jnp.sin(r))])
+
+f = jax.jit(lambda r, x: r.__setitem__(0, x))
+f(r, 9.0), f(r, 10.0)
+out['argument'] = r[...]
+@jax.jit
+def closing(x):
+    r[1] = x + r[0]
+    return r[2]
+out['closing'] = np.stack([closing(1.0), closing(2.0), r[1]])
+out['returned'] = err(lambda: jax.jit(lambda r: r)(r))
+out['made and returned'] = err(lambda: jax.jit(lambda x: new(x))(1.0))
+out['twice'] = err(lambda: jax.jit(lambda a, b: a[0] + b[0])(r, r))
+out['argument and closed over'] = err(lambda: jax.jit(lambda a: a[0] + r[0])(r))
+box = []
+jax.jit(lambda x: box.append(new(x)))(1.0)
+out['leaked'] = err(lambda: box[0][...])
+g = jax.jit(lambda tree, n, *, k: tree['a'].__setitem__(n, k['b'][...] * 2), static_argnums=1)
+a, b = new(jnp.zeros(2)), new(4.0)
+g({'a': a}, 1, k={'b': b})
+out['tree'] = a[...]
+
+@jax.jit
+def local(x):
+    q = new(x)
+    q[0] = q[1] * q[2]
+    q.addupdate(jnp.sin(x))
+    return jax.freeze(q)
+x = jnp.arange(3.0)
+out['~local'] = local(x)
+out['~local grad'] = jax.grad(lambda x: local(x).sum())(x)
+out['~local vmap'] = jax.vmap(local)(jnp.ones((2, 3)))
+out['~local jvp'] = np.stack(jax.jvp(local, (x,), (jnp.ones(3),)))
+out['~local remat'] = jax.grad(lambda x: jax.checkpoint(local)(x).sum())(x)
+
+def scanned(y):
+    q = new(jnp.float32(1.0))
+    def body(c, x):
+        q[...] = q[...] * y + x
+        return c + q[...], q[...]
+    (c, ys), last = lax.scan(body, 0.0, jnp.arange(4.0)), q[...]
+    return c + last + ys.sum()
+out['~scan'] = scanned(2.0)
+out['~scan jit'] = jax.jit(scanned)(2.0)
+out['~scan grad'] = jax.jit(jax.grad(scanned))(2.0)
+def counted(n):
+    q = new(jnp.zeros(5))
+    def step(i):
+        q[i] = i * 2.0
+        return i + 1
+    lax.while_loop(lambda i: i < n, step, 0)
+    lax.fori_loop(1, n, lambda i, _: q.__setitem__(i, q[i] + q[i - 1]), None)
+    return q[...]
+out['loops'] = counted(4)
+out['loops jit'] = jax.jit(counted)(4)
+def asking():
+    q = new(0.0)
+    def step(i):
+        q[...] = q[...] + 1
+        return i + 1
+    return lax.while_loop(lambda i: q[...] < 3, step, 0)
+out['condition that reads'] = err(asking)
+def chosen(p, other=1.0):
+    q, s = new(other), new(2.0)
+    def yes():
+        q[...] = 5.0
+        return s[...]
+    def no():
+        q[...] = q[...] * s[...]
+        return 0.0
+    return lax.cond(p, yes, no) + 100 * q[...] + 10000 * s[...]
+out['cond'] = np.stack([chosen(True), chosen(False), jax.jit(chosen)(True)])
+def operand(p):
+    q = new(1.0)
+    lax.cond(p, lambda q: q.__setitem__((), 5.0), lambda q: None, q)
+    return q[...]
+out['cond operand'] = np.stack([operand(True), operand(False)])
+out['cond returns'] = err(lambda: lax.cond(True, lambda q: q, lambda q: q, new(1.0)))
+out['scan carries'] = err(lambda: lax.scan(lambda c, x: (c, x), new(1.0), jnp.arange(3.0)))
+def switched(i):
+    q = new(2.0)
+    put = lambda x: q.__setitem__(..., x)
+    lax.switch(i, [lambda: put(1.0), lambda: put(q[...] * 3), lambda: None])
+    return q[...]
+out['switch'] = np.stack([jax.jit(switched)(i) for i in range(3)])
+q = new(0.0)
+jax.jit(lambda: lax.fori_loop(0, 3, lambda i, _: q.__setitem__(..., q[...] + 1), None))()
+out['loop in jit'] = q[...]
+
+m = new(jnp.zeros((2, 3)))
+mapped = lambda q, x: (q.__setitem__(0, x), q[...].sum())[1]
+out['mapped'] = jax.vmap(mapped, (1, 0))(m, jnp.arange(3.0))
+out['mapped after'] = m[...]
+out['mapped read'] = jax.vmap(lambda i: r[i])(jnp.array([2, 0]))
+out['not mapped'] = jax.vmap(lambda q, x: q[...] + x, (None, 0))(new(1.0), jnp.arange(2.0))
+def text(f):
+    try:
+        f()
+    except Exception as error:
+        return str(error)
+out['mapped value'] = text(lambda: jax.vmap(lambda x: r.__setitem__(0, x))(jnp.arange(3.0)))
+out['mapped sum'] = text(lambda: jax.vmap(lambda x: jax.ref.addupdate(r, 0, x))(jnp.arange(3.0)))
+def stopped(x):
+    q[...] = lax.stop_gradient(x)
+    return jnp.sin(x) * r[0]
+out['~stopped'] = np.stack([jax.grad(stopped)(1.0), q[...]])
+def active(x):
+    q[...] = x
+    return jnp.sin(x)
+out['active'] = text(lambda: jax.grad(active)(1.0))
+out['~not differentiated'] = jax.grad(lambda x, q: x * q[...])(3.0, new(2.0))
+out['differentiated'] = err(lambda: jax.grad(lambda q: q[...] ** 2)(new(2.0)))
+@jax.custom_vjp
+def stash(ref, x):
+    return x
+def back(ref, g):
+    ref[...] = g
+    return None, g
+stash.defvjp(lambda ref, x: (x, ref), back)
+def stashed():
+    q = new(0.0)
+    return jax.grad(lambda x: jnp.sin(stash(q, x)))(1.0), q[...]
+out['~stash'] = np.stack(stashed())
+out['~stash jit'] = np.stack(jax.jit(stashed)())
+def kept(x):
+    q[...] = 7.0
+    return jnp.sin(x)
+out['~remat'] = np.stack([jax.grad(jax.checkpoint(kept))(1.0), q[...]])
+""")
+
+
+def test_what_goes_further_than_jax():
+    def chosen(p):
+        q = nj.new_ref(1.0)
+        lax.cond(p, lambda: q.__setitem__(..., 5.0), lambda: q.__setitem__(..., q[...] * 10))
+        return q[...]
+
+    np.testing.assert_array_equal(nj.vmap(chosen)(jnp.array([True, False])), [5, 10])
+
+    def scaled(p, x):
+        q = nj.new_ref(x)
+        lax.cond(p, lambda: q.__setitem__(..., 5.0), lambda: q.__setitem__(..., q[...] * 10))
+        return q[...] * x
+
+    assert nj.grad(scaled, 1)(False, 2.0) == 40.0 and nj.grad(scaled, 1)(True, 2.0) == 5.0
+    r = nj.new_ref(jnp.arange(3.0))
+    part = r.at[1:]
+    part[0] = 9.0
+    part.addupdate(1.0, 1)
+    part.at[1].set(part[1] * 2)
+    np.testing.assert_array_equal(r[...], [0, 9, 6])
+    assert r.swap(jnp.zeros(3))[1] == 9 and part.swap(jnp.ones(2))[0] == 0
+    r.set(3.0, 0)
+    np.testing.assert_array_equal(r.get(), [3, 1, 1])
+    empty = nj.ref.empty_ref(nj.ShapeDtypeStruct((2,), jnp.int32))
+    assert empty.shape == (2,) and empty.dtype == np.int32
+    nj.free_ref(empty)
+    with pytest.raises(TypeError, match="a reference already"):
+        nj.new_ref(r)
+
+
+def test_a_reference_that_a_transformation_cannot_hand_on_is_refused():
+    r = nj.new_ref(0.0)
+
+    @nj.custom_jvp
+    def f(x):
+        r[...] = x
+        return x
+
+    f.defjvp(lambda xs, ts: (xs[0], ts[0]))
+    with pytest.raises(NotImplementedError, match="cannot be handed on"):
+        nj.jit(f)(1.0)
+
+
+def test_compiled_functions_that_close_over_references_run_compiled():
+    """Later calls trace nothing, and see the value that is there."""
+    r, traces = nj.new_ref(jnp.zeros(4)), []
+
+    @nj.jit
+    def f(x):
+        traces.append(1)
+        r[0] = r[0] + x
+        return r[...].sum()
+
+    for k in range(5):
+        assert float(f(2.0)) == 2.0 * (k + 1)
+    r[...] = jnp.ones(4)
+    assert float(f(2.0)) == 6.0 and len(traces) == 1
+    passed = nj.jit(lambda q, x: (traces.append(1), q.addupdate(x))[1])
+    for _ in range(4):
+        passed(r, jnp.ones(4))
+    np.testing.assert_array_equal(r[...], [7, 5, 5, 5])
+    assert len(traces) == 2
