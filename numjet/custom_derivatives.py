@@ -33,8 +33,8 @@ from numjet.transforms.remat import remat_p as remat_opt_p
 from numjet.transforms.stage import stage as _stage
 
 
-def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent of each leaf of `x`: an array (float0 of NumPy's for integers), or a
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of each leaf of `val`: an array (float0 of NumPy's for integers), or a
     SymbolicZero."""
 
     def zero(leaf: Any) -> Any:
@@ -45,7 +45,7 @@ def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
             return np.zeros(aval.shape, aval.dtype)
         return _zeros(aval)
 
-    return _tree.tree_map(zero, x)
+    return _tree.tree_map(zero, val)
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import Any
 
-from numjet.api import dispatch, fastcall
+from numjet.api import dispatch, fastcall, refs
 from numjet.api.devices import CpuDevice, devices
 from numjet.api.flat import check_callable
 from numjet.api.shape_struct import ShapeDtypeStruct
@@ -28,7 +28,7 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
 from numjet.core.jaxpr import ClosedJaxpr
-from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned
+from numjet.core.refs import Ref, RefUse, refuse_returned
 from numjet.core.remote import Device, Remote, target
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.link.jobs import undisturbed
@@ -119,7 +119,7 @@ class JitCore:
                 if isinstance(x, Tracer):
                     traced = True
                 elif type(x) is Ref:
-                    return self._call_with_refs(statics, given, treedef, args, kwargs)
+                    return refs.call_with_refs(self, statics, given, treedef)
                 else:
                     x = leaves[i] = self._as_array(x, i, treedef)
             avals.append(x.aval)
@@ -127,10 +127,10 @@ class JitCore:
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(statics, avals, treedef, args, kwargs)
-            if not has_tracers(entry.consts) and _lasting(entry.use):
+            if not has_tracers(entry.consts) and refs.lasting(entry.use):
                 self._entries[key] = entry
         if entry.use is not None:
-            return self._call_closed_over(entry, leaves)
+            return refs.call_closed_over(self, entry, leaves)
         if traced or has_tracers(entry.consts):
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
         elif (device := self._device_for(entry, leaves)) is not None:
@@ -143,78 +143,6 @@ class JitCore:
                 self._make_quick(entry, treedef, statics, given, args, kwargs)
             outs = self._execute(entry, leaves, given)
         return tree.tree_unflatten(entry.out_tree, outs)
-
-    # ---------------------------------------------------------------- references
-    def _call_closed_over(self, entry: Entry, leaves: list) -> Any:
-        """A call of a function that closes over references: their values are arguments, and the
-        last results are their new ones."""
-        use: Any = entry.use
-        operands = [*leaves, *use.values()]
-        if current_trace() is not EVAL or has_tracers([*entry.consts, *operands]):
-            outs = jit_p.bind(*entry.consts, *operands, jaxpr=entry.closed, name=entry.name)
-        elif (device := self._device_for(entry, operands)) is not None:
-            outs = Remote.run(entry.closed, [*entry.consts, *operands], device, entry.name, [])
-        else:
-            outs = self._execute(entry, operands)
-        n = len(outs) - len(use.written)
-        for ref, value in zip(use.written, outs[n:], strict=True):
-            ref.put(value)
-        return tree.tree_unflatten(entry.out_tree, outs[:n])
-
-    def _call_with_refs(
-        self, statics: tuple, leaves: list, treedef: Any, args: tuple, kwargs: dict
-    ) -> Any:
-        """A call with references among the arguments: one of the function of their values that
-        gives the new ones too."""
-        refs = {i: x for i, x in enumerate(leaves) if type(x) is Ref}
-        names = self._arg_names(treedef)
-        for i, ref in refs.items():
-            for k in refs:
-                if k < i and refs[k] is ref:
-                    raise ValueError(
-                        "only one reference to a mutable array may be passed as an argument to a "
-                        f"function, but when tracing {self._name} for jit the mutable array "
-                        f"reference of type {ref.aval} appeared at both {names[k]} and {names[i]}."
-                    )
-        known = self._with_refs.setdefault((statics, treedef, tuple(refs)), [None, refs])
-        known[1] = refs
-        if known[0] is None:
-            known[0] = JitCore(self._pure(statics, treedef, known), (), (), (), ())
-        outs, values = known[0].call(
-            *[x.value() if i in refs else x for i, x in enumerate(leaves)]
-        )
-        for ref, value in zip(refs.values(), values, strict=True):
-            ref.put(value)
-        return outs
-
-    def _pure(self, statics: tuple, treedef: Any, known: list) -> Callable:
-        """The function of leaves, with arrays for references, that gives its result and what the
-        references hold at the end."""
-
-        def pure(*leaves: Any) -> Any:
-            refs = known[1]
-            inner = {i: Ref(AbstractRef(leaves[i].aval), leaves[i]) for i in refs}
-            dynamic, kw = tree.tree_unflatten(
-                treedef, [inner.get(i, x) for i, x in enumerate(leaves)]
-            )
-            positional = list(dynamic)
-            for i, value, _ in statics:
-                if isinstance(i, int):
-                    positional.insert(i, value)
-            named = {name: value for name, value, _ in statics if isinstance(name, str)}
-            out = self._fun(*positional, **kw, **named)
-            used = getattr(current_trace(), "refs", None) or {}
-            for i, ref in refs.items():
-                if ref in used:
-                    raise ValueError(
-                        f"when tracing {self._name} for jit, a mutable array reference of type "
-                        f"{ref.aval} was both closed over and passed as the argument "
-                        f"{self._arg_names(treedef)[i]}"
-                    )
-            return out, [ref.value() for ref in inner.values()]
-
-        pure.__name__ = self._name
-        return pure
 
     def _make_quick(
         self, entry: Entry, treedef: Any, statics: tuple, leaves: list, args: tuple, kwargs: dict
@@ -492,11 +420,6 @@ def _output(x: Any, name: str, structure: Any, i: int) -> Any:
             "returns arrays, "
             "scalars and pytrees of them."
         ) from None
-
-
-def _lasting(use: RefUse | None) -> bool:
-    """Whether a program may be kept: the references it closes over are no other program's."""
-    return use is None or all([ref.home is EVAL for ref in use.refs])
 
 
 def _hashable(x: Any, what: str, name: str) -> Any:

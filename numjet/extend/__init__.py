@@ -3,7 +3,8 @@
 import importlib as _importlib
 
 _MODULES = (
-    "backend", "core", "linear_util", "mlir", "random", "sharding", "source_info_util", "xla",
+    "backend", "core", "linear_util", "lowering", "mlir", "random", "sharding", "source_info_util",
+    "xla",
 )  # fmt: skip
 
 

@@ -386,18 +386,18 @@ def _array(value: Any) -> Any:
     return value.array if type(value) is Value else as_array(value)
 
 
-def apply_primitive(primitive: Any, *args: Any, **params: Any) -> Any:
+def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
     """Compile and run one operation on concrete arrays."""
     arrays = [as_array(x) for x in args]
     avals = tuple([x.aval for x in arrays])
     invars = [Var(a) for a in avals]
-    out = primitive.out_avals(avals, params)
-    outvars = [Var(a) for a in (out if primitive.multiple_results else [out])]
-    effects = primitive.effects_of(params, avals)
-    eqn = Eqn(invars, outvars, primitive, params, effects)
+    out = prim.out_avals(avals, params)
+    outvars = [Var(a) for a in (out if prim.multiple_results else [out])]
+    effects = prim.effects_of(params, avals)
+    eqn = Eqn(invars, outvars, prim, params, effects)
     program = ClosedJaxpr(Jaxpr([], invars, outvars, [eqn]), [])
-    outs = run_compiled(program, tuple(arrays), primitive.name)
-    return outs if primitive.multiple_results else outs[0]
+    outs = run_compiled(program, tuple(arrays), prim.name)
+    return outs if prim.multiple_results else outs[0]
 
 
 class Rules(MutableMapping):

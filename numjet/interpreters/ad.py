@@ -17,7 +17,7 @@ from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.primitive import Linear as UndefinedPrimal, Primitive, Zero as Zero
-from numjet.core.structural import add_any, instantiate, zeros
+from numjet.core.structural import add_any, add_any_p, instantiate, zeros
 from numjet.core.trace import aval_of
 from numjet.extend.linear_util import WrappedFun
 from numjet.extend.primitive import Rules
@@ -27,8 +27,14 @@ from numjet.transforms.jvp import (
     jvp_call,
 )
 
-instantiate_zeros = instantiate
+add_jaxvals_p = add_any_p
 zeros_like_aval = zeros
+
+
+def instantiate_zeros(tangent: Any) -> Any:
+    """A tangent as an array: zeros where it is `Zero`."""
+    return instantiate(tangent)
+
 
 tree.register_pytree_node(Zero, lambda z: ((), z.aval), lambda aval, _: Zero(aval))
 tree.register_pytree_node(

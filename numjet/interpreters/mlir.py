@@ -8,6 +8,8 @@ NotImplementedError. What would break it: see `extend.primitive`.
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -53,13 +55,33 @@ def register_lowering(
     clear_caches()
 
 
-def _needs_mlir(name: str, kind: str = "function") -> Any:
+def _needs_mlir(name: str, parameters: str = "*args, **kwargs") -> Any:
     def needs(*_: Any, **__: Any) -> Any:
         raise NeedsMLIR(f"interpreters.mlir.{name} makes a part of an MLIR module. {NO_MLIR}")
 
     needs.__name__ = needs.__qualname__ = name
+    needs.__signature__ = _signature(parameters)  # type: ignore[attr-defined]
     needs.__doc__ = f"Raises NeedsMLIR: {NO_MLIR}"
     return needs
+
+
+def _signature(parameters: str) -> inspect.Signature:
+    """The signature that a list of parameters, as in a definition, stands for."""
+    found: list[inspect.Parameter] = []
+    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    for text in filter(None, parameters.split(", ")):
+        name, equals, default = text.partition("=")
+        if name == "*":
+            kind = inspect.Parameter.KEYWORD_ONLY
+        elif name.startswith("**"):
+            found.append(inspect.Parameter(name[2:], inspect.Parameter.VAR_KEYWORD))
+        elif name.startswith("*"):
+            found.append(inspect.Parameter(name[1:], inspect.Parameter.VAR_POSITIONAL))
+            kind = inspect.Parameter.KEYWORD_ONLY
+        else:
+            value = ast.literal_eval(default) if equals else inspect.Parameter.empty
+            found.append(inspect.Parameter(name, kind, default=value))
+    return inspect.Signature(found)
 
 
 class _Missing:
@@ -73,15 +95,44 @@ _CLASSES = (
     "ConstantHandler LoweringParameters LoweringResult ModuleContext ReplicaAxisContext "
     "SPMDAxisContext ShapePolyLoweringState ShardingContext Token TokenSet"
 ).split()
-_FUNCTIONS = (
-    "aval_to_ir_type aval_to_ir_types core_call_lowering dense_bool_array dense_bool_elements "
-    "dense_int_array dense_int_elements dtype_to_ir_type emit_python_callback flatten_ir_types "
-    "flatten_ir_values flatten_lowering_ir_args func_dialect hlo i32_attr i64_attr ir_attribute "
-    "ir_constant ir_constants ir_type_handlers jaxpr_subcomp lower_jaxpr_to_fun "
-    "lower_jaxpr_to_module lower_with_sharding_in_types make_ir_context merge_mlir_modules "
-    "module_to_bytecode module_to_string register_constant_handler shape_tensor token_type "
-    "unflatten_ir_values_like_types cache_lowering delegate_lowering eval_dynamic_shape"
-).split()
+# Functions of MLIR, with what they take.
+_FUNCTIONS = {
+    "aval_to_ir_type": "ctx, aval",
+    "aval_to_ir_types": "ctx, aval",
+    "core_call_lowering": "ctx, *args, name, backend=None, call_jaxpr",
+    "dense_int_array": "*args, **kwargs",
+    "dense_int_elements": "xs",
+    "dtype_to_ir_type": "dtype",
+    "emit_python_callback": "ctx, callback, token, operands, operand_avals, result_avals, *, "
+    "has_side_effect, returns_token=True, partitioned=False, sharding=None",
+    "flatten_ir_types": "xs",
+    "flatten_ir_values": "xs",
+    "i32_attr": "i",
+    "i64_attr": "i",
+    "ir_attribute": "val",
+    "ir_constant": "val, *, const_lowering=None, aval=None",
+    "ir_constants": "val, *, const_lowering=None, aval=None",
+    "jaxpr_subcomp": "ctx, jaxpr, name_stack, tokens, consts_for_constvars, *args, "
+    "dim_var_values, const_lowering, outer_traceback",
+    "lower_jaxpr_to_fun": "ctx, name, jaxpr, effects, *, num_const_args, main_function=False, "
+    "replicated_args=None, in_avals, arg_shardings=None, result_shardings=None, "
+    "use_sharding_annotations=True, input_output_aliases=None, xla_donated_args=None, "
+    "arg_names=None, result_names=None, arg_memory_kinds=None, result_memory_kinds=None, "
+    "arg_layouts=None, result_layouts=None, propagated_out_mem_kinds=None",
+    "lower_jaxpr_to_module": "module_name, jaxpr, *, num_const_args, in_avals, ordered_effects, "
+    "platforms, backend, axis_context, donated_args, replicated_args=None, arg_shardings=None, "
+    "result_shardings=None, in_layouts=None, out_layouts=None, arg_names=None, "
+    "result_names=None, num_partitions=1, all_default_mem_kind=True, "
+    "input_output_aliases=None, propagated_out_mem_kinds=None, lowering_parameters",
+    "make_ir_context": "",
+    "merge_mlir_modules": "dst_module, sym_name, src_module, dst_symtab=None",
+    "module_to_bytecode": "module",
+    "module_to_string": "module, enable_debug_info=None",
+    "register_constant_handler": "type_, handler_fun",
+    "shape_tensor": "ctx, sizes",
+    "token_type": "*args, **kwargs",
+    "unflatten_ir_values_like_types": "xs, ys",
+}
 
 
 class _Dialect:
@@ -108,7 +159,7 @@ def __getattr__(name: str) -> Any:
     if name in _CLASSES:
         found: Any = type(name, (_Missing,), {"__doc__": f"Part of MLIR. {NO_MLIR}"})
     elif name in _FUNCTIONS:
-        found = _needs_mlir(name)
+        found = _needs_mlir(name, _FUNCTIONS[name])
     else:
         raise AttributeError(f"module 'numjet.interpreters.mlir' has no attribute {name!r}")
     globals()[name] = found

@@ -82,8 +82,9 @@ class Token:
 
 
 # ------------------------------------------------------------------ jaxprs
-def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable:
-    """`closed_jaxpr` as a function of arrays that gives a list of arrays."""
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Any:
+    """`closed_jaxpr` as a function of arrays that gives a list of arrays; with `args`, its result.
+    """
 
     def run(*args: Any) -> list[Any]:
         n = len(closed_jaxpr.jaxpr.invars)
@@ -91,7 +92,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable:
             raise ValueError(f"jaxpr_as_fun: the jaxpr takes {n} arguments, got {len(args)}.")
         return eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
-    return run
+    return run(*args) if args else run
 
 
 def eval_jaxpr(
