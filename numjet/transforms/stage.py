@@ -165,7 +165,7 @@ class StageTrace(Trace):
 
     def _close_refs(self, outs: Sequence[Any], use: RefUse | None) -> Sequence[Any]:
         """Make references that were used inputs or constants, what was written outputs."""
-        cells = self.refs or {}
+        cells, self.refs = self.refs or {}, None
         written = [ref for ref, cell in cells.items() if cell.value is not cell.start]
         read = [ref for ref in cells if ref not in written]
         if written and use is None:

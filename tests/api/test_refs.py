@@ -235,3 +235,11 @@ def test_compiled_functions_that_close_over_references_run_compiled():
         passed(r, jnp.ones(4))
     np.testing.assert_array_equal(r[...], [7, 5, 5, 5])
     assert len(traces) == 2
+
+
+def test_references_leave_no_tracers_behind():
+    r = nj.new_ref(0.0)
+    with nj.check_tracer_leaks(True):
+        nj.jit(lambda x: r.__setitem__(..., r[...] + x))(1.0)
+        nj.jit(lambda q, x: q.__setitem__(..., q[...] + x))(r, 1.0)
+    assert r[...] == 2.0
