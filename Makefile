@@ -2,6 +2,7 @@
 #   make demo              train a network on handwritten digits and draw what it learned
 #   make test              lint, type check, all tests (ORACLE=no leaves out the comparison with JAX),
 #                          and the compiler's once more as on a processor with AVX2 only
+#   make checked           all tests with native code that tests each address, class and index it uses
 #   make portability       the compiler's tests as on each kind of x86-64 processor that this one can
 #                          be; all tests with the oldest packages that pyproject.toml admits, with the
 #                          newest, and with each other Python that is found (PYTHONS=... names them)
@@ -33,7 +34,7 @@ PYTHONS ?= $(shell for p in python3.12 python3.13 python3.14 python3.13t python3
 	$$p -c '$(CAN_MAKE_VENV)' 2>/dev/null && echo $$p; done)
 TEST_TOOLS := pytest pytest-xdist hypothesis mpmath
 
-.PHONY: demo test portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench clean
+.PHONY: demo test checked portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench clean
 
 demo: $(VENV)/.installed-demo
 	$(RUN) examples/digits.py
@@ -43,6 +44,9 @@ test: $(VENV)/.installed-test $(ORACLE_STAMP)
 	$(VENV)/bin/mypy
 	$(RUN) -m pytest -q -n $(WORKERS)
 	$(call on_level,x86-64-v3) -m pytest -q -n $(WORKERS) $(COMPILER_TESTS)
+
+checked: $(VENV)/.installed-test $(ORACLE_STAMP)
+	NUMJET_NATIVE_CHECKS=1 $(RUN) -m pytest -q -n $(WORKERS)
 
 portability: $(LEVELS) $(VERSIONS) $(PYTHONS)
 

@@ -122,32 +122,18 @@ def pause_ir(triple: str) -> tuple[str, str]:
     return "", "fence syncscope(\"singlethread\") seq_cst"
 
 
-def thread_ir(triple: str) -> str | None:
-    """LLVM IR of six functions over the system's threads, or None where there are none.
+def futex_number() -> int | None:
+    """The number of Linux's futex system call, from each architecture's <asm/unistd.h>."""
+    return {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221}.get(machine())
 
-    i32 @os_thread(ptr start, i64 id, ptr handle): run start(id) on a new detached thread with a
-    stack of STACK_BYTES and all signals blocked, and leave its i64 handle; 0 when it worked.
-    void @os_sleep(ptr word, i32 seen): sleep while the i32 at `word` is `seen`; may return early.
-    void @os_wake(ptr word, i32 count): wake that many sleepers. void @os_yield(): let another
-    thread have the core. i32 @os_core(): the core this thread runs on, or -1.
-    void @os_keep_off(i32 core, ptr handles, i32 count): let those threads run on any core the
-    process's first thread may use but `core`.
-    """
-    if LINUX:
-        machine = triple.split("-")[0]
-        # The number of the futex system call, from each architecture's <asm/unistd.h>.
-        futex = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "powerpc64le": 221}.get(machine)
-        if futex is None:
-            return None
-        threads = _POSIX_THREADS.format(set_mask=2, stack=STACK_BYTES)
-        return threads + _FUTEX.format(number=futex) + _AFFINITY
-    if MACOS:
-        return _POSIX_THREADS.format(set_mask=3, stack=STACK_BYTES) + _ULOCK + _NO_AFFINITY
-    return _WINDOWS_THREADS.format(stack=STACK_BYTES) + _NO_AFFINITY if WINDOWS else None
+
+def has_threads() -> bool:
+    """Whether native code starts threads here (`runtime.code.system` says how)."""
+    return MACOS or WINDOWS or LINUX and futex_number() is not None
 
 
 def thread_symbols() -> dict[str, int]:
-    """External symbols of `thread_ir` that the linker does not find in the process by itself."""
+    """External symbols of `runtime.code.system` that the linker does not find by itself."""
     if not WINDOWS:
         return {}
     symbols = {}
@@ -159,191 +145,6 @@ def thread_symbols() -> dict[str, int]:
         for name in names:
             symbols[name] = ctypes.cast(getattr(opened, name), ctypes.c_void_p).value or 0
     return symbols
-
-
-_POSIX_THREADS = """
-declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_attr_init(ptr)
-declare i32 @pthread_attr_setstacksize(ptr, i64)
-declare i32 @pthread_attr_destroy(ptr)
-declare i32 @pthread_detach(i64)
-declare i32 @pthread_sigmask(i32, ptr, ptr)
-declare i32 @sched_yield()
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-
-define internal i32 @os_thread(ptr %start, i64 %id, ptr %thread) {{
-  %all = alloca [128 x i8]
-  %old = alloca [128 x i8]
-  %settings = alloca [128 x i8], align 16 ; 56 or 64 bytes in each C library
-  call i32 @pthread_attr_init(ptr %settings)
-  call i32 @pthread_attr_setstacksize(ptr %settings, i64 {stack})
-  call void @llvm.memset.p0.i64(ptr %all, i8 -1, i64 128, i1 false)
-  call i32 @pthread_sigmask(i32 {set_mask}, ptr %all, ptr %old)
-  %argument = inttoptr i64 %id to ptr
-  %failed = call i32 @pthread_create(ptr %thread, ptr %settings, ptr %start, ptr %argument)
-  call i32 @pthread_sigmask(i32 {set_mask}, ptr %old, ptr null)
-  call i32 @pthread_attr_destroy(ptr %settings)
-  %good = icmp eq i32 %failed, 0
-  br i1 %good, label %detach, label %out
-detach:
-  %handle = load i64, ptr %thread
-  call i32 @pthread_detach(i64 %handle)
-  br label %out
-out:
-  ret i32 %failed
-}}
-
-define internal void @os_yield() {{
-  call i32 @sched_yield()
-  ret void
-}}
-"""
-
-# FUTEX_WAIT and FUTEX_WAKE with FUTEX_PRIVATE_FLAG (128).
-_FUTEX = """
-declare i64 @syscall(i64, ...)
-
-define internal void @os_sleep(ptr %word, i32 %seen) {{
-  call i64 (i64, ...) @syscall(i64 {number}, ptr %word, i64 128, i32 %seen, ptr null, ptr null)
-  ret void
-}}
-
-define internal void @os_wake(ptr %word, i32 %count) {{
-  call i64 (i64, ...) @syscall(i64 {number}, ptr %word, i64 129, i32 %count, ptr null, ptr null)
-  ret void
-}}
-"""
-
-# Linux wakes a thread on the core it last ran on even when that is busy with the thread that wakes
-# it and another core is idle (it does not search for idle cores when a small machine is half
-# used), so worker and caller shared a core for milliseconds. On larger machines it does search.
-_AFFINITY = """
-declare i32 @sched_getcpu()
-declare i32 @getpid()
-declare i32 @sched_getaffinity(i32, i64, ptr)
-declare i32 @pthread_setaffinity_np(i64, i64, ptr)
-declare i64 @llvm.ctpop.i64(i64)
-
-define internal i32 @os_core() {
-  %core = call i32 @sched_getcpu()
-  ret i32 %core
-}
-
-define internal void @os_keep_off(i32 %core, ptr %handles, i32 %count) {
-entry:
-  %mask = alloca [16 x i64], align 64
-  %process = call i32 @getpid()
-  %failed = call i32 @sched_getaffinity(i32 %process, i64 128, ptr %mask)
-  %known = icmp eq i32 %failed, 0
-  %named = icmp ult i32 %core, 1024
-  %begin = and i1 %known, %named
-  br i1 %begin, label %leave, label %out
-leave:
-  %word = lshr i32 %core, 6
-  %at = getelementptr i64, ptr %mask, i32 %word
-  %all = load i64, ptr %at
-  %within = and i32 %core, 63
-  %shift = zext i32 %within to i64
-  %bit = shl i64 1, %shift
-  %others = xor i64 %bit, -1
-  %rest = and i64 %all, %others
-  store i64 %rest, ptr %at
-  br label %size
-size:
-  %k = phi i32 [ 0, %leave ], [ %k1, %size ]
-  %sum = phi i64 [ 0, %leave ], [ %sum1, %size ]
-  %part = getelementptr i64, ptr %mask, i32 %k
-  %bits = load i64, ptr %part
-  %ones = call i64 @llvm.ctpop.i64(i64 %bits)
-  %sum1 = add i64 %sum, %ones
-  %k1 = add i32 %k, 1
-  %unread = icmp ult i32 %k1, 16
-  br i1 %unread, label %size, label %decide
-decide:
-  %some = icmp ne i64 %sum1, 0
-  %small = icmp ult i64 %sum1, 16
-  %go = and i1 %some, %small
-  br i1 %go, label %test, label %out
-test:
-  %i = phi i32 [ 0, %decide ], [ %next, %set ]
-  %more = icmp slt i32 %i, %count
-  br i1 %more, label %set, label %out
-set:
-  %p = getelementptr i64, ptr %handles, i32 %i
-  %handle = load i64, ptr %p
-  %ignored = call i32 @pthread_setaffinity_np(i64 %handle, i64 128, ptr %mask)
-  %next = add i32 %i, 1
-  br label %test
-out:
-  ret void
-}
-"""
-
-_NO_AFFINITY = """
-define internal i32 @os_core() {
-  ret i32 -1
-}
-
-define internal void @os_keep_off(i32 %core, ptr %handles, i32 %count) {
-  ret void
-}
-"""
-
-# UL_COMPARE_AND_WAIT (1); ULF_WAKE_ALL (0x100): it wakes one or all, so all.
-_ULOCK = """
-declare i32 @__ulock_wait(i32, ptr, i64, i32)
-declare i32 @__ulock_wake(i32, ptr, i64)
-
-define internal void @os_sleep(ptr %word, i32 %seen) {
-  %wide = zext i32 %seen to i64
-  call i32 @__ulock_wait(i32 1, ptr %word, i64 %wide, i32 0)
-  ret void
-}
-
-define internal void @os_wake(ptr %word, i32 %count) {
-  call i32 @__ulock_wake(i32 257, ptr %word, i64 0)
-  ret void
-}
-"""
-
-_WINDOWS_THREADS = """
-declare ptr @CreateThread(ptr, i64, ptr, ptr, i32, ptr)
-declare i32 @CloseHandle(ptr)
-declare i32 @SwitchToThread()
-declare i32 @WaitOnAddress(ptr, ptr, i64, i32)
-declare void @WakeByAddressAll(ptr)
-
-define internal i32 @os_thread(ptr %start, i64 %id, ptr %thread) {{
-  %argument = inttoptr i64 %id to ptr
-  ; STACK_SIZE_PARAM_IS_A_RESERVATION
-  %handle = call ptr @CreateThread(ptr null, i64 {stack}, ptr %start, ptr %argument, i32 65536,
-                                   ptr null)
-  %failed = icmp eq ptr %handle, null
-  br i1 %failed, label %bad, label %good
-good:
-  call i32 @CloseHandle(ptr %handle)
-  ret i32 0
-bad:
-  ret i32 1
-}}
-
-define internal void @os_yield() {{
-  call i32 @SwitchToThread()
-  ret void
-}}
-
-define internal void @os_sleep(ptr %word, i32 %seen) {{
-  %slot = alloca i32
-  store i32 %seen, ptr %slot
-  call i32 @WaitOnAddress(ptr %word, ptr %slot, i64 4, i32 -1)
-  ret void
-}}
-
-define internal void @os_wake(ptr %word, i32 %count) {{
-  call void @WakeByAddressAll(ptr %word)
-  ret void
-}}
-"""
 
 
 # -- memory for code ------------------------------------------------------------------------------

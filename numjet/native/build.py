@@ -8,7 +8,6 @@ a fact that the code depends on and that is not part of its identity.
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,6 @@ from numjet.cpu.builder import sources
 from numjet.cpu.link import freestanding, link
 from numjet.native import objects
 
-CHECKED = os.environ.get("NUMJET_NATIVE_CHECKS", "") not in ("", "0")
 # The modules that the code of each part comes from; the first has the list of its functions.
 _MODULES = {
     "calls": ("code.calls", "tables", "objects"),
@@ -38,12 +36,12 @@ def text(part: str, *facts: Any, **options: Any) -> str:
     # A parser stands behind these, which most processes do not need.
     notation = importlib.import_module("numjet.cpu.builder.notation")
     code = importlib.import_module(f"numjet.native.{_MODULES[part][0]}")
-    return notation.module_text(code.functions(*facts), checked=CHECKED, **options)
+    return notation.module_text(code.functions(*facts), checked=sources.CHECKED, **options)
 
 
 def library(part: str, names: Sequence[str], *facts: Any) -> dict[str, int]:
     """The addresses of a part's functions and variables, linked into this process."""
-    if CHECKED:
+    if sources.CHECKED:
         made = link.load([link.compile_once(text(part, *facts), verify=True)])
     else:
         made = link.library_of(identity(part, *facts), lambda: text(part, *facts))
@@ -58,7 +56,7 @@ _FREESTANDING = 'nounwind "no-jump-tables"="true"'
 
 def load(part: str, names: Sequence[str], *facts: Any) -> dict[str, int] | None:
     """The addresses of a part's functions and variables, where it was compiled before."""
-    if CHECKED:
+    if sources.CHECKED:
         return library(part, names, *facts)
     return freestanding.load(identity(part, *facts))
 

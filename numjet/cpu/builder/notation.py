@@ -166,8 +166,7 @@ class _Function(Values):
                 value = self.converted(value, known.type, target)
             self.env[target.id] = value
         elif isinstance(target, (ast.Attribute, ast.Subscript)):
-            address, kind = self.address(target)
-            self.store_as(kind, value, address, target)
+            self.store_as(self.address(target), value, target)
         else:
             self.fail(target, "only variables, fields and elements are assigned to")
 

@@ -58,7 +58,9 @@ class Values(Expressions):
             if operation is None or callee is not known:
                 self.fail(node, f"{node.func.id} is nothing that native code can call")
             return operation(*node.args)
-        if isinstance(node.func, ast.Subscript):  # Array[Int](x)
+        if isinstance(node.func, ast.Subscript) and isinstance(
+            self.folded(node.func.value), type
+        ):  # Array[Int](x)
             return self.conversion(self.translator.type_of(node.func), node)
         target = self.expression(node.func)
         if not is_function(target.type):
@@ -175,6 +177,9 @@ class Values(Expressions):
     def op_below(self, a: ast.expr, b: ast.expr) -> Typed:
         return Typed(self.icmp("ult", self.number(a), self.number(b)), bool)
 
+    def op_ones(self, x: ast.expr) -> Typed:
+        return Typed(self.intrinsic("llvm.ctpop", self.number(x)), Int)
+
     def op_min(self, a: ast.expr, b: ast.expr) -> Typed:
         x, y = self.number(a), self.number(b)
         return Typed(self.select(self.icmp("slt", x, y), x, y), Int)
@@ -185,8 +190,8 @@ class Values(Expressions):
 
     def op_place(self, x: ast.expr, name: ast.Constant) -> Typed:
         field = ast.copy_location(ast.Attribute(x, str(name.value), ast.Load()), x)
-        address, kind = self.address(field)
-        return Typed(address, self.array_of(kind), Value("1", "i64"))
+        found = self.address(field)
+        return Typed(found.at, self.array_of(found.kind), Value("1", "i64"))
 
     def op_stack(self, kind: ast.expr, n: ast.expr | None = None) -> Typed:
         element = self.translator.type_of(kind)

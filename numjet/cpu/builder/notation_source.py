@@ -26,6 +26,8 @@ def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef]:
         if isinstance(node, ast.FunctionDef):
             yield node
             yield from _functions(node.body)
+        elif isinstance(node, ast.If):
+            yield from _functions([*node.body, *node.orelse])
 
 
 def source_of(native: Native) -> ast.FunctionDef:

@@ -54,6 +54,15 @@ class Typed(NamedTuple):
         return cls(content, CONSTANT)
 
 
+class Place(NamedTuple):
+    """Where a field or an element lies, its type (None: it is a record), and its alignment, unless
+    it is the type's."""
+
+    at: Value
+    kind: Any
+    align: int | None = None
+
+
 CONSTANT = "constant"
 _UNKNOWN: Any = object()
 _NUMBERS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "div", ast.Mod: "rem",
@@ -285,49 +294,52 @@ class Expressions(Builder):
 
     def of_Attribute(self, node: ast.Attribute) -> Typed:
         """A field."""
-        address, kind = self.address(node)
-        if origin_of(kind) is Inline:
-            return Typed(address, self.array_of(kind.__args__[0]), self.length(node))
-        return self.loaded(kind, address, self.length(node))
+        found = self.address(node)
+        if origin_of(found.kind) is Inline:
+            return Typed(found.at, self.array_of(found.kind.__args__[0]), self.length(node))
+        return self.loaded(found, self.length(node))
 
     def of_Subscript(self, node: ast.Subscript) -> Typed:
         """An element, or the address of one."""
         base = self.expression(node.value)
-        address, kind = self.element(node, base)
+        found = self.element(node, base)
         if isinstance(node.slice, ast.Slice):
-            return Typed(address, base.type)
-        if kind is None:
-            return Typed(address, base.type.__args__[0])
-        return self.loaded(kind, address, None)
+            return Typed(found.at, base.type)
+        if found.kind is None:
+            return Typed(found.at, base.type.__args__[0])
+        return self.loaded(found, None)
 
-    def loaded(self, kind: Any, address: Value, length: Value | None) -> Typed:
+    def loaded(self, place: Place, length: Value | None) -> Typed:
         """What is in memory."""
-        spelled = self.translator.abi(kind)
+        spelled = self.translator.abi(place.kind)
         if spelled == "i1":
-            return Typed(self.trunc(self.load(address, "i8"), "i1"), bool)
-        value = self.widened(self.load(address, spelled), kind)
+            return Typed(self.trunc(self.load(place.at, "i8"), "i1"), bool)
+        value = self.widened(self.load(place.at, spelled, place.align), place.kind)
         return Typed(value.content, value.type, length)
 
-    def store_as(self, kind: Any, value: Typed, address: Value, node: ast.AST) -> None:
-        """Store a value where one of this type lies."""
-        if kind is None or origin_of(kind) is Inline:
+    def store_as(self, place: Place, value: Typed, node: ast.AST) -> None:
+        """Store a value in its place."""
+        if place.kind is None or origin_of(place.kind) is Inline:
             self.fail(node, "records are not assigned to as a whole")
-        made = self.passed(value, kind, node)
-        self.store(self.zext(made, "i8") if made.type == "i1" else made, address)
+        made = self.passed(value, place.kind, node)
+        made = self.zext(made, "i8") if made.type == "i1" else made
+        self.store(made, place.at, place.align)
 
     def length(self, node: ast.Attribute) -> Value | None:
         """The number of elements of a field, which another field counts."""
         if not self.unit.checked:
             return None
         base = self.expression(node.value)
-        counted = getattr(base.type, "sized", {}).get(node.attr)
+        if node.attr in base.type.room:
+            return Value(str(base.type.room[node.attr]), "i64")
+        counted = base.type.sized.get(node.attr)
         if counted is None:
             return None
         offset, kind = layout_of(base.type).field(counted)
-        return self.loaded(kind, self.gep(base.content, offset), None).content
+        return self.loaded(Place(self.gep(base.content, offset), kind), None).content
 
-    def address(self, node: ast.expr) -> tuple[Value, Any]:
-        """Where a field or an element lies, and its type (None: it is a record)."""
+    def address(self, node: ast.expr) -> Place:
+        """Where a field or an element lies."""
         if isinstance(node, ast.Attribute):
             base = self.expression(node.value)
             if not (isinstance(base.type, type) and issubclass(base.type, Record)):
@@ -338,12 +350,12 @@ class Expressions(Builder):
                 self.fail(node, str(error))
             if self.checks:
                 self.checks.record(base.content, base.type, node)
-            return self.gep(base.content, offset), kind
+            return Place(self.gep(base.content, offset), kind, 1 if base.type.packed else None)
         assert isinstance(node, ast.Subscript)
         return self.element(node, self.expression(node.value))
 
-    def element(self, node: ast.Subscript, base: Typed) -> tuple[Value, Any]:
-        """Where an element lies, and its type (None: it is a record)."""
+    def element(self, node: ast.Subscript, base: Typed) -> Place:
+        """Where an element lies."""
         if origin_of(base.type) not in (Array, Records):
             self.fail(node, f"a {self.spelled(base.type)} has no elements")
         (element,) = base.type.__args__
@@ -358,7 +370,7 @@ class Expressions(Builder):
         if self.checks:
             whole = isinstance(node.slice, ast.Slice)
             self.checks.element(base, self.materialized(index, node), whole, node)
-        return self.gep(base.content, at), None if of_records else element
+        return Place(self.gep(base.content, at), None if of_records else element)
 
     def of_BinOp(self, node: ast.BinOp) -> Typed:
         """Arithmetic, and addresses so many bytes further."""

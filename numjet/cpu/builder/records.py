@@ -102,6 +102,9 @@ class Pointer:
     def __add__(self, n: int) -> Any:
         return getattr(self, "__orig_class__", type(self))(self._at + n, self._keep)
 
+    def __lt__(self, other: Pointer) -> bool:
+        return self._at < other._at
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._at:#x})"
 
@@ -160,15 +163,17 @@ class Record(Pointer):
     """The address of declared fields: the annotations of a subclass, in order.
 
     `found` are fields whose places were found by trying, when they are not declared in order;
-    `sized` says which field counts the elements of which other; `python` is the class of the
-    objects, of which a checked build makes sure.
+    `sized` says which field counts the elements of which other, `room` how many an inline field
+    has; fields of a `packed` record may lie at any address; `python` is the class of the objects,
+    of which a checked build makes sure.
     """
 
     __slots__ = ()
     found: ClassVar[dict[str, int] | None] = None
     sized: ClassVar[dict[str, str]] = {}
+    room: ClassVar[dict[str, int]] = {}
+    packed: ClassVar[bool] = False
     python: ClassVar[Any] = None
-    align: ClassVar[dict[str, int]] = {}  # fields that lie on lines of their own
 
     def __getattr__(self, name: str) -> Any:
         offset, kind = layout_of(type(self)).field(name)
@@ -192,7 +197,7 @@ class Layout:
             if not issubclass(base, Record) or base is Record:
                 continue
             names = vars(sys.modules[base.__module__])
-            for name, text in base.__dict__.get("__annotations__", {}).items():
+            for name, text in base.__annotations__.items():
                 if "ClassVar" in str(text):
                     continue
                 kind = eval(text, names) if isinstance(text, str) else text
@@ -202,10 +207,9 @@ class Layout:
                     continue
                 inline = getattr(kind, "__origin__", None) is Inline
                 size = size_of(kind.__args__[0] if inline else kind)
-                size = record.align.get(name, size)
                 end = -(-end // size) * size
                 self.fields[name] = (end, kind)
-                end += 0 if inline else size_of(kind)
+                end += size * base.room.get(name, 0) if inline else size
         self.size = -(-end // 8) * 8
 
     def field(self, name: str) -> tuple[int, Any]:
@@ -238,7 +242,7 @@ def place_fields(record: type[Record], places: dict[str, int]) -> None:
 
 def words(record: type[Record]) -> list[str]:
     """The names of a record's fields in order, for tables of 64-bit words."""
-    return list(record.__dict__["__annotations__"])
+    return list(record.__annotations__)
 
 
 def size_of(kind: Any) -> int:
@@ -272,6 +276,8 @@ def address_of(x: Any) -> int:
     """What an address or a native function is as a number."""
     if isinstance(x, Pointer):
         return x._at
+    if isinstance(x, Call):
+        return x.at
     return ctypes.cast(x.callback(), ctypes.c_void_p).value or 0 if isinstance(x, Native) else x
 
 
@@ -489,6 +495,11 @@ def clear(to: Array, n: int) -> None:
 def lshr(x: int, n: int) -> int:
     """x shifted right, filled with zeros."""
     return Int((x & 0xFFFFFFFFFFFFFFFF) >> n)
+
+
+def ones(x: int) -> int:
+    """How many bits of x are 1."""
+    return (x & 0xFFFFFFFFFFFFFFFF).bit_count()
 
 
 def below(a: int, b: int) -> bool:

@@ -20,6 +20,10 @@ _BUILDER = tuple(f"numjet.cpu.builder.{name}" for name in (
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+# Whether native code tests what it reads (`notation_checks`).
+CHECKED = os.environ.get("NUMJET_NATIVE_CHECKS", "") not in ("", "0")
+
+
 def identity(modules: Iterable[str], *facts: object) -> str:
     """A text that changes when the source of `modules`, the compiler or the facts do."""
     state = hashlib.sha256(repr(facts).encode())

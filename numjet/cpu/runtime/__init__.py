@@ -5,10 +5,12 @@ For: the compiler's executables and the layers above. Importing it makes the sym
 known to the linker; they cost nothing until an object refers to them.
 """
 
+import functools
 from collections.abc import Callable
 
+from numjet.cpu import host
 from numjet.cpu.link import link
-from numjet.cpu.runtime import blas, lapack, programs, threads
+from numjet.cpu.runtime import blas, build, lapack, programs, threads
 from numjet.cpu.runtime.events import Pending, Queue
 from numjet.cpu.runtime.memory import allocate, empty, maker, release
 
@@ -32,16 +34,13 @@ link.provide("nj_parallel_for", _parallel_for)
 def compile_ahead() -> list[Callable[[], None]]:
     """Pieces of work, for any thread, after which the runtime's own code is in the cache."""
 
-    def work(text: Callable[[], str | None], quick: bool = False) -> Callable[[], None]:
-        def compile() -> None:
-            module = text()
-            if module is not None:
-                link.library_code(module, quick=quick)
-
-        return compile
-
-    # The longest first: LLVM takes 35, 20 and 5 ms.
-    pieces = [work(threads.pool_ir), work(programs.programs_ir)]
-    if threads.num_threads() > 1:
-        pieces.append(work(blas.adapter_ir, quick=True))
+    # The longest first.
+    threaded = host.has_threads()
+    pool = "functions" if threaded else "functions_without"
+    pieces: list[Callable[[], None]] = [
+        functools.partial(build.compile, "threads", pool),
+        functools.partial(build.compile, "programs"),
+    ]
+    if threaded and threads.num_threads() > 1:
+        pieces.append(functools.partial(build.compile, "blas", quick=True))
     return pieces

@@ -26,94 +26,7 @@ from typing import Any
 from numjet.base import config
 from numjet.cpu import host
 from numjet.cpu.link import link
-from numjet.cpu.runtime import threads
-
-# OpenBLAS's jobs of one call wait for one another, so each must have a thread at once. Where
-# the pool is busy (another caller, or a call from inside a parallel loop) they get new threads.
-_ADAPTER = """
-declare i32 @nj_pool_together(ptr, ptr, i64)
-
-%Job = type { ptr, ptr, i64, i32, i32 } ; dojob, data, element size, extra, threads at work
-%Slot = type { ptr, i64, i64 } ; a new thread's job, number and handle
-
-define internal void @run(ptr %job, i64 %i, i64 %end) {
-  %dojob = load ptr, ptr %job
-  %data_p = getelementptr %Job, ptr %job, i64 0, i32 1
-  %data = load ptr, ptr %data_p
-  %size_p = getelementptr %Job, ptr %job, i64 0, i32 2
-  %size = load i64, ptr %size_p
-  %extra_p = getelementptr %Job, ptr %job, i64 0, i32 3
-  %extra = load i32, ptr %extra_p
-  %number = trunc i64 %i to i32
-  %offset = mul i64 %i, %size
-  %item = getelementptr i8, ptr %data, i64 %offset
-  call void %dojob(i32 %number, ptr %item, i32 %extra)
-  ret void
-}
-
-define internal ptr @thread(ptr %slot) {
-  %job = load ptr, ptr %slot
-  %i_p = getelementptr %Slot, ptr %slot, i64 0, i32 1
-  %i = load i64, ptr %i_p
-  call void @run(ptr %job, i64 %i, i64 0)
-  %busy = getelementptr %Job, ptr %job, i64 0, i32 4
-  %before = atomicrmw sub ptr %busy, i32 1 seq_cst, align 4
-  ret ptr null
-}
-
-define void @adapter(i32 %sync, ptr %dojob, i32 %jobs, i64 %size, ptr %data, i32 %extra) {
-entry:
-  %job = alloca %Job, align 64
-  %count = zext i32 %jobs to i64
-  %slots = alloca %Slot, i64 %count
-  store ptr %dojob, ptr %job
-  %data_p = getelementptr %Job, ptr %job, i64 0, i32 1
-  store ptr %data, ptr %data_p
-  %size_p = getelementptr %Job, ptr %job, i64 0, i32 2
-  store i64 %size, ptr %size_p
-  %extra_p = getelementptr %Job, ptr %job, i64 0, i32 3
-  store i32 %extra, ptr %extra_p
-  %busy = getelementptr %Job, ptr %job, i64 0, i32 4
-  store i32 0, ptr %busy
-  %single = icmp ule i32 %jobs, 1
-  br i1 %single, label %last, label %pool
-pool:
-  %ran = call i32 @nj_pool_together(ptr @run, ptr %job, i64 %count)
-  %done = icmp ne i32 %ran, 0
-  br i1 %done, label %out, label %start
-start:
-  %i = phi i64 [ 1, %pool ], [ %next, %started ], [ %next, %inline ]
-  %slot = getelementptr %Slot, ptr %slots, i64 %i
-  store ptr %job, ptr %slot
-  %i_p = getelementptr %Slot, ptr %slot, i64 0, i32 1
-  store i64 %i, ptr %i_p
-  %one_more = atomicrmw add ptr %busy, i32 1 seq_cst, align 4
-  %argument = ptrtoint ptr %slot to i64
-  %handle = getelementptr %Slot, ptr %slots, i64 %i, i32 2
-  %failed = call i32 @os_thread(ptr @thread, i64 %argument, ptr %handle)
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, %count
-  %good = icmp eq i32 %failed, 0
-  br i1 %good, label %started, label %inline
-inline: ; no thread to be had: in order is the best that is left
-  %none = call ptr @thread(ptr %slot)
-  br i1 %more, label %start, label %last
-started:
-  br i1 %more, label %start, label %last
-last:
-  call void @run(ptr %job, i64 0, i64 0)
-  br label %wait
-wait:
-  %rest = load atomic i32, ptr %busy seq_cst, align 4
-  %finished = icmp eq i32 %rest, 0
-  br i1 %finished, label %out, label %yield
-yield:
-  call void @os_yield()
-  br label %wait
-out:
-  ret void
-}
-"""
+from numjet.cpu.runtime import build, threads
 
 _lock = threading.Lock()
 
@@ -144,28 +57,20 @@ def _openblas() -> ctypes.CDLL | None:
     return library
 
 
-def adapter_ir() -> str | None:
-    """The module that stands between OpenBLAS and our pool, or None on a system without threads."""
-    text = host.thread_ir(link.target().triple)
-    return None if text is None else text + _ADAPTER
-
-
 def adopt(library: ctypes.CDLL, set_callback: str, set_threads: str) -> bool:
     """Make an OpenBLAS run its threads' jobs on our pool; False where it cannot.
 
     set_callback, set_threads: the names under which the copy exports its two settings. It uses
     at most as many threads as it did (OPENBLAS_NUM_THREADS) and as the pool has.
     """
-    text = adapter_ir()
-    if host.symbol_address(set_callback, library) is None or text is None:
+    if host.symbol_address(set_callback, library) is None or not host.has_threads():
         return False
     most = getattr(library, set_threads.replace("_set_", "_get_"))()
 
     def limit(_value: int) -> None:
         getattr(library, set_threads)(min(most, threads.num_threads()))
 
-    adapter = link.library(text, quick=True)
-    adapter.leak()
+    adapter = build.library("blas", quick=True)
     getattr(library, set_callback)(ctypes.c_void_p(adapter.address("adapter")))
     limit(0)
     config.num_threads.on_change(limit)

@@ -33,3 +33,6 @@ PLACES, STEPS = "nj_program_places", "nj_program_steps"
 LANES = "nj_lanes_"
 # Symbols that the runtime defines whenever there is code to run, by their beginnings.
 RUNTIME = ("nj_parallel_for", "nj_pool_", "nj_program_", LANES)
+
+# Room for handles; more threads than this are not started.
+MOST_WORKERS = 1023

@@ -21,144 +21,9 @@ from typing import Any
 
 from numjet.cpu import host
 from numjet.cpu.link import link
+from numjet.cpu.runtime import build
 
-# Job: next, function, four arguments, status, done. Queue: first, last, lock, wakes, handle,
-# started, the core its thread is kept off.
-_QUEUE = """
-%Job = type { ptr, ptr, [4 x ptr], i32, i32 }
-%Queue = type { ptr, ptr, i32, i32, i64, i32, i32 }
-
-define internal void @lock(ptr %queue) {
-entry:
-  %p = getelementptr %Queue, ptr %queue, i64 0, i32 2
-  br label %try
-try:
-  %pair = cmpxchg ptr %p, i32 0, i32 1 acquire monotonic, align 4
-  %mine = extractvalue { i32, i1 } %pair, 1
-  br i1 %mine, label %out, label %again
-again:
-  call void @os_yield()
-  br label %try
-out:
-  ret void
-}
-
-define internal void @unlock(ptr %queue) {
-  %p = getelementptr %Queue, ptr %queue, i64 0, i32 2
-  store atomic i32 0, ptr %p release, align 4
-  ret void
-}
-
-define internal void @execute(ptr %job) {
-  %fn_p = getelementptr %Job, ptr %job, i64 0, i32 1
-  %fn = load ptr, ptr %fn_p
-  %a_p = getelementptr %Job, ptr %job, i64 0, i32 2, i64 0
-  %b_p = getelementptr %Job, ptr %job, i64 0, i32 2, i64 1
-  %c_p = getelementptr %Job, ptr %job, i64 0, i32 2, i64 2
-  %d_p = getelementptr %Job, ptr %job, i64 0, i32 2, i64 3
-  %a = load ptr, ptr %a_p
-  %b = load ptr, ptr %b_p
-  %c = load ptr, ptr %c_p
-  %d = load ptr, ptr %d_p
-  %status = call i32 %fn(ptr %a, ptr %b, ptr %c, ptr %d)
-  %status_p = getelementptr %Job, ptr %job, i64 0, i32 3
-  store i32 %status, ptr %status_p
-  %done = getelementptr %Job, ptr %job, i64 0, i32 4
-  store atomic i32 1, ptr %done seq_cst, align 4
-  call void @os_wake(ptr %done, i32 2147483647)
-  ret void
-}
-
-define internal ptr @serve(ptr %queue) {
-entry:
-  %wakes = getelementptr %Queue, ptr %queue, i64 0, i32 3
-  %last = getelementptr %Queue, ptr %queue, i64 0, i32 1
-  br label %look
-look:
-  %seen = load atomic i32, ptr %wakes seq_cst, align 4
-  call void @lock(ptr %queue)
-  %job = load ptr, ptr %queue
-  %none = icmp eq ptr %job, null
-  br i1 %none, label %sleep, label %take
-take:
-  %next = load ptr, ptr %job
-  store ptr %next, ptr %queue
-  %empty = icmp eq ptr %next, null
-  br i1 %empty, label %clear, label %run
-clear:
-  store ptr null, ptr %last
-  br label %run
-run:
-  call void @unlock(ptr %queue)
-  call void @execute(ptr %job)
-  br label %look
-sleep:
-  call void @unlock(ptr %queue)
-  call void @os_sleep(ptr %wakes, i32 %seen)
-  br label %look
-}
-
-define void @queue_submit(ptr %queue, ptr %job) {
-entry:
-  %last_p = getelementptr %Queue, ptr %queue, i64 0, i32 1
-  %wakes = getelementptr %Queue, ptr %queue, i64 0, i32 3
-  %handle = getelementptr %Queue, ptr %queue, i64 0, i32 4
-  %started_p = getelementptr %Queue, ptr %queue, i64 0, i32 5
-  %core_p = getelementptr %Queue, ptr %queue, i64 0, i32 6
-  call void @lock(ptr %queue)
-  %started = load i32, ptr %started_p
-  %runs = icmp ne i32 %started, 0
-  br i1 %runs, label %append, label %start
-start:
-  %id = ptrtoint ptr %queue to i64
-  %failed = call i32 @os_thread(ptr @serve, i64 %id, ptr %handle)
-  %good = icmp eq i32 %failed, 0
-  br i1 %good, label %note, label %inline
-inline: ; no thread to be had
-  call void @unlock(ptr %queue)
-  call void @execute(ptr %job)
-  ret void
-note:
-  store i32 1, ptr %started_p
-  store i32 -1, ptr %core_p
-  br label %append
-append:
-  %last = load ptr, ptr %last_p
-  store ptr %job, ptr %last_p
-  %first = icmp eq ptr %last, null
-  %link = select i1 %first, ptr %queue, ptr %last
-  store ptr %job, ptr %link
-  %core = call i32 @os_core()
-  %before = load i32, ptr %core_p
-  %same = icmp eq i32 %core, %before
-  %unknown = icmp slt i32 %core, 0
-  %stay = or i1 %same, %unknown
-  br i1 %stay, label %wake, label %place
-place:
-  store i32 %core, ptr %core_p
-  call void @os_keep_off(i32 %core, ptr %handle, i32 1)
-  br label %wake
-wake:
-  call void @unlock(ptr %queue)
-  %old = atomicrmw add ptr %wakes, i32 1 seq_cst, align 4
-  call void @os_wake(ptr %wakes, i32 1)
-  ret void
-}
-
-; Sleep until the word is not 0, or a signal comes.
-define void @event_wait(ptr %done) {
-entry:
-  %now = load atomic i32, ptr %done seq_cst, align 4
-  %over = icmp ne i32 %now, 0
-  br i1 %over, label %out, label %sleep
-sleep:
-  call void @os_sleep(ptr %done, i32 0)
-  br label %out
-out:
-  ret void
-}
-"""
-
+# As `code.events` declares them.
 _JOB_BYTES = 56
 _STATUS, _DONE = 48, 52
 _QUEUE_BYTES = 64
@@ -169,13 +34,11 @@ _starting = threading.Lock()
 @functools.cache
 def _native_once() -> tuple[Any, Any] | None:
     """(submit, wait) for ctypes, or None on a system without threads."""
-    system = host.thread_ir(link.target().triple)
-    if system is None:
+    if not host.has_threads():
         return None
     for name, address in host.thread_symbols().items():
         link.define_symbol(name, address)
-    library = link.library(system + _QUEUE, quick=True)
-    library.leak()  # a queue's thread may be inside when the interpreter ends
+    library = build.library("events", quick=True)
     pointer = ctypes.c_void_p
     submit = ctypes.CFUNCTYPE(None, pointer, pointer)(library.address("queue_submit"))
     wait = ctypes.CFUNCTYPE(None, pointer)(library.address("event_wait"))

@@ -10,7 +10,7 @@ import textwrap
 import pytest
 
 from numjet.cpu import host
-from numjet.cpu.builder import builder
+from numjet.cpu.builder import builder, sources
 from numjet.cpu.builder.core import STACK_BYTES
 
 SIZES = {"512 KiB": 512 << 10, "128 KiB": 128 << 10}
@@ -105,6 +105,7 @@ def test_what_is_little_lies_on_the_stack() -> None:
 
 
 @pytest.mark.skipif(not host.LINUX, reason="reads the map of this process's memory")
+@pytest.mark.skipif(sources.CHECKED, reason="LLVM is loaded, whose mappings may be as large")
 def test_threads_of_the_pool_and_of_queues_have_a_stated_stack() -> None:
     done = run(
         """
