@@ -7,6 +7,8 @@
 #                          be; all tests with the oldest packages that pyproject.toml admits, with the
 #                          newest, and with each other Python that is found (PYTHONS=... names them)
 #   make bench             time numjet beside its peers (ROWS=softmax,matmul runs a part)
+#   make ecosystem         run the tests of JAX's libraries on numjet and on JAX (docs/ecosystem.md;
+#                          LIBRARIES=optax,chex runs those alone)
 #   make clean             remove what the other targets made
 
 # The first Python on the path that is new enough and can make virtual environments.
@@ -19,6 +21,8 @@ ORACLE ?= yes
 ORACLE_STAMP := $(if $(filter yes,$(ORACLE)),.venvs/oracle/.installed)
 WORKERS ?= 2
 ROWS ?=
+LIBRARIES ?=
+comma := ,
 BENCH_FLAGS ?=
 PIP_FLAGS := --quiet --disable-pip-version-check
 
@@ -34,7 +38,7 @@ PYTHONS ?= $(shell for p in python3.12 python3.13 python3.14 python3.13t python3
 	$$p -c '$(CAN_MAKE_VENV)' 2>/dev/null && echo $$p; done)
 TEST_TOOLS := pytest pytest-xdist hypothesis mpmath
 
-.PHONY: demo test checked portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench clean
+.PHONY: demo test checked portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem clean
 
 demo: $(VENV)/.installed-demo
 	$(RUN) examples/digits.py
@@ -43,6 +47,7 @@ test: $(VENV)/.installed-test $(ORACLE_STAMP)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(RUN) -m pytest -q -n $(WORKERS)
+	$(RUN) tools/ecosystem.py --quick
 	$(call on_level,x86-64-v3) -m pytest -q -n $(WORKERS) $(COMPILER_TESTS)
 
 checked: $(VENV)/.installed-test $(ORACLE_STAMP)
@@ -60,6 +65,9 @@ $(VERSIONS) $(PYTHONS): %: .venvs/%/.installed $(ORACLE_STAMP)
 
 bench: $(VENV)/.installed-demo .venvs/oracle/.installed .venvs/torch/.installed .venvs/numba/.installed
 	$(RUN) benchmarks/run.py $(if $(ROWS),--rows $(ROWS)) $(BENCH_FLAGS)
+
+ecosystem: $(VENV)/.installed-test
+	$(RUN) tools/ecosystem.py $(subst $(comma), ,$(LIBRARIES))
 
 $(RUN):
 	@test -n "$(PYTHON)" || { echo "numjet needs Python 3.11 or newer with the venv module; \

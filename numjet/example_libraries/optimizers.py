@@ -249,6 +249,33 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
     return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, lambda state: state[0]
 
 
+@optimizer
+def sm3(step_size: Any, momentum: float = 0.9) -> tuple:
+    """SM3-II with momentum: one accumulator for each index of each axis instead of one for each
+    element. Source: Anil, Gupta, Koren & Singer 2019."""
+    rate = make_schedule(step_size)
+
+    def init(x: Any) -> tuple:
+        x = jnp.asarray(x)
+        return x, jnp.zeros_like(x), [jnp.zeros(n, x.dtype) for n in x.shape]
+
+    def update(i: Any, g: Any, state: tuple) -> tuple:
+        x, mean, covers = state
+        spread = [
+            jnp.expand_dims(cover, [d for d in range(x.ndim) if d != axis])
+            for axis, cover in enumerate(covers)
+        ]
+        squares = functools.reduce(jnp.minimum, spread, jnp.inf) if spread else jnp.zeros_like(x)
+        squares = squares + g * g
+        scale = jnp.where(squares > 0, 1.0 / jnp.sqrt(squares), 0.0)
+        mean = (1.0 - momentum) * (g * scale) + momentum * mean
+        others = [tuple([d for d in range(x.ndim) if d != axis]) for axis in range(x.ndim)]
+        covers = [jnp.max(squares, axes) for axes in others]
+        return x - rate(i) * mean, mean, covers
+
+    return init, update, lambda state: state[0]
+
+
 def l2_norm(tree: Any) -> Any:
     """The Euclidean norm of all leaves together."""
     return jnp.sqrt(sum([jnp.vdot(x, x) for x in tree_util.tree_leaves(tree)]))

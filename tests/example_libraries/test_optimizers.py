@@ -19,7 +19,8 @@ made = {"sgd": o.sgd(0.1), "momentum": o.momentum(o.constant(0.1), 0.9),
         "stairs": o.sgd(o.inverse_time_decay(0.1, 2, 0.5, staircase=True)),
         "polynomial": o.sgd(o.polynomial_decay(0.1, 3, 0.01, 2.0)),
         "pieces": o.sgd(o.piecewise_constant([1, 3], [0.1, 0.2, 0.05]))}
-params = {"w": jnp.asarray([[1.0, -2.0], [0.5, 3.0]]), "b": (jnp.asarray(0.3),)}
+params = {"w": jnp.asarray([[1.0, -2.0], [0.5, 3.0]]), "b": (jnp.asarray([0.3, 1.0]),)}
+made["sm3"] = o.sm3(0.1)
 found = {}
 for name, (init, update, get) in made.items():
     state = init(params)

@@ -1,0 +1,298 @@
+"""Runs the tests of JAX's libraries on numjet and on JAX, and writes docs/ecosystem.md.
+
+    python tools/ecosystem.py                every library, both systems, the page (make ecosystem)
+    python tools/ecosystem.py optax chex     those alone
+    python tools/ecosystem.py --quick        the six of the quick part, numjet alone; fails where
+                                             a test fails that is not in REASONS
+
+It makes two environments, `.venvs/ecosystem` with numjet's alias in JAX's place and
+`.venvs/ecosystem-jax` with JAX, and installs the same releases into both. A library is tested by
+the tests that its wheel or its source distribution ships; where there are none, by a program of
+`tools/ecosystem_programs/` after the library's documented examples. Each run leaves a JUnit file in
+`.venvs/ecosystem-results`; the page is made of those, so that a library can be run again alone.
+A test that passes on JAX and fails on numjet counts as a failure unless REASONS gives the reason;
+tests that JAX fails as well are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VENVS = ROOT / ".venvs"
+RESULTS = VENVS / "ecosystem-results"
+PAGE = ROOT / "docs" / "ecosystem.md"
+JAX = "0.10.2"
+# What the tests of several libraries import, besides the libraries themselves.
+TOOLS = ["pytest>=8", "pytest-timeout", "absl-py", "mock", "dill", "hypothesis", "scikit-learn"]
+# Seconds for one test, and for all tests of a library, after which a run is cut off.
+TEST_LIMIT, LIBRARY_LIMIT = 120, 1800
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library: its release, where its tests are, and how they are run.
+
+    tests: paths below site-packages ("wheel"), below the source distribution ("sdist"), or names of
+    programs in tools/ecosystem_programs ("program"). quick: the paths of the quick part.
+    """
+
+    release: str
+    source: str
+    tests: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    quick: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.release.partition("==")[0]
+
+
+LIBRARIES = (
+    Library("optax==0.2.8", "wheel", ("optax",),
+            quick=("optax/_src/update_test.py", "optax/_src/linear_algebra_test.py",
+                   "optax/schedules/_schedule_test.py")),
+    Library("chex==0.1.92", "wheel", ("chex",), quick=("chex/_src/dataclass_test.py",
+                                                     "chex/_src/pytypes_test.py")),
+    Library("flax==0.12.8", "sdist", ("tests/linen", "tests/core", "tests/nnx"),
+            quick=("tests/linen/linen_activation_test.py", "tests/linen/initializers_test.py",
+                   "tests/core/core_scope_test.py"), needs=("einops", "cloudpickle")),
+    Library("equinox==0.13.8", "program", ("equinox_examples.py",),
+            quick=("equinox_examples.py",)),
+    Library("dm-haiku==0.0.17", "wheel", ("haiku",),
+            quick=("haiku/_src/linear_test.py", "haiku/_src/initializers_test.py")),
+    Library("numpyro==0.22.0", "sdist", ("test/infer", "test/test_handlers.py")),
+    Library("jaxtyping==0.3.11", "program", ("jaxtyping_examples.py",)),
+    Library("einops==0.8.2", "program", ("einops_examples.py",)),
+    Library("diffrax==0.7.2", "program", ("diffrax_examples.py",),
+            quick=("diffrax_examples.py",)),
+    Library("lineax==0.1.1", "program", ("lineax_examples.py",)),
+    Library("optimistix==0.1.0", "program", ("optimistix_examples.py",)),
+    Library("blackjax==1.7.1", "sdist", ("tests/mcmc", "tests/test_util.py")),
+    Library("distrax==0.1.9", "wheel", ("distrax",), needs=("tfp-nightly",)),
+    Library("jaxopt==0.8.5", "program", ("jaxopt_examples.py",)),
+    Library("jraph==0.0.6.dev0", "wheel", ("jraph/_src",), needs=("pandas",)),
+    Library("rlax==0.1.9", "wheel", ("rlax",)),
+    Library("mctx==0.0.71", "wheel", ("mctx",)),
+    Library("penzai==0.2.5", "program", ("penzai_examples.py",)),
+    Library("quax==0.4.6", "program", ("quax_examples.py",)),
+    Library("tinygp==0.3.1", "program", ("tinygp_examples.py",)),
+    Library("ott-jax==0.6.0", "program", ("ott_examples.py",)),
+    Library("flowjax==19.1.2", "program", ("flowjax_examples.py",)),
+    Library("gpjax==1.0.0", "program", ("gpjax_examples.py",)),
+    Library("e3nn-jax==0.21.0", "program", ("e3nn_examples.py",)),
+    Library("orbax-checkpoint==0.12.8", "program", ("orbax_examples.py",)),
+    Library("brax==0.14.2", "program", ("brax_examples.py",)),
+)
+
+# Tests that pass on JAX and not here, by a pattern of their names, and why.
+REASONS: tuple[tuple[str, str, str], ...] = (
+    ("optax", r"hlo_equivalence", "compares the text of XLA's programs (HLO), which do not exist"),
+    ("chex", r"restrict_backends", "forbids the CPU, the one backend"),
+)
+
+
+def python(side: str) -> Path:
+    return VENVS / ("ecosystem" if side == "numjet" else "ecosystem-jax") / "bin" / "python"
+
+
+def call(*arguments: object, **keywords: object) -> subprocess.CompletedProcess:
+    return subprocess.run([str(a) for a in arguments], check=True, **keywords)  # type: ignore
+
+
+def make_environment(side: str, libraries: list[Library]) -> None:
+    """The environment of `side` with all libraries; what is there is not installed again."""
+    interpreter = python(side)
+    if not interpreter.exists():
+        call(sys.executable, "-m", "venv", interpreter.parent.parent)
+    pip = [interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if side == "numjet":
+        call(*pip, "-e", ROOT)
+        call(interpreter, "-m", "numjet.as_jax", "install")
+    else:
+        call(*pip, f"jax=={JAX}", f"jaxlib=={JAX}")
+    wanted = [*TOOLS, *[lib.release for lib in libraries]]
+    wanted += [need for lib in libraries for need in lib.needs]
+    call(*pip, *wanted)
+
+
+def site(side: str) -> Path:
+    folder = python(side).parent.parent
+    return next(folder.glob("lib/python*/site-packages"))
+
+
+def source(library: Library) -> Path:
+    """The unpacked source distribution of `library`."""
+    folder = VENVS / "ecosystem-sources"
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = library.release.replace("==", "-").replace("-", "_", library.name.count("-"))
+    if not (folder / stem).exists():
+        call(python("numjet"), "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
+             "--no-deps", "--no-binary", ":all:", "--dest", folder, library.release)
+        with tarfile.open(next(folder.glob(f"{stem}*.tar.gz"))) as archive:
+            archive.extractall(folder, filter="data")
+    return folder / stem
+
+
+def run(library: Library, side: str, tests: tuple[str, ...]) -> Path:
+    """Run `tests` of a library; returns the JUnit file."""
+    places = {
+        "wheel": lambda: site(side),
+        "sdist": lambda: source(library),
+        "program": lambda: ROOT / "tools" / "ecosystem_programs",
+    }
+    base = places[library.source]()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    work = RESULTS / f"{library.name}-{side}"
+    work.mkdir(exist_ok=True)
+    report = RESULTS / f"{library.name}-{side}.xml"
+    report.unlink(missing_ok=True)
+    command = [
+        python(side), "-m", "pytest", "-q", "-c", os.devnull, "-p", "no:cacheprovider", "-W",
+        "ignore", "--tb=line", f"--timeout={TEST_LIMIT}", "--continue-on-collection-errors",
+        f"--junitxml={report}", *library.options, *[base / test for test in tests],
+    ]  # fmt: skip
+    with open(work / "log.txt", "w") as log:
+        try:
+            subprocess.run([str(c) for c in command], cwd=work, stdout=log, stderr=log,
+                           timeout=LIBRARY_LIMIT, check=False)
+        except subprocess.TimeoutExpired:
+            log.write(f"\ncut off after {LIBRARY_LIMIT} seconds\n")
+    return report
+
+
+def read(report: Path) -> dict[str, tuple[str, float, str]]:
+    """Test -> (passed, failed or skipped; seconds; message) of a JUnit file; {} without one."""
+    found: dict[str, tuple[str, float, str]] = {}
+    if not report.exists():
+        return found
+    for case in ElementTree.parse(report).iter("testcase"):
+        name = f"{case.get('classname')}::{case.get('name')}".split("site-packages.")[-1]
+        outcome, message = "passed", ""
+        for child in case:
+            if child.tag in ("failure", "error"):
+                outcome, message = "failed", (child.get("message") or "").strip().split("\n")[0]
+            elif child.tag == "skipped":
+                outcome = "skipped"
+        if found.get(name, ("",))[0] != "failed":
+            found[name] = (outcome, float(case.get("time") or 0), message)
+    return found
+
+
+def reason(library: str, test: str) -> str | None:
+    for name, pattern, why in REASONS:
+        if name == library and re.search(pattern, test):
+            return why
+    return None
+
+
+def page(libraries: tuple[Library, ...]) -> str:
+    """The text of docs/ecosystem.md, of the results that are there."""
+    rows, failures = [], []
+    for library in libraries:
+        ours = read(RESULTS / f"{library.name}-numjet.xml")
+        theirs = read(RESULTS / f"{library.name}-jax.xml")
+        if not ours:
+            continue
+        kind = {"wheel": "tests in the wheel", "sdist": "tests in the source distribution",
+                "program": "documented examples"}[library.source]
+        passed = [t for t, (outcome, _, _) in ours.items() if outcome == "passed"]
+        failed = [t for t, (outcome, _, _) in ours.items() if outcome == "failed"]
+        jax_passed = {t for t, (outcome, _, _) in theirs.items() if outcome == "passed"}
+        counted = [t for t in failed if t in jax_passed]
+        both = [t for t in passed if t in jax_passed]
+        seconds = [sum(found[t][1] for t in both) for found in (ours, theirs)] if both else None
+        told = f"{len(passed)} | {len(failed)}"
+        if theirs:
+            jax_failed = sum(outcome == "failed" for outcome, _, _ in theirs.values())
+            told += f" | {len(counted)} | {len(jax_passed)} | {jax_failed}"
+        else:
+            told += " | | | "
+        times = f"{seconds[0]:.1f} | {seconds[1]:.1f}" if seconds else " | "
+        rows.append(f"| {library.release.replace('==', ' ')} | {kind} | {told} | {times} |")
+        groups: dict[str, list[str]] = {}
+        for test in counted if theirs else failed:
+            why = reason(library.name, test) or f"open: {ours[test][2][:110]}"
+            groups.setdefault(why, []).append(test)
+        for why, tests in sorted(groups.items(), key=lambda item: -len(item[1])):
+            example = tests[0].rpartition("::")[2]
+            failures.append(f"| {library.name} | {len(tests)} | {example} | "
+                            f"{why.replace('|', '/')} |")
+    return "\n".join([
+        "# Libraries",
+        "",
+        "Made by `make ecosystem` (`tools/ecosystem.py`): the tests that JAX's libraries ship, or "
+        "programs after",
+        "their documented examples (`tools/ecosystem_programs/`), on numjet under JAX's name and "
+        f"on JAX {JAX}.",
+        "Of the tests that fail, those count that pass on JAX. The seconds are those inside of the "
+        "tests that pass on both.",
+        "",
+        "| library | what runs | passed | failed | of these pass on JAX | JAX passed | JAX failed "
+        "| seconds | JAX's seconds |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *rows,
+        "",
+        "## Tests that fail",
+        "",
+        "| library | tests | for example | why |",
+        "|---|---|---|---|",
+        *failures,
+        "",
+    ])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("libraries", nargs="*", help="names; all without any")
+    parser.add_argument("--quick", action="store_true", help="the quick part, numjet alone")
+    parser.add_argument("--side", choices=("numjet", "jax", "both"), default="both")
+    parser.add_argument("--page", action="store_true", help="write the page of what is there")
+    options = parser.parse_args()
+    unknown = set(options.libraries) - {lib.name for lib in LIBRARIES}
+    if unknown:
+        parser.error(f"unknown libraries: {', '.join(sorted(unknown))}")
+    chosen = [lib for lib in LIBRARIES if lib.name in options.libraries or not options.libraries]
+    if options.quick:
+        sys.exit(quick([lib for lib in chosen if lib.quick]))
+    if not options.page:
+        sides = ("numjet", "jax") if options.side == "both" else (options.side,)
+        for side in sides:
+            make_environment(side, chosen)
+        for library in chosen:
+            for side in sides:
+                began = time.perf_counter()
+                found = read(run(library, side, library.tests))
+                outcomes = [outcome for outcome, _, _ in found.values()]
+                print(f"{library.name} on {side}: {outcomes.count('passed')} passed, "
+                      f"{outcomes.count('failed')} failed, {time.perf_counter() - began:.0f} s",
+                      flush=True)  # fmt: skip
+    PAGE.write_text(page(LIBRARIES))
+
+
+def quick(libraries: list[Library]) -> int:
+    """Run the quick part on numjet; the number of libraries with a failure that has no reason."""
+    make_environment("numjet", libraries)
+    wrong = 0
+    for library in libraries:
+        found = read(run(library, "numjet", library.quick))
+        failed = [test for test, (outcome, _, _) in found.items() if outcome == "failed"]
+        open_ones = [test for test in failed if reason(library.name, test) is None]
+        print(f"{library.name}: {len(found)} tests, {len(open_ones)} failed", *open_ones,
+              sep="\n  ", flush=True)
+        wrong += bool(open_ones) or not found
+    return wrong
+
+
+if __name__ == "__main__":
+    main()
