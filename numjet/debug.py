@@ -12,6 +12,7 @@ from numjet.api.callbacks import (
     debug_print as print,  # noqa: A004 - the public name
 )
 from numjet.core.effects import DEBUG, ORDERED_DEBUG, HostEffect
+from numjet.core.memo import MemoInfo, info
 
 log = functools.partial(print, _use_logging=True)
 
@@ -60,6 +61,23 @@ def inspect_array_sharding(value: Any, *, callback: Callable) -> None:
             "the function takes and returns."
         )
     callback(sharding)
+
+
+def memos() -> list[MemoInfo]:
+    """What was learned and is remembered, largest first.
+
+    Records of `name`, `size` (entries), `bound`, `hits` (None where they are not counted),
+    `learned`, `dropped` and `bytes` (an estimate).
+
+    Shortcuts for operands of shapes and dtypes that were met before. `numjet.clear_caches()`
+    forgets them all.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> _ = jnp.sin(jnp.ones(3))
+    >>> any(memo.size > 0 for memo in nj.debug.memos())
+    True
+    """
+    return info()
 
 
 def visualize_sharding(
@@ -118,6 +136,7 @@ __all__ = [
     "callback",
     "inspect_array_sharding",
     "log",
+    "memos",
     "print",
     "visualize_array_sharding",
     "visualize_sharding",

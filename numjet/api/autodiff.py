@@ -21,6 +21,7 @@ from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.memo import Memo
 from numjet.core.primitive import Linear, Zero
 from numjet.core.refs import RefUse, hold
 from numjet.core.structural import convert, instantiate
@@ -372,7 +373,7 @@ def _no_args(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     raise ValueError("grad: the function takes no positional argument to differentiate.")
 
 
-_ones: dict[ShapedArray, ArrayImpl] = {}
+_ones: dict[ShapedArray, ArrayImpl] = Memo("ones")
 
 
 def _one(aval: ShapedArray) -> ArrayImpl:

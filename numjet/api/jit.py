@@ -24,10 +24,12 @@ from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.stage_info import Described, MemoryStats, Placed
 from numjet.base import config, tree
 from numjet.base.tree_registry import LEAF_TYPES
+from numjet.core import memo
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
 from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.memo import Memo
 from numjet.core.refs import Ref, RefUse, refuse_returned
 from numjet.core.remote import Device, Remote, target
 from numjet.core.trace import EVAL, Tracer, current_trace
@@ -66,6 +68,8 @@ class Entry:
 
 # Signatures of one function that get code of their own.
 MAX_QUICK = 8
+# Signatures of one function that are kept; each takes some 30 KB.
+MAX_SIGNATURES = 1024
 
 
 def _nobody() -> None:
@@ -103,9 +107,16 @@ class JitCore:
         self._name = getattr(fun, "__name__", type(fun).__name__)
         options = (static_argnums, static_argnames, donate_argnums, donate_argnames)
         try:
-            self._entries = _shared.setdefault(fun, {}).setdefault(options, {})
+            known = _shared.setdefault(fun, {})
+            entries = known.get(options)
+            if entries is None:
+                entries = known.setdefault(options, self._memo())
+            self._entries = entries
         except TypeError:  # not hashable or not weakly referenceable: a cache of its own
-            self._entries = {}
+            self._entries = self._memo()
+
+    def _memo(self) -> Memo:
+        return Memo(f"programs of {self._name}", MAX_SIGNATURES, passing=True)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The complete way of a call."""
@@ -758,8 +769,10 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
 
 def clear_caches() -> None:
-    """Forget every traced and compiled function."""
+    """Forget every traced and compiled function, and every shortcut that was learned
+    (`debug.memos`)."""
     for options in list(_shared.values()):
         for entries in options.values():
             entries.clear()
+    memo.clear()
     config.changed()

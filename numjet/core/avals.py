@@ -7,11 +7,15 @@ identities. Never build one by other means than calling the class.
 from __future__ import annotations
 
 import math
+import os
+import threading
+import weakref
 from typing import Any
 
 import numpy as np
 
 from numjet.core import dtypes
+from numjet.core.memo import Memo
 
 
 class AbstractValue:
@@ -27,14 +31,14 @@ class ShapedArray(AbstractValue):
     Where an array lies is no part of its aval: the other arguments are understood and left out.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "_tangent")
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "_tangent", "__weakref__")
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     ndim: int
     size: int
     _tangent: Any
-    _known: dict[tuple, ShapedArray] = {}
+    _known: dict[tuple, ShapedArray] = Memo("avals", 8192)
 
     def __new__(
         cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False, **_: Any
@@ -43,19 +47,7 @@ class ShapedArray(AbstractValue):
             found = cls._known.get((shape, dtype, weak_type))
         except TypeError:  # a list
             found = None
-        if found is None:
-            shape = tuple([int(n) for n in shape])
-            if not isinstance(dtype, np.dtype | dtypes.KeyDType):
-                dtype = np.dtype(dtype)
-            key = (shape, dtype, weak_type)
-            if key in cls._known:
-                return cls._known[key]
-            found = object.__new__(cls)
-            found.shape, found.dtype, found.weak_type = shape, dtype, bool(weak_type)
-            found.ndim, found.size = len(shape), math.prod(shape)
-            found._tangent = None
-            found = cls._known.setdefault(key, found)
-        return found
+        return _interned(shape, dtype, weak_type) if found is None else found
 
     def update(
         self, shape: Any = None, dtype: Any = None, weak_type: Any = None, **_: Any
@@ -120,3 +112,45 @@ class ShapedArray(AbstractValue):
 
     def __reduce__(self) -> tuple:
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+
+# All avals that anybody has: what was forgotten as seldom used is found here as long as it lives.
+_alive: dict[tuple, weakref.KeyedRef] = {}
+_making = threading.RLock()  # reentrant, since finalizers may run anywhere
+
+
+def _interned(shape: Any, dtype: Any, weak_type: Any) -> ShapedArray:
+    shape = tuple([int(n) for n in shape])
+    if not isinstance(dtype, np.dtype | dtypes.KeyDType):
+        dtype = np.dtype(dtype)
+    key = (shape, dtype, bool(weak_type))
+    with _making:
+        ref = _alive.get(key)
+        found = None if ref is None else ref()
+        if found is None:
+            made: Any = object.__new__(ShapedArray)
+            made.shape, made.dtype, made.weak_type = key
+            made.ndim, made.size = len(shape), math.prod(shape)
+            made._tangent = None
+            new = weakref.KeyedRef(made, _died, key)
+            ref = _alive.get(key)  # again: a finalizer may have made it meanwhile
+            found = None if ref is None else ref()
+            if found is None:
+                _alive[key], found = new, made
+    ShapedArray._known[key] = found
+    return found
+
+
+def _died(ref: weakref.KeyedRef) -> None:
+    with _making:
+        if _alive.get(ref.key) is ref:
+            del _alive[ref.key]
+
+
+def _after_fork() -> None:
+    global _making
+    _making = threading.RLock()  # another thread of the parent may have held it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -69,10 +69,6 @@ class Native:
     executor: Callable | None = None
 
 
-# How many kinds of operands with params one primitive keeps a function for.
-_MAX_RUNS = 4096
-
-
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """Run `primitive` on concrete arrays and return Array(s)."""
     if not params:
@@ -86,8 +82,6 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     if run is not None:
         return run(*args)
     out = evaluate_python(primitive, args, params)
-    if len(primitive.runs) >= _MAX_RUNS:
-        primitive.runs.clear()
     primitive.runs[key] = executor(primitive, tuple(avals), params)
     return out
 

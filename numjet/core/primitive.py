@@ -11,6 +11,7 @@ from typing import Any
 
 from numjet.core import lowering as low
 from numjet.core.avals import ShapedArray
+from numjet.core.memo import Memo
 
 REGISTRY: dict[str, Primitive] = {}
 NO_EFFECTS: frozenset = frozenset()
@@ -159,12 +160,12 @@ class Primitive:
         self.partial_eval, self.prune, self.higher_order = partial_eval, prune, higher_order
         self.differentiable, self.collective, self.stage = differentiable, collective, stage
         # What concrete evaluation knows of operands it saw: avals -> (result's aval, function).
-        self.eager: dict = {}
+        self.eager: dict = Memo(f"evaluation of {name}")
         self.run: Callable | None = None
-        self.runs: dict = {}
+        self.runs: dict = Memo(f"evaluation of {name} with parameters")
         self.every_map = False
         self.expansion: Callable | None = None
-        self._abstract_cache: dict = {}
+        self._abstract_cache: dict = Memo(f"avals of {name}")
         REGISTRY[name] = self
 
     def out_avals(self, avals: tuple, params: dict) -> Any:

@@ -2,7 +2,7 @@
 
 For `native.operators`. An entry is an array of words, named in `tables.Entry`; None is the answer
 where an operation is more than such a loop, or so large that what a call costs does not count. What
-would break it: an entry whose objects die (`keep` holds them), and inner loops that are called with
+would break it: an entry whose objects die (it refers to them), and inner loops that are called with
 what they were not made for (their types are read from the ufunc).
 """
 
@@ -31,6 +31,12 @@ _SCALARS: dict[tuple, int] = {
 }
 _ENTRY = words(Entry)
 keep: list[Any] = forever([])
+
+
+class Owner(np.ndarray):
+    """An entry's words, and the objects that they point to."""
+
+    refs: tuple = ()
 
 
 class _UfuncObject(ctypes.Structure):
@@ -121,14 +127,15 @@ def _words(function: Any, dtypes: tuple, out: ShapedArray) -> dict[str, Any] | N
     loop = inner_loop(function, dtypes)
     if loop is None:
         return None
-    keep.append(function)
     return _result_words(out) | {"loop": loop[0], "data": loop[1], "left": Read.ARRAY}
 
 
 def _result_words(out: ShapedArray) -> dict[str, Any]:
     dims = np.array([*out.shape, 0], np.intp)
-    keep.append((dims, out, out.dtype))
-    return {"aval": id(out), "dtype": id(out.dtype), "rank": out.ndim, "dims": address(dims)}
+    return {
+        "refs": [dims, out, out.dtype], "aval": id(out), "dtype": id(out.dtype), "rank": out.ndim,
+        "dims": address(dims),
+    }  # fmt: skip
 
 
 def _pack(words: dict[str, Any], walk: tuple[int, int, list[list[int]]]) -> np.ndarray:
@@ -142,9 +149,10 @@ def _pack(words: dict[str, Any], walk: tuple[int, int, list[list[int]]]) -> np.n
 
 def _with_counts(words: dict[str, Any], counts: list[int], steps: list[int]) -> np.ndarray:
     arrays = np.array(counts, np.intp), np.array(steps, np.intp)
-    keep.append(arrays)
     words |= {"counts": address(arrays[0]), "steps": address(arrays[1])}
-    return np.array([words.get(name, 0) for name in _ENTRY], np.int64)
+    entry: Any = np.array([words.get(name, 0) for name in _ENTRY], np.int64).view(Owner)
+    entry.refs = (*words["refs"], *arrays)
+    return entry
 
 
 # A product of so many multiplications takes some ten times as long as its call does here.
@@ -252,7 +260,7 @@ def update_entry(
         return None
     counts = np.array([count], np.intp)
     steps = np.array([size, step, size] if binary else [step, size], np.intp)
-    keep.append((counts, steps, function))
+    words["refs"] += (counts, steps, function)
     words |= {
         "outer": 1,
         "rows": x.shape[0],

@@ -4,7 +4,8 @@
 another interpreter or system, in a build without the GIL, where objects do not lie as the tests
 here want them, and in the first process of its kind for a second, until another thread of it has
 compiled the code. A call costs a third of what NumPy's own takes on few numbers, since NumPy's
-inner loop is called directly. What would break it: a table whose objects die (`keep` holds them).
+inner loop is called directly. What would break it: a table whose objects die (it holds them, and
+methods' tables are held for ever).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import atexit
 import ctypes
 import os
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +26,7 @@ from numjet.base.errors import InternalError
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import Native, evaluate_python
+from numjet.core.memo import Memo, on_clear
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, _current
 from numjet.cpu.builder.records import words
@@ -86,8 +89,10 @@ class Table:
     def __init__(self, fallback: Callable, operands: int, check_trace: bool = True) -> None:
         table = np.zeros(_HEADER + 3 * tables.SLOTS, np.int64)
         table[:_HEADER] = (address(_context()), id(fallback), check_trace, operands)
-        self.words = table
-        keep.append((table, fallback))
+        self.words, self.fallback = table, fallback
+        self.entries: list[tuple] = []
+        self._before: list[tuple] = []
+        _tables.add(self)
 
     def add(self, left: Any, right: Any, function: Any, out: ShapedArray) -> None:
         """Remember that NumPy's `function` gives an array of aval `out` for operands of these
@@ -123,17 +128,33 @@ class Table:
             if place[2] == 0:
                 entry = make()
                 if entry is not None:
-                    keep.append((entry, kinds))
+                    self.entries.append((entry, kinds))
                     place[:] = x, y, address(entry)
                 return entry is not None
             if place[0] == x and place[1] == y:
                 return True
         return False
 
+    def clear(self) -> None:
+        """Forget all entries. Their memory goes at the next time: a call may be on its way."""
+        self.words[_HEADER:] = 0
+        self._before, self.entries = self.entries, []
+
     def function(self) -> Callable:
         """The operation as a function object."""
         method = _methods()["where_function" if self.words[3] == 3 else "function"]
-        return _new_function(ctypes.addressof(method), (self.words,), None)
+        return _new_function(ctypes.addressof(method), (self.words, self), None)
+
+
+_tables: weakref.WeakSet[Table] = weakref.WeakSet()
+
+
+def _clear_tables() -> None:
+    for table in list(_tables):
+        table.clear()
+
+
+on_clear(_clear_tables)
 
 
 class Forms:
@@ -188,15 +209,13 @@ def _learn_evaluation(
         def fallback(*args: Any) -> Any:
             return evaluate_python(primitive, args, {})
 
-        table = _evaluations[primitive] = Table(fallback, len(operands), check_trace=False)
+        table = _evaluations[primitive] = forever(Table(fallback, len(operands), check_trace=False))
         primitive.run = table.function()
     table.add(operands[0], operands[1] if len(operands) == 2 else None, function, out)
 
 
-# By primitive and params: tables, each with its function. Of ever new shapes the first have one.
-_executors: dict[tuple, list[tuple[Table, Callable]]] = {}
-_MAX_EXECUTORS = 1000
-_count = [0]
+# By primitive and params: tables, each with its function.
+_executors: dict[tuple, list[tuple[Table, Callable]]] = Memo("native evaluation", 1000)
 
 
 def _executor(
@@ -204,28 +223,23 @@ def _executor(
 ) -> Callable | None:
     """Evaluation with params as a native call, where it is one loop."""
 
-    def entry() -> np.ndarray | None:
-        return entry_with_params(primitive, avals, params, out)
-
-    if entry() is None:
+    made = entry_with_params(primitive, avals, params, out)
+    if made is None:
         return None
     keys = id(avals[0]), 0 if len(avals) == 1 else id(avals[1])
     key = (primitive, *params.items())
     known = _executors.get(key, [])
     for table, run in known:
-        if table.put(*keys, avals, entry):
+        if table.put(*keys, avals, lambda: made):
             return run
-    _count[0] += 1
-    if _count[0] > _MAX_EXECUTORS:
-        return None
-
     def fallback(*args: Any) -> Any:
         return evaluate_python(primitive, args, params)
 
     table = Table(fallback, len(avals), check_trace=False)
-    table.put(*keys, avals, entry)
-    _executors[key] = [*known, (table, table.function())]
-    return _executors[key][-1][1]
+    table.put(*keys, avals, lambda: made)
+    run = table.function()
+    _executors[key] = [*known, (table, run)]
+    return run
 
 
 def _learn_evaluations() -> None:
@@ -419,7 +433,7 @@ def install(name: str, method: Callable, forms: Forms) -> None:
     know; `forms` are those of the operation behind it."""
 
     def attach() -> None:
-        table = forms.attach(Table(method, 1 if OPERATORS[name] == "unary" else 2))
+        table = forever(forms.attach(Table(method, 1 if OPERATORS[name] == "unary" else 2)))
         _TABLES[list(OPERATORS).index(name)] = address(table.words)
         setattr(ArrayImpl, name, _new_method(ArrayImpl, ctypes.addressof(_methods()[name])))
 
@@ -442,7 +456,7 @@ def install_updates(at: type, at_index: type, forms: dict[str, Forms], doc: str)
         context[_CONTEXT.index("at_ref")] = id(at_index)
         for name, form in forms.items():
             operator = f"at.{name}"
-            table = form.attach(Table(getattr(at_index, name), 2))
+            table = forever(form.attach(Table(getattr(at_index, name), 2)))
             _TABLES[list(OPERATORS).index(operator)] = address(table.words)
             setattr(at_index, name, _new_method(at_index, ctypes.addressof(_methods()[operator])))
         getitem = _new_method(at, ctypes.addressof(_methods()["at_index"]))

@@ -19,6 +19,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
 from numjet.core.lowering import Host
+from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 from numjet.cpu.builder.records import place_fields, words
 from numjet.native import objects
@@ -33,7 +34,9 @@ _keep: list[Any] = forever([])
 in_python = StageTrace.record  # the specification, to which the native code leaves the rest
 _context = np.zeros(len(_CONTEXT), np.uint64)
 # Operands of a product that were traced before, by their avals: the params and the result's aval.
-traced_products: dict[tuple[ShapedArray, ShapedArray], tuple[dict, ShapedArray]] = {}
+traced_products: dict[tuple[ShapedArray, ShapedArray], tuple[dict, ShapedArray]] = Memo(
+    "products of traced arrays"
+)
 METHODS = "record user_line describe product apply_staged".split()
 
 

@@ -13,16 +13,15 @@ from typing import Any
 
 from numjet.base import config
 from numjet.core.jaxpr import Jaxpr, Literal
+from numjet.core.memo import Memo
 from numjet.core.primitive import NO_EFFECTS
 from numjet.core.trace import Tracer
 from numjet.transforms.stage import bind_known, stage
 
-# Programs of ever new shapes must not fill the memory.
-_MAX_KNOWN = 10_000
 # By key, aval and flags: constants, equations, and the place of the result in the row of the
 # operand, the constants and the equations' results. False where an operand came once, None where
 # the function is called each time.
-_known: dict[tuple, Any] = {}
+_known = Memo("equations of functions of one traced array", counted=True)
 
 
 def again(key: Hashable, x: Tracer, fun: Callable[[Any], Any]) -> Any:
@@ -32,11 +31,10 @@ def again(key: Hashable, x: Tracer, fun: Callable[[Any], Any]) -> Any:
     if found is False:
         found = _learn(whole, x, fun)
     elif found is None:
-        if len(_known) >= _MAX_KNOWN:
-            _known.clear()
         _known.setdefault(whole, False)
     if not found:
         return fun(x)
+    _known.used()
     constants, equations, out = found
     values = [x, *constants]
     for primitive, params, places, aval in equations:

@@ -16,6 +16,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import full
 from numjet.core.trace import EVAL, current_trace
@@ -284,7 +285,7 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
 
 # ------------------------------------------------------------------ powers
 # Powers known to go into one primitive unchanged; see `fast`.
-_powers: dict[tuple, ShapedArray] = {}
+_powers: dict[tuple, ShapedArray] = Memo("powers")
 _integer_pow: Any = REGISTRY["integer_pow"].reference
 
 
@@ -572,7 +573,7 @@ def clip(
 
 
 # ------------------------------------------------------------------ selection
-_where_known: dict[tuple, tuple[ShapedArray, Any]] = {}
+_where_known: dict[tuple, tuple[ShapedArray, Any]] = Memo("where")
 _SCALARS = (int, float, bool)
 _numpy_where = np.where
 

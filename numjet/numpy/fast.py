@@ -33,6 +33,7 @@ from numjet.core.evaluate import (
     _leave as quiet_leave,
     numpy_function,
 )
+from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.native import operators as native
@@ -68,9 +69,9 @@ _REFUSED = (OverflowError, RuntimeWarning, FloatingPointError)
 
 def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`slow`, with a shortcut for avals that it hands to `primitive` unchanged."""
-    known: dict[ShapedArray, tuple] = {}
+    known: dict[ShapedArray, tuple] = Memo(f"function of arrays: {primitive}")
     # The result's aval, or None where the complete way is to be taken.
-    traced: dict[ShapedArray, ShapedArray | None] = {}
+    traced: dict[ShapedArray, ShapedArray | None] = Memo(f"function of traced arrays: {primitive}")
     record = REGISTRY[primitive]
     reference = record.reference
     assert reference is not None
@@ -187,8 +188,8 @@ def _binds(record: Primitive, avals: tuple, out: Any) -> bool:
 def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """`slow`, with a shortcut for operands of one dtype (or a Python scalar that takes it)."""
     # Operands of one aval, the commonest case, have a table of their own: one lookup by identity.
-    same: dict[ShapedArray, tuple] = {}
-    known: dict[Any, tuple] = {}
+    same: dict[ShapedArray, tuple] = Memo(f"function of two alike: {primitive}")
+    known: dict[Any, tuple] = Memo(f"function of two: {primitive}")
     record = REGISTRY[primitive]
     reference = record.reference
     assert reference is not None
@@ -256,7 +257,7 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
     # For pairs of operands (avals, or the type of a Python scalar): False where the complete way
     # is to be taken, else the result's aval, and the constants made for scalars so far, by their
     # values.
-    known: dict[tuple, Any] = {}
+    known: dict[tuple, Any] = Memo(f"function of two, traced: {record.name}")
 
     def call(x: Any, y: Any) -> Any:
         left = x.aval if isinstance(x, Array) else type(x)

@@ -17,6 +17,7 @@ from numjet.base.errors import NonConcreteBooleanIndexError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.memo import Memo
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.native.operators import Forms
 from numjet.numpy import lax_names as lax
@@ -258,10 +259,10 @@ def _slice(item: slice, axis: int, n: int, position: int) -> Slice:
 
 
 # ------------------------------------------------------------------ reading
-_rows: dict[ShapedArray, ShapedArray] = {}
+_rows: dict[ShapedArray, ShapedArray] = Memo("rows")
 
 
-_ranges: dict[tuple, ShapedArray] = {}
+_ranges: dict[tuple, ShapedArray] = Memo("ranges of rows")
 
 
 index_forms = Forms()  # of integers and slices; see `fast_native`

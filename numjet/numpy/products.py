@@ -11,6 +11,7 @@ import numpy as np
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.memo import Memo
 from numjet.core.trace import Tracer, current_trace
 from numjet.native.operators import Forms
 from numjet.native.record import traced_products
@@ -52,7 +53,7 @@ def _mismatch(name: str, x: Any, y: Any, i: int, j: int) -> TypeError:
     )
 
 
-_products: dict[tuple, Any] = {}
+_products: dict[tuple, Any] = Memo("products")
 product_forms = Forms()
 
 

@@ -12,6 +12,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import executor
+from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import scalar
 from numjet.core.trace import EVAL, Tracer, current_trace
@@ -75,8 +76,8 @@ def _reduction(
 ) -> Callable:
     """A reduction with NumPy's arguments. `neutral(dtype)` fills masked elements; `empty` says that
     an empty reduction has a value."""
-    known: dict[tuple, Callable] = {}
-    traced: dict[tuple, tuple] = {}
+    known: dict[tuple, Callable] = Memo(f"reductions: {name}")
+    traced: dict[tuple, tuple] = Memo(f"reductions of traced arrays: {name}")
     record = REGISTRY[primitive]
 
     def complete(
@@ -143,7 +144,7 @@ def _reduction(
                 )
         out = complete(a, axis, dtype, keepdims, initial, mask, promote)
         if plain and type(out) is ArrayImpl and current_trace() is EVAL:
-            if len(known) < _MAX_KNOWN and prepare(name, a, None, True) is a:
+            if prepare(name, a, None, True) is a:
                 axes = canonical_axes(axis, a.aval.ndim, name)
                 if axes and record.out_avals((a.aval,), {"axes": axes}) is out.aval:
                     known[a.aval, axis] = executor(record, (a.aval,), {"axes": axes})
@@ -157,7 +158,6 @@ def _reduction(
 
 
 _AXIS_TYPES = (type(None), int)
-_MAX_KNOWN = 10_000
 
 
 def _accumulating(name: str, x: Any, dtype: Any, promote: bool) -> Any:
@@ -375,7 +375,7 @@ def _count(x: Any, axes: tuple, mask: Any, keepdims: bool, dtype: Any) -> Any:
 
 
 # Means of whole arrays of floats: how they are added up, and by what the sum is divided.
-_means: dict[tuple, tuple] = {}
+_means: dict[tuple, tuple] = Memo("means")
 _sum_p = REGISTRY["reduce_sum"]
 when_ready(_means.clear)
 
@@ -429,7 +429,7 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
     total = sum(x, axes, keepdims=keepdims, where=where)
     count = _count(x, axes, where, keepdims, dtypes.real_of(computed))
     count = cast(count, total.aval.dtype)
-    if plain and x is a and axes and result == computed and len(_means) < _MAX_KNOWN:
+    if plain and x is a and axes and result == computed:
         _means[a.aval, axis] = executor(_sum_p, (a.aval,), {"axes": axes}), count
     out = lax.div(total, _same_kind(count, total))
     return cast(out, result, out.aval.weak_type) if result != computed else out

@@ -15,6 +15,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import elementwise_loops
+from numjet.core.memo import Memo
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import (
     add_tangents,
@@ -248,10 +249,10 @@ def constant_like(x: Any, value: Any) -> Any:
     found = _constants.get(key)
     if found is None:
         found = ArrayImpl(np.asarray(value, dtype), ShapedArray((), dtype, True))
-        if len(_constants) < 1000 and value:  # 0.0 equals -0.0, so zeros are made anew
+        if value:  # 0.0 equals -0.0, so zeros are made anew
             _constants[key] = found
     return found
 
 
 # Constants of rules that were made before: most are small numbers.
-_constants: dict[tuple, ArrayImpl] = {}
+_constants: dict[tuple, ArrayImpl] = Memo("constants of rules")

@@ -12,6 +12,7 @@ from typing import Any
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import Effect
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_batch, moveaxis
 from numjet.core.trace import (
@@ -96,7 +97,7 @@ class extend_axis_env:  # noqa: N801 - a context manager read as a statement
 
 
 # (aval, batch axis) -> the aval of one example; both are few.
-_examples: dict[tuple[ShapedArray, int], ShapedArray] = {}
+_examples: dict[tuple[ShapedArray, int], ShapedArray] = Memo("examples of batches")
 
 
 def _example(aval: ShapedArray, dim: int) -> ShapedArray:

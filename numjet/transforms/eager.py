@@ -21,6 +21,7 @@ from numjet.core.array import Array, ArrayImpl
 from numjet.core.evaluate import executor
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.lowering import Host
+from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.trace import (
     EVAL,
@@ -43,11 +44,10 @@ from numjet.transforms.transpose import transpose_jaxpr
 CHECKS = config.numeric_checks
 # Deriving a rule takes as long as some ten uses of an operation without it.
 USES_BEFORE_DERIVING = 8
-# Programs of ever new shapes must not fill the memory with rules.
-MAX_RULES = 10_000
 # Values of the traced flags -> (primitive, avals, which operands are active, params) -> a Rule, the
 # number of uses while there is none yet, or None where there can be none.
 _rules: dict[tuple, dict[tuple, Any]] = {}
+_NAME = "rules of eager differentiation"
 _new = object.__new__
 
 
@@ -74,7 +74,9 @@ class LinearizeTrace(JVPTrace):
         super().__init__(parent)
         key = config.trace_key()
         rules = _rules.get(key)
-        self.rules: dict[tuple, Any] = _rules.setdefault(key, {}) if rules is None else rules
+        if rules is None:
+            rules = _rules.setdefault(key, Memo(_NAME))
+        self.rules: dict[tuple, Any] = rules
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         if primitive.higher_order or CHECKS[0]:
@@ -204,8 +206,6 @@ def _count(
     if uses < USES_BEFORE_DERIVING:
         rules[key] = uses + 1
         return
-    if len(rules) >= MAX_RULES:
-        rules.clear()
     token = enter_trace(EVAL)
     try:
         rules[key] = derive(primitive, avals, mask, params)

@@ -21,14 +21,13 @@ from numjet.core import trace as lines
 from numjet.core.array import ArrayImpl
 from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
 from numjet.core.lowering import Host
+from numjet.core.memo import Memo
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.transforms.jvp import JVPTrace, JVPTracer
 from numjet.transforms.linearize import PartialTrace, PartialTracer
 from numjet.transforms.stage import StageTrace, StageTracer
 
 _new = object.__new__
-# Programs of ever new shapes must not fill the memory with patterns.
-MAX_PATTERNS = 10_000
 # How an operand comes, in the keys of patterns.
 _STAGED, _ACTIVE, _CONCRETE = range(3)
 
@@ -58,12 +57,21 @@ _jvps: dict[tuple, Patterns] = {}  # by the traced flags
 _transposes: dict[tuple, Patterns] = {}
 
 
+def _patterns(of: dict[tuple, Patterns], name: str) -> Patterns:
+    """Those for the traced flags as they are."""
+    key = config.trace_key()
+    found = of.get(key)
+    if found is None:
+        found = of[key] = Memo(f"what {name} writes down")
+    return found
+
+
 def transposes(count: int) -> Patterns | None:
     """The patterns of transpose rules under the flags of now, for `transposed`, where so many
     equations are worth it."""
     if count <= 2 * SHORT:
         return None
-    return _transposes.setdefault(config.trace_key(), {})
+    return _patterns(_transposes, "transposition")
 
 
 class ReplayTrace(JVPTrace):
@@ -72,7 +80,7 @@ class ReplayTrace(JVPTrace):
 
     def __init__(self, parent: PartialTrace) -> None:
         super().__init__(parent)
-        self.patterns = _jvps.setdefault(config.trace_key(), {})
+        self.patterns = _patterns(_jvps, "differentiation")
         self.count = 0
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
@@ -244,8 +252,6 @@ class _Mark:
 
 def _note(patterns: Patterns, key: tuple, uses: int | None) -> None:
     """Count a use of an operation that has no pattern, unless it can have none."""
-    if len(patterns) >= MAX_PATTERNS:
-        patterns.clear()
     if uses is not None or key not in patterns:
         patterns[key] = (uses or 0) + 1
 

@@ -15,7 +15,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet.core.array import ArrayImpl
 from numjet.native import operators
-from numjet.native.entries import entry_of, keep
+from numjet.native.entries import entry_of
 
 needs_native = pytest.mark.skipif(not operators.possible(), reason="no native code here")
 
@@ -106,7 +106,6 @@ def test_what_an_inner_loop_of_numpy_raises_is_not_lost() -> None:
     words = entry_of(aval, aval, np.add, aval)
     loop = ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, ctypes.c_void_p).value
     words[operators._ENTRY.index("loop")] = loop
-    keep.append(words)
 
     def fallback(*_):
         raise MemoryError("as before")

@@ -100,7 +100,8 @@ def test_what_is_staged_is_staged_once(monkeypatch):
     assert len(calls) == 4 and all(isinstance(a, Tracer) for a in calls)
     for _ in range(3):  # what needs arrays cannot be bound again
         nj.make_jaxpr(lambda a: module.again("constant", a, lambda b: b + x))(x)
-    monkeypatch.setattr(module, "_MAX_KNOWN", 3)
+    module._known.clear()
+    monkeypatch.setattr(module._known, "bound", 3)
     for n in range(1, 9):
         nj.make_jaxpr(lambda a: a[0] + a[-1])(jnp.ones(n))
         assert len(module._known) <= 3

@@ -9,10 +9,11 @@ from typing import Any
 
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.memo import Memo
 from numjet.cpu.graph.nodes import Node
 from numjet.transforms.stage import stage_closed
 
-_known: dict[Any, ClosedJaxpr] = {}
+_known: dict[Any, ClosedJaxpr] = Memo("expanded operations", 512)
 
 
 def trace(node: Node) -> ClosedJaxpr:

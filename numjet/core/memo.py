@@ -1,0 +1,148 @@
+"""What operations did for operands of given avals, remembered: every learned shortcut is a `Memo`.
+
+For every layer. A memo is a dict with a name and a bound: it is read as a dict is, at a dict's
+speed, and the oldest quarter goes when it is full. All together are bounded too, by `TOTAL`
+entries, so that programs of ever new shapes need no more memory than the first thousands did.
+`numjet.debug.memos()` lists them, `numjet.clear_caches()` empties them. What would break it: an
+entry that is needed for more than speed, and a value that anybody finds by an address alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+# Entries of one memo, and of all. An operation on one new shape leaves some 30 of 0.3 to 1.5 KB.
+BOUND = 2048
+TOTAL = 40_000
+# So many entries are learned between two looks at the total.
+_BETWEEN = 1024
+_SAMPLE = 32  # entries whose size is looked at
+
+_lasting: list[Memo] = []  # of operations, which live as long as the process
+_passing: weakref.WeakSet[Memo] = weakref.WeakSet()
+_clearing: list[Callable[[], None]] = []
+_clock = itertools.count(1)
+
+
+class Memo(dict):
+    """A bounded dict. `learned` and `dropped` count entries; `hits`, where somebody counts them,
+    how often one was of use (None: reading takes less time than counting would)."""
+
+    __slots__ = ("__weakref__", "bound", "dropped", "hits", "learned", "name")
+
+    def __init__(
+        self, name: str, bound: int = BOUND, *, passing: bool = False, counted: bool = False
+    ) -> None:
+        self.name, self.bound = name, bound
+        self.learned = self.dropped = 0
+        self.hits: int | None = 0 if counted else None
+        if passing:
+            _passing.add(self)
+        else:
+            _lasting.append(self)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if len(self) >= self.bound and key not in self:
+            self.drop(self.bound // 4 + 1)
+        self.learned += 1
+        dict.__setitem__(self, key, value)
+        if not next(_clock) % _BETWEEN:
+            _bound_all()
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        """The value of `key`, which becomes `default` if there is none."""
+        if key not in self:
+            self[key] = default
+        return self.get(key, default)
+
+    def used(self) -> None:
+        """Count a use of an entry."""
+        if self.hits is not None:
+            self.hits += 1
+
+    def drop(self, count: int) -> None:
+        """Forget the oldest entries."""
+        for key in list(itertools.islice(list(self), count)):
+            if self.pop(key, self) is not self:
+                self.dropped += 1
+
+
+def memos() -> Iterator[Memo]:
+    """All memos that there are."""
+    yield from list(_lasting)
+    yield from list(_passing)
+
+
+def _bound_all() -> None:
+    """Let the largest memos forget half of what they know while all know more than TOTAL."""
+    found = sorted(memos(), key=len)
+    total = sum(map(len, found))
+    while total > TOTAL and found:
+        largest = found.pop()
+        total -= len(largest) // 2
+        largest.drop(len(largest) // 2)
+
+
+def on_clear(action: Callable[[], None]) -> None:
+    """Call `action` when everything is forgotten: for what is learned elsewhere than in memos."""
+    _clearing.append(action)
+
+
+def clear() -> None:
+    """Forget everything."""
+    for memo in memos():
+        memo.drop(len(memo))
+    for action in list(_clearing):
+        action()
+
+
+class MemoInfo(NamedTuple):
+    """What a memo holds: entries, its bound, uses (None: not counted), bytes (an estimate)."""
+
+    name: str
+    size: int
+    bound: int
+    hits: int | None
+    learned: int
+    dropped: int
+    bytes: int
+
+
+def info() -> list[MemoInfo]:
+    """The memos that hold something, those with most bytes first."""
+    found = [
+        MemoInfo(m.name, len(m), m.bound, m.hits, m.learned, m.dropped, _bytes(m))
+        for m in memos()
+        if m
+    ]
+    return sorted(found, key=lambda i: -i.bytes)
+
+
+def _bytes(memo: Memo) -> int:
+    """The table, and what some entries hold beside what is shared by the whole package, scaled."""
+    items = list(itertools.islice(list(memo.items()), _SAMPLE))
+    if not items:
+        return sys.getsizeof(memo)
+    sample = sum([_size(part, 3) for item in items for part in item])
+    return sys.getsizeof(memo) + sample * len(memo) // len(items)
+
+
+def _size(x: Any, depth: int) -> int:
+    if x is None or type(x) in (bool, type) or callable(x) and not hasattr(x, "__self__"):
+        return 0
+    found = sys.getsizeof(x)
+    if depth and type(x) in (tuple, list):
+        found += sum([_size(part, depth - 1) for part in x])
+    elif depth and type(x) is dict:
+        found += sum([_size(part, depth - 1) for item in x.items() for part in item])
+    return found

@@ -1,0 +1,162 @@
+"""Learned shortcuts are bounded, listed and cleared; ever new shapes leave nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.core import avals, memo
+from numjet.core.avals import ShapedArray
+from numjet.core.memo import Memo
+
+
+def test_the_oldest_entries_go_when_a_memo_is_full() -> None:
+    made = Memo("test", 8, passing=True)
+    for k in range(20):
+        made[k] = -k
+        assert len(made) <= 8 and made[k] == -k
+    assert list(made) == sorted(made)[-len(made) :] and 19 in made and 0 not in made
+    assert (made.learned, made.dropped) == (20, 20 - len(made))
+    made[19] = 5  # known: nothing goes for it
+    assert made.dropped == 20 - len(made)
+    assert made.setdefault(19, 7) == 5 and made.setdefault("new", 7) == 7
+
+
+def test_all_memos_are_bounded_together(monkeypatch) -> None:
+    monkeypatch.setattr(memo, "memos", lambda: iter(mine))
+    monkeypatch.setattr(memo, "TOTAL", 100)
+    monkeypatch.setattr(memo, "_BETWEEN", 1)
+    mine = [Memo(f"test {k}", 1000, passing=True) for k in range(4)]
+    for k in range(500):
+        mine[0][k] = k
+        mine[1 + k % 3][k] = k
+        assert sum(map(len, mine)) <= 101
+
+
+def test_memos_are_listed_with_their_sizes_and_cleared() -> None:
+    x = jnp.ones(7)
+    for _ in range(4):
+        jnp.tanh(x), x + 1.0, x.sum()
+        nj.make_jaxpr(lambda v: v[1:] + v.sum())(x)
+    f = nj.jit(lambda v: v * 2)
+    f(x)
+    listed = {i.name: i for i in nj.debug.memos()}
+    for name in ("avals", "function of arrays: tanh", "programs of <lambda>"):
+        assert 0 < listed[name].size <= listed[name].bound and listed[name].bytes > 0
+    again = listed["equations of functions of one traced array"]
+    assert again.hits is not None and again.hits > 0
+    nj.clear_caches()
+    assert not [i for i in nj.debug.memos() if i.name != "avals"]
+    np.testing.assert_array_equal(f(x) + jnp.tanh(x), 2 + np.tanh(np.ones(7, np.float32)))
+    assert x.aval is ShapedArray((7,), np.dtype(np.float32))
+
+
+def test_caches_may_be_cleared_while_other_threads_learn() -> None:
+    stop, failures = threading.Event(), []
+
+    def learn(seed: int) -> None:
+        try:
+            n = seed
+            while not stop.is_set():
+                n = 1 + (n * 31 + 7) % 97
+                x = jnp.ones(n)
+                assert float((jnp.tanh(x + 0.0) * 0 + x).sum()) == n
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=learn, args=(k,)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(60):
+        nj.clear_caches()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_an_aval_is_one_object_as_long_as_it_lives() -> None:
+    dtype = np.dtype(np.int16)
+    first = ShapedArray((1234, 5), dtype)
+    ShapedArray._known.clear()
+    assert ShapedArray((1234, 5), dtype) is first is ShapedArray([1234, np.int64(5)], "int16")
+    dead = weakref.ref(first)
+    ShapedArray._known.clear()
+    del first
+    gc.collect()
+    assert dead() is None and ((1234, 5), dtype, False) not in avals._alive
+
+
+def test_avals_made_by_many_threads_are_one() -> None:
+    found: list[set] = [set() for _ in range(4)]
+    keep: list = []
+
+    def make(k: int) -> None:
+        for n in range(3000):
+            aval = ShapedArray((n % 300, 77), np.dtype(np.int8))
+            keep.append(aval)
+            found[k].add((aval.shape, id(aval)))
+            if n % 100 == k:
+                ShapedArray._known.clear()
+
+    threads = [threading.Thread(target=make, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set.union(*found)) == 300
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads this process's memory")
+def test_ever_new_shapes_leave_the_resident_size_flat() -> None:
+    """Bounds a twentieth of the true ones, and as many fewer shapes: 45 KB each before."""
+    text = """
+import gc, os
+import numjet as nj, numjet.numpy as jnp
+from numjet.core import memo
+from numjet.native import operators
+
+operators.possible() and not operators.usable() and operators._build()
+memo.TOTAL = 2000
+for m in memo.memos():
+    m.bound = 100
+
+def use(n):
+    x = jnp.zeros(n)
+    y = jnp.sin(2.0 * (x + 1.0) + x)
+    y.sum(), y[1:], jnp.where(y > 0, y, 0.0), x.at[0].set(1.0), x.reshape(1, n), x @ x
+    jnp.broadcast_to(x, (2, n)), jnp.concatenate([x, x]), x**2, x.mean(), x.astype(jnp.int32)
+
+def resident():
+    gc.collect()
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+for n in range(1, 300):
+    use(n)
+before = resident()
+for n in range(300, 900):
+    use(n)
+print((resident() - before) // 600)
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 4000, f"{done.stdout} bytes a shape"
+
+
+def test_signatures_of_a_jitted_function_are_bounded(monkeypatch) -> None:
+    from numjet.api import jit
+
+    monkeypatch.setattr(jit, "MAX_SIGNATURES", 4)
+    f = nj.jit(lambda x: x + 1)
+    for n in range(1, 12):
+        assert f(jnp.ones(n)).shape == (n,)
+    assert f._cache_size() <= 4
