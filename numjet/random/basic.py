@@ -199,9 +199,15 @@ def randint(
 
 
 def _integer(x: Any, what: str) -> Any:
-    if isinstance(x, int) and not isinstance(x, bool) and x > np.iinfo(dtypes.canonical(int)).max:
-        x = np.asarray(x, np.uint32 if x < 1 << 32 else np.uint64)
+    info = np.iinfo(dtypes.canonical(int))
+    if isinstance(x, int) and not isinstance(x, bool) and not info.min <= x <= info.max:
+        raise OverflowError(
+            f"random.randint: {what}={x} does not fit {info.dtype}. Pass an array of a wider or "
+            "unsigned dtype, or turn on 64 bits with enable_x64."
+        )
     x = as_array(x)
+    if dtypes.is_floating(x.dtype):
+        return convert(x, dtypes.canonical(int))
     if not dtypes.is_integer(x.dtype):
         raise TypeError(f"random.randint: {what} must be an integer, got {x.aval.str_short()}.")
     return x
@@ -305,6 +311,10 @@ def bernoulli(
     if mode not in ("low", "high"):
         raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}.")
     key, p = single_key(key, "bernoulli"), as_array(p)
+    if not dtypes.is_floating(p.dtype):
+        raise TypeError(
+            f"random.bernoulli: the probability `p` must have a floating dtype, got {p.dtype}."
+        )
     dtype = p.dtype if dtypes.is_floating(p.dtype) else dtypes.canonical(float)
     p = convert(p, dtype)
     shape = result_shape("bernoulli", shape, p)
@@ -393,6 +403,7 @@ def choice(
         n = a.shape[axis]
     else:
         n = int(a)
+    index_dtype = a.dtype if dtypes.is_integer(a.dtype) else dtypes.canonical(int)
     if n <= 0 and count:
         raise ValueError("random.choice: a must be greater than 0 unless no samples are taken.")
     if not replace and count > n:
@@ -426,7 +437,7 @@ def choice(
         else:
             order = top_k(ar.add(gumbel_of(key, (n,), p.dtype, mode), log(p)), count)[1]
             order = reshape(order, shape)
-    return take_rows(a, order, axis) if a.ndim else convert(order, a.dtype)
+    return take_rows(a, order, axis) if a.ndim else convert(order, index_dtype)
 
 
 def _positions(rising: Any, values: Any) -> Any:

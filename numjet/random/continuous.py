@@ -250,9 +250,17 @@ def generalized_normal(
     """Values with density proportional to exp(-|x|^p)."""
     key, dtype, shape, _ = _start("generalized_normal", key, dtype, shape)
     first, second = split_two(key)
-    size = gamma_of(first, scalar(1 / p, dtype), shape, False)
+    inverse = _inverse(p, dtype)
+    size = gamma_of(first, inverse, shape, False)
     sign = convert(rademacher(second, shape), dtype)
-    return ar.mul(sign, pow(size, broadcast_to(scalar(1 / p, dtype), shape)))
+    return ar.mul(sign, pow(size, broadcast_to(inverse, shape)))
+
+
+def _inverse(p: Any, dtype: Any) -> Any:
+    """1 / p, of an exponent that may be traced."""
+    if isinstance(p, int | float):
+        return scalar(1 / p, dtype)
+    return ar.div(scalar(1, dtype), as_float(p, dtype))
 
 
 def ball(
@@ -270,9 +278,9 @@ def ball(
     key, dtype, shape, _ = _start("ball", key, dtype, shape)
     first, second = split_two(key)
     g = generalized_normal(first, p, (*shape, d), dtype)
-    power = pow(ar.abs(g), broadcast_to(scalar(p, dtype), g.shape))
+    power = pow(ar.abs(g), broadcast_to(as_float(p, dtype), g.shape))
     total = ar.add(reduce_sum(power, (len(shape),)), _exponential(second, shape, dtype))
-    radius = pow(total, broadcast_to(scalar(1 / p, dtype), shape))
+    radius = pow(total, broadcast_to(_inverse(p, dtype), shape))
     return ar.div(g, broadcast_to(expand_dims(radius, (len(shape),)), g.shape))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.structural import convert, full, scalar, transpose
 from numjet.ops.cumulative import cumsum
-from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, floor, ge, gt, le, lt
+from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, floor, ge, le, lt
 from numjet.ops.reduce import reduce_or
 from numjet.ops.scan import scan
 from numjet.ops.shape import expand_dims, select_n
@@ -39,9 +39,9 @@ def _by_waiting(key: Any, n: Any, p: Any, dtype: Any) -> Any:
 
     def step(state: tuple) -> tuple:
         key, waited, count = state
-        key, now = split_two(key)
-        # 1 - u is above 0; where p is 0 the time is infinite.
-        waited = waited + floor(log(one - unit(now, shape, dtype)) / log_q) + one
+        now, key = split_two(key)
+        # Where u or p is 0 the time is infinite.
+        waited = waited + floor(log(unit(now, shape, dtype)) / log_q) + one
         return key, waited, select_n(le(waited, n), count, count + one)
 
     return while_loop(lambda s: _any(le(s[1], n)), step, (key, zero, zero))[2]
@@ -76,7 +76,7 @@ def _by_rejection(key: Any, n: Any, p: Any, dtype: Any) -> Any:
         key, out, accepted = state
         key, u_key, v_key = split_many(key, 3)
         u = unit(u_key, shape, dtype) - 0.5
-        v = 1.0 - unit(v_key, shape, dtype)
+        v = unit(v_key, shape, dtype)
         rest = 0.5 - abs(u)
         k = floor((2.0 * a / rest + b) * u + center)
         inside = bitwise_and(ge(k, full(shape, 0, dtype)), le(k, n))
@@ -86,8 +86,8 @@ def _by_rejection(key: Any, n: Any, p: Any, dtype: Any) -> Any:
         density = density + (k_ + 0.5) * log(odds * (n - k_ + 1.0) / (k_ + 1.0))
         density = density + least - _stirling(k_, dtype) - _stirling(n - k_, dtype)
         likely = le(log(v * alpha / (a / (rest * rest) + b)), density)
+        # Elements accepted before take later values, too, while others go on: JAX's stream.
         accept = bitwise_and(inside, bitwise_or(at_once, likely))
-        accept = bitwise_and(accept, bitwise_not(accepted))
         return key, select_n(accept, out, k), bitwise_or(accepted, accept)
 
     start = (key, full(shape, 0, dtype), full(shape, False, dtypes.bool_))
@@ -96,22 +96,23 @@ def _by_rejection(key: Any, n: Any, p: Any, dtype: Any) -> Any:
 
 def _counts(key: Any, n: Any, p: Any, dtype: Any) -> Any:
     """Binomial counts for n and p of one shape; NaN where they are no numbers of trials and no
-    probabilities."""
+    probabilities, infinite for infinite n."""
     shape = n.shape
     zero, one = full(shape, 0, dtype), full(shape, 1, dtype)
     valid = bitwise_and(bitwise_and(ge(n, zero), ge(p, zero)), le(p, one))
+    endless = bitwise_and(valid, eq(n, full(shape, np.inf, dtype)))
     valid = bitwise_and(valid, lt(n, full(shape, np.inf, dtype)))
     n, p = select_n(valid, zero, floor(n)), select_n(valid, zero, p)
-    turned = gt(p, full(shape, 0.5, dtype))
+    turned = ge(p, full(shape, 0.5, dtype))
     rarer = select_n(turned, p, one - p)
     few = lt(n * rarer, full(shape, WAITING_BELOW, dtype))
-    first, second = split_two(key)
     # Where the other method counts, each has parameters at which it ends at once.
-    waiting = _by_waiting(first, select_n(few, zero, n), select_n(few, zero, rarer), dtype)
+    waiting = _by_waiting(key, select_n(few, zero, n), select_n(few, zero, rarer), dtype)
     hundred, half = full(shape, 100, dtype), full(shape, 0.5, dtype)
-    drawn = _by_rejection(second, select_n(few, n, hundred), select_n(few, rarer, half), dtype)
+    drawn = _by_rejection(key, select_n(few, n, hundred), select_n(few, rarer, half), dtype)
     count = select_n(few, drawn, waiting)
-    return select_n(valid, full(shape, np.nan, dtype), select_n(turned, count, n - count))
+    other = select_n(endless, full(shape, np.nan, dtype), full(shape, np.inf, dtype))
+    return select_n(valid, other, select_n(turned, count, n - count))
 
 
 def binomial(
@@ -119,7 +120,8 @@ def binomial(
 ) -> Any:
     """The number of successes in `n` trials of probability `p` each, as floats.
 
-    shape: what n and p broadcast to by default. NaN where n < 0 or p is outside [0, 1].
+    shape: what n and p broadcast to by default. NaN where n < 0 or p is outside [0, 1], infinite
+    where n is. The same key gives JAX's counts, but where rounding decides.
 
     >>> from numjet import random
     >>> random.binomial(random.key(0), 10, 0.5, (3,)).shape

@@ -37,8 +37,9 @@ def _check_impl(impl: Any) -> None:
     if isinstance(impl, dtypes.KeyDType):
         impl = impl.impl
     if impl not in _NAMES:
-        raise NotImplementedError(
-            f"PRNG implementation {impl!r} is not available. Use 'threefry2x32' (the default)."
+        known = isinstance(impl, str) and impl in ("rbg", "unsafe_rbg")
+        raise (NotImplementedError if known else ValueError)(
+            f"unrecognized PRNG implementation {impl!r}. Use 'threefry2x32' (the default)."
         )
 
 
@@ -180,7 +181,7 @@ def fold_in(key: Any, data: Any) -> Any:
             f"vmap "
             "for batching."
         )
-    if not dtypes.is_integer(data.dtype):
+    if not dtypes.is_integer(data.dtype) and not dtypes.is_floating(data.dtype):
         raise TypeError(f"random.fold_in: data must be an integer, got {data.aval.str_short()}.")
     return _like_given(random_fold_in(typed, convert(data, dtypes.uint32)), raw)
 

@@ -104,7 +104,10 @@ def test_raw_and_typed_keys_draw_the_same() -> None:
         (lambda: random.key(1.5), TypeError, "must be an integer"),
         (lambda: random.fold_in(random.key(0), -1), OverflowError, "uint32"),
         (lambda: random.uniform(random.key(0), (2,), "int32"), ValueError, "floating"),
-        (lambda: random.randint(random.key(0), (2,), 0.0, 3), TypeError, "minval"),
+        (lambda: random.randint(random.key(0), (2,), 1j, 3), TypeError, "minval"),
+        (lambda: random.randint(random.key(0), (2,), 0, 2**31), OverflowError, "maxval"),
+        (lambda: random.bernoulli(random.key(0), 1), TypeError, "floating dtype"),
+        (lambda: random.key(0, impl="foo"), ValueError, "unrecognized PRNG"),
         (
             lambda: random.choice(random.key(0), 3, (4,), replace=False),
             ValueError,
