@@ -6,6 +6,7 @@ Import it as `jnp`. Importing it also gives Arrays their operators and methods.
 # ruff: noqa: F401, A004 - NumPy's names shadow Python's
 from __future__ import annotations
 
+import importlib as _importlib
 from typing import Any as _Any
 
 import numpy as _np
@@ -463,6 +464,11 @@ def result_type(*args: _Any) -> _Any:
     return _result_type(*args)
 
 
+__array_api_version__ = "2025.12"
+
+
 def __getattr__(name: str) -> object:
+    if name == "__array_namespace_info__":  # few ask
+        return _importlib.import_module("numjet.numpy.array_namespace").array_namespace_info
     needs = "; it needs ml_dtypes 0.6 or newer" if name in ("int1", "uint1") else ""
     raise AttributeError(f"module 'numjet.numpy' has no attribute {name!r}{needs}.")

@@ -206,7 +206,19 @@ def remainder(x1: Any, x2: Any, /) -> Any:
         if x.aval.dtype.kind == "u":
             return lax.rem(x, y)
     rem = lax.rem(x, y)
-    return _select(_signs_differ(rem, y), lax.add(rem, y), rem)
+    if x.aval.dtype.kind in "iu":
+        return _select(_signs_differ(rem, y), lax.add(rem, y), rem)
+    return _signed_zero(_select(_signs_differ(rem, y), lax.add(rem, y), rem), y)
+
+
+def _signed_zero(rem: Any, y: Any) -> Any:
+    """`rem`, where it is zero with the sign of y. Its derivative stays."""
+    zero = zeros_like(rem)
+    rem = lax.add(rem, zero)  # -0 + 0 is 0
+    flip = lax.bitwise_and(lax.lt(y, zero), lax.eq(rem, zero))
+    # -rem, whose derivative is -1, and twice a negative zero, whose derivative is 1.
+    other = lax.neg(lax.sub(lax.stop_gradient(rem), rem))
+    return _select(flip, lax.add(lax.neg(rem), lax.add(other, other)), rem)
 
 
 mod = remainder
@@ -279,8 +291,12 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     numerator = _select(lax.eq(y, zero), x, lax.sub(x, rem))
     quotient = lax.div(numerator, y)
     down = _signs_differ(rem, y)
-    rem = _select(down, lax.add(rem, y), rem)
-    return lax.round(_select(down, lax.sub(quotient, constant(1, x)), quotient)), rem
+    rem = _signed_zero(_select(down, lax.add(rem, y), rem), y)
+    whole = lax.round(_select(down, lax.sub(quotient, constant(1, x)), quotient))
+    # A quotient of zero has the sign of x / y, which is finite then.
+    zero = zeros_like(y)
+    nothing = lax.eq(whole, zeros_like(whole))
+    return _select(nothing, lax.mul(lax.round(lax.mul(lax.div(x, y), zero)), zero), whole), rem
 
 
 # ------------------------------------------------------------------ powers

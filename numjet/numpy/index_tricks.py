@@ -251,8 +251,10 @@ def _wrapped(x: Any, n: int) -> Any:
 
 
 # ------------------------------------------------------------------ grids
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
-    """Coordinate grids of vectors; 'xy' exchanges the first two axes."""
+def meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[Any, ...]:
+    """Coordinate grids of vectors, a tuple; 'xy' exchanges the first two axes."""
     if not copy:
         raise ValueError("meshgrid: copy=False is not supported, arrays are immutable.")
     if indexing not in ("xy", "ij"):
@@ -273,7 +275,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     for v, axis in zip(vectors, order):
         own = tuple([n if i == axis else 1 for i, n in enumerate(shape)])
         out.append(reshape(v, own) if sparse else lax.broadcast_in_dim(v, tuple(shape), (axis,)))
-    return out
+    return tuple(out)
 
 
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:

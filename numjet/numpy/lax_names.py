@@ -22,6 +22,7 @@ from numjet.ops.arithmetic import (
     square,
     sub,
 )
+from numjet.ops.arrange import stop_gradient
 from numjet.ops.complex_ops import complex, conj, imag, neg, real
 from numjet.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
 from numjet.ops.dot import dot_general

@@ -108,7 +108,30 @@ signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
 inexact, floating, complexfloating = np.inexact, np.floating, np.complexfloating
 flexible, character, object_ = np.flexible, np.character, np.object_
 dtype = np.dtype
-finfo = ml_dtypes.finfo
+
+
+class finfo:  # noqa: N801 - NumPy's name
+    """The limits of a floating dtype (of an array, a scalar or a dtype; of a complex one those of
+    its parts): `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, ... For the array standard's
+    dtypes these are Python numbers."""
+
+    def __init__(self, dtype: Any) -> None:
+        info = ml_dtypes.finfo(getattr(dtype, "dtype", dtype))
+        self._info = info
+        self.dtype, self.bits = info.dtype, int(info.bits)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_info":
+            raise AttributeError(name)
+        value = getattr(self._info, name)
+        return float(value) if isinstance(value, np.floating) else value
+
+    def __repr__(self) -> str:
+        return repr(self._info)
+
+    __str__ = __repr__
+
+
 iinfo = ml_dtypes.iinfo
 ComplexWarning = np.exceptions.ComplexWarning
 

@@ -298,11 +298,11 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     return broadcast(x, wanted)
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
-    """The arrays at their common shape."""
+def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+    """The arrays at their common shape, a tuple."""
     arrays = as_arrays("broadcast_arrays", *args)
     common = broadcast_shapes(*[x.aval.shape for x in arrays])
-    return [broadcast(x, common) for x in arrays]
+    return tuple([broadcast(x, common) for x in arrays])
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:

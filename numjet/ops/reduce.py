@@ -304,7 +304,10 @@ def reduce(
             "reduce: operands must be arrays of one shape, got "
             f"{', '.join(x.aval.str_short() for x in xs) or 'none'}."
         )
-    inits = [convert(as_array(v), x.aval.dtype) for v, x in zip(starts, xs, strict=True)]
+    inits = [
+        convert(v, x.aval.dtype, v.aval.weak_type)
+        for v, x in zip(map(as_array, starts), xs, strict=True)
+    ]
     axes = _axes(xs[0], dimensions)
     name = monoid_of(computation, xs[0].aval.dtype) if treedef == _LEAF else None
     if name is None:

@@ -53,9 +53,22 @@ log_p = _unary("log", np.log, lambda t, out, x: div(t, x))
 log1p_p = _unary(
     "log1p", np.log1p, lambda t, out, x: div(t, add(x, _one(x)))
 )
+def _expm1_reference(x: np.ndarray) -> np.ndarray:
+    out = np.expm1(x)
+    if x.dtype.kind != "c":
+        return out
+    # The array standard's values where NumPy multiplies infinities by zeros.
+    a, b, out = x.real, x.imag, np.array(out)
+    out.imag = np.where(b == 0, b, out.imag)
+    endless = np.isinf(a) & ~np.isfinite(b)
+    out[endless & (a < 0)] = -1
+    out[endless & (a > 0)] = complex(np.inf, np.nan)
+    return out
+
+
 expm1_p = _unary(
     "expm1",
-    np.expm1,
+    _expm1_reference,
     lambda t, out, x: mul(t, add(out, _one(x))),
 )
 sin_p = _unary("sin", np.sin, lambda t, out, x: mul(t, cos(x)))

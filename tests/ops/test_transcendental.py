@@ -74,7 +74,7 @@ def test_conventions_of_gradients() -> None:
     assert float(grad(lax.sqrt)(0.0)) == np.inf
     assert float(grad(lambda x: lax.pow(x, 2.0))(0.0)) == 0.0
     assert float(grad(lambda y: lax.pow(0.0, y))(2.0)) == 0.0
-    assert float(grad(lambda x: lax.pow(x, 0.0))(0.0)) == 0.0
+    assert np.isnan(float(grad(lambda x: lax.pow(x, 0.0))(0.0)))  # 0 times 1/0, as in JAX
 
 
 @pytest.mark.parametrize("name", ["tanh", "sin", "log", "sqrt", "logistic", "atan"])

@@ -206,7 +206,17 @@ def _expm1(e: Any, x: ComplexPair) -> ComplexPair:
     half = e.call("sin", e.mul(x.im, 0.5))
     re = e.sub(e.mul(e.call("expm1", x.re), e.call("cos", x.im)), e.mul(e.mul(half, half), 2.0))
     im = e.mul(e.call("exp", x.re), e.call("sin", x.im))
+    # The limit at -inf whatever the phase, and infinite without a phase at inf.
+    low = e.eq(x.re, -np.inf)
+    re = e.select(low, e.const(-1, x.re.dtype), re)
+    im = e.select(low, e.const(0, x.re.dtype), im)
+    re = e.select(e.eq(x.re, np.inf), _real_at_infinity(e, x, re), re)
     return ComplexPair(re, e.select(e.eq(x.im, 0), x.im, im))
+
+
+def _real_at_infinity(e: Any, x: ComplexPair, re: Any) -> Any:
+    no_phase = e.ne(e.sub(x.im, x.im), e.const(0, x.re.dtype))
+    return e.select(no_phase, x.re, re)
 
 
 def _one(e: Any, x: ComplexPair) -> ComplexPair:

@@ -1,0 +1,92 @@
+"""What the Python array API standard (2025.12) asks of a namespace, where JAX does otherwise or the
+values are special ones: NumPy is the reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numjet
+import numjet.numpy as jnp
+
+ENDS = np.array([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 3.0, -3.0, np.inf, -np.inf, np.nan], np.float32)
+
+
+def same(got, want):
+    """Equal, signs of zeros included."""
+    got, want = np.asarray(got), np.asarray(want)
+    np.testing.assert_array_equal(got, want)
+    known = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[known], np.signbit(want)[known])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "divmod"])
+def test_divisions_have_signed_zeros_and_infinities(name, compiled):
+    x, y = np.meshgrid(ENDS, ENDS)
+    fun = numjet.jit(getattr(jnp, name)) if compiled else getattr(jnp, name)
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(x, y)
+    got = fun(jnp.asarray(x), jnp.asarray(y))
+    for g, w in zip(got, want) if name == "divmod" else [(got, want)]:
+        same(g, w)
+
+
+def test_remainder_keeps_its_derivative_where_it_is_zero():
+    x, y = jnp.array([4.0, -4.0, 4.0, -4.0, 0.0]), jnp.array([2.0, 2.0, -2.0, -2.0, -3.0])
+    dx, dy = numjet.grad(lambda x, y: jnp.sum(jnp.remainder(x, y)), (0, 1))(x, y)
+    np.testing.assert_array_equal(dx, np.ones(5))
+    np.testing.assert_array_equal(dy, [-2.0, 2.0, 2.0, -2.0, 0.0])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sign_of_zero_is_positive(compiled):
+    fun = numjet.jit(jnp.sign) if compiled else jnp.sign
+    same(fun(jnp.asarray(ENDS)), np.sign(ENDS))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_complex_expm1_at_its_ends(compiled):
+    inf, nan = np.inf, np.nan
+    table = {
+        (0.0, 0.0): (0.0, 0.0), (inf, 0.0): (inf, 0.0), (nan, 0.0): (nan, 0.0),
+        (-inf, inf): (-1.0, 0.0), (-inf, nan): (-1.0, 0.0), (inf, inf): (inf, nan),
+        (inf, nan): (inf, nan), (1.0, inf): (nan, nan), (nan, 1.0): (nan, nan),
+    }  # fmt: skip
+    z = np.array([complex(*k) for k in table], np.complex64)
+    fun = numjet.jit(jnp.expm1) if compiled else jnp.expm1
+    got = np.asarray(fun(jnp.asarray(z)))
+    np.testing.assert_array_equal(got.real, [v[0] for v in table.values()])
+    np.testing.assert_array_equal(got.imag, [v[1] for v in table.values()])
+
+
+def test_limits_are_python_numbers():
+    for dtype in (jnp.float32, jnp.complex64, jnp.ones(2)):
+        info = jnp.finfo(dtype)
+        assert info.bits == 32 and info.dtype == np.float32
+        for name in ("eps", "max", "min", "smallest_normal"):
+            value = getattr(info, name)
+            assert type(value) is float and value == getattr(np.finfo(np.float32), name)
+    assert type(jnp.iinfo(jnp.int8).max) is int
+    assert jnp.finfo(jnp.bfloat16).bits == 16
+
+
+def test_sequences_are_tuples():
+    x = jnp.arange(3.0)
+    assert type(jnp.meshgrid(x, x)) is tuple and type(jnp.broadcast_arrays(x, 1.0)) is tuple
+
+
+def test_inspection():
+    info = jnp.__array_namespace_info__()
+    assert jnp.__array_api_version__ == "2025.12"
+    assert info.capabilities()["boolean indexing"] is False
+    assert info.default_device() is None and info.devices()[1] in numjet.devices()
+    assert set(info.dtypes(kind=("bool", "real floating"))) == {"bool", "float32"}
+    assert info.default_dtypes()["integral"] == np.int32
+    with numjet.enable_x64(True):
+        assert info.default_dtypes()["real floating"] == np.float64
+        assert "int64" in info.dtypes(kind="integral")
+    with pytest.raises(ValueError, match="kind"):
+        info.dtypes(kind="text")
+    with pytest.raises(ValueError, match="no device"):
+        info.dtypes(device="tpu")
