@@ -16,6 +16,7 @@ from numjet.core import dtypes
 from numjet.core.structural import convert, full, scalar, transpose
 from numjet.ops.cumulative import cumsum
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, floor, ge, le, lt
+from numjet.ops.random_bits import random_split
 from numjet.ops.reduce import reduce_or
 from numjet.ops.scan import scan
 from numjet.ops.shape import expand_dims, select_n
@@ -172,12 +173,11 @@ def multinomial(
     last = ge(p, left)
     part = select_n(last, p / select_n(last, left, one), one)
 
-    def draw(state: tuple, part: Any) -> tuple:
-        key, rest = state
-        key, now = split_two(key)
-        count = _counts(now, rest, part, work)
-        return (key, rest - count), count
+    def draw(rest: Any, now: tuple) -> tuple:
+        key, part = now
+        count = _counts(key, rest, part, work)
+        return rest - count, count
 
-    start = (key, broadcast_to(n, batch))
-    counts = scan(draw, start, part, unroll=unroll)[1]
+    keys = random_split(key, shape=(categories,))
+    counts = scan(draw, broadcast_to(n, batch), (keys, part), unroll=unroll)[1]
     return convert(transpose(counts, (*range(1, len(shape)), 0)), dtype)
