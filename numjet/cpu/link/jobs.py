@@ -19,6 +19,8 @@ from numjet.cpu import host
 # Machine code is made by calls that last milliseconds and hold no interpreter; their threads ask
 # for it in between. At Python's own 5 ms they would wait longer than they work.
 _SWITCH_SECONDS = 1e-4
+# Python waits for so many young objects before it searches: for ever, and nobody else's number.
+_NEVER = (1 << 30) + 7919
 # So many objects, or what one compilation made, may go to the oldest generation unsearched between
 # two searches of all objects: a few dozen programs, some ten megabytes if all were garbage.
 _UNSEARCHED = 50_000
@@ -31,22 +33,28 @@ class _Undisturbed:
 
     A compilation makes a hundred thousand objects and drops them at its end: looking for cycles
     among them is a tenth of its time. What is left is there to stay.
+
+    Both settings are the whole process's. Whether Python looks for cycles at all (`gc.enable`) is
+    never touched, only how many objects it waits for; and what somebody else sets meanwhile stays.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
         self._threads: dict[int, int] = {}  # how often each is inside
-        self._before: tuple[bool, float] = (True, 0.005)
+        self._thresholds = gc.get_threshold()
+        self._intervals = (0.005, 0.005)  # before, and while a thread is inside
         self._unsearched = 0
         self._full_searches = 0
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
-                self._before = gc.isenabled(), sys.getswitchinterval()
-                gc.disable()
-                sys.setswitchinterval(min(_SWITCH_SECONDS, self._before[1]))
+                self._thresholds = gc.get_threshold()
+                gc.set_threshold(_NEVER, *self._thresholds[1:])
+                before = sys.getswitchinterval()
+                sys.setswitchinterval(min(_SWITCH_SECONDS, before))
+                self._intervals = before, sys.getswitchinterval()
             self._inside += 1
             thread = threading.get_ident()
             self._threads[thread] = self._threads.get(thread, 0) + 1
@@ -66,11 +74,13 @@ class _Undisturbed:
         return self._inside > 0
 
     def _restore(self) -> None:
-        collecting, interval = self._before
-        if collecting:
-            self._settle()
-            gc.enable()
-        sys.setswitchinterval(interval)
+        if gc.get_threshold()[0] == _NEVER:
+            if gc.isenabled():
+                self._settle()
+            gc.set_threshold(self._thresholds[0], *gc.get_threshold()[1:])
+        before, ours = self._intervals
+        if sys.getswitchinterval() == ours:
+            sys.setswitchinterval(before)
 
     def forked(self) -> None:
         """In a child process: the other threads, which may have been inside, are not here."""
@@ -89,7 +99,7 @@ class _Undisturbed:
         are few, when it falls into the next trace.
         """
         young = gc.get_count()[0]
-        if not 0 < gc.get_threshold()[0] < _SOON * young or gc.get_freeze_count():
+        if not 0 < self._thresholds[0] < _SOON * young or gc.get_freeze_count():
             return  # nothing to do; or the user keeps objects apart, which `unfreeze` would end
         searches = gc.get_stats()[-1]["collections"]
         if searches != self._full_searches:
