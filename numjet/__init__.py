@@ -90,6 +90,7 @@ _NAMESPACES = frozenset(
         "monitoring",
         "nn",
         "ops",
+        "example_libraries",
         "profiler",
         "random",
         "ref",

@@ -7,6 +7,7 @@ A layer is `(init_fun, apply_fun)`: `init_fun(key, input_shape) -> (output_shape
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -128,23 +129,10 @@ def _shape_of(fun: Callable, input_shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def Conv(out_chan: int, filter_shape: Sequence[int], *args: Any, **kwargs: Any) -> Layer:  # noqa: N802
-    """`GeneralConv` of images, NHWC."""
-    return GeneralConv(_IMAGES, out_chan, filter_shape, *args, **kwargs)
-
-
-def ConvTranspose(  # noqa: N802
-    out_chan: int, filter_shape: Sequence[int], *args: Any, **kwargs: Any
-) -> Layer:
-    """`GeneralConvTranspose` of images, NHWC."""
-    return GeneralConvTranspose(_IMAGES, out_chan, filter_shape, *args, **kwargs)
-
-
-def Conv1DTranspose(  # noqa: N802
-    out_chan: int, filter_shape: Sequence[int], *args: Any, **kwargs: Any
-) -> Layer:
-    """`GeneralConvTranspose` of sequences, NHC."""
-    return GeneralConvTranspose(("NHC", "HIO", "NHC"), out_chan, filter_shape, *args, **kwargs)
+# Of images, NHWC, and of sequences, NHC.
+Conv = functools.partial(GeneralConv, _IMAGES)
+ConvTranspose = functools.partial(GeneralConvTranspose, _IMAGES)
+Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
 
 
 def BatchNorm(  # noqa: N802

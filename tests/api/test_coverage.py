@@ -19,7 +19,8 @@ WHOLE = ("jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.nn", "jax.nn.ini
          "jax.tree", "jax.tree_util", "jax.image", "jax.dtypes", "jax.dlpack", "jax.sharding",
          "jax.stages", "jax.errors", "jax.debug", "jax.distributed", "jax.custom_batching",
          "jax.flatten_util", "jax.test_util", "jax.ops", "jax.typing", "jax.monitoring",
-         "jax.lax.linalg")
+         "jax.lax.linalg", "jax.example_libraries", "jax.example_libraries.optimizers",
+         "jax.example_libraries.stax")
 # Modules whose signatures all agree.
 AGREED = (*WHOLE, "jax.profiler", "jax.scipy.linalg", "jax.scipy.special", "jax.scipy.stats")
 
