@@ -34,8 +34,13 @@ ELSEWHERE = {"jax.ops": "numjet.ops.segment"}
 # Parameters that differ from the contract's on purpose: (module, name) -> why.
 UFUNC = ("a function of its operands alone: out and where, which the contract's object has and "
          "refuses, would cost every call")
+ALSO_BARE = "the function may be left away: options alone give a decorator"
+SAYS_MORE = "names an argument that is gone, to say what to write instead"
 MADE_HERE = "made by jit, and by nobody else: what it is made of is ours"
 EXCEPTIONS: dict[tuple[str, str], str] = {
+    ("jax", "checkpoint"): ALSO_BARE,
+    ("jax", "remat"): ALSO_BARE,
+    ("jax", "pure_callback"): SAYS_MORE,
     **{("jax.stages", name): MADE_HERE for name in ("Compiled", "Lowered", "Traced", "Wrapped")},
     **{("jax.numpy", name): UFUNC for name in (
         "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2",
@@ -126,10 +131,16 @@ def own_parameters(value: Any) -> list[Parameter] | None:
             for p in signature.parameters.values()]
 
 
+# Defaults of the contract that mean `not given`: None says so as well.
+MARKERS = ("OBJECT", "Deprecated", "UnspecifiedValue", "jax.sharding.Infer")
+
+
 def same_default(ours: str | None, theirs: str | None) -> bool:
     """Equal, or both objects whose text says nothing (markers of `not given`)."""
     if ours is None or theirs is None or ours == theirs:
         return ours == theirs
+    if theirs in MARKERS and ours == "None":
+        return True
     try:
         return bool(ast.literal_eval(ours) == ast.literal_eval(theirs))
     except (ValueError, SyntaxError):
@@ -142,13 +153,20 @@ def same_parameter(ours: Parameter, theirs: Parameter) -> bool:
     return named and ours.kind == theirs.kind and same_default(ours.default, theirs.default)
 
 
+def in_order(parameters: list[Parameter]) -> list[Parameter]:
+    """Those by keyword alone by their names, as their order is nobody's to rely on."""
+    named = sorted([p for p in parameters if p.kind == "keyword_only"], key=lambda p: p.name)
+    return [p for p in parameters if p.kind != "keyword_only"] + named
+
+
 def difference(value: Any, entry: Entry) -> str | None:
     """How the signature of `value` differs from the contract's; None where it does not."""
     theirs = contract_parameters(entry.signature)
     if theirs is None or (entry.module, entry.name) in EXCEPTIONS:
         return None
     ours = own_parameters(value)
-    if ours is not None and len(ours) == len(theirs) and all(map(same_parameter, ours, theirs)):
+    if ours is not None and len(ours) == len(theirs) and all(
+            map(same_parameter, in_order(ours), in_order(theirs))):
         return None
     return f"({', '.join(map(str, ours))})" if ours is not None else "no signature"
 
@@ -163,7 +181,10 @@ def find(entry: Entry) -> Any:
     try:
         if entry.kind == "module" and f"{entry.module}.{entry.name}" in ELSEWHERE:
             return importlib.import_module(ELSEWHERE[f"{entry.module}.{entry.name}"])
-        return getattr(importlib.import_module(name), entry.name)
+        module = importlib.import_module(name)
+        if entry.kind == "module" and not hasattr(module, entry.name):
+            return importlib.import_module(f"{name}.{entry.name}")
+        return getattr(module, entry.name)
     except ModuleNotFoundError as error:
         raise AttributeError(f"no module {error.name}") from error
 

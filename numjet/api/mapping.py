@@ -234,7 +234,6 @@ def pmap(
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Sequence[int] = (),
-    global_arg_shapes: Any = None,
 ) -> Callable:
     """`fun` on every device at once, each on its slice of the mapped axis; compiled.
 
@@ -246,7 +245,6 @@ def pmap(
     >>> print(nj.pmap(lambda x: x + nj.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0])))
     [2.]
     """
-    del global_arg_shapes
     check_callable("pmap", fun)
     if backend not in (None, "cpu"):
         raise RuntimeError(f"Unknown backend {backend!r}. Available: 'cpu'.")

@@ -24,13 +24,13 @@ from numjet.ops.slicing import index_in_dim
 
 def shard_map(
     f: Callable | None = None,
+    /,
     *,
     out_specs: Any,
     in_specs: Any = None,
     mesh: Mesh | None = None,
-    axis_names: Any = None,
+    axis_names: Any = frozenset(),
     check_vma: bool = True,
-    check_rep: bool | None = None,
 ) -> Callable:
     """`f` applied to each device's block of the arguments; collectives join the devices.
 
@@ -46,7 +46,7 @@ def shard_map(
     >>> print(f(jnp.arange(3.0)))
     [0. 1. 2.]
     """
-    del check_vma, check_rep
+    del check_vma
     if f is None:
         return functools.partial(
             shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names

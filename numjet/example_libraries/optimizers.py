@@ -9,10 +9,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from numjet import numpy as jnp, tree_util
 
+# Names for annotations.
+Params: TypeAlias = Any
+State: TypeAlias = Any
+Updates: TypeAlias = Any
+Step: TypeAlias = int
+InitFn = Callable[[Params], State]
+UpdateFn = Callable[[Step, Updates, State], State]
+ParamsFn = Callable[[State], Params]
 Schedule = Callable[[Any], Any]
 
 

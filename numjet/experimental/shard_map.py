@@ -12,4 +12,4 @@ def shard_map(
     f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True, **_: Any
 ) -> Callable:
     """As `numjet.shard_map`, with positional arguments."""
-    return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_rep=check_rep)
+    return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)

@@ -319,7 +319,6 @@ def cond(
     false_fun: Callable,
     *operands: Any,
     operand: Any = _NOT_GIVEN,
-    linear: Any = None,
 ) -> Any:
     """Run `true_fun(*operands)` if `pred`, else `false_fun(*operands)`.
 
