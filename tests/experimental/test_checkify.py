@@ -27,6 +27,8 @@ lambda x: x / 0. | A(-1.)
 lambda x: x // 0 | A(3)
 lambda x, i: x[i] | A([0., 1, 2, 3, 4]), A(7)
 lambda x, i: x[i] | A([0., 1, 2, 3, 4]), A(-2)
+lambda x, i: x[i] | A([0., 1, 2, 3, 4]), 7
+lambda x, i: x.at[i].set(1.) | A([0., 1, 2, 3, 4]), 7
 lambda x, i: x[i] | A([0., 1, 2, 3, 4]), A([1, 9])
 lambda x, i, j: x[i, j] | jnp.ones((5, 3)), A([1, 2]), A([1, 9])
 lambda x, i: x.at[i].get(mode='clip') | A([0., 1, 2, 3, 4]), A(7)

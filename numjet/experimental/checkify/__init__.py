@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import tree
-from numjet.core.array import Array, as_array
+from numjet.core.array import Array, as_array, is_arraylike
 from numjet.core.trace import Tracer, aval_of
 from numjet.experimental.checkify import rewrite
 from numjet.experimental.checkify.sites import (
@@ -180,7 +180,7 @@ def checkify(f: Callable, errors: frozenset[type] = user_checks) -> Callable:
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         leaves, structure = tree.tree_flatten((args, kwargs))
-        traced = [isinstance(x, Array | np.ndarray | np.generic) for x in leaves]
+        traced = [is_arraylike(x) for x in leaves]
         given = [as_array(x) for x, t in zip(leaves, traced, strict=True) if t]
         out_tree = []
 
