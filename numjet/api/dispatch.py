@@ -17,9 +17,10 @@ import numpy as np
 
 from numjet import cpu
 from numjet.base import config
+from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.evaluate import Compiler, check_finite
+from numjet.core.evaluate import check_finite
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.lowering import Region
 from numjet.core.remote import Remote, target
@@ -166,4 +167,4 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     return wrap(executable(values), closed.out_avals, name)
 
 
-Compiler.run = staticmethod(run)
+hooks.run_compiled = run

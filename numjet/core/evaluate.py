@@ -13,7 +13,7 @@ import numpy as np
 
 from numjet.base import config, errors
 from numjet.base.config import numeric_checks
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.primitive import Primitive
@@ -54,19 +54,6 @@ def numpy_function(reference: Callable, dtype: Any) -> Callable:
     if plain is None and dtypes.is_inexact(dtype):
         plain = getattr(reference, "of_floats", None)
     return plain if plain is not None and dtype.itemsize > 2 else reference
-
-
-class Native:
-    """Late binding: `native.operators` installs what makes native forms of evaluations.
-
-    `learn(primitive, avals, function, out_aval)`: evaluation of `primitive` for operands of these
-    avals is NumPy's `function`; it sets `primitive.run` to a function of the operands, which calls
-    `evaluate_python` for operands it does not know. `executor(primitive, avals, params, out_aval)`
-    is such a function where there are params, or None.
-    """
-
-    learn: Callable | None = None
-    executor: Callable | None = None
 
 
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
@@ -134,8 +121,8 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
     if key is not None and primitive.elementwise:
         function = numpy_function(primitive.reference, arrays[0].aval.dtype)  # type: ignore[arg-type]
         primitive.eager[key] = out_avals, function
-        if Native.learn is not None:
-            Native.learn(primitive, key if type(key) is tuple else (key,), function, out_avals)
+        if hooks.learn is not None:
+            hooks.learn(primitive, key if type(key) is tuple else (key,), function, out_avals)
     return result
 
 
@@ -145,8 +132,8 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
     if not params and primitive.run is not None:
         return primitive.run
     aval = primitive.out_avals(avals, params)
-    if params and Native.executor is not None:
-        native = Native.executor(primitive, avals, params, aval)
+    if params and hooks.executor is not None:
+        native = hooks.executor(primitive, avals, params, aval)
         if native is not None:
             return native
     reference: Any = primitive.reference
@@ -208,15 +195,6 @@ def _concrete(primitive: Primitive, x: Any) -> ArrayImpl:
     return as_array(x)
 
 
-class Compiler:
-    """Late binding: `api.dispatch` installs how a jaxpr is compiled and run on concrete arrays.
-
-    `run(closed_jaxpr, args, name) -> list of Arrays`.
-    """
-
-    run: Any = None
-
-
 def run_compiled(closed: Any, args: tuple, name: str) -> list:
     """Compile (once) and run a closed jaxpr on concrete arrays."""
-    return Compiler.run(closed, args, name)
+    return hooks.run_compiled(closed, args, name)

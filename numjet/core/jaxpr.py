@@ -241,10 +241,6 @@ def printer(jaxpr: Jaxpr) -> str:
     raise NotImplementedError("numjet.core.jaxpr_print is not loaded.")
 
 
-# The walk of `cpu.graph.forms` as native code (`native.code.walk`), where there is any.
-describe: Any = None
-
-
 def join_effects(eqns: Iterable[Eqn]) -> frozenset:
     effects = NO_EFFECTS
     for eqn in eqns:

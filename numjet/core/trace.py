@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from numjet.base import errors
+from numjet.core import hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import evaluate
@@ -72,9 +73,11 @@ def user_source(depth: int = 2) -> Source | None:
 
 
 def user_line() -> Source | None:
-    """`user_source` for the caller of who calls this. May be native code (`native.record`), so
-    it is asked by way of this module."""
+    """`user_source` for the caller of who calls this."""
     return user_source(3)
+
+
+hooks.user_line = user_line
 
 
 class Trace:

@@ -23,9 +23,10 @@ import numpy as np
 
 from numjet.base import config
 from numjet.base.errors import InternalError
+from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.evaluate import Native, evaluate_python
+from numjet.core.evaluate import evaluate_python
 from numjet.core.memo import Memo, on_clear
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, _current
@@ -51,7 +52,6 @@ from numjet.native.layout import (
     layout,
     slots_of,
 )
-from numjet.transforms.stage import StageTrace
 
 _FLAGS = {"positional": 0x0080, "function": 0x0080 | 0x0002, "binary": 8, "unary": 4}  # METH_...
 # Methods with a native form, and what they do (see `code.interpreter`; "unary": one operand).
@@ -243,7 +243,7 @@ def _executor(
 
 
 def _learn_evaluations() -> None:
-    Native.learn, Native.executor = _learn_evaluation, _executor
+    hooks.learn, hooks.executor = _learn_evaluation, _executor
     for primitive in list(REGISTRY.values()):
         primitive.runs.clear()
         for key, (out, function) in list(primitive.eager.items()):
@@ -289,7 +289,7 @@ def _find() -> dict[str, Any]:
         when_ready(_learn_evaluations)
         when_ready(_install_record)
         if possible() and not usable():
-            StageTrace.wanted = staticmethod(_wanted)
+            hooks.long_trace = _wanted
     return _state
 
 

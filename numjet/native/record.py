@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core import jaxpr, trace
+from numjet.core import hooks, trace
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
@@ -91,9 +91,9 @@ def install(
     _functions_of.update(methods, new_method=new_method, new_function=new_function)
     record = ctypes.addressof(methods["record"])
     StageTrace.record = new_method(StageTrace, record)  # type: ignore[method-assign]
-    trace.user_line = _function("user_line", None)
-    jaxpr.describe = _function("describe", None)
-    StageTrace.wanted = None
+    hooks.user_line = _function("user_line", None)
+    hooks.describe = _function("describe", None)
+    hooks.long_trace = None
 
 
 def _function(name: str, known: Any) -> Callable:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.core import trace as lines
+from numjet.core import hooks
 from numjet.core.array import Array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -84,7 +84,7 @@ class JVPTrace(Trace):
             and not primitive.higher_order
         )
         if named:
-            staging.source = lines.user_line()
+            staging.source = hooks.user_line()
         try:
             if not active or primitive.jvp is None:
                 return parent.process(primitive, tuple(primals), params)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.base import config
-from numjet.core import trace as lines
+from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
 from numjet.core.lowering import Host
@@ -152,7 +152,7 @@ class ReplayTrace(JVPTrace):
             return out
         line = stage.source
         if line is None:
-            stage.source = lines.user_line()
+            stage.source = hooks.user_line()
         try:
             source = stage.source
             values.extend(variables)

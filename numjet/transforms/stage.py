@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import config, errors
+from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
@@ -53,8 +54,6 @@ class StageTrace(Trace):
         "_const_of", "effects", "source", "done", "refs",
     )  # fmt: skip
     name = "staging"
-    # Called after long traces while there might be native code and is none.
-    wanted: Callable[[], None] | None = None
 
     def __init__(self, fun_name: str = "", names: Names = ()) -> None:
         self.parent = current_trace()
@@ -202,8 +201,8 @@ class StageTrace(Trace):
             self.constvars, self.invars, outvars, self.eqns, self.effects, self.fun_name or None
         )
         self.done = True
-        if self.wanted is not None and len(self.eqns) > _LONG:
-            self.wanted()
+        if len(self.eqns) > _LONG and hooks.long_trace is not None:
+            hooks.long_trace()
         if config.check_ir.value:
             check_jaxpr(jaxpr)
         return jaxpr, self.consts

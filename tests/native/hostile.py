@@ -18,7 +18,7 @@ import numpy as np
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.core import jaxpr
+from numjet.core import hooks
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import Eqn, Literal, Var
 from numjet.native import operators
@@ -299,7 +299,7 @@ def walk() -> None:
     given = [[empty(Var)], equations, [empty(Var)], words, ask, ask, ask, ask]
     if rng.random() < 0.2:
         given[rng.randrange(len(given))] = thing()
-    jaxpr.describe(*given[: rng.choice([8, 8, 8, 7])])
+    hooks.describe(*given[: rng.choice([8, 8, 8, 7])])
 
 
 KINDS = [operator, index, update, function, call, trace, walk]

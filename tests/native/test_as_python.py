@@ -10,7 +10,7 @@ import pytest
 
 import numjet
 import numjet.numpy as jnp
-from numjet.core import jaxpr
+from numjet.core import hooks
 from numjet.cpu.builder.records import NULL, Array, Pointer, run_in_python
 from numjet.native import operators
 from numjet.native.objects import Object
@@ -150,7 +150,7 @@ def test_recording(monkeypatch) -> None:
 
 
 def test_the_walk(monkeypatch) -> None:
-    native, rows = jaxpr.describe, []
+    native, rows = hooks.describe, []
 
     def both(*given):
         before = given[3].copy()
@@ -163,7 +163,7 @@ def test_the_walk(monkeypatch) -> None:
         rows.append(out)
         return out
 
-    monkeypatch.setattr(jaxpr, "describe", both)
+    monkeypatch.setattr(hooks, "describe", both)
     x, w = jnp.asarray(X), jnp.asarray(X.T)
 
     def long(x, w):

@@ -45,6 +45,17 @@ def test_a_campaign_of_hostile_calls(seed) -> None:
     assert done.stdout.startswith("native True")
 
 
+@needs_native
+def test_a_campaign_in_a_checked_build() -> None:
+    path = Path(__file__).with_name("hostile.py")
+    done = subprocess.run(
+        [sys.executable, str(path), "7", "1000"], capture_output=True, text=True, timeout=200,
+        env=os.environ | {"NUMJET_NATIVE_CHECKS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.startswith("native True")
+
+
 CALLS = {
     "add": "object.__new__(type(x)) + 1.0",
     "reflected": "1.0 + object.__new__(type(x))",

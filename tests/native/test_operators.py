@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from numjet.base.errors import InternalError
+from numjet.cpu.builder import sources
 from numjet.cpu.link import freestanding, link
 
 SCRIPT = r"""
@@ -214,6 +215,7 @@ def run(cache: Path, *arguments: str) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.skipif(sources.CHECKED, reason="a checked build is there at once")
 def test_a_later_process_gives_in_native_code_what_the_first_gave_in_python(tmp_path):
     first, second = run(tmp_path, "1000"), run(tmp_path, "0")
     assert not first.pop("native")
@@ -222,6 +224,7 @@ def test_a_later_process_gives_in_native_code_what_the_first_gave_in_python(tmp_
 
 
 @pytest.mark.skipif(not freestanding.supported(), reason="code is mapped on Linux only")
+@pytest.mark.skipif(sources.CHECKED, reason="a checked build is there at once")
 def test_a_process_takes_native_code_when_it_is_compiled(tmp_path):
     first = run(tmp_path, "0.01", "and wait")
     assert not first["native"] and first["late"]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core import dtypes, jaxpr, lowering as low
+from numjet.core import dtypes, hooks, lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.cpu.graph.nodes import LOOPS, called
 from numjet.cpu.graph.row import CURSOR, ESCAPE, HEADER
@@ -143,7 +143,7 @@ class Forms:
     def _natively(self) -> bytes | None:
         """What `_in_python` returns, by native code; None where it cannot tell."""
         args, eqns, outs = self._args, self._eqns, self._outs
-        if jaxpr.describe is None or not type(args) is type(eqns) is type(outs) is list:
+        if hooks.describe is None or not type(args) is type(eqns) is type(outs) is list:
             return None
         # Each variable is an entry, and most params are; a quarter stays empty.
         size = 1 << (2 * (len(eqns) + len(args)) + 64).bit_length()
@@ -151,7 +151,7 @@ class Forms:
         end = begin + _ROOM * len(eqns) + len(outs) + 2
         words = np.zeros(8 * end, np.uint8)
         _HEAD.pack_into(words, 0, size - 1, size - size // 4, 0, self.first, 8 * begin, 8 * end)
-        done = jaxpr.describe(
+        done = hooks.describe(
             args, eqns, outs, words, self._name, self._new_kind, self._literal, self.aval
         )
         return words[8 * begin : _HEAD.unpack_from(words)[CURSOR]].tobytes() if done else None

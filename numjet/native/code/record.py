@@ -100,7 +100,7 @@ def line_of(c: RecordContext, skipped: Object, skipped_there: Object) -> Object:
 
 @native(exported=True)
 def user_line(self: Object, unused: Object) -> Object:
-    """`core.trace.user_line` (METH_NOARGS)."""
+    """`core.hooks.user_line` (METH_NOARGS)."""
     c = recording.context
     return line_of(c, c.one, c.two)
 

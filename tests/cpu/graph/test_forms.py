@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
-from numjet.core import jaxpr
+from numjet.core import hooks
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.primitive import REGISTRY
 from numjet.cpu.graph import forms as module
@@ -27,7 +27,7 @@ def native():
         pytest.skip("No native code here.")
     if not fast_native.usable():
         fast_native._build()
-    assert jaxpr.describe is not None
+    assert hooks.describe is not None
 
 
 def both(closed):
@@ -36,7 +36,7 @@ def both(closed):
         patch.setattr(module, "_WORTH_NATIVE", 0)
         first = Forms.of_jaxpr(closed)
         assert first._of is None  # nobody has walked over it yet
-        patch.setattr(jaxpr, "describe", None)
+        patch.setattr(hooks, "describe", None)
         return first, Forms.of_jaxpr(closed)
 
 
@@ -147,7 +147,9 @@ def test_an_exception_on_the_way_is_raised():
             raise ZeroDivisionError
 
     a, b = Var(x.aval), Var(x.aval)
-    eqn = Eqn([Literal(Strange(), x.aval)], [b], REGISTRY["tanh"], {})
+    literal = Literal(x, x.aval)
+    literal.value = Strange()
+    eqn = Eqn([literal], [b], REGISTRY["tanh"], {})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_WORTH_NATIVE", 0)
         with pytest.raises(ZeroDivisionError):

@@ -1,0 +1,42 @@
+"""The late bindings of the package: what lower layers call and higher ones install.
+
+Each has a name, a type and a default in Python. They are read by way of this module, at every call,
+since they may be set at any time, and by another thread. What would break it: a hook that is read
+under another name (`from numjet.core.hooks import describe` would keep the default).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def _nobody(*_: Any) -> Any:
+    raise NotImplementedError("numjet.api.dispatch is not loaded: nothing compiles programs.")
+
+
+# How a jaxpr is compiled (once) and run on concrete arrays: (closed jaxpr, arrays, name) gives a
+# list of Arrays. Installed by `api.dispatch`.
+run_compiled: Callable[[Any, tuple, str], list] = _nobody
+
+# Evaluation of a primitive for operands of these avals is a NumPy function: (primitive, avals,
+# function, aval of the result). It sets `primitive.run` to a function of the operands, which calls
+# `evaluate_python` for operands it does not know. None: nothing is learned. By `native.operators`.
+learn: Callable[[Any, tuple, Any, Any], None] | None = None
+
+# Evaluation of a primitive with params, as a function of the operands, or None: (primitive, avals,
+# params, aval of the result). None: Python evaluates. By `native.operators`.
+executor: Callable[[Any, tuple, dict, Any], Callable | None] | None = None
+
+# Called when a trace has become long, until native code is there to record such. By
+# `native.operators`.
+long_trace: Callable[[], None] | None = None
+
+# The walk over a program's equations (`cpu.graph.forms`): (operands, equations, results, words, and
+# what tells the numbers of a primitive, of params, of a literal and of an aval). None: Python does
+# it. By `native.record`.
+describe: Callable[..., bool | None] | None = None
+
+# The line of the user's that called who calls this, as `core.trace.user_source` finds it; that
+# module installs its own, and `native.record` one that is native.
+user_line: Callable[[], Any] = lambda: None
