@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.flat import Flat, argnums_tuple, array_leaves, check_callable, close_over, name_of
+from numjet.api.flat import (
+    Flat,
+    argnums_tuple,
+    array_leaves,
+    check_callable,
+    close_over,
+    name_of,
+    wraps,
+)
 from numjet.api.jit import JitFunction, ShapeDtypeStruct
 from numjet.api.mapping import vmap
 from numjet.base import tree
@@ -329,7 +337,7 @@ def value_and_grad(
         )
     name = name_of(fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         nums: tuple[int, ...]
         if type(argnums) is int and 0 <= argnums < len(args):
@@ -446,7 +454,7 @@ def grad(
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, grads = both(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
@@ -537,7 +545,7 @@ def jacfwd(
     check_callable("jacfwd", fun)
     name = name_of(fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         nums = argnums_tuple("jacfwd", argnums, len(args), name)
         chosen = tuple([args[i] for i in nums])
@@ -582,7 +590,7 @@ def jacrev(
     check_callable("jacrev", fun)
     name = name_of(fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         nums = argnums_tuple("jacrev", argnums, len(args), name)
         chosen = tuple([args[i] for i in nums])
@@ -700,7 +708,7 @@ def checkpoint(
         (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     )
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def remat(*args: Any, **kwargs: Any) -> Any:
         nums = (
             tuple([i for i in range(len(args)) if i not in {s % len(args) for s in statics}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,17 @@ from numjet.base import tree
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.refs import Ref, hold, refuse_returned
 from numjet.ops.control import name_of as name_of
+
+
+def wraps(fun: Callable) -> Callable[[Callable], Callable]:
+    """`functools.wraps(fun)`, also for objects whose `__name__` or `__qualname__` is no text, as
+    modules of libraries may have."""
+    names = [
+        name
+        for name in functools.WRAPPER_ASSIGNMENTS
+        if name not in ("__name__", "__qualname__") or isinstance(getattr(fun, name, None), str)
+    ]
+    return functools.wraps(fun, assigned=names)
 
 
 def check_callable(what: str, fun: Any) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from numjet.api import dispatch, fastcall, refs
 from numjet.api.devices import CpuDevice, devices
-from numjet.api.flat import check_callable
+from numjet.api.flat import check_callable, wraps
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.stage_info import Described, MemoryStats, Placed
 from numjet.base import config, tree
@@ -731,7 +731,7 @@ def make_jaxpr(
     check_callable("make_jaxpr", fun)
     nums = _as_tuple(static_argnums, int)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def maker(*args: Any, **kwargs: Any) -> Any:
         jitted = JitFunction(fun, *_resolve(fun, nums, ()), (), ())
         with contextlib.ExitStack() as stack:
@@ -754,7 +754,7 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     check_callable("eval_shape", fun)
     given: list[Any] = []  # a ShapeDtypeStruct that the function returns is its own answer
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def values(*args: Any, **kwargs: Any) -> Any:
         leaves, treedef = tree.tree_flatten(fun(*args, **kwargs))
         given[:] = [x if isinstance(x, ShapeDtypeStruct) else None for x in leaves]

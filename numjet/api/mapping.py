@@ -7,12 +7,11 @@ that axis among the cores.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.api.devices import Device, PmapSharding, devices as all_devices
-from numjet.api.flat import array_leaves, check_callable, name_of
+from numjet.api.flat import array_leaves, check_callable, name_of, wraps
 from numjet.api.jit import JitFunction
 from numjet.base import tree
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
@@ -57,7 +56,7 @@ def vmap(
             f"vmap: out_axes must be an integer, None or a pytree of these, got {out_axes!r}."
         )
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         if type(in_axes) is int and not kwargs:
@@ -255,11 +254,11 @@ def pmap(
     name = object() if axis_name is None else axis_name
     chosen = None if devices is None else tuple(devices)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def stacked(*args: Any, **kwargs: Any) -> Any:
         nums, axes = _dynamic(args, statics, in_axes)
 
-        @functools.wraps(fun)
+        @wraps(fun)
         def call(*dynamic: Any, **kw: Any) -> Any:
             given = dict(zip(nums, dynamic, strict=True))
             return fun(*[given.get(i, x) for i, x in enumerate(args)], **kw)
@@ -269,7 +268,7 @@ def pmap(
 
     jitted = JitFunction(stacked, statics, (), donated, ())
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def parallel(*args: Any, **kwargs: Any) -> Any:
         members = chosen or tuple(all_devices())
         n = _check_devices(fun, args, kwargs, in_axes, statics, axis_size, len(members))

@@ -220,7 +220,10 @@ def nan_to_num(
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether |a - b| <= atol + rtol * |b|, element by element."""
+    """Whether |a - b| <= atol + rtol * |b|, element by element; of PRNG keys whether they are
+    equal."""
+    if all([dtypes.is_key(getattr(v, "dtype", None)) for v in (a, b)]):
+        return lax.eq(*promote_shapes("isclose", a, b))
     x, y = promote_shapes("isclose", *promote_numeric(*as_arrays("isclose", a, b)))
     if not dtypes.is_inexact(x.aval.dtype):
         # The tolerance is a float.
