@@ -6,6 +6,7 @@
 #   make portability       the compiler's tests as on each kind of x86-64 processor that this one can
 #                          be; all tests with the oldest packages that pyproject.toml admits, with the
 #                          newest, and with each other Python that is found (PYTHONS=... names them)
+#   make slow              tests that take minutes or 14 GB of memory, one after the other
 #   make bench             time numjet beside its peers (ROWS=softmax,matmul runs a part)
 #   make ecosystem         run the tests of JAX's libraries on numjet and on JAX (docs/ecosystem.md;
 #                          LIBRARIES=optax,chex runs those alone)
@@ -38,7 +39,7 @@ PYTHONS ?= $(shell for p in python3.12 python3.13 python3.14 python3.13t python3
 	$$p -c '$(CAN_MAKE_VENV)' 2>/dev/null && echo $$p; done)
 TEST_TOOLS := pytest pytest-xdist hypothesis mpmath
 
-.PHONY: demo test checked portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem clean
+.PHONY: demo test checked slow portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem clean
 
 demo: $(VENV)/.installed-demo
 	$(RUN) examples/digits.py
@@ -52,6 +53,9 @@ test: $(VENV)/.installed-test $(ORACLE_STAMP)
 
 checked: $(VENV)/.installed-test $(ORACLE_STAMP)
 	NUMJET_NATIVE_CHECKS=1 $(RUN) -m pytest -q -n $(WORKERS)
+
+slow: $(VENV)/.installed-test
+	$(RUN) -m pytest -q -m slow
 
 portability: $(LEVELS) $(VERSIONS) $(PYTHONS)
 

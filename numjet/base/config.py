@@ -324,7 +324,7 @@ class Config:
         """The value of every flag: ours by their names, JAX's with their prefix."""
         from numjet.base import jax_flags
 
-        ours = {name: flag.value for name, flag in FLAGS.items()}
+        ours = {name: own.value for name, own in FLAGS.items()}  # 3.12 mixes up equal names
         return ours | {name: flag(name).value for name in jax_flags.DEFAULTS}
 
     @property

@@ -30,7 +30,6 @@ from numjet.numpy.elementwise import (
 )
 from numjet.numpy.fast import CHECKS, QUIET, quiet_enter, quiet_leave
 from numjet.numpy.indexing import (
-    INT32,
     Plan,
     Slice,
     get,
@@ -41,6 +40,7 @@ from numjet.numpy.indexing import (
     take_plan,
 )
 from numjet.numpy.promote import broadcast, cast, promoted
+from numjet.ops.slicing import index_dtype
 
 
 class IndexUpdateHelper(AtSlots):
@@ -435,7 +435,8 @@ def _write_range(name: str, x: Any, ints: dict[int, int], slots: list, y: Any) -
         y = _COMBINE[name](old, y)
     if tuple(sizes) == x.aval.shape:
         return y
-    return lax.dynamic_update_slice(x, y, [as_array(np.asarray(s, INT32)) for s in starts])
+    dtype = index_dtype(*x.aval.shape)
+    return lax.dynamic_update_slice(x, y, [as_array(np.asarray(s, dtype)) for s in starts])
 
 
 _SCATTER = {
@@ -471,20 +472,21 @@ def scatter_layout(x: Any, plan: Plan, slots: list, wrap: bool) -> tuple[Any, An
         lanes = (1,) * first + value.aval.shape + (1,) * (len(shape) - first - rank)
         return broadcast(lax.reshape(value, lanes), shape)
 
+    dtype = index_dtype(*plan.shape)
     parts: dict[int, Any] = {}
     for axis, index in plan.arrays.items():
-        index = broadcast(normalized(index, plan.shape[axis], wrap), plan.block)
+        index = broadcast(normalized(index, plan.shape[axis], wrap, dtype), plan.block)
         parts[axis] = along(index, block_at, len(plan.block))
     for axis, i in plan.ints.items():
-        parts[axis] = as_array(np.full(shape, i, INT32))
+        parts[axis] = as_array(np.full(shape, i, dtype))
     for slot in slots:
         if slot == "block":
             continue
         if slot.step != 1:
-            values = slot.start + slot.step * np.arange(slot.size, dtype=INT32)
-            parts[slot.axis] = along(as_array(values.astype(INT32)), strided[slot.axis], 1)
+            values = slot.start + slot.step * np.arange(slot.size, dtype=dtype)
+            parts[slot.axis] = along(as_array(values), strided[slot.axis], 1)
         elif slot.size != plan.shape[slot.axis]:
-            parts[slot.axis] = as_array(np.full(shape, slot.start, INT32))
+            parts[slot.axis] = as_array(np.full(shape, slot.start, dtype))
     axes = tuple(sorted(parts))
     inserted = tuple(sorted([*plan.arrays, *plan.ints, *strided]))
     numbers = lax.ScatterDimensionNumbers(

@@ -24,7 +24,7 @@ from numjet.numpy import lax_names as lax
 from numjet.numpy.again import again
 from numjet.numpy.elementwise import add, less, where
 from numjet.numpy.promote import broadcast, join_shapes
-from numjet.ops.slicing import narrow_index
+from numjet.ops.slicing import index_dtype, narrow_index
 
 INT32 = np.dtype(np.int32)
 
@@ -220,7 +220,7 @@ def _true_places(item: Any, sizes: list[int], position: int) -> list[Any]:
             "boolean index did not match shape of indexed array in index "
             f"{position}: got {mask.shape}, expected {own}."
         )
-    return [as_array(found.astype(INT32)) for found in np.nonzero(mask)]
+    return [as_array(x.astype(index_dtype(n))) for x, n in zip(np.nonzero(mask), mask.shape)]
 
 
 def _concrete_mask(item: Any) -> np.ndarray:
@@ -404,7 +404,7 @@ def take_plan(
             n = plan.shape[axis]
             if not -n <= i < n:
                 outside = min(max(ints.pop(axis), -n - 1), n)
-                arrays[axis] = as_array(np.asarray(outside, INT32))
+                arrays[axis] = as_array(np.asarray(outside, index_dtype(n)))
     dynamic = all(not a.aval.ndim for a in arrays.values())
     for axis in [k for k, n in enumerate(plan.shape) if not n and (k in arrays or k in ints)]:
         sizes = plan.result_shape()
@@ -448,24 +448,28 @@ def _slice_static(x: Any, plan: Plan, ints: dict[int, int]) -> Any:
     return lax.rev(x, tuple(turned)) if turned else x
 
 
-def normalized(index: Any, n: int, wrap: bool = True) -> Any:
-    """Index values as int32, negative ones counted from the end."""
+def normalized(index: Any, n: int, wrap: bool = True, dtype: np.dtype | None = None) -> Any:
+    """Index values as `dtype` (that of positions on the axis), negative ones counted from the
+    end."""
+    dtype = dtype or index_dtype(n)
     if type(index) is ArrayImpl:
         value = index._value
         if wrap and value.dtype.kind == "i":
             value = np.where(value < 0, value.astype(np.int64) + n, value)
-        value = np.clip(value, -1 if value.dtype.kind == "i" else 0, np.iinfo(np.int32).max)
-        return ArrayImpl(value.astype(INT32), ShapedArray(value.shape, INT32))
+        most = min(np.iinfo(dtype).max, np.iinfo(value.dtype).max)
+        value = np.clip(value, -1 if value.dtype.kind == "i" else 0, most)
+        return ArrayImpl(value.astype(dtype), ShapedArray(value.shape, dtype))
     signed = index.aval.dtype.kind == "i"
-    index = narrow_index(index)
+    index = narrow_index(index, dtype)
     return where(less(index, 0), add(index, n), index) if wrap and signed else index
 
 
 def _dynamic_ints(x: Any, arrays: dict[int, Any], wrap: bool) -> Any:
     """Traced integers: one dynamic_slice, whose axes of size 1 are dropped later."""
-    zero = as_array(np.zeros((), INT32))
+    dtype = index_dtype(*x.aval.shape)
+    zero = as_array(np.zeros((), dtype))
     starts = [
-        normalized(arrays[k], x.aval.shape[k], wrap) if k in arrays else zero
+        normalized(arrays[k], x.aval.shape[k], wrap, dtype) if k in arrays else zero
         for k in range(x.aval.ndim)
     ]
     sizes = tuple([1 if k in arrays else n for k, n in enumerate(x.aval.shape)])
@@ -476,7 +480,7 @@ def stack_indices(parts: list[Any], batch: tuple[int, ...]) -> Any:
     """Index components (each broadcast to `batch` already) beside each other on a last axis."""
     if all(type(p) is ArrayImpl for p in parts):
         value = np.stack([np.broadcast_to(p._value, batch) for p in parts], -1)
-        return ArrayImpl(value, ShapedArray(value.shape, INT32))
+        return ArrayImpl(value, ShapedArray(value.shape, value.dtype))
     columns = [lax.reshape(broadcast(p, batch), (*batch, 1)) for p in parts]
     return columns[0] if len(columns) == 1 else lax.concatenate(columns, len(batch))
 
@@ -492,8 +496,9 @@ def _gather(
     wrap: bool,
 ) -> Any:
     axes = sorted(arrays)
+    dtype = index_dtype(*[x.aval.shape[k] for k in axes])
     indices = stack_indices(
-        [normalized(arrays[k], x.aval.shape[k], wrap) for k in axes], plan.block
+        [normalized(arrays[k], x.aval.shape[k], wrap, dtype) for k in axes], plan.block
     )
     # Static positions are axes of size 1 here; they are dropped at the end.
     rest = [k for k in range(x.aval.ndim) if k not in arrays]

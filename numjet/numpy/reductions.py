@@ -73,9 +73,11 @@ def _reduction(
     neutral: Callable[[Any], Any],
     prepare: Callable,
     empty: bool,
+    widened: Callable | None = None,
 ) -> Callable:
     """A reduction with NumPy's arguments. `neutral(dtype)` fills masked elements; `empty` says that
-    an empty reduction has a value."""
+    an empty reduction has a value; `widened(x, axes, dtype)` is NumPy's reduction of integers as
+    if they were of a wider dtype, without a copy of them."""
     known: dict[tuple, Callable] = Memo(f"reductions: {name}")
     traced: dict[tuple, tuple] = Memo(f"reductions of traced arrays: {name}")
     record = REGISTRY[primitive]
@@ -83,7 +85,15 @@ def _reduction(
     def complete(
         a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool
     ) -> Any:
-        x = prepare(name, one_array(name, a), dtype, promote)
+        x = one_array(name, a)
+        if widened is not None and mask is None and type(x) is ArrayImpl:
+            wide = _wide(x.aval.dtype, dtype, promote, name)
+            if wide is not None and current_trace() is EVAL:
+                axes = canonical_axes(axis, x.aval.ndim, name)
+                value = np.asarray(widened(x._value, axes, wide))
+                out = ArrayImpl(value, ShapedArray(value.shape, wide))
+                return begun(_finish(out, x, axes, keepdims), initial, out)
+        x = prepare(name, x, dtype, promote)
         if mask is not None:
             if combine is not None and initial is None and not empty:
                 raise ValueError(
@@ -96,13 +106,16 @@ def _reduction(
                 f"zero-size array to reduction operation {name} which has no "
                 f"identity: shape {x.aval.shape}, axes {axes}. Give `initial`."
             )
-        out = _finish(operation(x, axes), x, axes, keepdims)
-        if initial is not None and combine is not None:
-            value = one_array(name, initial)
-            if value.aval.ndim:
-                raise ValueError(f"{name}: `initial` must be a scalar, got {value.aval}.")
-            out = combine(cast(value, x.aval.dtype, x.aval.weak_type), out)
-        return out
+        return begun(_finish(operation(x, axes), x, axes, keepdims), initial, x)
+
+    def begun(out: Any, initial: Any, x: Any) -> Any:
+        """The result with what the reduction begins with, in x's dtype."""
+        if initial is None or combine is None:
+            return out
+        value = one_array(name, initial)
+        if value.aval.ndim:
+            raise ValueError(f"{name}: `initial` must be a scalar, got {value.aval}.")
+        return combine(cast(value, x.aval.dtype, x.aval.weak_type), out)
 
     def bound(a: Tracer, axis: Any) -> Any:
         """The common call, traced: the primitive at once where nothing else was done before."""
@@ -144,7 +157,8 @@ def _reduction(
                 )
         out = complete(a, axis, dtype, keepdims, initial, mask, promote)
         if plain and type(out) is ArrayImpl and current_trace() is EVAL:
-            if prepare(name, a, None, True) is a:
+            alike = out.aval.dtype == a.aval.dtype  # else what is reduced is another array
+            if alike and prepare(name, a, None, True) is a:
                 axes = canonical_axes(axis, a.aval.ndim, name)
                 if axes and record.out_avals((a.aval,), {"axes": axes}) is out.aval:
                     known[a.aval, axis] = executor(record, (a.aval,), {"axes": axes})
@@ -172,6 +186,25 @@ def _accumulating(name: str, x: Any, dtype: Any, promote: bool) -> Any:
         if wide.itemsize > own.itemsize:
             return cast(x, wide)
     return strong(x)
+
+
+def _wide(own: Any, dtype: Any, promote: bool, name: str) -> Any:
+    """The integer dtype that integers or booleans are added up in, where it is another one."""
+    if not (own == dtypes.bool_ or dtypes.is_integer(own)) or own not in _NUMPY_INTEGERS:
+        return None
+    if dtype is not None:
+        wide = canonical_dtype(dtype, name)
+    elif own == dtypes.bool_:
+        wide = int_dtype()
+    else:
+        wide = dtypes.canonical(dtypes.uint64 if own.kind == "u" else dtypes.int64)
+        if not promote or wide.itemsize <= own.itemsize:
+            return None
+    return wide if wide in _NUMPY_INTEGERS and wide not in (own, dtypes.bool_) else None
+
+
+# NumPy's own dtypes: not the integers of less than a byte.
+_NUMPY_INTEGERS = frozenset(map(np.dtype, "?bBhHiIlLqQ"))
 
 
 def _as_is(name: str, x: Any, dtype: Any, promote: bool) -> Any:
@@ -222,6 +255,7 @@ _sum = _reduction(
     lambda d: 0,
     _accumulating,
     True,
+    lambda x, axes, dtype: np.add.reduce(x, axis=axes, dtype=dtype),
 )
 _prod = _reduction(
     "prod",
@@ -232,6 +266,7 @@ _prod = _reduction(
     lambda d: 1,
     _accumulating,
     True,
+    lambda x, axes, dtype: np.multiply.reduce(x, axis=axes, dtype=dtype),
 )
 _max = _reduction(
     "max", "", _reduce_max, "reduce_max", maximum, lambda d: extreme_of(d, True), _as_is, False

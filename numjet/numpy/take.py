@@ -39,6 +39,7 @@ from numjet.numpy.promote import (
 from numjet.numpy.reductions import cumsum
 from numjet.numpy.shape import ravel, reshape
 from numjet.numpy.sorting import argsort, compress as compress
+from numjet.ops.slicing import index_dtype
 
 _LIST = (list, tuple)
 
@@ -179,7 +180,8 @@ def put_along_axis(
         ValueError,
     )
     index = broadcast(index, lead[:axis] + (index.aval.shape[axis],) + lead[axis + 1 :])
-    where_ = [lax.broadcasted_iota(dtypes.int32, index.aval.shape, i) for i in range(x.aval.ndim)]
+    dtype = index_dtype(*index.aval.shape)
+    where_ = [lax.broadcasted_iota(dtype, index.aval.shape, i) for i in range(x.aval.ndim)]
     where_[axis] = index
     return reshape(x.at[tuple(where_)].set(values, mode=mode), shape)
 
@@ -214,7 +216,7 @@ def _resized(values: Any, n: int) -> Any:
     size = values.aval.size
     if size >= n:
         return getitem(values, slice(None, n))
-    position = np.arange(n, dtype=np.int32) % size
+    position = np.arange(n, dtype=index_dtype(n)) % size
     return getitem(values, as_array(position))
 
 
@@ -228,7 +230,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     if not values.aval.size:
         return x
     flag = ravel(as_bool(mask))
-    rank = remainder(add(cumsum(cast(flag, dtypes.int32)), -1), values.aval.size)
+    flags = cast(flag, index_dtype(flag.aval.size))
+    rank = remainder(add(cumsum(flags), -1), values.aval.size)
     out = where(flag, cast(getitem(values, rank), x.aval.dtype), ravel(x))
     return reshape(out, x.aval.shape)
 
@@ -245,7 +248,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     if x.aval.ndim < 2:
         raise ValueError("fill_diagonal: needs at least two dimensions.")
     n = min(x.aval.shape) if x.aval.ndim == 2 else x.aval.shape[0]
-    index = as_array(np.arange(n, dtype=np.int32))
+    index = as_array(np.arange(n, dtype=index_dtype(n)))
     value = value if not value.aval.ndim else getitem(_resized(ravel(value), n), slice(None))
     return x.at[(index,) * x.aval.ndim].set(value, unique_indices=True)
 
@@ -366,11 +369,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     target = at.copy()
     target[order] += np.arange(len(at))
     total = n + len(at)
-    old = np.setdiff1d(np.arange(total), target)
+    old, dtype = np.setdiff1d(np.arange(total), target), index_dtype(total)
     out = lax.full(x.aval.shape[:axis] + (total,) + x.aval.shape[axis + 1 :], 0, x.aval.dtype)
     lead = (slice(None),) * axis
-    out = out.at[(*lead, as_array(old.astype(np.int32)))].set(x, unique_indices=True)
-    return out.at[(*lead, as_array(target.astype(np.int32)))].set(y, unique_indices=True)
+    out = out.at[(*lead, as_array(old.astype(dtype)))].set(x, unique_indices=True)
+    return out.at[(*lead, as_array(target.astype(dtype)))].set(y, unique_indices=True)
 
 
 def _insert_traced(x: Any, obj: Any, y: Any, axis: int) -> Any:
@@ -380,7 +383,8 @@ def _insert_traced(x: Any, obj: Any, y: Any, axis: int) -> Any:
             f"insert: traced positions must be integers with at most one dimension, got {obj.aval}."
         )
     n, shape = x.aval.shape[axis], x.aval.shape
-    at, y = cast(obj, dtypes.int32), cast(y, x.aval.dtype)
+    positions = index_dtype(n + obj.aval.size)
+    at, y = cast(obj, positions), cast(y, x.aval.dtype)
     at = clip(where(less(at, 0), add(at, n), at), 0, n)
     if not at.aval.ndim:
         y = _front_to(reshape(y, (1,) * (x.aval.ndim - y.aval.ndim) + y.aval.shape), axis)
@@ -388,11 +392,11 @@ def _insert_traced(x: Any, obj: Any, y: Any, axis: int) -> Any:
     count = at.aval.shape[0]
     y = broadcast(y, (*shape[:axis], count, *shape[axis + 1 :]))
     order = argsort(at)
-    steps = lax.iota(dtypes.int32, count)
+    steps = lax.iota(positions, count)
     target = at.at[order].add(steps, unique_indices=True)
-    is_new = lax.full((n + count,), 0, dtypes.int32).at[target].set(1, unique_indices=True)
+    is_new = lax.full((n + count,), 0, positions).at[target].set(1, unique_indices=True)
     # Element p of the result was number p less the new ones before it.
-    source = subtract(lax.iota(dtypes.int32, n + count), cumsum(is_new))
+    source = subtract(lax.iota(positions, n + count), cumsum(is_new))
     lead = (slice(None),) * axis
     out = getitem(x, (*lead, clip(source, 0, max(n - 1, 0)))) if n else lax.full(
         y.aval.shape, 0, x.aval.dtype)  # fmt: skip
@@ -433,8 +437,8 @@ def delete(
     gone = np.atleast_1d(gone).ravel()
     if gone.size and (gone.min() < -n or gone.max() >= n):
         raise IndexError(f"delete: index out of bounds for axis {axis} with size {n}.")
-    kept = np.delete(np.arange(n, dtype=np.int32), gone.astype(np.int64))
-    index = ArrayImpl(kept, ShapedArray(kept.shape, dtypes.int32))
+    kept = np.delete(np.arange(n, dtype=index_dtype(n)), gone.astype(np.int64))
+    index = ArrayImpl(kept, ShapedArray(kept.shape, kept.dtype))
     return getitem(x, (slice(None),) * axis + (index,))
 
 
@@ -455,8 +459,7 @@ def _delete_traced(x: Any, obj: Any, axis: int, unique_given: bool) -> Any:
     gone = normalized(ravel(obj), n)
     count = n - gone.aval.size
     mask = lax.full((n,), True, dtypes.bool_).at[gone].set(False, mode="drop")
-    place_ = where(mask, add(cumsum(cast(mask, dtypes.int32)), -1), count)
-    index = (
-        lax.full((count,), 0, dtypes.int32).at[place_].set(lax.iota(dtypes.int32, n), mode="drop")
-    )
+    dtype = index_dtype(n)
+    place_ = where(mask, add(cumsum(cast(mask, dtype)), -1), count)
+    index = lax.full((count,), 0, dtype).at[place_].set(lax.iota(dtype, n), mode="drop")
     return getitem(x, (slice(None),) * axis + (index,))

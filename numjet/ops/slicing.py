@@ -214,17 +214,19 @@ def _start_list(name: str, x: Any, start_indices: Any, negative: Any) -> list[An
             "were given. Give one for each axis."
         )
     flags = [bool(negative)] * x.aval.ndim if isinstance(negative, bool) else list(negative)
+    dtype = index_dtype(*x.aval.shape)
     return [
-        _start(i, n, flag) for i, n, flag in zip(start_indices, x.aval.shape, flags, strict=True)
+        _start(i, n, flag, dtype)
+        for i, n, flag in zip(start_indices, x.aval.shape, flags, strict=True)
     ]
 
 
-def _start(index: Any, size: int, negative: bool) -> Any:
+def _start(index: Any, size: int, negative: bool, numbers: np.dtype) -> Any:
     if isinstance(index, int | np.integer):
         index = operator.index(index)
         # Clamped here, so that sizes and indices beyond 32 bits never wrap.
         index = max(-1, min(index + size if negative and index < 0 else index, size))
-        return full((), max(index, 0), dtypes.int32)
+        return full((), max(index, 0), numbers)
     index = as_array(index)
     dtype = index.aval.dtype
     if dtypes.is_integer(dtype) and negative and dtype.kind == "i":
@@ -287,17 +289,27 @@ def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: tuple) 
     return [dynamic_update_slice_p.bind(zeros(x.aval), ct, *starts), *nothing]
 
 
-def narrow_index(i: Any) -> Any:
-    """Positions as int32; those it cannot hold stay beyond the same end of an axis."""
-    held, own = np.iinfo(np.int32), np.iinfo(i.aval.dtype)
+def index_dtype(*sizes: int) -> np.dtype:
+    """The dtype of positions on axes of these sizes, their ends included: int32 where it holds
+    them."""
+    return dtypes.int32 if max(sizes, default=0) < 2**31 else dtypes.int64
+
+
+def narrow_index(i: Any, dtype: np.dtype = dtypes.int32) -> Any:
+    """Positions as `dtype`; those it cannot hold stay beyond the same end of an axis."""
+    held, own = np.iinfo(dtype), np.iinfo(i.aval.dtype)
     if own.max > held.max:
         i = clamp(max(held.min, own.min), i, held.max)
-    return convert(i, dtypes.int32)
+    return convert(i, dtype)
 
 
-def _stacked(starts: Sequence[Any], dims: Sequence[int | None], size: int) -> Any:
-    """Start indices as int[batch, axes], for the gather or scatter that a mapped start needs."""
-    columns = [narrow_index(to_front(s, d, size)) for s, d in zip(starts, dims, strict=True)]
+def _stacked(
+    starts: Sequence[Any], dims: Sequence[int | None], size: int, shape: Sequence[int]
+) -> Any:
+    """Start indices as int[batch, axes], for the gather or scatter that a mapped start needs in
+    axes of `shape`."""
+    dtype = index_dtype(*shape)
+    columns = [narrow_index(to_front(s, d, size), dtype) for s, d in zip(starts, dims, strict=True)]
     return concatenate([reshape(c, (size, 1)) for c in columns], 1)
 
 
@@ -308,7 +320,8 @@ def _dynamic_slice_batch(axis: Any, args: tuple, dims: tuple, *, slice_sizes: tu
         zero = full((), 0, dtypes.int32)
         sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
         return dynamic_slice_p.bind(x, *starts[:dim], zero, *starts[dim:], slice_sizes=sizes), dim
-    indices = _stacked(starts, dims[1:], axis.size)
+    shape = [n for k, n in enumerate(x.aval.shape) if k != dims[0]]
+    indices = _stacked(starts, dims[1:], axis.size, shape)
     ndim = len(slice_sizes)
     window, every = tuple(range(1, ndim + 1)), tuple(range(ndim))
     if dims[0] is None:
@@ -466,8 +479,11 @@ def _update_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
     ndim = len(starts)
     window = tuple(range(1, ndim + 1))
     limits = [n - k for n, k in zip(x.aval.shape[1:], update.aval.shape[1:], strict=True)]
-    inside = [clamp(0, narrow_index(s), limit) for s, limit in zip(starts, limits, strict=True)]
-    indices = _stacked(inside, dims[2:], axis.size)
+    dtype = index_dtype(*x.aval.shape[1:])
+    inside = [
+        clamp(0, narrow_index(s, dtype), limit) for s, limit in zip(starts, limits, strict=True)
+    ]
+    indices = _stacked(inside, dims[2:], axis.size, x.aval.shape[1:])
     numbers = ScatterDimensionNumbers(window, (), window, (0,), (0,))
     return REGISTRY["scatter"].bind(
         x,
