@@ -1,8 +1,9 @@
 """Special functions: erf and its kin, gamma functions, incomplete gamma and beta, Bessel
 functions, zeta.
 
-Used by `lax`, `scipy.special` and the distributions. erf, erfc, erf_inv, lgamma and digamma have
-native code; the others are SciPy's, which a compiled program calls back for (see docs/limits.md).
+Used by `lax`, `scipy.special` and the distributions. erf, erfc, erf_inv, lgamma, digamma and the
+Bessel functions have native code; the others are SciPy's, which a compiled program calls back for
+(see docs/limits.md).
 """
 
 from __future__ import annotations
@@ -14,9 +15,21 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.core.array import as_array
-from numjet.core.lowering import Host
+from numjet.core.lowering import Expand, Host
 from numjet.core.primitive import Primitive
-from numjet.ops.arithmetic import add, div, integer_pow, mul, neg, sign, square, sub
+from numjet.core.structural import convert, full
+from numjet.ops import special_tables as tables
+from numjet.ops.arithmetic import (
+    abs as absolute,
+    add,
+    div,
+    integer_pow,
+    mul,
+    neg,
+    sign,
+    square,
+    sub,
+)
 from numjet.ops.families import (
     REAL_FLOATING,
     constant_like,
@@ -27,9 +40,10 @@ from numjet.ops.families import (
     pair,
     quiet,
 )
-from numjet.ops.logic import eq
+from numjet.ops.logic import eq, le
 from numjet.ops.shape import select_n
-from numjet.ops.transcendental import exp, log, log1p
+from numjet.ops.special_series import chebyshev
+from numjet.ops.transcendental import exp, log, log1p, sqrt
 
 _SQRT_PI = 1.7724538509055160273
 
@@ -230,10 +244,53 @@ def _i1e_rule(t: Any, out: Any, x: Any) -> Any:
     return mul(t, select_n(at_zero, slope, half))
 
 
-bessel_i0e_p = _hosted(
-    "bessel_i0e", _scipy("i0e"), (lambda t, out, x: mul(t, sub(bessel_i1e(x), mul(sign(x), out))),)
+def _bessel_native(near: tuple, far: tuple, odd: bool) -> Callable:
+    """exp(-|x|) I(x) by Chebyshev series up to 8 and, of 8 / x, beyond (special_tables)."""
+
+    def lowering(x: Any) -> Any:
+        dtype, weak = x.aval.dtype, x.aval.weak_type
+        work = dtypes.float32 if dtype.itemsize < 4 else dtype
+        value = convert(x, work)
+        size = absolute(value)
+        edge = full(size.aval.shape, 8, work)
+        small = le(size, edge)
+        # A NaN goes through the second series.
+        inner = select_n(small, edge, size)
+        outer = select_n(small, size, edge)
+        low = chebyshev(near, inner)
+        low = mul(low, inner) if odd else low
+        root = integer_pow(sqrt(outer), -1)
+        high = mul(chebyshev(far, mul(edge, integer_pow(outer, -1))), root)
+        out = select_n(small, high, low)
+        out = mul(out, sign(value)) if odd else out
+        return convert(out, dtype, weak)
+
+    return lowering
+
+
+def _bessel(name: str, reference: str, rule: Callable, lowering: Callable) -> Primitive:
+    """An elementwise primitive that SciPy evaluates and compiled programs compute themselves."""
+    primitive: Primitive
+    primitive = Primitive(
+        name,
+        abstract=elementwise_abstract(name, REAL_FLOATING),
+        reference=_scipy(reference),
+        jvp=elementwise_jvp(lambda: primitive, (rule,)),
+        batch=elementwise_batch(lambda: primitive),
+        loops=Expand(lowering),
+    )
+    return primitive
+
+
+bessel_i0e_p = _bessel(
+    "bessel_i0e",
+    "i0e",
+    lambda t, out, x: mul(t, sub(bessel_i1e(x), mul(sign(x), out))),
+    _bessel_native(tables.I0E_NEAR, tables.I0E_FAR, False),
 )
-bessel_i1e_p = _hosted("bessel_i1e", _scipy("i1e"), (_i1e_rule,))
+bessel_i1e_p = _bessel(
+    "bessel_i1e", "i1e", _i1e_rule, _bessel_native(tables.I1E_NEAR, tables.I1E_FAR, True)
+)
 
 
 # ------------------------------------------------------------------ functions

@@ -218,3 +218,19 @@ def test_derivatives_where_products_are_nothing() -> None:
     same(nj.grad(special.xlog1py, (0, 1))(0.0, -1.0), [-np.inf, np.nan])
     same(nj.vmap(nj.grad(special.entr))(jnp.array([0.0, 1.0, -1.0])), [np.inf, -1, np.nan])
     assert special.xlogy(0.0, 0.0) == special.xlogy(0.0, -1.0) == special.entr(0.0) == 0
+
+
+@pytest.mark.parametrize("name", ["i0e", "i1e"])
+def test_compiled_bessel_functions(name: str) -> None:
+    """Compiled programs compute them by series of their own."""
+    x = np.concatenate([np.linspace(-30, 30, 121), 10.0 ** np.linspace(-6, 5, 45)])
+    for x64, dtype in ((False, np.float32), (True, np.float64)):
+        values = x.astype(dtype)
+        want = getattr(scipy.special, name)(values.astype(np.float64))
+        with nj.enable_x64(x64):
+            compiled = nj.jit(getattr(special, name))
+            assert "host" not in compiled.lower(values).as_text()
+            eps = 20 * np.finfo(dtype).eps
+            np.testing.assert_allclose(compiled(values), want, rtol=eps)
+            ends = compiled(np.array([np.inf, np.nan], dtype))
+            np.testing.assert_array_equal(ends, [0, np.nan])
