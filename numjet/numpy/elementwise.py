@@ -171,14 +171,22 @@ def _signs_differ(remainder: Any, y: Any) -> Any:
     )
 
 
+_NUMPY_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
 def _quick_division(ufunc: np.ufunc, x: Any, y: Any) -> ArrayImpl | None:
     """The NumPy function where it agrees: concrete x, y a non-zero finite number that keeps x's
-    dtype, or both integers of one aval without a division by zero."""
+    dtype, or both floats of one aval, or integers of one without a division by zero."""
     if type(x) is not ArrayImpl or not eager():
         return None
     kind = x.aval.dtype.kind
     whole = kind in "iu" and not x.aval.weak_type
     if whole and type(y) is ArrayImpl and y.aval is x.aval and y._value.all():
+        with np.errstate(all="ignore"):
+            return ArrayImpl(np.asarray(ufunc(x._value, y._value)), x.aval)
+    if type(y) is ArrayImpl and y.aval is x.aval and x.aval.dtype in _NUMPY_FLOATS:
+        if x.aval.weak_type:
+            return None
         with np.errstate(all="ignore"):
             return ArrayImpl(np.asarray(ufunc(x._value, y._value)), x.aval)
     if type(y) not in (int, float) or not y:

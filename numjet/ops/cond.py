@@ -388,11 +388,12 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
     values = [*consts, *leaves, *[ref.value() for ref in refs]]
     outs = cond_p.bind(index, *values, branches=tuple(closed))
     # What every branch hands on as it came is the operand itself, whatever the index.
-    for i, group in enumerate(zip(*[b.jaxpr.outvars for b in closed], strict=True)):
-        places = {b.jaxpr.invars.index(v) if v in b.jaxpr.invars else -1
-                  for b, v in zip(closed, group, strict=True)}  # fmt: skip
-        if len(places) == 1 and -1 not in places:
-            outs[i] = values[places.pop()]
+    first, rest = closed[0].jaxpr, [b.jaxpr for b in closed[1:]]
+    for i, v in enumerate(first.outvars):
+        if v in first.invars:
+            place = first.invars.index(v)  # type: ignore[arg-type]
+            if all([b.outvars[i] is b.invars[place] for b in rest]):
+                outs[i] = values[place]
     n = trees[0].num_leaves
     written = {ref for use in uses for ref in use.written}
     for ref, value in zip(refs, outs[n:], strict=True):
