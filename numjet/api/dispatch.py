@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from numjet import cpu
+from numjet.api.evaluated import Evaluated
 from numjet.base import config
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
@@ -24,6 +25,7 @@ from numjet.core.evaluate import check_finite
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.lowering import Region
 from numjet.core.remote import Remote, target
+from numjet.cpu.link.loader import CodeRefused
 from numjet.cpu.runtime import events
 
 # Programs whose calls never were quicker than this (seconds) are handed to the device's queue:
@@ -42,7 +44,11 @@ def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> An
     found = closed.cache.get(key)
     if found is None:
         start = time.perf_counter()
-        found = closed.cache[key] = cpu.compile(closed, {"donate": donate, "name": name})
+        try:
+            found = cpu.compile(closed, {"donate": donate, "name": name})
+        except CodeRefused as reason:
+            found = Evaluated(closed, str(reason))
+        closed.cache[key] = found
         if config.log_compiles.value:
             logger.warning("Compiled %s in %.1f ms.", name, 1e3 * (time.perf_counter() - start))
     return found

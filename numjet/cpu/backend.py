@@ -15,7 +15,7 @@ from numjet.base.config import check_ir
 from numjet.base.errors import InternalError
 from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
-from numjet.cpu import runtime
+from numjet.cpu import host, runtime
 from numjet.cpu.graph.forms import Forms
 from numjet.cpu.graph.reroll import reroll
 from numjet.cpu.link import link, loader
@@ -34,9 +34,12 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
     """Native code for `closed_jaxpr`.
 
     options: {"donate": indices of donated arguments}. The result is called with a list of
-    C-contiguous NumPy arrays (physical dtypes) and returns a list of fresh ones.
+    C-contiguous NumPy arrays (physical dtypes) and returns a list of fresh ones. Raises CodeRefused
+    where memory may not become code.
     """
     donate = tuple((options or {}).get("donate", ()))
+    if host.maps_code() and not host.executes_code():
+        raise loader.CodeRefused(loader.REFUSED)
 
     with undisturbed:
         forms = Forms.of_jaxpr(closed_jaxpr)

@@ -217,6 +217,17 @@ def make_executable(start: int, size: int) -> bool:
     return not size or _memory().mprotect(start, size, 1 | 4) == 0
 
 
+@functools.cache
+def executes_code() -> bool:
+    """Whether the system lets memory become code: hardened kernels, SELinux and seccomp may not."""
+    base = reserve(PAGE)
+    if base is None:
+        return False
+    allowed = make_executable(base, PAGE)
+    unmap(base, PAGE)
+    return allowed
+
+
 def unmap(base: int, size: int) -> None:
     """Give memory of `reserve` back."""
     _memory().munmap(base, size)

@@ -29,7 +29,7 @@ def _key(identity: str) -> str:
 
 def supported() -> bool:
     """Whether code can be mapped here."""
-    return host.maps_code()
+    return host.maps_code() and host.executes_code()
 
 
 def load(identity: str) -> dict[str, int] | None:

@@ -43,7 +43,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 _I32, _U32, _U64 = struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<Q")
 
-_REFUSED = "the system refuses memory for compiled code: see SELinux, seccomp or memory limits."
+REFUSED = "the system refuses memory for compiled code: see SELinux, seccomp or memory limits."
 
 
 class CodeRefused(InternalError):
@@ -307,7 +307,7 @@ def place(image: Image, addresses: Sequence[int]) -> int:
     content = bytearray(image.content)
     base = host.reserve(max(len(content), 1))
     if base is None:
-        raise CodeRefused(_REFUSED)
+        raise CodeRefused(REFUSED)
     for where, number, addend in image.words:
         origin = base if number < 0 else addresses[number]
         _U64.pack_into(content, where, origin + addend & 0xFFFFFFFFFFFFFFFF)
@@ -315,7 +315,7 @@ def place(image: Image, addresses: Sequence[int]) -> int:
         ctypes.memmove(base, ctypes.byref(ctypes.c_char.from_buffer(content)), len(content))
     if not host.make_executable(base + image.written, len(content) - image.written):
         host.unmap(base, len(content))
-        raise CodeRefused(_REFUSED)
+        raise CodeRefused(REFUSED)
     return base
 
 
