@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import Any
 
-from numjet.api import dispatch, fastcall, refs
+from numjet.api import dispatch, fastcall
 from numjet.api.devices import CpuDevice, devices
 from numjet.api.flat import check_callable, wraps
 from numjet.api.shape_struct import ShapeDtypeStruct
@@ -130,7 +130,7 @@ class JitCore:
                 if isinstance(x, Tracer):
                     traced = True
                 elif type(x) is Ref:
-                    return refs.call_with_refs(self, statics, given, treedef)
+                    return _refs().call_with_refs(self, statics, given, treedef)
                 else:
                     x = leaves[i] = self._as_array(x, i, treedef)
             avals.append(x.aval)
@@ -138,10 +138,10 @@ class JitCore:
         entry = self._entries.get(key)
         if entry is None:
             entry = self._trace(statics, avals, treedef, args, kwargs)
-            if not has_tracers(entry.consts) and refs.lasting(entry.use):
+            if not has_tracers(entry.consts) and (entry.use is None or _refs().lasting(entry.use)):
                 self._entries[key] = entry
         if entry.use is not None:
-            return refs.call_closed_over(self, entry, leaves)
+            return _refs().call_closed_over(self, entry, leaves)
         if traced or has_tracers(entry.consts):
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
         elif (device := self._device_for(entry, leaves)) is not None:
@@ -431,6 +431,11 @@ def _output(x: Any, name: str, structure: Any, i: int) -> Any:
             "returns arrays, "
             "scalars and pytrees of them."
         ) from None
+
+
+def _refs() -> Any:
+    """`api.refs`, which few programs need."""
+    return importlib.import_module("numjet.api.refs")
 
 
 def _hashable(x: Any, what: str, name: str) -> Any:

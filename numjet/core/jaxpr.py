@@ -6,13 +6,18 @@ Built by `transforms.stage`, rewritten by the transformations, compiled by the b
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.debug_info import CONTEXT, DebugInfo, EqnContext, SourceInfo
 from numjet.core.primitive import NO_EFFECTS, Primitive
+
+
+def _told() -> Any:
+    """`core.debug_info`, which few programs ask for."""
+    return importlib.import_module("numjet.core.debug_info")
 
 
 class Var:
@@ -74,14 +79,14 @@ class Eqn:
         self.params, self.effects, self.source = params, effects, source
 
     @property
-    def source_info(self) -> SourceInfo:
-        """The user's line, as programs that rewrite jaxprs hand it on."""
-        return SourceInfo(self.source)
+    def source_info(self) -> Any:
+        """The user's line, as programs that rewrite jaxprs hand it on: a `SourceInfo`."""
+        return _told().SourceInfo(self.source)
 
     @property
-    def ctx(self) -> EqnContext:
+    def ctx(self) -> Any:
         """What was set when the equation was made: nothing that matters to it."""
-        return CONTEXT
+        return _told().CONTEXT
 
     @property
     def inputs(self) -> Sequence[Atom]:
@@ -140,10 +145,10 @@ class Jaxpr:
         return [v.aval for v in self.outvars]
 
     @property
-    def debug_info(self) -> DebugInfo:
-        """What is known of the function it was traced from."""
-        known = self.debug
-        return known if isinstance(known, DebugInfo) else DebugInfo("", known or "", None, None)
+    def debug_info(self) -> Any:
+        """What is known of the function it was traced from: a `DebugInfo`."""
+        kind, known = _told().DebugInfo, self.debug
+        return known if isinstance(known, kind) else kind("", known or "", None, None)
 
     @property
     def is_high(self) -> bool:
@@ -200,7 +205,7 @@ class ClosedJaxpr:
         return self.jaxpr.outvars
 
     @property
-    def debug_info(self) -> DebugInfo:
+    def debug_info(self) -> Any:
         return self.jaxpr.debug_info
 
     @property
