@@ -318,6 +318,9 @@ install_methods(
 )
 
 
+_default = config.default_device
+
+
 def chosen_device() -> Device | None:
     """The device of arrays that name none: the flag `default_device`, a Device or a platform."""
     chosen = config.default_device.value
@@ -359,7 +362,7 @@ def device_put(
     Raises ValueError for an unknown device.
     """
     del src, donate, may_alias
-    if device is None:
+    if device is None and (_default.uses or _default._global):
         device = chosen_device()
     if isinstance(device, SingleDeviceSharding):
         device = device._device

@@ -14,6 +14,7 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, convert
 from numjet.ops import arithmetic, complex_ops, logic, mulhi as high, special, transcendental
+from numjet.ops.arithmetic import add_p, div_p, mul_p, sub_p
 from numjet.ops.arrange import broadcast_shapes
 
 
@@ -51,9 +52,8 @@ def _avals(arrays: list) -> str:
     return ", ".join(x.aval.str_short() for x in arrays)
 
 
-def _apply(primitive: Primitive, *values: Any) -> Any:
+def _apply(primitive: Primitive, x: Any, y: Any) -> Any:
     """The primitive on operands that are checked unless they are plainly alike."""
-    x, y = values
     if type(x) is ArrayImpl and type(y) is ArrayImpl and x.aval is y.aval:
         return primitive.bind(x, y)
     return primitive.bind(*operands(primitive.name, x, y))
@@ -69,27 +69,35 @@ def add(x: Any, y: Any) -> Any:
     Array([[1., 2., 3.],
            [1., 2., 3.]], dtype=float32)
     """
-    return _apply(arithmetic.add_p, x, y)
+    if type(x) is ArrayImpl and type(y) is ArrayImpl and x.aval is y.aval:
+        return add_p.bind(x, y)
+    return add_p.bind(*operands("add", x, y))
 
 
 def sub(x: Any, y: Any) -> Any:
     """x - y."""
-    return _apply(arithmetic.sub_p, x, y)
+    if type(x) is ArrayImpl and type(y) is ArrayImpl and x.aval is y.aval:
+        return sub_p.bind(x, y)
+    return sub_p.bind(*operands("sub", x, y))
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """x * y. out_dtype: that of the result; the product is computed in the wider of the two."""
-    if out_dtype is None:
-        return _apply(arithmetic.mul_p, x, y)
+    if out_dtype is None and type(x) is ArrayImpl and type(y) is ArrayImpl and x.aval is y.aval:
+        return mul_p.bind(x, y)
     x, y = operands("mul", x, y)
+    if out_dtype is None:
+        return mul_p.bind(x, y)
     dtype = dtypes.canonical(out_dtype)
     wide = dtypes.promote((dtype, False), (x.aval.dtype, False))[0]
-    return convert(arithmetic.mul_p.bind(convert(x, wide), convert(y, wide)), dtype)
+    return convert(mul_p.bind(convert(x, wide), convert(y, wide)), dtype)
 
 
 def div(x: Any, y: Any) -> Any:
     """x / y; integers truncate as C does, and x / 0 is -1."""
-    return _apply(arithmetic.div_p, x, y)
+    if type(x) is ArrayImpl and type(y) is ArrayImpl and x.aval is y.aval:
+        return div_p.bind(x, y)
+    return div_p.bind(*operands("div", x, y))
 
 
 def rem(x: Any, y: Any) -> Any:
