@@ -6,6 +6,7 @@ whose memory results may take over.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from numjet.base.errors import InternalError
 from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.cpu import host, runtime
+from numjet.cpu.builder import sources
 from numjet.cpu.graph.forms import Forms
 from numjet.cpu.graph.reroll import reroll
 from numjet.cpu.link import link, loader
@@ -30,16 +32,23 @@ def _compiler() -> Any:
     return importlib.import_module("numjet.cpu.pipeline")
 
 
+@functools.cache
+def _readable() -> bool:
+    return sources.readable()
+
+
 def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None) -> Executable:
     """Native code for `closed_jaxpr`.
 
     options: {"donate": indices of donated arguments}. The result is called with a list of
     C-contiguous NumPy arrays (physical dtypes) and returns a list of fresh ones. Raises CodeRefused
-    where memory may not become code.
+    where memory may not become code, or the runtime's cannot be compiled.
     """
     donate = tuple((options or {}).get("donate", ()))
     if host.maps_code() and not host.executes_code():
         raise loader.CodeRefused(loader.REFUSED)
+    if not _readable():
+        raise loader.CodeRefused(sources.MISSING)
 
     with undisturbed:
         forms = Forms.of_jaxpr(closed_jaxpr)

@@ -30,6 +30,7 @@ from numjet.core.evaluate import evaluate_python
 from numjet.core.memo import Memo, on_clear
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, _current
+from numjet.cpu.builder import sources
 from numjet.cpu.builder.records import words
 from numjet.cpu.link import freestanding
 from numjet.native import build, objects, record as trace_native, tables
@@ -263,7 +264,7 @@ def _reason() -> str:
         return "the flag disk_cache is off"
     if not freestanding.supported():
         return "code is mapped on 64-bit Linux only"
-    reason = layout()
+    reason = layout() or ("" if sources.readable() else sources.MISSING)
     for record, cls in ((objects.AtHelper, AtSlots), (objects.AtRef, AtIndexSlots)):
         if not reason and not slots_of(record, cls, exact=False):
             reason = f"the slots of {record.__name__} were not found"

@@ -32,6 +32,15 @@ def identity(modules: Iterable[str], *facts: object) -> str:
     return state.hexdigest()
 
 
+MISSING = "native code is compiled from numjet's .py files, and they are not there."
+
+
+def readable() -> bool:
+    """Whether native functions can be compiled here: not where only .pyc files are installed."""
+    loader: Any = globals().get("__loader__")
+    return loader is not None and loader.get_source(__name__) is not None
+
+
 def _content(module: str) -> bytes:
     """The source of a module; its code where there are only .pyc files."""
     try:

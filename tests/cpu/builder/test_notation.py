@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
+import py_compile
 import random
 import subprocess
 import sys
@@ -11,6 +13,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import numjet
+from numjet.base.errors import InternalError
+from numjet.cpu import backend
 from numjet.cpu.builder.notation import module_text
 from numjet.cpu.builder.notation_values import NotationError
 from numjet.cpu.builder.records import (
@@ -369,3 +374,21 @@ def test_a_checked_build_ends_the_process_with_the_line(name, good: int, bad: in
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "fine\n" and done.returncode == -6
     assert said in done.stderr and f"{name}: " in done.stderr and __file__ in done.stderr
+
+
+def test_where_there_are_no_sources_native_code_is_left_out(tmp_path) -> None:
+    """As where only .pyc files are installed."""
+    from numjet.cpu.builder import sources
+
+    assert sources.readable()
+    kept = tmp_path / "sources.pyc"
+    py_compile.compile(sources.__file__, cfile=str(kept))
+    spec = importlib.util.spec_from_file_location("numjet.cpu.builder.sources", kept)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    assert not found.readable()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "_readable", found.readable)
+        closed = numjet.make_jaxpr(lambda x: x + 1)(1.0)
+        with pytest.raises(InternalError, match="compiled from numjet's .py files"):
+            backend.compile(closed)
