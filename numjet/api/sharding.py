@@ -658,6 +658,11 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                 )
             spec = NamedSharding(get_mesh(), spec)
         if spec is not None:
+            if not isinstance(spec, Sharding):
+                raise TypeError(
+                    f"{name}: expected a Sharding, a PartitionSpec or None for each array, got "
+                    f"{spec!r} of type {type(spec).__name__}. Pass NamedSharding(mesh, spec)."
+                )
             spec.shard_shape(tuple(np.shape(leaf)))
         out.append(leaf if isinstance(leaf, Tracer) or spec is None else device_put(leaf, spec))
     return tree.tree_unflatten(treedef, out)

@@ -46,6 +46,10 @@ _UNCHECKED = {
 }
 
 
+# Counts, with the least that each may be.
+_LEAST = {"num_threads": 0, "num_cpu_devices": 1, "cache_bytes": 0}
+
+
 class Flag:
     """One setting: a process-wide value and, over it, a value for the current context."""
 
@@ -96,6 +100,10 @@ class Flag:
             )
         if value is not None and self.kind in (bool, int) and not isinstance(value, int):
             raise TypeError(f"config flag {self.name!r} takes {self.kind.__name__}, got {value!r}.")
+        if value is not None and self.name in _LEAST and value < _LEAST[self.name]:
+            raise ValueError(
+                f"config flag {self.name!r} takes {_LEAST[self.name]} or more, got {value!r}."
+            )
         return self.kind(value) if value is not None and self.kind is bool else value
 
     def _checks(self, value: Any) -> bool:

@@ -71,7 +71,9 @@ def reshape(
         except (ValueError, TypeError):
             pass  # the complete way below says what is wrong
         else:
-            return ArrayImpl(value, ShapedArray(value.shape, x.aval.dtype, x.aval.weak_type))
+            # Versions of NumPy take any negative size for one that follows.
+            if shape >= -1 if type(shape) is int else value.shape == shape or -1 in shape:
+                return ArrayImpl(value, ShapedArray(value.shape, x.aval.dtype, x.aval.weak_type))
     new = _new_shape(x.aval, shape)
     if order == "C":
         return _reshape(x, new)

@@ -649,3 +649,17 @@ def test_an_unwritable_cache_warns_once_and_goes_on(tmp_path: Any) -> None:
     count, *texts = outcome(run_cached(str(blocked))).split("|")
     assert count == "1", texts
     says(texts[0], str(blocked), "cache")
+
+
+def test_counts_and_layouts_that_make_no_sense_are_refused() -> None:
+    for name in ("num_threads", "num_cpu_devices"):
+        with pytest.raises(ValueError, match=rf"'{name}' takes \d or more, got -3"):
+            nj.config.update(name, -3)
+    with pytest.raises(TypeError, match="expected a Sharding, a PartitionSpec or None"):
+        nj.lax.with_sharding_constraint(jnp.ones(3), slice(0, 2))
+    x = jnp.arange(6)
+    for shape in ((6, -2), (3, -2), -2, (-1, -2)):
+        with pytest.raises(TypeError, match="reshape: "):
+            jnp.reshape(x, shape)
+        with pytest.raises(TypeError, match="reshape: "):
+            x.reshape(shape)

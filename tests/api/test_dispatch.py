@@ -198,7 +198,8 @@ def test_no_references_are_lost_or_kept():
     # Beside the calls, operators may become native on another thread, which keeps a few.
     assert max(abs(x - y) for x, y in zip(before, after, strict=True)) < 20
     out = f(d)["u"]
-    assert sys.getrefcount(out) == 2
+    alone = object()  # what a name of its own counts differs with Python's version
+    assert sys.getrefcount(out) == sys.getrefcount(alone)
 
 
 def test_threads_share_a_function():

@@ -208,7 +208,8 @@ def test_nothing_is_lost_or_kept():
             except TypeError:
                 pass
         line.append(trace.eqns[-1].source)
-        assert type(y) is StageTracer and sys.getrefcount(y) == 2
+        alone = object()
+        assert type(y) is StageTracer and sys.getrefcount(y) == sys.getrefcount(alone)
         assert sys.getrefcount(y.jaxpr_var) == 5  # its equation, two readers, the tracer, here
         return [x]
 
@@ -342,6 +343,7 @@ def test_products_and_functions_lose_and_keep_nothing():
     assert all(abs(a - b) < 10 for a, b in zip(after, before, strict=True)), (before, after)
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python tracks every dictionary")
 def test_the_collector_searches_what_may_be_in_cycles_alone():
     def fun(x):
         y = jnp.tanh(x @ x) * 2.0
