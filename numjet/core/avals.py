@@ -44,7 +44,7 @@ class ShapedArray(AbstractValue):
         cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False, **_: Any
     ) -> ShapedArray:
         try:
-            found = cls._known.get((shape, dtype, weak_type))
+            found = _recall((shape, dtype, weak_type))
         except TypeError:  # a list
             found = None
         return _interned(shape, dtype, weak_type) if found is None else found
@@ -114,6 +114,7 @@ class ShapedArray(AbstractValue):
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
 
 
+_recall = ShapedArray._known.get  # bound once: a memo's method takes as long to find as to call
 # All avals that anybody has: what was forgotten as seldom used is found here as long as it lives.
 _alive: dict[tuple, weakref.KeyedRef] = {}
 _making = threading.RLock()  # reentrant, since finalizers may run anywhere

@@ -110,6 +110,7 @@ class Primitive:
         "every_map",
         "expansion",
         "_abstract_cache",
+        "_recall",
     )
 
     def __init__(
@@ -166,6 +167,7 @@ class Primitive:
         self.every_map = False
         self.expansion: Callable | None = None
         self._abstract_cache: dict = Memo(f"avals of {name}")
+        self._recall = self._abstract_cache.get
         REGISTRY[name] = self
 
     def out_avals(self, avals: tuple, params: dict) -> Any:
@@ -173,7 +175,7 @@ class Primitive:
         if self.higher_order:
             return self.abstract(*avals, **params)
         key = (avals, tuple(params.items())) if params else avals
-        found = self._abstract_cache.get(key)
+        found = self._recall(key)
         if found is None:
             found = self.abstract(*avals, **params)
             self._abstract_cache[key] = found

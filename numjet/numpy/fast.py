@@ -70,15 +70,17 @@ _REFUSED = (OverflowError, RuntimeWarning, FloatingPointError)
 def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`slow`, with a shortcut for avals that it hands to `primitive` unchanged."""
     known: dict[ShapedArray, tuple] = Memo(f"function of arrays: {primitive}")
+    recall = known.get  # bound once: looking the method up takes as long as the look-up
     # The result's aval, or None where the complete way is to be taken.
     traced: dict[ShapedArray, ShapedArray | None] = Memo(f"function of traced arrays: {primitive}")
+    recall_traced = traced.get
     record = REGISTRY[primitive]
     reference = record.reference
     assert reference is not None
 
     def call(x: Any, /) -> Any:
         if type(x) is ArrayImpl:
-            found = known.get(x.aval)
+            found = recall(x.aval)
             if found is not None and current_trace() is EVAL and not CHECKS[0]:
                 aval, function, whole = found
                 try:
@@ -95,7 +97,7 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
                 forms.learn(x.aval, None, found[1], out.aval)
             return out
         if isinstance(x, Tracer):
-            aval = traced.get(x.aval)
+            aval = recall_traced(x.aval)
             if aval is None:
                 if x.aval in traced:
                     return slow(x)
@@ -190,6 +192,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
     # Operands of one aval, the commonest case, have a table of their own: one lookup by identity.
     same: dict[ShapedArray, tuple] = Memo(f"function of two alike: {primitive}")
     known: dict[Any, tuple] = Memo(f"function of two: {primitive}")
+    recall_same, recall = same.get, known.get
     record = REGISTRY[primitive]
     reference = record.reference
     assert reference is not None
@@ -201,20 +204,20 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             if type(y) is ArrayImpl:
                 key = x.aval
                 if key is y.aval:
-                    found = same.get(key)
+                    found = recall_same(key)
                 else:
                     key = (key, y.aval)
-                    found = known.get(key)
+                    found = recall(key)
             elif isinstance(y, Tracer):
                 return traced(x, y)
             else:
                 key = (x.aval, type(y))
-                found = known.get(key)
+                found = recall(key)
         elif isinstance(x, Tracer):
             return traced(x, y)
         elif type(y) is ArrayImpl:
             key = (type(x), y.aval)
-            found = known.get(key)
+            found = recall(key)
         elif isinstance(y, Tracer):
             return traced(x, y)
         else:
@@ -258,11 +261,12 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
     # is to be taken, else the result's aval, and the constants made for scalars so far, by their
     # values.
     known: dict[tuple, Any] = Memo(f"function of two, traced: {record.name}")
+    recall = known.get
 
     def call(x: Any, y: Any) -> Any:
         left = x.aval if isinstance(x, Array) else type(x)
         right = y.aval if isinstance(y, Array) else type(y)
-        found = known.get((left, right))
+        found = recall((left, right))
         if found is None:
             found = _of_float_pair(record, left, right)
             if found is None:

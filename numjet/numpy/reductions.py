@@ -79,6 +79,7 @@ def _reduction(
     an empty reduction has a value; `widened(x, axes, dtype)` is NumPy's reduction of integers as
     if they were of a wider dtype, without a copy of them."""
     known: dict[tuple, Callable] = Memo(f"reductions: {name}")
+    recall = known.get  # bound once: looking the method up takes as long as the look-up
     traced: dict[tuple, tuple] = Memo(f"reductions of traced arrays: {name}")
     record = REGISTRY[primitive]
 
@@ -142,7 +143,7 @@ def _reduction(
             and type(axis) in _AXIS_TYPES
         )
         if plain:
-            run = known.get((a.aval, axis))
+            run = recall((a.aval, axis))
             if run is not None and current_trace() is EVAL:
                 return run(a)
         elif isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and not keepdims and promote:
