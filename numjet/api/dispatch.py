@@ -18,12 +18,14 @@ import numpy as np
 from numjet import cpu
 from numjet.api.evaluated import Evaluated
 from numjet.base import config
-from numjet.core import hooks
+from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import check_finite
-from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from numjet.core.lowering import Region
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr
+from numjet.core.lowering import Host, Kernel, Region
+from numjet.core.memo import Memo
+from numjet.core.primitive import Primitive
 from numjet.core.remote import Remote, target
 from numjet.cpu.link.loader import CodeRefused
 from numjet.cpu.runtime import events
@@ -173,4 +175,51 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     return wrap(executable(values), closed.out_avals, name)
 
 
-hooks.run_compiled = run
+# What NumPy gives at once, as a view, or by a library that uses all cores.
+_NUMPYS = frozenset("reshape squeeze broadcast_in_dim transpose slice rev name "
+                    "stop_gradient add_any bitcast_convert_type".split())
+_BLAS_TYPES = ("float32", "float64", "complex64", "complex128")
+_operations = Memo("compiled operations", 4096)
+
+
+def operation(primitive: Primitive, avals: tuple, params: dict, out: Any) -> Any:
+    """One operation on large operands as a compiled function, or None where NumPy does it as well.
+
+    The function takes a list of NumPy arrays and gives a list of results.
+    """
+    if primitive.name in _NUMPYS or config.disable_jit.value or not config.eager_compile.value:
+        return None
+    try:
+        key = (primitive, avals, tuple(params.items()))
+        if key in _operations:
+            return _operations[key]
+    except TypeError:  # params that do not hash
+        return None
+    found = None if _by_library(primitive, avals) else _compiled_operation(
+        primitive, avals, params, out)
+    _operations[key] = found
+    return found
+
+
+def _by_library(primitive: Primitive, avals: tuple) -> bool:
+    """Whether BLAS or LAPACK, as NumPy calls it, is at home here: products of wide floats, one
+    matrix."""
+    if primitive.name == "dot_general":
+        return all([a.dtype.name in _BLAS_TYPES for a in avals])
+    return isinstance(primitive.loops, Kernel) and avals[0].ndim == 2 and primitive.loops.name in (
+        "cholesky", "eig", "eigh", "hessenberg", "householder_product", "lu", "qr", "schur",
+        "solve", "svd", "triangular_solve",
+    )
+
+
+def _compiled_operation(primitive: Primitive, avals: tuple, params: dict, out: Any) -> Any:
+    if isinstance(primitive.loops, Host) or dtypes.float0 in [a.dtype for a in avals]:
+        return None
+    outs = out if primitive.multiple_results else [out]
+    ins, results = [Var(a) for a in avals], [Var(a) for a in outs]
+    eqn = Eqn(ins, results, primitive, params)
+    executable = cpu.compile(ClosedJaxpr(Jaxpr([], ins, results, [eqn]), []), {})
+    return None if executable.host_calls else executable
+
+
+hooks.run_compiled, hooks.operation = run, operation

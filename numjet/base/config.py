@@ -185,6 +185,9 @@ check_tracer_leaks = Flag(
 )
 log_compiles = Flag("log_compiles", False, bool, "log each compilation with its time")
 num_cpu_devices = Flag("num_cpu_devices", 1, int, "virtual devices of the CPU backend")
+eager_compile = Flag(
+    "eager_compile", True, bool, "run large operations outside jit as compiled programs"
+)
 num_threads = Flag("num_threads", 0, int, "threads of the native pool; 0 means one a core")
 default_matmul_precision = Flag("default_matmul_precision", None, str, "precision of products")
 numpy_dtype_promotion = Flag(

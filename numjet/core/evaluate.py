@@ -109,7 +109,12 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
                 _concrete(primitive, x)  # raises: a tracer that leaked
         return primitive.evaluate(*args, **params)
     arrays = [x if type(x) is ArrayImpl else _concrete(primitive, x) for x in args]
-    out_avals = primitive.out_avals(tuple([x.aval for x in arrays]), params)
+    avals = tuple([x.aval for x in arrays])
+    out_avals = primitive.out_avals(avals, params)
+    if is_large(avals, out_avals):
+        program = hooks.operation(primitive, avals, params, out_avals)
+        if program is not None:
+            return _large(primitive, program, arrays, params, out_avals)
     token = _enter(_QUIET)
     try:
         out = primitive.reference(*[x._value for x in arrays], **params)  # type: ignore[misc]
@@ -132,6 +137,8 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
     if not params and primitive.run is not None:
         return primitive.run
     aval = primitive.out_avals(avals, params)
+    if is_large(avals, aval):
+        return lambda *args: evaluate_python(primitive, args, params)
     if params and hooks.executor is not None:
         native = hooks.executor(primitive, avals, params, aval)
         if native is not None:
@@ -147,6 +154,45 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
         return _wrap(primitive, out, aval)
 
     return run
+
+
+# Operations on so many elements run as compiled programs, on all cores; NumPy's take less than the
+# call of a program below (and where they are views).
+LARGE = 1 << 16
+
+
+def is_large(avals: tuple, out: Any) -> bool:
+    """Whether an operation on operands of these avals (and with this result) has much to do."""
+    for aval in avals:
+        if aval.size >= LARGE:
+            return True
+    return type(out) is ShapedArray and out.size >= LARGE
+
+
+# Exact operations: what NumPy gives for operands that do not lie row by row, without a copy of
+# them, has the same bits.
+_EXACT = frozenset(
+    "add sub mul max min neg abs and or xor not eq ne lt le gt ge select_n sign copy real imag "
+    "conj square".split()
+)
+
+
+def _large(
+    primitive: Primitive, program: Callable, arrays: list, params: dict, out_avals: Any
+) -> Any:
+    """Run the compiled program of one operation."""
+    values = [x._value for x in arrays]
+    if primitive.name in _EXACT and not all([v.flags.c_contiguous for v in values]):
+        token = _enter(_QUIET)
+        try:
+            outs = [primitive.reference(*values, **params)]  # type: ignore[misc]
+        finally:
+            _leave(token)
+    else:
+        outs = program(values)
+    if primitive.multiple_results:
+        return [_wrap(primitive, value, aval) for value, aval in zip(outs, out_avals, strict=True)]
+    return _wrap(primitive, outs[0], out_avals)
 
 
 def _wrap(primitive: Primitive, value: Any, aval: ShapedArray) -> ArrayImpl:

@@ -19,6 +19,11 @@ def _nobody(*_: Any) -> Any:
 # list of Arrays. Installed by `api.dispatch`.
 run_compiled: Callable[[Any, tuple, str], list] = _nobody
 
+# One operation on large operands as a compiled function from a list of NumPy arrays to a list of
+# results, or None where NumPy does it as well: (primitive, avals, params, aval or avals of the
+# result). Installed by `api.dispatch`.
+operation: Callable[[Any, tuple, dict, Any], Callable | None] = lambda *_: None
+
 # Evaluation of a primitive for operands of these avals is a NumPy function: (primitive, avals,
 # function, aval of the result). It sets `primitive.run` to a function of the operands, which calls
 # `evaluate_python` for operands it does not know. None: nothing is learned. By `native.operators`.

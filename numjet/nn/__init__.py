@@ -1,5 +1,6 @@
 """numjet.nn: activation functions, softmax and its kin, one-hot codes, attention, initializers."""
 
+from numjet.api.large import wrap_public as _wrap_public
 from numjet.nn import initializers
 from numjet.nn.activations import (
     celu,
@@ -81,3 +82,9 @@ __all__ = [
     "swish",
     "tanh",
 ]
+
+_wrap_public(
+    globals(), __name__,
+    [name for name in __all__ if name not in ("initializers", "get_scaled_dot_general_config",
+                                              "one_hot", "identity", "relu")],
+)  # fmt: skip

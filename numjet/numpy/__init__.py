@@ -11,6 +11,7 @@ from typing import Any as _Any
 
 import numpy as _np
 
+from numjet.api.large import as_program as _as_program, wrap_public as _wrap_public
 from numjet.core.array import Array as ndarray
 from numjet.numpy import fft, linalg, operators as _operators, scalar_types as _scalar_types
 from numjet.numpy.calculus import (
@@ -444,6 +445,18 @@ from numjet.numpy.unary import (
 
 _operators.install()
 _attach_methods()
+# Made of several operations, with results whose shapes do not depend on values.
+_wrap_public(
+    globals(), __name__,
+    ("logaddexp logaddexp2 floor_divide remainder mod fmod divmod copysign hypot heaviside "
+     "float_power sinc var std nanvar nanstd nanmean nansum nanmax nanmin average ptp median "
+     "nanmedian percentile quantile nanpercentile nanquantile convolve correlate interp cov "
+     "corrcoef gradient trapezoid diff kron cross ldexp frexp modf i0 unwrap angle isclose "
+     "nan_to_num clip round around polyval searchsorted digitize lcm fmax fmin tril triu roll tile "
+     "take_along_axis").split(),
+)  # fmt: skip
+for _name in ("var", "std", "ptp", "clip", "round", "__floordiv__", "__mod__", "__divmod__"):
+    setattr(ndarray, _name, _as_program(getattr(ndarray, _name)))
 
 if hasattr(_scalar_types, "int1"):
     int1, uint1 = _scalar_types.int1, _scalar_types.uint1

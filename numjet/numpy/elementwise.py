@@ -16,6 +16,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import LARGE
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import full
@@ -177,7 +178,7 @@ _NUMPY_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 def _quick_division(ufunc: np.ufunc, x: Any, y: Any) -> ArrayImpl | None:
     """The NumPy function where it agrees: concrete x, y a non-zero finite number that keeps x's
     dtype, or both floats of one aval, or integers of one without a division by zero."""
-    if type(x) is not ArrayImpl or not eager():
+    if type(x) is not ArrayImpl or x.aval.size >= LARGE or not eager():
         return None
     kind = x.aval.dtype.kind
     whole = kind in "iu" and not x.aval.weak_type
@@ -331,7 +332,7 @@ def power(x1: Any, x2: Any, /) -> Any:
                     quiet_leave(token)
                 return ArrayImpl(fix(value, aval), aval)
             out = _static_power(x1, x2)
-            if type(out) is ArrayImpl and out.aval is x1.aval:
+            if type(out) is ArrayImpl and out.aval is x1.aval and out.aval.size < LARGE:
                 _powers[x1.aval, x2] = out.aval
             return out
         return _static_power(one_array("power", x1), x2)
@@ -374,7 +375,8 @@ def _static_power(x: Any, exponent: int) -> Any:
 
 def _integer_power(x: Any, y: Any) -> Any:
     """x ** y for integer arrays by repeated squaring: one product for each bit of the exponent."""
-    if type(x) is ArrayImpl and type(y) is ArrayImpl and eager():
+    small = type(x) is ArrayImpl and max(x.aval.size, y.aval.size) < LARGE
+    if small and type(y) is ArrayImpl and eager():
         values = np.power(x._value, np.maximum(y._value, 0), dtype=x.aval.dtype)
         values = np.where(y._value < 0, x.aval.dtype.type(0), values)
         return ArrayImpl(values, ShapedArray(values.shape, x.aval.dtype))
@@ -463,7 +465,7 @@ def logical_not(x: Any, /) -> Any:
 def _quick_shift(ufunc: np.ufunc, x: Any, y: Any) -> ArrayImpl | None:
     """The NumPy function, for concrete integers x and y of one aval or a count y that x has; as
     here, it shifts by the width or more (or less than 0) until nothing but the sign is left."""
-    if type(x) is not ArrayImpl or not eager():
+    if type(x) is not ArrayImpl or x.aval.size >= LARGE or not eager():
         return None
     dtype = x.aval.dtype
     if dtype.kind not in "iu" or x.aval.weak_type:
@@ -645,7 +647,7 @@ def _where_quickly(condition: Any, x: Any, y: Any, /) -> Any:
 
 def _remember_where(key: tuple, out: ShapedArray) -> None:
     """Allow the shortcut where NumPy's own `where` gives this result from these operands."""
-    if key[0].dtype != dtypes.bool_ or out.dtype.kind not in "biufc":
+    if key[0].dtype != dtypes.bool_ or out.dtype.kind not in "biufc" or out.size >= LARGE:
         return
     strongly = False
     for operand in key[1:]:

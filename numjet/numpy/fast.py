@@ -29,8 +29,10 @@ from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import (
     _QUIET as QUIET,
+    LARGE,
     _enter as quiet_enter,
     _leave as quiet_leave,
+    is_large,
     numpy_function,
 )
 from numjet.core.memo import Memo
@@ -93,6 +95,8 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
                 return out
             out = slow(x)
             if found is None and type(out) is ArrayImpl and eager() and _direct(reference, x, out):
+                if is_large((x.aval,), out.aval):
+                    return out
                 found = known[x.aval] = _entry(out.aval, reference, x.aval.dtype)
                 forms.learn(x.aval, None, found[1], out.aval)
             return out
@@ -242,7 +246,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             out._aval = aval
             return out
         out = slow(x, y)
-        if found is None and type(out) is ArrayImpl and eager():
+        if found is None and type(out) is ArrayImpl and eager() and out.aval.size < LARGE:
             pair = key if type(key) is tuple else (key, key)
             if _same_dtype(pair, reference, out):
                 dtype = (pair[0] if type(pair[0]) is ShapedArray else pair[1]).dtype

@@ -18,7 +18,7 @@ from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
-from numjet.core.evaluate import evaluate
+from numjet.core.evaluate import LARGE, evaluate
 from numjet.core.structural import broadcast_in_dim, convert_element_type_p
 from numjet.core.trace import EVAL, Tracer, current_trace
 
@@ -83,7 +83,8 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         if type(x) is ArrayImpl:
             return ArrayImpl(x._value, ShapedArray(aval.shape, aval.dtype, weak_type))
     params = {"new_dtype": dtype, "weak_type": weak_type}
-    if type(x) is ArrayImpl and current_trace() is EVAL and _plain(aval.dtype, dtype):
+    small = type(x) is ArrayImpl and aval.size < LARGE
+    if small and current_trace() is EVAL and _plain(aval.dtype, dtype):
         with np.errstate(all="ignore"):
             value = x._value.astype(dtype)
         return ArrayImpl(value, ShapedArray(aval.shape, dtype, weak_type))

@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from numjet.core import dtypes
+from numjet.core.array import ArrayImpl
 from numjet.core.structural import full, scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
@@ -36,6 +37,7 @@ from numjet.numpy.elementwise import (
     where,
     zeros_like,
 )
+from numjet.numpy.fast import eager
 from numjet.numpy.promote import (
     as_arrays,
     cast,
@@ -49,6 +51,7 @@ from numjet.numpy.promote import (
     strong,
 )
 from numjet.ops.complex_ops import conjugate as conjugate_of
+from numjet.ops.while_loop import while_loop
 
 
 def _float(name: str, doc: str, primitive: str | None = None) -> Callable:
@@ -466,12 +469,18 @@ def fmin(x1: Any, x2: Any) -> Any:
 def gcd(x1: Any, x2: Any) -> Any:
     """The greatest common divisor."""
     x, y = _integers("gcd", x1, x2)
-    x, y = absolute(x), absolute(y)
-    # Euclid's algorithm takes the most steps for Fibonacci numbers: 1.45 for each bit.
-    for _ in range(int(1.45 * x.aval.dtype.itemsize * 8) + 1):
+    if type(x) is type(y) is ArrayImpl and eager():
+        return ArrayImpl(np.asarray(np.gcd(x._value, y._value)), x.aval)
+
+    def step(state: tuple) -> tuple:
+        x, y = state
         safe = where(as_bool(y), y, constant(1, y))
-        x, y = where(as_bool(y), y, x), where(as_bool(y), lax.rem(x, safe), y)
-    return x
+        return where(as_bool(y), y, x), where(as_bool(y), lax.rem(x, safe), y)
+
+    # Euclid's algorithm, until the last element has its answer.
+    state = while_loop(lambda state: not_equal(state[1], 0).any(), step,
+                           (absolute(x), absolute(y)))
+    return state[0]
 
 
 def lcm(x1: Any, x2: Any) -> Any:

@@ -5,6 +5,9 @@ Layer 6: built on the operations, not on numjet.numpy.
 
 from __future__ import annotations
 
+import inspect as _inspect
+
+from numjet.api.large import large_shape as _large_shape, wrap_public as _wrap_public
 from numjet.random.basic import (
     bernoulli,
     categorical,
@@ -111,3 +114,10 @@ __all__ = [
     "weibull_min",
     "wrap_key_data",
 ]
+
+# Distributions, by the place of their argument `shape`.
+for _name in __all__:
+    _parameters = list(_inspect.signature(globals()[_name]).parameters) if callable(
+        globals()[_name]) else []
+    if "shape" in _parameters and _name not in ("random_gamma_p", "split"):
+        _wrap_public(globals(), __name__, [_name], _large_shape(_parameters.index("shape")))

@@ -1,0 +1,105 @@
+"""Functions made of several operations run as one compiled program where operands are large.
+
+`as_program(function)` wraps a public function: called on concrete arrays of `LARGE` elements or
+more while nothing traces, it runs compiled, so that what it is made of passes memory once and runs
+on all cores; else it is the function itself. Applied by the public namespaces to functions whose
+results' shapes do not depend on values. What would break it: a function that reads values.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from numjet.api.jit import jit
+from numjet.base import config
+from numjet.base.errors import ConcretizationTypeError
+from numjet.core.array import ArrayImpl
+from numjet.core.evaluate import LARGE
+from numjet.core.trace import EVAL, current_trace
+
+CHECKS = config.numeric_checks
+# A function keeps programs for so many combinations of other arguments; beyond, it runs operation
+# by operation, since arguments that change with each call would compile each time.
+_MAX_PROGRAMS = 64
+
+
+def _large_operand(args: tuple, kwargs: dict) -> bool:
+    for x in args:
+        if type(x) is ArrayImpl and x.aval.size >= LARGE:
+            return True
+    return False
+
+
+def large_shape(place: int) -> Callable[[tuple, dict], bool]:
+    """For functions that draw: whether the argument `shape`, at `place`, has so many elements."""
+
+    def is_large(args: tuple, kwargs: dict) -> bool:
+        shape = args[place] if len(args) > place else kwargs.get("shape")
+        if type(shape) is int:
+            return shape >= LARGE
+        if type(shape) is not tuple or not all([type(n) is int for n in shape]):
+            return False
+        return math.prod(shape) >= LARGE
+
+    return is_large
+
+
+def as_program(
+    function: Callable, is_large: Callable[[tuple, dict], bool] = _large_operand
+) -> Callable:
+    """`function`, compiled for large concrete operands."""
+    programs: dict[Any, Any] = {}
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not is_large(args, kwargs) or current_trace() is not EVAL or CHECKS[0]:
+            return function(*args, **kwargs)
+        if config.disable_jit.value or not config.eager_compile.value:
+            return function(*args, **kwargs)
+        return run(args, kwargs)
+
+    def run(args: tuple, kwargs: dict) -> Any:
+        # Positional numbers with a fraction are operands, as they may differ in each call.
+        given = [type(x) is ArrayImpl or type(x) is float for x in args]
+        named = {k: v for k, v in kwargs.items() if type(v) is ArrayImpl}
+        fixed = [None if is_operand else x for x, is_operand in zip(args, given, strict=True)]
+        rest = {k: v for k, v in kwargs.items() if k not in named}
+        try:
+            key = (
+                tuple(given), tuple([(type(x), x) for x in fixed]), tuple(named),
+                tuple([(k, type(v), v) for k, v in rest.items()]),
+            )  # fmt: skip
+            program = programs.get(key)
+        except TypeError:  # lists and the like among the other arguments
+            return function(*args, **kwargs)
+        if program is None:
+            if len(programs) >= _MAX_PROGRAMS:
+                return function(*args, **kwargs)
+
+            def flat(operands: list, by_name: dict) -> Any:
+                values = iter(operands)
+                whole = [next(values) if g else x for g, x in zip(given, fixed, strict=True)]
+                return function(*whole, **by_name, **rest)
+
+            flat.__name__ = getattr(function, "__name__", "function")
+            program = programs[key] = jit(flat)
+        try:
+            return program([x for x, g in zip(args, given, strict=True) if g], named)
+        except ConcretizationTypeError:  # an argument whose value is asked for
+            return function(*args, **kwargs)
+
+    return call
+
+
+def wrap_public(
+    namespace: dict[str, Any], module: str, names: Iterable[str],
+    is_large: Callable[[tuple, dict], bool] = _large_operand,
+) -> None:  # fmt: skip
+    """Replace functions of a public namespace by their programs."""
+    for name in names:
+        made = as_program(namespace[name], is_large)
+        made.__module__ = module  # where pickle finds it
+        namespace[name] = made

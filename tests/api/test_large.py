@@ -1,0 +1,86 @@
+"""Large operations outside jit: compiled, with the values, dtypes and errors of the small ones."""
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.api import dispatch
+from numjet.base import config
+from numjet.core.evaluate import LARGE
+
+RNG = np.random.default_rng(0)
+N = LARGE + 37
+X = RNG.normal(size=N).astype(np.float32)
+Y = (RNG.uniform(0.1, 2.0, N)).astype(np.float32)
+K = RNG.integers(-50, 50, N)
+
+FUNCTIONS = {
+    "exp": lambda x, y, k: jnp.exp(x), "add": lambda x, y, k: x + y,
+    "scalar": lambda x, y, k: 2.0 * x - 1, "cast": lambda x, y, k: x.astype(jnp.int32),
+    "half": lambda x, y, k: x.astype(jnp.float16) * 3,
+    "where": lambda x, y, k: jnp.where(x > 0, x, y),
+    "sum": lambda x, y, k: x.sum(), "cumsum": lambda x, y, k: jnp.cumsum(k),
+    "sort": lambda x, y, k: jnp.sort(x), "argmax": lambda x, y, k: x.argmax(),
+    "top": lambda x, y, k: nj.lax.top_k(x, 5), "power": lambda x, y, k: y**2.5,
+    "floor_divide": lambda x, y, k: k // 7, "remainder": lambda x, y, k: x % y,
+    "var": lambda x, y, k: x.var(), "logaddexp": lambda x, y, k: jnp.logaddexp(x, y),
+    "copysign": lambda x, y, k: jnp.copysign(y, x), "softmax": lambda x, y, k: nj.nn.softmax(x),
+    "normal": lambda x, y, k: nj.random.normal(nj.random.key(0), (N,)),
+    "clip": lambda x, y, k: jnp.clip(x, -0.5, 0.5),
+    "quantile": lambda x, y, k: jnp.quantile(x, 0.3),
+    "gcd": lambda x, y, k: jnp.gcd(k, k[::-1]), "views": lambda x, y, k: x[:-1:2] + y[1::2],
+    "broadcast": lambda x, y, k: jnp.ones((300, 1)) * x[:300], "shift": lambda x, y, k: k << 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_equal_to_operations_by_numpy(name: str) -> None:
+    x, y, k = jnp.asarray(X), jnp.asarray(Y), jnp.asarray(K)
+    got = FUNCTIONS[name](x, y, k)
+    again = FUNCTIONS[name](x, y, k)
+    with config.eager_compile(False), nj.disable_jit(True):
+        want = FUNCTIONS[name](x, y, k)
+    for a, b, c in zip(*map(nj.tree.leaves, (got, want, again)), strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.weak_type == b.weak_type
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-5, atol=1e-6)
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(c))  # the same bits each time
+
+
+def test_one_program_serves_an_operation() -> None:
+    x = jnp.asarray(X)
+    jnp.tan(x)
+    before = len(dispatch._operations)
+    jnp.tan(x + 0)
+    jnp.tan(jnp.asarray(Y))
+    assert len(dispatch._operations) <= before + 1  # the sum's
+
+
+def test_derivatives_and_errors_are_the_same() -> None:
+    x = jnp.asarray(X)
+    grad = nj.grad(lambda x: jnp.sum(jnp.tanh(x) ** 2))(x)
+    t = np.tanh(X.astype(np.float64))
+    np.testing.assert_allclose(grad, 2 * t * (1 - t * t), rtol=1e-4, atol=1e-6)
+    with pytest.raises((TypeError, ValueError), match="shapes"):
+        x + x[:-1]
+    with pytest.raises(TypeError):
+        jnp.logaddexp(x, "text")
+    with nj.debug_nans(True), pytest.raises(FloatingPointError, match="NaN"):
+        jnp.log(x)
+
+
+def test_public_functions_stay_what_they_are() -> None:
+    assert jnp.var.__name__ == "var" and jnp.var.__doc__
+    assert pickle.loads(pickle.dumps(jnp.var)) is jnp.var
+    assert nj.nn.softmax.__module__ == "numjet.nn"
+
+
+def test_numpy_memory_may_be_written_to_afterwards() -> None:
+    memory = X.copy()
+    y = jnp.exp(jnp.asarray(memory))
+    want = np.asarray(y).copy()
+    memory[:] = 0
+    np.testing.assert_array_equal(y, want)
