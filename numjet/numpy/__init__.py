@@ -480,8 +480,15 @@ def result_type(*args: _Any) -> _Any:
 __array_api_version__ = "2025.12"
 
 
-def __getattr__(name: str) -> object:
-    if name == "__array_namespace_info__":  # few ask
-        return _importlib.import_module("numjet.numpy.array_namespace").array_namespace_info
-    needs = "; it needs ml_dtypes 0.6 or newer" if name in ("int1", "uint1") else ""
-    raise AttributeError(f"module 'numjet.numpy' has no attribute {name!r}{needs}.")
+def __array_namespace_info__() -> _Any:
+    """What the array API asks of this namespace."""
+    return _importlib.import_module("numjet.numpy.array_namespace").array_namespace_info()
+
+
+# Only where a name is missing: while a module has such a function, each use of its names takes
+# thrice as long.
+if not hasattr(_scalar_types, "int1"):
+
+    def __getattr__(name: str) -> object:
+        needs = "; it needs ml_dtypes 0.6 or newer" if name in ("int1", "uint1") else ""
+        raise AttributeError(f"module 'numjet.numpy' has no attribute {name!r}{needs}.")
