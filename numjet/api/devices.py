@@ -16,6 +16,33 @@ from numjet.core.remote import Device, Remote, RemoteArray
 from numjet.core.trace import Tracer
 
 
+class Client(str):
+    """What devices belong to: the one backend, named "numjet-cpu"."""
+
+    platform = "cpu"
+    platform_version = "numjet"
+    runtime_type = "numjet"
+
+    def devices(self) -> list[Any]:
+        """All devices."""
+        return devices()
+
+    local_devices = devices
+
+    def device_count(self) -> int:
+        """The number of devices."""
+        return len(devices())
+
+    local_device_count = device_count
+
+    def process_index(self) -> int:
+        """The number of this process: there is one."""
+        return 0
+
+
+CLIENT = Client("numjet-cpu")
+
+
 class CpuDevice(Device):
     """A virtual device of the CPU backend. Identity is equality."""
 
@@ -33,8 +60,8 @@ class CpuDevice(Device):
         return self.id
 
     @property
-    def client(self) -> str:
-        return "numjet-cpu"
+    def client(self) -> Client:
+        return CLIENT
 
     def memory_stats(self) -> dict | None:
         """The CPU has no memory of its own to report."""

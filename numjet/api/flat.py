@@ -11,14 +11,17 @@ from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.refs import Ref, hold, refuse_returned
 from numjet.ops.control import name_of as name_of
 
+# What functools.wraps copies, and what Python lets a function have there.
+_KINDS = {"__name__": str, "__qualname__": str, "__annotations__": dict, "__type_params__": tuple}
+
 
 def wraps(fun: Callable) -> Callable[[Callable], Callable]:
-    """`functools.wraps(fun)`, also for objects whose `__name__` or `__qualname__` is no text, as
-    modules of libraries may have."""
+    """`functools.wraps(fun)`, also for objects whose attributes of these names are of other kinds,
+    as those of libraries' modules may be."""
     names = [
         name
         for name in functools.WRAPPER_ASSIGNMENTS
-        if name not in ("__name__", "__qualname__") or isinstance(getattr(fun, name, None), str)
+        if isinstance(getattr(fun, name, None), _KINDS.get(name, object))
     ]
     return functools.wraps(fun, assigned=names)
 

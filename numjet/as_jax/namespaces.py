@@ -17,12 +17,17 @@ INTERNAL = frozenset(
 # Modules of JAX that are made of names from several modules of ours.
 ROWS: dict[str, dict[str, str]] = {
     "jax.core": {"ensure_compile_time_eval": "numjet:ensure_compile_time_eval"},
+    "jax.experimental.array_serialization": {},
+    "jax.experimental.array_serialization.serialization": {
+        "GlobalAsyncCheckpointManagerBase": "numjet.as_jax.stand_ins:CheckpointManagerBase"
+    },
     "jax.experimental.colocated_python": {
         "colocated_cpu_devices": "numjet.as_jax.stand_ins:colocated_cpu_devices",
         "colocated_python": "numjet.as_jax.stand_ins:colocated_python",
     },
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {"DeviceList": "builtins:tuple"},
+    "jax.extend.ifrt_programs": {"ifrt_programs": "numjet.as_jax.stand_ins:IfrtPrograms"},
     "jax.lib": {},
     "jax.ops": {
         f"segment_{kind}": f"numjet.ops.segment:segment_{kind}"

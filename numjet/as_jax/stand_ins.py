@@ -123,6 +123,14 @@ class GlobalState:
 global_state = GlobalState()
 
 
+class IfrtPrograms:
+    """Programs for plugins of other runtimes: none can be made here, so it has no names."""
+
+
+class CheckpointManagerBase:
+    """The interface of managers of checkpoints that libraries implement; itself saves nothing."""
+
+
 def colocated_cpu_devices(devices: Any) -> Any:
     """The CPU devices beside `devices`: all devices are the CPU's, so these themselves."""
     return devices

@@ -7,7 +7,8 @@ arrays. There are no batch axes and no dense axes, and no other formats.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -172,4 +173,25 @@ def todense(arr: Any) -> Any:
     return arr.todense() if isinstance(arr, BCOO) else arr
 
 
-__all__ = ["BCOO", "bcoo_fromdense", "bcoo_todense", "todense"]
+def sparsify(f: Callable) -> Callable:
+    """`f` for arguments that may be sparse: it is given dense arrays, and returns what it makes of
+    them. Memory is that of the dense arrays.
+
+    >>> import numjet.numpy as jnp
+    >>> print(sparsify(jnp.sum)(BCOO.fromdense(jnp.eye(3))))
+    3.0
+    """
+
+    @functools.wraps(f)
+    def dense(*args: Any, **kwargs: Any) -> Any:
+        return f(*tree.tree_map(todense, args, is_leaf=_is_sparse),
+                 **tree.tree_map(todense, kwargs, is_leaf=_is_sparse))  # fmt: skip
+
+    return dense
+
+
+def _is_sparse(x: Any) -> bool:
+    return isinstance(x, BCOO)
+
+
+__all__ = ["BCOO", "bcoo_fromdense", "bcoo_todense", "sparsify", "todense"]

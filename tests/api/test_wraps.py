@@ -12,6 +12,7 @@ class Named:
 
     def __init__(self) -> None:
         self.__name__ = 3.0
+        self.__annotations__ = None
 
     def __call__(self, x):
         return 2.0 * x

@@ -7,7 +7,7 @@ import scipy.sparse
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.experimental.sparse import BCOO, bcoo_fromdense, todense
+from numjet.experimental.sparse import BCOO, bcoo_fromdense, sparsify, todense
 
 rng = np.random.default_rng(0)
 DENSE = (rng.normal(size=(5, 7)) * (rng.random((5, 7)) < 0.4)).astype(np.float32)
@@ -45,6 +45,12 @@ def test_transformations():
     batch = rng.normal(size=(3, 7)).astype(np.float32)
     np.testing.assert_allclose(nj.vmap(lambda x: M @ x)(batch), batch @ DENSE.T, rtol=1e-5,
                                atol=1e-6)
+
+
+def test_functions_of_dense_arrays_take_sparse_ones():
+    both = sparsify(lambda m, v, scale=1: scale * m @ v["v"])
+    np.testing.assert_allclose(both(M, {"v": np.ones(7, np.float32)}, scale=2), 2 * DENSE.sum(1),
+                               rtol=1e-5)
 
 
 def test_refusals():
