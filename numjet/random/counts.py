@@ -112,8 +112,9 @@ def _counts(key: Any, n: Any, p: Any, dtype: Any) -> Any:
     hundred, half = full(shape, 100, dtype), full(shape, 0.5, dtype)
     drawn = _by_rejection(key, select_n(few, n, hundred), select_n(few, rarer, half), dtype)
     count = select_n(few, drawn, waiting)
-    other = select_n(endless, full(shape, np.nan, dtype), full(shape, np.inf, dtype))
-    return select_n(valid, other, select_n(turned, count, n - count))
+    count = select_n(turned, count, n - count)
+    count = select_n(endless, count, full(shape, np.inf, dtype))
+    return select_n(bitwise_or(valid, endless), full(shape, np.nan, dtype), count)
 
 
 def binomial(

@@ -283,7 +283,7 @@ add(
 add("gather", lambda x, i: jnp.take(x, i, axis=0), normal(5, 3), integers(4, low=0, high=5), diff=0)
 add(
     "gather",
-    lambda x, i: x[i, :, i],
+    lambda x, i: jnp.asarray(x)[i, :, i],
     normal(4, 2, 4),
     integers(3, low=0, high=4),
     diff=0,
