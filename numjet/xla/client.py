@@ -12,7 +12,7 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_int64, c_void_p
 from typing import Any
 
@@ -36,7 +36,6 @@ _DTYPES = {
     number: np.dtype(getattr(ml_dtypes, name, None) or name) for name, number in _NUMBERS.items()
 }
 ONLY_DURING_CALL, ZERO_COPY = 0, 2
-_getpid = os.getpid
 ALIGNMENT = 64  # of host memory that a plugin may use where it lies
 
 
@@ -244,9 +243,10 @@ class Client:
         destroy, size = self.plugin.function("Buffer_Destroy"), ctypes.sizeof(kind)
         self.destroy_buffer = lambda handle: destroy(byref(kind(struct_size=size, buffer=handle)))
 
-    def here(self) -> bool:
-        """Whether this process may still call it: not a forked child, not at the very end."""
-        return self.pid == _getpid()
+    def here(self, getpid: Callable[[], int] = os.getpid) -> bool:
+        """Whether this process may still call it: not a forked child, not at the very end (when
+        names of modules are gone, so that `getpid` is kept here)."""
+        return self.pid == getpid()
 
     def put(self, value: np.ndarray, device: XlaDevice, *, immutable: bool = False) -> DeviceBuffer:
         """A NumPy array on a device. immutable: nobody writes to its memory any more, so that a

@@ -196,6 +196,8 @@ def release(address: int) -> None:
 
 def _bound_idle() -> None:
     """Free idle blocks when they are more than the limit: those of sizes unused for longest."""
+    if _large is None or _limit is None:  # the interpreter is ending, and with it this module
+        return
     idle = 0
     for size_class in _large:
         idle += size_class.size * len(size_class.free)
