@@ -52,6 +52,7 @@ def as_program(
 ) -> Callable:
     """`function`, compiled for large concrete operands."""
     programs: dict[Any, Any] = {}
+    untraced = object()  # in place of a program that cannot be made
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -86,9 +87,12 @@ def as_program(
 
             flat.__name__ = getattr(function, "__name__", "function")
             program = programs[key] = jit(flat)
+        if program is untraced:
+            return function(*args, **kwargs)
         try:
             return program([x for x, g in zip(args, given, strict=True) if g], named)
-        except ConcretizationTypeError:  # an argument whose value is asked for
+        except ConcretizationTypeError:  # an argument whose value is asked for: not tried again
+            programs[key] = untraced
             return function(*args, **kwargs)
 
     return call

@@ -59,14 +59,13 @@ def _scipy(name: str) -> Callable:
     return quiet(call)
 
 
-def _native(name: str, reference: str, jvp: Callable, hlo: str) -> Primitive:
+def _native(name: str, reference: str, jvp: Callable) -> Primitive:
     return elementwise(
         name,
         accepts=REAL_FLOATING,
         reference=_scipy(reference),
         jvp=jvp,
         loops=lambda e, x: e.call(name, x),
-        hlo=hlo,
     )
 
 
@@ -75,28 +74,24 @@ erf_p = _native(
     "erf",
     "erf",
     lambda t, out, x: mul(t, mul(constant_like(x, 2 / _SQRT_PI), exp(neg(square(x))))),
-    "chlo.erf",
 )
 erfc_p = _native(
     "erfc",
     "erfc",
     lambda t, out, x: mul(t, mul(constant_like(x, -2 / _SQRT_PI), exp(neg(square(x))))),
-    "chlo.erfc",
 )
 erf_inv_p = _native(
     "erf_inv",
     "erfinv",
     lambda t, out, x: mul(t, mul(constant_like(x, _SQRT_PI / 2), exp(square(out)))),
-    "chlo.erf_inv",
 )
 
 # ------------------------------------------------------------------ gamma
-lgamma_p = _native("lgamma", "gammaln", lambda t, out, x: mul(t, digamma(x)), "chlo.lgamma")
+lgamma_p = _native("lgamma", "gammaln", lambda t, out, x: mul(t, digamma(x)))
 digamma_p = _native(
     "digamma",
     "digamma",
     lambda t, out, x: mul(t, polygamma(constant_like(x, 1), x)),
-    "chlo.digamma",
 )
 
 

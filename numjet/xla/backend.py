@@ -1,8 +1,8 @@
 """The backend: programs compiled for a device of XLA, arrays on it, operations one by one.
 
 Importing it fills `core.remote.Remote` in. Executables are kept with the jaxpr they were made of,
-by device, and on disk (`cpu.link` keeps entries of any kind) where the plugin can write them down.
-For `api.devices` and whoever asks for a platform; `cpu` does not know it.
+by device; each process compiles its own. For `api.devices` and whoever asks for a platform; `cpu`
+does not know it.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ def compiled(closed: ClosedJaxpr, device: XlaDevice, name: str) -> Loaded:
     if found is None:
         text = hlo.module_text(closed, name)
         client = device.client
-        program = _from_disk(client, text, device)
+        program = _compile(client, text, device)
         consts = [buffer_of(as_array(c), device) for c in closed.consts]
         found = closed.cache[key] = Loaded(program, consts, device, closed.out_avals, text)
     return found
 
 
-def _from_disk(client: clients.Client, text: str, device: XlaDevice) -> LoadedProgram:
+def _compile(client: clients.Client, text: str, device: XlaDevice) -> LoadedProgram:
     options = clients.one_device_options(device.id)
     if config.log_compiles.value:
         logger.warning("Compiling for %s: %d lines.", device, text.count("\n"))

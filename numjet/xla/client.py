@@ -14,7 +14,6 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int64, c_void_p
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -35,8 +34,7 @@ _NUMBERS = {
 _DTYPES = {
     number: np.dtype(getattr(ml_dtypes, name, None) or name) for name, number in _NUMBERS.items()
 }
-ONLY_DURING_CALL, ZERO_COPY = 0, 2
-ALIGNMENT = 64  # of host memory that a plugin may use where it lies
+ONLY_DURING_CALL = 0  # the plugin reads host memory while it is called
 
 
 class XlaDevice(Device):
@@ -86,11 +84,11 @@ class XlaDevice(Device):
 class DeviceBuffer:
     """One array on one device. `result()` is its value on the host, which waits for it."""
 
-    __slots__ = ("client", "handle", "_keep", "__weakref__")
+    __slots__ = ("client", "handle", "__weakref__")
     on_device = True
 
-    def __init__(self, client: Client, handle: int, keep: Any = None) -> None:
-        self.client, self.handle, self._keep = client, handle, keep
+    def __init__(self, client: Client, handle: int) -> None:
+        self.client, self.handle = client, handle
 
     def _shape(self) -> tuple[int, ...]:
         found = self.client.plugin.call("Buffer_Dimensions", buffer=self.handle)
@@ -248,27 +246,21 @@ class Client:
         names of modules are gone, so that `getpid` is kept here)."""
         return self.pid == getpid()
 
-    def put(self, value: np.ndarray, device: XlaDevice, *, immutable: bool = False) -> DeviceBuffer:
-        """A NumPy array on a device. immutable: nobody writes to its memory any more, so that a
-        plugin may use it where it lies."""
+    def put(self, value: np.ndarray, device: XlaDevice) -> DeviceBuffer:
+        """A NumPy array on a device, copied before this returns."""
         if not value.flags.c_contiguous:
             value = np.ascontiguousarray(value)
         number = _NUMBERS.get(value.dtype.name)
         if number is None:
             raise TypeError(f"device_put: arrays of {value.dtype} have no form on {device}.")
-        shared = immutable and value.ctypes.data % ALIGNMENT == 0 and value.nbytes > 0
         dims = (c_int64 * max(value.ndim, 1))(*value.shape)
         made = self.plugin.call(
             "Client_BufferFromHostBuffer", client=self.handle, data=value.ctypes.data, type=number,
-            dims=ctypes.addressof(dims), num_dims=value.ndim,
-            semantics=ZERO_COPY if shared else ONLY_DURING_CALL, device=device.handle,
+            dims=ctypes.addressof(dims), num_dims=value.ndim, semantics=ONLY_DURING_CALL,
+            device=device.handle,
         )  # fmt: skip
-        if not shared:
-            self.plugin.wait(made.done)
-            return DeviceBuffer(self, made.buffer)
-        if made.done:
-            self.plugin.call("Event_Destroy", event=made.done)
-        return DeviceBuffer(self, made.buffer, value)
+        self.plugin.wait(made.done)
+        return DeviceBuffer(self, made.buffer)
 
     def compile(self, code: str, options: bytes, devices: int = 1) -> LoadedProgram:
         """A program of StableHLO text, compiled and loaded. Raises XlaError with XLA's words."""

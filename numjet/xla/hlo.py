@@ -32,7 +32,6 @@ class Emitter(PullEmitter):
         super().__init__()
         self.functions: list[str] = []
         self._named: dict[int, tuple[str, Any]] = {}
-        self._traced: dict[Any, ClosedJaxpr] = {}
 
     # -- jaxprs -----------------------------------------------------------------------------
     def run(self, jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value]) -> list[Value]:
