@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ _KINDS = {"__name__": str, "__qualname__": str, "__annotations__": dict, "__type
 def wraps(fun: Callable) -> Callable[[Callable], Callable]:
     """`functools.wraps(fun)`, also for objects whose attributes of these names are of other kinds,
     as those of libraries' modules may be."""
+    if type(fun) is types.FunctionType:
+        return functools.wraps(fun)
     names = [
         name
         for name in functools.WRAPPER_ASSIGNMENTS

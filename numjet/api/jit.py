@@ -475,6 +475,8 @@ class Traced(Described):
     @property
     def jaxpr(self) -> ClosedJaxpr:
         jaxpr, n = self._entry.closed.jaxpr, len(self._entry.consts)
+        if not n:
+            return self._entry.closed
         return ClosedJaxpr(
             jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:]), self._entry.consts
         )
@@ -738,11 +740,14 @@ def make_jaxpr(
 
     @wraps(fun)
     def maker(*args: Any, **kwargs: Any) -> Any:
-        jitted = JitFunction(fun, *_resolve(fun, nums, ()), (), ())
-        with contextlib.ExitStack() as stack:
-            for axis, size in axis_env or ():
-                stack.enter_context(extend_axis_env(Axis(size, axis)))
-            traced = jitted.trace(*args, **kwargs)
+        core = JitCore(fun, *_resolve(fun, nums, ()), (), ())
+        if axis_env:
+            with contextlib.ExitStack() as stack:
+                for axis, size in axis_env:
+                    stack.enter_context(extend_axis_env(Axis(size, axis)))
+                traced = core.trace(*args, **kwargs)
+        else:
+            traced = core.trace(*args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
     return maker

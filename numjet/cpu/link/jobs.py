@@ -42,19 +42,18 @@ class _Undisturbed:
         self._lock = threading.Lock()
         self._inside = 0
         self._threads: dict[int, int] = {}  # how often each is inside
-        self._thresholds = gc.get_threshold()
-        self._intervals = (0.005, 0.005)  # before, and while a thread is inside
+        self._threshold, self._interval = gc.get_threshold()[0], 0.005  # before
         self._unsearched = 0
         self._full_searches = 0
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
-                self._thresholds = gc.get_threshold()
-                gc.set_threshold(_NEVER, *self._thresholds[1:])
-                before = sys.getswitchinterval()
-                sys.setswitchinterval(min(_SWITCH_SECONDS, before))
-                self._intervals = before, sys.getswitchinterval()
+                self._threshold = gc.get_threshold()[0]
+                gc.set_threshold(_NEVER)
+                self._interval = before = sys.getswitchinterval()
+                if before > _SWITCH_SECONDS:
+                    sys.setswitchinterval(_SWITCH_SECONDS)
             self._inside += 1
             thread = threading.get_ident()
             self._threads[thread] = self._threads.get(thread, 0) + 1
@@ -77,10 +76,10 @@ class _Undisturbed:
         if gc.get_threshold()[0] == _NEVER:
             if gc.isenabled():
                 self._settle()
-            gc.set_threshold(self._thresholds[0], *gc.get_threshold()[1:])
-        before, ours = self._intervals
-        if sys.getswitchinterval() == ours:
-            sys.setswitchinterval(before)
+            gc.set_threshold(self._threshold)
+        ours = abs(sys.getswitchinterval() - _SWITCH_SECONDS) < 1e-9  # it counts microseconds
+        if ours and self._interval > _SWITCH_SECONDS:
+            sys.setswitchinterval(self._interval)
 
     def forked(self) -> None:
         """In a child process: the other threads, which may have been inside, are not here."""
@@ -99,7 +98,7 @@ class _Undisturbed:
         are few, when it falls into the next trace.
         """
         young = gc.get_count()[0]
-        if not 0 < self._thresholds[0] < _SOON * young or gc.get_freeze_count():
+        if not 0 < self._threshold < _SOON * young or gc.get_freeze_count():
             return  # nothing to do; or the user keeps objects apart, which `unfreeze` would end
         searches = gc.get_stats()[-1]["collections"]
         if searches != self._full_searches:
