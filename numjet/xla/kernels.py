@@ -12,7 +12,7 @@ import numpy as np
 
 from numjet.ops.fft import FftType
 from numjet.xla.arrays import Arrays
-from numjet.xla.writer import BOOL, Value, numbers, spec
+from numjet.xla.writer import BOOL, WIDE, Value, numbers, spec
 
 
 def _precision(precision: Any) -> str:
@@ -111,6 +111,14 @@ class Kernels(Arrays):
             self.part(y, [0] * len(x.shape), limits) for y in self._sorted([x, at], axis, 1, True)
         ]
         return [values, self.cast(places, spec(outs[1])[1])]
+
+    def rng_uniform(self, out: Any, a: Value, b: Value, *, shape: tuple) -> Value:
+        _, dtype = spec(out)
+        wide = np.dtype(np.float32) if dtype.name in WIDE else dtype
+        sizes = self.constant(np.array(shape, np.int64))
+        made = self.op("rng", [self.cast(a, wide), self.cast(b, wide), sizes], shape, wide,
+                       "rng_distribution = #stablehlo<rng_distribution UNIFORM>")
+        return self.cast(made, dtype)
 
     # -- transforms and factorizations ------------------------------------------------------
     def fft(self, out: Any, x: Value, *, fft_type: FftType, fft_lengths: tuple) -> Value:

@@ -9,111 +9,75 @@ values (8.6.3) with the parallel order of its tournament.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from numjet.core import dtypes
-from numjet.core.structural import broadcast_in_dim, convert, full, moveaxis, reduce_sum
+from numjet.core.structural import convert, full, moveaxis
 from numjet.ops.arithmetic import sign
 from numjet.ops.linalg_core import triangular_solve_p
 from numjet.ops.reduce import argmax
 from numjet.ops.scan import scan
-from numjet.ops.shape import broadcasted_iota, concatenate, pad, reshape, select_n
+from numjet.ops.shape import concatenate, pad, reshape
 from numjet.ops.sort import sort_p
 from numjet.ops.transcendental import rsqrt, sqrt
 from numjet.ops.while_loop import fori_loop, while_loop
+from numjet.xla import linalg_general
+from numjet.xla.basics import (
+    INDEX,
+    column_of,
+    eye,
+    flattened,
+    places,
+    reflector,
+    row_of,
+    where,
+    zeros,
+)
 
-INDEX = np.dtype(np.int32)
 # Jacobi's methods square the error in a sweep once it is small; what has not converged after so
 # many never does (values that are no numbers).
 SWEEPS = 24
 
 
-# ------------------------------------------------------------------ small helpers
-def _to(x: Any, shape: tuple) -> Any:
-    """`x` repeated to a shape; its axes are the last ones, or of size one."""
-    if x.shape == shape:
-        return x
-    first = len(shape) - x.ndim
-    kept = [a for a in range(x.ndim) if x.shape[a] == shape[first + a]]
-    x = reshape(x, tuple(x.shape[a] for a in kept))
-    return broadcast_in_dim(x, shape, tuple(first + a for a in kept))
-
-
-def _where(condition: Any, x: Any, y: Any) -> Any:
-    shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
-    return select_n(_to(condition, shape), _to(y, shape), _to(x, shape))
-
-
-def _zeros(x: Any, shape: tuple) -> Any:
-    return full(shape, 0, x.dtype)
-
-
-def _flat(x: Any, kept: int = 2) -> tuple[Any, tuple]:
-    """One batch axis in front, and the batch's shape."""
-    batch = x.shape[: x.ndim - kept]
-    return reshape(x, (math.prod(batch), *x.shape[x.ndim - kept :])), batch
-
-
-def _places(shape: tuple, axis: int) -> Any:
-    return broadcasted_iota(INDEX, shape, axis)
-
-
-def _eye(x: Any, count: int, m: int, n: int) -> Any:
-    same = _places((count, m, n), 1) == _places((count, m, n), 2)
-    return convert(same, x.dtype)
-
-
-def _column(x: Any, k: Any) -> Any:
-    """x[:, :, k], by a sum over one: `k` is known only as the program runs."""
-    return reduce_sum(_where(_places(x.shape, 2) == k, x, _zeros(x, ())), (2,))
-
-
-def _row(x: Any, k: Any) -> Any:
-    """x[:, k, :], where k is one number or one for each matrix."""
-    k = k if getattr(k, "ndim", 0) == 0 else k[:, None, None]
-    return reduce_sum(_where(_places(x.shape, 1) == k, x, _zeros(x, ())), (1,))
-
-
 def _swap_rows(x: Any, k: Any, p: Any) -> Any:
     """Rows k and p[matrix] exchanged."""
-    rows = _places(x.shape, 1)
-    first, second = _row(x, k)[:, None, :], _row(x, p)[:, None, :]
-    return _where(rows == k, second, _where(rows == p[:, None, None], first, x))
+    rows = places(x.shape, 1)
+    first, second = row_of(x, k)[:, None, :], row_of(x, p)[:, None, :]
+    return where(rows == k, second, where(rows == p[:, None, None], first, x))
 
 
 # ------------------------------------------------------------------ LU
 def lu(x: Any) -> list:
     """Factors in one matrix, the pivots (LAPACK's, from 0), and the permutation of the rows."""
-    a, batch = _flat(x)
+    a, batch = flattened(x)
     count, m, n = a.shape
     size = min(m, n)
-    order = _places((count, m, 1), 1)
+    order = places((count, m, 1), 1)
     pivots = full((count, size), 0, INDEX)
 
     def step(k: Any, state: tuple) -> tuple:
         a, order, pivots = state
-        rows = _places((count, m), 1)
-        column = _column(a, k)
+        rows = places((count, m), 1)
+        column = column_of(a, k)
         # LAPACK looks for the largest sum of both parts' magnitudes.
         weight = abs(column.real)
         if dtypes.is_complex(a.dtype):
             weight = weight + abs(column.imag)
-        weight = _where(rows >= k, weight, full((), -1, weight.dtype))
+        weight = where(rows >= k, weight, full((), -1, weight.dtype))
         p = argmax(weight, 1, INDEX)
         a, order = _swap_rows(a, k, p), _swap_rows(order, k, p)
-        pivots = _where(_places((count, size), 1) == k, p[:, None], pivots)
-        row, column = _row(a, k), _column(a, k)
-        pivot = _column(row[:, None, :], k)  # one number for each matrix
-        safe = _where(pivot == 0, full((), 1, a.dtype), pivot)
-        low = _where(rows > k, column / safe, _zeros(a, ()))
-        kept = _where(_places((count, m, n), 2) > k, row[:, None, :], _zeros(a, ()))
+        pivots = where(places((count, size), 1) == k, p[:, None], pivots)
+        row, column = row_of(a, k), column_of(a, k)
+        pivot = column_of(row[:, None, :], k)  # one number for each matrix
+        safe = where(pivot == 0, full((), 1, a.dtype), pivot)
+        low = where(rows > k, column / safe, zeros(a, ()))
+        kept = where(places((count, m, n), 2) > k, row[:, None, :], zeros(a, ()))
         a = a - low[:, :, None] * kept
-        here = (_places(a.shape, 2) == k) & (_places(a.shape, 1) > k)
-        return _where(here, low[:, :, None], a), order, pivots
+        here = (places(a.shape, 2) == k) & (places(a.shape, 1) > k)
+        return where(here, low[:, :, None], a), order, pivots
 
     a, order, pivots = fori_loop(0, size, step, (a, order, pivots))
     return [reshape(a, x.shape), reshape(pivots, (*batch, size)), reshape(order, (*batch, m))]
@@ -121,12 +85,12 @@ def lu(x: Any) -> list:
 
 def lu_pivots_to_permutation(pivots: Any, *, permutation_size: int) -> Any:
     """The permutation that exchanging rows in this order makes."""
-    flat, batch = _flat(pivots, 1)
+    flat, batch = flattened(pivots, 1)
     count, size = flat.shape
-    order = _places((count, permutation_size, 1), 1)
+    order = places((count, permutation_size, 1), 1)
 
     def step(k: Any, order: Any) -> Any:
-        return _swap_rows(order, k, _column(flat[:, None, :], k)[:, 0])
+        return _swap_rows(order, k, column_of(flat[:, None, :], k)[:, 0])
 
     order = fori_loop(0, size, step, order)
     return reshape(order, (*batch, permutation_size))
@@ -135,9 +99,9 @@ def lu_pivots_to_permutation(pivots: Any, *, permutation_size: int) -> Any:
 def solve(a: Any, b: Any) -> Any:
     """x in a x = b, by LU."""
     factors, _, order = lu(a)
-    flat, batch = _flat(b)
-    rows, _ = _flat(order, 1)
-    chosen = _places((*rows.shape, rows.shape[1]), 2) == rows[:, :, None]
+    flat, batch = flattened(b)
+    rows, _ = flattened(order, 1)
+    chosen = places((*rows.shape, rows.shape[1]), 2) == rows[:, :, None]
     moved = reshape(convert(chosen, b.dtype) @ flat, b.shape)
     unit = dict(left_side=True, transpose_a=False, conjugate_a=False)
     y = triangular_solve_p.bind(factors, moved, lower=True, unit_diagonal=True, **unit)
@@ -145,43 +109,38 @@ def solve(a: Any, b: Any) -> Any:
 
 
 # ------------------------------------------------------------------ QR
-def _householder(a: Any) -> tuple[Any, Any]:
-    """Reflections below the diagonal and R on and above it, as LAPACK's geqrf; the factors tau."""
+def _householder(a: Any, pivoting: bool = False) -> tuple[Any, Any, Any]:
+    """Reflections below the diagonal and R on and above it, as LAPACK's geqrf; the factors tau; the
+    order of the columns: the longest of those that are left comes next where there is pivoting."""
     count, m, n = a.shape
     size = min(m, n)
     taus = full((count, size), 0, a.dtype)
+    order = places((count, n, 1), 1)
+
+    def exchanged(k: Any, a: Any, order: Any) -> tuple:
+        size = abs(where(places(a.shape, 1) >= k, a, zeros(a, ())))
+        scale = size.max((1, 2))[:, None, None]
+        size = size / where(scale > 0, scale, full((), 1, scale.dtype))
+        length = (size * size).sum(1)
+        length = where(places(length.shape, 1) >= k, length, full((), -1, length.dtype))
+        p = argmax(length, 1, INDEX)
+        return _swap_rows(a.swapaxes(1, 2), k, p).swapaxes(1, 2), _swap_rows(order, k, p)
 
     def step(k: Any, state: tuple) -> tuple:
-        a, taus = state
-        rows = _places((count, m), 1)
-        column = _column(a, k)
-        alpha = _where(rows == k, column, _zeros(a, ())).sum(1)
-        below = _where(rows > k, column, _zeros(a, ()))
-        scale = abs(column).max(1)  # squares of small or large numbers stay in range
-        scale = _where(scale > 0, scale, full((), 1, scale.dtype))
-        rest = (abs(below) / scale[:, None])
-        rest = (rest * rest).sum(1)
-        lead = abs(alpha) / scale
-        norm = sqrt(lead * lead + rest) * scale
-        way = _where(alpha.real < 0, full((), -1, norm.dtype), full((), 1, norm.dtype))
-        beta = -way * norm
-        nothing = rest == 0
-        if dtypes.is_complex(a.dtype):
-            nothing = nothing & (alpha.imag == 0)
-        wide = convert(beta, a.dtype)
-        one = full((), 1, a.dtype)
-        tau = _where(nothing, _zeros(a, ()), (wide - alpha) / _where(nothing, one, wide))
-        gap = _where(nothing, one, alpha - wide)
-        v = _where(rows == k, one, below / gap[:, None])
+        a, taus, order = state
+        if pivoting:
+            a, order = exchanged(k, a, order)
+        rows = places((count, m), 1)
+        column = column_of(a, k)
+        v, tau, top = reflector(column, rows, k)
         inner = v.conj()[:, None, :] @ a  # (count, 1, n)
-        right = _where(_places(inner.shape, 2) > k, inner, _zeros(a, ()))
+        right = where(places(inner.shape, 2) > k, inner, zeros(a, ()))
         a = a - (tau.conj()[:, None] * v)[:, :, None] * right
-        top = _where(nothing, alpha, wide)
-        made = _where(rows == k, top[:, None], _where(rows > k, v, column))
-        a = _where(_places(a.shape, 2) == k, made[:, :, None], a)
-        return a, _where(_places(taus.shape, 1) == k, tau[:, None], taus)
+        made = where(rows == k, top[:, None], where(rows > k, v, column))
+        a = where(places(a.shape, 2) == k, made[:, :, None], a)
+        return a, where(places(taus.shape, 1) == k, tau[:, None], taus), order
 
-    return fori_loop(0, size, step, (a, taus))
+    return fori_loop(0, size, step, (a, taus, order))
 
 
 def _product(a: Any, taus: Any, columns: int) -> Any:
@@ -191,25 +150,25 @@ def _product(a: Any, taus: Any, columns: int) -> Any:
 
     def step(i: Any, q: Any) -> Any:
         k = size - 1 - i
-        rows = _places((count, m), 1)
-        v = _where(rows == k, full((), 1, a.dtype),
-                   _where(rows > k, _column(a, k), _zeros(a, ())))
-        tau = _column(taus[:, None, :], k)
+        rows = places((count, m), 1)
+        v = where(rows == k, full((), 1, a.dtype),
+                   where(rows > k, column_of(a, k), zeros(a, ())))
+        tau = column_of(taus[:, None, :], k)
         return q - (tau * v)[:, :, None] * (v.conj()[:, None, :] @ q)
 
-    return fori_loop(0, size, step, _eye(a, count, m, columns))
+    return fori_loop(0, size, step, eye(a, count, m, columns))
 
 
 def householder_product(a: Any, taus: Any) -> Any:
     """The first columns of a product of reflections."""
-    flat, _ = _flat(a)
-    return reshape(_product(flat, _flat(taus, 1)[0], a.shape[-1]), a.shape)
+    flat, _ = flattened(a)
+    return reshape(_product(flat, flattened(taus, 1)[0], a.shape[-1]), a.shape)
 
 
 def geqrf(x: Any) -> list:
     """Reflections and R in one matrix, and the reflections' factors."""
-    a, batch = _flat(x)
-    made, taus = _householder(a)
+    a, batch = flattened(x)
+    made, taus, _ = _householder(a)
     return [reshape(made, x.shape), reshape(taus, (*batch, taus.shape[1]))]
 
 
@@ -218,16 +177,16 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
     if not left:  # c Q = (Q' c')'
         turned = c.swapaxes(-1, -2).conj()
         return ormqr(a, taus, turned, left=True, transpose=not transpose).swapaxes(-1, -2).conj()
-    (a, _), (taus, _), (flat, _) = _flat(a), _flat(taus, 1), _flat(c)
+    (a, _), (taus, _), (flat, _) = flattened(a), flattened(taus, 1), flattened(c)
     count, m, _ = a.shape
     size = taus.shape[1]
 
     def step(i: Any, x: Any) -> Any:
         k = i if transpose else size - 1 - i
-        rows = _places((count, m), 1)
-        v = _where(rows == k, full((), 1, a.dtype),
-                   _where(rows > k, _column(a, k), _zeros(a, ())))
-        tau = _column(taus[:, None, :], k)
+        rows = places((count, m), 1)
+        v = where(rows == k, full((), 1, a.dtype),
+                   where(rows > k, column_of(a, k), zeros(a, ())))
+        tau = column_of(taus[:, None, :], k)
         tau = tau.conj() if transpose else tau
         return x - (tau * v)[:, :, None] * (v.conj()[:, None, :] @ x)
 
@@ -251,25 +210,22 @@ def tridiagonal_solve(low: Any, diagonal: Any, high: Any, b: Any, **_: Any) -> A
         x = y - factor[..., None] * after
         return x, x
 
-    nothing = _zeros(b, right.shape[1:])
-    _, (factors, ys) = scan(down, (_zeros(b, rows[0].shape[1:]), nothing), (*rows, right))
+    nothing = zeros(b, right.shape[1:])
+    _, (factors, ys) = scan(down, (zeros(b, rows[0].shape[1:]), nothing), (*rows, right))
     return moveaxis(scan(up, nothing, (factors, ys), reverse=True)[1], 0, b.ndim - 2)
 
 
 def qr(x: Any, *, pivoting: bool, full_matrices: bool, compute_q: bool) -> list:
-    """Q and R by Householder's reflections."""
-    if pivoting:
-        raise NotImplementedError(
-            "qr(pivoting=True) cannot run on a device of XLA. Compute it with backend='cpu'."
-        )
-    a, batch = _flat(x)
+    """Q and R by Householder's reflections, and the columns' order where they were exchanged."""
+    a, batch = flattened(x)
     count, m, n = a.shape
     k = m if full_matrices else min(m, n)
-    a, taus = _householder(a)
-    upper = _places(a.shape, 1) <= _places(a.shape, 2)
-    r = _where(upper, a, _zeros(a, ()))[:, :k]
+    a, taus, order = _householder(a, pivoting)
+    upper = places(a.shape, 1) <= places(a.shape, 2)
+    r = where(upper, a, zeros(a, ()))[:, :k]
     outs = [reshape(_product(a, taus, k), (*batch, m, k))] if compute_q else []
-    return [*outs, reshape(r, (*batch, k, n))]
+    outs.append(reshape(r, (*batch, k, n)))
+    return [*outs, reshape(order, (*batch, n))] if pivoting else outs
 
 
 # ------------------------------------------------------------------ Jacobi's methods
@@ -279,11 +235,11 @@ def _rotations(alpha: Any, beta: Any, gamma: Any) -> tuple[Any, Any, Any]:
     size = abs(gamma)
     one = full((), 1, size.dtype)
     none = size == 0
-    safe = _where(none, one, size)
-    w = _where(none, full((), 1, gamma.dtype), gamma / convert(safe, gamma.dtype))
+    safe = where(none, one, size)
+    w = where(none, full((), 1, gamma.dtype), gamma / convert(safe, gamma.dtype))
     zeta = (beta - alpha) / (safe * 2)
-    way = _where(zeta < 0, -one, one)
-    t = _where(none, _zeros(size, ()), way / (abs(zeta) + sqrt(zeta * zeta + 1)))
+    way = where(zeta < 0, -one, one)
+    t = where(none, zeros(size, ()), way / (abs(zeta) + sqrt(zeta * zeta + 1)))
     c = rsqrt(t * t + 1)
     return c, t * c, w
 
@@ -311,7 +267,7 @@ def _even(a: Any, both: bool) -> Any:
     n = a.shape[2]
     if n % 2 == 0:
         return a
-    return pad(a, _zeros(a, ()), [(0, 0, 0), (0, int(both), 0), (0, 1, 0)])
+    return pad(a, zeros(a, ()), [(0, 0, 0), (0, int(both), 0), (0, 1, 0)])
 
 
 def _converged(limit: float, sweep: Callable, state: tuple, worst: Callable) -> tuple:
@@ -347,13 +303,13 @@ def _rotate_columns(x: Any, c: Any, s: Any, w: Any) -> Any:
 def eigh(x: Any, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any,
          compute_v: bool) -> list:  # fmt: skip
     """Eigenvectors and eigenvalues of Hermitian matrices, in ascending order."""
-    a, batch = _flat(x)
+    a, batch = flattened(x)
     count, n, _ = a.shape
-    keep = _places(a.shape, 1) > _places(a.shape, 2)
-    keep = keep if lower else _places(a.shape, 1) < _places(a.shape, 2)
-    triangle = _where(keep, a, _zeros(a, ()))
-    same = _places(a.shape, 1) == _places(a.shape, 2)
-    own = _where(same, convert(a.real, a.dtype), _zeros(a, ()))
+    keep = places(a.shape, 1) > places(a.shape, 2)
+    keep = keep if lower else places(a.shape, 1) < places(a.shape, 2)
+    triangle = where(keep, a, zeros(a, ()))
+    same = places(a.shape, 1) == places(a.shape, 2)
+    own = where(same, convert(a.real, a.dtype), zeros(a, ()))
     a = triangle + triangle.transpose(0, 2, 1).conj() + own
     if n > 1:
         a = _even(a, True)
@@ -366,28 +322,28 @@ def eigh(x: Any, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any,
         def step(_: Any, state: tuple) -> tuple:
             a, v = state
             upper, under = _halves(a, 1)
-            diagonal = (_eye(a, count, size // 2, size // 2) * _halves(upper, 2)[0]).sum(2).real
-            other = (_eye(a, count, size // 2, size // 2) * _halves(under, 2)[1]).sum(2).real
-            cross = (_eye(a, count, size // 2, size // 2) * _halves(upper, 2)[1]).sum(2)
+            diagonal = (eye(a, count, size // 2, size // 2) * _halves(upper, 2)[0]).sum(2).real
+            other = (eye(a, count, size // 2, size // 2) * _halves(under, 2)[1]).sum(2).real
+            cross = (eye(a, count, size // 2, size // 2) * _halves(upper, 2)[1]).sum(2)
             c, s, w = _rotations(diagonal, other, cross)
             return rows(_rotate_columns(a, c, s, w), c, s, w), _rotate_columns(v, c, s, w)
 
         def off(state: tuple) -> Any:
             a = state[0]
-            same = _places(a.shape, 1) == _places(a.shape, 2)
+            same = places(a.shape, 1) == places(a.shape, 2)
             square = abs(a) * abs(a)
-            rest = _where(same, _zeros(square, ()), square).sum((1, 2))
+            rest = where(same, zeros(square, ()), square).sum((1, 2))
             return (rest / (square.sum((1, 2)) + float(np.finfo(square.dtype).tiny))).max()
 
-        state = (a, _eye(a, count, size, size))
+        state = (a, eye(a, count, size, size))
         a, v = _converged((eps / 4) ** 2, lambda state: fori_loop(0, size - 1, step, state), state,
                           off)
         a, v = a[:, :n, :n], v[:, :n, :n]
     else:
-        v = _eye(a, count, n, n)
-    values = (_eye(a, count, n, n) * a).sum(2).real
+        v = eye(a, count, n, n)
+    values = (eye(a, count, n, n) * a).sum(2).real
     if sort_eigenvalues:
-        values, order = sort_p.bind(values, _places(values.shape, 1), dimension=1, is_stable=True,
+        values, order = sort_p.bind(values, places(values.shape, 1), dimension=1, is_stable=True,
                                     num_keys=1)
         v = _columns_in_order(v, order)
     start, stop = subset_by_index or (0, n)
@@ -397,13 +353,13 @@ def eigh(x: Any, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any,
 
 
 def _columns_in_order(x: Any, order: Any) -> Any:
-    chosen = _places((*order.shape[:1], x.shape[2], order.shape[1]), 1) == order[:, None, :]
+    chosen = places((*order.shape[:1], x.shape[2], order.shape[1]), 1) == order[:, None, :]
     return x @ convert(chosen, x.dtype)
 
 
 def svd(x: Any, *, full_matrices: bool, compute_uv: bool) -> list:
     """Singular values in descending order, U and V', by rotations of columns."""
-    a, batch = _flat(x)
+    a, batch = flattened(x)
     count, m, n = a.shape
     if m < n:
         made = svd(a.transpose(0, 2, 1).conj(), full_matrices=full_matrices, compute_uv=compute_uv)
@@ -413,12 +369,12 @@ def svd(x: Any, *, full_matrices: bool, compute_uv: bool) -> list:
         return [reshape(y, (*batch, *y.shape[1:])) for y in outs]
     eps = float(np.finfo(dtypes.real_of(x.dtype)).eps)
     scale = abs(a).max((1, 2))
-    scale = _where(scale > 0, scale, full((), 1, scale.dtype))
-    work, v = a / convert(scale, a.dtype)[:, None, None], _eye(a, count, n, n)
+    scale = where(scale > 0, scale, full((), 1, scale.dtype))
+    work, v = a / convert(scale, a.dtype)[:, None, None], eye(a, count, n, n)
     if n > 1:
         work = _even(work, False)
         size = work.shape[2]
-        v = _eye(a, count, size, size)
+        v = eye(a, count, size, size)
         tiny = float(np.finfo(scale.dtype).tiny)
 
         def step(_: Any, state: tuple) -> tuple:
@@ -428,7 +384,7 @@ def svd(x: Any, *, full_matrices: bool, compute_uv: bool) -> list:
             gamma = (left.conj() * right).sum(1)
             angle = abs(gamma) / sqrt(alpha * beta + tiny)
             small = abs(gamma) <= tiny
-            worst = _where((angle > worst) & ~small, angle, worst)
+            worst = where((angle > worst) & ~small, angle, worst)
             c, s, w = _rotations(alpha, beta, gamma)
             return _rotate_columns(work, c, s, w), _rotate_columns(v, c, s, w), worst
 
@@ -441,7 +397,7 @@ def svd(x: Any, *, full_matrices: bool, compute_uv: bool) -> list:
         work, v, _ = _converged(4 * eps, sweep, state, lambda state: state[2].max())
         work, v = work[:, :, :n], v[:, :n, :n]
     values = sqrt((abs(work) ** 2).sum(1))
-    down, order = sort_p.bind(-values, _places(values.shape, 1), dimension=1, is_stable=True,
+    down, order = sort_p.bind(-values, places(values.shape, 1), dimension=1, is_stable=True,
                               num_keys=1)
     values = reshape(-down * scale[:, None], (*batch, n))
     if not compute_uv:
@@ -449,8 +405,8 @@ def svd(x: Any, *, full_matrices: bool, compute_uv: bool) -> list:
     work, v = _columns_in_order(work, order), _columns_in_order(v, order)
     # The columns are orthogonal, so R is diagonal; Q has whole columns where they are zero.
     q, r = qr(work, pivoting=False, full_matrices=full_matrices, compute_q=True)
-    diagonal = (_eye(r, count, n, n) * r[:, :n]).sum(2)
-    phase = _where(diagonal == 0, full((), 1, r.dtype), sign(diagonal))
+    diagonal = (eye(r, count, n, n) * r[:, :n]).sum(2)
+    phase = where(diagonal == 0, full((), 1, r.dtype), sign(diagonal))
     more = q.shape[2] - n
     if more:
         phase = concatenate([phase, full((count, more), 1, r.dtype)], 1)
@@ -470,4 +426,5 @@ EXPANSIONS: dict[str, Callable] = {
     "householder_product": householder_product,
     "eigh": eigh,
     "svd": svd,
+    **linalg_general.EXPANSIONS,
 }
