@@ -60,5 +60,5 @@ def test_every_primitive_has_a_form_or_a_reason() -> None:
 
 
 def test_what_has_no_form_says_so() -> None:
-    with pytest.raises(NotImplementedError, match="igamma cannot run on a device of XLA: .*backend="):
+    with pytest.raises(NotImplementedError, match="igamma cannot run on a device .*backend"):
         nj.jit(nj.lax.igamma).lower(F(1), F(2)).as_text("stablehlo")
