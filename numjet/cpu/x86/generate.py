@@ -17,6 +17,7 @@ from numjet.cpu.x86.back.encode import Code
 from numjet.cpu.x86.back.finish import Finisher
 from numjet.cpu.x86.back.hoist import hoist
 from numjet.cpu.x86.back.spill import spill
+from numjet.cpu.x86.front.instructions import Call
 from numjet.cpu.x86.front.parse import Function, Module, parse
 from numjet.cpu.x86.front.read import read
 from numjet.cpu.x86.front.types import Unsupported
@@ -113,4 +114,4 @@ def _mark_cold(module: Module, function: Function) -> None:
     if not module.cold:
         return
     for block in function.blocks[1:]:
-        block.cold = any(i[0] == "call" and i[4] in module.cold for i in block.instructions)
+        block.cold = any(type(i) is Call and i.callee in module.cold for i in block.instructions)

@@ -12,10 +12,11 @@ from numjet.cpu.x86.back.allocate import ARGUMENTS, RBP, RSP, Allocation
 from numjet.cpu.x86.back.encode import GPR, OPS, Code
 from numjet.cpu.x86.back.opcodes import CONDITIONS
 from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front.instructions import Br, CondBr
 from numjet.cpu.x86.front.parse import Block
 from numjet.cpu.x86.front.types import GENERAL, MASK, VECTOR, Constant, Type, Unsupported
 from numjet.cpu.x86.select.control import Branch, Call, Copy, branch, call, leap, leave
-from numjet.cpu.x86.select.select import Selector
+from numjet.cpu.x86.select.select import Selector, successors
 
 _MOV = GPR["mov"]
 _EQUAL = CONDITIONS["e"]
@@ -69,11 +70,13 @@ class Finisher:
         behind: dict[int, Block] = {}
         for block in blocks:
             loop = loops[block.index]
-            if loop is None or loop.lo != block.index or block.term[0] != "cbr" or block.cold:
+            if loop is None or loop.lo != block.index or block.cold:
+                continue
+            if not isinstance(block.term, CondBr):
                 continue
             last = blocks[loop.hi]
-            ways = [loop.lo < self.s.blocks[label].index <= loop.hi for label in block.term[5:7]]
-            if ways[0] != ways[1] and last.term[0] == "br" and last.term[4] == block.label:
+            ways = [loop.lo < self.s.blocks[label].index <= loop.hi for label in successors(block)]
+            if ways[0] != ways[1] and isinstance(last.term, Br) and last.term.label == block.label:
                 behind[loop.hi] = block
         moved = {block.index for block in behind.values()}
         order = []

@@ -1,8 +1,8 @@
 """LLVM IR text to functions of blocks of instructions: the subset that the emitters write.
 
-`parse(text)` gives a `Module` or raises `Unsupported`. An instruction is a tuple
-(operation, result name or None, number of its block, type, operands...); operands stay text. What
-would break it: emitters that break lines inside instructions other than `switch`.
+`parse(text)` gives a `Module` or raises `Unsupported`. Instructions are the records of
+`instructions`; their operands stay text. What would break it: emitters that break lines inside
+instructions other than `switch`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,33 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from numjet.cpu.x86.front.instructions import (
+    Address,
+    Alloca,
+    Binary,
+    Br,
+    Call,
+    Cast,
+    Compare,
+    CondBr,
+    Ending,
+    Extract,
+    Fma,
+    Insert,
+    Instruction,
+    Load,
+    Negation,
+    Phi,
+    Ret,
+    Select,
+    Shuffle,
+    Store,
+    Switch,
+    Unreachable,
+    Value,
+)
 from numjet.cpu.x86.front.types import TYPES, Type, Unsupported
 
-Instruction = tuple
 _INCOMING = re.compile(r"\[ (.+?), %([\w.]+) \]")
 _NAME = re.compile(r"%[\w.]+")
 _FLAGS = frozenset(
@@ -28,6 +52,9 @@ _CASTS = (
 )
 
 
+OPEN = Unreachable("open", None, -1, None)  # the end of a block that has none so far
+
+
 class Block:
     """A basic block; `term` is its last instruction; `memory` counts writes up to its end."""
 
@@ -35,9 +62,9 @@ class Block:
 
     def __init__(self, label: str, index: int) -> None:
         self.label, self.index = label, index
-        self.phis: list[Instruction] = []
+        self.phis: list[Phi] = []
         self.instructions: list[Instruction] = []
-        self.term: Instruction = ()
+        self.term: Ending = OPEN
         self.memory = 0
         self.cold = False
 
@@ -53,7 +80,7 @@ class Function:
     ) -> None:
         self.name, self.result, self.arguments, self.local = name, result, arguments, local
         self.blocks: list[Block] = []
-        self.defs: dict[str, Instruction] = {}
+        self.defs: dict[str, Value] = {}
         self.counts: Counter[str] = Counter()
         self.lines = 0
         self.whole: Callable[[Any], None] | None = None  # writes the code, in place of blocks
@@ -116,7 +143,7 @@ class _Parser:
 
     def open(self, label: str) -> None:
         block = self.block
-        if not block.term:
+        if block.term is OPEN:
             if block.label == "entry" and not block.instructions:
                 block.label = label
                 return
@@ -126,10 +153,10 @@ class _Parser:
 
     def add(self, instruction: Instruction) -> None:
         self.block.instructions.append(instruction)
-        if instruction[1] is not None:
-            self.function.defs[instruction[1]] = instruction
+        if instruction.name is not None:
+            self.function.defs[instruction.name] = instruction  # type: ignore[assignment]
 
-    def end(self, instruction: Instruction) -> None:
+    def end(self, instruction: Ending) -> None:
         self.block.term = instruction
         self.block.memory = self.memory
 
@@ -143,23 +170,23 @@ class _Parser:
         if len(parts) != 2:
             parts = split(rest)
         a, b = parts
-        self.add((op, dest, self.block.index, type, a, b))
+        self.add(Binary(op, dest, self.block.index, type, a, b))
 
     def compare(self, op: str, dest: str, rest: str) -> None:
         predicate, _, rest = _unflagged(rest).partition(" ")
         type, rest = typed(rest)
         a, b = split(rest)
         made = TYPES[f"<{type.lanes} x i1>"] if type.lanes else TYPES["i1"]
-        self.add((op, dest, self.block.index, made, a, b, predicate, type))
+        self.add(Compare(op, dest, self.block.index, made, a, b, predicate, type))
 
     def cast(self, op: str, dest: str, rest: str) -> None:
         source, rest = typed(_unflagged(rest))
         x, _, to = rest.rpartition(" to ")
-        self.add((op, dest, self.block.index, TYPES[to], x, source))
+        self.add(Cast(op, dest, self.block.index, TYPES[to], x, source))
 
     def fneg(self, op: str, dest: str, rest: str) -> None:
         type, x = typed(_unflagged(rest))
-        self.add((op, dest, self.block.index, type, x))
+        self.add(Negation(op, dest, self.block.index, type, x))
 
     def load(self, op: str, dest: str, rest: str) -> None:
         type, _, rest = rest.partition(", ptr ")
@@ -168,7 +195,7 @@ class _Parser:
             raise Unsupported("a constant expression")
         if more and not more.startswith("align"):
             raise Unsupported(f"load {more}")
-        self.add((op, dest, self.block.index, TYPES[type], pointer, self.memory))
+        self.add(Load(op, dest, self.block.index, TYPES[type], pointer, self.memory))
 
     def store(self, op: str, dest: str | None, rest: str) -> None:
         type, rest = typed(rest)
@@ -178,7 +205,9 @@ class _Parser:
             raise Unsupported("atomic store")
         hint = "nontemporal" in rest
         aligned = int(parts[2][6:]) if len(parts) > 2 and parts[2].startswith("align ") else 1
-        self.add((op, None, self.block.index, type, value, pointer[4:], self.memory, hint, aligned))
+        self.add(
+            Store(op, None, self.block.index, type, value, pointer[4:], self.memory, hint, aligned)
+        )
         self.memory += 1
 
     def gep(self, op: str, dest: str, rest: str) -> None:
@@ -189,19 +218,22 @@ class _Parser:
         index_type, index = typed(parts[2])
         lanes = index_type.lanes or base_type.lanes
         type = TYPES[f"<{lanes} x ptr>"] if lanes else TYPES["ptr"]
-        size = TYPES[parts[0]].size
-        self.add((op, dest, self.block.index, type, size, base, index_type, index, base_type))
+        here, size = self.block.index, TYPES[parts[0]].size
+        self.add(Address(op, dest, here, type, size, base, index_type, index, base_type))
 
     def select(self, op: str, dest: str, rest: str) -> None:
         condition, a, b = split(_unflagged(rest))
         condition_type, condition = typed(condition)
         type, a = typed(a)
-        self.add((op, dest, self.block.index, type, condition, a, typed(b)[1], condition_type))
+        made = Select(
+            op, dest, self.block.index, type, condition, a, typed(b)[1], condition_type
+        )
+        self.add(made)
 
     def phi(self, op: str, dest: str, rest: str) -> None:
         type, rest = typed(_unflagged(rest))
         incoming = {label: value for value, label in _INCOMING.findall(rest)}
-        instruction = (op, dest, self.block.index, type, incoming)
+        instruction = Phi(op, dest, self.block.index, type, incoming)
         self.block.phis.append(instruction)
         self.function.defs[dest] = instruction
 
@@ -217,7 +249,7 @@ class _Parser:
             else:
                 raise Unsupported("alloca of a size that is computed")
         size = _size(parts[0])
-        self.add((op, dest, self.block.index, TYPES["ptr"], size * count, align))
+        self.add(Alloca(op, dest, self.block.index, TYPES["ptr"], size * count, align))
 
     def call(self, op: str, dest: str | None, rest: str) -> None:
         plain = _unflagged(rest)
@@ -231,9 +263,12 @@ class _Parser:
         type = None if result == "void" else TYPES[result]
         if callee.startswith("@llvm.fma."):
             a, b, c = [typed(part)[1] for part in split(arguments)]
-            self.add(("fma", dest, self.block.index, type, a, b, c))
+            assert type is not None
+            assert dest is not None
+            self.add(Fma("fma", dest, self.block.index, type, a, b, c))
             return
-        self.add(("call", dest, self.block.index, type, callee, arguments, self.memory, "", flags))
+        index, memory = self.block.index, self.memory
+        self.add(Call("call", dest, index, type, callee, arguments, memory, flags))
         if not callee.startswith("@llvm.") or "masked.s" in callee or ".mem" in callee:
             self.memory += 1
             stacked = arguments.count(",") - 5
@@ -244,14 +279,15 @@ class _Parser:
         vector, index = split(rest)
         type, x = typed(vector)
         index_type, k = typed(index)
-        self.add((op, dest, self.block.index, TYPES[type.element], x, type, k, index_type))
+        made = TYPES[type.element]
+        self.add(Extract(op, dest, self.block.index, made, x, type, k, index_type))
 
     def insert(self, op: str, dest: str, rest: str) -> None:
         vector, scalar, index = split(rest)
         type, x = typed(vector)
         scalar_type, s = typed(scalar)
         index_type, k = typed(index)
-        self.add((op, dest, self.block.index, type, x, s, scalar_type, k, index_type))
+        self.add(Insert(op, dest, self.block.index, type, x, s, scalar_type, k, index_type))
 
     def shuffle(self, op: str, dest: str, rest: str) -> None:
         first, second, mask = split(rest)
@@ -259,24 +295,24 @@ class _Parser:
         _, b = typed(second)
         mask_type, picked = typed(mask)
         made = TYPES[f"<{mask_type.lanes} x {type.element}>"]
-        self.add((op, dest, self.block.index, made, a, b, type, picked, mask_type))
+        self.add(Shuffle(op, dest, self.block.index, made, a, b, type, picked, mask_type))
 
     def br(self, op: str, dest: None, rest: str) -> None:
         if rest.startswith("label"):
-            self.end(("br", None, self.block.index, None, rest[7:]))
+            self.end(Br("br", None, self.block.index, None, rest[7:]))
             return
         condition, then, otherwise = rest[3:].split(", label %")
-        self.end(("cbr", None, self.block.index, None, condition, then, otherwise))
+        self.end(CondBr("cbr", None, self.block.index, None, condition, then, otherwise))
 
     def ret(self, op: str, dest: None, rest: str) -> None:
         if rest == "void":
-            self.end(("ret", None, self.block.index, None, None))
+            self.end(Ret("ret", None, self.block.index, None, None))
             return
         type, value = typed(rest)
-        self.end(("ret", None, self.block.index, type, value))
+        self.end(Ret("ret", None, self.block.index, type, value))
 
     def unreachable(self, op: str, dest: None, rest: str) -> None:
-        self.end(("unreachable", None, self.block.index, None))
+        self.end(Unreachable("unreachable", None, self.block.index, None))
 
     def switch(self, op: str, dest: None, rest: str) -> None:
         head, _, cases = rest.partition("[")
@@ -285,7 +321,7 @@ class _Parser:
         words = cases.partition("]")[0].split()  # type, number and comma, "label", name
         pairs = zip(words[1::4], words[3::4], strict=True)
         choices = [(int(number[:-1]), label[1:]) for number, label in pairs]
-        self.end(("switch", None, self.block.index, type, value, default.strip(), choices))
+        self.end(Switch("switch", None, self.block.index, type, value, default.strip(), choices))
 
 
 _OPERATIONS = {
@@ -340,7 +376,7 @@ def _body(function: Function, lines: list[str]) -> None:
             raise Unsupported(f"operation {op}")
         function.counts[op] += 1
         read(parser, op, dest, rest)  # type: ignore[operator, arg-type]
-    if not parser.block.term:
+    if parser.block.term is OPEN:
         raise Unsupported("a block without an end")
     function.lines = len(lines)
 

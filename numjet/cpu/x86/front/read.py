@@ -13,7 +13,28 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from numjet.cpu.builder.text import CASTS, Instruction as Written, arguments
-from numjet.cpu.x86.front.parse import _OPERATIONS, Function, Instruction, Module, _Parser, parse
+from numjet.cpu.x86.front.instructions import (
+    Address,
+    Binary,
+    Br,
+    Call,
+    Cast,
+    Compare,
+    CondBr,
+    Extract,
+    Fma,
+    Insert,
+    Load,
+    Negation,
+    Phi,
+    Ret,
+    Select,
+    Shuffle,
+    Store,
+    Unreachable,
+    Value,
+)
+from numjet.cpu.x86.front.parse import _OPERATIONS, OPEN, Function, Module, _Parser, parse
 from numjet.cpu.x86.front.types import TYPES, Unsupported
 from numjet.cpu.x86.whole import glue
 
@@ -87,7 +108,7 @@ class _Reader(_Parser):
                 index, append = block.index, block.instructions.append
             else:
                 self.text(line.strip())
-        if not self.block.term:
+        if self.block.term is OPEN:
             raise Unsupported("a block without an end")
         self.function.counts = Counter(names)
 
@@ -107,13 +128,14 @@ class _Reader(_Parser):
         if "(" in pointer:
             raise Unsupported("a constant expression")
         self.names += (dest, pointer)
-        self.add(("load", dest, self.block.index, TYPES[type], pointer, self.memory))
+        self.add(Load("load", dest, self.block.index, TYPES[type], pointer, self.memory))
 
     def store_(self, dest: None, written: Written) -> None:
         _, type, value, pointer, align, past = written
         self.names += (value, pointer)
+        index, kind, memory = self.block.index, TYPES[type], self.memory
         self.block.instructions.append(
-            ("store", None, self.block.index, TYPES[type], value, pointer, self.memory, past, align)
+            Store("store", None, index, kind, value, pointer, memory, past, align)
         )
         self.memory += 1
 
@@ -128,7 +150,7 @@ class _Reader(_Parser):
         given: Any = operands
         if ours or types.count(result) != len(types):
             given = arguments(types, operands)
-        self.add(("call", dest, self.block.index, type, callee, given, self.memory, "", flags))
+        self.add(Call("call", dest, self.block.index, type, callee, given, self.memory, flags))
         if ours or any([word in callee for word in _WRITERS]):
             self.memory += 1
             stacked = len(types) - 6
@@ -140,79 +162,81 @@ class _Reader(_Parser):
         self.names.append(dest)
         self.names += [value for value, _ in pairs]
         incoming = {label: value for value, label in pairs}
-        made = ("phi", dest, self.block.index, TYPES[type], incoming)
+        made = Phi("phi", dest, self.block.index, TYPES[type], incoming)
         self.block.phis.append(made)
         self.function.defs[dest] = made
 
     def br_(self, dest: None, written: Written) -> None:
-        self.end(("br", None, self.block.index, None, written[1]))
+        self.end(Br("br", None, self.block.index, None, written[1]))
 
     def cbr_(self, dest: None, written: Written) -> None:
         self.names.append(written[1])
-        self.end(("cbr", None, self.block.index, None, *written[1:]))
+        self.end(CondBr("cbr", None, self.block.index, None, *written[1:]))
 
     def ret_(self, dest: None, written: Written) -> None:
         _, type, value = written
         self.names.append(value)
         kind = None if type == "void" else TYPES[type]
-        self.end(("ret", None, self.block.index, kind, value or None))
+        self.end(Ret("ret", None, self.block.index, kind, value or None))
 
     def unreachable_(self, dest: None, written: Written) -> None:
-        self.end(("unreachable", None, self.block.index, None))
+        self.end(Unreachable("unreachable", None, self.block.index, None))
 
 
-def _binary(dest: str, index: int, i: Written) -> Instruction:
+def _binary(dest: str, index: int, i: Written) -> Value:
     op, type, a, b = i
-    return (op, dest, index, TYPES[type], a, b)
+    return Binary(op, dest, index, TYPES[type], a, b)
 
 
-def _fneg(dest: str, index: int, i: Written) -> Instruction:
-    return ("fneg", dest, index, TYPES[i[1]], i[2])
+def _fneg(dest: str, index: int, i: Written) -> Value:
+    return Negation("fneg", dest, index, TYPES[i[1]], i[2])
 
 
-def _fma(dest: str, index: int, i: Written) -> Instruction:
+def _fma(dest: str, index: int, i: Written) -> Value:
     _, type, a, b, c = i
-    return ("fma", dest, index, TYPES[type], a, b, c)
+    return Fma("fma", dest, index, TYPES[type], a, b, c)
 
 
-def _compare(dest: str, index: int, i: Written) -> Instruction:
+def _compare(dest: str, index: int, i: Written) -> Value:
     op, made, predicate, type, a, b = i
-    return (op, dest, index, TYPES[made], a, b, predicate, TYPES[type])
+    return Compare(op, dest, index, TYPES[made], a, b, predicate, TYPES[type])
 
 
-def _cast(dest: str, index: int, i: Written) -> Instruction:
+def _cast(dest: str, index: int, i: Written) -> Value:
     op, to, source, x = i
-    return (op, dest, index, TYPES[to], x, TYPES[source])
+    return Cast(op, dest, index, TYPES[to], x, TYPES[source])
 
 
-def _select(dest: str, index: int, i: Written) -> Instruction:
+def _select(dest: str, index: int, i: Written) -> Value:
     op, type, kind, condition, a, b = i
-    return (op, dest, index, TYPES[type], condition, a, b, TYPES[kind])
+    return Select(op, dest, index, TYPES[type], condition, a, b, TYPES[kind])
 
 
-def _gep(dest: str, index: int, i: Written) -> Instruction:
+def _gep(dest: str, index: int, i: Written) -> Value:
     op, type, element, base_type, base, index_type, by = i
     size = TYPES[element].size
-    return (op, dest, index, TYPES[type], size, base, TYPES[index_type], by, TYPES[base_type])
+    kind, offset_type, base_kind = TYPES[type], TYPES[index_type], TYPES[base_type]
+    return Address(op, dest, index, kind, size, base, offset_type, by, base_kind)
 
 
-def _extract(dest: str, index: int, i: Written) -> Instruction:
+def _extract(dest: str, index: int, i: Written) -> Value:
     op, type, kind, x, lane_type, lane = i
-    return (op, dest, index, TYPES[type], x, TYPES[kind], lane, TYPES[lane_type])
+    return Extract(op, dest, index, TYPES[type], x, TYPES[kind], lane, TYPES[lane_type])
 
 
-def _insert(dest: str, index: int, i: Written) -> Instruction:
+def _insert(dest: str, index: int, i: Written) -> Value:
     op, type, x, scalar_type, scalar, lane_type, lane = i
     scalar_kind = TYPES[scalar_type]
-    return (op, dest, index, TYPES[type], x, scalar, scalar_kind, lane, TYPES[lane_type])
+    lane_kind = TYPES[lane_type]
+    return Insert(op, dest, index, TYPES[type], x, scalar, scalar_kind, lane, lane_kind)
 
 
-def _shuffle(dest: str, index: int, i: Written) -> Instruction:
+def _shuffle(dest: str, index: int, i: Written) -> Value:
     op, made, type, a, b, mask_type, mask = i
-    return (op, dest, index, TYPES[made], a, b, TYPES[type], mask, TYPES[mask_type])
+    return Shuffle(op, dest, index, TYPES[made], a, b, TYPES[type], mask, TYPES[mask_type])
 
 
-_MAKERS: dict[str, Callable[[str, int, Written], Instruction]] = {
+_MAKERS: dict[str, Callable[[str, int, Written], Value]] = {
     **dict.fromkeys(
         "add sub mul sdiv udiv srem urem and or xor shl lshr ashr fadd fsub fmul fdiv frem".split(),
         _binary,

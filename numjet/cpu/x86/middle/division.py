@@ -7,7 +7,8 @@ writes may use `smulhigh` and `umulhigh`, the upper half of a product, which no 
 
 from __future__ import annotations
 
-from numjet.cpu.x86.front.parse import Block, Function, Instruction
+from numjet.cpu.x86.front.instructions import Binary, Cast, Instruction
+from numjet.cpu.x86.front.parse import Block, Function
 from numjet.cpu.x86.front.types import TYPES, Type, constant, signed
 
 _OPS = ("sdiv", "udiv", "srem", "urem")
@@ -17,7 +18,7 @@ def divide(function: Function) -> None:
     """Replace divisions by constants, and remainders of what is divided too."""
     if any([function.counts[op] for op in _OPS]):
         for block in function.blocks:
-            if any([i[0] in _OPS for i in block.instructions]):
+            if any([i.op in _OPS for i in block.instructions]):
                 _Block(function, block).run()
 
 
@@ -27,31 +28,34 @@ class _Block:
     def __init__(self, function: Function, block: Block) -> None:
         self.function, self.block = function, block
         self.made: list[Instruction] = []
-        self.divided = {(i[0], *i[3:]) for i in block.instructions if i[0] in _OPS[:2]}
+        self.divided = {
+            (i.op, i.type, i.a, i.b) for i in block.instructions
+            if isinstance(i, Binary) and i.op in _OPS[:2]
+        }  # fmt: skip
         self.quotients: dict[tuple, str] = {}  # those that have been written
 
     def run(self) -> None:
         """Rewrite the block."""
         instructions, self.block.instructions = self.block.instructions, self.made
         for i in instructions:
-            if i[0] not in _OPS or not self.division(i):
+            if not isinstance(i, Binary) or i.op not in _OPS or not self.division(i):
                 self.made.append(i)
 
     def put(self, name: str, op: str, type: Type, a: str, b: str | int) -> str:
         """Write `name` = op(a, b); a number is the same in all lanes."""
         if not isinstance(b, str):
             b = _number(type, b)
-        return self.add((op, name, self.block.index, type, a, b))
+        return self.add(Binary(op, name, self.block.index, type, a, b))
 
-    def add(self, instruction: Instruction) -> str:
-        name = instruction[1]
+    def add(self, instruction: Binary | Cast) -> str:
+        name = instruction.name
         self.made.append(instruction)
         self.function.defs[name] = instruction
         for word in (name, *[x for x in instruction[4:] if isinstance(x, str)]):
             self.function.counts[word] += 1
         return name
 
-    def division(self, i: Instruction) -> bool:
+    def division(self, i: Binary) -> bool:
         """Write a quotient or remainder; False where it stays."""
         op, name, _, type, a, b = i
         sign, counts = op[0], self.function.counts
@@ -82,7 +86,8 @@ class _Block:
         if key in self.quotients:
             if name.endswith(".q"):
                 return self.quotients[key]
-            return self.add(("bitcast", name, self.block.index, type, self.quotients[key], type))
+            made = self.quotients[key]
+            return self.add(Cast("bitcast", name, self.block.index, type, made, type))
         self.quotients[key] = name
         if not by:
             return self.put(name, f"{sign}div", type, x, b)
@@ -90,7 +95,7 @@ class _Block:
         size = abs(divisor)
         end = name if divisor > 0 else f"{name}.n"
         if size == 1:
-            self.add(("bitcast", end, self.block.index, type, x, type))
+            self.add(Cast("bitcast", end, self.block.index, type, x, type))
         elif not size & (size - 1):
             self.shifted(end, sign, type, x, size.bit_length() - 1)
         elif type.lanes:
@@ -114,7 +119,7 @@ class _Block:
         """A quotient of 32 bits, by a product of 64."""
         put, index, half, t = self.put, self.block.index, TYPES["i32"], TYPES["i64"]
         m, s = _multiplier(32, 32 if sign == "u" else 31, size)
-        wide = self.add((f"{'z' if sign == 'u' else 's'}ext", f"{end}.w", index, t, x, half))
+        wide = self.add(Cast(f"{'z' if sign == 'u' else 's'}ext", f"{end}.w", index, t, x, half))
         if sign == "u" and m >> 32:
             h = put(f"{end}.h", "umulhigh", t, wide, -(-(1 << 64) // size))
         elif sign == "u":
@@ -123,7 +128,7 @@ class _Block:
             product = put(f"{end}.m", "mul", t, wide, m)
             h = put(f"{end}.h", "ashr", t, product, 32 + s)
             h = put(f"{end}.i", "add", t, h, put(f"{end}.s", "lshr", t, product, 63))
-        self.add(("trunc", end, index, half, h, t))
+        self.add(Cast("trunc", end, index, half, h, t))
 
     def lanes(self, end: str, sign: str, t: Type, x: str, size: int) -> None:
         """Quotients of lanes of 32 bits, by the upper halves of products."""

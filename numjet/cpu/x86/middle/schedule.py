@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from bisect import insort
 
-from numjet.cpu.x86.front.parse import Block, Function, Instruction
+from numjet.cpu.x86.front.instructions import Call, Ending, Instruction, Load, Store
+from numjet.cpu.x86.front.parse import Block, Function
 from numjet.cpu.x86.front.types import VECTOR, Type
 
 _NAME = re.compile(r"%[\w.]+")
@@ -36,7 +37,7 @@ def schedule(function: Function) -> None:
             block.instructions = _Block(function, block).order()
 
 
-def names(instruction: Instruction) -> list[str]:
+def names(instruction: Instruction | Ending) -> list[str]:
     """The names an instruction reads."""
     found: list[str] = []
     for field in instruction[3:]:
@@ -50,14 +51,14 @@ def names(instruction: Instruction) -> list[str]:
 
 def touches(instruction: Instruction) -> int:
     """2 for what writes memory or has to keep its place, 1 for what reads it, else 0."""
-    op = instruction[0]
-    if op == "store" or (op == "call" and instruction[1] is None):
+    kind = type(instruction)
+    if kind is Store:
         return 2
-    if op == "load":
+    if kind is Load:
         return 1
-    if op == "call":
-        callee = instruction[4]
-        if not callee.startswith("@llvm."):
+    if type(instruction) is Call:
+        callee = instruction.callee
+        if instruction.name is None or not callee.startswith("@llvm."):
             return 2
         return 1 if "masked." in callee else 0
     return 0
@@ -69,7 +70,7 @@ class _Block:
     def __init__(self, function: Function, block: Block) -> None:
         self.instructions = block.instructions
         n = len(self.instructions)
-        made = {i[1]: k for k, i in enumerate(self.instructions) if i[1] is not None}
+        made = {i.name: k for k, i in enumerate(self.instructions) if i.name is not None}
         self.after: list[list[int]] = [[] for _ in range(n)]
         self.waits = [0] * n
         self.reads: list[list[int]] = []
@@ -99,7 +100,7 @@ class _Block:
         counts = function.counts
         # Uses left before a value ends; what is used behind the block does not end.
         self.left = [
-            inside.get(k, 0) if counts[i[1]] == inside.get(k, 0) + 1 else 1 << 30
+            inside.get(k, 0) if i.name and counts[i.name] == inside.get(k, 0) + 1 else 1 << 30
             for k, i in enumerate(self.instructions)
         ]
         self.size = [_registers(i) for i in self.instructions]
@@ -142,7 +143,7 @@ class _Block:
             issued += 1
             if issued == _WIDTH:
                 cycle, issued = cycle + 1, 0
-            finish = max(cycle, ready[chosen]) + _LATENCIES.get(instruction[0], 1)
+            finish = max(cycle, ready[chosen]) + _LATENCIES.get(instruction.op, 1)
             for k in self.after[chosen]:
                 ready[k] = max(ready[k], finish)
                 self.waits[k] -= 1
@@ -164,5 +165,5 @@ class _Block:
 
 def _registers(instruction: Instruction) -> int:
     """Vector registers that an instruction's result takes."""
-    type = instruction[3] if instruction[1] is not None else None
+    type = instruction.type if instruction.name is not None else None
     return type.parts if isinstance(type, Type) and type.cls == VECTOR else 0

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from numjet.cpu.x86.front.parse import Block, Function, Instruction
+from numjet.cpu.x86.front.instructions import Alloca, CondBr, Instruction
+from numjet.cpu.x86.front.parse import Block, Function
 from numjet.cpu.x86.middle.schedule import names, touches
 from numjet.cpu.x86.select.select import successors
 
@@ -27,14 +28,14 @@ def sink(function: Function) -> None:
         moved: dict[int, list[Instruction]] = {way.index: [] for way in ways}
         kept = []
         for instruction in reversed(block.instructions):
-            name, here = instruction[1], instruction[2]
+            name, here = instruction.name, instruction.block
             there = readers.get(name, _NOBODY)
             where = next(iter(there), -1)
-            stays = touches(instruction) or instruction[0] == "alloca"
+            stays = touches(instruction) or type(instruction) is Alloca
             if len(there) != 1 or where not in moved or stays:
                 kept.append(instruction)
                 continue
-            made = function.defs[name] = (instruction[0], name, where, *instruction[3:])
+            made = function.defs[name] = instruction._replace(block=where)
             moved[where].append(made)
             for operand in names(instruction):
                 found_in = readers[operand]
@@ -53,7 +54,7 @@ def _used_behind(function: Function, block: Block) -> bool:
     for instruction in block.instructions:
         read.update(names(instruction))
     return any([
-        i[1] is not None and i[1] not in read and function.counts[i[1]] > 1 and not touches(i)
+        i.name is not None and i.name not in read and function.counts[i.name] > 1 and not touches(i)
         for i in block.instructions
     ])  # fmt: skip
 
@@ -66,7 +67,7 @@ def _readers(function: Function) -> dict[str, dict[int, int]]:
         here = [(name, block.index) for i in block.instructions for name in names(i)]
         here += [(name, block.index) for name in names(block.term)]
         for phi in block.phis:
-            here += [(name, numbers[label]) for label, name in phi[4].items()]
+            here += [(name, numbers[label]) for label, name in phi.incoming.items()]
         for name, where in here:
             found = read.setdefault(name, {})
             found[where] = found.get(where, 0) + 1
@@ -78,15 +79,15 @@ def _branches(function: Function) -> list[tuple[Block, list[Block]]]:
     numbers = {block.label: block.index for block in function.blocks}
     forward = [
         block for block in function.blocks
-        if block.term[0] == "cbr"
-        and numbers[block.term[5]] > block.index < numbers[block.term[6]]
+        if type(block.term) is CondBr
+        and numbers[block.term.then] > block.index < numbers[block.term.otherwise]
     ]  # fmt: skip
     if not forward:
         return []
     entered = Counter([label for block in function.blocks for label in successors(block)])
     found = []
     for block in forward:
-        ways = [function.blocks[numbers[x]] for x in block.term[5:7] if entered[x] == 1]
+        ways = [function.blocks[numbers[x]] for x in successors(block) if entered[x] == 1]
         if ways:
             found.append((block, ways))
     return found

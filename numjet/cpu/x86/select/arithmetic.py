@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import OPS
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.parse import Instruction
+from numjet.cpu.x86.front.instructions import Binary, Compare, Negation
 from numjet.cpu.x86.front.types import GENERAL, MASK, VECTOR, Type, Unsupported, constant
 from numjet.cpu.x86.select import byte_lanes
 from numjet.cpu.x86.select.compare import _compare_part, compare_floats
@@ -24,7 +24,7 @@ _INTEGER = {"add": "vpadd", "sub": "vpsub"}
 
 
 @handles("fadd", "fsub", "fmul", "fdiv")
-def float_binary(s: Selector, instruction: Instruction) -> None:
+def float_binary(s: Selector, instruction: Binary) -> None:
     op, name, _, type, a, b = instruction
     if type.bits == 16:
         raise Unsupported("half arithmetic")
@@ -37,7 +37,7 @@ def float_binary(s: Selector, instruction: Instruction) -> None:
 
 
 @handles("fneg")
-def fneg(s: Selector, instruction: Instruction) -> None:
+def fneg(s: Selector, instruction: Negation) -> None:
     _, name, _, type, x = instruction
     d = s.define(name)
     for part in range(type.parts):
@@ -46,7 +46,7 @@ def fneg(s: Selector, instruction: Instruction) -> None:
 
 @handles("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr",
          "sdiv", "udiv", "srem", "urem", "smulhigh", "umulhigh")
-def binary(s: Selector, instruction: Instruction) -> None:
+def binary(s: Selector, instruction: Binary) -> None:
     op, name, _, type, a, b = instruction
     if type.cls == GENERAL:
         general_binary(s, instruction)
@@ -84,7 +84,7 @@ def binary(s: Selector, instruction: Instruction) -> None:
 _SHIFTS = {"shl": "vpsll", "lshr": "vpsrl", "ashr": "vpsra"}
 
 
-def shift(s: Selector, instruction: Instruction, d: int) -> None:
+def shift(s: Selector, instruction: Binary, d: int) -> None:
     """Shifts of lanes, by one number or by lanes."""
     op, _, _, type, a, b = instruction
     if type.bits == 8:
@@ -102,7 +102,7 @@ def shift(s: Selector, instruction: Instruction, d: int) -> None:
             three(s, made, d + part, type, a, b, part)
 
 
-def high_product(s: Selector, instruction: Instruction, d: int) -> None:
+def high_product(s: Selector, instruction: Binary, d: int) -> None:
     """The upper halves of products with a number of 32 bits, the same in all lanes.
 
     An instruction multiplies every other lane: the lanes between go through another.
@@ -124,7 +124,7 @@ def high_product(s: Selector, instruction: Instruction, d: int) -> None:
         s.put(numbers, load)
 
 
-def mask_binary(s: Selector, instruction: Instruction) -> None:
+def mask_binary(s: Selector, instruction: Binary) -> None:
     """and, or, xor of masks; bits beyond the lanes stay 0."""
     op, name, _, type, a, b = instruction
     if a[0] != "%":
@@ -148,11 +148,11 @@ def mask_binary(s: Selector, instruction: Instruction) -> None:
 def _compared_within(s: Selector, d: int, type: Type, a: str, b: str) -> bool:
     """Write d = a and b where one is a comparison, which a mask may confine to the other."""
     for x, other in ((b, a), (a, b)):
-        made = s.once(x, "fcmp") or s.once(x, "icmp")
-        if made is None or made[7].parts > 1 or made[7].bits == 1:
+        made = s.once(x, Compare)
+        if made is None or made.of.parts > 1 or made.of.bits == 1:
             continue
         k = s.mask(type, other)
-        if made[0] == "fcmp":
+        if made.op == "fcmp":
             compare_floats(s, made, d, 0, k)
         else:
             _compare_part(s, made, d, 0, k)

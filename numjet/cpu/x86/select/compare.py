@@ -9,7 +9,8 @@ from __future__ import annotations
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.back.opcodes import CONDITIONS
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.parse import Instruction, typed
+from numjet.cpu.x86.front.instructions import Binary, Call, Compare
+from numjet.cpu.x86.front.parse import typed
 from numjet.cpu.x86.front.types import MASK, TYPES, Type, Unsupported, constant
 from numjet.cpu.x86.select.masks import compared_masks, mask_word, short
 from numjet.cpu.x86.select.operands import swap_for_memory, three
@@ -53,27 +54,28 @@ def flags(s: Selector, condition: str) -> str:
     A comparison with several readers is repeated for each: it costs no more than a look at a bit.
     """
     made = s.defs.get(condition)
-    if made is not None and condition not in s.reg and made[2] == s.block.index:
-        op = made[0]
-        if op == "icmp" and not made[3].lanes:
-            if made[6] == "ne" and made[5] == "false" and made[4][0] == "%":
-                return flags(s, made[4])
+    if made is not None and condition not in s.reg and made.block == s.block.index:
+        once = s.counts[condition] == 2
+        if isinstance(made, Compare) and made.op == "icmp" and not made.type.lanes:
+            if made.predicate == "ne" and made.b == "false" and made.a[0] == "%":
+                return flags(s, made.a)
             return _compare_general(s, made)
-        if op == "fcmp" and not made[3].lanes:
-            if made[6] in FLOAT_FLAGS:
+        if isinstance(made, Compare) and made.op == "fcmp" and not made.type.lanes:
+            if made.predicate in FLOAT_FLAGS:
                 return float_flags(s, made)
-            if s.counts[condition] == 2:
+            if once:
                 k = s.new(MASK)
                 s.emit((forms.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
                 compare_floats(s, made, k, 0)
                 return "ne"
-        elif op == "and" and s.counts[condition] == 2 and made[5][0] == "%":
+        elif isinstance(made, Binary) and made.op == "and" and once and made.b[0] == "%":
             bit = TYPES["i1"]
-            s.emit((forms.gread, GPR["test"], 4, s.general(bit, made[4]), s.general(bit, made[5])))
+            x = s.general(bit, made.a)
+            s.emit((forms.gread, GPR["test"], 4, x, s.general(bit, made.b)))
             return "ne"
-        elif op == "xor" and s.counts[condition] == 2 and made[5] == "true":
-            return negated(flags(s, made[4]))
-        elif op == "call" and s.counts[condition] == 2 and "vector.reduce." in made[4]:
+        elif isinstance(made, Binary) and made.op == "xor" and once and made.b == "true":
+            return negated(flags(s, made.a))
+        elif isinstance(made, Call) and once and "vector.reduce." in made.callee:
             found = _any_or_all(s, made)
             if found:
                 return found
@@ -82,9 +84,9 @@ def flags(s: Selector, condition: str) -> str:
     return "ne"
 
 
-def float_flags(s: Selector, made: Instruction) -> str:
+def float_flags(s: Selector, made: Compare) -> str:
     """Compare two single floats; the condition that holds then where the comparison does."""
-    a, b, predicate, type = made[4:8]
+    a, b, predicate, type = made.a, made.b, made.predicate, made.of
     if type.bits == 16:
         raise Unsupported("comparison of half floats")
     found, turned = FLOAT_FLAGS[predicate]
@@ -97,14 +99,14 @@ def float_flags(s: Selector, made: Instruction) -> str:
         data = s.data(type, constant(type, b), 0)
         s.emit((forms.vreadc, op, x, -1, data, -1, 0, 0, 0, None))
     elif load is not None:
-        s.emit((forms.vreadm, op, x, -1, s.address(load[4]), -1, 0, 0, 0, None))
+        s.emit((forms.vreadm, op, x, -1, s.address(load.pointer), -1, 0, 0, 0, None))
     else:
         s.emit((forms.vread, op, x, -1, s.vector(type, b), -1, 0, 0, None))
     return found
 
 
-def _compare_general(s: Selector, made: Instruction) -> str:
-    a, b, predicate, type = made[4:8]
+def _compare_general(s: Selector, made: Compare) -> str:
+    a, b, predicate, type = made.a, made.b, made.predicate, made.of
     return flags_between(s, type, a, b, predicate)
 
 
@@ -123,7 +125,7 @@ def flags_between(s: Selector, type: Type, a: str, b: str, predicate: str) -> st
     if number is not None and -(1 << 31) <= number < 1 << 31:
         folded = s.foldable(a) if a[0] == "%" else None
         if folded is not None:
-            memory = s.address(folded[4])
+            memory = s.address(folded.pointer)
             s.emit((forms.gmi, GPR["cmpi"], size, memory, number))
         elif number == 0:
             x = s.general(type, a)
@@ -131,7 +133,7 @@ def flags_between(s: Selector, type: Type, a: str, b: str, predicate: str) -> st
         else:
             s.emit((forms.g1read, GPR["cmpi"], size, s.general(type, a), number))
     elif folded is not None:
-        x, memory = s.general(type, a), s.address(folded[4])
+        x, memory = s.general(type, a), s.address(folded.pointer)
         s.emit((forms.gmread, GPR["cmp"], size, x, memory))
     else:
         x = s.general(type, a)
@@ -140,10 +142,10 @@ def flags_between(s: Selector, type: Type, a: str, b: str, predicate: str) -> st
 
 
 def compare_floats(
-    s: Selector, made: Instruction, k: int, part: int, within: int = -1
+    s: Selector, made: Compare, k: int, part: int, within: int = -1
 ) -> None:
     """Write mask `k`: where a comparison of floats holds, in one part and in mask `within`."""
-    a, b, predicate, type = made[4:8]
+    a, b, predicate, type = made.a, made.b, made.predicate, made.of
     if type.bits == 16:
         raise Unsupported("comparison of half floats")
     imm = FLOAT_PREDICATES[predicate]
@@ -157,10 +159,10 @@ def _swap_float(imm: int) -> int:
     return {17: 30, 30: 17, 18: 29, 29: 18, 21: 26, 26: 21, 22: 25, 25: 22}.get(imm, imm)
 
 
-def _any_or_all(s: Selector, made: Instruction) -> str:
+def _any_or_all(s: Selector, made: Call) -> str:
     """Flags of a reduction of a mask by `or` or `and`; "" where it is another reduction."""
-    type, x = typed(made[5])
-    kind = made[4].split(".")[3]
+    type, x = typed(made.arguments)
+    kind = made.callee.split(".")[3]
     if type.cls != MASK or kind not in ("or", "and") or type.lanes < 8 or x[0] != "%":
         return ""
     word = {8: "b", 16: "w", 32: "d", 64: "q"}[type.lanes]
@@ -175,13 +177,13 @@ def negated(condition: str) -> str:
 
 
 @handles("icmp")
-def icmp(s: Selector, instruction: Instruction) -> None:
-    name = instruction[1]
-    if instruction[3].lanes:
+def icmp(s: Selector, instruction: Compare) -> None:
+    name = instruction.name
+    if instruction.type.lanes:
         compare_integers(s, instruction)
         return
     d = s.define(name)
-    a, b, predicate = instruction[4:7]
+    a, b, predicate = instruction.a, instruction.b, instruction.predicate
     if predicate == "ne" and b == "false" and a[0] == "%":  # the bit itself
         if not s.tie(a, d):
             s.put(d, (forms.gmove, GPR["mov"], 8, d, s.need(a)))
@@ -194,9 +196,9 @@ def icmp(s: Selector, instruction: Instruction) -> None:
     s.out[place] = (forms.gset, GPR["set" + condition], d)
 
 
-def compare_integers(s: Selector, instruction: Instruction) -> None:
+def compare_integers(s: Selector, instruction: Compare) -> None:
     """icmp of vectors."""
-    name, (a, b, predicate, type) = instruction[1], instruction[4:8]
+    _, name, _, _, a, b, predicate, type = instruction
     if type.bits == 1:
         _compare_bits(s, name, type, s.mask(type, a), s.mask(type, b), predicate)
         return
@@ -219,18 +221,18 @@ def _compare_bits(s: Selector, name: str, type: Type, x: int, y: int, predicate:
     s.put(made, (forms.v3, OPS[op + letter], made, x, y, -1, 0, 0, None))
 
 
-def _compare_part(s: Selector, instruction: Instruction, piece: int, part: int, k: int) -> None:
+def _compare_part(s: Selector, instruction: Compare, piece: int, part: int, k: int) -> None:
     """Write mask `piece`: where a part's integers compare so, in mask `k`."""
-    a, b, predicate, type = instruction[4:8]
+    _, _, _, _, a, b, predicate, type = instruction
     imm = _INTEGER_PREDICATES[predicate]
     unsigned = "u" if predicate[0] == "u" else ""
     if swap_for_memory(s, type, a, b):
         a, b, imm = b, a, {1: 6, 2: 5, 5: 2, 6: 1}.get(imm, imm)
     if b[0] != "%" and constant(type, b).splat == 0 and imm in (0, 4):
         op = OPS[("vptestm" if imm == 4 else "vptestnm") + type.letter]
-        masked = s.once(a, "and") if a[0] == "%" and type.size >= 16 else None
+        masked = s.once(a, Binary, "and") if a[0] == "%" and type.size >= 16 else None
         if masked is not None:
-            x, y = masked[4:6]
+            x, y = masked.a, masked.b
             if swap_for_memory(s, type, x, y):
                 x, y = y, x
             three(s, op, piece, type, x, y, part, k=k)
@@ -242,8 +244,8 @@ def _compare_part(s: Selector, instruction: Instruction, piece: int, part: int, 
 
 
 @handles("fcmp")
-def fcmp(s: Selector, instruction: Instruction) -> None:
-    name, predicate, type = instruction[1], *instruction[6:8]
+def fcmp(s: Selector, instruction: Compare) -> None:
+    name, predicate, type = instruction.name, instruction.predicate, instruction.of
     if not type.lanes:
         k = s.masks.pop(name, -1)
         if k < 0 and predicate in FLOAT_FLAGS:

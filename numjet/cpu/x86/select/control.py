@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.back.opcodes import CONDITIONS
-from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.parse import Instruction, split, typed
+from numjet.cpu.x86.front import forms, instructions as ir
+from numjet.cpu.x86.front.parse import split, typed
 from numjet.cpu.x86.front.types import (
     GENERAL,
     MASK,
@@ -121,8 +121,8 @@ def _edge(s: Selector, target: str, latch: bool) -> list[Copy]:
         source = incoming[here.label]
         made = s.defs.get(source) if source[0] == "%" else None
         if (
-            made is not None and made[2] == here.index and made[0] not in ("phi", "argument")
-            and made[3].parts == type.parts
+            made is not None and made.block == here.index and made.op not in ("phi", "argument")
+            and made.type.parts == type.parts
             and (source not in s.reg if not back else fresh or latch)
             and source not in s.merge
         ):  # fmt: skip
@@ -139,7 +139,7 @@ def _unwish(s: Selector, copies: list[Copy]) -> None:
     read = {r for d, r, _, _ in copies if r >= 0 and r != d}
     for source in list(s.merge):
         p = s.merge[source][0]
-        if any([p + k in read for k in range(s.defs[source][3].parts)]):
+        if any([p + k in read for k in range(s.defs[source].type.parts)]):
             del s.merge[source]
 
 
@@ -151,27 +151,27 @@ def _follow(s: Selector, header: str, after: str) -> None:
     """
     here = s.block.label
     for phi in s.blocks[after].phis:
-        name, incoming = phi[1], phi[4]
+        name, incoming = phi.name, phi.incoming
         source = incoming[here]
         others = [label for label in incoming if label != here]
         if source not in s.merge or source in s.follow or name not in s.reg or len(others) != 1:
             continue
         term = s.blocks[others[0]].term
-        if term[0] == "cbr" and {term[5], term[6]} == {header, after}:
+        if type(term) is ir.CondBr and {term.then, term.otherwise} == {header, after}:
             s.follow[source] = name
 
 
 @handles("br")
-def br(s: Selector, instruction: Instruction) -> None:
-    target = s.blocks[instruction[4]]
-    copies = _edge(s, instruction[4], True)
+def br(s: Selector, instruction: ir.Br) -> None:
+    target = s.blocks[instruction.label]
+    copies = _edge(s, instruction.label, True)
     _unwish(s, copies)
     s.emit((branch, Branch(-1, target.index, -1, copies, [])))
 
 
 @handles("cbr")
-def cbr(s: Selector, instruction: Instruction) -> None:
-    condition, then, otherwise = instruction[4:7]
+def cbr(s: Selector, instruction: ir.CondBr) -> None:
+    _, _, _, _, condition, then, otherwise = instruction
     # The way back first: what it carries matters most.
     back = s.blocks[otherwise].index <= s.block.index
     if back:
@@ -185,27 +185,25 @@ def cbr(s: Selector, instruction: Instruction) -> None:
         _follow(s, *((otherwise, then) if back else (then, otherwise)))
     made = Branch(0, s.blocks[then].index, s.blocks[otherwise].index, first, second)
     s.emit((branch, made))
-    two = s.once(condition, "and") or s.once(condition, "or")
-    if two is not None and two[5][0] == "%" and all([_sets_flags(s, x) for x in two[4:6]]):
-        way = (made.then, first) if two[0] == "or" else (made.otherwise, second)
-    else:
-        two = None
+    two = _joined(s, condition)
+    if two is not None:
+        way = (made.then, first) if two.op == "or" else (made.otherwise, second)
     # What `hoist` sets before a loop stands before the last jump alone.
     if two is not None and (way[0] <= s.block.index or not s.heads(way[0])):
         # Each condition has a jump of its own.
-        made.condition = CONDITIONS[flags(s, two[5])]
+        made.condition = CONDITIONS[flags(s, two.b)]
         place = len(s.out)
         s.emit(())
-        found = flags(s, two[4])
-        number = CONDITIONS[found if two[0] == "or" else negated(found)]
+        found = flags(s, two.a)
+        number = CONDITIONS[found if two.op == "or" else negated(found)]
         s.out[place] = (leap, number, *way)
         return
     made.condition = CONDITIONS[flags(s, condition)]
 
 
 @handles("switch")
-def switch(s: Selector, instruction: Instruction) -> None:
-    type, value, default, choices = instruction[3:7]
+def switch(s: Selector, instruction: ir.Switch) -> None:
+    _, _, _, type, value, default, choices = instruction
     made = Branch(-1, s.blocks[default].index, -1, _edge(s, default, False), [])
     x = s.general(type, value)
     for number, label in choices:
@@ -220,10 +218,10 @@ def switch(s: Selector, instruction: Instruction) -> None:
 
 
 @handles("ret")
-def ret(s: Selector, instruction: Instruction) -> None:
-    type, value = instruction[3:5]
+def ret(s: Selector, instruction: ir.Ret) -> None:
+    type, value = instruction.type, instruction.value
     copies: list[Copy] = []
-    if type is not None:
+    if type is not None and value is not None:
         if type.cls == MASK:
             raise Unsupported("a mask as a result")
         copies = copy_of(s, type, -1, value)
@@ -231,14 +229,14 @@ def ret(s: Selector, instruction: Instruction) -> None:
 
 
 @handles("unreachable")
-def unreachable(s: Selector, instruction: Instruction) -> None:
+def unreachable(s: Selector, instruction: ir.Unreachable) -> None:
     s.emit((leave, [], None))
 
 
 # -- choices between scalars
 
 
-def choose(s: Selector, instruction: Instruction) -> None:
+def choose(s: Selector, instruction: ir.Select) -> None:
     """select between numbers in general registers."""
     _, name, _, type, condition, a, b, _ = instruction
     d = s.define(name)
@@ -270,21 +268,21 @@ def choose(s: Selector, instruction: Instruction) -> None:
 
 def _by_two(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> bool:
     """Write d = a or b by two comparisons that `and` or `or` join: by two choices."""
-    made = s.once(condition, "and") or s.once(condition, "or")
-    if made is None or made[5][0] != "%" or not all([_sets_flags(s, x) for x in made[4:6]]):
+    made = _joined(s, condition)
+    if made is None:
         return False
-    if made[0] == "or":
+    if made.op == "or":
         a, b = b, a
     t = s.new(GENERAL) if d in s.joined else d  # what is compared may be in d
     if t != d:
         s.put(d, (forms.gmove, GPR["mov"], 8, d, t))
     x = s.general(type, b)
-    for half in made[4:6]:
+    for half in (made.a, made.b):
         s.weight[t] += s.use_weight
         place = len(s.out)
         s.emit(())
         found = flags(s, half)
-        if made[0] == "and":
+        if made.op == "and":
             found = negated(found)
         s.out[place] = (forms.g2t, GPR["cmov" + found], size_of(type), t, x)
     s.wish(a, t)
@@ -294,12 +292,22 @@ def _by_two(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> 
     return True
 
 
+def _joined(s: Selector, condition: str) -> ir.Binary | None:
+    """The `and` or `or` of two conditions that are both best compared where they are read."""
+    made = s.once(condition, ir.Binary, "and") or s.once(condition, ir.Binary, "or")
+    if made is None or made.b[0] != "%" or not (_sets_flags(s, made.a) and _sets_flags(s, made.b)):
+        return None
+    return made
+
+
 def _sets_flags(s: Selector, name: str) -> bool:
     """Whether a condition is best compared where it is read."""
     made = s.defs.get(name)
-    if made is None or name in s.reg or made[2] != s.block.index or made[3].lanes:
+    if not isinstance(made, ir.Compare) or name in s.reg or made.block != s.block.index:
         return False
-    return made[0] == "icmp" or (made[0] == "fcmp" and made[6] in FLOAT_FLAGS)
+    if made.type.lanes:
+        return False
+    return made.op == "icmp" or (made.op == "fcmp" and made.predicate in FLOAT_FLAGS)
 
 
 def _set_general(s: Selector, copy: Copy) -> None:
@@ -317,9 +325,9 @@ def _set_general(s: Selector, copy: Copy) -> None:
 # -- calls
 
 
-def plain_call(s: Selector, instruction: Instruction) -> None:
+def plain_call(s: Selector, instruction: ir.Call) -> None:
     """A call of a function, of memory or of the module."""
-    _, name, _, type, callee, arguments, memory = instruction[:7]
+    _, name, _, type, callee, arguments, memory, _ = instruction
     s.memory = memory
     if callee.startswith("@llvm.mem") and _moved(s, callee, arguments):
         return

@@ -6,7 +6,7 @@ import struct
 
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.parse import Instruction
+from numjet.cpu.x86.front.instructions import Cast
 from numjet.cpu.x86.front.types import (
     GENERAL,
     MASK,
@@ -24,7 +24,7 @@ from numjet.cpu.x86.select.select import Selector, handles
 
 
 @handles("trunc", "zext", "sext", "ptrtoint", "inttoptr")
-def whole(s: Selector, instruction: Instruction) -> None:
+def whole(s: Selector, instruction: Cast) -> None:
     """Casts between integers."""
     op, name, _, type, x, source = instruction
     if type.cls == GENERAL:
@@ -77,7 +77,7 @@ def _spread(s: Selector, op: object, name: str, type: Type, x: str, source: Type
     unit = min(type.size, 64) * source.bits // type.bits
     for part in range(type.parts):
         if load is not None:
-            base, index, scale, disp = s.address(load[4])
+            base, index, scale, disp = s.address(load.pointer)
             where = (base, index, scale, disp + unit * part)
             s.put(d + part, (forms.v3m, op, d + part, -1, where, -1, 0, type.length, 0, None))
             continue
@@ -143,7 +143,7 @@ def _narrow_part(
 
 
 @handles("bitcast")
-def bitcast(s: Selector, instruction: Instruction) -> None:
+def bitcast(s: Selector, instruction: Cast) -> None:
     _, name, _, type, x, source = instruction
     if x[0] != "%":
         _cast_constant(s, name, type, constant(source, x), source)
@@ -208,7 +208,7 @@ def _bits(s: Selector, name: str, type: Type, x: str, source: Type) -> None:
 
 
 @handles("fpext", "fptrunc")
-def width(s: Selector, instruction: Instruction) -> None:
+def width(s: Selector, instruction: Cast) -> None:
     """Between widths of floats."""
     op, name, _, type, x, source = instruction
     pair = (source.element, type.element)
@@ -234,18 +234,18 @@ def width(s: Selector, instruction: Instruction) -> None:
         raise Unsupported(f"{op} of {source.text} to {type.text}")
 
 
-def widened(s: Selector, instruction: Instruction, op: str, made: Type) -> str:
+def widened(s: Selector, instruction: Cast, op: str, made: Type) -> str:
     """The name of an operand's lanes as lanes of 32 bits, which `whole` writes further on.
 
     Nothing that stands between may wait for the end of the instruction: it would come before.
     """
-    name, x, source = f"{instruction[1]}.w", *instruction[4:6]
-    s.defs[name] = (op, name, s.block.index, made, x, source)
+    name, x, source = f"{instruction.name}.w", instruction.x, instruction.source
+    s.defs[name] = Cast(op, name, s.block.index, made, x, source)
     s.counts[name] = 2
     return name
 
 
-def _bfloat(s: Selector, instruction: Instruction) -> None:
+def _bfloat(s: Selector, instruction: Cast) -> None:
     """The upper halves of floats."""
     _, name, _, type, x, source = instruction
     if x[0] != "%":
@@ -259,7 +259,7 @@ def _bfloat(s: Selector, instruction: Instruction) -> None:
     whole(s, s.defs[wide])
 
 
-def _half(s: Selector, instruction: Instruction) -> None:
+def _half(s: Selector, instruction: Cast) -> None:
     op, name, _, type, x, source = instruction
     if op == "fpext" and type.lanes:
         _spread(s, OPS["vcvtph2ps"], name, type, x, source)
@@ -271,7 +271,7 @@ def _half(s: Selector, instruction: Instruction) -> None:
 
 
 @handles("sitofp", "uitofp")
-def to_float(s: Selector, instruction: Instruction) -> None:
+def to_float(s: Selector, instruction: Cast) -> None:
     """Integers to floats."""
     op, name, _, type, x, source = instruction
     unsigned = "u" if op[0] == "u" else ""
@@ -285,7 +285,7 @@ def to_float(s: Selector, instruction: Instruction) -> None:
     if source.bits < 32:
         words = TYPES[f"<{source.lanes} x i32>"]
         wide = widened(s, instruction, "zext" if unsigned else "sext", words)
-        to_float(s, ("sitofp", name, instruction[2], type, wide, words))
+        to_float(s, Cast("sitofp", name, instruction.block, type, wide, words))
         s.flush()
         whole(s, s.defs[wide])
         return
@@ -300,7 +300,7 @@ def to_float(s: Selector, instruction: Instruction) -> None:
         _gather(s, OPS[word], name, type, x, source, False, None)
 
 
-def _scalar_to_float(s: Selector, instruction: Instruction, unsigned: str) -> None:
+def _scalar_to_float(s: Selector, instruction: Cast, unsigned: str) -> None:
     _, name, _, type, x, source = instruction
     d = s.define(name)
     wide = source.bits == 64 or (unsigned and source.bits == 32)
@@ -402,6 +402,6 @@ def _saturated(
 
 
 @handles("fptosi", "fptoui")
-def from_float(s: Selector, instruction: Instruction) -> None:
+def from_float(s: Selector, instruction: Cast) -> None:
     op, name, _, type, x, source = instruction
     to_integer(s, name, type, x, source, op == "fptosi", False)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import OPS
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.parse import Instruction, typed
+from numjet.cpu.x86.front.instructions import Address, Call, result_of
+from numjet.cpu.x86.front.parse import typed
 from numjet.cpu.x86.front.types import MASK, PTR, TYPES, VECTOR, Type, Unsupported, constant, signed
 from numjet.cpu.x86.select.operands import seed
 from numjet.cpu.x86.select.select import Selector
@@ -13,9 +14,9 @@ from numjet.cpu.x86.select.select import Selector
 def _where(s: Selector, pointers: str, lanes: int) -> tuple[int, Type, str, int]:
     """(base register, type of the indices, the indices, scale) behind a vector of pointers."""
     made = s.defs.get(pointers)
-    if made is None or made[0] != "getelementptr" or made[8].lanes:
+    if not isinstance(made, Address) or made.base_type.lanes:
         raise Unsupported("pointers of lanes from elsewhere")
-    size, base, index_type, index = made[4:8]
+    size, base, index_type, index = made.size, made.base, made.offset_type, made.offset
     if size not in (1, 2, 4, 8) or index_type.bits not in (32, 64):
         raise Unsupported("indices of lanes in other units")
     if index[0] != "%" and index_type.bits == 64:
@@ -56,9 +57,9 @@ def _mask(s: Selector, type: Type, mask_type: Type, mask: str) -> int:
     return k
 
 
-def gather(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+def gather(s: Selector, instruction: Call, parts: list[str]) -> None:
     """llvm.masked.gather"""
-    _, name, _, type = instruction[:4]
+    name, type = result_of(instruction)
     pointers = typed(parts[0])[1]
     mask_type, mask = typed(parts[2])
     other = typed(parts[3])[1]
@@ -74,12 +75,12 @@ def gather(s: Selector, instruction: Instruction, parts: list[str]) -> None:
         seed(s, d, type, other)
 
 
-def scatter(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+def scatter(s: Selector, instruction: Call, parts: list[str]) -> None:
     """llvm.masked.scatter: in the order of lanes."""
     type, value = typed(parts[0])
     pointers = typed(parts[1])[1]
     mask_type, mask = typed(parts[3])
-    s.memory = instruction[6]
+    s.memory = instruction.memory
     op, base, index, scale, length = _plan(s, type, pointers, "scatter")
     x = s.vector(type, value)
     k = _mask(s, type, mask_type, mask)

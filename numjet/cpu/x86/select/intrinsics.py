@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.parse import Instruction, split, typed
+from numjet.cpu.x86.front.instructions import Call, Cast, Fma, Negation, result_of
+from numjet.cpu.x86.front.parse import split, typed
 from numjet.cpu.x86.front.types import (  # fmt: skip
     GENERAL,
     MASK,
@@ -35,22 +36,22 @@ from numjet.cpu.x86.select.operands import (
 from numjet.cpu.x86.select.scalar import extend, seed_general
 from numjet.cpu.x86.select.select import Selector, handles, size_of
 
-Handler = Callable[[Selector, Instruction, list[str]], None]
+Handler = Callable[[Selector, Call, list[str]], None]
 _known: dict[str, tuple[Handler, str]] = {}
 
 
 @handles("call")
-def call(s: Selector, instruction: Instruction) -> None:
-    name, callee = instruction[1], instruction[4]
+def call(s: Selector, instruction: Call) -> None:
+    name, callee = instruction.name, instruction.callee
     if not callee.startswith("@llvm.") or ".mem" in callee:
         plain_call(s, instruction)
     elif name is None or name in s.reg:
         intrinsic(s, instruction)
 
 
-def intrinsic(s: Selector, instruction: Instruction) -> None:
+def intrinsic(s: Selector, instruction: Call) -> None:
     """A call of `@llvm.…`."""
-    callee, arguments, type = instruction[4], instruction[5], instruction[3]
+    callee, arguments, type = instruction.callee, instruction.arguments, instruction.type
     found = _known.get(callee)
     if found is None:
         name = word = callee[6:]
@@ -76,7 +77,7 @@ def intrinsic(s: Selector, instruction: Instruction) -> None:
 
 
 @handles("fma")
-def fma(s: Selector, instruction: Instruction) -> None:
+def fma(s: Selector, instruction: Fma) -> None:
     """a·b + c in the form that overwrites an operand which ends here, or one loaded for it."""
     _, name, _, type, a, b, c = instruction
     if type.bits == 16:
@@ -113,9 +114,9 @@ def fma(s: Selector, instruction: Instruction) -> None:
 def _unsigned(s: Selector, x: str) -> tuple[str, bool]:
     """What `x` is the negative of, which the instruction can do itself; whether it is."""
     made = s.defs.get(x)
-    if made is None or made[0] != "fneg" or made[2] != s.block.index or made[4][0] != "%":
+    if type(made) is not Negation or made.block != s.block.index or made.x[0] != "%":
         return x, False
-    return made[4], True
+    return made.x, True
 
 
 def _reads(s: Selector, x: str) -> bool:
@@ -135,16 +136,16 @@ def _tied_operand(s: Selector, d: int, a: str, b: str, c: str) -> str | None:
     return None
 
 
-def fabs(s: Selector, instruction: Instruction, parts: list[str]) -> None:
-    _, name, _, type = instruction[:4]
+def fabs(s: Selector, instruction: Call, parts: list[str]) -> None:
+    name, type = result_of(instruction)
     d = s.define(name)
     for part in range(type.parts):
         x = s.vector(type, parts[0], part)
         pattern(s, "and", d + part, x, type, (1 << (type.bits - 1)) - 1)
 
 
-def copysign(s: Selector, instruction: Instruction, parts: list[str]) -> None:
-    _, name, _, type = instruction[:4]
+def copysign(s: Selector, instruction: Call, parts: list[str]) -> None:
+    name, type = result_of(instruction)
     size, sign = parts
     d = s.define(name)
     data = (1 << (type.bits - 1)).to_bytes(type.bits // 8, "little")
@@ -167,8 +168,8 @@ def copysign(s: Selector, instruction: Instruction, parts: list[str]) -> None:
             seed(s, d + part, type, tied, part)
 
 
-def sqrt(s: Selector, instruction: Instruction, parts: list[str]) -> None:
-    _, name, _, type = instruction[:4]
+def sqrt(s: Selector, instruction: Call, parts: list[str]) -> None:
+    name, type = result_of(instruction)
     if type.bits == 16:
         raise Unsupported("half arithmetic")
     d = s.define(name)
@@ -180,23 +181,23 @@ def sqrt(s: Selector, instruction: Instruction, parts: list[str]) -> None:
 _ROUNDING = {"roundeven": 8, "rint": 4, "nearbyint": 12, "floor": 9, "ceil": 10, "trunc": 11}
 
 
-def rounded(s: Selector, instruction: Instruction, parts: list[str]) -> None:
-    _, name, _, type = instruction[:4]
+def rounded(s: Selector, instruction: Call, parts: list[str]) -> None:
+    name, type = result_of(instruction)
     if type.bits == 16:
         raise Unsupported("half arithmetic")
-    imm = _ROUNDING[instruction[4].split(".")[1]]
+    imm = _ROUNDING[instruction.callee.split(".")[1]]
     d = s.define(name)
     for part in range(type.parts):
         x = -1 if type.lanes else s.vector(type, parts[0], part)
         last(s, OPS["vrndscale" + type.float_suffix], d + part, x, type, parts[0], part, imm=imm)
 
 
-def extremum(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+def extremum(s: Selector, instruction: Call, parts: list[str]) -> None:
     """maximum and minimum: a number unless one of the operands is not."""
-    _, name, _, type = instruction[:4]
+    name, type = result_of(instruction)
     if type.bits == 16:
         raise Unsupported("half arithmetic")
-    if " nsz" not in f" {instruction[8]}":
+    if " nsz" not in f" {instruction.flags}":
         raise Unsupported("an order of zeros")
     a, b = parts
     d = s.define(name)
@@ -204,7 +205,7 @@ def extremum(s: Selector, instruction: Instruction, parts: list[str]) -> None:
         a, b = b, a
     if a[0] != "%" and b[0] == "%" and _is_number(type, a):
         # The instruction answers its last operand if either is NaN.
-        made = OPS[("vmax" if "maximum" in instruction[4] else "vmin") + type.float_suffix]
+        made = OPS[("vmax" if "maximum" in instruction.callee else "vmin") + type.float_suffix]
         for part in range(type.parts):
             three(s, made, d + part, type, a, b, part)
         return
@@ -213,7 +214,7 @@ def extremum(s: Selector, instruction: Instruction, parts: list[str]) -> None:
         a, b = b, a
     if s.reg.get(a) == d:
         raise Unsupported("an extremum of a value and itself")
-    op = "vmax" if "maximum" in instruction[4] else "vmin"
+    op = "vmax" if "maximum" in instruction.callee else "vmin"
     suffix = type.float_suffix
     move = OPS[{"ps": "vmovaps", "pd": "vmovapd", "ss": "vmovss", "sd": "vmovsd"}[suffix]]
     for part in range(type.parts):
@@ -235,8 +236,8 @@ def _is_number(type: Type, text: str) -> bool:
 _INTEGER = {"smin": "vpmins", "smax": "vpmaxs", "umin": "vpminu", "umax": "vpmaxu"}
 
 
-def integer_extremum(s: Selector, instruction: Instruction, parts: list[str]) -> None:
-    _, name, _, type, callee = instruction[:5]
+def integer_extremum(s: Selector, instruction: Call, parts: list[str]) -> None:
+    (name, type), callee = result_of(instruction), instruction.callee
     word = callee[6:10]
     a, b = parts
     d = s.define(name)
@@ -273,24 +274,25 @@ def integer_extremum(s: Selector, instruction: Instruction, parts: list[str]) ->
         seed_general(s, d, type, a)
 
 
-def reduced(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+def reduced(s: Selector, instruction: Call, parts: list[str]) -> None:
     """llvm.vector.reduce.*; lanes of few bits are widened first, which changes no sum's bits."""
-    callee = instruction[4]
+    callee = instruction.callee
     source, x = typed(parts[-1])
     kind = callee.split(".")[3]
     if not 8 <= source.bits < 32 or source.float or source.lanes > 32:
         reduce_(s, instruction, parts)
         return
     words = TYPES[f"<{source.lanes} x i32>"]
-    asked = (*instruction[:4], x, source)
+    name, type = result_of(instruction)
+    asked = Cast("", name, instruction.block, type, x, source)
     wide = widened(s, asked, "zext" if kind[0] == "u" else "sext", words)
     reduce_(s, instruction, [f"{words.text} {wide}"])
     s.flush()
     whole(s, s.defs[wide])
 
 
-def absolute(s: Selector, instruction: Instruction, parts: list[str]) -> None:
-    _, name, _, type = instruction[:4]
+def absolute(s: Selector, instruction: Call, parts: list[str]) -> None:
+    name, type = result_of(instruction)
     x = typed(parts[0])[1]
     if type.cls != VECTOR:
         raise Unsupported("abs of an integer")
@@ -299,9 +301,9 @@ def absolute(s: Selector, instruction: Instruction, parts: list[str]) -> None:
         last(s, OPS["vpabs" + type.letter], d + part, -1, type, x, part)
 
 
-def counted(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+def counted(s: Selector, instruction: Call, parts: list[str]) -> None:
     """ctpop and ctlz."""
-    _, name, _, type, callee = instruction[:5]
+    (name, type), callee = result_of(instruction), instruction.callee
     x = typed(parts[0])[1]
     zeros = "ctlz" in callee
     d = s.define(name)
@@ -318,18 +320,18 @@ def counted(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     s.put(d, (forms.g2, count, size_of(type), d, s.general(type, x)))
 
 
-def scalef(s: Selector, instruction: Instruction, parts: list[str]) -> None:
-    assert instruction[3] is not None
-    d = s.define(instruction[1])
-    for part in range(instruction[3].parts):
+def scalef(s: Selector, instruction: Call, parts: list[str]) -> None:
+    assert instruction.type is not None
+    d = s.define(instruction.name)
+    for part in range(instruction.type.parts):
         scaled(s, instruction, d + part, part)
 
 
-def getexp(s: Selector, instruction: Instruction, parts: list[str]) -> None:
-    _, name, _, type = instruction[:4]
+def getexp(s: Selector, instruction: Call, parts: list[str]) -> None:
+    name, type = result_of(instruction)
     operands = [typed(part) for part in parts]
     imm = None
-    if "getmant" in instruction[4]:
+    if "getmant" in instruction.callee:
         imm = int(operands[1][1])
         full_mask(operands[3], operands[4:])
     else:
@@ -340,8 +342,8 @@ def getexp(s: Selector, instruction: Instruction, parts: list[str]) -> None:
         last(s, op, d + part, -1, type, operands[0][1], part, imm=imm)
 
 
-def masked_load(s: Selector, instruction: Instruction, parts: list[str]) -> None:
-    _, name, _, type = instruction[:4]
+def masked_load(s: Selector, instruction: Call, parts: list[str]) -> None:
+    name, type = result_of(instruction)
     pointer = parts[0][4:]
     mask_type, mask = typed(parts[2])
     other = typed(parts[3])[1]
@@ -432,11 +434,11 @@ def _mask(s: Selector, type: Type, text: str) -> int:
     return s.mask_constant(bits, type.lanes)
 
 
-def masked_store(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+def masked_store(s: Selector, instruction: Call, parts: list[str]) -> None:
     type, value = typed(parts[0])
     pointer = parts[1][4:]
     mask_type, mask = typed(parts[3])
-    s.memory = instruction[6]
+    s.memory = instruction.memory
     if mask[0] != "%" and type.size >= 16:
         memory = s.address(pointer)
         for part, bits in enumerate(_part_bits(type, mask_type, mask)):
@@ -457,18 +459,18 @@ def masked_store(s: Selector, instruction: Instruction, parts: list[str]) -> Non
         s.emit((forms.vstore, op, x, -1, where, k, 0, type.length, 0, None))
 
 
-def saturating(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+def saturating(s: Selector, instruction: Call, parts: list[str]) -> None:
     """fptosi.sat and fptoui.sat."""
-    _, name, _, type, callee = instruction[:5]
+    (name, type), callee = result_of(instruction), instruction.callee
     source, x = typed(parts[0])
     to_integer(s, name, type, x, source, "fptosi" in callee, True)
 
 
-def prefetch(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+def prefetch(s: Selector, instruction: Call, parts: list[str]) -> None:
     write, locality = parts[1].split()[1], parts[2].split()[1]
     word = "prefetchw" if write == "1" else "prefetch" + {"0": "nta", "1": "t2", "2": "t1",
                                                          "3": "t0"}[locality]
-    s.memory = instruction[6]
+    s.memory = instruction.memory
     s.emit((forms.gprefetch, GPR[word], s.address(parts[0][4:])))
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.parse import Instruction, typed
+from numjet.cpu.x86.front.instructions import (
+    Binary,
+    Call,
+    Compare,
+    Extract,
+    Insert,
+    Select,
+    Shuffle,
+)
+from numjet.cpu.x86.front.parse import typed
 from numjet.cpu.x86.front.types import (
     GENERAL,
     MASK,
@@ -32,15 +41,15 @@ _EXTREMA = {("olt", 0): "vmin", ("olt", 1): "vmax", ("ogt", 0): "vmax", ("ogt", 
 
 
 @handles("select")
-def select(s: Selector, instruction: Instruction) -> None:
-    type, condition_type = instruction[3], instruction[7]
+def select(s: Selector, instruction: Select) -> None:
+    type, condition_type = instruction.type, instruction.condition_type
     if condition_type.lanes or type.cls != GENERAL:
         blend(s, instruction)
     else:
         choose(s, instruction)
 
 
-def blend(s: Selector, instruction: Instruction) -> None:
+def blend(s: Selector, instruction: Select) -> None:
     """select by lanes, of floats, or between whole vectors by one bit."""
     _, name, _, type, condition, a, b, condition_type = instruction
     if type.cls == MASK:
@@ -89,48 +98,47 @@ def _copied(s: Selector, d: int, type: Type, x: str) -> None:
             s.fill(d + part, type, constant(type, x), part, s.put)
 
 
-def _computed(s: Selector, d: int, type: Type, a: str, b: str) -> Instruction | None:
+def _computed(s: Selector, d: int, type: Type, a: str, b: str) -> Binary | Call | None:
     """The arithmetic behind `a` where only the chosen lanes of `d` can be computed by it."""
     if not type.lanes or a[0] != "%" or a == b:
         return None
-    made = s.defs.get(a)
-    if made is None or s.once(a, made[0]) is None:
-        return None
-    if made[0] == "call":
+    called = s.once(a, Call)
+    if called is not None:
         zero = b[0] != "%" and constant(type, b).splat == 0
-        return made if zero and scales(made) else None
-    if made[0] not in _ARITHMETIC:
+        return called if zero and scales(called) else None
+    made = s.once(a, Binary)
+    if made is None or made.op not in _ARITHMETIC:
         return None
-    x, y = made[4:6]
+    x, y = made.a, made.b
     if type.size < 16 or any(z != b and s.reg.get(z) == d for z in (x, y)):
         return None  # d is set to b before these are read
     return made
 
 
 def _masked(
-    s: Selector, d: int, type: Type, part: int, made: Instruction, b: str, k: int
+    s: Selector, d: int, type: Type, part: int, made: Binary | Call, b: str, k: int
 ) -> None:
     """Write d = made where the mask holds, b elsewhere."""
-    if made[0] == "call":
+    if isinstance(made, Call):
         scaled(s, made, d, part, k)
         return
-    op = OPS[_ARITHMETIC[made[0]] + (type.float_suffix if made[0][0] == "f" else type.letter)]
-    tied = b[0] == "%" and b in made[4:6] and s.tie(b, d, part)
-    x = s.vector(type, made[4], part)
+    op = OPS[_ARITHMETIC[made.op] + (type.float_suffix if made.op[0] == "f" else type.letter)]
+    tied = b[0] == "%" and b in (made.a, made.b) and s.tie(b, d, part)
+    x = s.vector(type, made.a, part)
     if b[0] != "%" and constant(type, b).splat == 0:
-        last(s, op, d, x, type, made[5], part, k, 1)
+        last(s, op, d, x, type, made.b, part, k, 1)
         return
     tied = tied or (b[0] == "%" and s.tie(b, d, part))
-    last(s, op, d, x, type, made[5], part, k, tied=True)
+    last(s, op, d, x, type, made.b, part, k, tied=True)
     if not tied:
         seed(s, d, type, b, part)
 
 
 def _extremum(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> bool:
-    made = s.once(condition, "fcmp")
-    if made is None or made[7] is not type or type.bits == 16:
+    made = s.once(condition, Compare, "fcmp")
+    if made is None or made.of is not type or type.bits == 16:
         return False
-    x, y, predicate = made[4:7]
+    x, y, predicate = made.a, made.b, made.predicate
     turned = int((a, b) == (y, x))
     if not turned and (a, b) != (x, y):
         return False
@@ -144,19 +152,19 @@ def _extremum(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -
 
 def _condition_mask(
     s: Selector, condition: str, condition_type: Type, type: Type
-) -> tuple[int, Instruction | None]:
+) -> tuple[int, Compare | None]:
     """The mask of a condition, and the comparison that makes it where that is still to be written.
 
     The mask of one bit holds in the first lane, or in all lanes where there are several.
     """
     if condition_type.lanes:
         return s.mask(condition_type, condition), None
-    made = s.once(condition, "fcmp")
+    made = s.once(condition, Compare, "fcmp")
     k = s.new(MASK)
-    if made is not None and not type.lanes and not made[3].lanes:
+    if made is not None and not type.lanes and not made.type.lanes:
         return k, made
-    made = s.defs.get(condition)
-    if made is not None and made[0] == "fcmp" and made[2] == s.block.index and not type.lanes:
+    other = s.defs.get(condition)
+    if other is not None and other.op == "fcmp" and other.block == s.block.index and not type.lanes:
         return s.masks.setdefault(condition, k), None
     x = s.need(condition)
     if type.lanes:
@@ -169,7 +177,7 @@ def _condition_mask(
     return k, None
 
 
-def _blend_masks(s: Selector, instruction: Instruction) -> None:
+def _blend_masks(s: Selector, instruction: Select) -> None:
     _, name, _, type, condition, a, b, condition_type = instruction
     d = s.define(name)
     letter = mask_word(type.lanes)
@@ -188,7 +196,7 @@ def _blend_masks(s: Selector, instruction: Instruction) -> None:
 
 
 @handles("extractelement")
-def extract(s: Selector, instruction: Instruction) -> None:
+def extract(s: Selector, instruction: Extract) -> None:
     _, name, _, type, x, vector, k, index_type = instruction
     if vector.cls == MASK:
         raise Unsupported("extractelement of bits")
@@ -247,7 +255,7 @@ def _bring_down(s: Selector, x: int, type: Type, lane: int) -> int:
 
 
 @handles("insertelement")
-def insert(s: Selector, instruction: Instruction) -> None:
+def insert(s: Selector, instruction: Insert) -> None:
     _, name, _, type, x, scalar, scalar_type, k, index_type = instruction
     lane = -1 if k[0] == "%" else int(k)
     if type.cls == MASK:
@@ -321,7 +329,7 @@ def _broadcast(s: Selector, type: Type, scalar: str, scalar_type: Type) -> tuple
 
 
 @handles("shufflevector")
-def shuffle(s: Selector, instruction: Instruction) -> None:
+def shuffle(s: Selector, instruction: Shuffle) -> None:
     _, name, _, type, a, b, source, picked, mask_type = instruction
     lanes = constant(TYPES[f"<{mask_type.lanes} x i32>"], picked).lanes
     if _splat(s, instruction, lanes):
@@ -341,7 +349,7 @@ def shuffle(s: Selector, instruction: Instruction) -> None:
     permute(s, d, type, source, a, b, lanes)
 
 
-def _shuffle_mask(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...]) -> None:
+def _shuffle_mask(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ...]) -> None:
     """Bits as bytes, and back."""
     _, name, _, type, a, _, source, _, _ = instruction
     if any(lane is not None and lane >= source.lanes for lane in lanes):
@@ -361,19 +369,19 @@ def _shuffle_mask(s: Selector, instruction: Instruction, lanes: tuple[int | None
     s.put(spread, (forms.v3, OPS["vpmovm2b"], spread, -1, x, -1, 0, length, None))
 
 
-def _splat(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...]) -> bool:
+def _splat(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ...]) -> bool:
     """One lane, the first, in all: a broadcast, from memory where a load is all it reads."""
     _, name, _, type, a, b, source, _, _ = instruction
     if any(lane not in (0, None) for lane in lanes) or a[0] != "%":
         return False
-    made = s.once(a, "insertelement")
-    if made is None or made[4] not in ("poison", "undef") or made[7] != "0":
+    made = s.once(a, Insert)
+    if made is None or made.x not in ("poison", "undef") or made.lane != "0":
         if source.parts > 1 or source.cls == MASK or source.bits < 8:
             return False
         d, parts = s.define_alike(name)
         _spread(s, d, parts, type, s.need(a), VECTOR)
         return True
-    scalar, scalar_type = made[5], made[6]
+    scalar, scalar_type = made.scalar, made.scalar_type
     if type.cls == MASK:
         d = s.define(name)
         t = s.new(GENERAL)
@@ -386,18 +394,18 @@ def _splat(s: Selector, instruction: Instruction, lanes: tuple[int | None, ...])
         s.put(t, (forms.g2, GPR["mov"], 4, t, s.general(scalar_type, scalar)))
         return True
     d, parts = s.define_alike(name)
-    picked = s.once(scalar, "extractelement") if scalar[0] == "%" and type.bits >= 32 else None
-    if picked is not None and picked[5].parts == 1 and picked[6][0] != "%":
+    picked = s.once(scalar, Extract) if scalar[0] == "%" and type.bits >= 32 else None
+    if picked is not None and picked.source.parts == 1 and picked.lane[0] != "%":
         # One lane of a register in all: a shuffle instead of a shift and a broadcast.
-        length = max(type.length, picked[5].length)
-        chosen = plan((int(picked[6]),) * ((128 << length) // type.bits), type.bits)
+        length = max(type.length, picked.source.length)
+        chosen = plan((int(picked.lane),) * ((128 << length) // type.bits), type.bits)
         for part in range(parts):
-            _planned(s, d + part, picked[5], length, chosen, [(picked[4], 0)])
+            _planned(s, d + part, picked.source, length, chosen, [(picked.x, 0)])
         return True
     load = s.repeatable(scalar) if scalar[0] == "%" and scalar_type.bits >= 32 else None
     if load is not None:
         # Cheaper than from a register, also for several vectors: that is a shuffle.
-        memory = s.address(load[4])
+        memory = s.address(load.pointer)
         op = OPS["vbroadcastss" if type.bits == 32 else "vbroadcastsd"]
         if type.bits == 64 and not type.length:
             op = OPS["vmovddup"]
@@ -576,9 +584,9 @@ _SUMS = {
 }  # fmt: skip
 
 
-def reduce_(s: Selector, instruction: Instruction, parts: list[str]) -> None:
+def reduce_(s: Selector, instruction: Call, parts: list[str]) -> None:
     """llvm.vector.reduce.*: halves are put together until one lane is left."""
-    _, name, _, type, callee = instruction[:5]
+    name, type, callee = instruction.name, instruction.type, instruction.callee
     kind = callee.split(".")[3]
     source, x = typed(parts[-1])
     if source.cls == MASK:
@@ -588,7 +596,7 @@ def reduce_(s: Selector, instruction: Instruction, parts: list[str]) -> None:
         raise Unsupported(f"{callee}")
     start = None
     if kind in ("fadd", "fmul"):
-        if "reassoc" not in instruction[8]:
+        if "reassoc" not in instruction.flags:
             raise Unsupported("a sum in order")
         start = typed(parts[0])[1]
         word = _SUMS[kind] + "p" + type.float_suffix[1]
@@ -600,7 +608,7 @@ def reduce_(s: Selector, instruction: Instruction, parts: list[str]) -> None:
     d = s.define(name)
     t = s.new(VECTOR)
     if kind in ("fmaximum", "fminimum"):
-        if "nsz" not in instruction[8] or source.parts > 1:
+        if "nsz" not in instruction.flags or source.parts > 1:
             raise Unsupported("an order of zeros")
         _spread_nan(s, d, type, source, x)
         s.put(d, (forms.vmove, OPS["vmovaps"], d, t, 0))
@@ -666,9 +674,9 @@ def _fold(s: Selector, op: object, t: int, source: Type, x: str) -> None:
 
 
 def _reduce_mask(
-    s: Selector, instruction: Instruction, kind: str, source: Type, x: str
+    s: Selector, instruction: Call, kind: str, source: Type, x: str
 ) -> None:
-    d = s.define(instruction[1])
+    d = s.define(instruction.name)
     if kind not in ("or", "and") or x[0] != "%":
         raise Unsupported(f"reduce.{kind} of bits")
     k = s.need(x)

@@ -6,7 +6,7 @@ from operator import and_, or_, xor
 
 from numjet.cpu.x86.back.encode import OPS
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.parse import Instruction
+from numjet.cpu.x86.front.instructions import Binary
 from numjet.cpu.x86.front.types import VECTOR, Type, constant
 from numjet.cpu.x86.select.operands import last, seed
 from numjet.cpu.x86.select.select import Selector
@@ -17,6 +17,7 @@ _SHIFTS = {"shl": "vpsll", "lshr": "vpsrl"}
 _TABLE = (0xF0, 0xCC, 0xAA)
 # What the constants of masks and shifts become is masked behind the shift.
 Shift = tuple[str, int]
+_INNER = frozenset(("and", "or", "xor", "shl", "lshr"))
 
 
 def inner_operation(
@@ -24,30 +25,30 @@ def inner_operation(
 ) -> tuple[str, str, str, Shift | None] | None:
     """(operation, operand, operand, the first one's shift) of what only this operand reads."""
     made = s.defs.get(name)
-    if made is None or made[0] not in ("and", "or", "xor", "shl", "lshr") or made[3] is not type:
+    if not isinstance(made, Binary) or made.op not in _INNER or made.type is not type:
         return None
-    if s.once(name, made[0]) is None:
+    if s.once(name, Binary) is None:
         return None
-    p, q = made[4:6]
-    if made[0] == "or" and _rotates(s, made) is not None:
+    p, q = made.a, made.b
+    if made.op == "or" and _rotates(s, made) is not None:
         return None
-    if made[0] in _FUNCTIONS:
-        return made[0], p, q, None
+    if made.op in _FUNCTIONS:
+        return made.op, p, q, None
     # A shift by a constant of what a constant masks.
     by = constant(type, q).splat if q[0] != "%" else None
-    masked = s.once(p, "and") if p[0] == "%" else None
-    if by is None or by >= type.bits or masked is None or masked[4][0] != "%":
+    masked = s.once(p, Binary, "and") if p[0] == "%" else None
+    if by is None or by >= type.bits or masked is None or masked.a[0] != "%":
         return None
     if type.bits == 8:  # there are no shifts of bytes
         return None
-    mask = constant(type, masked[5]).splat if masked[5][0] != "%" else None
+    mask = constant(type, masked.b).splat if masked.b[0] != "%" else None
     if mask is None:
         return None
-    mask = mask << by & (1 << type.bits) - 1 if made[0] == "shl" else mask >> by
-    return "and", masked[4], f"splat ({type.element} {mask})", (made[0], by)
+    mask = mask << by & (1 << type.bits) - 1 if made.op == "shl" else mask >> by
+    return "and", masked.a, f"splat ({type.element} {mask})", (made.op, by)
 
 
-def ternary(s: Selector, instruction: Instruction) -> bool:
+def ternary(s: Selector, instruction: Binary) -> bool:
     """Write `and`, `or` or `xor` of lanes and the one behind an operand, if there is one."""
     op, name, _, type, a, b = instruction
     if op == "or" and _rotation(s, instruction):
@@ -73,14 +74,14 @@ def ternary(s: Selector, instruction: Instruction) -> bool:
     return False
 
 
-def _rotation(s: Selector, instruction: Instruction) -> bool:
+def _rotation(s: Selector, instruction: Binary) -> bool:
     """Two shifts of one value that make up a rotation."""
     found = _rotates(s, instruction)
     if found is None:
         return False
-    type = instruction[3]
+    type = instruction.type
     rotated, by = found
-    d = s.define(instruction[1])
+    d = s.define(instruction.name)
     for part in range(type.parts):
         x = s.vector(type, rotated, part)
         made = OPS[f"vprol{type.letter}i"]
@@ -88,22 +89,22 @@ def _rotation(s: Selector, instruction: Instruction) -> bool:
     return True
 
 
-def _rotates(s: Selector, instruction: Instruction) -> tuple[str, int] | None:
+def _rotates(s: Selector, instruction: Binary) -> tuple[str, int] | None:
     """What is rotated, and by how much to the left."""
-    type, a, b = instruction[3:6]
+    type, a, b = instruction.type, instruction.a, instruction.b
     if type.bits < 32 or b[0] != "%":
         return None
-    left, right = s.once(a, "shl"), s.once(b, "lshr")
+    left, right = s.once(a, Binary, "shl"), s.once(b, Binary, "lshr")
     if left is None:
-        left, right = s.once(b, "shl"), s.once(a, "lshr")
-    if left is None or right is None or left[4] != right[4] or left[4][0] != "%":
+        left, right = s.once(b, Binary, "shl"), s.once(a, Binary, "lshr")
+    if left is None or right is None or left.a != right.a or left.a[0] != "%":
         return None
-    if left[5][0] == "%" or right[5][0] == "%":
+    if left.b[0] == "%" or right.b[0] == "%":
         return None
-    by, back = constant(type, left[5]).splat, constant(type, right[5]).splat
+    by, back = constant(type, left.b).splat, constant(type, right.b).splat
     if by is None or back is None or by + back != type.bits:
         return None
-    return left[4], by
+    return left.a, by
 
 
 def _order(s: Selector, d: int, operands: list[str], shift: Shift | None) -> list[int]:

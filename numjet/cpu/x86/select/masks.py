@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import OPS
 from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front.instructions import Compare
 from numjet.cpu.x86.front.types import MASK, Type, Unsupported
 from numjet.cpu.x86.select.select import Selector
 
@@ -54,8 +55,8 @@ def part_masks(s: Selector, name: str, type: Type) -> tuple[int, int] | None:
     """The masks of the two parts of `type` where a comparison of so many parts makes them."""
     made = s.defs.get(name)
     if (
-        type.parts != 2 or made is None or made[0] not in ("fcmp", "icmp")
-        or made[2] != s.block.index or made[7].parts != 2 or made[7].bits == 1
+        type.parts != 2 or not isinstance(made, Compare)
+        or made.block != s.block.index or made.of.parts != 2 or made.of.bits == 1
         or type.lanes < 16
     ):  # fmt: skip
         return None

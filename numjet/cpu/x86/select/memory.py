@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.parse import Instruction
+from numjet.cpu.x86.front.instructions import Address, Alloca, Load, Store
 from numjet.cpu.x86.front.types import GENERAL, MASK, PTR, Type, Unsupported, constant, signed
 from numjet.cpu.x86.select.select import Selector, handles
 
@@ -12,8 +12,8 @@ Memory = tuple[int | None, int | None, int, int]
 
 
 @handles("alloca")
-def alloca(s: Selector, instruction: Instruction) -> None:
-    name = instruction[1]
+def alloca(s: Selector, instruction: Alloca) -> None:
+    name = instruction.name
     if name not in s.allocas:
         raise Unsupported("an alloca in a branch")
     d = s.define(name)
@@ -21,7 +21,7 @@ def alloca(s: Selector, instruction: Instruction) -> None:
 
 
 @handles("getelementptr")
-def getelementptr(s: Selector, instruction: Instruction) -> None:
+def getelementptr(s: Selector, instruction: Address) -> None:
     _, name, _, type, size, base, index_type, index, _ = instruction
     if type.lanes:
         raise Unsupported("vectors of addresses")
@@ -58,7 +58,7 @@ def getelementptr(s: Selector, instruction: Instruction) -> None:
 
 
 @handles("load")
-def load(s: Selector, instruction: Instruction) -> None:
+def load(s: Selector, instruction: Load) -> None:
     _, name, _, type, pointer, _ = instruction
     d = s.define(name)
     memory = s.address(pointer)
@@ -103,8 +103,8 @@ def load_vector(s: Selector, type: Type, d: int, memory: Memory) -> None:
 
 
 @handles("store")
-def store(s: Selector, instruction: Instruction) -> None:
-    type, value, pointer, memory, hint, aligned = instruction[3:]
+def store(s: Selector, instruction: Store) -> None:
+    _, _, _, type, value, pointer, memory, hint, aligned = instruction
     s.memory = memory
     where = s.address(pointer)
     if type.cls == GENERAL:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import OPS, Op
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.parse import Instruction, split, typed
+from numjet.cpu.x86.front.instructions import Call
+from numjet.cpu.x86.front.parse import split, typed
 from numjet.cpu.x86.front.types import Type, Unsupported, constant
 from numjet.cpu.x86.select.select import Selector, move
 
@@ -22,10 +23,10 @@ def last(
     here: tuple
     if b[0] == "%":
         made = s.defs.get(b)
-        kind = "" if made is None else made[0]
+        kind = "" if made is None else made.op
         load = s.foldable(b) if kind == "load" else None
         if load is not None and (type.size >= 16 or not type.lanes):
-            base, index, scale, disp = s.address(load[4])
+            base, index, scale, disp = s.address(load.pointer)
             memory = (base, index, scale, disp + 64 * part)
             shape = forms.v3mt if tied else forms.v3m
             here = (shape, op, d, x, memory, k, z, length, 0, imm)
@@ -34,7 +35,7 @@ def last(
             and (load := s.spread(b)) is not None
         ):  # fmt: skip
             shape = forms.v3mt if tied else forms.v3m
-            here = (shape, op, d, x, s.address(load[4]), k, z, length, 1, imm)
+            here = (shape, op, d, x, s.address(load.pointer), k, z, length, 1, imm)
         else:
             shape = forms.v3t if tied else forms.v3
             here = (shape, op, d, x, s.need(b) + part, k, z, length, imm)
@@ -68,15 +69,15 @@ def full_mask(mask: tuple[Type, str], rounding: list[tuple[Type, str]]) -> None:
         raise Unsupported("a masked intrinsic")
 
 
-def scales(instruction: Instruction) -> bool:
+def scales(instruction: Call) -> bool:
     """Whether `scaled` writes this call."""
-    return instruction[4].startswith("@llvm.x86.avx512.mask.scalef.")
+    return instruction.callee.startswith("@llvm.x86.avx512.mask.scalef.")
 
 
-def scaled(s: Selector, instruction: Instruction, d: int, part: int, k: int = -1) -> None:
+def scaled(s: Selector, instruction: Call, d: int, part: int, k: int = -1) -> None:
     """Write d = x·2^n; 0 where `k` is given and does not hold."""
-    type = instruction[3]
-    x, n, _, mask, *rounding = [typed(word) for word in split(instruction[5])]
+    type = instruction.type
+    x, n, _, mask, *rounding = [typed(word) for word in split(instruction.arguments)]
     full_mask(mask, rounding)
     three(s, OPS["vscalef" + type.float_suffix], d, type, x[1], n[1], part, k=k, z=int(k >= 0))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.parse import Instruction
+from numjet.cpu.x86.front.instructions import Binary, Cast, Load
 from numjet.cpu.x86.front.types import GENERAL, Type, Unsupported, constant, signed
 from numjet.cpu.x86.select.select import Selector, size_of
 
@@ -28,7 +28,7 @@ def seed_general(s: Selector, d: int, type: Type, text: str) -> None:
         s.put(d, (forms.gconst, d, value))
 
 
-def general_binary(s: Selector, instruction: Instruction) -> None:
+def general_binary(s: Selector, instruction: Binary) -> None:
     """Two-operand arithmetic of integers."""
     op, name, _, type, a, b = instruction
     if op in ("add", "mul", "and", "or", "xor") and a[0] != "%":
@@ -87,7 +87,7 @@ def _two(s: Selector, op: str, d: int, type: Type, a: str, b: str) -> None:
         s.put(d, (forms.gmove, GPR["mov"], 8, d, t))
         d = t
     if load is not None:
-        s.put(d, (forms.gmt, made, size, d, s.address(load[4])))
+        s.put(d, (forms.gmt, made, size, d, s.address(load.pointer)))
     else:
         s.put(d, (forms.g2t, made, size, d, s.general(type, b)))
     if not tied:
@@ -211,7 +211,7 @@ def divide(s: Selector, op: str, d: int, type: Type, a: str, b: str) -> None:
     extend(s, y, type, b, signed_, 4)
 
 
-def cast_general(s: Selector, instruction: Instruction) -> None:
+def cast_general(s: Selector, instruction: Cast) -> None:
     """Casts between integers and pointers."""
     op, name, _, type, x, source = instruction
     d = s.define(name)
@@ -243,9 +243,9 @@ def cast_general(s: Selector, instruction: Instruction) -> None:
 
 
 def _extending_load(
-    s: Selector, d: int, source: Type, signed_: bool, size: int, load: Instruction
+    s: Selector, d: int, source: Type, signed_: bool, size: int, load: Load
 ) -> None:
-    memory = s.address(load[4])
+    memory = s.address(load.pointer)
     if source.bits == 32:
         op = GPR["movsxd"] if signed_ else GPR["mov"]
         s.put(d, (forms.gm, op, 8 if signed_ else 4, d, memory))

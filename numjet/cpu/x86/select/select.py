@@ -13,11 +13,25 @@ lives until the loop's end. Several parts of one value have consecutive numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.parse import Block, Function, Instruction, Module
+from numjet.cpu.x86.front.instructions import (
+    Address,
+    Alloca,
+    Argument,
+    Binary,
+    Br,
+    Call,
+    CondBr,
+    Insert,
+    Load,
+    Shuffle,
+    Switch,
+    Value,
+)
+from numjet.cpu.x86.front.parse import Block, Function, Module
 from numjet.cpu.x86.front.types import (
     GENERAL,
     MASK,
@@ -30,10 +44,12 @@ from numjet.cpu.x86.front.types import (
     signed,
 )  # fmt: skip
 
-HANDLERS: dict[str, Callable[[Any, Instruction], None]] = {}
+HANDLERS: dict[str, Callable[[Selector, Any], None]] = {}
+R = TypeVar("R", bound=Value)
 FRAME = 0  # the virtual register that is the stack pointer
 
 # Operations that put a number into all lanes.
+_SCALES = frozenset(("add", "shl", "mul"))
 _SPREADING = frozenset(("insertelement", "shufflevector"))
 # What a use counts for at each depth of loops, when registers are short.
 _WEIGHTS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
@@ -97,9 +113,9 @@ class Selector:
         self.widest = _widest(function)
         self.calling = _calls(function)
         for name, type in function.arguments:
-            self.defs[name] = ("argument", name, 0, type)
+            self.defs[name] = Argument("argument", name, 0, type)
         for instruction in function.blocks[0].instructions:
-            if instruction[0] == "alloca":
+            if isinstance(instruction, Alloca):
                 self._reserve(instruction)
         self.loop_of = _loops(function, self.blocks)
         self._lift()
@@ -109,12 +125,12 @@ class Selector:
         self.memory = 0
         self.places: list[tuple[int, int]] = []  # of blocks in `out`: (first, behind last)
 
-    def _reserve(self, alloca: Instruction) -> None:
-        size, align = alloca[4:6]
+    def _reserve(self, alloca: Alloca) -> None:
+        size, align = alloca.size, alloca.align
         if align > 64:
             raise Unsupported("alignment of the stack")
         self.frame = -(-self.frame // max(align, 8)) * max(align, 8)
-        self.allocas[alloca[1]] = self.frame
+        self.allocas[alloca.name] = self.frame
         self.frame += size
 
     def _lift(self) -> None:
@@ -122,25 +138,25 @@ class Selector:
         blocks = self.function.blocks
         for block in blocks:
             loop = self.loop_of[block.index]
-            if loop is None or _SPREADING.isdisjoint([i[0] for i in block.instructions]):
+            if loop is None or _SPREADING.isdisjoint([i.op for i in block.instructions]):
                 continue
             kept = []
             for instruction in block.instructions:
-                op = instruction[0]
                 source = None
-                if op == "insertelement" and instruction[4] in ("poison", "undef"):
+                if type(instruction) is Insert and instruction.x in ("poison", "undef"):
                     # A lane with a computed number stays where the number is known.
-                    source = self.defs.get(instruction[5]) if instruction[7][0] != "%" else None
-                elif op == "shufflevector" and instruction[7] == "zeroinitializer":
-                    source = self.defs.get(instruction[4])
-                    if source is not None and source[0] != "insertelement":
+                    if instruction.lane[0] != "%":
+                        source = self.defs.get(instruction.scalar)
+                elif type(instruction) is Shuffle and instruction.picked == "zeroinitializer":
+                    source = self.defs.get(instruction.a)
+                    if type(source) is not Insert:
                         source = None
-                if source is None or source[2] >= loop.lo or instruction[3].cls != VECTOR:
+                if source is None or source.block >= loop.lo or instruction.type.cls != VECTOR:
                     kept.append(instruction)
                     continue
-                moved = (op, instruction[1], source[2], *instruction[3:])
-                self.defs[instruction[1]] = moved
-                blocks[source[2]].instructions.append(moved)
+                moved = instruction._replace(block=source.block)
+                self.defs[moved.name] = moved  # type: ignore[index, assignment]
+                blocks[source.block].instructions.append(moved)
             block.instructions = kept
 
     # -- virtual registers
@@ -169,11 +185,11 @@ class Selector:
         made = self.defs.get(name)
         if made is None:
             raise Unsupported(f"undefined {name}")
-        type = made[3]
+        type = made.type
         r = self.reg[name] = self.new(type.cls, type.parts)
         self.own.add(r)
         loop = self.loop
-        where = made[2]
+        where = made.block
         if loop is not None and not loop.lo <= where <= loop.hi:
             while loop.parent is not None and not loop.parent.lo <= where <= loop.parent.hi:
                 loop = loop.parent
@@ -184,7 +200,7 @@ class Selector:
     def define(self, name: str) -> int:
         """The register that the next instruction writes as its first definition of `name`."""
         r = self.reg[name]
-        parts = self.defs[name][3].parts
+        parts = self.defs[name].type.parts
         wish = self.merge.pop(name, None)
         if wish is not None and self.weight[wish[0]] == wish[1]:
             target = wish[0]
@@ -204,7 +220,7 @@ class Selector:
     def define_alike(self, name: str) -> tuple[int, int]:
         """As `define`, of a value whose parts are all the same: its register, and how many parts
         are to be written (one, where they can share it)."""
-        before, parts = self.reg[name], self.defs[name][3].parts
+        before, parts = self.reg[name], self.defs[name].type.parts
         d = self.define(name)
         if d != before or d not in self.own or d in self.joined or d in self.parent:
             return d, parts
@@ -280,9 +296,9 @@ class Selector:
         if part or d in self.joined:
             return False
         made = self.defs.get(name)
-        if made is None or not self.inside(made[2]):
+        if made is None or not self.inside(made.block):
             return False
-        if made[0] == "phi":
+        if made.op == "phi":
             self.joined.add(d)
         self.reg[name] = d
         self.own.discard(d)
@@ -296,55 +312,56 @@ class Selector:
         """
         made = self.defs.get(name)
         if (
-            made is not None and name not in self.reg and made[2] == self.block.index
-            and made[0] not in ("phi", "argument")
+            made is not None and name not in self.reg and made.block == self.block.index
+            and made.op not in ("phi", "argument")
         ):  # fmt: skip
             self.merge[name] = (d, self.weight[d])
 
-    def once(self, name: str, operation: str) -> Instruction | None:
-        """The instruction behind `name`: an `operation` in this block that is only used here."""
+    def once(self, name: str, record: type[R], operation: str = "") -> R | None:
+        """The instruction behind `name`: one of this kind in this block that is only used here."""
         made = self.defs.get(name)
         if (
-            made is not None and made[0] == operation and made[2] == self.block.index
+            type(made) is record and made.block == self.block.index
             and self.counts[name] == 2 and name not in self.reg
+            and (not operation or made.op == operation)
         ):  # fmt: skip
             return made
         return None
 
-    def foldable(self, name: str) -> Instruction | None:
+    def foldable(self, name: str) -> Load | None:
         """The load behind `name` where it may be an operand of the instruction here."""
         return self.repeatable(name) if self.counts[name] == 2 else None
 
-    def repeatable(self, name: str) -> Instruction | None:
+    def repeatable(self, name: str) -> Load | None:
         """The load behind `name` where the instruction here may load the same once more."""
         made = self.defs.get(name)
         if (
-            made is not None and made[0] == "load" and made[2] == self.block.index
-            and made[5] == self.memory and name not in self.reg
+            type(made) is Load and made.block == self.block.index
+            and made.memory == self.memory and name not in self.reg
         ):  # fmt: skip
             return made
         return None
 
-    def spread(self, name: str) -> Instruction | None:
+    def spread(self, name: str) -> Load | None:
         """The load of one number that fills all lanes of `name`, where an operand may be that."""
-        made = self.once(name, "shufflevector")
-        if made is None or made[7] != "zeroinitializer" or made[3].bits < 32:
+        made = self.once(name, Shuffle)
+        if made is None or made.picked != "zeroinitializer" or made.type.bits < 32:
             return None
-        if made[3].parts > 1:  # each part would read it
+        if made.type.parts > 1:  # each part would read it
             return None
-        inner = self.once(made[4], "insertelement")
-        if inner is None or inner[4] not in ("poison", "undef") or inner[7] != "0":
+        inner = self.once(made.a, Insert)
+        if inner is None or inner.x not in ("poison", "undef") or inner.lane != "0":
             return None
-        return self.foldable(inner[5])
+        return self.foldable(inner.scalar)
 
     def readable(self, name: str) -> bool:
         """Whether an instruction may read `name` from memory."""
         made = self.defs.get(name)
         if made is None:
             return False
-        if made[0] == "load":
+        if type(made) is Load:
             return self.foldable(name) is not None
-        return made[0] == "shufflevector" and self.spread(name) is not None
+        return type(made) is Shuffle and self.spread(name) is not None
 
     # -- operands
 
@@ -378,11 +395,12 @@ class Selector:
         disp, base = 0, name
         while base not in self.allocas:
             made = self.defs.get(base)
-            if made is None or made[0] != "getelementptr" or made[7][0] == "%":
+            if type(made) is not Address or made.offset[0] == "%":
                 break
-            disp += made[4] * signed(constant(made[6], made[7]).splat or 0, made[6].bits)
-            base = made[5]
-        known = base in self.allocas or (base in self.defs and self.defs[base][0] == "argument")
+            number = constant(made.offset_type, made.offset).splat or 0
+            disp += made.size * signed(number, made.offset_type.bits)
+            base = made.base
+        known = base in self.allocas or (base in self.defs and type(self.defs[base]) is Argument)
         if not known or base == name and base not in self.allocas or abs(disp) >> 31:
             return self.need(name)
         t = self.new(GENERAL)
@@ -464,9 +482,9 @@ class Selector:
         depth = self.loop.depth if self.loop is not None else 0
         while name[0] == "%" and name not in self.reg:
             made = self.defs.get(name)
-            if made is None or made[0] != "getelementptr" or made[3].lanes:
+            if type(made) is not Address or made.type.lanes:
                 break
-            size, base, index_type, offset = made[4:8]
+            size, base, index_type, offset = made.size, made.base, made.offset_type, made.offset
             if offset[0] != "%":
                 step = size * signed(constant(index_type, offset).splat or 0, index_type.bits)
                 if not -(1 << 31) <= disp + step < 1 << 31:
@@ -474,7 +492,7 @@ class Selector:
                 disp += step
             elif (
                 index is None and size in (1, 2, 4, 8) and index_type.bits == 64
-                and self._depth(made[2]) >= depth
+                and self._depth(made.block) >= depth
             ):  # fmt: skip
                 index, scale = offset, size
             else:
@@ -482,8 +500,7 @@ class Selector:
             name = base
         if name in self.allocas:
             return self._indexed(FRAME, index, scale, disp + self.allocas[name])
-        base = self.general(PTR, name)
-        return self._indexed(base, index, scale, disp)
+        return self._indexed(self.general(PTR, name), index, scale, disp)
 
     def _depth(self, where: int) -> int:
         loop = self.loop_of[where]
@@ -497,20 +514,20 @@ class Selector:
         depth = self.loop.depth if self.loop is not None else 0
         while index not in self.reg:
             made = self.defs.get(index)
-            if made is None or made[0] not in ("add", "shl", "mul") or made[5][0] == "%":
+            if type(made) is not Binary or made.op not in _SCALES or made.b[0] == "%":
                 break
-            if made[4][0] != "%":
+            if made.a[0] != "%":
                 break
-            number = signed(constant(made[3], made[5]).splat or 0, 64)
-            if made[0] == "add" and -(1 << 31) <= disp + number * scale < 1 << 31:
+            number = signed(constant(made.type, made.b).splat or 0, 64)
+            if made.op == "add" and -(1 << 31) <= disp + number * scale < 1 << 31:
                 disp += number * scale
             else:
-                by = 1 << number if made[0] == "shl" and 0 <= number < 4 else number
-                wider = made[0] != "add" and by > 0 and scale * by in (2, 4, 8)
-                if not wider or self._depth(made[2]) < depth:
+                by = 1 << number if made.op == "shl" and 0 <= number < 4 else number
+                wider = made.op != "add" and by > 0 and scale * by in (2, 4, 8)
+                if not wider or self._depth(made.block) < depth:
                     break
                 scale *= by
-            index = made[4]
+            index = made.a
         return base, self.need(index), scale, disp
 
     # -- walking the function
@@ -546,7 +563,7 @@ class Selector:
         """The instructions of a block but its last."""
         reg, masks, handlers = self.reg, self.masks, HANDLERS
         for instruction in reversed(block.instructions):
-            op, dest = instruction[0], instruction[1]
+            op, dest = instruction.op, instruction.name
             if dest in reg or op in ("store", "call") or dest in masks:
                 handler = handlers.get(op)
                 if handler is None:
@@ -560,7 +577,7 @@ class Selector:
 
     def terminate(self, block: Block) -> None:
         """The last instruction of a block; in `control`."""
-        HANDLERS[block.term[0]](self, block.term)
+        HANDLERS[block.term.op](self, block.term)
 
     def _entry(self) -> None:
         """Hoisted constants, then where the arguments come from."""
@@ -582,12 +599,12 @@ class Selector:
 def _widest(function: Function) -> int:
     """The length of the longest vectors of a function: 0, 1, 2 for 16, 32, 64 bytes."""
     blocks = function.blocks
-    types = {type for _, type in function.arguments}
-    types |= {i[3] for block in blocks for i in block.instructions}
-    types |= {i[3] for block in blocks for i in (*block.phis, block.term)}
+    types: set[Type | None] = {type for _, type in function.arguments}
+    types |= {i.type for block in blocks for i in block.instructions}
+    types |= {i.type for block in blocks for i in (*block.phis, block.term)}
     found = max([type.length for type in types if type is not None], default=0)
     if found < 2 and [
-        1 for block in blocks for i in block.instructions if i[0] == "call" and "<" in i[5]
+        1 for block in blocks for i in block.instructions if type(i) is Call and "<" in i.arguments
     ]:
         return 2
     return found
@@ -596,7 +613,7 @@ def _widest(function: Function) -> int:
 def _calls(function: Function) -> bool:
     """Whether a function calls another, save where it is cold."""
     return any([
-        i[0] == "call" and (i[4][:6] != "@llvm." or ".mem" in i[4])
+        type(i) is Call and (i.callee[:6] != "@llvm." or ".mem" in i.callee)
         for block in function.blocks if not block.cold for i in block.instructions
     ])  # fmt: skip
 
@@ -634,12 +651,12 @@ def _loops(function: Function, blocks: dict[str, Block]) -> list[Loop | None]:
 def successors(block: Block) -> list[str]:
     """The labels that control may go to."""
     term = block.term
-    if term[0] == "br":
-        return [term[4]]
-    if term[0] == "cbr":
-        return [term[5], term[6]]
-    if term[0] == "switch":
-        return [term[5], *[label for _, label in term[6]]]
+    if type(term) is Br:
+        return [term.label]
+    if type(term) is CondBr:
+        return [term.then, term.otherwise]
+    if type(term) is Switch:
+        return [term.default, *[label for _, label in term.choices]]
     return []
 
 
