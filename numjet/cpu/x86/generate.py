@@ -24,7 +24,17 @@ from numjet.cpu.x86.front.types import Unsupported
 from numjet.cpu.x86.middle.division import divide
 from numjet.cpu.x86.middle.schedule import schedule
 from numjet.cpu.x86.middle.sink import sink
-from numjet.cpu.x86.select import arithmetic, compare, control, convert, intrinsics, lanes, memory
+from numjet.cpu.x86.select import (
+    arithmetic,
+    compare,
+    control,
+    convert,
+    intrinsics,
+    lanes,
+    memory,
+    reduce,
+    scalar,
+)
 from numjet.cpu.x86.select.select import Selector
 from numjet.cpu.x86.whole import glue
 
@@ -32,7 +42,7 @@ if TYPE_CHECKING:
     from numjet.cpu.builder.module import Module as Writing
 
 # Loaded for the operations they register.
-_FAMILIES = (arithmetic, compare, control, convert, intrinsics, lanes, memory)
+_FAMILIES = (arithmetic, compare, control, convert, intrinsics, lanes, memory, reduce, scalar)
 
 # Why texts were left to LLVM, and how many; for those who widen the generator.
 refused: Counter[str] = Counter()

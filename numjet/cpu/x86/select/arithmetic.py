@@ -9,13 +9,11 @@ from __future__ import annotations
 from numjet.cpu.x86.back.encode import OPS
 from numjet.cpu.x86.front import forms
 from numjet.cpu.x86.front.instructions import Binary, Compare, Negation
-from numjet.cpu.x86.front.types import GENERAL, MASK, VECTOR, Type, Unsupported, constant
+from numjet.cpu.x86.front.types import MASK, VECTOR, Type, Unsupported, constant
 from numjet.cpu.x86.select import byte_lanes
-from numjet.cpu.x86.select.compare import _compare_part, compare_floats
+from numjet.cpu.x86.select.flags import compare_floats, compare_part
 from numjet.cpu.x86.select.logic import ternary
-from numjet.cpu.x86.select.masks import mask_word
-from numjet.cpu.x86.select.operands import pattern, swap_for_memory, three
-from numjet.cpu.x86.select.scalar import general_binary
+from numjet.cpu.x86.select.operands import mask_word, pattern, swap_for_memory, three
 from numjet.cpu.x86.select.select import Selector, handles
 
 _FLOAT = {"fadd": "vadd", "fsub": "vsub", "fmul": "vmul", "fdiv": "vdiv"}
@@ -45,15 +43,9 @@ def fneg(s: Selector, instruction: Negation) -> None:
 
 
 @handles("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr",
-         "sdiv", "udiv", "srem", "urem", "smulhigh", "umulhigh")
+         "sdiv", "udiv", "srem", "urem", "smulhigh", "umulhigh", classes=(VECTOR,))
 def binary(s: Selector, instruction: Binary) -> None:
     op, name, _, type, a, b = instruction
-    if type.cls == GENERAL:
-        general_binary(s, instruction)
-        return
-    if type.cls == MASK:
-        mask_binary(s, instruction)
-        return
     if op in ("and", "or", "xor") and type.size >= 16 and ternary(s, instruction):
         return
     if op in _COMMUTES and swap_for_memory(s, type, a, b):
@@ -124,6 +116,8 @@ def high_product(s: Selector, instruction: Binary, d: int) -> None:
         s.put(numbers, load)
 
 
+@handles("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr",
+         "sdiv", "udiv", "srem", "urem", classes=(MASK,))
 def mask_binary(s: Selector, instruction: Binary) -> None:
     """and, or, xor of masks; bits beyond the lanes stay 0."""
     op, name, _, type, a, b = instruction
@@ -155,8 +149,6 @@ def _compared_within(s: Selector, d: int, type: Type, a: str, b: str) -> bool:
         if made.op == "fcmp":
             compare_floats(s, made, d, 0, k)
         else:
-            _compare_part(s, made, d, 0, k)
+            compare_part(s, made, d, 0, k)
         return True
     return False
-
-

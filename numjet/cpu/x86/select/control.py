@@ -20,8 +20,8 @@ from numjet.cpu.x86.front.types import (
     Unsupported,
     constant,
 )  # fmt: skip
-from numjet.cpu.x86.select.compare import FLOAT_FLAGS, flags, negated
-from numjet.cpu.x86.select.select import Selector, handles, size_of
+from numjet.cpu.x86.select.flags import FLOAT_FLAGS, flags, negated
+from numjet.cpu.x86.select.select import INTRINSICS, Intrinsic, Selector, handles, size_of
 
 # (destination, source register or -1, constant bytes or number, type)
 Copy = tuple[int, int, object, Type]
@@ -236,6 +236,7 @@ def unreachable(s: Selector, instruction: ir.Unreachable) -> None:
 # -- choices between scalars
 
 
+@handles("select", classes=(GENERAL,))
 def choose(s: Selector, instruction: ir.Select) -> None:
     """select between numbers in general registers."""
     _, name, _, type, condition, a, b, _ = instruction
@@ -325,7 +326,45 @@ def _set_general(s: Selector, copy: Copy) -> None:
 # -- calls
 
 
-def plain_call(s: Selector, instruction: ir.Call) -> None:
+@handles("call")
+def call_(s: Selector, instruction: ir.Call) -> None:
+    """A call, of what `INTRINSICS` knows or of a function."""
+    name, callee = instruction.name, instruction.callee
+    if not callee.startswith("@llvm.") or ".mem" in callee:
+        _plain_call(s, instruction)
+    elif name is None or name in s.reg:
+        _intrinsic(s, instruction)
+
+
+_known: dict[str, Intrinsic] = {}  # by callee, with its types
+
+
+def _intrinsic(s: Selector, instruction: ir.Call) -> None:
+    """A call of `@llvm.…`."""
+    callee, arguments, type = instruction.callee, instruction.arguments, instruction.type
+    found = _known.get(callee)
+    if found is None:
+        name = callee[6:]
+        while found is None:
+            name, point, _ = name.rpartition(".")
+            if not point:
+                raise Unsupported(callee.rstrip("0123456789."))
+            found = INTRINSICS.get(name)
+        _known[callee] = found
+    if isinstance(arguments, tuple):  # all of one type
+        parts = [*arguments]
+        if not found.alike:
+            parts = [f"{type.text} {x}" for x in parts]
+    elif type is not None and found.alike:
+        # Arguments of one type: split at its name.
+        text = type.text
+        parts = arguments[len(text) + 1 :].split(f", {text} ")
+    else:
+        parts = split(arguments)
+    found.write(s, instruction, parts)
+
+
+def _plain_call(s: Selector, instruction: ir.Call) -> None:
     """A call of a function, of memory or of the module."""
     _, name, _, type, callee, arguments, memory, _ = instruction
     s.memory = memory
@@ -399,4 +438,3 @@ def _moved(s: Selector, callee: str, arguments: str) -> bool:
 def _plain(text: str) -> str:
     """An argument without its attributes."""
     return text.rpartition(" ")[2]
-

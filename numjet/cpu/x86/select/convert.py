@@ -6,7 +6,8 @@ import struct
 
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.instructions import Cast
+from numjet.cpu.x86.front.instructions import Call, Cast, result_of
+from numjet.cpu.x86.front.parse import typed
 from numjet.cpu.x86.front.types import (
     GENERAL,
     MASK,
@@ -17,19 +18,22 @@ from numjet.cpu.x86.front.types import (
     Unsupported,
     constant,
 )  # fmt: skip
-from numjet.cpu.x86.select.masks import join_masks, mask_word, part_mask, short
-from numjet.cpu.x86.select.operands import last
-from numjet.cpu.x86.select.scalar import cast_general, extend
-from numjet.cpu.x86.select.select import Selector, handles
+from numjet.cpu.x86.select.operands import (
+    extend,
+    join_masks,
+    last,
+    mask_word,
+    part_mask,
+    short,
+    widened,
+)
+from numjet.cpu.x86.select.select import Selector, handles, intrinsic
 
 
-@handles("trunc", "zext", "sext", "ptrtoint", "inttoptr")
+@handles("trunc", "zext", "sext", "ptrtoint", "inttoptr", classes=(VECTOR, MASK))
 def whole(s: Selector, instruction: Cast) -> None:
-    """Casts between integers."""
+    """Casts between lanes of integers."""
     op, name, _, type, x, source = instruction
-    if type.cls == GENERAL:
-        cast_general(s, instruction)
-        return
     if op in ("ptrtoint", "inttoptr"):
         raise Unsupported(f"{op} of vectors")
     if source.cls == MASK:
@@ -234,17 +238,6 @@ def width(s: Selector, instruction: Cast) -> None:
         raise Unsupported(f"{op} of {source.text} to {type.text}")
 
 
-def widened(s: Selector, instruction: Cast, op: str, made: Type) -> str:
-    """The name of an operand's lanes as lanes of 32 bits, which `whole` writes further on.
-
-    Nothing that stands between may wait for the end of the instruction: it would come before.
-    """
-    name, x, source = f"{instruction.name}.w", instruction.x, instruction.source
-    s.defs[name] = Cast(op, name, s.block.index, made, x, source)
-    s.counts[name] = 2
-    return name
-
-
 def _bfloat(s: Selector, instruction: Cast) -> None:
     """The upper halves of floats."""
     _, name, _, type, x, source = instruction
@@ -256,7 +249,7 @@ def _bfloat(s: Selector, instruction: Cast) -> None:
     for part in range(type.parts):
         y = s.vector(words, wide, part)
         s.put(d + part, (forms.v3s, OPS["vpslldi"], d + part, y, words.length, 16))
-    whole(s, s.defs[wide])
+    s.write(s.defs[wide])
 
 
 def _half(s: Selector, instruction: Cast) -> None:
@@ -287,7 +280,7 @@ def to_float(s: Selector, instruction: Cast) -> None:
         wide = widened(s, instruction, "zext" if unsigned else "sext", words)
         to_float(s, Cast("sitofp", name, instruction.block, type, wide, words))
         s.flush()
-        whole(s, s.defs[wide])
+        s.write(s.defs[wide])
         return
     word = f"vcvt{unsigned}{'qq' if source.bits == 64 else 'dq'}2{type.float_suffix}"
     if source.bits == type.bits:
@@ -405,3 +398,11 @@ def _saturated(
 def from_float(s: Selector, instruction: Cast) -> None:
     op, name, _, type, x, source = instruction
     to_integer(s, name, type, x, source, op == "fptosi", False)
+
+
+@intrinsic("fptosi.sat", "fptoui.sat")
+def saturating(s: Selector, instruction: Call, parts: list[str]) -> None:
+    """fptosi.sat and fptoui.sat."""
+    (name, type), callee = result_of(instruction), instruction.callee
+    source, x = typed(parts[0])
+    to_integer(s, name, type, x, source, "fptosi" in callee, True)

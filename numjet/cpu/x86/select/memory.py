@@ -1,12 +1,24 @@
-"""Selection of loads, stores and addresses."""
+"""Selection of loads, stores and addresses; of masked ones, gathers and scatters."""
 
 from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import forms
-from numjet.cpu.x86.front.instructions import Address, Alloca, Load, Store
-from numjet.cpu.x86.front.types import GENERAL, MASK, PTR, Type, Unsupported, constant, signed
-from numjet.cpu.x86.select.select import Selector, handles
+from numjet.cpu.x86.front.instructions import Address, Alloca, Call, Load, Store, result_of
+from numjet.cpu.x86.front.parse import typed
+from numjet.cpu.x86.front.types import (
+    GENERAL,
+    MASK,
+    PTR,
+    TYPES,
+    VECTOR,
+    Type,
+    Unsupported,
+    constant,
+    signed,
+)
+from numjet.cpu.x86.select.operands import part_mask, seed
+from numjet.cpu.x86.select.select import Selector, handles, intrinsic
 
 Memory = tuple[int | None, int | None, int, int]
 
@@ -145,3 +157,212 @@ def store_vector(s: Selector, type: Type, x: int, where: Memory, past: bool) -> 
         op = OPS["vpextrw_s" if type.size == 2 else "vpextrb_s"]
         s.emit((forms.vstore, op, x, -1, where, -1, 0, 0, 0, 0))
 
+
+# -- masked loads and stores
+
+
+@intrinsic("masked.load")
+def masked_load(s: Selector, instruction: Call, parts: list[str]) -> None:
+    name, type = result_of(instruction)
+    pointer = parts[0][4:]
+    mask_type, mask = typed(parts[2])
+    other = typed(parts[3])[1]
+    d = s.define(name)
+    zero = other[0] != "%" and constant(type, other).splat == 0
+    if zero and mask[0] != "%" and type.size >= 16:
+        memory = s.address(pointer)
+        for part, bits in enumerate(_part_bits(type, mask_type, mask)):
+            _load_lanes(s, type, d + part, _beyond(memory, part), bits)
+        return
+    k0 = _mask(s, mask_type, mask)
+    if k0 == ALL and type.size >= 16:
+        load_vector(s, type, d, s.address(pointer))
+        return
+    if k0 == ALL:
+        k0 = s.mask_constant((1 << type.lanes) - 1, type.lanes)
+    base, index, scale, disp = s.address(pointer)
+    masked = OPS[_MASKED[type.letter]]
+    tied = not zero and other[0] == "%" and s.tie(other, d)
+    for part in range(type.parts):
+        k = part_mask(s, k0, type, part)
+        where = (base, index, scale, disp + 64 * part)
+        shape = forms.v3m if zero else forms.v3mt
+        s.put(d + part, (shape, masked, d + part, -1, where, k, int(zero), type.length, 0,
+                         None))
+        if not zero and not tied:
+            seed(s, d + part, type, other, part)
+
+
+ALL = -9  # a mask that holds everywhere
+_MASKED = {"b": "vmovdqu8", "w": "vmovdqu16", "d": "vmovups", "q": "vmovupd"}
+_PLAIN = {32: ("vmovss", 0), 64: ("vmovsd", 0), 128: ("vmovups", 0), 256: ("vmovups", 1),
+          512: ("vmovups", 2)}  # fmt: skip
+
+
+def _part_bits(type: Type, mask_type: Type, mask: str) -> list[int]:
+    """The bits of a constant mask, by parts."""
+    bits, lanes = constant(mask_type, mask).mask(), type.lanes // type.parts
+    return [bits >> lanes * part & (1 << lanes) - 1 for part in range(type.parts)]
+
+
+def _first(type: Type, bits: int) -> tuple[str, int] | None:
+    """(op, length) of a move of just the lanes of a mask, where they are the first ones.
+
+    What has been stored without a mask can be read again at once, what was masked cannot.
+    """
+    return None if bits & (bits + 1) else _PLAIN.get(bits.bit_length() * type.bits)
+
+
+def _beyond(memory: Memory, part: int) -> Memory:
+    """Where a part of a value lies."""
+    base, index, scale, disp = memory
+    return base, index, scale, disp + 64 * part
+
+
+def _load_lanes(s: Selector, type: Type, d: int, memory: Memory, bits: int) -> None:
+    """Read the lanes of a constant mask into a register, zeros into the others."""
+    first = _first(type, bits)
+    if first is not None:
+        s.put(d, (forms.v3m, OPS[first[0]], d, -1, memory, -1, 0, first[1], 0, None))
+    elif not bits:
+        s.put(d, (forms.v3, OPS["vpxord"], d, d, d, -1, 0, 0, None))
+    else:
+        k = s.mask_constant(bits, type.lanes // type.parts)
+        op = OPS[_MASKED[type.letter]]
+        s.put(d, (forms.v3m, op, d, -1, memory, k, 1, type.length, 0, None))
+
+
+def _store_lanes(s: Selector, type: Type, x: int, memory: Memory, bits: int) -> None:
+    """Write the lanes of a constant mask."""
+    first = _first(type, bits)
+    if first is not None:
+        s.emit((forms.vstore, OPS[first[0] + "_s"], x, -1, memory, -1, 0, first[1], 0, None))
+    elif bits:
+        k = s.mask_constant(bits, type.lanes // type.parts)
+        op = OPS[_MASKED[type.letter] + "_s"]
+        s.emit((forms.vstore, op, x, -1, memory, k, 0, type.length, 0, None))
+
+
+def _mask(s: Selector, type: Type, text: str) -> int:
+    if text[0] == "%":
+        return s.need(text)
+    bits = constant(type, text).mask()
+    if bits == (1 << type.lanes) - 1:
+        return ALL
+    return s.mask_constant(bits, type.lanes)
+
+
+@intrinsic("masked.store")
+def masked_store(s: Selector, instruction: Call, parts: list[str]) -> None:
+    type, value = typed(parts[0])
+    pointer = parts[1][4:]
+    mask_type, mask = typed(parts[3])
+    s.memory = instruction.memory
+    if mask[0] != "%" and type.size >= 16:
+        memory = s.address(pointer)
+        for part, bits in enumerate(_part_bits(type, mask_type, mask)):
+            _store_lanes(s, type, s.vector(type, value, part), _beyond(memory, part), bits)
+        return
+    k0 = _mask(s, mask_type, mask)
+    base, index, scale, disp = s.address(pointer)
+    op = OPS[_MASKED[type.letter] + "_s"]
+    if k0 == ALL and type.size < 16:
+        k0 = s.mask_constant((1 << type.lanes) - 1, type.lanes)
+    for part in range(type.parts):
+        where = (base, index, scale, disp + 64 * part)
+        x = s.vector(type, value, part)
+        if k0 == ALL:
+            store_vector(s, type, x, where, False)
+            continue
+        k = part_mask(s, k0, type, part)
+        s.emit((forms.vstore, op, x, -1, where, k, 0, type.length, 0, None))
+
+
+@intrinsic("prefetch")
+def prefetch(s: Selector, instruction: Call, parts: list[str]) -> None:
+    write, locality = parts[1].split()[1], parts[2].split()[1]
+    word = "prefetchw" if write == "1" else "prefetch" + {"0": "nta", "1": "t2", "2": "t1",
+                                                         "3": "t0"}[locality]
+    s.memory = instruction.memory
+    s.emit((forms.gprefetch, GPR[word], s.address(parts[0][4:])))
+
+
+# -- gathers and scatters: addresses that are a base and a vector of indices
+
+
+def _indices(s: Selector, pointers: str, lanes: int) -> tuple[int, Type, str, int]:
+    """(base register, type of the indices, the indices, scale) behind a vector of pointers."""
+    made = s.defs.get(pointers)
+    if not isinstance(made, Address) or made.base_type.lanes:
+        raise Unsupported("pointers of lanes from elsewhere")
+    size, base, index_type, index = made.size, made.base, made.offset_type, made.offset
+    if size not in (1, 2, 4, 8) or index_type.bits not in (32, 64):
+        raise Unsupported("indices of lanes in other units")
+    if index[0] != "%" and index_type.bits == 64:
+        numbers = [signed(lane or 0, 64) for lane in constant(index_type, index).lanes]
+        if all(-(1 << 31) <= number < 1 << 31 for number in numbers):
+            index_type = TYPES[f"<{lanes} x i32>"]
+            index = f"<{', '.join(f'i32 {number}' for number in numbers)}>"
+    if index_type.parts > 1:
+        raise Unsupported("indices in several registers")
+    return s.general(PTR, base), index_type, index, size
+
+
+def _plan(s: Selector, type: Type, pointers: str, word: str) -> tuple:
+    """(opcode, base, index register, scale, length)."""
+    if type.bits not in (32, 64) or type.parts > 1:
+        raise Unsupported(f"{word} of {type.text}")
+    base, index_type, index, scale = _indices(s, pointers, type.lanes)
+    total = max(type.bits, index_type.bits) * type.lanes
+    length = 0 if total <= 128 else 1 if total == 256 else 2
+    op = OPS[f"v{word}{'q' if index_type.bits == 64 else 'd'}{type.float_suffix}"
+             + ("_s" if word == "scatter" else "")]
+    return op, base, s.vector(index_type, index), scale, length
+
+
+def _own_mask(s: Selector, type: Type, mask_type: Type, mask: str) -> int:
+    """A register of its own for the mask, which the instruction clears."""
+    k = s.new(MASK)
+    if mask[0] == "%":
+        s.later(k, (forms.vmove, OPS["kmovq"], k, s.need(mask), 0))
+        return k
+    bits = constant(mask_type, mask).mask()
+    if bits == (1 << type.lanes) - 1 and type.lanes == 8:
+        s.later(k, (forms.v3, OPS["kxnorb"], k, k, k, -1, 0, 0, None))
+    elif bits == (1 << type.lanes) - 1 and type.lanes == 16:
+        s.later(k, (forms.v3, OPS["kxnorw"], k, k, k, -1, 0, 0, None))
+    else:
+        s.later(k, (forms.vmove, OPS["kmovq"], k, s.mask_constant(bits, type.lanes), 0))
+    return k
+
+
+@intrinsic("masked.gather")
+def gather(s: Selector, instruction: Call, parts: list[str]) -> None:
+    """llvm.masked.gather"""
+    name, type = result_of(instruction)
+    pointers = typed(parts[0])[1]
+    mask_type, mask = typed(parts[2])
+    other = typed(parts[3])[1]
+    d = s.define(name)
+    op, base, index, scale, length = _plan(s, type, pointers, "gather")
+    k = _own_mask(s, type, mask_type, mask)
+    if index == d:
+        t = s.new(VECTOR)
+        s.put(d, (forms.vmove, OPS["vmovaps"], d, t, type.length))
+        d = t
+    s.put(d, (forms.vgather, op, d, (base, index, scale, 0), k, length))
+    if other[0] != "%" or not s.tie(other, d):
+        seed(s, d, type, other)
+
+
+@intrinsic("masked.scatter")
+def scatter(s: Selector, instruction: Call, parts: list[str]) -> None:
+    """llvm.masked.scatter: in the order of lanes."""
+    type, value = typed(parts[0])
+    pointers = typed(parts[1])[1]
+    mask_type, mask = typed(parts[3])
+    s.memory = instruction.memory
+    op, base, index, scale, length = _plan(s, type, pointers, "scatter")
+    x = s.vector(type, value)
+    k = _own_mask(s, type, mask_type, mask)
+    s.emit((forms.vscatter, op, x, (base, index, scale, 0), k, length))

@@ -9,25 +9,14 @@ from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import forms
 from numjet.cpu.x86.front.instructions import Binary, Cast, Load
 from numjet.cpu.x86.front.types import GENERAL, Type, Unsupported, constant, signed
-from numjet.cpu.x86.select.select import Selector, size_of
+from numjet.cpu.x86.select.operands import extend, seed_general
+from numjet.cpu.x86.select.select import Selector, handles, size_of
 
 _OPS = {"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor", "mul": "imul"}
 
 
-def seed_general(s: Selector, d: int, type: Type, text: str) -> None:
-    """Write the copy of an operand to `d`, which an instruction written already changes further."""
-    if text[0] == "%":
-        here = len(s.out)
-        s.emit((forms.gmove, GPR["mov"], 8, d, s.need(text)))
-        s.end[d] = here
-        return
-    value = s.integer(type, text)
-    if value is None:
-        s.put(d, (forms.gmove, GPR["mov"], 8, d, s.general(type, text)))
-    else:
-        s.put(d, (forms.gconst, d, value))
-
-
+@handles("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr",
+         "sdiv", "udiv", "srem", "urem", "smulhigh", "umulhigh", classes=(GENERAL,))
 def general_binary(s: Selector, instruction: Binary) -> None:
     """Two-operand arithmetic of integers."""
     op, name, _, type, a, b = instruction
@@ -159,31 +148,6 @@ def _shift_register(
     s.put(d, (forms.v3, made, d, s.general(type, b), x, -1, 0, 0, None))
 
 
-def extend(s: Selector, d: int, type: Type, text: str, signed_: bool, size: int) -> None:
-    """Write d = the operand with its upper bits filled, 4 or 8 bytes."""
-    x = s.general(type, text)
-    extend_register(s, d, type, x, signed_, size)
-
-
-def extend_register(s: Selector, d: int, type: Type, x: int, signed_: bool, size: int) -> None:
-    """As `extend`, from a register."""
-    bits = type.bits
-    if bits == 64:
-        s.put(d, (forms.gmove, GPR["mov"], 8, d, x))
-    elif bits == 32:
-        if signed_ and size == 8:
-            s.put(d, (forms.g2, GPR["movsxd"], 8, d, x))
-        else:
-            s.put(d, (forms.g2, GPR["mov"], 4, d, x))
-    elif bits == 1:
-        if signed_:
-            s.put(d, (forms.g1t, GPR["neg"], size, d, None))
-        s.put(d, (forms.gmove, GPR["mov"], 8, d, x))
-    else:
-        op = GPR[f"mov{'s' if signed_ else 'z'}x{bits}"]
-        s.put(d, (forms.g2, op, size if signed_ else 4, d, x))
-
-
 def divide(s: Selector, op: str, d: int, type: Type, a: str, b: str) -> None:
     """Quotients and remainders; by powers of two without dividing."""
     signed_ = op[0] == "s"
@@ -211,6 +175,7 @@ def divide(s: Selector, op: str, d: int, type: Type, a: str, b: str) -> None:
     extend(s, y, type, b, signed_, 4)
 
 
+@handles("trunc", "zext", "sext", "ptrtoint", "inttoptr", classes=(GENERAL,))
 def cast_general(s: Selector, instruction: Cast) -> None:
     """Casts between integers and pointers."""
     op, name, _, type, x, source = instruction

@@ -3,7 +3,8 @@
 Backwards, what nobody reads is never selected; an address, a load with one reader or a comparison
 is written where it is used, and not where it stands; and the operand that an instruction
 overwrites can be the one that is read here for the last time. The families of operations are in
-`scalar`, `arithmetic`, `lanes`, `memory` and `control`; they register themselves in `HANDLERS`.
+modules beside this one; they register themselves in `HANDLERS` and `INTRINSICS` by the operation
+and the class of registers its result is in, and none imports another (tests/cpu/x86/select).
 
 A virtual register's life is an interval of places in `out`, which grows backwards in time:
 `start` is its last use, `end` its first definition. One that is used in a loop it was not made in
@@ -13,7 +14,7 @@ lives until the loop's end. Several parts of one value have consecutive numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import forms
@@ -26,6 +27,7 @@ from numjet.cpu.x86.front.instructions import (
     Call,
     CondBr,
     Insert,
+    Instruction,
     Load,
     Shuffle,
     Switch,
@@ -44,7 +46,9 @@ from numjet.cpu.x86.front.types import (
     signed,
 )  # fmt: skip
 
-HANDLERS: dict[str, Callable[[Selector, Any], None]] = {}
+Handler = Callable[["Selector", Any], None]
+# What writes an operation, for results of each register class (those without a result: GENERAL).
+HANDLERS: tuple[dict[str, Handler], dict[str, Handler], dict[str, Handler]] = ({}, {}, {})
 R = TypeVar("R", bound=Value)
 FRAME = 0  # the virtual register that is the stack pointer
 
@@ -56,13 +60,38 @@ _WEIGHTS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 _COLD_WEIGHT = 1e-3
 
 
-def handles(*operations: str) -> Callable:
-    """Register a method for operations."""
+def handles(
+    *operations: str, classes: tuple[int, ...] = (GENERAL, VECTOR, MASK)
+) -> Callable[[Handler], Handler]:
+    """Register what writes operations whose results are in registers of these classes."""
 
-    def register(method: Callable) -> Callable:
-        for operation in operations:
-            HANDLERS[operation] = method
-        return method
+    def register(handler: Handler) -> Handler:
+        for kind in classes:
+            HANDLERS[kind].update(dict.fromkeys(operations, handler))
+        return handler
+
+    return register
+
+
+class Intrinsic(NamedTuple):
+    """What writes calls of an intrinsic function, of which it is given the operands.
+
+    alike: all are of the result's type, and are given without it.
+    """
+
+    write: Callable[[Selector, Call, list[str]], None]
+    alike: bool
+
+
+INTRINSICS: dict[str, Intrinsic] = {}  # by what follows `llvm.`
+
+
+def intrinsic(*names: str, alike: bool = False) -> Callable:
+    """Register what writes calls of intrinsic functions."""
+
+    def register(write: Callable) -> Callable:
+        INTRINSICS.update(dict.fromkeys(names, Intrinsic(write, alike)))
+        return write
 
     return register
 
@@ -561,23 +590,28 @@ class Selector:
 
     def body(self, block: Block) -> None:
         """The instructions of a block but its last."""
-        reg, masks, handlers = self.reg, self.masks, HANDLERS
+        reg, masks = self.reg, self.masks
         for instruction in reversed(block.instructions):
             op, dest = instruction.op, instruction.name
             if dest in reg or op in ("store", "call") or dest in masks:
-                handler = handlers.get(op)
-                if handler is None:
-                    raise Unsupported(op)
                 # Several instructions of one operation may read what is written before them.
                 self.holding = True
-                handler(self, instruction)
+                self.write(instruction)
                 self.holding = False
                 if self.pending or self.constants:
                     self.flush()
 
     def terminate(self, block: Block) -> None:
         """The last instruction of a block; in `control`."""
-        HANDLERS[block.term.op](self, block.term)
+        HANDLERS[GENERAL][block.term.op](self, block.term)
+
+    def write(self, instruction: Instruction) -> None:
+        """Have the family that registered for it write an instruction."""
+        type = instruction.type
+        handler = HANDLERS[GENERAL if type is None else type.cls].get(instruction.op)
+        if handler is None:
+            raise Unsupported(instruction.op)
+        handler(self, instruction)
 
     def _entry(self) -> None:
         """Hoisted constants, then where the arguments come from."""
