@@ -15,12 +15,15 @@ from typing import Any
 from numjet.base import config
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import check_finite
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.primitive import Primitive
-from numjet.core.remote import Remote, RemoteArray
+from numjet.core.remote import Remote, RemoteArray, device_of
 from numjet.transforms.stage import stage_closed
-from numjet.xla import client as clients, hlo
-from numjet.xla.client import DeviceBuffer, LoadedProgram, XlaDevice
+from numjet.xla import client as clients, hlo, host_calls
+from numjet.xla.buffers import DeviceBuffer
+from numjet.xla.client import XlaDevice
+from numjet.xla.programs import LoadedProgram
 
 logger = logging.getLogger("numjet")
 _MAX_OPERATIONS = 4096
@@ -36,17 +39,24 @@ def devices(platform: str) -> list[XlaDevice]:
 class Loaded:
     """A program of one device and how it is called."""
 
-    __slots__ = ("program", "consts", "device", "avals", "text")
+    __slots__ = ("program", "consts", "device", "avals", "module", "name")
 
     def __init__(self, program: LoadedProgram, consts: list[DeviceBuffer], device: XlaDevice,
-                 avals: Sequence[ShapedArray], text: str) -> None:  # fmt: skip
+                 avals: Sequence[ShapedArray], module: hlo.Module, name: str) -> None:  # fmt: skip
         self.program, self.consts, self.device = program, consts, device
-        self.avals, self.text = avals, text
+        self.avals, self.module, self.name = avals, module, name
 
     def __call__(self, args: Sequence[Any]) -> list[RemoteArray]:
-        buffers = [*self.consts, *[buffer_of(x, self.device) for x in args]]
-        (results,) = self.program([buffers])
+        buffers = [[*self.consts, *[buffer_of(x, self.device) for x in args]]]
+        if self.module.calls:
+            run = host_calls.running(self.module.calls, lambda: self.program.finished(buffers))
+        else:
+            run = self.program(buffers)
+        (results,) = run
         sharding = sharding_of(self.device)
+        if config.numeric_checks[0]:
+            for buffer in results:
+                checked(self.name, buffer)
         return [RemoteArray(b, aval, sharding) for b, aval in zip(results, self.avals, strict=True)]
 
 
@@ -79,16 +89,30 @@ def put(x: Any, device: XlaDevice) -> RemoteArray:
     return RemoteArray(buffer_of(array, device), array.aval, sharding_of(device))
 
 
-def compiled(closed: ClosedJaxpr, device: XlaDevice, name: str) -> Loaded:
+def checked(name: str, buffer: DeviceBuffer) -> None:
+    """Raise what the flags debug_nans, debug_infs and no_execution ask for."""
+    if config.debug_nans.value or config.debug_infs.value or config.no_execution.value:
+        check_finite(name, buffer.result())
+
+
+def compiled(closed: ClosedJaxpr, device: XlaDevice, name: str,
+             donate: Sequence[int] = ()) -> Loaded:  # fmt: skip
     """The program of a jaxpr for a device, compiled at the first call and kept with the jaxpr."""
-    key = ("xla", device)
+    key = ("xla", device, tuple(donate))
     found = closed.cache.get(key)
     if found is None:
-        text = hlo.module_text(closed, name)
+        module = hlo.module(closed, name, donate)
         client = device.client
-        program = _compile(client, text, device)
+        if module.calls and not host_calls.register(client):
+            raise NotImplementedError(
+                f"{module.calls[0].primitive.name} in {name}: {device} cannot call Python "
+                "functions. Call them outside the compiled function, or run it on the CPU "
+                "(jit(..., backend='cpu'))."
+            )
+        program = _compile(client, module.text, device)
         consts = [buffer_of(as_array(c), device) for c in closed.consts]
-        found = closed.cache[key] = Loaded(program, consts, device, closed.out_avals, text)
+        found = Loaded(program, consts, device, closed.out_avals, module, name)
+        closed.cache[key] = found
     return found
 
 
@@ -102,7 +126,9 @@ def _compile(client: clients.Client, text: str, device: XlaDevice) -> LoadedProg
 def run(closed: ClosedJaxpr, args: Sequence[Any], device: XlaDevice, name: str = "main",
         donate: Sequence[int] = ()) -> list[RemoteArray]:  # fmt: skip
     """Run a jaxpr on Arrays; its results on the device, which may still compute them."""
-    results = compiled(closed, device, name)(args)
+    # What the device has not got is put there for this call alone.
+    here = [i for i in donate if type(args[i]) is RemoteArray and device_of(args[i]) is device]
+    results = compiled(closed, device, name, here)(args)
     for i in donate:
         if isinstance(args[i], ArrayImpl):
             args[i].delete()

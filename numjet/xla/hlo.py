@@ -9,8 +9,9 @@ of linear algebra is in `linalg`; a record's `hlo` comes before all these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +20,13 @@ from numjet.core.lowering import Expand, Host, Pointwise, Reduce, Region
 from numjet.core.primitive import Primitive
 from numjet.transforms.stage import stage_closed
 from numjet.xla import linalg
+from numjet.xla.host_calls import TARGET, HostCall
 from numjet.xla.pull import PullEmitter
 from numjet.xla.writer import Value, spec, type_of
 
 INDEX = np.dtype(np.int32)
+HOST_CALLS = frozenset(("pure_callback", "io_callback", "debug_callback"))
+TURN: tuple[tuple, np.dtype] = (), np.dtype(np.uint8)
 
 
 class Emitter(PullEmitter):
@@ -31,7 +35,10 @@ class Emitter(PullEmitter):
     def __init__(self) -> None:
         super().__init__()
         self.functions: list[str] = []
+        self.calls: list[HostCall] = []
         self._named: dict[int, tuple[str, Any]] = {}
+        # What keeps calls of the host in their order: a value that each takes and gives.
+        self._turn: Value | None = None
 
     # -- jaxprs -----------------------------------------------------------------------------
     def run(self, jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value]) -> list[Value]:
@@ -70,6 +77,8 @@ class Emitter(PullEmitter):
         loops = p.loops
         if callable(p.hlo):
             return p.hlo(self, out, *ins, **params)
+        if p.name in HOST_CALLS:
+            return self._host_call(p, out, ins, params, avals)
         if p.name in linalg.EXPANSIONS:
             return self._expanded(p, linalg.EXPANSIONS[p.name], ins, params, avals)
         if isinstance(loops, Pointwise) and loops.elementwise:
@@ -105,12 +114,56 @@ class Emitter(PullEmitter):
         outs = self.closed(stage_closed(run, tuple(avals)), ins)
         return outs if p.multiple_results else outs[0]
 
+    # -- calls of the host ------------------------------------------------------------------
+    def _host_call(self, p: Primitive, outs: list, ins: list[Value], params: dict,
+                   avals: list) -> list[Value]:  # fmt: skip
+        call = HostCall(p, params, avals, outs)
+        self.calls.append(call)
+        kinds = [spec(a) for a in outs]
+        ordered = params.get("ordered", False)
+        if ordered:
+            ins, kinds = [*ins, self._my_turn()], [*kinds, TURN]
+        effect = str(p.name != "pure_callback").lower()
+        made = self.ops(
+            "custom_call", ins, kinds,
+            f'api_version = 4 : i32, backend_config = {{id = {call.number} : i64}}, '
+            f'call_target_name = "{TARGET}", has_side_effect = {effect}',
+        )  # fmt: skip
+        if ordered:
+            self._turn = made.pop()
+        return made
+
+    def _my_turn(self) -> Value:
+        return self.const(0, TURN[1]) if self._turn is None else self._turn
+
+    def _turns(self, *jaxprs: ClosedJaxpr) -> list[Value]:
+        """What loops and branches over these carry beside their own values: the turn, where an
+        order is kept inside."""
+        ordered = any(getattr(e, "ordered", False) for j in jaxprs for e in j.effects)
+        return [self._my_turn()] if ordered else []
+
+    def _with_turn(self, turn: Sequence[Value], write: Callable[[], list]) -> list[Value]:
+        """What `write` gives, and the turn after it."""
+        if not turn:
+            return write()
+        before, self._turn = self._turn, turn[0]
+        made = [*write(), self._turn]
+        self._turn = before
+        return made
+
+    def _after(self, turn: list, made: list[Value]) -> list[Value]:
+        if turn:
+            self._turn = made.pop()
+        return made
+
     # -- calls and control flow -------------------------------------------------------------
     def region_jit(self, outs: Any, ins: list[Value], *, jaxpr: ClosedJaxpr, **_: Any) -> list:
         return self._call(jaxpr, ins)
 
     def _call(self, closed: ClosedJaxpr, ins: list[Value]) -> list[Value]:
         """A function of its own, written once for a jaxpr."""
+        if self._turns(closed):
+            return self.closed(closed, ins)
         found = self._named.get(id(closed.jaxpr))
         outs = [spec(a) for a in closed.out_avals]
         if found is None:
@@ -122,14 +175,20 @@ class Emitter(PullEmitter):
         made = self.ops("func.call", ins, outs, f"callee = @{name}")
         return made
 
-    def function(self, name: str, visibility: str, closed: ClosedJaxpr, ins: Sequence) -> None:
-        """Write a function of the module."""
+    def function(self, name: str, visibility: str, closed: ClosedJaxpr, ins: Sequence,
+                 marks: Mapping[int, str] = MappingProxyType({})) -> None:  # fmt: skip
+        """Write a function of the module; `marks` are attributes of its arguments."""
         values = [Value(self.name(), tuple(s), np.dtype(d)) for s, d in ins]
+        before, self._turn = self._turn, None
         with self._inside() as lines:
             outs = self.closed(closed, values)
+            self._turn = before
             kinds = ", ".join(type_of(x) for x in outs)
             lines.append(f'"func.return"({", ".join(x.ref for x in outs)}) : ({kinds}) -> ()')
-        head = ", ".join(f"{v.ref}: {type_of(v)}" for v in values)
+        head = ", ".join(
+            f"{v.ref}: {type_of(v)}{f' {{{marks[i]}}}' if i in marks else ''}"
+            for i, v in enumerate(values)
+        )
         body = "\n".join("  " + line for line in lines)
         self.functions.append(
             f"func.func {visibility} @{name}({head}) -> ({kinds}) {{\n{body}\n}}"
@@ -147,8 +206,13 @@ class Emitter(PullEmitter):
             index = self.cast(index, INDEX)
         last = len(branches) - 1
         index = self.max(self.min(index, last), 0)
-        regions = [self.region([], lambda b=b: self.closed(b, operands)) for b in branches]
-        return self.ops("case", [index], [spec(a) for a in outs], "", regions)
+        turn = self._turns(*branches)
+        regions = [
+            self.region([], lambda b=b: self._with_turn(turn, lambda: self.closed(b, operands)))
+            for b in branches
+        ]
+        kinds = [*[spec(a) for a in outs], *[TURN] * len(turn)]
+        return self._after(turn, self.ops("case", [index], kinds, "", regions))
 
     def region_while(
         self, outs: Any, ins: list[Value], *, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
@@ -156,17 +220,19 @@ class Emitter(PullEmitter):
     ) -> list:  # fmt: skip
         c_consts, b_consts = ins[:cond_nconsts], ins[cond_nconsts : cond_nconsts + body_nconsts]
         carry = ins[cond_nconsts + body_nconsts :]
+        first, last = cond_nconsts + body_nconsts, len(ins)
+        turn = self._turns(body_jaxpr)
 
         def test(*values: Value) -> list[Value]:
-            return self.closed(cond_jaxpr, [*values[:cond_nconsts], *values[-len(carry) :]]
-                               if carry else list(values[:cond_nconsts]))
+            return self.closed(cond_jaxpr, [*values[:cond_nconsts], *values[first:last]])
 
         def body(*values: Value) -> list[Value]:
-            consts = values[: cond_nconsts + body_nconsts]
-            made = self.closed(body_jaxpr, list(values[cond_nconsts:]))
-            return [*consts, *made]
+            inner = list(values[cond_nconsts:last])
+            made = self._with_turn(values[last:], lambda: self.closed(body_jaxpr, inner))
+            return [*values[:first], *made]
 
-        return self._while([*c_consts, *b_consts, *carry], test, body)[-len(carry) :]
+        made = self._while([*c_consts, *b_consts, *carry, *turn], test, body)
+        return self._after(turn, made)[first:]
 
     def _while(self, carry: list[Value], test: Callable, body: Callable) -> list[Value]:
         kinds = [(x.shape, x.dtype) for x in carry]
@@ -184,21 +250,25 @@ class Emitter(PullEmitter):
         if not length:
             return [*carry, *ys]
         fixed = [*consts, *xs]
+        turn = self._turns(jaxpr)
 
         def test(i: Value, *_: Value) -> list[Value]:
             return [self.lt(i, length)]
 
         def body(i: Value, *values: Value) -> list[Value]:
             known, state = list(values[: len(fixed)]), list(values[len(fixed) :])
+            mine = [state.pop()] if turn else []
             at = self.sub(length - 1, i) if reverse else i
             rows = [self._row(x, at) for x in known[num_consts:]]
-            made = self.closed(jaxpr, [*known[:num_consts], *state[:num_carry], *rows])
+            given = [*known[:num_consts], *state[:num_carry], *rows]
+            made = self._with_turn(mine, lambda: self.closed(jaxpr, given))
+            after = [made.pop()] if turn else []
             stacked = [self._with_row(y, row, at)
                        for y, row in zip(state[num_carry:], made[num_carry:], strict=True)]
-            return [self.add(i, 1), *known, *made[:num_carry], *stacked]
+            return [self.add(i, 1), *known, *made[:num_carry], *stacked, *after]
 
-        results = self._while([self.const(0, INDEX), *fixed, *carry, *ys], test, body)
-        return results[1 + len(fixed) :]
+        results = self._while([self.const(0, INDEX), *fixed, *carry, *ys, *turn], test, body)
+        return self._after(turn, results)[1 + len(fixed) :]
 
     def _row(self, x: Value, at: Value) -> Value:
         """x[at]"""
@@ -219,7 +289,7 @@ class Emitter(PullEmitter):
 def unsupported(p: Primitive) -> str | None:
     """Why a primitive has no form on devices of XLA; None where it has one."""
     derived = isinstance(p.loops, Pointwise | Reduce | Region | Expand)
-    if derived or callable(p.hlo) or p.name in linalg.EXPANSIONS:
+    if derived or callable(p.hlo) or p.name in linalg.EXPANSIONS or p.name in HOST_CALLS:
         return None
     if hasattr(Emitter, p.name.replace("-", "_")):
         return None
@@ -244,14 +314,31 @@ def _memory(value: Any) -> np.ndarray:
     return np.asarray(getattr(value, "_value", value))
 
 
-def module_text(closed: ClosedJaxpr, name: str = "main") -> str:
-    """The module of a closed jaxpr; its consts are the first arguments of @main."""
+class Module(NamedTuple):
+    """The text of a module, and the calls of the host that it makes: they have to live as long as
+    the program does."""
+
+    text: str
+    calls: list[HostCall]
+
+
+def module(closed: ClosedJaxpr, name: str = "main", donate: Sequence[int] = ()) -> Module:
+    """The module of a closed jaxpr; its consts are the first arguments of @main. `donate`:
+    arguments whose memory results may take."""
     emitter = Emitter()
     jaxpr = closed.jaxpr
     whole = ClosedJaxpr(
         jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []
     )
-    emitter.function("main", "public", whole, [spec(v.aval) for v in whole.jaxpr.invars])
+    first = len(jaxpr.constvars)
+    marks = {first + i: "jax.buffer_donor = true" for i in donate}
+    specs = [spec(v.aval) for v in whole.jaxpr.invars]
+    emitter.function("main", "public", whole, specs, marks)
     safe = "".join(c if c.isalnum() else "_" for c in name) or "main"
-    return "\n".join([f"module @{safe} {{", *emitter.functions, "}", ""])
+    text = "\n".join([f"module @{safe} {{", *emitter.functions, "}", ""])
+    return Module(text, emitter.calls)
 
+
+def module_text(closed: ClosedJaxpr, name: str = "main") -> str:
+    """The text of `module`."""
+    return module(closed, name).text

@@ -251,6 +251,15 @@ class Plugin:
             self._functions[name] = found
         return found
 
+    def extension(self, number: int) -> int | None:
+        """The address of an extension of the table, by its type; None where there is none."""
+        at = self._words(2)[1]
+        while at:
+            if c_int.from_address(at + ctypes.sizeof(c_size_t)).value == number:
+                return at
+            at = c_size_t.from_address(at + 2 * ctypes.sizeof(c_size_t)).value
+        return None
+
     def call(self, name: str, **given: Any) -> Any:
         """Call a function; its struct. Raises XlaError with the plugin's own words."""
         made = arguments(name)(struct_size=ctypes.sizeof(arguments(name)), **given)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import numjet as nj
-from numjet.xla import client, hlo, plugins
+from numjet.xla import client, hlo, host_calls, plugins
 
 needs_plugin = pytest.mark.skipif(
     plugins.library("xla_cpu") is None, reason="the CPU plugin is not installed: numjet[xla-cpu]"
@@ -24,9 +24,12 @@ def device() -> Any:
 def run(fun: Callable, args: Sequence[Any]) -> list[np.ndarray]:
     """The results of a function on the plugin, as NumPy arrays, all inputs given as buffers."""
     closed = nj.make_jaxpr(fun)(*args)
-    program = device().client.compile(hlo.module_text(closed), client.one_device_options(0))
+    module = hlo.module(closed)
+    assert not module.calls or host_calls.register(device().client)
+    program = device().client.compile(module.text, client.one_device_options(0))
     memory = [np.asarray(getattr(x, "_value", x)) for x in [*closed.consts, *nj.tree.leaves(args)]]
     avals = [v.aval for v in [*closed.jaxpr.constvars, *closed.jaxpr.invars]]
     typed = [x.astype(hlo.spec(a)[1]) for x, a in zip(memory, avals, strict=True)]
     buffers = [device().client.put(x, device()) for x in typed]
-    return [b.result() for b in program([buffers])[0]]
+    outs = host_calls.running(module.calls, lambda: program.finished([buffers]))
+    return [b.result() for b in outs[0]]

@@ -1,0 +1,250 @@
+"""Python functions that a program on a plugin calls: `pure_callback` and its like.
+
+A program's call of the host is a custom call of one handler, registered with the plugin (its FFI
+extension, which the CPU's has); the number it carries says which function is meant. The handler
+runs in a thread of the plugin, the function in the thread that called the program, which waits:
+`running` executes the program in a thread of its own and answers meanwhile. For `xla.hlo` and
+`xla.backend`. Sources: the public headers pjrt_c_api_ffi_extension.h and ffi/api/c_api.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from ctypes import c_char_p, c_int, c_int64, c_size_t, c_void_p
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from numjet.base import config
+from numjet.base.errors import XlaError
+from numjet.core.array import ArrayImpl
+from numjet.core.dtypes import physical
+from numjet.core.primitive import Primitive
+
+if TYPE_CHECKING:
+    from numjet.xla.client import Client
+
+TARGET = "numjet_host_call"
+_FFI = 5  # the extension's number
+_METADATA = 1  # of an extension of a call frame: the handler is asked what it is
+_INTERNAL = 13  # an error code
+
+
+class _Registration(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("name_size", c_size_t),
+                ("handler", c_void_p), ("platform", c_char_p), ("platform_size", c_size_t),
+                ("traits", c_int)]
+
+
+class _List(ctypes.Structure):
+    """Operands or results of a call."""
+
+    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("size", c_int64),
+                ("types", c_void_p), ("items", c_void_p)]
+
+
+class _Attributes(ctypes.Structure):
+    _fields_ = [*_List._fields_[:4], ("names", c_void_p), ("items", c_void_p)]
+
+
+class _Frame(ctypes.Structure):
+    """What a handler is called with."""
+
+    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("api", c_void_p),
+                ("context", c_void_p), ("stage", c_int), ("operands", _List), ("results", _List),
+                ("attributes", _Attributes)]
+
+
+class _Buffer(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("dtype", c_int),
+                ("data", c_void_p), ("rank", c_int64), ("dims", c_void_p)]
+
+
+class _Scalar(ctypes.Structure):
+    _fields_ = [("dtype", c_int), ("value", c_void_p)]
+
+
+class _Extension(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("type", c_int), ("next", c_void_p),
+                ("metadata", c_void_p)]
+
+
+class _Version(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("major", c_int),
+                ("minor", c_int)]
+
+
+class _Api(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("version", _Version),
+                ("internal", c_void_p), ("error_create", c_void_p)]
+
+
+class _NewError(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("message", c_char_p),
+                ("code", c_int)]
+
+
+_HANDLER = ctypes.CFUNCTYPE(c_void_p, c_void_p)
+_numbers = itertools.count(1)
+_known: weakref.WeakValueDictionary[int, HostCall] = weakref.WeakValueDictionary()
+
+
+class HostCall:
+    """One place of a program that calls the host: the primitive, its params, what goes in and out.
+
+    `runs` are the executions of its program that are under way, the innermost last.
+    """
+
+    __slots__ = ("number", "primitive", "params", "in_avals", "out_avals", "runs", "__weakref__")
+
+    def __init__(self, primitive: Primitive, params: dict, in_avals: Sequence,
+                 out_avals: Sequence) -> None:  # fmt: skip
+        self.primitive, self.params = primitive, params
+        self.in_avals, self.out_avals = tuple(in_avals), tuple(out_avals)
+        self.runs: list[_Run] = []
+        self.number = next(_numbers)
+        _known[self.number] = self
+
+    def compute(self, operands: Sequence[int], results: Sequence[int]) -> None:
+        """Call the function on arrays at these addresses and write its results."""
+        ins = [ArrayImpl(_memory(p, a).copy(), a)
+               for p, a in zip(operands, self.in_avals, strict=False)]
+        # What it computes with numjet runs on the CPU: the device waits for it.
+        with config.default_device("cpu"):
+            outs = self.primitive.evaluate(*ins, **self.params)  # type: ignore[misc]
+        for place, aval, out in zip(results, self.out_avals, outs, strict=False):
+            np.copyto(_memory(place, aval), out._value)
+
+
+def _memory(address: int, aval: Any) -> np.ndarray:
+    """The array of an aval that lies at an address."""
+    dtype = np.dtype(physical(aval.dtype))
+    size = int(np.prod(aval.shape, dtype=np.int64)) * dtype.itemsize
+    if not size:
+        return np.empty(aval.shape, dtype)
+    data = (ctypes.c_char * size).from_address(address)
+    return np.frombuffer(data, dtype).reshape(aval.shape)
+
+
+def _addresses(found: _List) -> list[int]:
+    pointers = (c_void_p * found.size).from_address(found.items) if found.size else ()
+    return [_Buffer.from_address(p).data or 0 for p in pointers]
+
+
+def _refused(api: _Api, message: str) -> int | None:
+    create = ctypes.CFUNCTYPE(c_void_p, c_void_p)(api.error_create)
+    words = message.encode()
+    return create(ctypes.addressof(_NewError(ctypes.sizeof(_NewError), None, words, _INTERNAL)))
+
+
+@_HANDLER
+def _handler(address: int) -> int | None:
+    frame = _Frame.from_address(address)
+    api = _Api.from_address(frame.api)
+    try:
+        if frame.extension:
+            extension = _Extension.from_address(frame.extension)
+            if extension.type == _METADATA:  # which version it was written for: the plugin's
+                found = _Version.from_address(extension.metadata + ctypes.sizeof(c_size_t))
+                found.major, found.minor = api.version.major, api.version.minor
+                return None
+        (item,) = (c_void_p * 1).from_address(frame.attributes.items)
+        number = c_int64.from_address(_Scalar.from_address(item).value).value
+        call = _known[number]
+        run = call.runs[-1]
+        operands, results = _addresses(frame.operands), _addresses(frame.results)
+        if run.ask(call, operands, results):
+            return None
+        return _refused(api, "a function that the program calls raised an exception.")
+    except Exception as error:  # nothing may be raised into the plugin
+        return _refused(api, f"{type(error).__name__}: {error}")
+
+
+@functools.cache
+def register(client: Client) -> bool:
+    """Make the handler known to the client's plugin; whether it takes any."""
+    address = client.plugin.extension(_FFI)
+    if client.platform != "xla_cpu" or address is None:
+        return False  # elsewhere operands lie in memory that the host cannot read
+    if c_size_t.from_address(address).value < 6 * ctypes.sizeof(c_void_p):
+        return False
+    function = c_void_p.from_address(address + 5 * ctypes.sizeof(c_void_p)).value
+    handler = ctypes.cast(_handler, c_void_p).value
+    name, platform = TARGET.encode(), b"Host"
+    made = _Registration(_Registration.traits.offset + ctypes.sizeof(c_int), name, len(name),
+                         handler, platform, len(platform), 0)
+    client.plugin.check(_HANDLER(function)(ctypes.addressof(made)))
+    return True
+
+
+class _Run:
+    """One execution of a program that calls the host."""
+
+    def __init__(self) -> None:
+        self.requests: queue.SimpleQueue = queue.SimpleQueue()
+        self.problem: BaseException | None = None
+        self.ended = False
+
+    def ask(self, call: HostCall, operands: list, results: list) -> bool:
+        """In a thread of the plugin: have the caller's thread compute; whether it could."""
+        answered = threading.Event()
+        self.requests.put((call, operands, results, answered))
+        answered.wait()
+        return self.problem is None
+
+    def serve(self) -> None:
+        """In the caller's thread: answer until the execution has ended."""
+        while not self.ended:
+            try:
+                request = self.requests.get()
+                if request is None:
+                    return
+                call, operands, results, answered = request
+            except BaseException as error:  # an interrupt: what is asked from now on is refused
+                self.problem = self.problem or error
+                continue
+            try:
+                if self.problem is None:
+                    call.compute(operands, results)
+            except BaseException as error:
+                self.problem = error
+            finally:
+                answered.set()
+
+
+def running(calls: Sequence[HostCall], execute: Callable[[], Any]) -> Any:
+    """`execute()`, which runs a program to its end, in a thread of its own, while this one computes
+    what the program asks for; its result. Raises what a function raised."""
+    run, outcome = _Run(), []
+
+    def body() -> None:
+        try:
+            outcome.append(execute())
+        except XlaError as error:
+            outcome.append(error)
+        finally:
+            run.ended = True
+            run.requests.put(None)
+
+    for call in calls:
+        call.runs.append(run)
+    thread = threading.Thread(target=body, name="numjet-xla-program", daemon=True)
+    try:
+        thread.start()
+        run.serve()
+        thread.join()
+    finally:
+        for call in calls:
+            call.runs.remove(run)
+    if run.problem is not None:
+        raise run.problem
+    (result,) = outcome
+    if isinstance(result, XlaError):
+        raise result
+    return result

@@ -1,0 +1,91 @@
+"""Python functions called by programs on XLA's CPU plugin: values, order, errors, threads."""
+from __future__ import annotations
+
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from xla.plugin import device, needs_plugin
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.experimental import io_callback
+from numjet.xla import hlo
+
+pytestmark = needs_plugin
+TRIPLE = nj.ShapeDtypeStruct((3,), np.float32)
+
+
+def three():
+    return nj.device_put(np.arange(3, dtype=np.float32), device())
+
+
+def test_values_and_where_they_are_computed():
+    threads = []
+
+    def twice(x):
+        threads.append(threading.get_ident())
+        # Programs that it runs are the CPU's, for the device waits.
+        return (jnp.sin(x) + nj.jit(jnp.sin)(np.asarray(x)))
+
+    out = nj.jit(lambda x: nj.pure_callback(twice, TRIPLE, x) + 1)(three())
+    assert out.devices() == {device()} and threads == [threading.get_ident()]
+    np.testing.assert_allclose(out, 2 * np.sin(np.arange(3)) + 1, rtol=1e-6)
+    np.testing.assert_array_equal(nj.pure_callback(lambda x: x, TRIPLE, three()), [0, 1, 2])
+
+
+def test_order_through_loops_and_branches():
+    seen = []
+
+    def note(*what):
+        return lambda *values: seen.append((*what, *map(float, values)))
+
+    @nj.jit
+    def run(x):
+        def body(i, c):
+            nj.debug.callback(note("debug"), i, ordered=True)
+            io_callback(note("io"), None, c, ordered=True)
+            return c + 1
+
+        c = lax.fori_loop(0, 2, body, x[0])
+        c = lax.while_loop(lambda c: c < 4, lambda c: body(7, c), c)
+        lax.cond(c > 2, lambda c: io_callback(note("yes"), None, c, ordered=True),
+                 lambda c: io_callback(note("no"), None, c, ordered=True), c)
+        nj.jit(lambda c: io_callback(note("inner"), None, c, ordered=True))(c)
+        lax.scan(lambda c, y: (body(y, c), y), c, x, reverse=True)
+        return c
+
+    assert run(three()) == 4
+    pairs = [(0, 0), (1, 1), (7, 2), (7, 3)]
+    want = [call for i, c in pairs for call in (("debug", i), ("io", c))] + [
+        ("yes", 4), ("inner", 4)]
+    want += [call for y, c in ((2, 4), (1, 5), (0, 6)) for call in (("debug", y), ("io", c))]
+    assert seen == want
+
+
+def test_exceptions_surface_and_the_program_can_be_called_again():
+    fail = [True]
+
+    def picky(x):
+        if fail[0]:
+            raise KeyError("mine")
+        return x
+
+    f = nj.jit(lambda x: nj.pure_callback(picky, TRIPLE, x) * 2)
+    with pytest.raises(KeyError, match="mine"):
+        f(three())
+    with pytest.raises(ValueError, match="has shape"):
+        nj.jit(lambda x: nj.pure_callback(lambda x: x[:2], TRIPLE, x))(three())
+    fail[0] = False
+    np.testing.assert_array_equal(f(three()), [0, 2, 4])
+
+
+def test_functions_die_with_their_program():
+    module = hlo.module(nj.make_jaxpr(lambda x: nj.pure_callback(np.sin, TRIPLE, x))(three()))
+    (call,) = module.calls
+    assert f"id = {call.number} : i64" in module.text
+    alive = weakref.ref(call)
+    del call, module
+    assert alive() is None
