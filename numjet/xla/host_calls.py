@@ -129,7 +129,7 @@ def _memory(address: int, aval: Any) -> np.ndarray:
     if not size:
         return np.empty(aval.shape, dtype)
     data = (ctypes.c_char * size).from_address(address)
-    return np.frombuffer(data, dtype).reshape(aval.shape)
+    return np.frombuffer(memoryview(data), dtype).reshape(aval.shape)
 
 
 def _addresses(found: _List) -> list[int]:
@@ -154,7 +154,7 @@ def _handler(address: int) -> int | None:
                 found = _Version.from_address(extension.metadata + ctypes.sizeof(c_size_t))
                 found.major, found.minor = api.version.major, api.version.minor
                 return None
-        (item,) = (c_void_p * 1).from_address(frame.attributes.items)
+        (item,) = (c_size_t * 1).from_address(frame.attributes.items)
         number = c_int64.from_address(_Scalar.from_address(item).value).value
         call = _known[number]
         run = call.runs[-1]
@@ -174,7 +174,7 @@ def register(client: Client) -> bool:
         return False  # elsewhere operands lie in memory that the host cannot read
     if c_size_t.from_address(address).value < 6 * ctypes.sizeof(c_void_p):
         return False
-    function = c_void_p.from_address(address + 5 * ctypes.sizeof(c_void_p)).value
+    function = c_size_t.from_address(address + 5 * ctypes.sizeof(c_void_p)).value
     handler = ctypes.cast(_handler, c_void_p).value
     name, platform = TARGET.encode(), b"Host"
     made = _Registration(_Registration.traits.offset + ctypes.sizeof(c_int), name, len(name),
