@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_int64
-from typing import TYPE_CHECKING
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from numjet.xla import pjrt
-
-if TYPE_CHECKING:
-    from numjet.xla.client import Client, XlaDevice
 
 # PJRT's numbers of element types.
 NUMBERS = {
@@ -37,7 +34,7 @@ class DeviceBuffer:
     __slots__ = ("client", "handle", "__weakref__")
     on_device = True
 
-    def __init__(self, client: Client, handle: int) -> None:
+    def __init__(self, client: Any, handle: int) -> None:
         self.client, self.handle = client, handle
 
     def _shape(self) -> tuple[int, ...]:
@@ -84,7 +81,7 @@ class DeviceBuffer:
         """Give its memory back now."""
         self.client.plugin.call("Buffer_Delete", buffer=self.handle)
 
-    def copy_to(self, device: XlaDevice) -> DeviceBuffer:
+    def copy_to(self, device: Any) -> DeviceBuffer:
         """A copy on another device of the same client."""
         made = self.client.plugin.call("Buffer_CopyToDevice", buffer=self.handle,
                                        device=device.handle)

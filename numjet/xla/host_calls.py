@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from ctypes import c_char_p, c_int, c_int64, c_size_t, c_void_p
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from numjet.base.errors import XlaError
 from numjet.core.array import ArrayImpl
 from numjet.core.dtypes import physical
 from numjet.core.primitive import Primitive
-
-if TYPE_CHECKING:
-    from numjet.xla.client import Client
 
 TARGET = "numjet_host_call"
 _FFI = 5  # the extension's number
@@ -167,7 +164,7 @@ def _handler(address: int) -> int | None:
 
 
 @functools.cache
-def register(client: Client) -> bool:
+def register(client: Any) -> bool:
     """Make the handler known to the client's plugin; whether it takes any."""
     address = client.plugin.extension(_FFI)
     if client.platform != "xla_cpu" or address is None:

@@ -10,13 +10,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from ctypes import byref, c_void_p
-from typing import TYPE_CHECKING
+from typing import Any
 
 from numjet.xla import pjrt
 from numjet.xla.buffers import DeviceBuffer
-
-if TYPE_CHECKING:
-    from numjet.xla.client import Client
 
 
 class _Frame:
@@ -44,7 +41,7 @@ class _Frame:
 class LoadedProgram:
     """A compiled program on its devices."""
 
-    def __init__(self, client: Client, handle: int, devices: int) -> None:
+    def __init__(self, client: Any, handle: int, devices: int) -> None:
         self.client, self.handle, self.num_devices = client, handle, devices
         call = client.plugin.call
         self.executable = call("LoadedExecutable_GetExecutable", loaded=handle).executable
