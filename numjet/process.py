@@ -14,6 +14,7 @@ import numpy as np
 
 from numjet.api.devices import device_count, devices, process_count, process_index
 from numjet.core.array import ArrayImpl
+from numjet.core.deferred import DeferredArray
 from numjet.version import __version__
 
 
@@ -50,7 +51,7 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     variables of compiled code hold are not among them. Raises RuntimeError for another platform
     than 'cpu'."""
     devices(platform)
-    return [x for x in gc.get_objects() if type(x) is ArrayImpl]
+    return [x for x in gc.get_objects() if type(x) in (ArrayImpl, DeferredArray)]
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

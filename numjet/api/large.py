@@ -9,6 +9,7 @@ results' shapes do not depend on values. What would break it: a function that re
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from numjet.api.jit import jit
 from numjet.base import config
 from numjet.base.errors import ConcretizationTypeError
+from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.evaluate import LARGE
 from numjet.core.trace import EVAL, current_trace
@@ -107,3 +109,14 @@ def wrap_public(
         made = as_program(namespace[name], is_large)
         made.__module__ = module  # where pickle finds it
         namespace[name] = made
+
+
+def _defer(*operation: Any) -> Any:
+    """`api.deferral.defer`; that module is loaded when it is first wanted."""
+    if not config.eager_fusion.value:
+        return None
+    importlib.import_module("numjet.api.deferral")
+    return hooks.defer(*operation)
+
+
+hooks.defer = _defer

@@ -47,7 +47,7 @@ _UNCHECKED = {
 
 
 # Counts, with the least that each may be.
-_LEAST = {"num_threads": 0, "num_cpu_devices": 1, "cache_bytes": 0}
+_LEAST = {"num_threads": 0, "num_cpu_devices": 1, "cache_bytes": 0, "eager_fusion_bytes": 0}
 
 
 class Flag:
@@ -187,6 +187,13 @@ log_compiles = Flag("log_compiles", False, bool, "log each compilation with its 
 num_cpu_devices = Flag("num_cpu_devices", 1, int, "virtual devices of the CPU backend")
 eager_compile = Flag(
     "eager_compile", True, bool, "run large operations outside jit as compiled programs"
+)
+eager_fusion = Flag(
+    "eager_fusion", False, bool, "write large operations outside jit down and run them fused"
+)
+eager_fusion_bytes = Flag(
+    "eager_fusion_bytes", 1 << 28, int,
+    "bytes that operations which were written down may keep from being freed",
 )
 num_threads = Flag("num_threads", 0, int, "threads of the native pool; 0 means one a core")
 default_matmul_precision = Flag("default_matmul_precision", None, str, "precision of products")

@@ -16,6 +16,7 @@ from numjet.base.config import numeric_checks
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.deferred import DeferredArray
 from numjet.core.primitive import Primitive
 from numjet.core.remote import Remote, target
 
@@ -111,7 +112,12 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
     arrays = [x if type(x) is ArrayImpl else _concrete(primitive, x) for x in args]
     avals = tuple([x.aval for x in arrays])
     out_avals = primitive.out_avals(avals, params)
-    if is_large(avals, out_avals):
+    large = is_large(avals, out_avals)
+    if large or DeferredArray in map(type, arrays):
+        later = hooks.defer(primitive, arrays, params, avals, out_avals)
+        if later is not None:
+            return later
+    if large:
         program = hooks.operation(primitive, avals, params, out_avals)
         if program is not None:
             return _large(primitive, program, arrays, params, out_avals)
@@ -123,7 +129,7 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
     if primitive.multiple_results:
         return [_wrap(primitive, value, aval) for value, aval in zip(out, out_avals, strict=True)]
     result = _wrap(primitive, out, out_avals)
-    if key is not None and primitive.elementwise:
+    if key is not None and primitive.elementwise and not large:
         function = numpy_function(primitive.reference, arrays[0].aval.dtype)  # type: ignore[arg-type]
         primitive.eager[key] = out_avals, function
         if hooks.learn is not None:
@@ -146,6 +152,8 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
     reference: Any = primitive.reference
 
     def run(*args: Any) -> Any:
+        if DeferredArray in map(type, args):
+            return evaluate_python(primitive, args, params)
         token = _enter(_QUIET)
         try:
             out = reference(*[x._value for x in args], **params)

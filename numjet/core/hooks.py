@@ -24,6 +24,11 @@ run_compiled: Callable[[Any, tuple, str], list] = _nobody
 # result). Installed by `api.dispatch`.
 operation: Callable[[Any, tuple, dict, Any], Callable | None] = lambda *_: None
 
+# An operation on large or deferred operands, written down instead of run: (primitive, arrays,
+# params, avals, aval or avals of the result) gives deferred arrays, or None where it is to run at
+# once. Installed by `api.deferral`.
+defer: Callable[[Any, list, dict, tuple, Any], Any] = lambda *_: None
+
 # Evaluation of a primitive for operands of these avals is a NumPy function: (primitive, avals,
 # function, aval of the result). It sets `primitive.run` to a function of the operands, which calls
 # `evaluate_python` for operands it does not know. None: nothing is learned. By `native.operators`.

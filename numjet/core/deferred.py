@@ -1,0 +1,83 @@
+"""Arrays whose operations were written down and not run: their values come when somebody asks.
+
+A `DeferredArray` is no `ArrayImpl` by type until its value is there, so that every fast way of
+concrete arrays leaves it alone (as it leaves a `RemoteArray` alone), and one by type from then on.
+`core.evaluate` makes them, by way of `hooks.defer`, which `api.deferral` installs. What would break
+it: a slot of its own, with which the type could not change; and code that takes an array of another
+type than `ArrayImpl` for a traced one (`isinstance` tells).
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Protocol
+
+import numpy as np
+
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+
+
+class Record(Protocol):
+    """What operations are written down in."""
+
+    def finish(self, why: str) -> None:
+        """Give the arrays made by it that somebody holds their values."""
+
+
+class Place:
+    """Where in a record an array is made: the `number`th operation's result, as a code."""
+
+    __slots__ = ("record", "code")
+
+    def __init__(self, record: Record, code: int) -> None:
+        self.record, self.code = record, code
+
+    def result(self) -> np.ndarray:
+        """Never asked for: `DeferredArray` reads its own value."""
+        raise NotImplementedError("a deferred array is given its value by its record.")
+
+    def done(self) -> bool:
+        """Whoever asks waits for the value, which comes when the record is finished."""
+        self.record.finish("is_ready")
+        return True
+
+
+class DeferredArray(ArrayImpl):
+    """An Array whose value is made when it is read."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_value":
+            place = self._pending
+            if place is not None:
+                place.record.finish("read")
+            if type(self) is not DeferredArray:  # it is there, or was deleted meanwhile
+                return self._value
+            return object.__getattribute__(self, "_value")
+        return ArrayImpl.__getattr__(self, name)
+
+
+# As arrays that have their value are called, and what they are once they have it.
+DeferredArray.__name__ = DeferredArray.__qualname__ = "ArrayImpl"
+DeferredArray.__module__ = ArrayImpl.__module__
+
+
+def deferred(record: Record, code: int, aval: ShapedArray) -> DeferredArray:
+    """A new array of this aval, made at a place of a record."""
+    self: DeferredArray = object.__new__(DeferredArray)
+    self._aval = aval
+    self._pending = Place(record, code)
+    return self
+
+
+def arrive(array: ArrayImpl, value: np.ndarray) -> None:
+    """Give a deferred array its value."""
+    if type(array) is DeferredArray:
+        array._value = value
+        array._pending = None
+        array.__class__ = ArrayImpl  # type: ignore[assignment]
+
+
+Held = weakref.ref[DeferredArray]

@@ -1,0 +1,288 @@
+"""Deferred evaluation of large operations outside jit: what runs, when, and that none can tell."""
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.api import deferral
+from numjet.base import config
+from numjet.core import evaluate
+from numjet.core.array import ArrayImpl
+from numjet.core.deferred import DeferredArray
+from tests import eager_programs
+
+N = evaluate.LARGE + 5
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=N).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def fusion():
+    before = config.eager_fusion.value
+    config.eager_fusion.set(True)  # for all threads
+    deferral.finish_here("a new test")
+    yield
+    config.eager_fusion.set(before)
+
+
+def large(values=X):
+    return jnp.array(values)
+
+
+def waits(x) -> bool:
+    return type(x) is DeferredArray
+
+
+def last() -> deferral.Piece:
+    return deferral.pieces[-1]
+
+
+def test_a_chain_runs_as_one_program_when_it_is_read():
+    x = large()
+    y = jnp.sin(x) * 2 + 1
+    z = jnp.exp(y)
+    assert waits(y) and waits(z) and z.shape == (N,) and z.dtype == jnp.float32
+    got = np.asarray(z)
+    assert last().operations == ("sin", "mul", "add", "exp") and last().kept == 2
+    assert type(y) is ArrayImpl and type(z) is ArrayImpl  # who was held has its value
+    with config.eager_fusion(False):
+        np.testing.assert_array_equal(got, jnp.exp(jnp.sin(x) * 2 + 1))
+    del y
+    jnp.exp(jnp.sin(x) * 2 + 1).block_until_ready()
+    assert last().kept == 1  # nobody holds what is between
+    jnp.exp(jnp.sin(x) * 2 + 1).block_until_ready()
+    assert last().how == "found"
+
+
+READS = {
+    "numpy": np.asarray, "repr": repr, "str": str, "tolist": lambda x: x.tolist(),
+    "item": lambda x: x[3].item(), "float": lambda x: float(x.sum()),
+    "bool": lambda x: bool((x > 0).all()), "block": lambda x: x.block_until_ready(),
+    "ready": lambda x: x.is_ready(), "format": lambda x: f"{x.sum():.3f}",
+    "pickle": pickle.dumps, "deepcopy": copy.deepcopy,
+    "dlpack": np.from_dlpack, "pointer": lambda x: x.unsafe_buffer_pointer(),
+    "jit": nj.jit(lambda x: x + 1), "callback": lambda x: nj.pure_callback(np.sin, x, x),
+    "device": lambda x: nj.device_get(x), "iterate": lambda x: next(iter(x)),
+    "delete": lambda x: x.delete(), "loop": lambda x: nj.lax.fori_loop(0, 2, lambda i, v: v, x),
+    "rows": lambda x: np.asarray(x[:3]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", READS)
+def test_who_asks_is_given_the_value(how):
+    y = large() * 2
+    assert waits(y)
+    READS[how](y)
+    assert not waits(y)
+    assert y.is_deleted() == (how == "delete")
+    if how != "delete":
+        np.testing.assert_array_equal(y, X * 2)
+
+
+def test_numpy_memory_is_read_before_it_can_be_written_to():
+    for size in (N, 40 * N):  # copied, and read at once
+        memory = np.linspace(0, 1, size, dtype=np.float32)
+        x = jnp.asarray(memory)
+        y = x + 1
+        z = y * 2
+        memory[:] = -1
+        np.testing.assert_array_equal(z, (np.linspace(0, 1, size, dtype=np.float32) + 1) * 2)
+        np.testing.assert_array_equal(x + 0, memory)  # x is on that memory, as ever
+    view = np.zeros((2, N), np.float32)
+    y = jnp.asarray(view[0]) + 1
+    view[:] = 5
+    np.testing.assert_array_equal(y, np.ones(N, np.float32))
+
+
+def test_small_operands_of_numpys_are_copied():
+    bias = np.ones(4, np.float32)
+    y = large(X[: N // 4 * 4].reshape(-1, 4)) + jnp.asarray(bias)
+    assert waits(y)
+    bias[:] = 7
+    np.testing.assert_array_equal(y, X[: N // 4 * 4].reshape(-1, 4) + 1)
+
+
+def test_deletion_and_donation():
+    x = large()
+    y = x + 1
+    x.delete()
+    np.testing.assert_array_equal(y, X + 1)
+    x = large() * 3
+    x.block_until_ready()
+    y = x + 1
+    nj.jit(lambda v: v * 2, donate_argnums=0)(x).block_until_ready()
+    assert x.is_deleted()
+    np.testing.assert_array_equal(y, X * 3 + 1)
+    with pytest.raises(RuntimeError, match="deleted"):
+        x + 1
+
+
+def test_small_arrays_wait_only_for_what_waits():
+    a = jnp.ones(10) * 2
+    assert not waits(a)
+    total = large().sum()
+    assert waits(total) and waits(total * 2) and waits(a + total)
+    assert float(total * 2) == pytest.approx(2 * X.sum(dtype=np.float64), rel=1e-3)
+
+
+def test_errors_come_at_the_line_and_checks_run_at_once():
+    x = large()
+    y = x + 1
+    with pytest.raises((TypeError, ValueError), match="shapes"):
+        y + x[:-1]
+    with pytest.raises(TypeError):
+        y + "text"
+    with nj.debug_nans(True), pytest.raises(FloatingPointError, match="NaN"):
+        jnp.log(-jnp.abs(y))
+    with nj.disable_jit():
+        assert not waits(x * 2)
+
+
+def test_threads_read_each_others():
+    x = large()
+    y = x * 2
+    found = []
+
+    def work():
+        z = y + 1  # which waits for the value of y, of another thread's tape
+        found.append((type(y), waits(z), np.asarray(z), jnp.exp(x)))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for kind, waited, z, e in found:
+        assert kind is ArrayImpl and waited
+        np.testing.assert_array_equal(z, X * 2 + 1)
+        np.testing.assert_allclose(e, np.exp(X), rtol=1e-6)
+
+
+def test_one_thread_writes_while_others_read():
+    x = large()
+    made, stop = [], threading.Event()
+
+    def read():
+        while not stop.is_set() or made:
+            try:
+                k, y = made.pop()
+            except IndexError:
+                continue
+            np.testing.assert_array_equal(np.asarray(y)[:9], X[:9] * np.float32(k))
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for t in readers:
+        t.start()
+    for k in range(200):
+        made.append((k, x * float(k)))
+    stop.set()
+    for t in readers:
+        t.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_has_values():
+    y = large() + 1
+    child = os.fork()
+    if not child:
+        good = not waits(y) and bool(np.asarray(y)[0] == X[0] + 1)
+        os._exit(0 if good and float((y * 2)[0]) == (X[0] + 1) * 2 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_views_stay_views():
+    y = large() * 2
+    a, b = y.reshape(1, N), jnp.broadcast_to(y, (1000, N))
+    assert waits(a) and waits(b)
+    assert np.shares_memory(np.asarray(a), np.asarray(y))
+    assert np.shares_memory(np.asarray(b), np.asarray(y))  # and not a thousand copies
+
+
+def test_transformations_are_deferred():
+    x = large()
+
+    def f(v):
+        return jnp.sum(jnp.tanh(v) ** 2)
+
+    value, grad = nj.value_and_grad(f)(x)
+    assert waits(value) and waits(grad)
+    t = np.tanh(X.astype(np.float64))
+    np.testing.assert_allclose(grad, 2 * t * (1 - t * t), rtol=1e-4, atol=1e-6)
+    assert not waits(value)
+    out, tangent = nj.jvp(jnp.sin, (x,), (x,))
+    assert waits(out) and waits(tangent)
+    np.testing.assert_allclose(tangent, np.cos(X) * X, rtol=1e-5, atol=1e-6)
+    rows = nj.vmap(lambda v: v - v.sum())(large(X[: N // 4 * 4].reshape(4, -1)))
+    assert waits(rows)
+
+
+def test_a_loop_is_cut_alike():
+    x = large()
+    before = dict(deferral._counts)
+    for _ in range(500):
+        x = x * 0.5
+        x = x + 1
+    assert waits(x)
+    x.block_until_ready()
+    made = deferral._counts["compiled"] - before["compiled"]
+    assert made <= 3 and deferral._counts["found"] > before["found"]
+    np.testing.assert_allclose(x, 2, rtol=1e-6)
+
+
+def test_what_only_a_tape_keeps_is_bounded():
+    with config.eager_fusion_bytes(16 * N):
+        total = large()
+        for _ in range(20):
+            total = total + large()
+        assert total._pending.record.bytes <= 16 * N * 2
+    np.testing.assert_allclose(total, X * 21, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_that_change_each_time_are_not_compiled(monkeypatch):
+    monkeypatch.setattr(deferral, "FIRST", 0)
+    monkeypatch.setattr(deferral, "_counts", {"found": 0, "compiled": 0})
+    x = large()
+    y = x * 2
+    for _ in range(17):
+        y = jnp.cos(y) - x
+    want = np.asarray(y)
+    assert last().how == "one by one"
+    y = x * 2
+    for _ in range(17):
+        y = jnp.cos(y) - x
+    np.testing.assert_array_equal(y, want)
+    assert last().how == "compiled"
+
+
+def test_an_interrupt_leaves_what_is_written_down(monkeypatch):
+    y = large() * 2
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as m:
+        m.setattr(deferral, "_run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            np.asarray(y)
+    np.testing.assert_array_equal(y, X * 2)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", range(0, 160, 20))
+def test_programs_cannot_tell(monkeypatch, first):
+    monkeypatch.setattr(evaluate, "LARGE", 64)
+    for seed in range(first, first + 20):
+        if seed % 4:  # the others are compiled
+            monkeypatch.setattr(deferral, "_counts", {"found": 0, "compiled": 10**9})
+        else:
+            monkeypatch.setattr(deferral, "_counts", {"found": 0, "compiled": 0})
+        want = eager_programs.run(seed, 20, fused=False)
+        assert not eager_programs.same(eager_programs.run(seed, 20, fused=True), want), seed

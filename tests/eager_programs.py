@@ -1,0 +1,234 @@
+"""Random eager programs with everything that could tell deferred operations from others: reads in
+between, deletions, NumPy memory written to afterwards, threads, exceptions, donation, derivatives.
+
+`run(seed)` gives what a program observed, as a list of NumPy arrays and texts. Run as a script it
+compares `eager_fusion` on and off for a range of seeds.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.base import config
+
+SHAPES = [(96,), (12, 8), (8, 12), (1, 8), (12, 1), (), (2, 6, 8)]
+DTYPES = [np.float32, np.float32, np.float32, np.int32, np.bool_, np.float16]
+UNARY: list[Callable] = [
+    jnp.exp, jnp.sin, jnp.tanh, lambda x: jnp.abs(x * 1.0), jnp.negative, jnp.sqrt,
+    lambda x: jnp.floor(x * 1.0), jnp.square,
+    lambda x: x * 2, lambda x: 1.5 - x, lambda x: x / 3, lambda x: x**2, lambda x: x > 0,
+    lambda x: x.astype(jnp.float32), lambda x: x.astype(jnp.int32), lambda x: x.astype(jnp.float16),
+    lambda x: x.ravel(), lambda x: x.T, lambda x: x[None], lambda x: x[..., ::-1],
+    lambda x: jnp.broadcast_to(x, (3, *x.shape)), lambda x: x.reshape(-1)[: x.size // 2],
+    lambda x: jnp.where(x > 0, x, 1), lambda x: jnp.clip(x, -1, 1), lambda x: jnp.isnan(x),
+    nj.nn.relu, nj.nn.sigmoid, lambda x: x @ x.T if x.ndim == 2 else x, lambda x: x // 3,
+    lambda x: nj.lax.stop_gradient(x), lambda x: jnp.concatenate([x.ravel(), x.ravel()]),
+    lambda x: x.at[..., 0].set(1) if x.ndim else x, lambda x: jnp.sort(x.ravel()),
+    lambda x: jnp.cumsum(x.ravel()), lambda x: jnp.zeros_like(x) + 1,
+]  # fmt: skip
+REDUCE: list[Callable] = [
+    lambda x: x.sum(), lambda x: jnp.max(x), lambda x: x.mean(axis=-1, keepdims=True) if x.ndim
+    else x, lambda x: jnp.any(x), lambda x: x.argmax(), lambda x: jnp.var(x), lambda x: x.sum(0)
+    if x.ndim else x, lambda x: nj.nn.softmax(x), lambda x: jnp.linalg.norm(x.ravel()),
+]  # fmt: skip
+BINARY: list[Callable] = [
+    jnp.add, jnp.subtract, jnp.multiply, jnp.divide, jnp.maximum, jnp.arctan2, jnp.equal,
+    jnp.logical_or, jnp.dot, lambda x, y: jnp.where(x > y, x, y),
+    lambda x, y: x < y, lambda x, y: jnp.hypot(x, y), lambda x, y: x % (y + 1),
+]  # fmt: skip
+TRANSFORMED: list[Callable] = [
+    lambda x: nj.grad(lambda v: jnp.sum(jnp.tanh(v) * v))(x),
+    lambda x: nj.value_and_grad(lambda v: jnp.mean(jnp.exp(-v * v)))(x)[1],
+    lambda x: nj.jvp(lambda v: jnp.sin(v) * v, (x,), (jnp.ones_like(x),))[1],
+    lambda x: nj.vmap(lambda v: v - v.sum())(x) if x.ndim else x,
+    lambda x: nj.jit(lambda v: v * 2 + 1)(x),
+    lambda x: nj.lax.fori_loop(0, 3, lambda i, v: v * 0.5, x),
+    lambda x: nj.checkpoint(jnp.sin)(x), lambda x: nj.grad(nj.grad(lambda v: v**3))(jnp.sum(x)),
+    lambda x: nj.linearize(jnp.sin, x)[1](x), lambda x: nj.vjp(jnp.cos, x)[1](x)[0],
+]  # fmt: skip
+
+
+class Program:
+    """One random program: variables that come and go, and what was seen of them."""
+
+    def __init__(self, seed: int, steps: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.vars: list[Any] = []
+        self.memories: list[np.ndarray] = []
+        self.seen: list[Any] = []
+        for _ in range(3):
+            self.new()
+        for _ in range(steps):
+            action = self.rng.choice(len(_ACTIONS), p=_CHANCES)
+            try:
+                _ACTIONS[action][0](self)
+            except (TypeError, ValueError, RuntimeError, IndexError) as error:
+                self.seen.append(type(error).__name__)
+            if len(self.vars) < 2:
+                self.new()
+            if len(self.vars) > 8:
+                del self.vars[int(self.rng.integers(len(self.vars)))]
+        self.seen += [np.asarray(x) for x in self.vars if not x.is_deleted()]
+
+    def pick(self) -> Any:
+        return self.vars[int(self.rng.integers(len(self.vars)))]
+
+    def choose(self, functions: list[Callable]) -> Callable:
+        return functions[int(self.rng.integers(len(functions)))]
+
+    def new(self) -> None:
+        shape = SHAPES[int(self.rng.integers(len(SHAPES)))]
+        dtype = DTYPES[int(self.rng.integers(len(DTYPES)))]
+        memory = (self.rng.normal(size=shape) * 2).astype(dtype)
+        if self.rng.integers(2) and shape:
+            self.memories.append(memory)
+            self.vars.append(jnp.asarray(memory))
+        else:
+            self.vars.append(jnp.array(memory))
+
+    def put(self, x: Any) -> None:
+        if x.size <= 4096 and x.ndim <= 4:
+            self.vars.append(x)
+
+    def unary(self) -> None:
+        self.put(self.choose(UNARY)(self.pick()))
+
+    def reduce(self) -> None:
+        self.put(self.choose(REDUCE)(self.pick()))
+
+    def binary(self) -> None:
+        self.put(self.choose(BINARY)(self.pick(), self.pick()))
+
+    def transformed(self) -> None:
+        x = self.pick()
+        self.put(self.choose(TRANSFORMED)(x * 1.0))
+
+    def read(self) -> None:
+        x = self.pick()
+        kind = int(self.rng.integers(8))
+        if kind == 0:
+            self.seen.append(repr(x.dtype) + str(x.shape) + str(x.weak_type))
+        elif kind == 1:
+            self.seen.append(np.asarray(x[(0,) * x.ndim] if x.size else x))
+        elif kind == 2:
+            self.seen.append(np.asarray(float(jnp.sum(x.astype(jnp.int32)))))
+        elif kind == 3:
+            self.seen.append(np.asarray(bool(jnp.all(jnp.isfinite(x)))))
+        elif kind == 4:
+            self.seen.append(np.array(x.block_until_ready()))
+        elif kind == 5:
+            self.seen.append(np.asarray(x.tolist()))
+        else:
+            self.seen.append(np.array(x))
+
+    def write(self) -> None:
+        """The user's memory changes: arrays that were computed of it do not, those on it do."""
+        if self.memories:
+            memory = self.memories[int(self.rng.integers(len(self.memories)))]
+            memory[...] = memory * 0 if self.rng.integers(2) else ~memory.astype(bool)
+
+    def remove(self) -> None:
+        k = int(self.rng.integers(len(self.vars)))
+        if self.rng.integers(2):
+            self.vars[k].delete()
+            self.seen.append(self.vars[k].is_deleted())
+        else:
+            del self.vars[k]
+
+    def thread(self) -> None:
+        x, y = self.pick(), self.pick()
+        f, g = self.choose(UNARY), self.choose(BINARY)
+        found: list[Any] = []
+
+        def work() -> None:
+            try:
+                found.append(f(g(x, y)))
+            except (TypeError, ValueError, RuntimeError, IndexError) as error:
+                found.append(error)
+
+        one = threading.Thread(target=work)
+        one.start()
+        one.join()
+        if isinstance(found[0], Exception):
+            raise found[0]
+        self.put(found[0])
+
+    def wrong(self) -> None:
+        x = self.pick()
+        jnp.concatenate([x.ravel(), jnp.ones((3, 3))]) if self.rng.integers(2) else x + "text"
+
+    def donate(self) -> None:
+        x = self.pick() * 1
+        y = x + 1
+        step = nj.jit(lambda v: v * 3, donate_argnums=0)
+        self.put(step(x))
+        self.put(y)
+        self.seen.append(x.is_deleted())
+
+    def control(self) -> None:
+        x = self.pick()
+        total = jnp.sum(x.astype(jnp.float32))
+        self.put(x if total > 0 else -x.astype(jnp.float32))
+
+    def loop(self) -> None:
+        x = self.pick().astype(jnp.float32)
+        for _ in range(int(self.rng.integers(2, 20))):
+            x = jnp.sin(x) + 0.5
+        self.put(x)
+
+
+_ACTIONS: list[tuple[Callable, float]] = [
+    (Program.unary, 10), (Program.binary, 8), (Program.reduce, 4), (Program.transformed, 2),
+    (Program.read, 3), (Program.write, 2), (Program.remove, 1.5), (Program.thread, 0.5),
+    (Program.wrong, 0.5), (Program.donate, 0.7), (Program.control, 0.7), (Program.loop, 0.7),
+    (Program.new, 1),
+]  # fmt: skip
+_CHANCES = np.array([c for _, c in _ACTIONS]) / sum([c for _, c in _ACTIONS])
+
+
+def run(seed: int, steps: int, fused: bool) -> list[Any]:
+    """What the program of this seed observes."""
+    with config.eager_fusion(fused), np.errstate(all="ignore"):
+        return Program(seed, steps).seen
+
+
+def same(got: list[Any], want: list[Any]) -> str:
+    """Where two programs saw different things; "" where they did not."""
+    if len(got) != len(want):
+        return f"{len(got)} things and {len(want)}"
+    for k, (a, b) in enumerate(zip(got, want, strict=True)):
+        if type(a) is not type(b):
+            return f"number {k}: {a!r} and {b!r}"
+        if isinstance(a, np.ndarray):
+            if a.shape != b.shape or a.dtype != b.dtype:
+                return f"number {k}: {a.dtype}{a.shape} and {b.dtype}{b.shape}"
+            rough = 1e-2 if a.dtype == np.float16 else 2e-4
+            if not np.allclose(a, b, rough, rough, equal_nan=True):
+                return f"number {k}: {a} and {b}"
+        elif a != b:
+            return f"number {k}: {a!r} and {b!r}"
+    return ""
+
+
+def main() -> None:
+    """Arguments: the first seed and the one after the last."""
+    from numjet.core import evaluate
+
+    evaluate.LARGE = 64
+    first, end = map(int, sys.argv[1:3])
+    for seed in range(first, end):
+        difference = same(run(seed, 25, True), run(seed, 25, False))
+        if difference:
+            print(f"seed {seed}: {difference}", flush=True)
+    print("done")
+
+
+if __name__ == "__main__":
+    main()
