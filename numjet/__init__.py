@@ -63,6 +63,7 @@ from numjet.base.config import (
     numpy_dtype_promotion as numpy_dtype_promotion,
     numpy_rank_promotion as numpy_rank_promotion,
 )
+from numjet.core import hooks as _hooks
 from numjet.core.array import Array as Array
 from numjet.core.trace import compile_time as _compile_time, set_trace as _set_trace
 from numjet.version import __version__ as __version__, __version_info__ as __version_info__
@@ -159,6 +160,13 @@ def __getattr__(name: str) -> object:
         globals()[name] = found
         return found
     raise AttributeError(f"module 'numjet' has no attribute {name!r}")
+
+
+def _aval_sharding(ndim: int) -> object:
+    return _importlib.import_module("numjet.api.sharding").unsharded(ndim)
+
+
+_hooks.aval_sharding = _aval_sharding
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api import memories
+from numjet.api.memories import checked_memory as checked_memory
 from numjet.base import config, tree
 from numjet.core.array import Array, ArrayImpl, as_array, install_methods
 from numjet.core.remote import Device, Remote, RemoteArray
@@ -66,6 +68,18 @@ class CpuDevice(Device):
     def memory_stats(self) -> dict | None:
         """The CPU has no memory of its own to report."""
         return None
+
+    def addressable_memories(self) -> list[memories.Memory]:
+        """The memories that the device reads and writes, one for each kind."""
+        return [memories.Memory(self, kind) for kind in memories.MEMORY_KINDS]
+
+    def default_memory(self) -> memories.Memory:
+        """Where arrays are when nothing else was asked for."""
+        return memories.Memory(self, "device")
+
+    def memory(self, kind: str) -> memories.Memory:
+        """The memory of that kind. Raises JaxRuntimeError for an unknown one."""
+        return memories.memory(self, kind)
 
     def __repr__(self) -> str:
         return f"CpuDevice(id={self.id})"
@@ -135,17 +149,6 @@ def process_count(backend: str | None = None) -> int:
     return 1 + max(device.process_index for device in devices(backend))
 
 
-# Kinds of memory: the CPU's devices have one, which these names mean.
-MEMORY_KINDS = ("device", "unpinned_host", "pinned_host")
-
-
-def checked_memory(kind: str | None) -> str:
-    """The kind of memory named, 'device' by default. Raises ValueError for an unknown one."""
-    if kind is not None and kind not in MEMORY_KINDS:
-        raise ValueError(f"unknown memory_kind {kind!r}. Kinds are {MEMORY_KINDS}.")
-    return kind or "device"
-
-
 class Sharding:
     """Where an array lives. Kinds give `device_set`, `indices(shape)` - pairs of a device and what
     part of the array it holds - and `shard_shape(shape)`."""
@@ -165,6 +168,13 @@ class Sharding:
     @property
     def addressable_devices(self) -> set[Device]:
         return self.device_set
+
+    @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        """The devices in the order of their numbers. Libraries (orbax-checkpoint) read it."""
+        return tuple(sorted(self.device_set, key=lambda device: device.id))
+
+    _addressable_device_assignment = _device_assignment
 
     @property
     def has_addressable_devices(self) -> bool:
@@ -383,25 +393,19 @@ def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
-    """A pytree of Arrays on `device` (a Device or a sharding of this module; None keeps the
-    default).
+    """A pytree of Arrays on `device`: a Device, a sharding, a `Format` of one, or a pytree of these
+    that is a prefix of `x`. None keeps the default.
 
-    Raises ValueError for an unknown device.
+    Raises ValueError for an unknown device, and for a sharding that does not fit a shape.
     """
     del src, donate, may_alias
+    if not (device is None or isinstance(device, Device | Sharding)):
+        return _put_each(x, device)
     if device is None and (_default.uses or _default._global):
         device = chosen_device()
     if isinstance(device, SingleDeviceSharding):
         device = device._device
-    if isinstance(device, Device):
-        sharding: Any = SingleDeviceSharding(device)
-    elif device is None or isinstance(device, Sharding):
-        sharding = device
-    else:
-        raise ValueError(
-            f"device_put: unknown device {device!r}. numjet.devices() lists the devices: "
-            f"{devices()}."
-        )
+    sharding: Any = SingleDeviceSharding(device) if isinstance(device, Device) else device
 
     def put(leaf: Any) -> Any:
         leaf = as_array(leaf)
@@ -413,6 +417,30 @@ def device_put(
         return place(leaf, sharding)
 
     return tree.tree_map(put, x)
+
+
+def _put_each(x: Any, places: Any) -> Any:
+    """`device_put` to a pytree of places, or to a `Format`."""
+    layout = importlib.import_module("numjet.api.layout")
+    kinds = (Device, Sharding, layout.Format)
+    leaves, treedef = tree.tree_flatten(x)
+    is_place = lambda n: n is None or isinstance(n, kinds)  # noqa: E731
+    for place in tree.tree_leaves(places, is_place):
+        if not is_place(place):
+            raise ValueError(
+                f"device_put: unknown device {place!r}. numjet.devices() lists the devices: "
+                f"{devices()}."
+            )
+    wanted = [places] * len(leaves) if is_place(places) else (
+        tree.broadcast_prefix(places, x, is_leaf=is_place))
+    put = []
+    for leaf, place in zip(leaves, wanted, strict=True):
+        if isinstance(place, layout.Format):
+            if isinstance(place.layout, layout.Layout):
+                layout.check_layout("device_put", place.layout, np.ndim(leaf))
+            place = place.sharding
+        put.append(device_put(leaf, place))
+    return tree.tree_unflatten(treedef, put)
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:

@@ -358,6 +358,8 @@ class JitFunction:
     """A function compiled for each signature it is called with. `__call__` is found in the object:
     at first the complete way, then code generated for the signatures that come again."""
 
+    # Libraries (chex) tell jitted functions by this word in the type's name.
+    __qualname__ = "PjitFunction"
     __slots__ = ("__call__", "__dict__", "__weakref__")
 
     def __init__(
@@ -396,6 +398,11 @@ class JitFunction:
 
     def _cache_size(self) -> int:
         return len(self._core._entries)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What `inspect.signature` gives: the parameters of the function."""
+        return inspect.signature(self._core._fun)
 
     def __repr__(self) -> str:
         return f"<jit of {self._core._fun!r}>"

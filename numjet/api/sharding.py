@@ -561,6 +561,12 @@ class NamedSharding(Sharding):
         )
 
 
+@functools.cache
+def unsharded(ndim: int) -> NamedSharding:
+    """The sharding of an aval of `ndim` dimensions: none is split."""
+    return NamedSharding(AbstractMesh((), ()), PartitionSpec(*[None] * ndim))
+
+
 def make_single_device_sharding(
     device: Device, *, memory_kind: str | None = None
 ) -> SingleDeviceSharding:

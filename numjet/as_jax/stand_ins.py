@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from numjet import random
 from numjet.api import devices as device_module
+from numjet.base import tree
 from numjet.base.tree_registry import KINDS
 from numjet.core import trace
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.dtypes import canonical
 from numjet.core.trace import EVAL, current_trace
 
 
@@ -178,16 +181,36 @@ class TypedNdArray(np.ndarray):
     """A NumPy array that remembers whether its dtype was asked for. None are made here."""
 
 
-class TypedInt(int):
-    """A Python integer with a dtype. None are made here."""
+class _Typed:
+    """A Python number with a dtype, as `TypedInt(3, dtype)` makes it. Nothing here makes one."""
+
+    dtype: np.dtype
+
+    def __new__(cls, value: Any, dtype: Any) -> Any:
+        made = super().__new__(cls, value)  # type: ignore[call-arg]
+        made.dtype = np.dtype(dtype)
+        return made
+
+    def __init__(self, value: Any, dtype: Any) -> None:
+        """Nothing is left to do."""
+
+    def __getnewargs__(self) -> tuple:
+        for plain in (int, float, complex):
+            if isinstance(self, plain):
+                return plain(self), self.dtype
+        raise TypeError(f"{type(self).__name__} is no kind of number.")
 
 
-class TypedFloat(float):
-    """A Python float with a dtype. None are made here."""
+class TypedInt(_Typed, int):
+    """A Python integer with a dtype."""
 
 
-class TypedComplex(complex):
-    """A Python complex number with a dtype. None are made here."""
+class TypedFloat(_Typed, float):
+    """A Python float with a dtype."""
+
+
+class TypedComplex(_Typed, complex):
+    """A Python complex number with a dtype."""
 
 
 def reconstruct_array(fun: Callable, args: tuple, state: tuple, aval_state: dict) -> Array:
@@ -196,3 +219,46 @@ def reconstruct_array(fun: Callable, args: tuple, state: tuple, aval_state: dict
     value.__setstate__(state)
     weak = aval_state.get("weak_type", False)
     return ArrayImpl(value, ShapedArray(value.shape, value.dtype, weak))
+
+
+# ------------------------------------------------------------------ tests
+def check_close(
+    xs: Any, ys: Any, atol: float | None = None, rtol: float | None = None, err_msg: str = ""
+) -> None:
+    """Assert that the leaves of two pytrees are alike. Where no tolerances are given they are 1e-15
+    for 64-bit numbers (1e-6 without x64), 1e-6 for 32-bit ones, 1e-3 for float16, 1e-2 for
+    bfloat16, 0.1 for shorter ones, 0 for integers."""
+    tree.tree_map(lambda x, y: _check_leaf(x, y, atol, rtol, err_msg), xs, ys)
+
+
+def _check_leaf(x: Any, y: Any, atol: float | None, rtol: float | None, err_msg: str) -> None:
+    x, y = np.asarray(x), np.asarray(y)
+    usual = max(_TOLERANCES.get(canonical(a.dtype).name, 0.0) for a in (x, y))
+    x, y = [a.astype(np.float32) if a.dtype.kind == "V" else a for a in (x, y)]
+    np.testing.assert_allclose(
+        x, y, atol=usual if atol is None else atol, rtol=usual if rtol is None else rtol,
+        err_msg=err_msg,
+    )  # fmt: skip
+
+
+_TOLERANCES = {
+    "float8_e4m3fn": 0.1, "float8_e5m2": 0.1, "bfloat16": 1e-2, "float16": 1e-3, "float32": 1e-6,
+    "complex64": 1e-6, "float64": 1e-15, "complex128": 1e-15,
+}  # fmt: skip
+
+
+# ------------------------------------------------------------------ the generator of random bits
+def threefry_seed(seed: Any) -> Array:
+    """The two words of the key that a seed makes."""
+    return random.key_data(random.key(seed, impl="threefry2x32"))
+
+
+def threefry_split(key: Any, shape: tuple[int, ...]) -> Array:
+    """The words of as many keys as `shape` says, derived from the words of one."""
+    return random.key_data(random.split(random.wrap_key_data(key, impl="threefry2x32"), shape))
+
+
+def threefry_random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
+    """Random unsigned integers of `bit_width` bits, from the words of a key."""
+    made = random.wrap_key_data(key, impl="threefry2x32")
+    return random.bits(made, shape, np.dtype(f"uint{bit_width}"))

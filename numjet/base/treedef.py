@@ -408,7 +408,9 @@ def _key_difference(treedef: PyTreeDef, kind: NodeKind, data: Any) -> str:
     extra = [key for key in data if key not in treedef._data]
     parts = ([f"missing: {', '.join(map(repr, missing))}"] if missing else []) + (
         [f"unexpected: {', '.join(map(repr, extra))}"] if extra else [])
-    return f" ({'; '.join(parts)}.)" if parts else " (The order of the keys differs.)"
+    if not parts:
+        return " (The order of the keys differs.)"
+    return f" (Dict key mismatch; {'; '.join(parts)}.)"
 
 
 def flatten_up_to(treedef: PyTreeDef, tree: Any, out: list) -> None:

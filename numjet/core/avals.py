@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.memo import Memo
 
 
@@ -94,8 +94,9 @@ class ShapedArray(AbstractValue):
         return self.dtype.itemsize
 
     @property
-    def sharding(self) -> None:
-        return None
+    def sharding(self) -> Any:
+        """Types say nothing of devices: over a mesh without axes, not split."""
+        return hooks.aval_sharding(self.ndim)
 
     def str_short(self, *_: Any, **__: Any) -> str:
         """`f32[2,3]`."""

@@ -38,6 +38,10 @@ learn: Callable[[Any, tuple, Any, Any], None] | None = None
 # params, aval of the result). None: Python evaluates. By `native.operators`.
 executor: Callable[[Any, tuple, dict, Any], Callable | None] | None = None
 
+# The sharding of an aval of that many dimensions. By the package itself, which loads
+# `api.sharding` for it.
+aval_sharding: Callable[[int], Any] = lambda _: None
+
 # Called when a trace has become long, until native code is there to record such. By
 # `native.operators`.
 long_trace: Callable[[], None] | None = None

@@ -25,6 +25,7 @@ from numjet.core.trace import (
     leave_trace,
     set_trace,
 )
+from numjet.extend.jax_params import accept_extra, with_extra
 from numjet.extend.linear_util import WrappedFun, wrap_init
 from numjet.transforms.batch import BatchTrace, axis_env
 from numjet.transforms.custom_rules import custom_jvp_p, custom_vjp_p, run_call
@@ -150,8 +151,9 @@ def _process(self: Any, primitive: Primitive, args: tuple, params: dict) -> Any:
                 return run_call(params["call_jaxpr"], args)
         with set_trace(self.parent):
             return (_hand_jvp if primitive is custom_jvp_p else _hand_vjp)(self, args, params)
+    accept_extra()
     with set_trace(self.parent):
-        return self.process_primitive(primitive, args, params)
+        return self.process_primitive(primitive, args, with_extra(primitive, params))
 
 
 def _hand_jvp(trace: Any, args: Sequence[Any], params: dict) -> Any:

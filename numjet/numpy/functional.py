@@ -119,7 +119,7 @@ def apply_over_axes(func: Callable, a: Any, axes: Sequence[int]) -> Any:
     """`func(a, axis)` for one axis after another; axes that it removes are kept with size 1."""
     x = one_array("apply_over_axes", a)
     for axis in axes:
-        out = func(x, axis=axis)
+        out = func(x, axis)
         if out.ndim == x.aval.ndim - 1:
             out = expand_dims(out, axis)
         if out.ndim != x.aval.ndim:
@@ -204,7 +204,7 @@ def _broadcast_map(call: Callable, values: list[Any], signature: str | None) -> 
             )
         split = x.aval.ndim - len(core)
         for name, n in zip(core, x.aval.shape[split:]):
-            if sizes.setdefault(name, int(name) if name.isdigit() else n) != n:
+            if sizes.setdefault(name, n) != n:
                 raise ValueError(
                     f"vectorize: inconsistent size for core dimension {name!r}: {n} "
                     f"and {sizes[name]}."

@@ -176,8 +176,9 @@ def join_shapes(
         for s in shapes:
             if len(s) >= -i and s[i] != 1:
                 if size not in (1, s[i]):
+                    how = f"{name} got incompatible" if error is TypeError else "Incompatible"
                     raise error(
-                        f"{name} got incompatible shapes for broadcasting: "
+                        f"{how} shapes for broadcasting: "
                         f"{', '.join(map(str, shapes))}. Sizes are compared from the last axis on, "
                         "and must be equal or 1; add axes with x[:, None] or reshape."
                     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -160,7 +160,9 @@ def expand_dims(a: Any, axis: Any) -> Any:
     ):
         value = np.expand_dims(x._value, axis)
         return ArrayImpl(value, ShapedArray(value.shape, x.aval.dtype, x.aval.weak_type))
-    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    if isinstance(axis, Iterable) and not isinstance(axis, (str, Array, np.ndarray)):
+        axis = tuple(axis)
+    count = len(axis) if isinstance(axis, tuple) else 1
     axes = canonical_axes(axis, x.aval.ndim + count, "expand_dims")
     return lax.expand_dims(x, axes) if axes else x
 

@@ -215,9 +215,9 @@ min_p = elementwise(
 # ------------------------------------------------------------------ powers
 def _integer_pow_reference(x: np.ndarray, *, y: int) -> np.ndarray:
     if dtypes.is_integer(x.dtype) and y < 0:
-        raise ValueError(
-            "integer_pow: an integer array cannot be raised to a negative power. Convert it to "
-            "float."
+        raise TypeError(
+            f"Integers cannot be raised to negative powers: integer_pow got {x.dtype} ** {y}. "
+            "Convert it to float."
         )
     if y < 0:
         return np.divide(x.dtype.type(1), _integer_pow_reference(x, y=-y))

@@ -176,9 +176,8 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
         return tuple([int(n) for n in np.broadcast_shapes(*[tuple(s) for s in shapes])])
     except ValueError:
         raise ValueError(
-            f"Shapes {', '.join(str(tuple(s)) for s in shapes)} do not broadcast together: "
-            "counted from "
-            "the last axis, sizes must be equal or 1."
+            f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}. Counted "
+            "from the last axis, sizes must be equal or 1."
         ) from None
 
 

@@ -100,8 +100,8 @@ def strengthen(avals: Sequence[ShapedArray], out: Sequence[ShapedArray]) -> list
     result = []
     for a, o in zip(avals, out, strict=True):
         if a.weak_type and (a.dtype != o.dtype or not o.weak_type) and a.shape == o.shape:
-            dtype, weak = dtypes.promote((a.dtype, True), (o.dtype, o.weak_type))
-            result.append(ShapedArray(a.shape, dtype, weak))
+            dtype, _ = dtypes.promote((a.dtype, True), (o.dtype, o.weak_type))
+            result.append(ShapedArray(a.shape, dtype))
         else:
             result.append(a)
     return result

@@ -179,7 +179,7 @@ def client(platform: str) -> Client:
             path = plugins.library(platform)
             if path is None:
                 raise RuntimeError(
-                    f"Backend {platform!r} needs a PJRT plugin that is not installed: "
+                    f"Unknown backend {platform!r}: it needs a PJRT plugin that is not installed: "
                     f"pip install {entry.extra}. `python -m numjet.doctor` shows what is there."
                 )
             try:

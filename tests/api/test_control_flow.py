@@ -116,6 +116,9 @@ def cases(jx, jnp, lax):
     yield "scan_of_cond", lambda: jx.jit(lambda a: lax.scan(lambda c, b: (
         lax.cond(b > 0, lambda: c + b, lambda: c * 2), c), 1.0, a))(x)
     yield "scan_weak", lambda: lax.scan(lambda c, b: (c + b, c), 0, x)
+    yield "scan_weak_to_weak", lambda: lax.scan(lambda c, _: (c + 0.5, c), 0, None, length=3)
+    yield "while_weak_to_weak", lambda: lax.while_loop(
+        lambda c: c[1] < 3, lambda c: (c[0] + 0.5, c[1] + 1), (0, 0))
     yield "scan_adam", lambda: jx.jit(lambda p: lax.scan(lambda s, _: (lambda g: (
         (s[0] - 0.1 * (0.9 * s[1] + 0.1 * g), 0.9 * s[1] + 0.1 * g), jnp.sum(s[0] ** 2)))(
             jx.grad(lambda q: jnp.sum(jnp.cos(q) ** 2))(s[0])), (p, jnp.zeros(3)), None, 20))(x)

@@ -8,6 +8,8 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet.experimental import multihost_utils
+from numjet.experimental.layout import Format, Layout
 from numjet.sharding import (
     AbstractDevice,
     AbstractMesh,
@@ -111,3 +113,52 @@ def test_the_process() -> None:
     mine = jnp.ones(3)
     assert any(x is mine for x in nj.live_arrays())
     assert "numjet" in nj.print_environment_info(return_string=True)
+
+
+def test_memories_of_a_device() -> None:
+    device = nj.devices()[0]
+    kinds = [m.kind for m in device.addressable_memories()]
+    assert kinds == ["device", "pinned_host", "unpinned_host"]
+    assert device.default_memory() == device.memory("device") != device.memory("pinned_host")
+    assert len({device.memory("device"), device.default_memory()}) == 1
+    memory = device.memory("unpinned_host")
+    assert (memory.platform, memory.process_index) == ("cpu", 0)
+    assert memory.addressable_by_devices() == [device] and "unpinned_host" in repr(memory)
+    with pytest.raises(RuntimeError, match="pinned_host, unpinned_host, got 'disk'"):
+        device.memory("disk")
+
+
+def test_device_put_takes_a_pytree_of_places() -> None:
+    tree = {"a": BLOCK, "b": [np.float32(1.0), np.float32(2.0)]}
+    put = nj.device_put(tree, {"a": LAYOUT, "b": DEVICES[2]})
+    assert put["a"].sharding == LAYOUT and put["b"][1].devices() == {DEVICES[2]}
+    np.testing.assert_array_equal(put["a"], BLOCK)
+    assert nj.device_put(tree, {"a": None, "b": [None, DEVICES[1]]})["b"][1].device is DEVICES[1]
+    with pytest.raises(ValueError, match="unknown device 'cpu'"):
+        nj.device_put(tree, {"a": "cpu", "b": None})
+    with pytest.raises(ValueError, match="expected|structure"):
+        nj.device_put(tree, {"a": LAYOUT})
+
+
+def test_device_put_to_a_format() -> None:
+    place = Format(Layout((0, 1)), LAYOUT)
+    assert nj.device_put(BLOCK, place).sharding == LAYOUT
+    assert nj.device_put([BLOCK], [Format(None, LAYOUT)])[0].sharding == LAYOUT
+    with pytest.raises(NotImplementedError, match="row by row"):
+        nj.device_put(BLOCK, Format(Layout((1, 0)), LAYOUT))
+
+
+def test_an_aval_is_laid_out_over_nothing() -> None:
+    sharding = nj.typeof(jnp.ones((2, 3))).sharding
+    assert sharding.is_fully_replicated and sharding.spec == nj.P(None, None)
+    assert sharding.mesh.empty and sharding.shard_shape((2, 3)) == (2, 3)
+
+
+def test_arrays_of_one_process_are_those_of_all() -> None:
+    both = multihost_utils.host_local_array_to_global_array(
+        {"a": BLOCK, "b": BLOCK}, MESH, {"a": nj.P("x"), "b": None})
+    assert both["a"].sharding == nj.NamedSharding(MESH, nj.P("x"))
+    assert both["b"].sharding.is_fully_replicated
+    back = multihost_utils.global_array_to_host_local_array(both, MESH, nj.P())
+    np.testing.assert_array_equal(back["a"], BLOCK)
+    assert multihost_utils.reached_preemption_sync_point(3) is False

@@ -90,3 +90,44 @@ out["bytes"] = np.frombuffer(pickle.dumps(tree), np.uint8)
                 f"tree = pickle.load(open({str(tmp_path / 'ours.pickle')!r}, 'rb'))\n"
                 "print(tree['a'].tolist(), type(tree['a']).__module__)")
     assert plain.stdout.strip() == "[0, 1, 2] numjet.core.array", plain.stderr
+
+
+STAND_INS = """
+import numjet.as_jax
+import pickle, jax, jax.numpy as jnp, numpy as np
+from jax._src.literals import TypedComplex, TypedFloat, TypedInt
+from jax._src.public_test_util import check_close
+from jax._src.random import threefry2x32 as fry
+
+for kind, value, dtype in ((TypedInt, 5, "int8"), (TypedFloat, 0.5, "float32"),
+                           (TypedComplex, 1j, "complex64")):
+    typed = pickle.loads(pickle.dumps(kind(value, np.dtype(dtype))))
+    assert typed == value and typed.dtype == dtype and type(typed) is kind
+words = fry.threefry_seed(jnp.asarray(3))
+key = jax.random.key(3)
+assert (words == jax.random.key_data(key)).all()
+assert (fry.threefry_split(words, (2,)) == jax.random.key_data(jax.random.split(key))).all()
+for width in (8, 16, 32):
+    drawn = jax.random.bits(key, (5,), f"uint{width}")
+    assert (fry.threefry_random_bits(words, width, (5,)) == drawn).all()
+
+def alike(x, y, **tolerances):
+    try:
+        check_close(x, y, **tolerances)
+    except AssertionError:
+        return False
+    return True
+
+one = np.ones(2, np.float32)
+assert alike({"a": one}, {"a": one * np.float32(1.000001)})
+assert not alike(one, one * np.float32(1.00001)) and alike(one, one * 1.1, atol=0.2)
+assert alike(jnp.ones(2, "bfloat16"), jnp.ones(2) * 1.005)
+assert not alike(jnp.ones(2, "bfloat16"), jnp.ones(2) * 1.05)
+assert alike(1, 1.0) and not alike(1, 2) and not alike(np.ones(2), np.ones(3))
+print("done")
+"""
+
+
+def test_stand_ins_do_what_their_names_say():
+    done = run("-c", STAND_INS)
+    assert done.stdout == "done\n", done.stderr

@@ -17,8 +17,8 @@ from numjet.base.tree import tree_flatten, tree_structure
      r"tree_map: tree number 2 .* at \['a'\], expected a list of length 2, got a list of length 3"),
     ({"a": 1}, {"a": 1, "b": 2},
      r"at the root, expected a dict with keys \['a'\], got a dict with keys \['a', 'b'\]. "
-     r"\(unexpected: 'b'.\)"),
-    ({"a": 1, "c": 1}, {"a": 1, "b": 2}, r"\(missing: 'c'; unexpected: 'b'.\)"),
+     r"\(Dict key mismatch; unexpected: 'b'.\)"),
+    ({"a": 1, "c": 1}, {"a": 1, "b": 2}, r"\(Dict key mismatch; missing: 'c'; unexpected: 'b'.\)"),
     ([1, (2,)], [1, [2]], r"at \[1\], expected a tuple of length 1, got a list of length 1"),
     ([1, [2]], [1, 2], r"at \[1\], expected a list of length 1, got 2 of type int"),
     ([1, None], [1, 2], r"at \[1\], expected None, got 2 of type int.*is_leaf=lambda x: x is None"),

@@ -325,6 +325,33 @@ def _doubled(f):
     return run
 
 
+class _Params(_Doubling):
+    """Also keeps the parameters of what it sees."""
+
+    def process_primitive(self, primitive, tracers, params):
+        self.given = {**getattr(self, "given", {}), primitive.name: params}
+        return super().process_primitive(primitive, tracers, params)
+
+
+def test_traces_by_libraries_see_the_parameters_of_jax():
+    jitted, ones = nj.jit(lambda v: v + 1), jnp.ones(3)
+    with jax_core.take_current_trace() as parent:
+        trace = _Params(parent, jax_core.TraceTag())
+        with jax_core.set_current_trace(trace):
+            x = _Doubled(trace, ones)
+            out = jnp.sum(lax.broadcast_in_dim(lax.exp(x), (2, 3), (1,)))
+            jitted(x)
+    np.testing.assert_allclose(trace.value(out), 6 * np.e, rtol=1e-6)
+    assert trace.given["broadcast_in_dim"]["sharding"] is None
+    assert trace.given["reduce_sum"]["out_sharding"] is None
+    assert trace.given["jit"]["inline"] is False and trace.given["exp"] == {"accuracy": None}
+    # A rule may bind them itself, with the parameters it was handed.
+    plain = {"shape": (2, 3), "broadcast_dimensions": (1,)}
+    assert lax.broadcast_in_dim_p.bind(jnp.ones(3), **plain, sharding=None).shape == (2, 3)
+    with pytest.raises(NotImplementedError, match="sharding='x' has no meaning here"):
+        lax.broadcast_in_dim_p.bind(jnp.ones(3), **plain, sharding="x")
+
+
 def test_traces_by_libraries():
     f = _doubled(lambda x: jnp.sin(x) * x + 1)
     want = 2 * np.sin(0.5) * 0.5 + 1

@@ -338,6 +338,8 @@ def test_polynomials_and_convolution():
 def test_vectorize_and_apply():
     f = jnp.vectorize(lambda a, b: jnp.dot(a, b), signature="(n),(n)->()")
     np.testing.assert_allclose(f(F[:, None], G[None]), F @ G.T, rtol=1e-5)
+    # A number in a signature is a name like any other.
+    assert jnp.vectorize(jnp.sum, signature="(2)->()")(np.ones((4, 3))).tolist() == [3.0] * 4
     g = jnp.vectorize(lambda a, b: a + 2 * b)
     np.testing.assert_allclose(g(F, G[0]), F + 2 * G[0], rtol=1e-6)
     h = jnp.vectorize(lambda a, k: a * k, excluded={1})
@@ -346,7 +348,7 @@ def test_vectorize_and_apply():
         jnp.vectorize(lambda x: x, signature="(n->n")(F)
     np.testing.assert_allclose(jnp.apply_along_axis(jnp.cumsum, 0, F), np.cumsum(F, 0), rtol=1e-5)
     np.testing.assert_allclose(
-        jnp.apply_over_axes(jnp.sum, F, (0, 1)), F.sum(keepdims=True), rtol=1e-5
+        jnp.apply_over_axes(lambda a, n: jnp.sum(a, n), F, (0, 1)), F.sum(keepdims=True), rtol=1e-5
     )
     agree("piecewise", F, [B, ~B], [1.0, 2.0])
     np.testing.assert_array_equal(jnp.packbits(B), np.packbits(B))

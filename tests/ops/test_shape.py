@@ -85,7 +85,7 @@ def test_stop_gradient_takes_pytrees() -> None:
 
 def test_broadcast_shapes() -> None:
     assert lax.broadcast_shapes((3, 1), (2,)) == (3, 2)
-    with pytest.raises(ValueError, match="do not broadcast together"):
+    with pytest.raises(ValueError, match="Incompatible shapes for broadcasting"):
         lax.broadcast_shapes((3,), (2,))
 
 

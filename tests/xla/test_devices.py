@@ -84,7 +84,7 @@ def test_mistakes_are_explained():
     with pytest.raises(RuntimeError, match="Unknown backend 'abacus'. Available: 'cpu', 'cuda'"):
         nj.devices("abacus")
     if plugins.library("cuda") is None:
-        with pytest.raises(RuntimeError, match="needs a PJRT plugin that is not installed: pip"):
+        with pytest.raises(RuntimeError, match="it needs a PJRT plugin that is not installed: pip"):
             nj.devices("gpu")
     with pytest.raises(NotImplementedError, match="igamma cannot run on a device of XLA"):
         nj.lax.igamma(on_device(1.0), on_device(2.0))

@@ -1,0 +1,66 @@
+"""The kinds of memory that a device can address, as `Device.addressable_memories()` lists them.
+
+Programs that move arrays between memories ask for them. A device of the CPU has one memory, which
+all three names mean; the names are JAX's. Called by `api.devices`. What would break it: a kind that
+`device_put` or a sharding takes and this list lacks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numjet.base.errors import InternalError as JaxRuntimeError
+
+# Kinds of memory: the CPU's devices have one, which these names mean.
+MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+def checked_memory(kind: str | None) -> str:
+    """The kind of memory named, 'device' by default. Raises ValueError for an unknown one."""
+    if kind is not None and kind not in MEMORY_KINDS:
+        raise ValueError(f"unknown memory_kind {kind!r}. Kinds are {MEMORY_KINDS}.")
+    return kind or "device"
+
+
+class Memory:
+    """A memory: its `kind`, and the device that addresses it. Equal memories are equal by kind and
+    device."""
+
+    __slots__ = ("kind", "_device")
+
+    def __init__(self, device: Any, kind: str) -> None:
+        self._device, self.kind = device, kind
+
+    @property
+    def platform(self) -> str:
+        return self._device.platform
+
+    @property
+    def process_index(self) -> int:
+        return self._device.process_index
+
+    def addressable_by_devices(self) -> list[Any]:
+        """The devices that read and write it."""
+        return [self._device]
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Memory) and (self.kind, self._device) == (
+            other.kind,
+            other._device,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self._device.id))
+
+    def __repr__(self) -> str:
+        return f"Memory(kind={self.kind!r}, device={self._device})"
+
+
+def memory(device: Any, kind: str) -> Memory:
+    """The memory of `device` of that kind. Raises JaxRuntimeError where it has none."""
+    if kind not in MEMORY_KINDS:
+        raise JaxRuntimeError(
+            f"Could not find memory addressable by device {device}: it can address the memory "
+            f"kinds {', '.join(MEMORY_KINDS)}, got {kind!r}."
+        )
+    return Memory(device, kind)
