@@ -165,12 +165,12 @@ class ArrayImpl(Array):
         return complex(self._scalar("complex"))
 
     def __index__(self) -> int:
-        if self.aval.shape or self.aval.dtype.kind not in "iub":
+        if self.aval.shape or dtypes.kind(self.aval.dtype) not in "iub":
             raise TypeError(
                 "Only integer arrays without dimensions can be used as an index, got "
                 f"{self.aval.str_short()}."
             )
-        return self._value.__index__()
+        return int(self._value)
 
     def _scalar(self, kind: str) -> Any:
         if self.aval.ndim:

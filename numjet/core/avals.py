@@ -28,15 +28,17 @@ class ShapedArray(AbstractValue):
     """Shape, dtype and weak type of an array.
 
     `weak_type` marks values that came from Python scalars: their dtype gives way in promotion.
-    Where an array lies is no part of its aval: the other arguments are understood and left out.
+    `narrow`: computed with in a wider dtype (`core.narrow`). Where an array lies is no part of its
+    aval: the other arguments are understood and left out.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "_tangent", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "narrow", "_tangent", "__weakref__")
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     ndim: int
     size: int
+    narrow: bool
     _tangent: Any
     _known: dict[tuple, ShapedArray] = Memo("avals", 8192)
 
@@ -133,6 +135,7 @@ def _interned(shape: Any, dtype: Any, weak_type: Any) -> ShapedArray:
             made: Any = object.__new__(ShapedArray)
             made.shape, made.dtype, made.weak_type = key
             made.ndim, made.size = len(shape), math.prod(shape)
+            made.narrow = dtype in dtypes.NARROW
             made._tangent = None
             new = weakref.KeyedRef(made, _died, key)
             ref = _alive.get(key)  # again: a finalizer may have made it meanwhile

@@ -22,6 +22,18 @@ complex64, complex128 = np.dtype(np.complex64), np.dtype(np.complex128)
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 float8_e4m3fn = np.dtype(ml_dtypes.float8_e4m3fn)
 float8_e5m2 = np.dtype(ml_dtypes.float8_e5m2)
+# Dtypes of a byte an element or less, which are computed with in wider ones (`core.narrow`).
+_OF_BITS = [n for n in (1, 2, 4) if hasattr(ml_dtypes, f"int{n}")]  # 1 from ml_dtypes 0.6 on
+NARROW_SIGNED = tuple([np.dtype(getattr(ml_dtypes, f"int{n}")) for n in _OF_BITS])
+NARROW_UNSIGNED = tuple([np.dtype(getattr(ml_dtypes, f"uint{n}")) for n in _OF_BITS])
+NARROW_FLOATS = tuple([
+    np.dtype(getattr(ml_dtypes, name))
+    for name in (
+        "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+        "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    )
+])  # fmt: skip
+NARROW = frozenset([*NARROW_SIGNED, *NARROW_UNSIGNED, *NARROW_FLOATS])
 # The dtype of tangents of integers and booleans: no information at all.
 float0 = np.dtype([("float0", np.void, 0)])
 
@@ -82,8 +94,8 @@ SHORT_NAMES = {
     float64: "f64",
     complex64: "c64",
     complex128: "c128",
-    float8_e4m3fn: "f8_e4m3fn",
-    float8_e5m2: "f8_e5m2",
+    **{d: d.name.replace("uint", "u").replace("int", "i") for d in NARROW_SIGNED + NARROW_UNSIGNED},
+    **{d: d.name.replace("float", "f") for d in NARROW_FLOATS},
     float0: "float0",
 }
 
@@ -151,10 +163,12 @@ def is_key(dtype: Any) -> bool:
     return type(dtype) is KeyDType
 
 
-_FLOATING = frozenset([float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2])
+_FLOATING = frozenset([float16, bfloat16, float32, float64, *NARROW_FLOATS])
 _COMPLEX = frozenset([complex64, complex128])
 _INEXACT = _FLOATING | _COMPLEX
-_INTEGER = frozenset([int8, int16, int32, int64, uint8, uint16, uint32, uint64])
+_INTEGER = frozenset([
+    int8, int16, int32, int64, uint8, uint16, uint32, uint64, *NARROW_SIGNED, *NARROW_UNSIGNED
+])  # fmt: skip
 _REAL_OF = {complex64: float32, complex128: float64}
 _COMPLEX_OF = {
     float32: complex64,
@@ -187,38 +201,62 @@ def is_extended(x: Any) -> bool:
     return type(x) is KeyDType or (isinstance(x, type) and issubclass(x, extended))
 
 
+def kind(dtype: Any) -> str:
+    """NumPy's letter of a dtype's kind: "b", "i", "u", "f", "c", also of the narrow dtypes."""
+    return _NARROW_KINDS.get(dtype) or dtype.kind
+
+
+def bits(dtype: Any) -> int:
+    """How many bits an element has: 4 for int4, which is stored as a byte."""
+    return _BITS.get(dtype) or dtype.itemsize * 8
+
+
+_BITS = {
+    **{np.dtype(getattr(ml_dtypes, f"{s}int{n}")): n for n in _OF_BITS for s in ("", "u")},
+    NARROW_FLOATS[0]: 4,
+}
+_NARROW_KINDS = {
+    **dict.fromkeys(NARROW_FLOATS, "f"),
+    **dict.fromkeys(NARROW_SIGNED, "i"),
+    **dict.fromkeys(NARROW_UNSIGNED, "u"),
+}
+iinfo, finfo = ml_dtypes.iinfo, ml_dtypes.finfo  # of every dtype
+
+
 def issubdtype(a: Any, b: Any) -> bool:
-    """`np.issubdtype` that also knows bfloat16, float8 and PRNG keys."""
+    """`np.issubdtype` that also knows the narrow dtypes, bfloat16 and PRNG keys."""
     if is_extended(a):
         if type(b) is KeyDType:
             return a is b
         return isinstance(b, type) and issubclass(a.type if type(a) is KeyDType else a, b)
     if is_extended(b):
         return False
-    if a in (bfloat16, float8_e4m3fn, float8_e5m2) or a in (
-        ml_dtypes.bfloat16,
-        ml_dtypes.float8_e4m3fn,
-        ml_dtypes.float8_e5m2,
+    kinds = _HIERARCHY.get(a)
+    return bool(np.issubdtype(a, b)) if kinds is None else b in kinds
+
+
+def _hierarchy() -> dict[Any, frozenset]:
+    """What NumPy's hierarchy of types would say of the dtypes that it takes for structures."""
+    found = {}
+    for kinds, of in (
+        ((np.inexact, np.floating), (bfloat16, *NARROW_FLOATS)),
+        ((np.integer, np.signedinteger), NARROW_SIGNED),
+        ((np.integer, np.unsignedinteger), NARROW_UNSIGNED),
     ):
-        if isinstance(b, type) and b in (np.floating, np.inexact, np.number, np.generic):
-            return True
-        return (
-            not isinstance(b, type)
-            and np.dtype(a) == b
-            or (
-                isinstance(b, type)
-                and issubclass(b, np.generic) is not False
-                and np.dtype(a).type is b
-            )
-        )
-    return bool(np.issubdtype(a, b))
+        for dtype in of:
+            above = frozenset([np.generic, np.number, *kinds, dtype, dtype.type])
+            found[dtype] = found[dtype.type] = above
+    return found
+
+
+_HIERARCHY = _hierarchy()
 
 
 # ------------------------------------------------------------------ the promotion lattice
 # Each dtype, and the weak kinds "i*", "f*", "c*" of Python scalars, with the ones directly above.
 _ABOVE: dict[Any, tuple] = {
     bool_: ("i*",),
-    "i*": (uint8, int8),
+    "i*": (uint8, int8, *NARROW_SIGNED, *NARROW_UNSIGNED),
     uint8: (uint16, int16),
     uint16: (uint32, int32),
     uint32: (uint64, int64),
@@ -227,13 +265,12 @@ _ABOVE: dict[Any, tuple] = {
     int16: (int32,),
     int32: (int64,),
     int64: ("f*",),
-    "f*": (bfloat16, float16, float8_e4m3fn, float8_e5m2, "c*"),
+    "f*": (bfloat16, float16, *NARROW_FLOATS, "c*"),
     bfloat16: (float32,),
     float16: (float32,),
     float32: (float64, complex64),
     float64: (complex128,),
-    float8_e4m3fn: (),
-    float8_e5m2: (),
+    **dict.fromkeys(NARROW, ()),
     "c*": (complex64,),
     complex64: (complex128,),
     complex128: (),
@@ -255,7 +292,16 @@ def _join(a: Any, b: Any) -> Any:
     for node in common:
         if common <= _upper(node):
             return node
-    raise TypeError(f"dtypes {a} and {b} have no implicit promotion. Convert one with .astype().")
+    raise errors.TypePromotionError(
+        f"Input dtypes {_written(a)} and {_written(b)} have no available implicit dtype promotion "
+        "path: integers and floats of 8 bits or fewer join with few others. Convert one with "
+        ".astype()."
+    )
+
+
+def _written(node: Any) -> str:
+    weak = {"i*": "int", "f*": "float", "c*": "complex"}
+    return f"'{weak.get(node) if isinstance(node, str) else node}'"
 
 
 def _node(dtype: Any, weak: bool) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from numjet.base import config, errors
 from numjet.base.config import numeric_checks
-from numjet.core import dtypes, hooks
+from numjet.core import dtypes, hooks, narrow
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import DeferredArray
@@ -121,20 +121,31 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
         program = hooks.operation(primitive, avals, params, out_avals)
         if program is not None:
             return _large(primitive, program, arrays, params, out_avals)
+    reference = _reference(primitive, avals, out_avals)
     token = _enter(_QUIET)
     try:
-        out = primitive.reference(*[x._value for x in arrays], **params)  # type: ignore[misc]
+        out = reference(*[x._value for x in arrays], **params)
     finally:
         _leave(token)
     if primitive.multiple_results:
         return [_wrap(primitive, value, aval) for value, aval in zip(out, out_avals, strict=True)]
     result = _wrap(primitive, out, out_avals)
     if key is not None and primitive.elementwise and not large:
-        function = numpy_function(primitive.reference, arrays[0].aval.dtype)  # type: ignore[arg-type]
+        function = numpy_function(reference, arrays[0].aval.dtype)
         primitive.eager[key] = out_avals, function
         if hooks.learn is not None:
             hooks.learn(primitive, key if type(key) is tuple else (key,), function, out_avals)
     return result
+
+
+def _reference(primitive: Primitive, avals: tuple, out: Any) -> Any:
+    """What evaluates `primitive` on the NumPy arrays of operands of these avals."""
+    for aval in avals if avals else (out if type(out) is list else (out,)):
+        if aval.narrow:
+            return narrow.reference(primitive)
+    if type(out) is ShapedArray and out.narrow:
+        return narrow.reference(primitive)
+    return primitive.reference
 
 
 def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
@@ -149,7 +160,7 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
         native = hooks.executor(primitive, avals, params, aval)
         if native is not None:
             return native
-    reference: Any = primitive.reference
+    reference = _reference(primitive, avals, aval)
 
     def run(*args: Any) -> Any:
         if DeferredArray in map(type, args):

@@ -30,6 +30,8 @@ def zeros(aval: ShapedArray) -> Any:
 
 def full(shape: tuple[int, ...], value: Any, dtype: Any, weak_type: bool = False) -> Any:
     """An array of `shape` filled with the Python scalar `value`."""
+    if dtype in dtypes.NARROW_FLOATS:
+        value = float(value)  # of an integer 0 NumPy makes the least exponent, not NaN
     one = ArrayImpl(np.asarray(value, dtypes.physical(dtype)), ShapedArray((), dtype, weak_type))
     return broadcast_in_dim(one, shape, ()) if shape else one
 
@@ -231,7 +233,7 @@ def _to_integer(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if x.dtype.kind == "c":
         x = x.real
     x = x.astype(np.float64)
-    info = np.iinfo(dtype)
+    info = dtypes.iinfo(dtype)
     inside = np.where(
         np.isnan(x),
         0.0,

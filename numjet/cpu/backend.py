@@ -51,20 +51,32 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
         raise loader.CodeRefused(sources.MISSING)
 
     with undisturbed:
+        asked = closed_jaxpr
         forms = Forms.of_jaxpr(closed_jaxpr)
         if forms.foreign:
             closed_jaxpr = importlib.import_module("numjet.cpu.graph.users").expanded(closed_jaxpr)
+            forms = Forms.of_jaxpr(closed_jaxpr)
+        if forms.narrow:
+            closed_jaxpr = importlib.import_module("numjet.cpu.graph.narrow").rewritten(
+                closed_jaxpr
+            )
             forms = Forms.of_jaxpr(closed_jaxpr)
         key = program_cache.key(closed_jaxpr, donate, forms)
         data = None if key is None else link.cache_get(key)
         if key is not None and data is not None:
             try:
-                return _loaded(closed_jaxpr, donate, data, forms)
+                return _given(_loaded(closed_jaxpr, donate, data, forms), asked)
             except loader.CodeRefused:
                 raise
             except (InternalError, *link.MALFORMED) as reason:
                 link.cache_damaged(key, reason)
-        return _compile(closed_jaxpr, donate, key, forms)
+        return _given(_compile(closed_jaxpr, donate, key, forms), asked)
+
+
+def _given(program: Executable, asked: ClosedJaxpr) -> Executable:
+    """The program, its results of the dtypes of the function that was asked for."""
+    program.outs = [(a.shape, physical(a.dtype)) for a in asked.out_avals]
+    return program
 
 
 def _loaded(

@@ -477,13 +477,13 @@ def arange(
         else -((int(start) - int(stop)) // int(step))
     )
     size = builtins.max(0, size)
-    if current_trace() is not EVAL and size > 1 and wanted.kind in "iuf":
+    if current_trace() is not EVAL and size > 1 and dtypes.kind(wanted) in "iuf":
         # Written as an iota, so that programs compute it instead of carrying it.
         iota = lax.iota(wanted, size)
         if step != 1:
             iota = lax.mul(iota, scalar(step, wanted))
         return iota if not start else lax.add(iota, scalar(start, wanted))
-    if wanted.kind in "iu":
+    if dtypes.kind(wanted) in "iu":
         value = np.arange(size, dtype=wanted) * wanted.type(int(step)) + _wrapped(start, wanted)
     else:
         exact = np.arange(size, dtype=np.complex128 if wanted.kind == "c" else np.float64)

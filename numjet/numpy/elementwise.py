@@ -146,7 +146,7 @@ def positive(x: Any, /) -> Any:
 
 def _absolute(x: Any) -> Any:
     dtype = x.aval.dtype
-    return x if dtype == dtypes.bool_ or dtype.kind == "u" else lax.abs(x)
+    return x if dtype == dtypes.bool_ or dtypes.kind(dtype) == "u" else lax.abs(x)
 
 
 absolute = unary("absolute", "|x|; unsigned and boolean arrays unchanged.", _absolute, "abs")
@@ -178,7 +178,7 @@ _NUMPY_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 def _quick_division(ufunc: np.ufunc, x: Any, y: Any) -> ArrayImpl | None:
     """The NumPy function where it agrees: concrete x, y a non-zero finite number that keeps x's
     dtype, or both floats of one aval, or integers of one without a division by zero."""
-    if type(x) is not ArrayImpl or x.aval.size >= LARGE or not eager():
+    if type(x) is not ArrayImpl or x.aval.size >= LARGE or x.aval.narrow or not eager():
         return None
     kind = x.aval.dtype.kind
     whole = kind in "iu" and not x.aval.weak_type
@@ -209,13 +209,13 @@ def remainder(x1: Any, x2: Any, /) -> Any:
     if quick is not None:
         return quick
     x, y = prepared("remainder", promote_numeric, x1, x2)
-    if x.aval.dtype.kind in "iu":
+    if dtypes.kind(x.aval.dtype) in "iu":
         # The remainder by one is zero for every x, which stands for the one by zero.
         y = lax.select(lax.eq(y, zeros_like(y)), broadcast_like(constant(1, y), y), y)
-        if x.aval.dtype.kind == "u":
+        if dtypes.kind(x.aval.dtype) == "u":
             return lax.rem(x, y)
     rem = lax.rem(x, y)
-    if x.aval.dtype.kind in "iu":
+    if dtypes.kind(x.aval.dtype) in "iu":
         return _select(_signs_differ(rem, y), lax.add(rem, y), rem)
     return _signed_zero(_select(_signs_differ(rem, y), lax.add(rem, y), rem), y)
 
@@ -256,7 +256,7 @@ def _select(predicate: Any, on_true: Any, on_false: Any) -> Any:
 def fmod(x1: Any, x2: Any, /) -> Any:
     """The remainder with the sign of x1."""
     x, y = prepared("fmod", promote_numeric, x1, x2)
-    if x.aval.dtype.kind in "iu":
+    if dtypes.kind(x.aval.dtype) in "iu":
         y = lax.select(lax.eq(y, zeros_like(y)), broadcast_like(constant(1, y), y), y)
     return lax.rem(x, y)
 
@@ -267,7 +267,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
     if quick is not None:
         return quick
     x, y = prepared("floor_divide", promote_numeric, x1, x2)
-    kind = x.aval.dtype.kind
+    kind = dtypes.kind(x.aval.dtype)
     if kind == "u":
         return lax.div(x, y)
     if kind == "i":
@@ -286,7 +286,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
 def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """(floor_divide(x1, x2), remainder(x1, x2))."""
     x, y = prepared("divmod", promote_numeric, x1, x2)
-    if x.aval.dtype.kind in "iu":
+    if dtypes.kind(x.aval.dtype) in "iu":
         return floor_divide(x, y), remainder(x, y)
     if x.aval.dtype.kind == "c":
         raise TypeError("divmod does not support complex numbers: they have no order.")
@@ -375,7 +375,7 @@ def _static_power(x: Any, exponent: int) -> Any:
 
 def _integer_power(x: Any, y: Any) -> Any:
     """x ** y for integer arrays by repeated squaring: one product for each bit of the exponent."""
-    small = type(x) is ArrayImpl and max(x.aval.size, y.aval.size) < LARGE
+    small = type(x) is ArrayImpl and not x.aval.narrow and max(x.aval.size, y.aval.size) < LARGE
     if small and type(y) is ArrayImpl and eager():
         values = np.power(x._value, np.maximum(y._value, 0), dtype=x.aval.dtype)
         values = np.where(y._value < 0, x.aval.dtype.type(0), values)
@@ -491,7 +491,7 @@ def right_shift(x1: Any, x2: Any, /) -> Any:
     if quick is not None:
         return quick
     x, y = prepared("right_shift", promote_numeric, x1, x2)
-    if x.aval.dtype.kind == "u":
+    if dtypes.kind(x.aval.dtype) == "u":
         return lax.shift_right_logical(x, y)
     return lax.shift_right_arithmetic(x, y)
 

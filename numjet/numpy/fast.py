@@ -165,7 +165,7 @@ def _entry(aval: ShapedArray, reference: Callable, dtype: Any) -> tuple:
 
 def _direct(reference: Callable, x: ArrayImpl, out: ArrayImpl) -> bool:
     """Whether `out` has the dtype that `reference` gives for x's, so that nothing was converted."""
-    if type(x.aval.dtype) is dtypes.KeyDType or x.aval.shape != out.aval.shape:
+    if type(x.aval.dtype) is dtypes.KeyDType or x.aval.shape != out.aval.shape or x.aval.narrow:
         return False
     probe = np.ones((1,), x.aval.dtype)
     try:

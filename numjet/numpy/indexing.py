@@ -101,7 +101,7 @@ def _normalize(item: Any, position: int) -> Any:
             "Indexer must have integer or boolean type, got indexer with type "
             f"{type(item).__name__} at position {position}: {item!r}."
         )
-    if isinstance(item, np.ndarray) and item.dtype.kind not in "iub":
+    if isinstance(item, np.ndarray) and dtypes.kind(item.dtype) not in "iub":
         raise TypeError(
             "Indexer must have integer or boolean type, got indexer with type "
             f"{item.dtype} at position {position}."
@@ -311,7 +311,7 @@ def numpy_index(index: Any) -> Any:
         return index
     if kind is ArrayImpl:
         return index._value
-    if kind is np.ndarray and index.dtype.kind in "iub":
+    if kind is np.ndarray and dtypes.kind(index.dtype) in "iub":
         return index
     if kind is tuple:
         out = []
@@ -321,7 +321,7 @@ def numpy_index(index: Any) -> Any:
                 out.append(item)
             elif kind is ArrayImpl:
                 out.append(item._value)
-            elif kind is np.ndarray and item.dtype.kind in "iub":
+            elif kind is np.ndarray and dtypes.kind(item.dtype) in "iub":
                 out.append(item)
             else:
                 return None
@@ -454,12 +454,12 @@ def normalized(index: Any, n: int, wrap: bool = True, dtype: np.dtype | None = N
     dtype = dtype or index_dtype(n)
     if type(index) is ArrayImpl:
         value = index._value
-        if wrap and value.dtype.kind == "i":
+        if wrap and dtypes.kind(value.dtype) == "i":
             value = np.where(value < 0, value.astype(np.int64) + n, value)
-        most = min(np.iinfo(dtype).max, np.iinfo(value.dtype).max)
-        value = np.clip(value, -1 if value.dtype.kind == "i" else 0, most)
+        most = min(dtypes.iinfo(dtype).max, dtypes.iinfo(value.dtype).max)
+        value = np.clip(value, -1 if dtypes.kind(value.dtype) == "i" else 0, most)
         return ArrayImpl(value.astype(dtype), ShapedArray(value.shape, dtype))
-    signed = index.aval.dtype.kind == "i"
+    signed = dtypes.kind(index.aval.dtype) == "i"
     index = narrow_index(index, dtype)
     return where(less(index, 0), add(index, n), index) if wrap and signed else index
 

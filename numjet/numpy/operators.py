@@ -156,14 +156,15 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
             flat = _view(x, part)
             x = sh.reshape(flat, (*flat.aval.shape[:-1], flat.aval.shape[-1] // 2, 2))
         return lax.complex(getitem(x, (..., 0)), getitem(x, (..., 1)))
-    if old.itemsize == new.itemsize:
+    have, want = dtypes.bits(old), dtypes.bits(new)
+    if have == want:
         return lax.bitcast_convert_type(x, new)
-    if not x.aval.ndim or (x.aval.shape[-1] * old.itemsize) % new.itemsize:
+    if not x.aval.ndim or (x.aval.shape[-1] * have) % want:
         raise ValueError(f"view: the last axis of {x.aval} does not hold whole elements of {new}.")
-    size = x.aval.shape[-1] * old.itemsize // new.itemsize
-    if old.itemsize > new.itemsize:
+    size = x.aval.shape[-1] * have // want
+    if have > want:
         return sh.reshape(lax.bitcast_convert_type(x, new), (*x.aval.shape[:-1], size))
-    parts = sh.reshape(x, (*x.aval.shape[:-1], size, new.itemsize // old.itemsize))
+    parts = sh.reshape(x, (*x.aval.shape[:-1], size, want // have))
     return lax.bitcast_convert_type(parts, new)
 
 

@@ -183,7 +183,7 @@ def _accumulating(name: str, x: Any, dtype: Any, promote: bool) -> Any:
     if own == dtypes.bool_:
         return cast(x, int_dtype())
     if promote and dtypes.is_integer(own):
-        wide = dtypes.canonical(dtypes.uint64 if own.kind == "u" else dtypes.int64)
+        wide = dtypes.canonical(dtypes.uint64 if dtypes.kind(own) == "u" else dtypes.int64)
         if wide.itemsize > own.itemsize:
             return cast(x, wide)
     return strong(x)
@@ -198,7 +198,7 @@ def _wide(own: Any, dtype: Any, promote: bool, name: str) -> Any:
     elif own == dtypes.bool_:
         wide = int_dtype()
     else:
-        wide = dtypes.canonical(dtypes.uint64 if own.kind == "u" else dtypes.int64)
+        wide = dtypes.canonical(dtypes.uint64 if dtypes.kind(own) == "u" else dtypes.int64)
         if not promote or wide.itemsize <= own.itemsize:
             return None
     return wide if wide in _NUMPY_INTEGERS and wide not in (own, dtypes.bool_) else None

@@ -167,7 +167,6 @@ _ABSTRACT = (
     dtypes.extended,
     dtypes.prng_key,
 )
-_SMALL_INTS = (ml_dtypes.int2, ml_dtypes.int4, ml_dtypes.uint2, ml_dtypes.uint4)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
@@ -181,15 +180,8 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     if not (isinstance(a, type) and a in _ABSTRACT):
         a = np.dtype(a)
     if arg2 in _ABSTRACT:
-        if isinstance(a, np.dtype) and a.kind == "V" and a != dtypes.float0:
-            above = (
-                (np.integer, np.signedinteger if a.type.__name__[0] == "i" else np.unsignedinteger)
-                if a.type in _SMALL_INTS
-                else (np.floating, np.inexact)
-            )
-            return arg2 in (np.generic, np.number, *above)
-        if isinstance(a, np.dtype) and dtypes.is_floating(a):
-            return arg2 in (np.generic, np.number, np.inexact, np.floating)
+        if a in dtypes._HIERARCHY:
+            return dtypes.issubdtype(a, arg2)
         return bool(np.issubdtype(a, arg2))
     b = np.dtype(_as_type(arg2))
     return a == b

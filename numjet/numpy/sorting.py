@@ -269,7 +269,7 @@ def bincount(
             f"bincount: shape of weights must match shape of x, got {w.aval.shape} "
             f"and {x.aval.shape}."
         )
-    if x.aval.dtype.kind == "u" and x.aval.dtype.itemsize >= int_dtype().itemsize:
+    if dtypes.kind(x.aval.dtype) == "u" and x.aval.dtype.itemsize >= int_dtype().itemsize:
         x = minimum(x, length)  # those above the signed integers are dropped, not negative
     index = cast(x, int_dtype())
     index = where(less(index, 0), 0, index)
@@ -280,7 +280,7 @@ def _counts(values: np.ndarray, length: int) -> np.ndarray:
     """How often 0 .. length - 1 occur; negative values count as 0, larger ones are dropped."""
     if values.dtype == np.bool_:
         values = values.view(np.uint8)
-    if values.dtype.kind == "i":
+    if dtypes.kind(values.dtype) == "i":
         values = np.maximum(values, 0)
     if values.size and values.max() >= length:
         values = values[values < length]

@@ -359,7 +359,7 @@ def signbit(x: Any, /) -> Any:
     if dtypes.is_complex(dtype):
         raise ValueError("signbit is not well-defined for complex numbers.")
     if not dtypes.is_inexact(dtype):
-        return lax.lt(x, zeros_like(x)) if dtype.kind == "i" else _false(x)
+        return lax.lt(x, zeros_like(x)) if dtypes.kind(dtype) == "i" else _false(x)
     bits = np.dtype(f"int{dtype.itemsize * 8}")
     whole = lax.bitcast_convert_type(x, bits)
     return lax.lt(whole, scalar(0, bits))

@@ -104,7 +104,7 @@ def default_fill(dtype: Any) -> Any:
         return float("nan")
     if dtypes.is_bool(dtype):
         return True
-    info = np.iinfo(dtype)
+    info = dtypes.iinfo(dtype)
     return int(info.max if info.min == 0 else info.min)
 
 

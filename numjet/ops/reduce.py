@@ -93,7 +93,7 @@ def extreme_of(dtype: Any, lowest: bool) -> Any:
     if dtypes.is_bool(dtype):
         return not lowest
     if dtypes.is_integer(dtype):
-        info = np.iinfo(dtype)
+        info = dtypes.iinfo(dtype)
         return info.min if lowest else info.max
     return -np.inf if lowest else np.inf
 

@@ -91,13 +91,13 @@ def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None,
 def _lowest(dtype: np.dtype) -> Any:
     if dtypes.is_bool(dtype):
         return False
-    return np.iinfo(dtype).min if dtypes.is_integer(dtype) else -np.inf
+    return dtypes.iinfo(dtype).min if dtypes.is_integer(dtype) else -np.inf
 
 
 def _highest(dtype: np.dtype) -> Any:
     if dtypes.is_bool(dtype):
         return True
-    return np.iinfo(dtype).max if dtypes.is_integer(dtype) else np.inf
+    return dtypes.iinfo(dtype).max if dtypes.is_integer(dtype) else np.inf
 
 
 def _count(name: str, segment_ids: Any, num_segments: Any) -> int:

@@ -575,16 +575,16 @@ def broadcasted_iota(
 
 # ------------------------------------------------------------------ bits, copies, barriers
 def _bitcast_shape(x: ShapedArray, new: Any) -> tuple[int, ...]:
-    have, want = x.dtype.itemsize, new.itemsize
+    have, want = dtypes.bits(x.dtype), dtypes.bits(new)
     if have == want:
         return x.shape
     if have > want:
         return (*x.shape, have // want)
     if not x.shape or x.shape[-1] != want // have:
         raise ValueError(
-            f"bitcast_convert_type: {x.str_short()} needs a last axis of size {want // have} to "
-            "become "
-            f"{dtypes.short_name(new)}."
+            f"Attempting to convert array of shape {x.shape} from {x.dtype} of size {have} bits to "
+            f"{new} of size {want} bits: bitcast_convert_type takes the last axis away, which must "
+            f"be of size {want // have}."
         )
     return x.shape[:-1]
 

@@ -229,8 +229,8 @@ def _start(index: Any, size: int, negative: bool, numbers: np.dtype) -> Any:
         return full((), max(index, 0), numbers)
     index = as_array(index)
     dtype = index.aval.dtype
-    if dtypes.is_integer(dtype) and negative and dtype.kind == "i":
-        end = full((), min(size, np.iinfo(dtype).max), dtype)
+    if dtypes.is_integer(dtype) and negative and dtypes.kind(dtype) == "i":
+        end = full((), min(size, dtypes.iinfo(dtype).max), dtype)
         index = select_n(lt(index, full((), 0, dtype)), index, add(index, end))
     return index if not index.aval.weak_type else convert(index, dtype)
 
@@ -297,7 +297,7 @@ def index_dtype(*sizes: int) -> np.dtype:
 
 def narrow_index(i: Any, dtype: np.dtype = dtypes.int32) -> Any:
     """Positions as `dtype`; those it cannot hold stay beyond the same end of an axis."""
-    held, own = np.iinfo(dtype), np.iinfo(i.aval.dtype)
+    held, own = dtypes.iinfo(dtype), dtypes.iinfo(i.aval.dtype)
     if own.max > held.max:
         i = clamp(max(held.min, own.min), i, held.max)
     return convert(i, dtype)

@@ -123,9 +123,10 @@ def _uniform(
 ) -> Any:
     info = _finfo(dtype)
     width, mantissa = dtype.itemsize * 8, info.nmant
-    if dtype.itemsize < 2:
-        raise NotImplementedError(
-            f"random.uniform: dtype {dtype} is not supported. Draw float32 and convert."
+    if dtypes.bits(dtype) < 8:
+        raise TypeError(
+            f"random.uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got {dtype}. Draw "
+            "float32 and convert."
         )
     drawn = 8 if mantissa < 8 else width
     unsigned = np.dtype(f"u{dtype.itemsize}")
@@ -184,7 +185,7 @@ def randint(
     low, high = _integer(minval, "minval"), _integer(maxval, "maxval")
     shape, key = shape_of(shape), single_key(key, "randint")
     result_shape("randint", shape, low, high)
-    info = np.iinfo(dtype)
+    info = dtypes.iinfo(dtype)
     if info.bits < 32:
         # Small types are drawn as int32, whose range holds one past their largest value.
         low, high = convert(low, dtypes.int32), convert(high, dtypes.int32)
@@ -193,13 +194,13 @@ def randint(
             scalar(info.max + 1, dtypes.int32), ar.max(high, scalar(info.min, dtypes.int32))
         )
         return convert(_randint(key, shape, low, high, dtypes.int32, None), dtype)
-    own = np.iinfo(high.dtype)
+    own = dtypes.iinfo(high.dtype)
     beyond = gt(high, scalar(info.max, high.dtype)) if own.max > info.max else None
     return _randint(key, shape, _clipped(low, dtype), _clipped(high, dtype), dtype, beyond)
 
 
 def _integer(x: Any, what: str) -> Any:
-    info = np.iinfo(dtypes.canonical(int))
+    info = dtypes.iinfo(dtypes.canonical(int))
     if isinstance(x, int) and not isinstance(x, bool) and not info.min <= x <= info.max:
         raise OverflowError(
             f"random.randint: {what}={x} does not fit {info.dtype}. Pass an array of a wider or "
@@ -214,7 +215,7 @@ def _integer(x: Any, what: str) -> Any:
 
 
 def _clipped(x: Any, dtype: Any) -> Any:
-    own, info = np.iinfo(x.dtype), np.iinfo(dtype)
+    own, info = dtypes.iinfo(x.dtype), dtypes.iinfo(dtype)
     if own.min < info.min:
         x = ar.max(x, scalar(info.min, x.dtype))
     if own.max > info.max:
