@@ -365,7 +365,8 @@ def fori_loop(
         if int(lower) < int(upper):
             init_val = tree.tree_map(as_array, init_val)
         for i in range(int(lower), int(upper)):
-            init_val = body_fun(as_array(np.asarray(i, lower.dtype)), init_val)
+            number = as_array(i if lower.weak_type else np.asarray(i, lower.dtype))
+            init_val = body_fun(number, init_val)
         return init_val
     dtype, _ = dtypes.promote((lower.dtype, lower.weak_type), (upper.dtype, upper.weak_type))
     low, high = _known(lower), _known(upper)
