@@ -111,7 +111,10 @@ def may_wait(executable: Any) -> bool:
     """Whether calls of this program may run behind the caller's back: nothing of them happens in
     Python and no result is checked."""
     return (
-        config.async_dispatch.value and not executable.host_calls and not config.numeric_checks[0]
+        config.async_dispatch.value
+        and not executable.host_calls
+        and not config.numeric_checks[0]
+        and not config.check_bounds.value
     )
 
 

@@ -72,6 +72,7 @@ def has_short_form(entry: Any, statics: tuple, leaves: list) -> bool:
     return not (
         entry.donate
         or executable is None
+        or config.check_bounds.value
         or executable.host_calls
         or len(leaves) > MAX_LEAVES
         or any(not isinstance(key, int) for key, *_ in statics)

@@ -253,6 +253,9 @@ legacy_prng_key = Flag(
     choices=("allow", "warn", "error"),
 )
 disk_cache = Flag("disk_cache", True, bool, "keep compiled objects on disk")
+check_bounds = Flag(
+    "check_bounds", False, bool, "end the process where compiled code leaves its arrays"
+)
 direct_code = Flag("direct_code", True, bool, "machine code without LLVM where possible")
 cache_bytes = Flag("cache_bytes", 1 << 30, int, "bound of the disk cache in bytes")
 async_dispatch = Flag("async_dispatch", True, bool, "hand long calls to a background thread")

@@ -217,6 +217,15 @@ def make_executable(start: int, size: int) -> bool:
     return not size or _memory().mprotect(start, size, 1 | 4) == 0
 
 
+NOTHING, READ = 0, 1
+
+
+def protect(start: int, size: int, rights: int) -> None:
+    """Let whole pages be read, or not even that. Raises OSError where the system refuses it."""
+    if size and _memory().mprotect(start, size, rights):
+        raise OSError(ctypes.get_errno(), "memory could not be protected")
+
+
 @functools.cache
 def executes_code() -> bool:
     """Whether the system lets memory become code: hardened kernels, SELinux and seccomp may not."""

@@ -380,6 +380,8 @@ def facts(build: Build) -> dict[str, Any]:
     kernels = sum(1 for s in steps if isinstance(s, KernelStep | SpecialStep))
     return {
         "arena_bytes": program.arena_bytes,
+        "guards": program.guards,
+        "temporaries": program.temporaries,
         "num_kernels": kernels,
         "host_calls": [s.name for s in steps if isinstance(s, HostStep)],
         "flops": flops,

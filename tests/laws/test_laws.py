@@ -81,6 +81,8 @@ def test_sample_uses_its_primitive(sample: Sample) -> None:
 def test_compiled_is_eager(sample: Sample) -> None:
     eager = sample.fun(*sample.args)
     same(nj.jit(sample.fun)(*sample.args), eager)
+    with config.direct_code(False):  # by LLVM
+        same(nj.jit(lambda *args: sample.fun(*args))(*sample.args), eager)
     with nj.disable_jit():
         same(sample.fun(*sample.args), eager)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from numjet.base.config import check_ir
+from numjet.base.config import check_bounds, check_ir
 from numjet.cpu.builder.builder import Builder, Module, Value
 from numjet.cpu.emit.vector import VectorWriter
 from numjet.cpu.link import link
@@ -27,12 +27,16 @@ from numjet.cpu.loops.ir import Buffer, For, Kernel, Load, Stmt, assigned, defin
 from numjet.cpu.loops.scope import Dependence, Dependences
 
 
+def _checks() -> bool:
+    return check_ir.value or check_bounds.value
+
+
 def emit_kernel(module: Module, kernel: Kernel, check: bool | None = None) -> None:
     """Write `kernel` into `module` as `void kernel.name(ptr buffers)`.
 
-    check: trap on an index out of its axis (default: config.check_ir).
+    check: end the process on an index out of its axis (default: `_checks`).
     """
-    check = check_ir.value if check is None else check
+    check = _checks() if check is None else check
     b = Builder(module, kernel.name, [("buffers", "ptr")])
     emitter = _Emitter(b, {}, Dependences(stored(kernel.body)), check)
     emitter.prepare(kernel, kernel.buffers)
@@ -48,7 +52,7 @@ def emit_round(b: Builder, kernel: Kernel, pointers: Sequence[Value], number: Va
     (s,) = kernel.body
     assert isinstance(s, For)
     known = dict(zip(kernel.buffers, pointers, strict=True))
-    emitter = _Emitter(b, known, Dependences(stored(kernel.body)), check_ir.value)
+    emitter = _Emitter(b, known, Dependences(stored(kernel.body)), _checks())
     emitter.prepare(kernel, kernel.buffers)
     emitter.vars[s.var] = (number, 0) if isinstance(number, Value) else (None, number)
     emitter.block(s.body)
@@ -72,7 +76,7 @@ def emit_launch(module: Module, kernel: Kernel) -> Launch:
         emit_kernel(module, kernel)
         return Launch(kernel.name)
     deps = Dependences(stored(kernel.body))
-    unit, grain = _chunks(module, kernel.name, kernel, s, kernel.buffers, deps, check_ir.value)
+    unit, grain = _chunks(module, kernel.name, kernel, s, kernel.buffers, deps, _checks())
     return Launch(kernel.name, -(-s.extent // unit), grain)
 
 

@@ -525,8 +525,8 @@ class ExprWriter:
             else:
                 bad = b.icmp("uge", self.index_scalar(i), n)
             with b.if_(bad):
-                b.module.declare("llvm.trap", "void", ())
-                b.line("call void @llvm.trap()")
+                b.module.declare("abort", "void", (), "cold")
+                b.call("abort", "void")
 
 
 def fits32(i: Index) -> bool:

@@ -168,6 +168,7 @@ def _salt() -> bytes:
     """What compiled code depends on beside its text: the compiler and the machine."""
     machine: tuple
     level = config.cpu.fix("programs are compiled for it")
+    fenced = config.check_bounds.fix("programs are compiled with it or without")
     processor_is = processor.identity()
     if processor_is is None:
         described = _host()
@@ -177,7 +178,7 @@ def _salt() -> bytes:
         # The file stands for the version: LLVM would have to be loaded to tell it.
         file = os.stat(llvm.library_path())
         machine = (file.st_size, file.st_mtime_ns, sys.platform, processor_is.hex(), level)
-    return "\n".join(map(str, (CACHE_VERSION, *machine, _OPTIMIZATION_LEVEL))).encode()
+    return "\n".join(map(str, (CACHE_VERSION, *machine, fenced, _OPTIMIZATION_LEVEL))).encode()
 
 
 def digest(text: str | bytes) -> str:
@@ -239,8 +240,7 @@ def compile_once(ir_text: str, *, verify: bool = False) -> bytes:
 def generates() -> bool:
     """Whether the direct generator makes code for the target."""
     machine = target()
-    able = usable(machine.triple, machine.features, machine.vector_bytes)
-    return able and not config.check_ir.value
+    return usable(machine.triple, machine.features, machine.vector_bytes)
 
 
 def generated(source: str | Written, *, kept: bool) -> bytes | None:

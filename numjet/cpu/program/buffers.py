@@ -13,7 +13,9 @@ import bisect
 import heapq
 from collections.abc import Sequence
 
+from numjet.base.config import check_bounds
 from numjet.cpu.graph.nodes import Val
+from numjet.cpu.program import fences
 from numjet.cpu.program.steps import Apart, LoopStep, Program, Slot, Step, WhileStep, place_of
 
 ALIGNMENT = 64
@@ -205,6 +207,9 @@ def plan(program: Program) -> None:
     for val in program.outs:
         life.touch(val, set())
     _share(program, life)
+    if check_bounds.value:
+        _fence(program, life)
+        return
     hosts = _hosts(program, life)
     slots = [s for s in life.first if s.kind == "arena" and s.donor is None]
     slots.sort(key=lambda s: life.first[s])
@@ -230,6 +235,16 @@ def plan(program: Program) -> None:
             inside.append((slot, size))
         heapq.heappush(busy, (last, tie, memory, slot.offset, size))
     program.arena_bytes = _by_size(inside, life, arena.end)
+
+
+def _fence(program: Program, life: _Life) -> None:
+    """Give each slot memory of its own, with a page behind it that nobody may touch."""
+    slots = [s for s in life.first if s.kind == "arena" and s.donor is None]
+    sizes = [slot.nbytes for slot in slots]
+    offsets, program.guards, program.arena_bytes = fences.place(sizes)
+    program.temporaries = list(zip(offsets, sizes, strict=True))
+    for slot, offset in zip(slots, offsets, strict=True):
+        slot.offset = offset
 
 
 def _by_size(slots: list[tuple[Slot, int]], life: _Life, end: int) -> int:

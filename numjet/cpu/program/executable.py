@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 import math
 import struct
 import threading
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numjet.base.config import check_bounds
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import physical
@@ -112,6 +114,8 @@ def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
     return np.frombuffer((ctypes.c_char * nbytes).from_address(address), dtype).reshape(shape)
 
 
+# Loaded where bounds are checked.
+_FENCES = "numjet.cpu.program.fences"
 _making = threading.Lock()
 
 
@@ -178,7 +182,8 @@ class Executable:
         self._n_args, self.outs, self._aliases = n_args, list(outs), aliases
         self._failures: dict[int, BaseException] = {}  # by thread: each raises its own
         self._hosts = hosts
-        self._consts = [None if c is None else _aligned(np.ascontiguousarray(c)) for c in consts]
+        lay = importlib.import_module(_FENCES).constant if check_bounds.value else _aligned
+        self._consts = [None if c is None else lay(np.ascontiguousarray(c)) for c in consts]
         link.resolve((RUN, OBJECTS, "nj_parallel_for") if table["chunked"] else (RUN, OBJECTS))
         if library is None or whole:
             self.address = link.defined_symbol(RUN) or 0
@@ -244,6 +249,8 @@ class Executable:
         """Run on C-contiguous arrays (others are copied first); results are new arrays."""
         if self._failures and threading.get_ident() in self._failures:
             self._raise()  # of a prepared call that ended early: nothing may run twice
+        if check_bounds.value:
+            return self._fenced(arrays)
         if self._aliases:
             arrays, results = self._donated(arrays)
         else:
@@ -281,6 +288,24 @@ class Executable:
             )
         if status:
             self._raise()
+        return results
+
+    def _fenced(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run on memory that ends where arrays end, in both ways to lie there."""
+        fences, facts = importlib.import_module(_FENCES), self.facts
+
+        def run(inputs: list[int], outputs: list[int], arena: int) -> int:
+            tables = (self._pointers(len(t))(*t) for t in (inputs, outputs))
+            return self._call_pointers(*tables, ctypes.c_void_p(arena), self.table)
+
+        # What happens in Python happens once.
+        for at_end in (True,) if self._hosts else (False, True):
+            arena = None
+            if self.arena_bytes:
+                arena = fences.Arena(self.arena_bytes, facts["guards"], facts["temporaries"])
+            status, results = fences.call(run, arrays, self.outs, self._aliases, arena, at_end)
+            if status:
+                self._raise()
         return results
 
     def _donated(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -306,6 +306,9 @@ class Program:
     consts: list[np.ndarray | None] = field(default_factory=list)
     hosts: dict[int, Any] = field(default_factory=dict)  # const index -> Host call description
     arena_bytes: int = 0
+    # Under `config.check_bounds`: pages of the arena that nobody may touch; what lies between.
+    guards: list[int] = field(default_factory=list)
+    temporaries: list[tuple[int, int]] = field(default_factory=list)
     donated: frozenset[int] = frozenset()  # arguments whose memory may be overwritten
     aliases: dict[int, int] = field(
         default_factory=dict

@@ -88,14 +88,17 @@ def tridiagonal(build: Any, node: Node) -> list[Step] | None:
     which = "L" if node.params["lower"] else "U"
     scratch = Scratch()
     turned, room = scratch.take(n * n, element.size), n * _BLOCK
+    # OpenBLAS's `hemv` reads four numbers past its vector, which here are the factors.
+    factors = scratch.take(n + 4, element.size)
     space = scratch.take(room, element.size)
     prepare(element)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
-        a = b.gep(work, turned)
+        a, taus = b.gep(work, turned), b.gep(work, factors)
         turn(b, element, ins[0], a, n, n)
-        call(b, f"nj_lapack_{element.letter}{name}", which, n, a, n, outs[1], outs[2], outs[3],
+        call(b, f"nj_lapack_{element.letter}{name}", which, n, a, n, outs[1], outs[2], taus,
              b.gep(work, space), room, b.alloca("i32"))  # fmt: skip
+        copy(b, taus, outs[3], max(n - 1, 0) * element.size)
         turn(b, element, a, outs[0], n, n)
 
     return each_matrix(build, node, one, scratch.nbytes, 2 * n**3 * element.reals**2)
