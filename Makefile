@@ -3,6 +3,8 @@
 #   make test              lint, type check, all tests (ORACLE=no leaves out the comparison with JAX),
 #                          and the compiler's once more as on a processor with AVX2 only
 #   make checked           all tests with native code that tests each address, class and index it uses
+#   make bounds        the laws and random programs with arrays between pages nobody may touch
+#   make fuzz          random programs, run in ways that have to agree (SEED=... COUNT=...)
 #   make portability       the compiler's tests as on each kind of x86-64 processor that this one can
 #                          be; all tests with the oldest packages that pyproject.toml admits, with the
 #                          newest, and with each other Python that is found (PYTHONS=... names them)
@@ -21,6 +23,8 @@ RUN := $(VENV)/bin/python
 ORACLE ?= yes
 ORACLE_STAMP := $(if $(filter yes,$(ORACLE)),.venvs/oracle/.installed)
 WORKERS ?= 2
+SEED ?= $(shell expr $$(date +%s) / 86400 \* 1000)
+COUNT ?= 300
 ROWS ?=
 LIBRARIES ?=
 comma := ,
@@ -39,7 +43,7 @@ PYTHONS ?= $(shell for p in python3.12 python3.13 python3.14 python3.13t python3
 	$$p -c '$(CAN_MAKE_VENV)' 2>/dev/null && echo $$p; done)
 TEST_TOOLS := pytest pytest-xdist hypothesis mpmath
 
-.PHONY: demo test checked slow portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem clean
+.PHONY: demo test checked bounds fuzz slow portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem clean
 
 demo: $(VENV)/.installed-demo
 	$(RUN) examples/digits.py
@@ -53,6 +57,13 @@ test: $(VENV)/.installed-test $(ORACLE_STAMP)
 
 checked: $(VENV)/.installed-test $(ORACLE_STAMP)
 	NUMJET_NATIVE_CHECKS=1 $(RUN) -m pytest -q -n $(WORKERS)
+
+bounds: $(VENV)/.installed-test
+	NUMJET_CHECK_BOUNDS=1 $(RUN) -m pytest -q -n $(WORKERS) tests/laws tests/cpu/test_random_programs.py
+	NUMJET_CHECK_BOUNDS=1 $(RUN) tools/fuzz.py $(SEED) $(COUNT) --jobs $(WORKERS)
+
+fuzz: $(VENV)/.installed-test $(ORACLE_STAMP)
+	$(RUN) tools/fuzz.py $(SEED) $(COUNT) --jobs $(WORKERS) $(if $(ORACLE_STAMP),--jax 10)
 
 slow: $(VENV)/.installed-test
 	$(RUN) -m pytest -q -m slow

@@ -1,197 +1,88 @@
-"""Programs drawn at random: what is compiled agrees with the references, equation by equation."""
+"""Programs drawn at random by the fuzzer (tools/fuzz.py): what is compiled agrees with the
+references, by both code generators and under transformations; and the fuzzer sees what does not."""
 
 from __future__ import annotations
 
+import dataclasses
+import sys
+
 import numpy as np
 import pytest
-from jaxpr_interpreter import compiled, spec
+from fuzzing import judge, shrink
+from fuzzing.drawer import draw
+from fuzzing.programs import Program
 
-from numjet.core.structural import broadcast_in_dim, convert, full, reduce_sum, transpose
-from numjet.ops import reduce as red, transcendental as fn
-from numjet.ops.arithmetic import add, max as maximum, mul, sub
-from numjet.ops.cond import cond
-from numjet.ops.dot import dot_general
-from numjet.ops.logic import lt
-from numjet.ops.scan import scan
-from numjet.ops.shape import concatenate, pad, reshape, rev, select
-from numjet.ops.slicing import dynamic_slice, dynamic_update_slice, slice as slice_
-
-F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
-SIZES = (1, 2, 3, 5, 8, 17, 33)
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.cpu.link import link
+from numjet.cpu.program import cache as program_cache
+from numjet.ops import transcendental
 
 
-def squash(x):
-    """Keeps values small, so that errors do not grow."""
-    return fn.tanh(x)
+@pytest.mark.parametrize("first", range(0, 40, 4))
+def test_random_programs(first: int) -> None:
+    for seed in range(first, first + 4):
+        difference = judge.check(draw(seed), direct=link.generates())
+        assert difference is None, f"{difference.way}: {difference.what}\n{draw(seed).text()}"
 
 
-class Drawer:
-    """Grows a pool of values by operations drawn at random."""
-
-    def __init__(self, rng, pool):
-        self.rng, self.pool = rng, list(pool)
-
-    def pick(self, test=lambda v: True):
-        fitting = [v for v in self.pool if test(v)]
-        return fitting[self.rng.integers(len(fitting))] if fitting else None
-
-    def step(self):
-        kinds = [
-            self.unary,
-            self.binary,
-            self.reduction,
-            self.keep,
-            self.moving,
-            self.broadcast,
-            self.cutting,
-            self.joining,
-            self.product,
-            self.update,
-            self.branch,
-            self.loop,
-        ]
-        weights = np.array([4, 6, 3, 3, 2, 3, 2, 1, 1, 1, 0.5, 0.7])
-        made = self.rng.choice(kinds, p=weights / weights.sum())()
-        if made is not None and made.size <= 20000:
-            self.pool.append(made)
-
-    def unary(self):
-        x = self.pick()
-        return [fn.sin, fn.exp, squash, lambda v: mul(v, v)][self.rng.integers(4)](squash(x))
-
-    def binary(self):
-        x = self.pick()
-        y = self.pick(lambda v: v.shape == x.shape)
-        return [add, sub, mul, maximum][self.rng.integers(4)](x, y)
-
-    def reduction(self):
-        x = self.pick(lambda v: v.ndim > 0)
-        if x is None:
-            return None
-        axes = tuple(
-            sorted(
-                self.rng.choice(x.ndim, self.rng.integers(1, x.ndim + 1), replace=False).tolist()
-            )
-        )
-        return squash([reduce_sum, red.reduce_max, red.reduce_min][self.rng.integers(3)](x, axes))
-
-    def keep(self):
-        """Normalize along an axis: reduce and use row by row."""
-        x = self.pick(lambda v: v.ndim > 0)
-        if x is None:
-            return None
-        axis = int(self.rng.integers(x.ndim))
-        kept = tuple(a for a in range(x.ndim) if a != axis)
-        return sub(squash(x), broadcast_in_dim(squash(reduce_sum(x, (axis,))), x.shape, kept))
-
-    def moving(self):
-        x = self.pick(lambda v: v.ndim > 1)
-        if x is None:
-            return None
-        kind = self.rng.integers(3)
-        if kind == 0:
-            return transpose(x, tuple(self.rng.permutation(x.ndim).tolist()))
-        if kind == 1:
-            return rev(x, (int(self.rng.integers(x.ndim)),))
-        return reshape(x, (x.size,) if self.rng.integers(2) else (x.shape[0], x.size // x.shape[0]))
-
-    def broadcast(self):
-        x = self.pick(lambda v: v.ndim < 3)
-        if x is None:
-            return None
-        n = int(self.rng.choice(SIZES))
-        at = int(self.rng.integers(x.ndim + 1))
-        shape = (*x.shape[:at], n, *x.shape[at:])
-        return broadcast_in_dim(x, shape, tuple(a for a in range(len(shape)) if a != at))
-
-    def cutting(self):
-        x = self.pick(lambda v: v.ndim > 0)
-        if x is None:
-            return None
-        if self.rng.integers(3) == 0:
-            low, high, inner = self.rng.integers(0, 3, 3).tolist()
-            return pad(x, full((), 0.5, F32), ((low, high, inner), *[(0, 0, 0)] * (x.ndim - 1)))
-        starts = [int(self.rng.integers(n)) for n in x.shape]
-        return slice_(
-            x, starts, [int(self.rng.integers(s + 1, n + 1)) for s, n in zip(starts, x.shape)]
-        )
-
-    def joining(self):
-        x = self.pick(lambda v: v.ndim > 0)
-        if x is None:
-            return None
-        axis = int(self.rng.integers(x.ndim))
-        y = self.pick(
-            lambda v: (
-                v.ndim == x.ndim
-                and all(m == n for a, (m, n) in enumerate(zip(v.shape, x.shape)) if a != axis)
-            )
-        )
-        return concatenate([x, y], axis)
-
-    def product(self):
-        x = self.pick(lambda v: v.ndim == 2)
-        y = self.pick(lambda v: x is not None and v.ndim in (1, 2) and v.shape[0] == x.shape[1])
-        if y is None:
-            return None
-        return squash(dot_general(x, y, (((1,), (0,)), ((), ()))))
-
-    def update(self):
-        x = self.pick(lambda v: v.ndim > 0)
-        if x is None:
-            return None
-        sizes = tuple(int(self.rng.integers(1, n + 1)) for n in x.shape)
-        at = [convert(mul(self.scalar(), full((), 9.7, F32)), I32) for _ in x.shape]
-        piece = squash(dynamic_slice(x, at, sizes))
-        return piece if self.rng.integers(2) else dynamic_update_slice(x, piece, at)
-
-    def scalar(self):
-        x = self.pick()
-        return squash(reduce_sum(x, tuple(range(x.ndim)))) if x.ndim else x
-
-    def branch(self):
-        x = self.pick()
-        test = lt(self.scalar(), full((), 0, F32))
-        if self.rng.integers(2):
-            return cond(test, lambda v: fn.sin(v), lambda v: add(v, v), x)
-        where = broadcast_in_dim(test, x.shape, ())
-        return select(where, x, squash(x))
-
-    def loop(self):
-        x = self.pick(lambda v: v.size < 500)
-        y = self.pick(lambda v: x is not None and v.shape == x.shape)
-        if x is None:
-            return None
-        xs = broadcast_in_dim(y, (3, *y.shape), tuple(range(1, y.ndim + 1)))
-
-        def body(c, row):
-            new = squash(add(c, row))
-            return new, sub(c, new)
-
-        last, ys = scan(body, x, xs, reverse=bool(self.rng.integers(2)))
-        self.pool.append(last)
-        return ys
+def test_a_program_is_drawn_by_its_seed_alone() -> None:
+    assert [draw(k).text() for k in range(5)] == [draw(k).text() for k in range(5)]
+    assert len({draw(k).text() for k in range(30)}) == 30
 
 
-def draw(seed):
-    rng = np.random.default_rng(seed)
-    shapes = [tuple(rng.choice(SIZES, rng.integers(0, 4)).tolist()) for _ in range(3)]
-
-    def program(*args):
-        drawer = Drawer(np.random.default_rng(seed + 1), args)
-        for _ in range(int(rng.integers(5, 40))):
-            drawer.step()
-        chosen = np.random.default_rng(seed + 2)
-        made = drawer.pool[len(args) :] or drawer.pool
-        return [made[chosen.integers(len(made))] for _ in range(int(chosen.integers(1, 4)))] + [
-            made[-1]
-        ]
-
-    return program, [spec(*shape) for shape in shapes]
+PLANTED = Program(
+    3, False, {"a": np.arange(6, dtype=np.float32) / 8, "b": np.ones(6, np.float32)},
+    ["v1 = jnp.cos(b)", "def f2(p1):", "    v3 = p1 + b", "    v4 = jnp.sin(v3)", "    return v4",
+     "v5 = f2(a)", "v6 = v5 * v1"],
+    ["v6", "v1"],
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_random_program(seed):
-    program, avals = draw(seed)
-    run = compiled(program, *avals, tolerance=2e-3)
-    assert not run.host_calls
+def test_a_miscompiled_operation_is_found_and_cut_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert judge.check(PLANTED, direct=False) is None
+    right = transcendental.sin_p.loops
+    monkeypatch.setattr(transcendental.sin_p, "loops", transcendental.cos_p.loops)
+    monkeypatch.setattr(program_cache, "key", lambda *_: None)  # nobody else may find the result
+    nj.clear_caches()
+    try:
+        found = judge.check(PLANTED, direct=False, only="jit")
+        assert found is not None and found.way == "jit"
+        small = shrink.shrunk(PLANTED, lambda p: found.shown_by(p, False))
+    finally:
+        monkeypatch.setattr(transcendental.sin_p, "loops", right)
+        nj.clear_caches()
+    assert "sin" in small.text() and "cos" not in small.text() and len(small.lines) <= 4
+    assert "numjet" in shrink.reproducer(small, found.way, found.what, "native")
+
+
+def test_roundings_are_no_differences() -> None:
+    """A sum that cancels may come out as any small number, one that does not may not."""
+    x = np.asarray([1e5, 1.0, -1e5], np.float32)
+    program = Program(1, False, {"a": x}, ["v1 = a * 1.1", "v2 = jnp.sum(v1)"], ["v2"])
+    plain = [np.float32(1.1)]
+    noisy = lambda k: [np.asarray(y) for y in program.noisy(nj, k)(jnp.asarray(x))]
+    assert judge.differs([np.float32(1.1015625)], plain, noisy) == ""
+    assert judge.differs([np.float32(9.0)], plain, noisy) != ""
+
+
+@pytest.mark.parametrize("changed", [np.float16(1), np.ones(2, np.float32)])
+def test_dtype_and_shape_are_compared(changed: np.ndarray) -> None:
+    assert judge.differs([np.asarray(changed)], [np.float32(1)], lambda k: []) != ""
+
+
+def test_integers_are_compared_exactly() -> None:
+    same = lambda k: [np.arange(3)]
+    assert judge.differs([np.arange(3)], [np.arange(3)], same) == ""
+    assert judge.differs([np.arange(3) + (np.arange(3) == 2)], [np.arange(3)], same) != ""
+
+
+def test_an_exception_is_a_difference() -> None:
+    program = dataclasses.replace(
+        PLANTED, lines=["v6 = a * (2 if isinstance(a, core) else {}[0])"], results=["v6"]
+    )
+    scope = sys.modules["fuzzing.programs"].scope
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fuzzing.programs.scope", lambda p: scope(p) | {"core": type(jnp.ones(1))})
+        found = judge.check(program, direct=False)
+    assert found is not None and found.what.startswith("KeyError")
