@@ -8,6 +8,7 @@ import importlib as _importlib
 
 import numjet.core.jaxpr_print  # noqa: F401 - installs how jaxprs print
 from numjet import core as core, numpy as numpy
+from numjet.api import spread as _spread  # noqa: F401 - installs what computes with layouts
 from numjet.api.autodiff import (
     checkpoint as checkpoint,
     checkpoint_policies as checkpoint_policies,

@@ -14,8 +14,11 @@ from numjet.api import memories
 from numjet.api.memories import checked_memory as checked_memory
 from numjet.base import config, tree
 from numjet.core.array import Array, ArrayImpl, as_array, install_methods
+from numjet.core.cluster import Cluster
 from numjet.core.remote import Device, Remote, RemoteArray
+from numjet.core.spread import Spread, SpreadArray
 from numjet.core.trace import Tracer
+from numjet.ops.constraint import sharding_constraint_p
 
 
 class Client(str):
@@ -38,28 +41,34 @@ class Client(str):
     local_device_count = device_count
 
     def process_index(self) -> int:
-        """The number of this process: there is one."""
-        return 0
+        """The number of this process."""
+        return Cluster.index
 
 
 CLIENT = Client("numjet-cpu")
 
 
 class CpuDevice(Device):
-    """A virtual device of the CPU backend. Identity is equality."""
+    """A virtual device of the CPU backend, of this process or another. Identity is equality."""
 
-    __slots__ = ()
+    __slots__ = ("process_index",)
     platform = "cpu"
     device_kind = "cpu"
-    process_index = 0
-    host_id = 0
 
-    def __init__(self, number: int) -> None:
-        self.id = number
+    def __init__(self, number: int, process: int = 0) -> None:
+        self.id, self.process_index = number, process
 
     @property
-    def local_hardware_id(self) -> int:
-        return self.id
+    def host_id(self) -> int:
+        """The old name of `process_index`."""
+        return self.process_index
+
+    @property
+    def local_hardware_id(self) -> int | None:
+        """Its number among those of its process; None for another process's."""
+        if self.process_index != Cluster.index:
+            return None
+        return self.id - self.process_index * _per_process()
 
     @property
     def client(self) -> Client:
@@ -87,7 +96,17 @@ class CpuDevice(Device):
 
 @functools.cache
 def _device(number: int) -> Device:
-    return CpuDevice(number)
+    return CpuDevice(number, number // _per_process() if Cluster.count > 1 else 0)
+
+
+def _per_process() -> int:
+    """How many devices each process has."""
+    return max(1, config.num_cpu_devices.value)
+
+
+def first_device() -> Device:
+    """This process's first device, where arrays are that were not put anywhere."""
+    return _device(Cluster.index * _per_process() if Cluster.count > 1 else 0)
 
 
 # What to do before devices are listed for the first time: environment variables that a program may
@@ -122,15 +141,20 @@ def devices(backend: str | None = None) -> list[Device]:
     platform = backend or default_backend()
     if platform != "cpu":
         return list(_xla().devices(platform))
-    return [_device(i) for i in range(max(1, config.num_cpu_devices.value))]
+    return [_device(i) for i in range(Cluster.count * _per_process())]
 
 
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """The devices of this process: all of them."""
-    del process_index, host_id
-    return devices(backend)
+    """The devices of a process, by default this one. Raises ValueError for a number that no process
+    has."""
+    index = process_index if process_index is not None else host_id
+    if index is None:
+        index = Cluster.index
+    if not 0 <= index < Cluster.count:
+        raise ValueError(f"Unknown process_index {index}: there are {Cluster.count} processes.")
+    return [d for d in devices(backend) if d.process_index == index]
 
 
 def device_count(backend: str | None = None) -> int:
@@ -138,11 +162,12 @@ def device_count(backend: str | None = None) -> int:
 
 
 def local_device_count(backend: str | None = None) -> int:
-    return len(devices(backend))
+    return len(local_devices(backend=backend))
 
 
 def process_index(backend: str | None = None) -> int:
-    return devices(backend)[0].process_index
+    devices(backend)  # raises for a platform that is not there
+    return Cluster.index
 
 
 def process_count(backend: str | None = None) -> int:
@@ -167,7 +192,8 @@ class Sharding:
 
     @property
     def addressable_devices(self) -> set[Device]:
-        return self.device_set
+        """The devices that are of this process."""
+        return {d for d in self.device_set if d.process_index == Cluster.index}
 
     @property
     def _device_assignment(self) -> tuple[Device, ...]:
@@ -178,8 +204,8 @@ class Sharding:
 
     @property
     def has_addressable_devices(self) -> bool:
-        """Whether a device is of this process: always."""
-        return True
+        """Whether a device is of this process."""
+        return any(d.process_index == Cluster.index for d in self.device_set)
 
     def check_compatible_aval(self, aval_shape: tuple) -> None:
         """Raise ValueError where an array of this shape cannot be laid out so."""
@@ -194,8 +220,8 @@ class Sharding:
         return dict(self.indices(tuple(shape)))
 
     def addressable_devices_indices_map(self, shape: tuple) -> dict[Device, tuple]:
-        """As `devices_indices_map`: all devices are of this process."""
-        return dict(self.indices(tuple(shape)))
+        """As `devices_indices_map`, for the devices of this process."""
+        return {d: at for d, at in self.indices(tuple(shape)) if d.process_index == Cluster.index}
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether both put the same parts of an array of `ndim` dimensions on the same devices."""
@@ -213,7 +239,11 @@ class SingleDeviceSharding(Sharding):
 
     __slots__ = ("_device", "memory_kind")
     is_fully_replicated = True
-    is_fully_addressable = True
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether the device is of this process."""
+        return self._device.process_index == Cluster.index
 
     def __init__(self, device: Device, *, memory_kind: str | None = None) -> None:
         self._device = device
@@ -320,20 +350,43 @@ def _bounds(index: tuple) -> tuple:
 def _sharding(self: Any) -> Any:
     if isinstance(self, Tracer):
         raise AttributeError("A traced array has no sharding while the function is traced.")
-    return self._sharding or SingleDeviceSharding(_device(0))
+    return self._sharding or SingleDeviceSharding(first_device())
 
 
 def _shards(self: Any) -> list[Shard]:
     if type(self) is RemoteArray:
         (device,) = self._sharding.device_set
         return [Shard(device, self._sharding, self.shape, self)]
-    value, sharding = self._value, _sharding(self)
+    sharding = _sharding(self)
+    value = self._block if type(self) is SpreadArray else self._value
+    offset = [0] * value.ndim
+    if value.shape != self.shape:
+        offset = [at.start or 0 for at in sharding.block_index(self.shape)]
     out = []
     for device, index in sharding.indices(self.shape):
+        if device.process_index != Cluster.index:
+            continue
+        if any(offset):
+            index = tuple([_shifted(at, n) for at, n in zip(index, offset, strict=True)])
         part = as_array(np.asarray(value[index]))
-        part._sharding = SingleDeviceSharding(device)
-        out.append(Shard(device, sharding, self.shape, part))
+        placed = place(ArrayImpl(part._value, part.aval), SingleDeviceSharding(device))
+        out.append(Shard(device, sharding, self.shape, placed))
     return out
+
+
+def _shifted(at: slice, offset: int) -> slice:
+    return at if at.start is None else slice(at.start - offset, at.stop - offset)
+
+
+def _global_shards(self: Any) -> list[Shard]:
+    """A Shard a device; those of other processes hold no data."""
+    mine = {s.device: s for s in _shards(self)}
+    sharding = _sharding(self)
+    if type(self) is RemoteArray:
+        return list(mine.values())
+    return [
+        mine.get(d) or Shard(d, sharding, self.shape) for d, _ in sharding.indices(self.shape)
+    ]
 
 
 def _array_device(self: Any) -> Any:
@@ -349,7 +402,9 @@ install_methods(
             _array_device, doc="The device of the array, or its sharding when there are several."
         ),
         "addressable_shards": property(_shards, doc="The parts of the array, one a device."),
-        "global_shards": property(_shards, doc="The parts of the array, one a device."),
+        "global_shards": property(
+            _global_shards, doc="The parts on all processes' devices; only this one's hold data."
+        ),
         "addressable_data": lambda self, i: _shards(self)[i].data,
     }
 )
@@ -384,10 +439,25 @@ if config.platforms.value and default_backend() != "cpu":
 
 
 def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
-    """`x` labelled with a sharding; memory is shared by the virtual devices."""
-    out = ArrayImpl(x._value, x.aval)
-    out._sharding = sharding
-    return out
+    """`x`, all of which this process has, with a sharding; memory is shared by the virtual
+    devices of a process, which keeps the part that is its devices'."""
+    value = x._value
+    if type(sharding) is SingleDeviceSharding:
+        if sharding._device is first_device():
+            out = ArrayImpl(value, x.aval)
+            out._sharding = sharding
+            return out
+    elif not sharding.is_fully_addressable:
+        value = np.ascontiguousarray(value[sharding.block_index(x.shape)])
+    return SpreadArray(value, x.aval, sharding)
+
+
+def mark(x: Tracer, sharding: Sharding) -> Any:
+    """A traced array with the constraint that it is laid out so."""
+    if not hasattr(sharding, "layout"):
+        return x
+    Spread.marks += 1
+    return sharding_constraint_p.bind(x, sharding=sharding)
 
 
 def device_put(
@@ -409,11 +479,15 @@ def device_put(
 
     def put(leaf: Any) -> Any:
         leaf = as_array(leaf)
-        if sharding is None or isinstance(leaf, Tracer):
+        if sharding is None:
             return leaf
+        if isinstance(leaf, Tracer):
+            return mark(leaf, sharding)
         if isinstance(device, Device) and not isinstance(device, CpuDevice):
             return Remote.put(leaf, device)
         sharding.shard_shape(leaf.shape)  # raises where it does not fit
+        if type(leaf) is SpreadArray and not leaf.is_fully_addressable:
+            return Spread.move(leaf, sharding)
         return place(leaf, sharding)
 
     return tree.tree_map(put, x)

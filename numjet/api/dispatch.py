@@ -27,6 +27,7 @@ from numjet.core.lowering import Host, Kernel, Region
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import Remote, target
+from numjet.core.spread import Spread, any_spread
 from numjet.cpu.link.loader import CodeRefused
 from numjet.cpu.runtime import events
 
@@ -170,6 +171,8 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     alone = len(eqns) == 1 and isinstance(eqns[0].primitive.loops, Region)
     if config.disable_jit.value and not alone:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    if Spread.active and any_spread(args):
+        return Spread.run(closed, args, name)
     device = target(args, name) if Remote.active else None
     if device is not None:
         return Remote.run(closed, args, device, name)

@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Any
 
 from numjet.api import dispatch, fastcall
-from numjet.api.devices import CpuDevice, devices
+from numjet.api.devices import CpuDevice, devices, first_device
 from numjet.api.flat import check_callable, wraps
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.stage_info import Described, MemoryStats, Placed
@@ -32,6 +32,7 @@ from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.memo import Memo
 from numjet.core.refs import Ref, RefUse, refuse_returned
 from numjet.core.remote import Device, Remote, target
+from numjet.core.spread import Spread, SpreadArray
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.link.jobs import undisturbed
 from numjet.native import calls as fastcall_native
@@ -45,6 +46,7 @@ class Entry:
 
     __slots__ = (
         "closed", "consts", "out_tree", "out_avals", "name", "executable", "donate", "calls", "use",
+        "mesh_inside",
     )
 
     def __init__(
@@ -64,6 +66,7 @@ class Entry:
         # References that the function closes over: arguments behind the others; None: there are
         # none.
         self.use = use if use is not None and use.refs else None
+        self.mesh_inside = False  # whether it says itself how values are laid out over devices
 
 
 # Signatures of one function that get code of their own.
@@ -100,6 +103,7 @@ class JitCore:
         self._quick_state, self._quick = -1, 0
         self._calls: Any = None
         self.device: Any = None  # that `jit` was told
+        self.layouts: tuple = (None, None)  # in_shardings and out_shardings
         self._with_refs: dict = {}  # by which arguments are references
         self._static_argnums, self._static_argnames = static_argnums, static_argnames
         self._donate_argnums, self._donate_argnames = donate_argnums, donate_argnames
@@ -124,11 +128,13 @@ class JitCore:
             return self._fun(*args, **kwargs)
         statics, leaves, treedef = self._flatten(args, kwargs)
         given = list(leaves)
-        avals, traced = [], current_trace() is not EVAL
+        avals, traced, spread = [], current_trace() is not EVAL, False
         for i, x in enumerate(leaves):
             if type(x) is not ArrayImpl:
                 if isinstance(x, Tracer):
                     traced = True
+                elif type(x) is SpreadArray:
+                    spread = True
                 elif type(x) is Ref:
                     return _refs().call_with_refs(self, statics, given, treedef)
                 else:
@@ -142,8 +148,14 @@ class JitCore:
                 self._entries[key] = entry
         if entry.use is not None:
             return _refs().call_closed_over(self, entry, leaves)
-        if traced or has_tracers(entry.consts):
+        if self.layouts != (None, None):
+            traced |= has_tracers(entry.consts)
+            outs = _layouts().call(self, entry, leaves, treedef, args, kwargs, traced)
+        elif traced or has_tracers(entry.consts):
+            Spread.marks += entry.mesh_inside
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
+        elif spread or entry.mesh_inside:
+            outs = _layouts().run(self, entry, leaves, None)
         elif (device := self._device_for(entry, leaves)) is not None:
             outs = Remote.run(
                 entry.closed, [*entry.consts, *leaves], device, entry.name,
@@ -188,8 +200,12 @@ class JitCore:
             return None if isinstance(self.device, CpuDevice) else self.device
         return target((*entry.consts, *leaves), entry.name) if Remote.active else None
 
-    def _execute(self, entry: Entry, leaves: list, given: Sequence[Any] = ()) -> list:
+    def _execute(
+        self, entry: Entry, leaves: list, given: Sequence[Any] = (), donated: bool = True
+    ) -> list:
         executable = entry.executable
+        if not donated and entry.donate:
+            return dispatch.run(entry.closed, [*entry.consts, *leaves], entry.name)
         if executable is None:
             n = len(entry.consts)
             executable = dispatch.compiled(
@@ -335,16 +351,12 @@ class JitCore:
                 "flags.", self._name, ", ".join(a.str_short() for a in avals), statics,
             )
         with undisturbed:  # looking for cycles among the equations would be half of all tracing
-            use = RefUse(reads=True)
+            use, marks = RefUse(reads=True), Spread.marks
             jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef), use)
-        return Entry(
-            hoist_consts(jaxpr),
-            consts,
-            out_tree[0],
-            self._name,
-            self._donated(args, kwargs, statics),
-            use,
-        )
+        donated = self._donated(args, kwargs, statics)
+        entry = Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, donated, use)
+        entry.mesh_inside = Spread.marks != marks
+        return entry
 
     # ---------------------------------------------------------------- stages
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
@@ -438,6 +450,11 @@ def _output(x: Any, name: str, structure: Any, i: int) -> Any:
             "returns arrays, "
             "scalars and pytrees of them."
         ) from None
+
+
+def _layouts() -> Any:
+    """`api.jit_layouts`, which few programs need."""
+    return importlib.import_module("numjet.api.jit_layouts")
 
 
 def _refs() -> Any:
@@ -646,12 +663,7 @@ def jit(
     12.0
     """
     del keep_unused, inline, compiler_options
-    for name, given in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
-        if any(not _is_plain(s) for s in tree.tree_leaves(given)):
-            raise NotImplementedError(
-                f"jit: {name} may name one device here, got {given!r}. Use pmap or shard_map for "
-                "several devices; device_put labels an array with a NamedSharding."
-            )
+    layouts = tuple([None if _is_default(s) else s for s in (in_shardings, out_shardings)])
     if device is not None and not isinstance(device, Device):
         raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
     if device is None and backend not in (None, "cpu"):
@@ -673,19 +685,23 @@ def jit(
                     "donated. Static arguments have no buffer to give away."
                 )
         made = JitFunction(f, *statics, *donated)
-        made._core.device = device
+        made._core.device, made._core.layouts = device, layouts
         return made
 
     return make if fun is None else make(fun)
 
 
-def _is_plain(sharding: Any) -> bool:
-    """Whether a sharding puts everything on one device, so that it asks for nothing here."""
-    if hasattr(sharding, "platform"):  # a device
-        return True
-    return hasattr(sharding, "device_set") and not hasattr(sharding, "mesh") and (
-        len(sharding.device_set) == 1
+def _is_default(shardings: Any) -> bool:
+    """Whether shardings ask for nothing: there are none, or all name the one device there is."""
+    return not any(
+        s is not None and not _is_first_device(s)
+        for s in tree.tree_leaves(shardings)
     )
+
+
+def _is_first_device(sharding: Any) -> bool:
+    found = getattr(sharding, "_device", sharding)
+    return found is first_device()
 
 
 def _resolve(

@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.devices import Device, PmapSharding, devices as all_devices
+import numpy as np
+
+from numjet.api.devices import Device, devices as all_devices, place
 from numjet.api.flat import array_leaves, check_callable, name_of, wraps
 from numjet.api.jit import JitFunction
+from numjet.api.sharding import Mesh, NamedSharding, PartitionSpec
 from numjet.base import tree
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
+from numjet.core.cluster import Cluster
 from numjet.core.refs import AbstractRef, Ref, refuse_returned
 from numjet.core.structural import broadcast_in_dim, moveaxis
+from numjet.core.trace import Tracer
 from numjet.transforms.batch import Axis, batch_call
 
 
@@ -252,6 +257,7 @@ def pmap(
         for nums in (static_broadcasted_argnums, donate_argnums)
     )
     name = object() if axis_name is None else axis_name
+    label = "_internal_pmap_axis_name" if axis_name is None else axis_name
     chosen = None if devices is None else tuple(devices)
 
     @wraps(fun)
@@ -271,17 +277,29 @@ def pmap(
     @wraps(fun)
     def parallel(*args: Any, **kwargs: Any) -> Any:
         members = chosen or tuple(all_devices())
+        if any(d.process_index != Cluster.index for d in members):
+            raise NotImplementedError(
+                "pmap: the devices of several processes are not mapped over. Use shard_map or jit "
+                "with a mesh of all devices, or pass devices=numjet.local_devices()."
+            )
         n = _check_devices(fun, args, kwargs, in_axes, statics, axis_size, len(members))
         out = jitted(*args, **kwargs)
         leaves, treedef = tree.tree_flatten(out)
         places = tree.flatten_axes("pmap out_axes", treedef, out_axes)
-        for x, place in zip(leaves, places, strict=True):
-            if type(x) is ArrayImpl and place is not None:
-                x._sharding = PmapSharding(members[:n], place % x.ndim)
+        if not any(isinstance(x, Tracer) for x in leaves):
+            mesh = Mesh(np.array(members[:n]), (label,))
+            leaves = [_on_mesh(mesh, x, p) for x, p in zip(leaves, places, strict=True)]
         return tree.tree_unflatten(treedef, leaves)
 
     parallel.lower = jitted.lower  # type: ignore[attr-defined]
     return parallel
+
+
+def _on_mesh(mesh: Mesh, x: Any, axis: int | None) -> Any:
+    """A result with its sharding: one slice of `axis` a device, or all of it everywhere."""
+    parts = [] if axis is None else [None] * (axis % x.ndim) + [mesh.axis_names[0]]
+    sharding = NamedSharding(mesh, PartitionSpec(*parts))
+    return place(ArrayImpl(x._value, x.aval), sharding)
 
 
 def _dynamic(args: tuple, statics: tuple, in_axes: Any) -> tuple[list[int], Any]:

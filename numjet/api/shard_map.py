@@ -1,8 +1,9 @@
 """`shard_map`: a function of one device's part, run for every device of a mesh.
 
-On virtual devices all parts are computed by one program: arguments are cut into blocks, the
-function is mapped over an axis for each axis of the mesh (which collectives see by name), and the
-blocks of the results are put together.
+The function is mapped over an axis for each axis of the mesh, which collectives see by name:
+arguments are cut into blocks, and the blocks of the results are put together. That is one program
+on whole arrays, so that every transformation applies; over several processes the partitioner finds
+the collectives in it again.
 """
 
 from __future__ import annotations
@@ -10,16 +11,25 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
-from numjet.api.flat import array_leaves, check_callable
-from numjet.api.mapping import vmap
-from numjet.api.sharding import Mesh, NamedSharding, PartitionSpec, axes_of, get_mesh
+from numjet.api.devices import place
+from numjet.api.flat import array_leaves, check_callable, name_of
+from numjet.api.sharding import Mesh, NamedSharding, PartitionSpec, axes_of, constrained, get_mesh
 from numjet.base import tree
-from numjet.core.array import as_array
-from numjet.core.structural import broadcast_in_dim, transpose
+from numjet.core.array import ArrayImpl, as_array
+from numjet.core.spread import SpreadArray
+from numjet.core.structural import broadcast_in_dim, moveaxis, transpose
+from numjet.core.trace import Tracer
 from numjet.ops.shape import reshape
 from numjet.ops.slicing import index_in_dim
+from numjet.transforms.batch import Axis, batch_call
+
+# The mesh of the shard_map that runs, and the axes that it and those around it map over.
+_around: ContextVar[tuple[Any, frozenset]] = ContextVar(
+    "numjet.shard_map", default=(None, frozenset())
+)
 
 
 def shard_map(
@@ -35,9 +45,11 @@ def shard_map(
     """`f` applied to each device's block of the arguments; collectives join the devices.
 
     in_specs, out_specs: pytree prefixes of PartitionSpecs that say which dimensions are cut over
-    which axes of `mesh` (or of the current mesh). An output that is not cut over an axis must be
-    equal along it; the first device's value is taken. Raises ValueError when a dimension is no
-    multiple of the parts it is cut into.
+    which axes of `mesh` (or of the current mesh, or of the shard_map around this one). axis_names:
+    the axes that `f` is mapped over, all by default; over the others its arguments are whole. An
+    output that is not cut over an axis must not vary along it, which check_vma tests; without the
+    test the first device's value is taken. Raises ValueError when a dimension is no multiple of the
+    parts it is cut into, for an axis that the mesh has not, and where there is no mesh.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> mesh = nj.make_mesh((1,), ("x",))
@@ -46,44 +58,136 @@ def shard_map(
     >>> print(f(jnp.arange(3.0)))
     [0. 1. 2.]
     """
-    del check_vma
     if f is None:
         return functools.partial(
-            shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names
-        )
+            shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
+            check_vma=check_vma,
+        )  # fmt: skip
     check_callable("shard_map", f)
-    if axis_names and mesh is not None and set(axis_names) != set(mesh.axis_names):
-        raise NotImplementedError(
-            "shard_map: axis_names must name every axis of the mesh. Make a mesh of those axes."
-        )
 
     @functools.wraps(f)
     def mapped(*args: Any) -> Any:
-        where = mesh if mesh is not None else get_mesh()
-        if isinstance(where, Mesh) and where.empty:
-            raise ValueError("shard_map: pass mesh=..., or call it inside `with mesh:`.")
-        if in_specs is None:
-            raise NotImplementedError("shard_map: pass in_specs, one PartitionSpec an argument.")
+        where, names = _mapped_axes(mesh, axis_names)
         leaves, in_tree = array_leaves("shard_map", args)
-        specs = _spread("in_specs", in_specs, args)
-        blocks = [_cut(where, spec, x) for spec, x in zip(specs, leaves, strict=True)]
+        leaves = [as_array(x) for x in leaves]
+        specs = (_own_specs(where, leaves) if in_specs is None
+                 else _spread("in_specs", in_specs, args))  # fmt: skip
+        _check_names(specs, names, "in_specs")
+        blocks, uses = [], []
+        for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
+            block, used = _cut(where, names, spec, x, f"argument number {i}", name_of(f))
+            blocks.append(block)
+            uses.append(used)
         out_tree: list = []
 
         def local(*values: Any) -> list[Any]:
-            out = f(*tree.tree_unflatten(in_tree, values))
+            before = _around.get()[1]
+            token = _around.set((where, before | set(names)))
+            try:
+                out = f(*tree.tree_unflatten(in_tree, values))
+            finally:
+                _around.reset(token)
             outs, treedef = array_leaves("shard_map", out, "output")
             out_tree.append((treedef, _spread("out_specs", out_specs, out)))
-            return outs
+            return [as_array(x) for x in outs]
 
-        run: Callable = local
-        for name, size in reversed(where.shape.items()):
-            run = vmap(run, axis_name=name, axis_size=size)
-        outs = run(*blocks)
+        outs, varying = _run(local, where, names, blocks, uses)
         treedef, wanted = out_tree[0]
-        joined = [_join(where, spec, x) for spec, x in zip(wanted, outs, strict=True)]
+        _check_names(wanted, names, "out_specs")
+        joined = []
+        for i, (spec, x) in enumerate(zip(wanted, outs, strict=True)):
+            along = [n for n, flags in zip(names, varying, strict=True) if flags[i]]
+            if check_vma:
+                _check_varying(where, spec, along, name_of(f), i)
+            joined.append(_laid_out(where, spec, _join(where, names, spec, x, along)))
         return tree.tree_unflatten(treedef, joined)
 
     return mapped
+
+
+def _mapped_axes(mesh: Any, axis_names: Any) -> tuple[Any, list]:
+    """The mesh, and the names of its axes that are mapped here, in its order."""
+    around, taken = _around.get()
+    where = mesh if mesh is not None else around if around is not None else get_mesh()
+    if isinstance(where, Mesh) and where.empty:
+        raise ValueError(
+            "shard_map: the context mesh cannot be empty. Pass mesh=..., or call it inside "
+            "`with numjet.set_mesh(mesh):`."
+        )
+    unknown = set(axis_names) - set(where.axis_names)
+    if unknown:
+        raise ValueError(
+            f"shard_map requires axis_names={set(axis_names)} to be a subset of the mesh's axes "
+            f"{where.axis_names}."
+        )
+    again = set(axis_names) & taken
+    if again:
+        raise ValueError(
+            f"shard_map: the axes {sorted(map(str, again))} are mapped by a shard_map around this "
+            "one already. Name others in axis_names."
+        )
+    return where, [
+        n for n in where.axis_names if (n in axis_names if axis_names else n not in taken)
+    ]
+
+
+def _own_specs(mesh: Mesh, leaves: Sequence[Any]) -> list[PartitionSpec]:
+    """The specs that the arguments have, where the axes' types make them part of what they are."""
+    if not mesh.are_all_axes_explicit or any(isinstance(x, Tracer) for x in leaves):
+        raise TypeError(
+            "shard_map: in_specs must be a pytree of PartitionSpecs, but it was None. It may be "
+            "left out for arrays over a mesh whose axes are all of type Explicit."
+        )
+    found = [x._sharding if isinstance(x, ArrayImpl) else None for x in leaves]
+    return [s.spec if isinstance(s, NamedSharding) else PartitionSpec() for s in found]
+
+
+def _check_names(specs: Sequence[PartitionSpec], names: Sequence[Any], what: str) -> None:
+    for spec in specs:
+        for entry in spec:
+            for name in axes_of(entry):
+                if name not in names:
+                    raise ValueError(
+                        f"shard_map: {what} names the axis {name!r} in {spec}; the axes mapped "
+                        f"here are {tuple(names)}."
+                    )
+
+
+def _run(
+    local: Callable, mesh: Mesh, names: Sequence[Any], blocks: list, uses: list
+) -> tuple[list, list]:
+    """`local` mapped over all axes: the results, with an axis in front for each along which they
+    vary, and for each axis which results do."""
+    varying: list[list[bool]] = []
+
+    def level(k: int, values: Sequence[Any]) -> list:
+        if k == len(names):
+            return local(*values)
+        axis = Axis(mesh.shape[names[k]], names[k])
+        dims = [0 if names[k] in used else None for used in uses]
+        outs, places = batch_call(lambda *xs: level(k + 1, xs), axis, values, dims)
+        varying.append([d is not None for d in places])
+        return [
+            x if d is None or d == 0 else moveaxis(x, d, 0)
+            for x, d in zip(outs, places, strict=True)
+        ]
+
+    outs = level(0, blocks)
+    return outs, varying[::-1]
+
+
+def _check_varying(
+    mesh: Mesh, spec: PartitionSpec, along: Sequence[Any], name: str, i: int
+) -> None:
+    named = {a for entry in spec for a in axes_of(entry)}
+    extra = [n for n in along if n not in named and mesh.shape[n] > 1]
+    if extra:
+        raise ValueError(
+            f"shard_map applied to the function {name!r} was given out_specs which require "
+            f"replication which can't be statically inferred given the mesh {dict(mesh.shape)}: "
+            f"out_specs of output number {i} is {spec}, but the value varies over {extra}. Reduce "
+            "it over these axes (lax.psum, ...), name them in out_specs, or pass check_vma=False."
+        )
 
 
 def _spread(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
@@ -103,48 +207,83 @@ def _spread(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
     return [PartitionSpec() if s is None else s for s in found]
 
 
-def _cut(mesh: Mesh, spec: PartitionSpec, x: Any) -> Any:
-    """`x` with an axis in front for each axis of the mesh: device by device its block."""
-    x = as_array(x)
+def _cut(
+    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, what: str, function: str
+) -> tuple[Any, set]:
+    """`x` with an axis in front for each axis of the mesh that cuts it: device by device its
+    block; and which axes these are."""
     shape = x.aval.shape
-    block = NamedSharding(mesh, spec).shard_shape(shape)
+    try:
+        block = NamedSharding(mesh, spec).shard_shape(shape)
+    except ValueError as error:
+        raise ValueError(
+            f"shard_map applied to the function {function!r} was given {what} of shape {shape}: "
+            f"{error}"
+        ) from None
+    if not any(spec):
+        return x, set()
     sizes = mesh.shape
     split: list[int] = []
-    place: dict[Any, int] = {}  # mesh axis -> axis of the split array
+    places: dict[Any, int] = {}  # mesh axis -> axis of the split array
     inner: list[int] = []
     for i, n in enumerate(block):
         for name in axes_of(spec[i]) if i < len(spec) else ():
-            place[name] = len(split)
+            places[name] = len(split)
             split.append(sizes[name])
         inner.append(len(split))
         split.append(n)
     x = reshape(x, tuple(split))
-    used = [name for name in mesh.axis_names if name in place]
-    x = transpose(x, tuple([*[place[name] for name in used], *inner]))
-    # Axes that do not cut the argument see all of it.
-    lead = [k for k, name in enumerate(mesh.axis_names) if name in place]
-    m = len(mesh.axis_names)
-    full = tuple(sizes[name] for name in mesh.axis_names) + tuple(block)
-    return broadcast_in_dim(x, full, tuple([*lead, *range(m, m + len(block))]))
+    used = [name for name in names if name in places]
+    x = transpose(x, tuple([*[places[name] for name in used], *inner]))
+    return _pinned(mesh, used, x), set(used)
 
 
-def _join(mesh: Mesh, spec: PartitionSpec, x: Any) -> Any:
-    """The whole array of blocks that have an axis in front for each axis of the mesh."""
-    ndim = x.ndim - len(mesh.axis_names)
+def _pinned(mesh: Mesh, used: Sequence[Any], x: Any) -> Any:
+    """Blocks, where processes are to keep each its own."""
+    if not mesh.is_multi_process:
+        return x
+    return constrained(x, NamedSharding(mesh, PartitionSpec(*used)))
+
+
+def _laid_out(mesh: Mesh, spec: PartitionSpec, x: Any) -> Any:
+    """A result with its sharding."""
+    sharding = NamedSharding(mesh, spec)
+    if isinstance(x, Tracer):
+        return constrained(x, sharding) if mesh.is_multi_process else x
+    if type(x) is SpreadArray:
+        return constrained(x, sharding)
+    return place(x, sharding)
+
+
+def _join(
+    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, along: Sequence[Any]
+) -> Any:
+    """The whole array of blocks that have an axis in front for each axis in `along`."""
+    ndim = x.ndim - len(along)
     if len(spec) > ndim:
         raise ValueError(
             f"shard_map: out_specs has {spec} for an output with {ndim} dimension(s) on each "
             "device."
         )
     named = [axes_of(spec[i]) if i < len(spec) else () for i in range(ndim)]
-    cut: Sequence[Any] = [name for names in named for name in names]
-    kept = list(mesh.axis_names)
-    for name in mesh.axis_names:
+    cut = [name for entry in named for name in entry]
+    kept = list(along)
+    for name in along:
         if name not in cut:
             x = index_in_dim(x, 0, kept.index(name), keepdims=False)
             kept.remove(name)
-    order, shape = [], []
-    for i, names in enumerate(named):
-        order += [kept.index(name) for name in names] + [len(kept) + i]
-        shape.append(math.prod(mesh.shape[name] for name in names) * x.shape[len(kept) + i])
-    return reshape(transpose(x, tuple(order)), tuple(shape))
+    alike = [name for name in cut if name not in kept]
+    if alike:  # every device has the same block
+        front = tuple([mesh.shape[name] for name in alike])
+        shape = (*front, *x.aval.shape)
+        x = broadcast_in_dim(x, shape, tuple(range(len(alike), len(shape))))
+        kept = alike + kept
+    if not cut:
+        return x
+    order: list[int] = []
+    sizes: list[int] = []
+    for i, entry in enumerate(named):
+        order += [kept.index(name) for name in entry] + [len(kept) + i]
+        parts = math.prod([mesh.shape[name] for name in entry])
+        sizes.append(parts * x.aval.shape[len(kept) + i])
+    return reshape(transpose(x, tuple(order)), tuple(sizes))

@@ -1,9 +1,9 @@
 """Meshes of devices and how arrays are laid out over them: `Mesh`, `PartitionSpec`,
 `NamedSharding`.
 
-On the virtual devices of one process an array's memory is one block; a sharding labels which part
-belongs to which device, and `addressable_shards` shows the parts. What would break it: a spec that
-names an axis that the mesh has not (refused when the sharding is made).
+The virtual devices of a process share one block of memory; a sharding says which part belongs to
+which device, and `addressable_shards` shows the parts. What would break it: a spec that names an
+axis that the mesh has not (refused when the sharding is made).
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from numjet.api.devices import (
     checked_memory,
     device_put,
     devices as all_devices,
+    mark,
 )
 from numjet.base import tree
+from numjet.base.errors import DuplicateSpecError, IndivisibleError
+from numjet.core.cluster import Cluster
 from numjet.core.trace import Tracer
 
 
@@ -235,13 +238,34 @@ class Mesh(_Axes):
 
     @property
     def local_mesh(self) -> Mesh:
-        return self
+        """The mesh of this process's devices."""
+        if not self.is_multi_process:
+            return self
+        own = self.processes
+        at = [int(np.argwhere(own.ranks == Cluster.index)[0][k]) for k in range(self.devices.ndim)]
+        inner = [n // own.sizes[name] for name, n in self.shape.items()]
+        cut = tuple([slice(i * n, (i + 1) * n) for i, n in zip(at, inner, strict=True)])
+        return Mesh(self.devices[cut], self.axis_names, self.axis_types)
 
     @property
     def local_devices(self) -> list[Device]:
-        return list(self.devices.flat)
+        return [d for d in self.devices.flat if d.process_index == Cluster.index]
 
-    is_multi_process = False
+    @functools.cached_property
+    def is_multi_process(self) -> bool:
+        """Whether its devices are of several processes."""
+        return len({d.process_index for d in self.devices.flat}) > 1
+
+    @functools.cached_property
+    def devices_in_order(self) -> tuple:
+        """The devices, the last axis running fastest."""
+        return tuple(self.devices.flat)
+
+    @functools.cached_property
+    def processes(self) -> Processes:
+        """The processes of the devices, as a mesh."""
+        return _processes(self)
+
     is_scalar = False
 
     def update(self, **changes: Any) -> Mesh:
@@ -280,6 +304,31 @@ class Mesh(_Axes):
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name!r}: {n}" for name, n in self.shape.items())
         return f"Mesh({sizes})"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Processes:
+    """A mesh seen as a mesh of processes: how many there are along each axis, and which."""
+
+    sizes: dict
+    ranks: np.ndarray
+
+
+def _processes(mesh: Mesh) -> Processes:
+    """Raises NotImplementedError where a process's devices are no block of the mesh."""
+    table = np.vectorize(lambda d: d.process_index, otypes=[int])(mesh.devices)
+    mine = np.argwhere(table == table.flat[0])
+    inner = mine.max(0) + 1
+    counts = [n // k for n, k in zip(table.shape, inner, strict=True)]
+    even = all(n % k == 0 for n, k in zip(table.shape, inner, strict=True))
+    ranks = table[tuple([slice(None, None, int(k)) for k in inner])]
+    whole = even and bool((np.kron(ranks, np.ones(inner, int)) == table).all())
+    if not whole or len(set(ranks.flat)) != ranks.size:
+        raise NotImplementedError(
+            f"{mesh}: the devices of a process must be a block of the mesh, got the processes "
+            f"{table.tolist()}. Order the devices so that those of a process lie together."
+        )
+    return Processes(dict(zip(mesh.axis_names, counts, strict=True)), ranks)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -475,7 +524,12 @@ class NamedSharding(Sharding):
     Raises ValueError when the spec names an axis twice or one that the mesh has not.
     """
 
-    is_fully_addressable = True
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all devices are of this process."""
+        return Cluster.count == 1 or all(
+            d.process_index == Cluster.index for d in self.mesh.devices.flat
+        )
 
     def __init__(self, mesh: Any, spec: Any, *, memory_kind: str | None = None) -> None:
         spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
@@ -487,7 +541,11 @@ class NamedSharding(Sharding):
                     f"{mesh.axis_names}."
                 )
         if len(set(names)) != len(names):
-            raise ValueError(f"NamedSharding: {spec} names an axis twice.")
+            twice = [name for name in mesh.axis_names if names.count(name) > 1]
+            raise DuplicateSpecError(
+                f"A single NamedSharding can cut at most one dimension over each axis of the mesh, "
+                f"but {spec} names {', '.join(map(repr, twice))} twice."
+            )
         self.mesh, self.spec = mesh, spec
         self.memory_kind = checked_memory(memory_kind)
 
@@ -513,21 +571,70 @@ class NamedSharding(Sharding):
     def _parts(self, shape: Sequence[int]) -> list[int]:
         if len(self.spec) > len(shape):
             raise ValueError(
-                f"NamedSharding: {self.spec} has {len(self.spec)} entries for an array of shape "
-                f"{tuple(shape)}."
+                f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but "
+                f"was applied to a value of rank {len(shape)}."
             )
         parts = [math.prod(self.mesh.shape[a] for a in axes_of(entry)) for entry in self.spec]
         parts += [1] * (len(shape) - len(parts))
         for i, (n, k) in enumerate(zip(shape, parts, strict=True)):
             if n % k:
-                raise ValueError(
+                raise IndivisibleError(
                     f"NamedSharding: axis {i} of shape {tuple(shape)} must be a multiple of {k}, "
-                    f"the number of parts that {self.spec} cuts it into over {self.mesh}."
+                    f"the number of parts that {self.spec} cuts it into over {self.mesh}: the "
+                    f"dimension size is {n}."
                 )
         return parts
 
     def shard_shape(self, shape: tuple) -> tuple:
         return tuple([n // k for n, k in zip(shape, self._parts(shape), strict=True)])
+
+    def layout(self, ndim: int, have: Any = None) -> tuple:
+        """For each of `ndim` dimensions the axes of the mesh that cut it; UNCONSTRAINED ones are
+        cut as `have` says."""
+        out = []
+        for i in range(ndim):
+            entry = self.spec[i] if i < len(self.spec) else None
+            if entry is PartitionSpec.UNCONSTRAINED:
+                out.append(() if have is None else have[i])
+            else:
+                out.append(tuple([a for a in axes_of(entry) if self.mesh.shape[a] > 1]))
+        return tuple(out)
+
+    def of_layout(self, layout: Any) -> NamedSharding:
+        """The sharding over the same mesh that a layout is; None is everywhere."""
+        parts: list[Any] = [(a if len(a) > 1 else a[0]) if a else None for a in layout or ()]
+        while parts and parts[-1] is None:
+            parts.pop()
+        return NamedSharding(self.mesh, PartitionSpec(*parts))
+
+    def batched(self, dim: int, axes: Any = None) -> NamedSharding:
+        """The sharding of an array with one more dimension, at `dim`, cut over `axes`."""
+        parts = list(self.spec) + [None] * (dim - len(self.spec))
+        parts.insert(dim, axes)
+        return self.update(spec=PartitionSpec(*parts))
+
+    def block_index(self, shape: Sequence[int]) -> tuple[slice, ...]:
+        """What part of an array of `shape` the devices of this process hold together.
+
+        Raises NotImplementedError where that is no block.
+        """
+        own = self.mesh.processes
+        (at,) = np.argwhere(own.ranks == Cluster.index)[:1]
+        here = dict(zip(self.mesh.axis_names, map(int, at), strict=True))
+        sizes, out = self.mesh.shape, []
+        for n, axes in zip(shape, self.layout(len(shape)), strict=True):
+            which, count, inner = 0, 1, 1
+            for a in axes:
+                if own.sizes[a] > 1 and inner > 1:
+                    raise NotImplementedError(
+                        f"{self}: the parts of a process are no block of the array. Name axes of "
+                        "devices of one process behind those of processes."
+                    )
+                which, count = which * own.sizes[a] + here[a], count * own.sizes[a]
+                inner *= sizes[a] // own.sizes[a]
+            step = n // count
+            out.append(slice(which * step, (which + 1) * step))
+        return tuple(out)
 
     def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
         parts = self._parts(shape)
@@ -637,12 +744,19 @@ def explicit_axes(f: Any = None, /, *, axes: Any = None, in_sharding: Any = None
     )
 
 
+def constrained(x: Any, sharding: Sharding) -> Any:
+    """An array, or a traced one, laid out as a sharding says."""
+    if isinstance(x, Tracer):
+        return mark(x, sharding)
+    return device_put(x, sharding)
+
+
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """`x`, laid out as `shardings` say (a sharding, a PartitionSpec of the current mesh, or a
     pytree of them).
 
-    Concrete arrays are labelled; inside a traced function it changes nothing, since the memory of
-    virtual devices is one. Raises ValueError for a layout that does not fit the shape.
+    Inside a traced function it is a constraint that the partitioner keeps to. Raises ValueError for
+    a layout that does not fit the shape, RuntimeError for a PartitionSpec where there is no mesh.
     """
     return _laid_out("with_sharding_constraint", x, shardings)
 
@@ -658,9 +772,10 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
     for leaf, spec in zip(leaves, specs, strict=True):
         if isinstance(spec, PartitionSpec):
             if get_mesh().empty:
-                raise ValueError(
-                    f"{name}: a PartitionSpec needs a mesh. Use it inside `with mesh:` or "
-                    "`set_mesh`, or pass NamedSharding(mesh, spec)."
+                raise RuntimeError(
+                    f"{name} requires a non-empty mesh in context if you are passing "
+                    "PartitionSpecs. Use it inside `with mesh:` or `set_mesh`, or pass "
+                    "NamedSharding(mesh, spec)."
                 )
             spec = NamedSharding(get_mesh(), spec)
         if spec is not None:
@@ -670,5 +785,5 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                     f"{spec!r} of type {type(spec).__name__}. Pass NamedSharding(mesh, spec)."
                 )
             spec.shard_shape(tuple(np.shape(leaf)))
-        out.append(leaf if isinstance(leaf, Tracer) or spec is None else device_put(leaf, spec))
+        out.append(leaf if spec is None else constrained(leaf, spec))
     return tree.tree_unflatten(treedef, out)

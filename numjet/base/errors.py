@@ -93,6 +93,14 @@ class InternalError(RuntimeError):
     """A fault of numjet itself: the compiler produced or met IR that breaks its own rules."""
 
 
+class IndivisibleError(ValueError):
+    """An array's axis is no multiple of the parts that a sharding cuts it into."""
+
+
+class DuplicateSpecError(Exception):  # noqa: N818 - the name programs catch
+    """A PartitionSpec that names an axis of the mesh twice."""
+
+
 class XlaError(RuntimeError):
     """What a PJRT plugin reports: XLA's own text. `code`: its number in PJRT's list."""
 

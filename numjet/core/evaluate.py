@@ -19,6 +19,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.deferred import DeferredArray
 from numjet.core.primitive import Primitive
 from numjet.core.remote import Remote, target
+from numjet.core.spread import Spread, any_spread
 
 # NumPy keeps its floating-point error mode in a context variable. Setting that directly costs a
 # tenth of entering np.errstate for each operation; where the private name is gone, np.errstate does
@@ -76,6 +77,8 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
 
 def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
     """`evaluate` by Python and NumPy."""
+    if Spread.active and primitive.evaluate is None and any_spread(args):
+        return Spread.evaluate(primitive, args, params)
     if Remote.active and primitive.evaluate is None:
         device = target(args, primitive.name)
         if device is not None:

@@ -68,6 +68,8 @@ class Primitive:
     hlo: what it is on devices of XLA, where that does not follow from `loops` and `xla.hlo` has no
         method of its name: a function (emitter, out aval or avals, *values, **params), or a
         sentence that says why there is none
+    shard: how it is cut over devices, where that is no family's rule (`partition.families`): a
+        function (avals, out avals, params) that gives a rule, or None
     partial_eval(trace, args, params) -> outs: how an equation with unknown inputs is recorded,
     where it
         can be split
@@ -94,6 +96,7 @@ class Primitive:
         "batch",
         "loops",
         "hlo",
+        "shard",
         "linear",
         "elementwise",
         "effects",
@@ -125,6 +128,7 @@ class Primitive:
         batch: Callable,
         loops: Any,
         hlo: Any = None,
+        shard: Callable | None = None,
         linear: bool = False,
         elementwise: bool = False,
         effects: frozenset | Callable = NO_EFFECTS,
@@ -156,7 +160,8 @@ class Primitive:
             evaluate,
         )
         self.jvp, self.transpose, self.batch = jvp, transpose, batch
-        self.loops, self.hlo, self.linear, self.elementwise = loops, hlo, linear, elementwise
+        self.loops, self.hlo, self.shard = loops, hlo, shard
+        self.linear, self.elementwise = linear, elementwise
         self.effects, self.multiple_results = effects, multiple_results
         self.partial_eval, self.prune, self.higher_order = partial_eval, prune, higher_order
         self.differentiable, self.collective, self.stage = differentiable, collective, stage

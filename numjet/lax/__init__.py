@@ -112,7 +112,6 @@ from numjet.ops.by_name import (
     reduce_window_p,
     select_and_gather_add_p,
     select_and_scatter_add_p,
-    sharding_constraint_p,
 )
 from numjet.ops.collective import (
     all_gather,
@@ -154,6 +153,7 @@ from numjet.ops.cond import (
     cond_p,
     switch,
 )
+from numjet.ops.constraint import sharding_constraint_p as sharding_constraint_p
 from numjet.ops.conv import (
     conv,
     conv_general_dilated,

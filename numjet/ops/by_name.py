@@ -38,7 +38,6 @@ le_to_p = composed("le_to", _total(le), differentiable=False)
 lt_to_p = composed("lt_to", _total(lt), differentiable=False)
 
 device_put_p = composed("device_put", lambda *xs, **_: xs, several=True)
-sharding_constraint_p = composed("sharding_constraint", lambda x, **_: x)
 
 
 def _reduce(*operands_and_starts: Any, computation: Any, dimensions: tuple) -> list:

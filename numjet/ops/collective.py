@@ -6,14 +6,17 @@ on.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.lowering import Host
+from numjet.core.lowering import Expand, Host
 from numjet.core.primitive import NO_EFFECTS, Primitive, Zero
 from numjet.core.structural import (
     broadcast_batch,
@@ -60,14 +63,6 @@ def _unbound(*_: Any, **params: Any) -> Any:
         f"unbound axis name: {names[0]!r}. Collectives run inside vmap(..., axis_name=…), pmap or "
         "shard_map."
     )
-
-
-def _no_groups(name: str, groups: Any) -> None:
-    if groups is not None:
-        raise NotImplementedError(
-            f"{name}: axis_index_groups is not supported. Map over two named axes and reduce over "
-            "one of them."
-        )
 
 
 # ------------------------------------------------------------------ reductions across the axis
@@ -137,8 +132,9 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     >>> print(nj.vmap(lambda x: x / nj.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0])))
     [0.25 0.75]
     """
-    _no_groups("psum", axis_index_groups)
     names = _names(axis_name)
+    if axis_index_groups is not None:
+        return _grouped("psum", x, names, axis_index_groups)
 
     def one(leaf: Any) -> Any:
         if type(leaf) in (int, float, complex):
@@ -153,7 +149,8 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
 
 def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     """The mean of a pytree over the named axis."""
-    _no_groups("pmean", axis_index_groups)
+    if axis_index_groups is not None:
+        return _grouped("pmean", x, _names(axis_name), axis_index_groups)
     n = axis_size(axis_name)
 
     def one(leaf: Any) -> Any:
@@ -167,15 +164,17 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
 
 def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     """The maximum of a pytree over the named axis."""
-    _no_groups("pmax", axis_index_groups)
     names = _names(axis_name)
+    if axis_index_groups is not None:
+        return _grouped("pmax", x, names, axis_index_groups)
     return tree.tree_map(lambda leaf: pmax_p.bind(as_array(leaf), axes=names), x)
 
 
 def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     """The minimum of a pytree over the named axis."""
-    _no_groups("pmin", axis_index_groups)
     names = _names(axis_name)
+    if axis_index_groups is not None:
+        return _grouped("pmin", x, names, axis_index_groups)
     return tree.tree_map(lambda leaf: pmin_p.bind(as_array(leaf), axes=names), x)
 
 
@@ -260,7 +259,11 @@ def all_gather(
             "Got unexpected `to` value for `all_gather`. Allowed `to` values are: 'varying', "
             f"'invarying', 'reduced', got {to!r}."
         )
-    _no_groups("all_gather", axis_index_groups)
+    if axis_index_groups is not None:
+        options = {"axis": axis, "tiled": tiled}
+        return _grouped("all_gather", x, _names(axis_name), axis_index_groups, **options)
+    if isinstance(axis_name, tuple | list) and len(axis_name) != 1:
+        return _gather_over_all(x, _names(axis_name), axis, tiled)
     (name,) = _names(axis_name)
     size = _axis_size(name)
 
@@ -276,6 +279,82 @@ def all_gather(
     return tree.tree_map(one, x)
 
 
+def _gather_over_all(x: Any, names: tuple, axis: int, tiled: bool) -> Any:
+    """`all_gather` over several axes, the first of which counts slowest."""
+
+    def one(leaf: Any) -> Any:
+        leaf = as_array(leaf)
+        place, shape = axis % (leaf.ndim + (not tiled)), leaf.shape
+        for name in reversed(names):
+            leaf = all_gather(leaf, name, axis=place)
+        width = shape[place] if tiled else 1
+        rest = shape[place + 1 :] if tiled else shape[place:]
+        return reshape(leaf, (*shape[:place], axis_size(names) * width, *rest))
+
+    return tree.tree_map(one, x)
+
+
+def _grouped(name: str, x: Any, names: tuple, groups: Any, **options: Any) -> Any:
+    """A collective within groups of the axis's members (`ops.groups`)."""
+    return importlib.import_module("numjet.ops.groups").collective(
+        name,
+        x,
+        groups,
+        lambda leaf: all_gather(leaf, names),
+        axis_index(names),
+        axis_size(names),
+        **options,
+    )
+
+
+# ------------------------------------------------------------------ rows that change places
+def _rows(x: Any, *, axis: int, perm: tuple) -> Any:
+    source = {dst: src for src, dst in perm}
+    shape = x.aval.shape
+    nothing = zeros(x.aval.update(shape=(*shape[:axis], 1, *shape[axis + 1 :])))
+    parts = [
+        index_in_dim(x, source[i], axis, keepdims=True) if i in source else nothing
+        for i in range(shape[axis])
+    ]
+    return concatenate(parts, axis)
+
+
+def _rows_reference(x: np.ndarray, *, axis: int, perm: tuple) -> np.ndarray:
+    out = np.zeros_like(x)
+    rows, news = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)
+    for src, dst in perm:
+        news[dst] = rows[src]
+    return out
+
+
+def _turned(perm: tuple) -> tuple:
+    return tuple([(dst, src) for src, dst in perm])
+
+
+def _rows_batch(mapped: Axis, args: tuple, dims: tuple, *, axis: int, perm: tuple) -> tuple:
+    (x,), (dim,) = args, dims
+    x = moveaxis(x, dim, 0)
+    return permute_rows(x, axis + 1, perm), 0
+
+
+permute_rows_p = Primitive(
+    "permute_rows",
+    linear=True,
+    abstract=lambda x, *, axis, perm: x,
+    reference=_rows_reference,
+    jvp=linear_jvp(lambda: permute_rows_p),
+    transpose=lambda ct, x, *, axis, perm: [permute_rows(ct, axis, _turned(perm))],
+    batch=_rows_batch,
+    loops=Expand(_rows),
+)
+
+
+def permute_rows(x: Any, axis: int, perm: tuple) -> Any:
+    """Row dst along `axis` is row src of `x` for each pair of `perm`; the others are zero. What
+    `ppermute` is to the map that owns its axis."""
+    return permute_rows_p.bind(x, axis=axis, perm=perm)
+
+
 # ------------------------------------------------------------------ ppermute
 def _permute_batch(mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any, perm: tuple) -> tuple:
     (x,), (dim,) = args, dims
@@ -283,13 +362,7 @@ def _permute_batch(mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any, pe
         return ppermute_p.bind(x, axis_name=axis_name, perm=perm), dim
     if dim is None:
         x, dim = broadcast_batch(x, mapped.size), 0
-    source = {dst: src for src, dst in perm}
-    nothing = zeros(x.aval.update(shape=(*x.shape[:dim], 1, *x.shape[dim + 1 :])))
-    parts = [
-        index_in_dim(x, source[i], dim, keepdims=True) if i in source else nothing
-        for i in range(mapped.size)
-    ]
-    return concatenate(parts, dim), dim
+    return permute_rows(x, dim, perm), dim
 
 
 ppermute_p = Primitive(
@@ -397,7 +470,9 @@ def all_to_all(
     `tiled` splits and joins existing axes instead of consuming and making one. Raises ValueError
     when the split axis does not fit the axis size.
     """
-    _no_groups("all_to_all", axis_index_groups)
+    if axis_index_groups is not None:
+        options = {"split_axis": split_axis, "concat_axis": concat_axis, "tiled": tiled}
+        return _grouped("all_to_all", x, _names(axis_name), axis_index_groups, **options)
     (name,) = _names(axis_name)
     n = _axis_size(name)
 
@@ -429,7 +504,9 @@ def psum_scatter(
     tiled: bool = False,
 ) -> Any:
     """Sum over the named axis and give each member its slice along `scatter_dimension`."""
-    _no_groups("psum_scatter", axis_index_groups)
+    if axis_index_groups is not None:
+        options = {"scatter_dimension": scatter_dimension, "tiled": tiled}
+        return _grouped("psum_scatter", x, _names(axis_name), axis_index_groups, **options)
     (name,) = _names(axis_name)
     n = _axis_size(name)
 

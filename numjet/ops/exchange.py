@@ -73,21 +73,20 @@ def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes:
     from there, so that it is member i // (k / p)'s send size for this one. Raises ValueError where
     k is no multiple of p.
     """
-    if axis_index_groups is not None:
-        raise NotImplementedError("ragged_all_to_all: axis_index_groups is not supported. Map over "
-                                  "two named axes.")
     operand, output = as_array(operand), as_array(output)
     places = [convert(as_array(v), np.dtype(np.int32))
               for v in (input_offsets, output_offsets, recv_sizes)]
-    count, members = places[0].aval.shape[0], axis_size(axis_name)
+    groups = {"axis_index_groups": axis_index_groups}
+    count = places[0].aval.shape[0]
+    members = axis_size(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
     if any(p.aval.shape != (count,) for p in places) or count % members:
         raise ValueError("ragged_all_to_all: offsets and sizes must be vectors of one length, a "
                          f"multiple of the {members} members, got "
                          f"{', '.join(p.aval.str_short() for p in places)}.")
     each = count // members
-    everyone = all_gather(operand, axis_name)
+    everyone = all_gather(operand, axis_name, **groups)
     # What each member finds: where its slices begin in the senders' operands and in its result.
-    begins, targets = (all_to_all(p, axis_name, 0, 0, tiled=True) for p in places[:2])
+    begins, targets = (all_to_all(p, axis_name, 0, 0, tiled=True, **groups) for p in places[:2])
     rows = iota(np.dtype(np.int32), output.aval.shape[0])
     last = np.int32(operand.aval.shape[0] - 1)
     for i in range(count):

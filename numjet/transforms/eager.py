@@ -23,6 +23,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.lowering import Host
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive, Zero
+from numjet.core.spread import SpreadArray
 from numjet.core.trace import (
     EVAL,
     Tracer,
@@ -93,6 +94,8 @@ class LinearizeTrace(JVPTrace):
                 variables.append(var)
                 mask |= bit
                 x = x.primal
+                if type(x) is SpreadArray:
+                    return self.derived(primitive, args, params)
             elif type(x) is ArrayImpl:
                 aval = x.aval
             else:

@@ -223,9 +223,9 @@ def test_pmap_maps_over_devices(four_devices: None) -> None:
     close(out["total"], np.broadcast_to(np.asarray(m).sum(0), (4, 3)))
     shards = out["sum"].addressable_shards
     assert [s.device for s in shards] == nj.devices()
-    close(shards[2].data, m[2] + 1.0)
+    close(shards[2].data, m[2:3] + 1.0)
     assert out["sum"].devices() == set(nj.devices())
-    assert out["sum"].sharding.shard_shape((4, 3)) == (3,)
+    assert out["sum"].sharding.shard_shape((4, 3)) == (1, 3)
     close(f(out["sum"], 0.0)["sum"], np.asarray(m) + 1.0)  # results go in again
     two = nj.pmap(jnp.sin, devices=nj.devices()[:2])(m[:2])
     assert two.devices() == set(nj.devices()[:2])

@@ -17,6 +17,7 @@ import numjet.numpy as jnp
 from numjet import lax, random
 from numjet.custom_batching import custom_vmap
 from numjet.experimental import checkify, io_callback
+from numjet.ops.collective import permute_rows
 from numjet.ops.cond import chosen_p
 from numjet.ops.fma import fma
 
@@ -94,6 +95,8 @@ for _name in ("eq_to", "le_to", "lt_to"):
     add(_name, lambda x, y, p=getattr(lax, f"{_name}_p"): p.bind(jnp.asarray(x), jnp.asarray(y)),
         normal(5), normal(5))  # fmt: skip
 add("device_put", lambda x: lax.device_put_p.bind(jnp.asarray(x)), normal(3), diff=0)
+add("permute_rows", lambda x: permute_rows(jnp.asarray(x), 0, ((0, 1), (2, 0))), normal(3, 2),
+    diff=0)  # fmt: skip
 add("sharding_constraint", lambda x: lax.sharding_constraint_p.bind(jnp.asarray(x)), normal(3),
     diff=0)  # fmt: skip
 add("reduce", lambda x: lax.reduce_p.bind(jnp.asarray(x), jnp.zeros((), x.dtype),

@@ -1,0 +1,232 @@
+"""Computing with arrays that are laid out over devices.
+
+On the virtual devices of one process a program runs on whole arrays, and its results get the
+layouts that the partitioner finds; on several processes the partitioned program runs
+(`api.processes`). Importing it fills `core.spread.Spread` in; the front door does. What would break
+it: arguments whose shardings are of no kind of ours.
+"""
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from numjet.api import dispatch
+from numjet.api.devices import Sharding, SingleDeviceSharding, place
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.evaluate import evaluate as evaluate_plain
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
+from numjet.core.memo import Memo
+from numjet.core.primitive import Primitive
+from numjet.core.spread import Spread, SpreadArray
+
+
+def _propagate() -> Any:
+    """The partitioner, which few programs need."""
+    return importlib.import_module("numjet.partition.propagate")
+
+
+def common_sharding(values: Sequence[Any], name: str) -> tuple[Any, Any]:
+    """A sharding over the mesh that arrays are laid out over, and one device's sharding where all
+    lie on it; None for what there is not.
+
+    Raises ValueError where they lie on devices that differ.
+    """
+    over: Any = None
+    single: SingleDeviceSharding | None = None
+    first: Any = None
+    for x in values:
+        sharding = x._sharding if isinstance(x, ArrayImpl) else None
+        if sharding is None:
+            continue
+        if first is None:
+            first = x
+        elif sharding is not first._sharding and _devices(sharding) != _devices(first._sharding):
+            raise ValueError(
+                f"Received incompatible devices for jitted computation. Got an argument of {name} "
+                f"with shape {first.aval.str_short()} and with device ids {_ids(first)}, and one "
+                f"with shape {x.aval.str_short()} and with device ids {_ids(x)}. Move them to the "
+                "same devices with numjet.device_put."
+            )
+        if hasattr(sharding, "layout"):
+            over = sharding if over is None else over
+        elif isinstance(sharding, SingleDeviceSharding):
+            single = sharding
+    return over, single
+
+
+def _devices(sharding: Any) -> Any:
+    if hasattr(sharding, "layout"):
+        return sharding.mesh.devices_in_order
+    if isinstance(sharding, SingleDeviceSharding):
+        return (sharding._device,)
+    return tuple(sharding.devices)
+
+
+def _ids(x: Any) -> list[int]:
+    return [d.id for d in _devices(x._sharding)]
+
+
+def layout_in(mesh: Any, x: Any) -> Any:
+    """The layout of a value in a mesh; None where it is not laid out over it."""
+    sharding: Any = x._sharding if isinstance(x, ArrayImpl) else None
+    if hasattr(sharding, "layout"):
+        if sharding.mesh == mesh:
+            return sharding.layout(x.aval.ndim)
+        return ((),) * x.aval.ndim  # another order of the same devices
+    return None
+
+
+def plain(x: Any) -> Any:
+    """The same array without its layout."""
+    return ArrayImpl(x._value, x.aval) if type(x) is SpreadArray else x
+
+
+def run(
+    closed: ClosedJaxpr,
+    args: Sequence[Any],
+    name: str,
+    outs: Sequence[Any] | None = None,
+    execute: Callable[[list], list] | None = None,
+) -> list[Any]:
+    """Run a jaxpr on arrays, some of them laid out over devices.
+
+    outs: shardings of results, None where they follow from the arguments'. execute: how the whole
+    program runs on plain arrays, `dispatch.run` by default.
+    """
+    arrays = [x if isinstance(x, Array) else as_array(x) for x in args]
+    wanted = [None] * len(closed.out_avals) if outs is None else list(outs)
+    over, single = common_sharding([*arrays, *[_Place(s) for s in wanted if s is not None]], name)
+    if over is None:
+        over = _inside(closed)
+    if over is not None and over.mesh.is_multi_process:
+        processes = importlib.import_module("numjet.api.processes")
+        return processes.run(closed, arrays, over, wanted, name)
+    values = [plain(x) for x in arrays]
+    results = dispatch.run(closed, values, name) if execute is None else execute(values)
+    if over is None:
+        return [_on(x, s or single) for x, s in zip(results, wanted, strict=True)]
+    layouts = [layout_in(over.mesh, x) for x in arrays]
+    labels = _result_shardings(closed, over, layouts, wanted)
+    return [place(x, s) for x, s in zip(results, labels, strict=True)]
+
+
+class _Place(ArrayImpl):
+    """A sharding that takes part in the comparison of devices."""
+
+    __slots__ = ()
+
+    def __init__(self, sharding: Any) -> None:
+        self._sharding = sharding
+        self._aval = as_array(0).aval
+
+
+def _on(x: Any, sharding: Any) -> Any:
+    return x if sharding is None else place(x, sharding)
+
+
+def _inside(closed: ClosedJaxpr) -> Any:
+    """The sharding of the first constraint in a program that is over devices."""
+    if "constraint" not in closed.cache:
+        closed.cache["constraint"] = next(_constraints(closed.jaxpr), None)
+    return closed.cache["constraint"]
+
+
+def _constraints(jaxpr: Jaxpr) -> Iterator[Any]:
+    for eqn in jaxpr.eqns:
+        sharding = eqn.params.get("sharding")
+        if hasattr(getattr(sharding, "mesh", None), "devices_in_order"):
+            yield sharding
+        for inner in subjaxprs(eqn.params):
+            yield from _constraints(inner)
+
+
+def _result_shardings(
+    closed: ClosedJaxpr, over: Any, ins: Sequence[Any], wanted: Sequence[Any]
+) -> list[Any]:
+    """The shardings of results, those that are wanted first."""
+    if None not in wanted:
+        return list(wanted)
+    key = ("shardings", over.mesh, tuple(ins))
+    found = closed.cache.get(key)
+    if found is None:
+        propagate = _propagate()
+        flat = propagate.flatten(closed)
+        n = len(closed.jaxpr.constvars)
+        plan = propagate.propagate(flat.jaxpr, [*ins[n:]], None, over.mesh.shape)
+        found = closed.cache[key] = [over.of_layout(plan.of(v)) for v in flat.jaxpr.outvars]
+    return [s or f for s, f in zip(wanted, found, strict=True)]
+
+
+_operations: dict = Memo("layouts of operations", 4096)
+_programs: dict = Memo("operations on arrays laid out over devices", 4096)
+
+
+def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
+    """One operation on arrays, some of them laid out over devices."""
+    arrays = tuple([x if isinstance(x, Array) else as_array(x) for x in args])
+    over, single = common_sharding(arrays, primitive.name)
+    if over is not None and over.mesh.is_multi_process:
+        outs = run(_program(primitive, arrays, params), arrays, primitive.name)
+        return outs if primitive.multiple_results else outs[0]
+    out = evaluate_plain(primitive, tuple([plain(x) for x in arrays]), params)
+    results = out if primitive.multiple_results else [out]
+    if over is None:
+        results = [_on(x, single) for x in results]
+    else:
+        labels = _operation_shardings(primitive, arrays, params, over, results)
+        results = [place(x, s) for x, s in zip(results, labels, strict=True)]
+    return results if primitive.multiple_results else results[0]
+
+
+def _operation_shardings(
+    primitive: Primitive, arrays: tuple, params: dict, over: Any, results: list
+) -> list[Any]:
+    layouts = tuple([layout_in(over.mesh, x) for x in arrays])
+    key: Any
+    try:
+        key = (primitive, tuple([x.aval for x in arrays]), layouts, over.mesh, *params.items())
+        found = _operations.get(key)
+    except TypeError:  # params that do not hash
+        key = found = None
+    if found is None:
+        eqn = Eqn([Var(x.aval) for x in arrays], [Var(x.aval) for x in results], primitive, params)
+        jaxpr = Jaxpr([], eqn.invars, eqn.outvars, [eqn])  # type: ignore[arg-type]
+        plan = _propagate().propagate(jaxpr, layouts, None, over.mesh.shape)
+        found = [over.of_layout(plan.of(v)) for v in eqn.outvars]
+        if key is not None:
+            _operations[key] = found
+    return found
+
+
+def _program(primitive: Primitive, arrays: tuple, params: dict) -> ClosedJaxpr:
+    """An operation as a program of one equation."""
+    avals = tuple([x.aval for x in arrays])
+    key: Any
+    try:
+        key = (primitive, avals, *params.items())
+        found = _programs.get(key)
+    except TypeError:
+        key = found = None
+    if found is None:
+        outs = primitive.out_avals(avals, params)
+        outs = outs if primitive.multiple_results else [outs]
+        eqn = Eqn([Var(a) for a in avals], [Var(a) for a in outs], primitive, params)
+        found = ClosedJaxpr(Jaxpr([], eqn.invars, eqn.outvars, [eqn]), [])  # type: ignore[arg-type]
+        if key is not None:
+            _programs[key] = found
+    return found
+
+
+def move(x: SpreadArray, sharding: Sharding) -> Any:
+    """An array of several processes, laid out as `sharding` says."""
+    aval = x.aval
+    key = ("move", aval)
+    found = _programs.get(key)
+    if found is None:
+        var = Var(aval)
+        found = _programs[key] = ClosedJaxpr(Jaxpr([], [var], [var], []), [])
+    return run(found, [x], "device_put", [sharding])[0]
+
+
+Spread.run, Spread.evaluate, Spread.move = run, evaluate, move  # type: ignore[method-assign]

@@ -1,0 +1,123 @@
+"""Arrays laid out over several devices, and the late bindings that compute with them.
+
+A `SpreadArray` is no `ArrayImpl` by type, so that every fast way of concrete arrays leaves it
+alone; what evaluates and compiles asks `Spread` once `Spread.active` says that there is such an
+array. On virtual devices of one process `_value` is the whole array and the sharding says which
+part is whose; of several processes each holds a block, `_block`, and there is a `_value` only where
+that is all of it. `api.spread` fills `Spread` in. What would break it: code that reads `_value` of
+whatever it is given, which raises where parts of the array are other processes'.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
+
+
+class SpreadArray(ArrayImpl):
+    """An Array laid out over the devices of a sharding."""
+
+    __slots__ = ("_block",)
+    _block: np.ndarray
+
+    def __init__(self, block: np.ndarray, aval: ShapedArray, sharding: Any) -> None:
+        self._aval, self._sharding = aval, sharding
+        if sharding.is_fully_addressable or block.shape == aval.shape:
+            self._value = block
+        else:
+            self._pending = Elsewhere(aval)
+        self._block = block
+        Spread.active = True
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all devices that hold it are this process's."""
+        return self._sharding.is_fully_addressable
+
+    def delete(self) -> None:
+        """Give the memory back; later reads raise RuntimeError."""
+        self._pending = None
+        for slot in _held(self):
+            delattr(self, slot)
+
+    def is_deleted(self) -> bool:
+        return "_block" not in _held(self)
+
+    def __deepcopy__(self, memo: dict) -> SpreadArray:
+        return SpreadArray(self._block.copy(), self._aval, self._sharding)
+
+    def block_until_ready(self) -> SpreadArray:
+        """The value is there."""
+        if self.is_deleted():
+            self._value  # noqa: B018 - raises
+        return self
+
+    def is_ready(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        if "_value" in _held(self) or self.is_deleted():
+            return super().__repr__()
+        return f"Array(shape={self._aval.shape}, dtype={self._aval.dtype.name})"
+
+    def __str__(self) -> str:
+        return super().__str__() if "_value" in _held(self) else repr(self)
+
+
+def _held(x: SpreadArray) -> set[str]:
+    """Which of the slots of memory are filled."""
+    found = set()
+    for slot in ("_value", "_block"):
+        try:
+            object.__getattribute__(x, slot)
+        except AttributeError:
+            continue
+        found.add(slot)
+    return found
+
+
+class Elsewhere:
+    """The value of an array whose parts are on other processes: reading it raises."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def result(self) -> Any:
+        raise RuntimeError(
+            f"Fetching the value of Array {self.aval.str_short()} that spans non-addressable (non "
+            "process local) devices is not possible. Each process has its parts: "
+            "`.addressable_shards`; experimental.multihost_utils.process_allgather fetches all."
+        )
+
+    def done(self) -> bool:
+        return True
+
+
+class Spread:
+    """What `api.spread` installs.
+
+    active: whether there is a SpreadArray. marks: how many constraints were traced so far.
+    run(closed, args, name, outs, execute) runs a jaxpr on arrays, outs: shardings of results, None
+    where they follow; evaluate(primitive, args, params) one operation; move(x, sharding) gives an
+    array of several processes another layout.
+    """
+
+    active = False
+    marks = 0
+    run: Callable
+    evaluate: Callable
+    move: Callable
+
+
+def any_spread(values: Iterable[Any]) -> bool:
+    """Whether one of the values is laid out over devices."""
+    for x in values:
+        if type(x) is SpreadArray:
+            return True
+    return False

@@ -1,0 +1,274 @@
+"""A layout for every value of a jaxpr, from those of its arguments and the user's constraints.
+
+Layouts flow forward through the rules. What no cut operand decides is free - constants, results of
+iota, arguments that lie nowhere in particular - and takes the layout in which it is wanted: those
+flow backward. Loops are walked until their carries have one layout. For `emit`, and for `api`,
+which labels results of programs that run on one block of memory. What would break it: a jaxpr with
+calls in it (`flatten` writes them out).
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from numjet.partition.families import rule_of
+from numjet.partition.rules import Layout, Rule, Sizes, assign, layout_of, results
+from numjet.transforms.stage import stage_closed
+
+Free = Layout | None
+
+# Calls: what they compute is the jaxpr in this param.
+_CALLS = {
+    "jit": "jaxpr",
+    "remat": "jaxpr",
+    "composite": "jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+}
+_LOOPS = ("scan", "while", "cond")
+
+
+def flatten(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr with calls written out, so that only loops and branches hold others. Remembered
+    with it."""
+    found = closed.cache.get("flat")
+    if found is None:
+        def run(*args: Any) -> list:
+            return _inlined(closed.jaxpr, closed.consts, args)
+
+        found = stage_closed(run, closed.in_avals)
+        closed.cache["flat"] = found
+    return found
+
+
+def _inlined(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list:
+    env: dict[Any, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args]))
+    for eqn in jaxpr.eqns:
+        values = [v.value if type(v) is Literal else env[v] for v in eqn.invars]
+        name = eqn.primitive.name
+        inner = eqn.params.get(_CALLS[name]) if name in _CALLS else None
+        if isinstance(inner, ClosedJaxpr):
+            out = _inlined(inner.jaxpr, inner.consts, values)
+        elif isinstance(inner, Jaxpr):
+            out = _inlined(inner, (), values)
+        else:
+            out = eqn.primitive.bind(*values, **_flat_params(eqn))
+            if not eqn.primitive.multiple_results:
+                out = [out]
+        env.update(zip(eqn.outvars, out, strict=True))
+    return [v.value if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+
+def _flat_params(eqn: Eqn) -> dict:
+    if eqn.primitive.name not in _LOOPS:
+        return eqn.params
+
+    def flat(value: Any) -> Any:
+        if isinstance(value, ClosedJaxpr):
+            return flatten(value)
+        return tuple([flat(v) for v in value]) if isinstance(value, tuple) else value
+
+    return {k: flat(v) for k, v in eqn.params.items()}
+
+
+class Plan:
+    """What was found: the layout of each variable (None: free, which is everywhere), and for each
+    equation with jaxprs inside what holds there."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        self.layouts: dict[Var, Free] = {}
+        self.inner: dict[int, list[Plan]] = {}  # by id(eqn), one for each jaxpr
+        self.carried: dict[int, list[Layout]] = {}  # by id(eqn): carries, or results of branches
+
+    def of(self, atom: Any) -> Free:
+        """The layout of a variable or literal, None where it is free."""
+        return None if type(atom) is Literal else self.layouts.get(atom)
+
+    def fixed(self, atom: Any) -> Layout:
+        """The layout, where everywhere is one too."""
+        found = self.of(atom)
+        return everywhere(atom.aval.ndim) if found is None else found
+
+
+def everywhere(ndim: int) -> Layout:
+    """The layout of an array that is not cut."""
+    return ((),) * ndim
+
+
+def propagate(
+    jaxpr: Jaxpr, ins: Sequence[Free], outs: Sequence[Free] | None, sizes: Sizes
+) -> Plan:
+    """Layouts for all variables; ins, outs: those that are given (None: free)."""
+    wanted: dict[Any, Layout] = {}
+    given = [None] * len(jaxpr.outvars) if outs is None else outs
+    for v, layout in zip(jaxpr.outvars, given, strict=True):
+        if layout is not None and type(v) is Var:
+            wanted.setdefault(v, layout)
+    plan = _forward(jaxpr, ins, {}, sizes)
+    if any(plan.of(v) is None for v in _read(jaxpr)):
+        _backward(jaxpr, plan, wanted)
+        plan = _forward(jaxpr, ins, wanted, sizes)
+    return plan
+
+
+def _read(jaxpr: Jaxpr) -> list:
+    return [v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal] + [
+        v for v in jaxpr.outvars if type(v) is not Literal
+    ]
+
+
+def _forward(
+    jaxpr: Jaxpr, ins: Sequence[Free], wanted: dict[Any, Layout], sizes: Sizes
+) -> Plan:
+    plan = Plan(sizes)
+    for v, layout in zip(jaxpr.invars, ins, strict=True):
+        plan.layouts[v] = wanted.get(v) if layout is None else layout
+    for eqn in jaxpr.eqns:
+        for v, layout in zip(eqn.outvars, _results(eqn, plan, wanted), strict=True):
+            plan.layouts[v] = layout
+    return plan
+
+
+def _results(eqn: Eqn, plan: Plan, wanted: dict[Any, Layout]) -> Sequence[Free]:
+    name = eqn.primitive.name
+    if name == "sharding_constraint":
+        return [constraint(eqn, plan.of(eqn.invars[0]))]
+    if name in _LOOPS:
+        return _LOOP_RESULTS[name](eqn, plan)
+    ins = [plan.of(v) for v in eqn.invars]
+    hopes = [wanted.get(v) for v in eqn.outvars]
+    free = all(layout is None for layout in ins)
+    if free and not any(h is not None and any(h) for h in hopes):
+        return [None] * len(eqn.outvars)
+    rule = eqn_rule(eqn)
+    if rule is None:
+        return [None if free else everywhere(v.aval.ndim) for v in eqn.outvars]
+    return results(rule, ins, hopes, plan.sizes)
+
+
+def eqn_rule(eqn: Eqn) -> Rule | None:
+    """The rule of an equation."""
+    avals = [v.aval for v in eqn.invars]
+    return rule_of(eqn.primitive, avals, [v.aval for v in eqn.outvars], eqn.params)
+
+
+def constraint(eqn: Eqn, have: Free) -> Free:
+    """The layout that a constraint asks for; axes that it leaves open stay as they are."""
+    sharding = eqn.params.get("sharding")
+    if sharding is None:
+        return have
+    ndim = eqn.outvars[0].aval.ndim
+    return sharding.layout(ndim, everywhere(ndim) if have is None else have)
+
+
+def _backward(jaxpr: Jaxpr, plan: Plan, wanted: dict[Any, Layout]) -> None:
+    """Give free variables the layout in which they are read."""
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.primitive.name in _LOOPS:
+            _want(eqn.invars, _loop_operands(eqn, plan), plan, wanted)
+            continue
+        if eqn.primitive.name == "sharding_constraint":
+            _want(eqn.invars, [constraint(eqn, plan.of(eqn.invars[0]))], plan, wanted)
+            continue
+        if not any(plan.of(v) is None and type(v) is Var for v in eqn.invars):
+            continue
+        rule = eqn_rule(eqn)
+        if rule is None:
+            continue
+        hopes = [wanted.get(v) for v in eqn.outvars]
+        cuts = assign(rule, [plan.of(v) for v in eqn.invars], hopes, plan.sizes)
+        if cuts:
+            _want(eqn.invars, [layout_of(dims, cuts) for dims in rule.ins], plan, wanted)
+
+
+def _want(
+    atoms: Sequence[Any], layouts: Sequence[Free], plan: Plan, wanted: dict[Any, Layout]
+) -> None:
+    for v, layout in zip(atoms, layouts, strict=True):
+        if type(v) is Var and plan.of(v) is None and layout is not None and any(layout):
+            wanted.setdefault(v, layout)
+
+
+# ------------------------------------------------------------------ loops and branches
+def _meet(a: Free, b: Free) -> Free:
+    """What both layouts cut alike."""
+    if a is None or b is None:
+        return b if a is None else a
+    return tuple([x if x == y else () for x, y in zip(a, b, strict=True)])
+
+
+def _settled(
+    closed: ClosedJaxpr, before: list, carry: list, after: list, sizes: Sizes
+) -> tuple[Plan, list]:
+    """The plan of a loop's body whose carries are laid out alike before and after a round."""
+    while True:
+        plan = propagate(closed.jaxpr, [*before, *carry, *after], None, sizes)
+        ends = [plan.of(v) for v in closed.jaxpr.outvars[: len(carry)]]
+        met = [_meet(a, b) for a, b in zip(carry, ends, strict=True)]
+        if met == carry:
+            fixed = [
+                everywhere(v.aval.ndim) if m is None else m
+                for m, v in zip(met, closed.jaxpr.outvars)
+            ]
+            if fixed != carry:  # free to the end: everywhere
+                plan = propagate(closed.jaxpr, [*before, *fixed, *after], None, sizes)
+            return plan, fixed
+        carry = met
+
+
+def _scan(eqn: Eqn, plan: Plan) -> list[Free]:
+    nc, nk = eqn.params["num_consts"], eqn.params["num_carry"]
+    ins = [plan.of(v) for v in eqn.invars]
+    rows: list[Free] = [None if a is None else a[1:] for a in ins[nc + nk :]]
+    closed = eqn.params["jaxpr"]
+    inner, carry = _settled(closed, ins[:nc], ins[nc : nc + nk], rows, plan.sizes)
+    plan.inner[id(eqn)], plan.carried[id(eqn)] = [inner], carry
+    stacked = [inner.of(v) for v in closed.jaxpr.outvars[nk:]]
+    return [*carry, *[None if a is None else ((), *a) for a in stacked]]
+
+
+def _while(eqn: Eqn, plan: Plan) -> list[Free]:
+    nc, nb = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+    ins = [plan.of(v) for v in eqn.invars]
+    body = eqn.params["body_jaxpr"]
+    inner, carry = _settled(body, ins[nc : nc + nb], ins[nc + nb :], [], plan.sizes)
+    test = propagate(
+        eqn.params["cond_jaxpr"].jaxpr, [*ins[:nc], *carry], None, plan.sizes
+    )
+    plan.inner[id(eqn)], plan.carried[id(eqn)] = [test, inner], carry
+    return list(carry)
+
+
+def _cond(eqn: Eqn, plan: Plan) -> list[Free]:
+    ins = [plan.of(v) for v in eqn.invars[1:]]
+    plans, outs = [], None
+    for branch in eqn.params["branches"]:
+        inner = propagate(branch.jaxpr, ins, None, plan.sizes)
+        plans.append(inner)
+        found = [inner.of(v) for v in branch.jaxpr.outvars]
+        outs = found if outs is None else [_meet(a, b) for a, b in zip(outs, found, strict=True)]
+    assert outs is not None
+    plan.inner[id(eqn)] = plans
+    fixed = [everywhere(v.aval.ndim) if a is None else a for a, v in zip(outs, eqn.outvars)]
+    plan.carried[id(eqn)] = fixed
+    return list(fixed)
+
+
+_LOOP_RESULTS = {"scan": _scan, "while": _while, "cond": _cond}
+
+
+def _loop_operands(eqn: Eqn, plan: Plan) -> list[Free]:
+    """The layouts in which a loop reads its operands, where the loop decides."""
+    count = len(eqn.invars)
+    found: list[Free] = [None] * count
+    if eqn.primitive.name == "scan":
+        nc, nk = eqn.params["num_consts"], eqn.params["num_carry"]
+        found[nc : nc + nk] = plan.carried[id(eqn)]
+    elif eqn.primitive.name == "while":
+        nk = len(eqn.outvars)
+        found[count - nk :] = plan.carried[id(eqn)]
+    return found
+
+

@@ -1,0 +1,202 @@
+"""Results keep the layouts that JAX's keep: `.sharding` after eager operations, jit and maps."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from oracle import run_in_oracle
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.base import config
+from numjet.base.errors import IndivisibleError
+from numjet.core.spread import SpreadArray
+from numjet.sharding import AxisType, NamedSharding, SingleDeviceSharding
+
+P = nj.P
+
+# Each line is one expression of a laid out array `x`, read by both libraries.
+EXPRESSIONS = """
+x + 1 | x.T | x.sum(0) | x.sum() | x.max(1) | jnp.sin(x) * 2 | x @ w | x @ x | x.T @ x
+x.reshape(64) | x.reshape(2, 4, 8) | x.reshape(4, 2, 8) | x.reshape(8, 2, 4)
+x[:4] | x[0] | x[:, None] | x[::-1]
+jnp.sort(x, 1) | jnp.cumsum(x, 1) | jnp.argmax(x, 1) | jax.nn.softmax(x) | jnp.where(x > 0, x, 0)
+x.mean(1, keepdims=True) | jnp.broadcast_to(x, (3, 8, 8)) | jnp.take(x, jnp.array([0, 1]), axis=0)
+x.astype(int) | x.at[0].set(1) | jnp.tril(x) | jnp.einsum('ij,kj->ik', x, x) | jnp.stack([x, x])
+jnp.trace(x) | jnp.linalg.norm(x) | jax.nn.logsumexp(x, axis=0) | x.ravel()
+(x > 0).any() | x * 1j | jnp.swapaxes(x, 0, 1)
+x @ jnp.ones(8) | jnp.ones(8) @ x | jnp.copy(x) | jax.vmap(lambda r: r * 2)(x)
+jax.lax.scan(lambda c, t: (c + t, c * t), jnp.zeros(8), x)[1]
+jax.lax.scan(lambda c, t: (c + t, c * t), jnp.zeros(8), x)[0]
+jax.lax.fori_loop(0, 3, lambda i, c: c * 2, x)
+jax.lax.cond(True, lambda v: v * 2, lambda v: v, x)
+jax.grad(lambda v: (v**2).sum())(x) | jax.grad(lambda v: (v @ w).sum())(x) | jax.jit(lambda v: v)(x)
+jax.jit(lambda v: v.sum(0))(x) | jax.jit(lambda v: jnp.tanh(v) @ w)(x)
+jax.jit(lambda v: v * 2, out_shardings=N('y'))(x) | jax.jit(lambda v: v * 2, in_shardings=N('y'))(v)
+jax.jit(lambda v: jax.lax.with_sharding_constraint(v * 2, N('y')))(x)
+jax.device_put(x, N(None, 'x'))
+jax.lax.with_sharding_constraint(x, N(None, 'y')) | jax.jit(lambda a: a @ a, out_shardings=N())(x)
+S(lambda a: a.sum(keepdims=True), in_specs=P('x', 'y'), out_specs=P('x', 'y'))(v)
+S(lambda a: jax.lax.psum(a, ('x', 'y')), in_specs=P('x', 'y'), out_specs=P())(v)
+jax.pmap(lambda a: a * 2)(v) | jax.pmap(lambda a: a, in_axes=1, out_axes=1)(v) + 1
+"""
+CASES = [case.strip() for line in EXPRESSIONS.split("\n") for case in line.split(" | ") if case]
+SETUP = """
+m = jax.make_mesh((4, 2), ('x', 'y'), axis_types=(AxisType.Auto,) * 2)
+S = lambda f, **specs: jax.shard_map(f, mesh=m, **specs)
+N = lambda *spec: jax.NamedSharding(m, P(*spec))
+v = np.arange(64, dtype=np.float32).reshape(8, 8) / 64
+x = jax.device_put(v, N('x', 'y'))
+w = jax.device_put(np.ones((8, 4), np.float32), N('y'))
+"""
+DESCRIBE = """
+def describe(a):
+    spec = getattr(a.sharding, 'spec', None)
+    spec = [None if e is None else e if isinstance(e, str) else list(e) for e in spec or ()]
+    while spec and spec[-1] is None:
+        spec.pop()
+    parts = [(s.device.id, [(i.start, i.stop) for i in s.index], s.replica_id, s.data.shape)
+             for s in sorted(a.addressable_shards, key=lambda s: s.device.id)]
+    return repr((spec, a.committed, a.is_fully_replicated, a.is_fully_addressable, parts))
+"""
+
+
+@pytest.fixture(autouse=True)
+def eight() -> Iterator[None]:
+    before = config.num_cpu_devices.value
+    nj.config.update("num_cpu_devices", 8)
+    yield
+    nj.config.update("num_cpu_devices", before)
+
+
+@pytest.mark.oracle
+def test_results_are_laid_out_as_jaxs() -> None:
+    script = (
+        "from jax.sharding import AxisType, PartitionSpec as P\n" + SETUP + DESCRIBE
+        + f"for i, case in enumerate({CASES!r}):\n"
+        "    a = eval(case)\n"
+        "    out[f'd{i}'] = np.array(describe(a)); out[f'v{i}'] = np.asarray(a)\n"
+    )  # fmt: skip
+    want = run_in_oracle(script, devices=8)
+    scope = {"jax": nj, "jnp": jnp, "np": np, "P": P, "AxisType": AxisType}
+    exec(SETUP + DESCRIBE, scope)
+    wrong = []
+    for i, case in enumerate(CASES):
+        a = eval(case, scope)
+        if scope["describe"](a) != str(want[f"d{i}"]):  # type: ignore[operator]
+            wrong.append((case, scope["describe"](a), str(want[f"d{i}"])))  # type: ignore[operator]
+        np.testing.assert_allclose(np.asarray(a), want[f"v{i}"], rtol=1e-5, atol=1e-6)
+    assert not wrong, "\n".join(f"{c}\n  {a}\n  {b}" for c, a, b in wrong)
+
+
+def mesh() -> nj.sharding.Mesh:
+    return nj.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
+
+
+X = np.arange(64, dtype=np.float32).reshape(8, 8)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    m = mesh()
+    rows, columns = NamedSharding(m, P("x")), NamedSharding(m, P("y"))
+    x = nj.device_put(X, rows)
+    with pytest.raises(IndivisibleError, match="argument a of shape .6, 8.*multiple of 4"):
+        nj.jit(lambda a: a, in_shardings=rows)(np.ones((6, 8)))
+    with pytest.raises(ValueError, match="rank at least 2"):
+        nj.jit(lambda a: a, in_shardings=NamedSharding(m, P("x", "y")))(np.ones(8))
+    with pytest.raises(ValueError, match="does not match the sharding on the respective arg"):
+        nj.jit(lambda a: a, in_shardings=columns)(x)
+    with pytest.raises(ValueError, match="tree prefix of the positional arguments"):
+        nj.jit(lambda a, b: a, in_shardings=(rows,))(X, X)
+    with pytest.raises(ValueError, match="pytree prefix"):
+        nj.jit(lambda a: a["k"], in_shardings=({"q": rows},))({"k": X})
+    with pytest.raises(ValueError, match="pytree prefix"):
+        nj.jit(lambda a: (a, a), out_shardings=(rows,))(X)
+    with pytest.raises(ValueError, match="output number 0"):
+        nj.jit(lambda a: a.sum(), out_shardings=rows)(X)
+    with pytest.raises(ValueError, match="does not support kwargs"):
+        nj.jit(lambda a: a, in_shardings=rows)(a=X)
+    with pytest.raises(RuntimeError, match="non-empty mesh"):
+        nj.jit(lambda a: a, in_shardings=P("x"))(X)
+    with pytest.raises(ValueError, match="incompatible devices"):
+        x + nj.device_put(X, nj.devices()[3])
+    with pytest.raises(ValueError, match="incompatible devices"):
+        nj.jit(jnp.add)(nj.device_put(X, nj.devices()[1]), nj.device_put(X, nj.devices()[2]))
+    with pytest.raises(ValueError, match="varies over"):
+        nj.shard_map(lambda a: a, mesh=m, in_specs=P("x"), out_specs=P())(X)
+    with pytest.raises(ValueError, match="subset of the mesh"):
+        nj.shard_map(lambda a: a, mesh=m, axis_names={"q"}, in_specs=P(), out_specs=P())(X)
+    with pytest.raises(ValueError, match="names the axis 'y'"):
+        nj.shard_map(lambda a: a, mesh=m, axis_names={"x"}, in_specs=P("y"), out_specs=P())(X)
+    with pytest.raises(TypeError, match="type Explicit"):
+        nj.shard_map(lambda a: a, mesh=m, out_specs=P("x"))(X)
+
+
+def test_single_devices_are_kept() -> None:
+    third = nj.devices()[3]
+    y = nj.device_put(X, third)
+    for out in (y + 1, nj.jit(jnp.sin)(y), nj.grad(lambda a: (a**2).sum())(y), y.T[0]):
+        assert out.sharding == SingleDeviceSharding(third) and out.committed
+    assert (y + jnp.ones(8)).devices() == {third}
+    assert not (jnp.ones(3) + 1).committed
+
+
+def test_jit_with_layouts_inside_other_transformations() -> None:
+    m = mesh()
+    rows = NamedSharding(m, P("x"))
+    f = nj.jit(lambda a: jnp.sin(a) * 2, in_shardings=rows, out_shardings=NamedSharding(m, P("y")))
+    np.testing.assert_allclose(nj.grad(lambda a: f(a).sum())(X), 2 * np.cos(X), rtol=1e-5)
+    outer = nj.jit(lambda a: f(a) + 1)
+    assert outer(X).sharding.spec == P("y")
+    np.testing.assert_allclose(nj.vmap(f)(X.reshape(1, 8, 8))[0], f(X), rtol=1e-6)
+    with nj.set_mesh(m):
+        turned = nj.jit(lambda a: a, in_shardings=P("x"), out_shardings=P("y"))(X)
+        assert turned.sharding.spec == P("y")
+
+
+def test_donated_arrays_are_gone() -> None:
+    x = nj.device_put(X, NamedSharding(mesh(), P("x")))
+    out = nj.jit(lambda a: a + 1, donate_argnums=0)(x)
+    assert x.is_deleted() and type(out) is SpreadArray
+    with pytest.raises(RuntimeError, match="deleted"):
+        np.asarray(x)
+    np.testing.assert_array_equal(out, X + 1)
+
+
+def test_nested_and_partial_maps() -> None:
+    m = mesh()
+
+    def inner(b: nj.Array) -> nj.Array:
+        return b * lax.axis_index("y") + lax.psum(b, "y")
+
+    def outer(a: nj.Array) -> nj.Array:
+        whole = nj.shard_map(
+            inner, in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"}
+        )(a)
+        return whole + lax.axis_index("x")
+
+    f = nj.shard_map(outer, mesh=m, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    left, right = X[:, :4], X[:, 4:]
+    both = np.concatenate([left + right, right + left + right], 1)
+    np.testing.assert_allclose(f(X), both + np.repeat(np.arange(4), 2)[:, None])
+
+
+@pytest.mark.parametrize("name, options", [
+    ("psum", {}), ("pmean", {}), ("pmax", {}), ("pmin", {}), ("all_gather", {}),
+    ("all_gather", {"axis": 1, "tiled": True}), ("all_to_all", {"split_axis": 0, "concat_axis": 1}),
+    ("all_to_all", {"split_axis": 1, "concat_axis": 0, "tiled": True}), ("psum_scatter", {}),
+    ("psum_scatter", {"scatter_dimension": 1, "tiled": True}),
+])  # fmt: skip
+def test_collectives_within_groups(name: str, options: dict) -> None:
+    """Groups are what the collective is over an axis of its own."""
+    x = np.random.default_rng(0).normal(size=(8, 2, 4)).astype(np.float32)
+    groups = [[0, 5], [4, 1], [2, 3], [7, 6]]
+    call = getattr(lax, name)
+    got = nj.vmap(lambda a: call(a, "i", axis_index_groups=groups, **options), axis_name="i")(x)
+    for group in groups:
+        want = nj.vmap(lambda a: call(a, "i", **options), axis_name="i")(x[np.array(group)])
+        np.testing.assert_allclose(np.asarray(got)[group], want, rtol=1e-6)
+    with pytest.raises(ValueError, match="each of the 8 members"):
+        nj.vmap(lambda a: call(a, "i", axis_index_groups=[[0, 1]], **options), axis_name="i")(x)

@@ -1,0 +1,182 @@
+"""The partitioned program computes what the whole one does: rules, loops, and what they cost.
+
+The program of one device runs under `shard_map` on eight virtual devices, and is compared with the
+whole program.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.base import config
+from numjet.core.jaxpr import eval_jaxpr
+from numjet.partition.emit import Partitioned, partition
+from numjet.transforms.stage import hoist_consts
+
+SIZES = {"x": 4, "y": 2}
+rng = np.random.default_rng(0)
+A = rng.normal(size=(8, 8)).astype(np.float32)
+B = rng.normal(size=(8, 4)).astype(np.float32)
+BOTH = (("x",), ("y",))
+ROWS = (("x",), ())
+COLUMNS = ((), ("x",))
+JOINED = (("x", "y"), ())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def eight() -> Iterator[None]:
+    before = config.num_cpu_devices.value
+    nj.config.update("num_cpu_devices", 8)
+    yield
+    nj.config.update("num_cpu_devices", before)
+
+
+def cut(f: Callable, args: tuple, ins: list, outs: list | None = None) -> Partitioned:
+    """The program of one device."""
+    closed = nj.make_jaxpr(f)(*args)
+    whole = hoist_consts(closed.jaxpr)
+    ins = [None] * len(closed.consts) + ins
+    outs = [None] * len(whole.out_avals) if outs is None else outs
+    found = partition(whole, ins, outs, SIZES)
+    found.consts = closed.consts  # type: ignore[attr-defined]
+    return found
+
+
+def on_devices(found: Partitioned, args: tuple) -> tuple:
+    """The program of one device, run on all."""
+    def spec(layout: tuple) -> nj.P:
+        return nj.P(*[axes or None for axes in layout])
+
+    mesh = nj.make_mesh((4, 2), ("x", "y"))
+    run = nj.shard_map(
+        lambda *xs: tuple(eval_jaxpr(found.closed.jaxpr, found.closed.consts, *xs)),
+        mesh=mesh, in_specs=tuple(map(spec, found.ins)), out_specs=tuple(map(spec, found.outs)),
+    )  # fmt: skip
+    return run(*found.consts, *args)  # type: ignore[attr-defined]
+
+
+def agrees(f: Callable, args: tuple, ins: list, outs: list | None = None) -> Partitioned:
+    """Compare the partitioned program with the whole one."""
+    found = cut(f, args, ins, outs)
+    want = nj.tree.leaves(nj.jit(f)(*args))
+    got = on_devices(found, args)
+    assert len(got) == len(want)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-5, atol=1e-5)
+    return found
+
+
+UNARY: dict[str, Callable] = {
+    "elementwise": lambda x: jnp.tanh(x) * 2 + jnp.where(x > 0, x, 0.0),
+    "reduce": lambda x: (x.sum(0), x.max(1), x.min(), x.prod(0), x.mean((0, 1)), (x > 0).any(0)),
+    "argmax": lambda x: (jnp.argmax(x, 0), jnp.argmin(x, 1)),
+    "shape": lambda x: (x.T, x[:, None], x.reshape(64), x.reshape(4, 2, 8), x.reshape(2, 4, 2, 4),
+                        x.reshape(16, 4), x[None].squeeze(0), jnp.broadcast_to(x, (3, 8, 8))),
+    "uneven reshape": lambda x: jnp.concatenate([x, x, x]).reshape(16, 12),
+    "pieces": lambda x: (x[:4], x[0], x[:, 2:6:2], x[::-1], jnp.pad(x, ((0, 0), (1, 2))),
+                         jnp.concatenate([x, x]), jnp.concatenate([x, x], 1), jnp.stack([x, x])),
+    "dynamic": lambda x: (lax.dynamic_slice(x, (x[0, 0].astype(int), 0), (2, 8)),
+                          x.at[1].set(0.0), x.at[:, 2].add(x[:, 0])),
+    "gather": lambda x: (jnp.take(x, jnp.array([3, 0, 7]), axis=0), x[jnp.array([1, 2]), :4],
+                         jnp.take_along_axis(x, jnp.argsort(x, 1), 1)),
+    "scatter": lambda x: x.at[jnp.array([1, 1, 3])].add(1.0),
+    "sorted": lambda x: (jnp.sort(x, 1), jnp.sort(x, 0), jnp.cumsum(x, 0), jnp.cumsum(x, 1),
+                         lax.top_k(x, 3)[0]),
+    "products": lambda x: (x @ x, x @ x.T, x.T @ x, jnp.einsum("ij,kj->ik", x, x), x @ x[0]),
+    "softmax": lambda x: nj.nn.softmax(jnp.sin(x)) - nj.nn.logsumexp(x, axis=0),
+    "linear algebra": lambda x: jnp.linalg.cholesky(x @ x.T + 9 * jnp.eye(8)),
+    "batch of matrices": lambda x: jnp.linalg.inv(
+        x.reshape(4, 2, 8)[:, :, :2] + 3 * jnp.eye(2)),
+    "window": lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 3), (1, 1), "SAME"),
+    "fft": lambda x: jnp.abs(jnp.fft.fft(x, axis=1)),
+    "convolution": lambda x: lax.conv_general_dilated(
+        x.reshape(8, 2, 4)[..., None], jnp.ones((3, 2, 2, 1)), (1, 1), "SAME",
+        dimension_numbers=("NCHW", "OIHW", "NCHW")),
+    "no rule": lambda x: jnp.tile(x, (2, 1)) + jnp.kron(x[:2, :1], x),
+    "bits": lambda x: lax.bitcast_convert_type(x, np.uint32),
+    "scan": lambda x: lax.scan(lambda c, t: (c + t.sum() * c.mean(), c * t), jnp.ones(8), x),
+    "scan of parts": lambda x: lax.scan(lambda c, t: (c * 0.5 + t, c), x, jnp.ones(3)),
+    "while": lambda x: lax.while_loop(
+        lambda c: c[1].sum() < 1e4, lambda c: (c[0] + c[1].T, jnp.abs(c[1]) * 2), (x, x)),
+    "cond": lambda x: lax.cond(x.sum() > 0, lambda v: v.T * 2, lambda v: v, x),
+    "calls": lambda x: nj.jit(nj.checkpoint(lambda y: nj.nn.relu(y) ** 2))(x),
+    "gradient": nj.grad(lambda x: jnp.sum(nj.nn.softmax(x @ x.T) ** 2)),
+    "vmap": nj.vmap(lambda r: jnp.outer(r, r) @ r),
+    "random": lambda x: x + nj.random.normal(nj.random.key(1), x.shape),
+}
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_programs_of_one_array(name: str) -> None:
+    for layout in (BOTH, COLUMNS):
+        agrees(UNARY[name], (A,), [layout])
+
+
+def test_sums_over_cut_axes_are_completed() -> None:
+    found = agrees(lambda x, w: x @ w, (A, B), [BOTH, (("y",), ())])
+    assert found.outs == [ROWS] and [m.kind for m in found.moves] == ["psum"]
+    assert found.moves[0].nbytes == 32 and "psum over ('y',)" in repr(found)
+
+
+def test_free_arguments_take_the_layout_they_are_read_in() -> None:
+    found = agrees(lambda x, w, b: jnp.tanh(x @ w + b), (A, B, B[0]), [ROWS, None, None])
+    assert found.ins == [ROWS, ((), ()), ((),)] and not found.moves
+    found = agrees(lambda x, w: x + w, (A, A), [JOINED, None])
+    assert found.ins == [JOINED, JOINED] and not found.moves
+    found = agrees(lambda: jnp.arange(64.0).reshape(8, 8) * 2, (), [], [COLUMNS])
+    assert found.outs == [COLUMNS] and not found.moves
+
+
+def test_training_step_has_one_reduction_a_gradient() -> None:
+    def loss(w: Any, x: Any, y: Any) -> Any:
+        return jnp.mean((jnp.tanh(x @ w[0]) @ w[1] - y) ** 2)
+
+    w = (rng.normal(size=(8, 16)).astype(np.float32), rng.normal(size=(16, 4)).astype(np.float32))
+    found = cut(lambda a, b, x, y: nj.grad(loss)((a, b), x, y), (*w, A, B),
+                [((), ()), ((), ()), ROWS, ROWS])
+    kinds = [m.kind for m in found.moves if m.nbytes > 4]
+    assert kinds == ["psum", "psum"]
+    agrees(lambda a, b, x, y: nj.grad(loss)((a, b), x, y), (*w, A, B),
+           [((), ()), ((), ()), ROWS, ROWS])
+
+
+def test_layouts_that_differ_are_exchanged() -> None:
+    found = agrees(lambda x: x * 2, (A,), [ROWS], [COLUMNS])
+    assert [m.kind for m in found.moves] == ["all_to_all"]
+    found = agrees(lambda x: x * 2, (A,), [JOINED], [(("y",), ("x",))])
+    agrees(lambda x: x * 2, (A,), [BOTH], [((), ())])
+    agrees(lambda x: x * 2, (A,), [((), ("y", "x"))], [((), ("x", "y"))])
+
+
+OPERATIONS: list[Callable] = [
+    lambda a, b: a + b, lambda a, b: a * jnp.cos(b), lambda a, b: a @ b, lambda a, b: a.T - b,
+    lambda a, b: a.reshape(4, 2, 8).sum(1).repeat(2, 0) + b, lambda a, b: jnp.sort(a, 0) + b,
+    lambda a, b: a - b.mean(0), lambda a, b: a / (1 + jnp.abs(b).sum(1, keepdims=True)),
+    lambda a, b: jnp.concatenate([a[:4], b[4:]]), lambda a, b: jnp.where(a > b, a, b[::-1]),
+    lambda a, b: jnp.cumsum(a, 1) * 0.1 + b, lambda a, b: a.at[2:4].set(b[:2]),
+]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_generated_programs(seed: int) -> None:
+    chosen = np.random.default_rng(seed)
+    layouts = [BOTH, ROWS, COLUMNS, JOINED, (("y",), ("x",)), ((), ("x", "y")), ((), ()), None]
+    steps = chosen.integers(0, len(OPERATIONS), 7)
+    picks = chosen.integers(0, 99, (7, 2))
+
+    def program(a: Any, b: Any) -> tuple:
+        values = [a, b]
+        for step, (i, j) in zip(steps, picks, strict=True):
+            x, y = values[i % len(values)], values[j % len(values)]
+            values.append(jnp.tanh(OPERATIONS[step](x, y)))
+        return values[-1], values[-2]
+
+    ins = [layouts[i] for i in chosen.integers(0, len(layouts), 2)]
+    outs = [layouts[i] for i in chosen.integers(0, len(layouts), 2)]
+    agrees(program, (A, A[::-1] * 0.5), ins, outs)
