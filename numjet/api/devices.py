@@ -452,6 +452,14 @@ def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
     return SpreadArray(value, x.aval, sharding)
 
 
+def asks_nothing(shardings: Any) -> bool:
+    """Whether a pytree of shardings leaves all where it is: there are none, or all name the device
+    that computes anyway."""
+    return all(
+        getattr(s, "_device", s) is first_device() for s in tree.tree_leaves(shardings)
+    )
+
+
 def mark(x: Tracer, sharding: Sharding) -> Any:
     """A traced array with the constraint that it is laid out so."""
     if not hasattr(sharding, "layout"):

@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Any
 
 from numjet.api import dispatch, fastcall
-from numjet.api.devices import CpuDevice, devices, first_device
+from numjet.api.devices import CpuDevice, asks_nothing, devices
 from numjet.api.flat import check_callable, wraps
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.stage_info import Described, MemoryStats, Placed
@@ -663,7 +663,7 @@ def jit(
     12.0
     """
     del keep_unused, inline, compiler_options
-    layouts = tuple([None if _is_default(s) else s for s in (in_shardings, out_shardings)])
+    layouts = tuple([None if asks_nothing(s) else s for s in (in_shardings, out_shardings)])
     if device is not None and not isinstance(device, Device):
         raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
     if device is None and backend not in (None, "cpu"):
@@ -689,19 +689,6 @@ def jit(
         return made
 
     return make if fun is None else make(fun)
-
-
-def _is_default(shardings: Any) -> bool:
-    """Whether shardings ask for nothing: there are none, or all name the one device there is."""
-    return not any(
-        s is not None and not _is_first_device(s)
-        for s in tree.tree_leaves(shardings)
-    )
-
-
-def _is_first_device(sharding: Any) -> bool:
-    found = getattr(sharding, "_device", sharding)
-    return found is first_device()
 
 
 def _resolve(
