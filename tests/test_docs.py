@@ -59,10 +59,11 @@ def test_every_package_below_the_public_names_is_in_the_architecture() -> None:
 
 
 def test_every_pass_is_in_the_architecture() -> None:
-    from numjet.cpu.pipeline import LOOP_PASSES, PIPELINE
+    from numjet.cpu.passes.annotate import LOOP_PASSES
+    from numjet.cpu.pipeline import EARLY, PIPELINE
 
     text = (DOCS / "architecture.md").read_text()
-    for name in [name for name, _ in PIPELINE] + [f.__name__ for f in LOOP_PASSES]:
+    for name in [step.name for step in (*PIPELINE, *EARLY)] + [f.__name__ for f in LOOP_PASSES]:
         assert re.search(rf"\b{name}\b", text), f"the pass {name!r} is not described"
 
 

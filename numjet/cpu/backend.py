@@ -105,8 +105,8 @@ def _compile(
     built = compiler.Build(reroll(closed, forms), donate, modules.compile, modules.idle)
     try:
         compiler.run(built)
-        if built.main is not None:
-            modules.compile(built.main)
+        if built.modules.main is not None:
+            modules.compile(built.modules.main)
         facts = compiler.facts(built)
         images = link.combined(modules.images())
     except InternalError as error:
@@ -125,7 +125,7 @@ def _compile(
         libraries = importlib.import_module("numjet.cpu.kernels.libraries")
         facts["libraries"] = libraries.keys(modules.symbols)
     if key is not None:
-        data = program_cache.pack(built, facts, images)
+        data = program_cache.pack(built.closed, built.compilation, facts, images)
         if data is not None:
             link.cache_put(key, data)
     program = built.program

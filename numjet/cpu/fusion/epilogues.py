@@ -46,6 +46,7 @@ from numjet.cpu.loops.ir import (
 )
 from numjet.cpu.loops.verify import verify
 from numjet.cpu.lower.core import unflatten
+from numjet.cpu.lower.groups import Compilation, Fusion, Group
 from numjet.cpu.passes import parallelize
 from numjet.cpu.passes.vectorize import vectorize
 from numjet.cpu.program.steps import KernelStep, SpecialStep, Step
@@ -55,31 +56,31 @@ from numjet.cpu.program.steps import KernelStep, SpecialStep, Step
 MOST_BESIDE = 4
 
 
-def pair(fusion: Any) -> dict[int, tuple[Any, bool]]:
+def pair(fusion: Fusion) -> dict[int, tuple[Group, bool]]:
     """Numbers of groups that may run behind a product: (its group, whether only they read it).
 
     The group is the product's first reader and the next step: a product that waited would keep its
     operands alive.
     """
-    products: dict[int, tuple[Any, Val]] = {}  # id(Val) or that of a view -> group, product
+    products: dict[Val, tuple[Group, Val]] = {}  # the value or a view of it -> group, product
     for group in fusion.groups:
         node = group.node
         if node is not None and type(node.rule) is low.Kernel and len(node.outs) == 1:
-            products[id(node.outs[0])] = group, node.outs[0]
+            products[node.outs[0]] = group, node.outs[0]
     if not products:
         return {}
     for node in fusion.graph.nodes:
         out = node.outs[0]
         if out.base is not None:
             root, start, terms = out.root()
-            if id(root) in products and not start and not terms:
-                products[id(out)] = products[id(root)]
-    readers: dict[int, set[int]] = {}
+            if root in products and not start and not terms:
+                products[out] = products[root]
+    readers: dict[Val, set[int]] = {}
     for number, key in fusion.computed:
         if key in products:
-            readers.setdefault(id(products[key][1]), set()).add(number)
-    kept = {id(products[id(v)][1]) for v in fusion.graph.outs if id(v) in products}
-    found: dict[int, tuple[Any, bool]] = {}
+            readers.setdefault(products[key][1], set()).add(number)
+    kept = {products[v][1] for v in fusion.graph.outs if v in products}
+    found: dict[int, tuple[Group, bool]] = {}
     for key, numbers in readers.items():
         first = fusion.groups[min(numbers)]
         between = fusion.groups[products[key][0].number + 1 : first.number]
@@ -90,7 +91,7 @@ def pair(fusion: Any) -> dict[int, tuple[Any, bool]]:
     return found
 
 
-def steps(fusion: Any, group: Any, product: Any, alone: bool) -> list[Step]:
+def steps(fusion: Fusion, group: Group, product: Any, alone: bool) -> list[Step]:
     """The steps of a product's group and of the loops behind it, as one where that is possible."""
     build, first = fusion.build, product.make()
     known = first[0].product if len(first) == 1 and type(first[0]) is SpecialStep else None
@@ -107,13 +108,13 @@ def steps(fusion: Any, group: Any, product: Any, alone: bool) -> list[Step]:
     return [*first, *loops] if joined is None else [joined]
 
 
-def _join(build: Any, product: SpecialStep, loops: list[Step], alone: bool) -> Step | None:
+def _join(build: Compilation, product: SpecialStep, loops: list[Step], alone: bool) -> Step | None:
     if len(loops) == 1 and type(loops[0]) is KernelStep:
         return _joined(build, product, loops[0], alone)
     return None
 
 
-def _split(fusion: Any, group: Any) -> tuple[Any, Any] | None:
+def _split(fusion: Fusion, group: Group) -> tuple[Any, Any] | None:
     """What a group stores element by element, and the sums over columns of that, as two groups:
     the first may run behind a product (the gradient of an activation, that of a bias)."""
     reduced = group.reduced
@@ -123,7 +124,7 @@ def _split(fusion: Any, group: Any) -> tuple[Any, Any] | None:
     rows = [m for m in group.members if m.live and m.row]
     if not full or any(m.phase > 0 for m in full):
         return None
-    summed = {id(m.node.ins[0]) for m in rows if type(m.node.rule) is low.Reduce}
+    summed = {m.node.ins[0] for m in rows if type(m.node.rule) is low.Reduce}
     if not summed or not summed <= group.stored.keys():
         return None
     parts = []
@@ -131,24 +132,24 @@ def _split(fusion: Any, group: Any) -> tuple[Any, Any] | None:
         (group.number, full, None),
         (len(fusion.groups) + group.number, rows, reduced),
     ):
-        outs = {id(v) for m in members for v in m.node.outs}
+        outs = {v for m in members for v in m.node.outs}
         stored = {key: val for key, val in group.stored.items() if key in outs}
         parts.append(replace(group, number=number, reduced=axes, members=members, stored=stored))
     _count(fusion, parts[1], parts[1].number)
     return parts[0], parts[1]
 
 
-def _count(fusion: Any, group: Any, number: int) -> None:
+def _count(fusion: Fusion, group: Group, number: int) -> None:
     """Let what a group computes, and what only moves elements of that, be of the group `number`."""
-    own = {id(v) for m in group.members for v in m.node.outs}
+    own = {v for m in group.members for v in m.node.outs}
 
     def moved(val: Val) -> bool:
-        node = fusion.inline.get(id(val))
+        node = fusion.inline.get(val)
         if node is None:
-            return id(val) in own
+            return val in own
         found = any([moved(v) for v in node.ins])
         if found:
-            fusion.level[id(val)] = number
+            fusion.level[val] = number
         return found
 
     for member in group.members:
@@ -158,7 +159,9 @@ def _count(fusion: Any, group: Any, number: int) -> None:
         fusion.level[key] = number
 
 
-def _joined(build: Any, product: SpecialStep, loops: KernelStep, alone: bool) -> Step | None:
+def _joined(
+    build: Compilation, product: SpecialStep, loops: KernelStep, alone: bool
+) -> Step | None:
     out = product.writes[0]
     places = [k for k, v in enumerate(loops.operands) if v.root() == (out, 0, ())]
     if len(places) != 1 or set(loops.operands) - set(loops.reads) - set(loops.writes):
@@ -166,18 +169,17 @@ def _joined(build: Any, product: SpecialStep, loops: KernelStep, alone: bool) ->
     (place,) = places
     if sum([v.nbytes for v in loops.operands]) > (1 + MOST_BESIDE) * out.nbytes:
         return None
-    key = (id(loops.kernel), place, alone, product.product)
+    key = (loops.kernel, place, alone, product.product)
     if key not in build.epilogues:
-        # The kernel is kept beside, so that its id stays its own.
-        build.epilogues[key] = _behind(build, product.product, loops, place, alone), loops.kernel
-    made = build.epilogues[key][0]
+        build.epilogues[key] = _behind(build, product.product, loops, place, alone)
+    made = build.epilogues[key]
     if made is None:
         return None
     function, kernel, kept = made
     others = [v for k, v in enumerate(loops.operands) if k != place]
-    results = set(map(id, loops.writes))
-    reads = [*product.reads, *[v for v in others if id(v) not in results]]
-    writes = [*([] if kept else [out]), *[v for v in others if id(v) in results]]
+    results = set(loops.writes)
+    reads = [*product.reads, *[v for v in others if v not in results]]
+    writes = [*([] if kept else [out]), *[v for v in others if v in results]]
     # What the product reads again for other pieces may not be overwritten.
     held = [v.root()[0] for v in (*product.reads, out)]
     inplace = [(w, r) for w, r in loops.inplace if r.root()[0] not in held]
@@ -187,7 +189,7 @@ def _joined(build: Any, product: SpecialStep, loops: KernelStep, alone: bool) ->
     )  # fmt: skip
 
 
-def _behind(build: Any, product: Known, loops: KernelStep, place: int, alone: bool) -> Any:
+def _behind(build: Compilation, product: Known, loops: KernelStep, place: int, alone: bool) -> Any:
     """(function of product and loops, the loops as a kernel over pieces, whether pieces are kept on
     the stack), or None."""
     buffers = loops.kernel.buffers

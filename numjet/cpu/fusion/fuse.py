@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from numjet.base import config
-from numjet.base.record import field, record
 from numjet.core import lowering as low
 from numjet.cpu.fusion import epilogues, recompute, special
 from numjet.cpu.fusion.recompute import UNREACHABLE
@@ -31,6 +31,7 @@ from numjet.cpu.graph import scan_sums
 from numjet.cpu.graph.nodes import Graph, Node, Val, drop_dead
 from numjet.cpu.lower import update as lower_update
 from numjet.cpu.lower.access import OTHER, Access, access, compose, every_axis, is_real, same_places
+from numjet.cpu.lower.groups import Compilation, Fusion, Group, Member
 from numjet.cpu.lower.lower import lower
 from numjet.cpu.program.steps import Step
 
@@ -40,82 +41,33 @@ SCALAR_COST = 40
 MAX_HOPS = 24
 # Kernels beyond this many nodes gain nothing and compile slowly.
 MAX_MEMBERS = 200
-# Rows kept in cache between phases need either many rows (to run on all cores) or little work.
-MIN_ROWS, SMALL_DOMAIN = 16, 1 << 16
 
 REDUCTIONS = frozenset(["add", "mul", "max", "min", "and", "or", "xor", "argmax", "argmin"])
 
 
-@record(eq=False, slots=True)
-class Member:
-    """A node in a group: `axes[k]` is the domain axis of the value's axis k (None: extent 1).
+def fuse(
+    build: Compilation, graph: Graph, turning: Mapping[Val, int] = MappingProxyType({})
+) -> list[Step]:
+    """The steps that compute `graph`; its results get memory.
 
-    `row` tells values that exist once a row (reductions and what follows from them); `phase` counts
-    the sweeps over the row that must have ended before.
+    turning: of the body of a loop, the large carries among the arguments, and which result is the
+    next value of each.
     """
-
-    node: Node
-    axes: tuple
-    row: bool
-    phase: int
-    live: bool = False
+    return _Fusion(build, graph, turning).run()
 
 
-@record(eq=False, slots=True)
-class Group:
-    """One kernel to be: members over the domain `shape`; `reduced` axes once one is a reduction."""
-
-    number: int
-    shape: tuple[int, ...]
-    reduced: tuple[int, ...] | None = None
-    members: list[Member] = field(default_factory=list)
-    make: Callable[[], list[Step]] | None = None  # for what is not a loop
-    node: Node | None = None  # what such a step computes
-    reads: list[Val] = field(default_factory=list)  # what such a step reads
-    stored: dict[int, Val] = field(default_factory=dict)
-
-    @property
-    def many_phases(self) -> bool:
-        """Whether sweeping rows several times is worth while."""
-        total = rows = 1
-        for axis, n in enumerate(self.shape):
-            total *= n
-            if axis not in (self.reduced or ()):
-                rows *= n
-        return total <= SMALL_DOMAIN or rows >= MIN_ROWS
-
-
-def fuse(build: Any, graph: Graph) -> list[Step]:
-    """The steps that compute `graph`; its results get memory."""
-    return _Fusion(build, graph).run()
-
-
-class _Fusion:
-    def __init__(self, build: Any, graph: Graph) -> None:
-        self.build, self.graph = build, graph
-        self.groups: list[Group] = []
-        self.level: dict[int, int] = {}  # id(Val) -> number of the group that makes it
-        self.member: dict[int, Member] = {}  # id(Val) -> its member
-        self.inline: dict[int, Node] = {}  # id(Val) -> the node that only moves elements
+class _Fusion(Fusion):
+    def __init__(self, build: Compilation, graph: Graph, turning: Mapping[Val, int]) -> None:
+        super().__init__(build, graph)
+        self.turning = turning
         self.by_shape: dict[tuple, Group] = {}
-        self.accesses: dict[int, Access] = {}  # id(Node)
-        self.costs: dict[int, int] = {}  # id(Val) -> cost of computing an element from memory
-        self.users: dict[int, set[int]] = {}  # id(Val) -> groups that read it
-        self.wanted: set[int] = set()
-        self.hops: dict[int, int] = {}  # id(Val) -> how many movers stand between it and a member
-        self.computed: set[tuple[int, int]] = set()
-        self.asked: dict[int, dict[int, recompute.Asked]] = {}  # group -> values read by later ones
-        # id(Val) or id(Group) -> (how many values were wanted then, what `recompute` found)
-        self.again: dict[int, tuple[int, Any]] = {}
-        self.read: set[int] = set()  # id(Val) of what settled groups read from memory
-        self.steps: list[Step] = []
-        self.turning = build.turning
-        build.turning = {}  # blocks inside know nothing of these
+        self.users: dict[Val, set[int]] = {}  # groups that read it
+        self.hops: dict[Val, int] = {}  # how many movers stand between it and a member
 
     def run(self) -> list[Step]:
         self.expand()
         self.find_wanted()
-        self.read.update([id(v.root()[0]) for v in self.graph.outs])
+        self.read.update([v.root()[0] for v in self.graph.outs])
         for node in self.graph.nodes:
             self.place(node)
         for group in reversed(self.groups):
@@ -155,21 +107,21 @@ class _Fusion:
 
     def find_wanted(self) -> None:
         wanted = self.wanted
-        wanted.update([id(v) for v in self.graph.outs])
+        wanted.update(self.graph.outs)
         for node in reversed(self.graph.nodes):
             rule = type(node.rule)
             if self.is_update(node):
-                wanted.add(id(node.ins[0]))
+                wanted.add(node.ins[0])
                 updates = lower_update.updates_of(node)
                 if updates.size > 1 and not lower_update.constant(self, updates):
-                    wanted.add(id(updates))
+                    wanted.add(updates)
             elif rule is low.Pointwise:
                 out = node.outs[0]
-                if id(out) in wanted and is_reshape(node):
+                if out in wanted and is_reshape(node):
                     # The same bytes: the operand goes to memory, this is a view of it.
-                    wanted.add(id(node.ins[0]))
+                    wanted.add(node.ins[0])
             elif rule is not low.Reduce:
-                wanted.update([id(v) for v in node.ins])
+                wanted.update(node.ins)
 
     # ---- 2: groups
 
@@ -189,10 +141,10 @@ class _Fusion:
         """A node that is a step of its own: region, special kernel or host call."""
         build = self.build
         for k, val in enumerate(node.ins):
-            self.wanted.add(id(val))
-            if id(val) in self.inline:
+            self.wanted.add(val)
+            if val in self.inline:
                 # It was thought to be only read by loops: a kernel of its own moves the elements.
-                mover = self.inline[id(val)]
+                mover = self.inline[val]
                 twin = Val.of(val.aval) if val.aval is not None else Val(val.shape, val.dtype)
                 copy = Node(
                     mover.primitive,
@@ -205,27 +157,27 @@ class _Fusion:
                 )
                 twin.node = copy
                 node.ins = [*node.ins[:k], twin, *node.ins[k + 1 :]]
-                self.wanted.add(id(twin))
-                self.accesses[id(copy)] = self.accesses[id(mover)]
-                self.costs[id(twin)] = self.costs[id(val)]
-                self.join(copy, twin.shape, None, self.accesses[id(copy)])
+                self.wanted.add(twin)
+                self.accesses[copy] = self.accesses[mover]
+                self.costs[twin] = self.costs[val]
+                self.join(copy, twin.shape, None, self.accesses[copy])
         group = Group(len(self.groups), ())
         if type(node.rule) is low.Region:
-            group.make = lambda: build.region(node)
+            group.make = lambda: build.region(build, node)
         else:
             group.make = lambda: special.steps(build, node)
         group.reads, group.node = list(node.ins), node
         self.add(group)
         for out in node.outs:
-            self.level[id(out)] = group.number
-            self.costs[id(out)] = 1
+            self.level[out] = group.number
+            self.costs[out] = 1
 
     def is_update(self, node: Node) -> bool:
         if not lower_update.writes_parts(node):
             return False
         carried = (
             bool(node.ins and node.outs)
-            and id(node.ins[0]) in self.build.carries
+            and node.ins[0] in self.build.carries
             and any(v is node.outs[0] for v in self.graph.outs)
         )
         return lower_update.is_update(node, carried) and all(native(v.dtype) for v in node.ins)
@@ -233,7 +185,7 @@ class _Fusion:
     def is_window(self, node: Node) -> bool:
         """Whether an update may be written beside a carry's old value instead of over it: the rest
         is the same in both, since the window never moves and nothing else is written."""
-        at = self.turning.get(id(node.ins[0]))
+        at = self.turning.get(node.ins[0])
         outs, out, new = self.graph.outs, node.outs[0], node.ins[1]
         return (
             at is not None
@@ -253,7 +205,7 @@ class _Fusion:
 
         def make() -> list[Step]:
             if self.is_window(node) and lower_update.redirect(self.steps, node):
-                self.build.windows.add(id(node.ins[0]))
+                self.build.windows.add(node.ins[0])
                 return []
             try:
                 return lower_update.lower(self.build, self, group, node)
@@ -263,9 +215,9 @@ class _Fusion:
         group.make = make
         self.add(group)
         out = node.outs[0]
-        self.level[id(out)] = group.number
-        self.costs[id(out)] = 1
-        seen: set[int] = set()
+        self.level[out] = group.number
+        self.costs[out] = 1
+        seen: set[Val] = set()
         for val in node.ins:
             self.note_use(val, group.number, seen)
         return True
@@ -277,8 +229,8 @@ class _Fusion:
         out = node.outs[0]
         if is_reshape(node) and self.in_memory(node.ins[0]):
             out.base = node.ins[0]
-            self.level[id(out)] = self.level_of(node.ins[0])
-            self.costs[id(out)] = 1
+            self.level[out] = self.level_of(node.ins[0])
+            self.costs[out] = 1
             return True
         empty = False
         for val in node.ins:
@@ -288,46 +240,40 @@ class _Fusion:
         if not all([native(v.dtype) for v in node.outs]):
             return False
         if out.size == 0:
-            self.level[id(out)] = -1
-            self.costs[id(out)] = 1
+            self.level[out] = -1
+            self.costs[out] = 1
             return True
         if empty:
             return False
         found = self.access_of(node)
         if found is None:
             return False
-        self.accesses[id(node)] = found
+        self.accesses[node] = found
         cost, hops = found.cost, 1
         for val, reads in zip(node.ins, found.reads, strict=True):
             if val.literal is None:
-                cost += reads * self.costs.get(id(val), 1)
-                hops = max(hops, 1 + self.hops.get(id(val), 0))
+                cost += reads * self.costs.get(val, 1)
+                hops = max(hops, 1 + self.hops.get(val, 0))
         wanted = False
         for val in node.outs:
-            self.costs[id(val)] = min(cost, UNREACHABLE)
-            wanted = wanted or id(val) in self.wanted
+            self.costs[val] = min(cost, UNREACHABLE)
+            wanted = wanted or val in self.wanted
         passes = found.moves or self.is_cheap_scalar(node)
         if passes and not wanted and hops <= MAX_HOPS:
-            self.hops[id(out)] = hops
+            self.hops[out] = hops
             level = max([self.level_of(v) for v in node.ins], default=-1)
             for val in node.outs:
-                self.level[id(val)] = level
-                self.inline[id(val)] = node
+                self.level[val] = level
+                self.inline[val] = node
             return True
         self.join(node, out.shape, None, found)
         return True
 
     def is_cheap_scalar(self, node: Node) -> bool:
         """A single element computed from memory: each reader does it anew, outside its loops."""
-        if node.outs[0].size != 1 or self.costs[id(node.outs[0])] > SCALAR_COST:
+        if node.outs[0].size != 1 or self.costs[node.outs[0]] > SCALAR_COST:
             return False
-        return all(id(v) not in self.member for v in node.ins)
-
-    def in_memory(self, val: Val) -> bool:
-        """Whether `val` will lie in memory: an argument, a step's result, or wanted."""
-        if val.literal is not None:
-            return False
-        return id(val) in self.wanted or (id(val) not in self.member and id(val) not in self.inline)
+        return all(v not in self.member for v in node.ins)
 
     def access_of(self, node: Node) -> Access | None:
         try:
@@ -361,9 +307,9 @@ class _Fusion:
         )
         if not axes:
             return False
-        self.accesses[id(node)] = Access([tuple(range(len(source.shape)))], [1], 1, False)
-        self.costs[id(out)] = 1
-        self.join(node, source.shape, axes, self.accesses[id(node)])
+        self.accesses[node] = Access([tuple(range(len(source.shape)))], [1], 1, False)
+        self.costs[out] = 1
+        self.join(node, source.shape, axes, self.accesses[node])
         return True
 
     def join(self, node: Node, shape: tuple, reduced: tuple | None, found: Access) -> None:
@@ -390,29 +336,29 @@ class _Fusion:
             self.by_shape[shape, None] = group
         group.members.append(member)
         for val in node.outs:
-            self.level[id(val)] = group.number
-            self.member[id(val)] = member
-        seen: set[int] = set()
+            self.level[val] = group.number
+            self.member[val] = member
+        seen: set[Val] = set()
         for val in node.ins:
             self.note_use(val, group.number, seen)
 
-    def note_use(self, val: Val, number: int, seen: set[int]) -> None:
+    def note_use(self, val: Val, number: int, seen: set[Val]) -> None:
         """Remember that group `number` reads `val` (through nodes that move elements)."""
-        if id(val) not in self.inline:
-            if id(val) in self.member:
-                self.users.setdefault(id(val), set()).add(number)
+        if val not in self.inline:
+            if val in self.member:
+                self.users.setdefault(val, set()).add(number)
             return
         todo = [val]
         while todo:
             val = todo.pop()
-            if id(val) in seen:
+            if val in seen:
                 continue
-            seen.add(id(val))
-            node = self.inline.get(id(val))
+            seen.add(val)
+            node = self.inline.get(val)
             if node is not None:
                 todo.extend(node.ins)
-            elif id(val) in self.member:
-                self.users.setdefault(id(val), set()).add(number)
+            elif val in self.member:
+                self.users.setdefault(val, set()).add(number)
 
     def fits(
         self, group: Group, node: Node, shape: tuple, reduced: tuple | None, found: Access
@@ -454,16 +400,16 @@ class _Fusion:
             return -1
         if level > group.number:
             return None
-        member = self.member.get(id(val))
+        member = self.member.get(val)
         if member is not None:
             if not same_places(at, member.axes, val.shape) or (row and not member.row):
                 return None
             return member.phase + (1 if member.row and not row else 0)
-        node = self.inline.get(id(val))
+        node = self.inline.get(val)
         if node is None or at is OTHER:
             return None
         phase = -1
-        for operand, reading in zip(node.ins, self.accesses[id(node)].maps, strict=True):
+        for operand, reading in zip(node.ins, self.accesses[node].maps, strict=True):
             if reading is None:
                 continue
             need = self.ready(group, operand, compose(at, reading), row)
@@ -471,12 +417,6 @@ class _Fusion:
                 return None
             phase = max(phase, need)
         return phase
-
-    def level_of(self, val: Val) -> int:
-        return self.level.get(id(val), -1)
-
-    def cost_of(self, val: Val) -> int:
-        return 0 if val.literal is not None else self.costs.get(id(val), 1)
 
     # ---- 3: what is live and what is stored
 
@@ -487,39 +427,13 @@ class _Fusion:
             self.use(group, val)
         for member in reversed(group.members):
             for val in member.node.outs:
-                if id(val) in self.wanted:
-                    group.stored[id(val)] = val
+                if val in self.wanted:
+                    group.stored[val] = val
                     member.live = True
             if not member.live and not member.node.effects:
                 continue
             for val in member.node.ins:
                 self.use(group, val)
-
-    def use(self, group: Group, val: Val) -> None:
-        """`group` reads `val`: mark what must be live, ask for what earlier groups compute."""
-        todo = [val]
-        while todo:
-            val = todo.pop()
-            if val.literal is not None or (group.number, id(val)) in self.computed:
-                continue
-            self.computed.add((group.number, id(val)))
-            if val.base is not None:
-                val = val.root()[0]
-            node = self.inline.get(id(val))
-            if node is not None:
-                todo.extend(node.ins)
-                continue
-            member = self.member.get(id(val))
-            if member is None:
-                self.read.add(id(val))
-            elif self.level[id(val)] == group.number:
-                member.live = True
-            elif id(val) in self.wanted:
-                self.read.add(id(val))
-            else:
-                asked = self.asked.setdefault(self.level[id(val)], {})
-                entry = asked.setdefault(id(val), recompute.Asked(val))
-                entry.groups[group.number] = group
 
     # ---- 4: kernels
 
@@ -546,25 +460,25 @@ class _Fusion:
     def host_steps(self, nodes: list[Node], group: Group) -> list[Step]:
         """Host calls for `nodes` and for what they would have computed on the way."""
         steps: list[Step] = []
-        done: set[int] = set()
+        done: set[Node] = set()
 
         def compute(val: Val) -> None:
             node = val.node
-            if val.literal is not None or val.base is not None or node is None or id(node) in done:
+            if val.literal is not None or val.base is not None or node is None or node in done:
                 return
-            if id(val) in self.wanted and self.level_of(val) != group.number:
+            if val in self.wanted and self.level_of(val) != group.number:
                 return
-            if id(val) in self.member or id(val) in self.inline:
+            if val in self.member or val in self.inline:
                 run(node)
 
         def run(node: Node) -> None:
-            done.add(id(node))
+            done.add(node)
             for operand in node.ins:
                 compute(operand)
             steps.append(self.build.host(node))
 
         for node in nodes:
-            if id(node) not in done:
+            if node not in done:
                 run(node)
         return steps
 

@@ -9,10 +9,10 @@ Called by `fuse`. What would break it: a call before every later group is settle
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any
 
 from numjet.core import lowering as low
 from numjet.cpu.graph.nodes import Val
+from numjet.cpu.lower.groups import Asked, Fusion, Group
 
 # A value read by several kernels is computed again up to this cost (an addition is 1, exp 8),
 # about what storing and reloading an element costs.
@@ -30,32 +30,22 @@ CHEAP_OPERATION = 3
 UNREACHABLE = 10**6
 
 
-class Asked:
-    """A value that later groups read: `groups` by number."""
-
-    __slots__ = ("val", "groups")
-
-    def __init__(self, val: Val) -> None:
-        self.val = val
-        self.groups: dict[int, Any] = {}
-
-
-def decide(fusion: Any, group: Any) -> None:
+def decide(fusion: Fusion, group: Group) -> None:
     """Mark the values of `group` that are kept as wanted; ask for what the others are made from."""
-    asked: dict[int, Asked] = fusion.asked[group.number]
+    asked: dict[Val, Asked] = fusion.asked[group.number]
     dear = [a for a in asked.values() if not _allowed(fusion, group, a)]
     if dear:
         _keep(fusion, group, dear)
         # Earlier members first: what follows from them may then be cheap.
         for member in group.members:
             for val in member.node.outs:
-                if id(val) in asked and not _allowed(fusion, group, asked[id(val)]):
+                if val in asked and not _allowed(fusion, group, asked[val]):
                     _wanted(fusion, val)
     # Later members first: they ask for earlier ones.
     for member in reversed(group.members):
         for val in member.node.outs:
-            found = asked.get(id(val))
-            if found is None or id(val) in fusion.wanted:
+            found = asked.get(val)
+            if found is None or val in fusion.wanted:
                 continue
             if not _allowed(fusion, group, found) or _prolongs(fusion, group, val):
                 _wanted(fusion, val)
@@ -65,16 +55,16 @@ def decide(fusion: Any, group: Any) -> None:
                     fusion.use(reader, operand)
 
 
-def _wanted(fusion: Any, val: Val) -> None:
+def _wanted(fusion: Fusion, val: Val) -> None:
     """Decide that `val` will lie in memory."""
-    fusion.wanted.add(id(val))
-    fusion.read.add(id(val))
+    fusion.wanted.add(val)
+    fusion.read.add(val)
 
 
-def _allowed(fusion: Any, group: Any, asked: Asked) -> bool:
+def _allowed(fusion: Fusion, group: Group, asked: Asked) -> bool:
     """Whether the value lies in memory or may be computed again."""
     val = asked.val
-    if id(val) in fusion.wanted:
+    if val in fusion.wanted:
         return True
     if val.node is None or type(val.node.rule) is low.Reduce:
         return False
@@ -98,11 +88,11 @@ def _allowed(fusion: Any, group: Any, asked: Asked) -> bool:
     return again.repeated(_live(fusion, group)) <= limit
 
 
-def _again(fusion: Any, group: Any, val: Val) -> _Again:
+def _again(fusion: Fusion, group: Group, val: Val) -> _Again:
     """`_Again` of a value, found once as long as no further value is wanted."""
-    found = fusion.again.get(id(val))
+    found = fusion.again.get(val)
     if found is None or found[0] != len(fusion.wanted):
-        found = fusion.again[id(val)] = len(fusion.wanted), _Again(fusion, group, val)
+        found = fusion.again[val] = len(fusion.wanted), _Again(fusion, group, val)
     return found[1]
 
 
@@ -112,72 +102,71 @@ class _Again:
 
     __slots__ = ("total", "reads", "done")
 
-    def __init__(self, fusion: Any, group: Any, val: Val) -> None:
+    def __init__(self, fusion: Fusion, group: Group, val: Val) -> None:
         self.reads: list[Val] = []
-        self.done: dict[int, int] = {}
-        times: dict[int, int] = {}
+        self.done: dict[Val, int] = {}
+        times: dict[Val, int] = {}
         total = 0
         todo = [(val, 1)]
         while todo:
             val, count = todo.pop()
             if val.literal is not None:
                 continue
-            key = id(val)
-            before = times.get(key, 0)
+            before = times.get(val, 0)
             if before >= count:
                 continue
-            times[key] = count
-            node = fusion.inline.get(key)
+            times[val] = count
+            node = fusion.inline.get(val)
             if node is None:
-                member = fusion.member.get(key)
+                member = fusion.member.get(val)
                 kept = fusion.in_memory(val)
                 if member is None or kept or type(member.node.rule) is low.Reduce:
                     if not before:
                         self.reads.append(val.root()[0])
                         total += 1
                     continue
-                if fusion.level[key] != group.number:
+                if fusion.level[val] != group.number:
                     total += (count - before) * fusion.cost_of(val)
                     continue
                 node = member.node
-                self.done[key] = count * fusion.accesses[id(node)].cost
-            found = fusion.accesses[id(node)]
+                self.done[val] = count * fusion.accesses[node].cost
+            found = fusion.accesses[node]
             total += (count - before) * found.cost
             for operand, reads in zip(node.ins, found.reads, strict=True):
                 todo.append((operand, count * reads))
         self.total = total
 
-    def repeated(self, live: Container[int]) -> int:
+    def repeated(self, live: Container[Val]) -> int:
         """The part that the group does anyway for what it stores."""
-        return self.total - sum([cost for key, cost in self.done.items() if key not in live])
+        return self.total - sum([cost for val, cost in self.done.items() if val not in live])
 
 
-def _live(fusion: Any, group: Any) -> set[int]:
-    """Ids of the values that the group computes for what it stores; found once as long as no
+def _live(fusion: Fusion, group: Group) -> set[Val]:
+    """The values that the group computes for what it stores; found once as long as no
     further value is wanted."""
     wanted = fusion.wanted
-    found = fusion.again.get(id(group))
+    found = fusion.again.get(group)
     if found is not None and found[0] == len(wanted):
         return found[1]
-    live: set[int] = set()
-    fusion.again[id(group)] = len(wanted), live
+    live: set[Val] = set()
+    fusion.again[group] = len(wanted), live
     for member in reversed(group.members):
         outs = member.node.outs
-        if not any([id(v) in wanted or id(v) in live for v in outs]):
+        if not any([v in wanted or v in live for v in outs]):
             continue
-        live.update([id(v) for v in outs])
+        live.update([v for v in outs])
         todo = list(member.node.ins)
         while todo:
             val = todo.pop()
-            node = fusion.inline.get(id(val))
+            node = fusion.inline.get(val)
             if node is not None:
                 todo.extend(node.ins)
             else:
-                live.add(id(val))
+                live.add(val)
     return live
 
 
-def _keep(fusion: Any, group: Any, dear: list[Asked]) -> None:
+def _keep(fusion: Fusion, group: Group, dear: list[Asked]) -> None:
     """Keep what dear values follow from cheaply, where this is fewer bytes than they are."""
     wanted = fusion.wanted
     origins = [(a.val, _origins(fusion, group, a.val)) for a in dear]
@@ -188,44 +177,44 @@ def _keep(fusion: Any, group: Any, dear: list[Asked]) -> None:
         followers = [
             val
             for val, found in origins
-            if id(val) not in wanted and all(key in wanted or key in new for key in found)
+            if val not in wanted and all(key in wanted or key in new for key in found)
         ]
         if new and sum([v.nbytes for v in new.values()]) < sum([v.nbytes for v in followers]):
             wanted.update(new)
             fusion.read.update(new)
 
 
-def _origins(fusion: Any, group: Any, val: Val) -> dict[int, Val]:
+def _origins(fusion: Fusion, group: Group, val: Val) -> dict[Val, Val]:
     """The dear results in the group that `val` follows from by cheap operations."""
-    out: dict[int, Val] = {}
-    seen: set[int] = set()
+    out: dict[Val, Val] = {}
+    seen: set[Val] = set()
     todo = [val]
     while todo:
         val = todo.pop()
-        if val.literal is not None or id(val) in seen:
+        if val.literal is not None or val in seen:
             continue
-        seen.add(id(val))
-        node = fusion.inline.get(id(val))
+        seen.add(val)
+        node = fusion.inline.get(val)
         if node is None:
-            member = fusion.member.get(id(val))
-            if member is None or fusion.level[id(val)] != group.number:
+            member = fusion.member.get(val)
+            if member is None or fusion.level[val] != group.number:
                 continue
             node = member.node
-            if type(node.rule) is low.Reduce or fusion.accesses[id(node)].cost > CHEAP_OPERATION:
-                out[id(val)] = val
+            if type(node.rule) is low.Reduce or fusion.accesses[node].cost > CHEAP_OPERATION:
+                out[val] = val
                 continue
         todo.extend(node.ins)
     return out
 
 
-def _prolongs(fusion: Any, group: Any, val: Val) -> bool:
+def _prolongs(fusion: Fusion, group: Group, val: Val) -> bool:
     """Whether computing `val` again keeps more bytes alive than keeping it: of values that nobody
     after the group reads otherwise."""
     held = 0
-    seen: set[int] = set()
+    seen: set[Val] = set()
     for operand in _again(fusion, group, val).reads:
-        if fusion.level_of(operand) >= 0 and id(operand) not in fusion.read:
-            if id(operand) not in seen:
-                seen.add(id(operand))
+        if fusion.level_of(operand) >= 0 and operand not in fusion.read:
+            if operand not in seen:
+                seen.add(operand)
                 held += operand.nbytes
     return held > val.nbytes

@@ -12,6 +12,7 @@ from numjet.cpu.graph import products
 from numjet.cpu.graph.nodes import Graph, Node, Val
 from numjet.cpu.kernels.common import strides
 from numjet.cpu.kernels.products import dot
+from numjet.cpu.lower.groups import Compilation
 from numjet.cpu.program.steps import SpecialStep, Step
 
 # A part of at least 1/WINDOW_SHARE of a value is read in place: that keeps all of it alive.
@@ -81,8 +82,8 @@ def _repeats(step: Step, node: Node) -> bool:
         type(step) is SpecialStep
         and not step.inplace
         and all(v.literal is None for v in node.ins)
-        and [id(v.root()[0]) for v in step.reads] == [id(v.root()[0]) for v in node.ins]
-        and [id(v) for v in step.writes] == [id(v) for v in node.outs]
+        and [v.root()[0] for v in step.reads] == [v.root()[0] for v in node.ins]
+        and list(step.writes) == node.outs
     )
 
 
@@ -90,9 +91,9 @@ def join_transposes(graph: Graph) -> bool:
     """Turn `transpose(dot_general(a, b))` that swaps rows and columns into `dot_general(b, a)`;
     whether there was any."""
     joined = False
-    uses: dict[int, int] = {}
+    uses: dict[Val, int] = {}
     for val in (*graph.outs, *[v for node in graph.nodes for v in node.ins]):
-        uses[id(val)] = uses.get(id(val), 0) + 1
+        uses[val] = uses.get(val, 0) + 1
     for node in graph.nodes:
         # Values from outside (constants of a loop's body, rows of what it scans) know the node of
         # another graph, whose operands need not be in memory.
@@ -101,7 +102,7 @@ def join_transposes(graph: Graph) -> bool:
         if node.primitive.name != "transpose":
             continue
         maker = node.ins[0].node
-        if maker is None or maker.group is not graph or uses[id(node.ins[0])] > 1:
+        if maker is None or maker.group is not graph or uses[node.ins[0]] > 1:
             continue
         if maker.primitive.name != "dot_general":
             continue
@@ -152,7 +153,7 @@ def _without_transposes(node: Node) -> Node:
     return made
 
 
-def _with_windows(node: Node, group: Any) -> Node | None:
+def _with_windows(node: Node, group: Graph) -> Node | None:
     """A product that reads parts of what its sliced operands were cut from, or None if there are no
     such: heads of attention, out of one product for queries, keys and values."""
     ins, windows = list(node.ins), [None, None]
@@ -169,7 +170,7 @@ def _with_windows(node: Node, group: Any) -> Node | None:
     return made
 
 
-def _window(val: Val, group: Any) -> tuple[Val, Any] | None:
+def _window(val: Val, group: Graph) -> tuple[Val, Any] | None:
     """(what lies in memory, the part of it that `val` is), if it is no copy of all of it."""
     shape, size, node = val.shape, val.size, val.node
     # For each axis of `shape` the axis of the present value; where on its axes the part begins.
@@ -207,7 +208,7 @@ def _window(val: Val, group: Any) -> tuple[Val, Any] | None:
     return val, dot.Window(start, shape, tuple([steps[a] if a >= 0 else 0 for a in axes]))
 
 
-def _in_memory(val: Val, group: Any) -> bool:
+def _in_memory(val: Val, group: Graph) -> bool:
     """Whether a value lies in memory whoever reads it: what is given, results of kernels."""
     node = val.node
     while node is not None and node.group is group and node.primitive.name == "reshape":
@@ -219,16 +220,16 @@ def _in_memory(val: Val, group: Any) -> bool:
 def turn_results(graph: Graph) -> bool:
     """Let products write where a transpose that leaves their columns in place would put them;
     whether there was any. Every product of the graph is one of the library or no product."""
-    uses: dict[int, int] = {}
+    uses: dict[Val, int] = {}
     for val in (*graph.outs, *[v for node in graph.nodes for v in node.ins]):
-        uses[id(val)] = uses.get(id(val), 0) + 1
-    places: dict[int, int] = {}  # id(result of a product) -> the product's place
+        uses[val] = uses.get(val, 0) + 1
+    places: dict[Val, int] = {}  # result of a product -> the product's place
     dead: set[int] = set()
     for place, node in enumerate(graph.nodes):
         if node.primitive.name == "dot_general" and type(node.rule) is low.Kernel:
-            places[id(node.outs[0])] = place
-        at = places.get(id(node.ins[0])) if node.primitive.name == "transpose" else None
-        if at is None or uses[id(node.ins[0])] > 1:
+            places[node.outs[0]] = place
+        at = places.get(node.ins[0]) if node.primitive.name == "transpose" else None
+        if at is None or uses[node.ins[0]] > 1:
             continue
         order, maker = tuple(node.params["permutation"]), graph.nodes[at]
         if order[-1] != len(order) - 1:
@@ -245,7 +246,7 @@ def turn_results(graph: Graph) -> bool:
     return bool(dead)
 
 
-def steps(build: Any, node: Node) -> list[Step]:
+def steps(build: Compilation, node: Node) -> list[Step]:
     """The steps of a node with a `Kernel` or `Host` rule (or that no loop can hold)."""
     if type(node.rule) is low.Kernel and all(v.size for v in (*node.ins, *node.outs)):
         product = node.rule.name == "dot_general"

@@ -227,7 +227,7 @@ def _key(eqn: Any, ins: Sequence[Val], rule: Any) -> Any:
     if type(rule) not in (low.Pointwise, low.Reduce, low.Kernel) or eqn.effects:
         return None
     atoms = [
-        id(v) if v.literal is None else (v.literal.dtype, v.literal.tobytes(), v.shape) for v in ins
+        v if v.literal is None else (v.literal.dtype, v.literal.tobytes(), v.shape) for v in ins
     ]
     avals = tuple([v.aval for v in eqn.outvars])  # weak types matter to who calls back into Python
     key = (eqn.primitive, tuple(atoms), tuple(eqn.params.items()), avals)
@@ -253,12 +253,12 @@ def _fold(eqn: Any, ins: Sequence[Val]) -> Val | None:
     return literal(np.asarray(value), aval)
 
 
-def _prune(node: Node, live: set[int]) -> None:
+def _prune(node: Node, live: set[Val]) -> None:
     """Take out results nobody reads, with what is computed for them alone."""
     prune = node.primitive.prune
     if prune is None:
         return
-    used = tuple([id(v) in live for v in node.outs])
+    used = tuple([v in live for v in node.outs])
     found = None if all(used) else prune(node.params, used)
     if found is not None:
         node.params, ins, outs = found
@@ -268,16 +268,16 @@ def _prune(node: Node, live: set[int]) -> None:
 
 def drop_dead(graph: Graph) -> None:
     """Drop nodes whose results nobody reads, and number the values."""
-    live = {id(v) for v in graph.outs}
+    live = {v for v in graph.outs}
     kept = []
     for node in reversed(graph.nodes):
         outs = node.outs
-        if (id(outs[0]) in live if len(outs) == 1 else any([id(v) in live for v in outs])) or (
+        if (outs[0] in live if len(outs) == 1 else any([v in live for v in outs])) or (
             node.effects
         ):
             _prune(node, live)
             for val in node.ins:
-                live.add(id(val))
+                live.add(val)
             kept.append(node)
     kept.reverse()
     graph.nodes = kept

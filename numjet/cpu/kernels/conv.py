@@ -21,6 +21,7 @@ from numjet.cpu.graph.nodes import Node, Val, literal
 from numjet.cpu.kernels.common import merge, strides as strides_of
 from numjet.cpu.kernels.products import dot, gemm
 from numjet.cpu.program.steps import SpecialStep, Step
+from numjet.cpu.program.values import Values
 from numjet.ops.shape import pad_p
 
 _MOST_CALLS = 256
@@ -111,7 +112,7 @@ def expand(node: Node) -> list[Node] | None:
     return nodes
 
 
-def generate(build: Any, node: Node) -> list[Step] | None:
+def generate(build: Values, node: Node) -> list[Step] | None:
     """The step of a plain convolution, or None where its products would be too many."""
     lhs, rhs = node.ins
     out = node.outs[0]

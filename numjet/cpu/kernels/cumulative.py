@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math as pymath
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from numjet.cpu.passes.prefetch import AHEAD
 from numjet.cpu.passes.stream import passes
 from numjet.cpu.program.buffers import ALIGNMENT
 from numjet.cpu.program.steps import SpecialStep, Step
+from numjet.cpu.program.values import Values
 
 # A piece, and how many of them a thread has a round: between combining and scanning them they stay
 # in its second-level cache, and who is late leaves some to others. 10^7 floats on two threads took
@@ -138,7 +138,7 @@ class Scan:
         return b.shuffle(x, None, [lane] * self.lanes)
 
 
-def generate(build: Any, node: Node) -> list[Step] | None:
+def generate(build: Values, node: Node) -> list[Step] | None:
     """The step of a cumulative operation, or None for a dtype it does not know."""
     x, out = node.ins[0], node.outs[0]
     element = ELEMENTS.get(x.dtype.name)

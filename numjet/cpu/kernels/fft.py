@@ -12,7 +12,6 @@ so that no row touches another's results. Several axes are transformed one after
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import lanes_of, size_of, table
 from numjet.cpu.kernels.linalg.side_by_side import Group
 from numjet.cpu.program.steps import SpecialStep, Step
+from numjet.cpu.program.values import Values
 
 PREFIX = "nj_fft_"
 # Beyond it the scratch memory of a group does not fit a second-level cache.
@@ -34,7 +34,7 @@ _PARALLEL = 10_000
 FORWARD, INVERSE, REAL, HALF = range(4)
 
 
-def generate(build: Any, node: Node) -> list[Step] | None:
+def generate(build: Values, node: Node) -> list[Step] | None:
     """The steps of a transform, an axis each; None for lengths and numbers that SciPy has to do."""
     x, out = node.ins[0], node.outs[0]
     kind, lengths = int(node.params["fft_type"]), node.params["fft_lengths"]
@@ -64,7 +64,7 @@ def generate(build: Any, node: Node) -> list[Step] | None:
     return steps
 
 
-def _step(build: Any, element: str, x: Val, out: Val, axis: int, n: int, kind: int) -> Step:
+def _step(build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind: int) -> Step:
     last = axis == len(x.shape) - 1
     lanes = lanes_of(element)
     inner = math.prod(out.shape[axis + 1 :])

@@ -27,6 +27,7 @@ from numjet.cpu.kernels.common import (
     strides,
 )
 from numjet.cpu.program.steps import Place, Slot, SpecialStep, Step
+from numjet.cpu.program.values import Values
 
 _OPS = {
     "scatter": "set", "scatter-add": "add", "scatter-sub": "sub", "scatter_mul": "mul",
@@ -109,7 +110,7 @@ def claims(node: Node) -> bool:
     return operand.nbytes <= COPIES_BYTES and math.prod(indices.shape[:-1]) >= COPIES_FROM
 
 
-def generate(build: Any, node: Node) -> list[Step] | None:
+def generate(build: Values, node: Node) -> list[Step] | None:
     """The step of a scatter, or None for an operation or dtype it does not know."""
     operand, indices, updates = node.ins
     op = _OPS.get(node.primitive.name)

@@ -39,7 +39,7 @@ def suits(columns: Any, outer: int) -> bool:
         dtype = member.node.ins[0].dtype
         if member.node.rule.op in ("argmax", "argmin") or dtype in COMPLEX_PARTS:
             return False
-    if any(id(v) in k.group.stored for m in sweeps.full for v in m.node.outs):
+    if any(v in k.group.stored for m in sweeps.full for v in m.node.outs):
         return False
     size = columns.rows * columns.columns * outer
     if columns.rows < 2 * FEWEST_ROWS or size < LARGE:
@@ -59,7 +59,7 @@ class _Chunks:
         self.columns, self.k, self.outer = columns, columns.k, outer
         sweeps = columns.sweeps
         self.found = lower_moments.find(sweeps)
-        self.full = [m for m in sweeps.full if sweeps.home[id(m)] == 0]
+        self.full = [m for m in sweeps.full if sweeps.home[m] == 0]
         sweeps.rows = lower_moments.needed(sweeps, self.found)
         self.count = outer * columns.cut(columns.block_of(3 if self.found else 1))
         self.parts: list[tuple[Buffer, ...]] = []
@@ -220,7 +220,7 @@ class _Chunks:
 
         body = self.over_columns("k", visit)
         for out, buffer in made:
-            columns.arrays[id(out)] = (buffer, out.dtype)
+            columns.arrays[out] = (buffer, out.dtype)
         for phase in range(columns.sweeps.count):
             columns.row_level(phase, body)
         return body

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from numjet.cpu.graph.nodes import Val
 from numjet.cpu.loops.index import Index, LoopVar, clamp
 from numjet.cpu.loops.ir import Alloc, Buffer, For, Stmt
 from numjet.cpu.lower import chunks as lower_chunks
 from numjet.cpu.lower.core import PARALLEL_WORK, Lowering, product, unflatten
+from numjet.cpu.lower.groups import Member
 from numjet.cpu.lower.moments import pairwise
 from numjet.cpu.lower.sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction, position
 from numjet.cpu.program.steps import Step
@@ -48,18 +50,17 @@ class Columns:
     def __init__(self, k: Lowering) -> None:
         self.k = k
         shape = k.group.shape
-        self.reduced = tuple(a for a in k.group.reduced if shape[a] > 1)
+        axes = k.group.reduced or ()
+        self.reduced = tuple(a for a in axes if shape[a] > 1)
         last = max(self.reduced, default=-1)
-        kept = [a for a in range(len(shape)) if a not in k.group.reduced]
+        kept = [a for a in range(len(shape)) if a not in axes]
         self.leading = [a for a in kept if a < last]
         self.trailing = [a for a in kept if a > last]
         self.sweeps = Sweeps(k)
         self.columns = product([shape[a] for a in self.trailing])
         self.rows = product([shape[a] for a in self.reduced])
-        self.arrays: dict[
-            int, tuple[Buffer, Any]
-        ] = {}  # id(Val) -> its array over the block, final cast
-        self.scratch: dict[int, Buffer] = {}
+        self.arrays: dict[Val, tuple[Buffer, Any]] = {}  # the array over the block, final cast
+        self.scratch: dict[Val, Buffer] = {}
         self.allocs: list[Stmt] = []
         k.own = self.own  # type: ignore[method-assign]
 
@@ -137,10 +138,10 @@ class Columns:
         k = self.k
         for val in self.sweeps.kept():
             if self.rows * self.block * val.dtype.itemsize <= STACK_SCRATCH * 4:
-                self.scratch[id(val)] = self.array(val.dtype, self.rows * self.block)
+                self.scratch[val] = self.array(val.dtype, self.rows * self.block)
             else:
                 full = tuple(k.group.shape)
-                self.scratch[id(val)] = k.work(val.dtype, full)
+                self.scratch[val] = k.work(val.dtype, full)
 
     def array(self, dtype: Any, size: int | None = None) -> Buffer:
         """Scratch over the block."""
@@ -176,20 +177,20 @@ class Columns:
             position(self.reduced, self.k.domain, self.k.group.shape) * self.block + self.column,
         )
 
-    def own(self, val: Any, member: Any, at: tuple) -> Any:
+    def own(self, val: Any, member: Member, at: tuple) -> Any:
         k = self.k
-        buffer = self.scratch.get(id(val))
+        buffer = self.scratch.get(val)
         if buffer is not None:
             return k.e.load(buffer, self.scratch_at(buffer))
-        if id(val) in k.group.stored:
-            return k.e.load(k.buffers[id(val)], tuple(k.domain))
+        if val in k.group.stored:
+            return k.e.load(k.buffers[val], tuple(k.domain))
         return k.rule(member.node, at, val)
 
     # ---- one sweep
 
     def sweep(self, phase: int, body: list[Stmt]) -> None:
         shape, sweeps = self.k.group.shape, self.sweeps
-        full = [m for m in sweeps.full if sweeps.home[id(m)] == phase]
+        full = [m for m in sweeps.full if sweeps.home[m] == phase]
         running = self.running(phase)
         if not full and not running:
             return
@@ -218,7 +219,7 @@ class Columns:
             inner = [For(var, var.extent, tuple(inner), "serial")]
         body.extend(inner)
         for r in running:
-            self.arrays[id(r.a.out)] = (r.places if r.a.arg else r.values, r.a.out.dtype)
+            self.arrays[r.a.out] = (r.places if r.a.arg else r.values, r.a.out.dtype)
 
     def in_registers(self) -> bool:
         """Whether all rows are added up before anything is stored: a few, in one sweep."""
@@ -235,7 +236,7 @@ class Columns:
         totals = self.elements(self.rows, Index.of(0), self.sweeps.full, running, inner)
         for r, values in zip(running, totals, strict=True):
             total = k.name(r.combine(r.a.initial(), pairwise(r.combine, values)), inner)
-            k.values[id(r.a.out)] = k.e.cast(total, r.a.out.dtype)
+            k.values[r.a.out] = k.e.cast(total, r.a.out.dtype)
         k.domain[self.reduced[0]] = Index.of(0)
         self.row_members(0, inner)
         body.append(For(var, self.extent, tuple(inner), "vector"))
@@ -266,7 +267,7 @@ class Columns:
 
     def writes_rows(self, full: list) -> bool:
         return any(
-            id(v) in self.k.group.stored or id(v) in self.scratch for m in full for v in m.node.outs
+            v in self.k.group.stored or v in self.scratch for m in full for v in m.node.outs
         )
 
     def rows_loop(
@@ -317,11 +318,11 @@ class Columns:
     def keep(self, full: list, body: list[Stmt]) -> None:
         """Store what members of the whole domain give at one element."""
         k = self.k
-        for val in [v for m in full for v in m.node.outs if id(v) in self.scratch]:
-            buffer = self.scratch[id(val)]
-            body.extend(k.e.store(buffer, self.scratch_at(buffer), k.values[id(val)]))
-        vals = [v for m in full for v in m.node.outs if id(v) in k.group.stored]
-        k.stores(vals, {id(v): k.domain for v in vals}, body)
+        for val in [v for m in full for v in m.node.outs if v in self.scratch]:
+            buffer = self.scratch[val]
+            body.extend(k.e.store(buffer, self.scratch_at(buffer), k.values[val]))
+        vals = [v for m in full for v in m.node.outs if v in k.group.stored]
+        k.stores(vals, {v: k.domain for v in vals}, body)
 
     def row_level(self, phase: int, body: list[Stmt]) -> None:
         """Values that exist once a column, after sweep `phase`."""
@@ -344,21 +345,21 @@ class Columns:
                 k.compute(member, at, inner)
             for val in member.node.outs:
                 if not is_reduction(member):
-                    k.values[id(val)] = k.name(k.values[id(val)], inner)
+                    k.values[val] = k.name(k.values[val], inner)
                     if phase < sweeps.count - 1:
                         new.append((val, self.array(val.dtype)))
-                if id(val) in k.group.stored:
+                if val in k.group.stored:
                     done.append((val, at))
-        k.stores([v for v, _ in done], {id(v): at for v, at in done}, inner)
+        k.stores([v for v, _ in done], {v: at for v, at in done}, inner)
         for val, buffer in new:
-            inner.extend(k.e.store(buffer, (self.column,), k.values[id(val)]))
-            self.arrays[id(val)] = (buffer, val.dtype)
+            inner.extend(k.e.store(buffer, (self.column,), k.values[val]))
+            self.arrays[val] = (buffer, val.dtype)
 
 
 class _Running:
     """A reduction's accumulators, an array over the block (two for argmax and argmin)."""
 
-    def __init__(self, columns: Columns, member: Any) -> None:
+    def __init__(self, columns: Columns, member: Member) -> None:
         self.columns = columns
         self.a = Accumulator(columns.k, member)
         self.source, self.dtype, self.arg = self.a.source, self.a.dtype, self.a.arg

@@ -18,6 +18,7 @@ from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.loops.index import Index
 from numjet.cpu.loops.ir import Buffer, Kernel, Stmt
 from numjet.cpu.lower.access import KernelEmitter
+from numjet.cpu.lower.groups import Compilation, Fusion, Group, Member
 from numjet.cpu.program.steps import KernelStep, Step
 
 # Below this much work (elements times cost) a kernel runs on the calling thread.
@@ -48,21 +49,21 @@ class Reader:
 class Lowering:
     """State of one kernel under construction."""
 
-    def __init__(self, build: Any, fusion: Any, group: Any) -> None:
+    def __init__(self, build: Compilation, fusion: Fusion, group: Group) -> None:
         self.build, self.fusion, self.group = build, fusion, group
         self.e = KernelEmitter()
         self.members = [m for m in group.members if m.live]
-        self.buffers: dict[int, Buffer] = {}
-        self.operands: dict[int, Val] = {}
+        self.buffers: dict[Val, Buffer] = {}
+        self.operands: dict[Val, Val] = {}
         self.writes: list[Val] = []
         self.works: list[tuple[Buffer, Val]] = []
         self.flat = False  # whole values are one axis long
         self.domain: list[Index] = []
-        self.values: dict[int, Any] = {}  # members' elements at the loops' position
-        self.depth: dict[int, int] = {}
+        self.values: dict[Val, Any] = {}  # members' elements at the loops' position
+        self.depth: dict[Val, int] = {}
         self.memo: dict[tuple, Any] = {}
-        self.reads_at: dict[int, set[tuple]] = {}
-        self.stray: set[int] = set()  # inputs read elsewhere than where the loops stand
+        self.reads_at: dict[Val, set[tuple]] = {}
+        self.stray: set[Val] = set()  # inputs read elsewhere than where the loops stand
         self.names = 0
         for val in group.stored.values():
             if val.root()[0] is not val and val.base is not None:
@@ -78,21 +79,21 @@ class Lowering:
 
     def output(self, val: Val) -> Buffer:
         buffer = Buffer(f"out{len(self.writes)}", val.dtype, val.shape, "out")
-        self.buffers[id(val)], self.operands[id(val)] = buffer, val
+        self.buffers[val], self.operands[val] = buffer, val
         self.writes.append(val)
         return buffer
 
     def flatten_outputs(self) -> None:
         """After `flat` is set: outputs have one axis too."""
         for k, val in enumerate(self.writes):
-            self.buffers[id(val)] = Buffer(f"out{k}", val.dtype, self.shape_of(val), "out")
+            self.buffers[val] = Buffer(f"out{k}", val.dtype, self.shape_of(val), "out")
 
     def input(self, val: Val) -> Buffer:
-        buffer = self.buffers.get(id(val))
+        buffer = self.buffers.get(val)
         if buffer is None:
             count = len(self.buffers) - len(self.writes)
             buffer = Buffer(f"in{count}", val.dtype, self.shape_of(val))
-            self.buffers[id(val)], self.operands[id(val)] = buffer, val
+            self.buffers[val], self.operands[val] = buffer, val
         return buffer
 
     def work(self, dtype: Any, shape: tuple[int, ...]) -> Buffer:
@@ -107,7 +108,7 @@ class Lowering:
         """The value of `val` at the indices `at`."""
         if val.literal is not None:
             return self.e.const(val.literal, val.dtype)
-        key = id(val)
+        key = val
         found = self.values.get(key)
         if found is not None:
             return found
@@ -119,14 +120,14 @@ class Lowering:
 
     def _element(self, val: Val, at: tuple) -> Any:
         fusion, group = self.fusion, self.group
-        node = fusion.inline.get(id(val))
+        node = fusion.inline.get(val)
         if node is not None:
             return self.rule(node, at, val)
-        member = fusion.member.get(id(val))
+        member = fusion.member.get(val)
         if member is not None:
-            if fusion.level[id(val)] == group.number:
+            if fusion.level[val] == group.number:
                 return self.own(val, member, at)
-            if id(val) not in fusion.wanted:
+            if val not in fusion.wanted:
                 return self.rule(member.node, at, val)
         buffer = self.input(val)
         if self.flat and val.size != 1:
@@ -134,10 +135,10 @@ class Lowering:
         else:
             index = at
         if val.size != 1 and index != tuple(self.domain):
-            self.stray.add(id(val))
+            self.stray.add(val)
         return self.e.load(buffer, index)
 
-    def own(self, val: Val, member: Any, at: tuple) -> Any:
+    def own(self, val: Val, member: Member, at: tuple) -> Any:
         """A member of this group that is not among the current values."""
         return self.rule(member.node, at, val)
 
@@ -159,19 +160,19 @@ class Lowering:
             index = [Index.of(0)] * len(node.outs[0].shape)
         return node.rule.fn(self.e, index, *[Reader(self, v) for v in node.ins], **node.params)
 
-    def compute(self, member: Any, at: Sequence[Any], body: list[Stmt]) -> None:
+    def compute(self, member: Member, at: Sequence[Any], body: list[Stmt]) -> None:
         """Evaluate a member's results at `at` into `values`; deep ones get a name in `body`."""
         node = member.node
         result = self.run_rule(node, at)
         results = (
             list(result) if len(node.outs) > 1 or isinstance(result, tuple | list) else [result]
         )
-        depth = 1 + max([self.depth.get(id(v), 0) for v in node.ins], default=0)
+        depth = 1 + max([self.depth.get(v, 0) for v in node.ins], default=0)
         for val, value in zip(node.outs, results, strict=True):
             if depth >= NAMED_DEPTH:
                 value = self.name(value, body)
-            self.values[id(val)] = value
-            self.depth[id(val)] = depth % NAMED_DEPTH
+            self.values[val] = value
+            self.depth[val] = depth % NAMED_DEPTH
 
     def name(self, value: Any, body: list[Stmt], stem: str = "t") -> Any:
         """Give `value` a local; returns the reading of it."""
@@ -186,23 +187,23 @@ class Lowering:
         self.depth = {}
         self.memo = {}
 
-    def stores(self, vals: Sequence[Val], at: dict[int, Sequence[Any]], body: list[Stmt]) -> None:
+    def stores(self, vals: Sequence[Val], at: dict[Val, Sequence[Any]], body: list[Stmt]) -> None:
         """Store members' values; all are computed before the first is written, since a result may
         lie in the memory of an operand."""
         named = []
         for val in vals:
-            value = self.values[id(val)]
+            value = self.values[val]
             if len(vals) > 1:
                 value = self.name(value, body)
             named.append(value)
         for val, value in zip(vals, named, strict=True):
-            body.extend(self.e.store(self.buffers[id(val)], tuple(at[id(val)]), value))
+            body.extend(self.e.store(self.buffers[val], tuple(at[val]), value))
 
     # ---- costs
 
     def weight(self) -> int:
         """Rough cost of the group's nodes for one element."""
-        return sum(self.fusion.accesses[id(m.node)].cost for m in self.members) + len(self.buffers)
+        return sum(self.fusion.accesses[m.node].cost for m in self.members) + len(self.buffers)
 
     def grain(self, iterations: int, each: float) -> int:
         """Iterations a thread takes at once; 0 when the whole is not worth several threads."""
@@ -221,7 +222,7 @@ class Lowering:
     ) -> list[Step]:
         """The kernel and its step."""
         operands = list(self.operands.values())
-        buffers = [self.buffers[id(v)] for v in operands]
+        buffers = [self.buffers[v] for v in operands]
         reads = operands[len(self.writes) :]
         work_buffers = [b for b, _ in self.works]
         work_vals = [v for _, v in self.works]
@@ -234,7 +235,7 @@ class Lowering:
         size = 1
         for n in self.group.shape:
             size *= n
-        flops = size * sum(self.fusion.accesses[id(m.node)].cost for m in self.members)
+        flops = size * sum(self.fusion.accesses[m.node].cost for m in self.members)
         return [
             KernelStep(
                 kernel,
@@ -246,7 +247,7 @@ class Lowering:
             )
         ]
 
-    def same_place_pairs(self, late: set[int] | None = None) -> list[tuple[Val, Val]]:
+    def same_place_pairs(self, late: set[Val] | None = None) -> list[tuple[Val, Val]]:
         """(result, operand) pairs that may share memory: touched only where the loops stand.
 
         late: the results (ids) written when no later sweep reads operands (default: all).
@@ -257,15 +258,15 @@ class Lowering:
             domain *= n
         # Two operands may be views of one memory.
         reads = list(self.operands.values())[len(self.writes) :]
-        stray = {id(v.root()[0]) for v in reads if id(v) in self.stray}
+        stray = {v.root()[0] for v in reads if v in self.stray}
         for write in self.writes:
-            if late is not None and id(write) not in late:
+            if late is not None and write not in late:
                 continue
             for read in reads:
                 if (
                     write.nbytes == read.nbytes
                     and write.size == read.size == domain
-                    and id(read.root()[0]) not in stray
+                    and read.root()[0] not in stray
                 ):
                     pairs.append((write, read))
         return pairs

@@ -48,7 +48,7 @@ def _body(k: Lowering) -> list[Stmt]:
     body: list[Stmt] = []
     for member in k.members:
         k.compute(member, k.domain, body)
-    k.stores(k.writes, {id(v): k.domain for v in k.writes}, body)
+    k.stores(k.writes, {v: k.domain for v in k.writes}, body)
     return body
 
 
@@ -74,14 +74,14 @@ def in_step(k: Lowering, val: Val, depth: int) -> bool:
         return True
     if depth > 8:
         return False
-    node = fusion.inline.get(id(val))
+    node = fusion.inline.get(val)
     if node is not None:
         return _constant(k, node)
-    member = fusion.member.get(id(val))
+    member = fusion.member.get(val)
     if (
         member is not None
-        and id(val) not in fusion.wanted
-        and fusion.level[id(val)] != group.number
+        and val not in fusion.wanted
+        and fusion.level[val] != group.number
     ):
         node = member.node
         if type(node.rule) is not low.Pointwise or val.shape != group.shape:

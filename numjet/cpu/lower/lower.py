@@ -16,10 +16,11 @@ from numjet.base.record import record
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.lower import columns as lower_columns, flat as lower_flat, rows as lower_rows
 from numjet.cpu.lower.core import Lowering
+from numjet.cpu.lower.groups import Compilation, Fusion, Group
 from numjet.cpu.program.steps import KernelStep, Step
 
 
-def lower(build: Any, fusion: Any, group: Any) -> list[Step]:
+def lower(build: Compilation, fusion: Fusion, group: Group) -> list[Step]:
     """The steps (one kernel) that compute the stored values of `group`."""
     form = _form(fusion, group)
     found = None if form is None else build.lowered.get(form[0])
@@ -33,7 +34,7 @@ def lower(build: Any, fusion: Any, group: Any) -> list[Step]:
     return steps
 
 
-def _lower(build: Any, fusion: Any, group: Any) -> list[Step]:
+def _lower(build: Compilation, fusion: Fusion, group: Group) -> list[Step]:
     lowering = Lowering(build, fusion, group)
     if group.reduced is None or not any(m.row for m in lowering.members):
         return lower_flat.lower(lowering)
@@ -67,18 +68,18 @@ class _Template:
         if len(steps) != 1 or type(steps[0]) is not KernelStep:
             return None
         step = steps[0]
-        numbers = {id(v): n for n, v in enumerate(vals)}
-        position = {id(v): k for k, v in enumerate(step.operands)}
+        numbers = {v: n for n, v in enumerate(vals)}
+        position = {v: k for k, v in enumerate(step.operands)}
         return cls(
             step.kernel,
-            [numbers.get(id(v), (v.shape, v.dtype)) for v in step.operands],
-            [position[id(v)] for v in step.reads],
-            [position[id(v)] for v in step.writes],
-            [(position[id(w)], position[id(r)]) for w, r in step.inplace],
+            [numbers.get(v, (v.shape, v.dtype)) for v in step.operands],
+            [position[v] for v in step.reads],
+            [position[v] for v in step.writes],
+            [(position[w], position[r]) for w, r in step.inplace],
             step.flops,
         )
 
-    def step(self, build: Any, vals: Sequence[Val]) -> KernelStep:
+    def step(self, build: Compilation, vals: Sequence[Val]) -> KernelStep:
         """The step on other values."""
         at = [
             vals[x] if type(x) is int else build.temporary(Val(x[0], x[1])) for x in self.operands
@@ -93,9 +94,9 @@ class _Template:
         )
 
 
-def _form(fusion: Any, group: Any) -> tuple[Any, list[Val]] | None:
+def _form(fusion: Fusion, group: Group) -> tuple[Any, list[Val]] | None:
     """(what equal groups share, the group's values in order of appearance), or None."""
-    numbers: dict[int, int] = {}
+    numbers: dict[Val, int] = {}
     vals: list[Val] = []
     parts: list[Any] = []
     wanted, level, number = fusion.wanted, fusion.level, group.number
@@ -105,19 +106,19 @@ def _form(fusion: Any, group: Any) -> tuple[Any, list[Val]] | None:
         if val.literal is not None:
             parts.append((val.dtype, val.literal.tobytes(), val.shape))
             return
-        known = numbers.get(id(val))
+        known = numbers.get(val)
         if known is not None:
             parts.append(known)
             return
-        numbers[id(val)] = len(vals)
+        numbers[val] = len(vals)
         vals.append(val)
-        node = fusion.inline.get(id(val))
+        node = fusion.inline.get(val)
         if node is None:
-            member = fusion.member.get(id(val))
-            if member is not None and level[id(val)] != number and id(val) not in wanted:
+            member = fusion.member.get(val)
+            if member is not None and level[val] != number and val not in wanted:
                 node = member.node
         if node is None:
-            parts.append((val.shape, val.dtype, level.get(id(val)) == number))
+            parts.append((val.shape, val.dtype, level.get(val) == number))
             return
         parts.append((*described(node), len(node.outs) > 1 and _position(node, val)))
         for operand in node.ins:
@@ -135,15 +136,15 @@ def _form(fusion: Any, group: Any) -> tuple[Any, list[Val]] | None:
         if not member.live:
             continue
         node = member.node
-        stored = tuple([id(v) in group.stored for v in node.outs])
+        stored = tuple([v in group.stored for v in node.outs])
         parts.append((*described(node), member.axes, member.row, member.phase, stored))
         for val in node.ins:
             see(val)
         for val in node.outs:
-            numbers[id(val)] = len(vals)
+            numbers[val] = len(vals)
             vals.append(val)
     try:
-        order = tuple([numbers[id(v)] for v in group.stored.values()])
+        order = tuple([numbers[v] for v in group.stored.values()])
         key = (group.shape, group.reduced, order, tuple(parts))
         hash(key)
     except (KeyError, TypeError):

@@ -17,6 +17,7 @@ from typing import Any
 
 from numjet.core import lowering as low
 from numjet.cpu.graph.nodes import Val
+from numjet.cpu.lower.groups import Member
 from numjet.cpu.lower.sweeps import Sweeps, is_reduction
 
 # Rows whose mean is the pivot.
@@ -29,21 +30,21 @@ def find(sweeps: Sweeps) -> list[tuple[Any, Val]]:
     if sweeps.count != 2:
         return []
     found: list[tuple[Any, Val]] = []
-    own: set[int] = set()
+    own: set[Val] = set()
     for member in sweeps.rows:
         if is_reduction(member) and member.phase == 1:
             source = _source(sweeps, member, own)
             if source is None:
                 return []
             found.append((member, source))
-    full = [m for m in sweeps.full if sweeps.home[id(m)] == 1]
+    full = [m for m in sweeps.full if sweeps.home[m] == 1]
     stored = sweeps.k.group.stored
-    if any(id(v) not in own or id(v) in stored for m in full for v in m.node.outs):
+    if any(v not in own or v in stored for m in full for v in m.node.outs):
         return []
     return found
 
 
-def _source(sweeps: Sweeps, member: Any, own: set[int]) -> Val | None:
+def _source(sweeps: Sweeps, member: Member, own: set[Val]) -> Val | None:
     """The x of a sum of (x − mean of x)²; what is computed on the way is added to `own`."""
     k = sweeps.k
     dtype = member.node.outs[0].dtype
@@ -59,7 +60,7 @@ def _source(sweeps: Sweeps, member: Any, own: set[int]) -> Val | None:
     distance = _maker(k, square.ins[0])
     if distance is None or distance.primitive.name != "sub":
         return None
-    own.update((id(square.outs[0]), id(distance.outs[0])))
+    own.update((square.outs[0], distance.outs[0]))
     for x, centre in (distance.ins, distance.ins[::-1]):
         if _is_mean(sweeps, centre, x) and x.dtype == dtype:
             return x
@@ -68,17 +69,17 @@ def _source(sweeps: Sweeps, member: Any, own: set[int]) -> Val | None:
 
 def needed(sweeps: Sweeps, moments: list[tuple[Any, Val]]) -> list[Any]:
     """The members of rows that are still needed when these sums need no mean any more."""
-    wanted = {id(m) for m, _ in moments}
+    wanted = {m for m, _ in moments}
     stored = sweeps.k.group.stored
     for member in reversed(sweeps.rows):
-        if any(id(v) in stored for v in member.node.outs):
-            wanted.add(id(member))
-        if id(member) in wanted and not is_reduction(member):
-            wanted.update([id(m) for m in sweeps.operands(member)])
+        if any(v in stored for v in member.node.outs):
+            wanted.add(member)
+        if member in wanted and not is_reduction(member):
+            wanted.update([m for m in sweeps.operands(member)])
     for member in sweeps.full:
-        if sweeps.home[id(member)] == 0:
-            wanted.update([id(m) for m in sweeps.operands(member)])
-    return [m for m in sweeps.rows if id(m) in wanted]
+        if sweeps.home[member] == 0:
+            wanted.update([m for m in sweeps.operands(member)])
+    return [m for m in sweeps.rows if m in wanted]
 
 
 def _is_mean(sweeps: Sweeps, val: Val, x: Val) -> bool:
@@ -91,11 +92,11 @@ def _is_mean(sweeps: Sweeps, val: Val, x: Val) -> bool:
     if count.literal is None:
         return False
     rows = 1
-    for axis in k.group.reduced:
+    for axis in k.group.reduced or ():
         rows *= k.group.shape[axis]
     if float(count.literal) != rows:
         return False
-    reduction = k.fusion.member.get(id(_behind_movers(k, total)))
+    reduction = k.fusion.member.get(_behind_movers(k, total))
     return (
         reduction is not None
         and any(m is reduction for m in sweeps.rows)
@@ -109,14 +110,14 @@ def _maker(k: Any, val: Val) -> Any:
     """The node of this group that makes `val`, or None."""
     if k.fusion.level_of(val) != k.group.number:
         return None
-    member = k.fusion.member.get(id(val))
+    member = k.fusion.member.get(val)
     return None if member is None else member.node
 
 
 def _behind_movers(k: Any, val: Val) -> Val:
     """What a value repeats, through nodes that only add axes of extent 1 or repeat."""
     while True:
-        node = k.fusion.inline.get(id(val))
+        node = k.fusion.inline.get(val)
         if node is None or node.primitive.name not in ("broadcast_in_dim", "reshape"):
             return val
         if type(node.rule) is not low.Pointwise or len(node.ins) != 1:
@@ -127,7 +128,7 @@ def _behind_movers(k: Any, val: Val) -> Val:
 class Moments:
     """Σd and Σd² of one member over a block of columns, and the pivot they are taken from."""
 
-    def __init__(self, columns: Any, member: Any, source: Val) -> None:
+    def __init__(self, columns: Any, member: Member, source: Val) -> None:
         self.columns, self.source = columns, source
         self.out = member.node.outs[0]
         self.dtype, self.arg = self.out.dtype, False

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from numjet.cpu.graph.nodes import Val
 from numjet.cpu.loops.index import Index, LoopVar
 from numjet.cpu.loops.ir import Alloc, Buffer, For, Stmt
 from numjet.cpu.lower.core import Lowering, product
 from numjet.cpu.lower.flat import in_step, reads_flat
+from numjet.cpu.lower.groups import Member
 from numjet.cpu.lower.sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction, position
 from numjet.cpu.program.steps import Step
 
@@ -33,11 +35,12 @@ class _Rows:
     def __init__(self, k: Lowering) -> None:
         self.k = k
         group = k.group
-        self.reduced = tuple(a for a in group.reduced if group.shape[a] > 1)
-        self.kept_axes = [a for a in range(len(group.shape)) if a not in group.reduced]
+        axes = group.reduced or ()
+        self.reduced = tuple(a for a in axes if group.shape[a] > 1)
+        self.kept_axes = [a for a in range(len(group.shape)) if a not in axes]
         self.sweeps = Sweeps(k)
-        self.scratch: dict[int, tuple[Buffer, bool]] = {}
-        self.row_values: dict[int, Any] = {}
+        self.scratch: dict[Val, tuple[Buffer, bool]] = {}
+        self.row_values: dict[Val, Any] = {}
         self.phase = -1
         self.outer: Index | None = None
         k.own = self.own  # type: ignore[method-assign]
@@ -95,7 +98,7 @@ class _Rows:
         """Whether what follows from a row's results is dear enough for lanes over the rows."""
         last = self.sweeps.count - 1
         cost = sum(
-            self.k.fusion.accesses[id(m.node)].cost
+            self.k.fusion.accesses[m.node].cost
             for m in self.sweeps.rows
             if m.phase == last and not is_reduction(m)
         )
@@ -104,10 +107,10 @@ class _Rows:
     def keep_rows(self, loops: list[LoopVar], body: list[Stmt]) -> list[Stmt]:
         """Store every value of the row for the loop that follows."""
         k = self.k
-        vals = {id(v): v for m in self.sweeps.rows for v in m.node.outs}
+        vals = {v: v for m in self.sweeps.rows for v in m.node.outs}
         sizes = tuple(var.extent for var in loops)
         at = [Index.of(var) for var in loops]
-        self.per_row: dict[int, Buffer] = {}
+        self.per_row: dict[Val, Buffer] = {}
         for key, value in self.row_values.items():
             buffer = Buffer(f"rows{len(self.per_row)}", vals[key].dtype, sizes, "scratch")
             self.per_row[key] = buffer
@@ -121,9 +124,9 @@ class _Rows:
             if size <= STACK_SCRATCH:
                 buffer = Buffer(f"row{len(self.scratch)}", val.dtype, (length,), "scratch")
                 body.append(Alloc(buffer))
-                self.scratch[id(val)] = buffer, False
+                self.scratch[val] = buffer, False
             else:
-                self.scratch[id(val)] = k.work(val.dtype, (kept, length)), True
+                self.scratch[val] = k.work(val.dtype, (kept, length)), True
 
     def scratch_at(self, buffer: Buffer, own_rows: bool) -> tuple:
         at = self.inner
@@ -131,21 +134,21 @@ class _Rows:
             return (at,)
         return (self.outer if own_rows else Index.of(0), at)
 
-    def own(self, val: Any, member: Any, at: tuple) -> Any:
+    def own(self, val: Any, member: Member, at: tuple) -> Any:
         """A member's value from an earlier sweep."""
         k = self.k
-        found = self.scratch.get(id(val))
+        found = self.scratch.get(val)
         if found is not None:
             return k.e.load(found[0], self.scratch_at(*found))
-        if id(val) in k.group.stored:
+        if val in k.group.stored:
             index = (self.inner,) if k.flat else tuple(k.domain)
-            return k.e.load(k.buffers[id(val)], index)
+            return k.e.load(k.buffers[val], index)
         return k.rule(member.node, at, val)
 
     def sweep(self, phase: int, base: list[Index], body: list[Stmt]) -> None:
         """One pass over the row."""
         k, sweeps = self.k, self.sweeps
-        full = [m for m in sweeps.full if sweeps.home[id(m)] == phase]
+        full = [m for m in sweeps.full if sweeps.home[m] == phase]
         accumulators = [
             Accumulator(k, m) for m in sweeps.rows if is_reduction(m) and m.phase == phase
         ]
@@ -189,20 +192,20 @@ class _Rows:
         for accumulator in accumulators:
             at = self.inner if accumulator.arg else None
             accumulator.update(inner, k.element(accumulator.source, tuple(k.domain)), at)
-        vals = [v for m in full for v in m.node.outs if id(v) in k.group.stored]
-        k.stores(vals, {id(v): k.domain for v in vals}, inner)
+        vals = [v for m in full for v in m.node.outs if v in k.group.stored]
+        k.stores(vals, {v: k.domain for v in vals}, inner)
         for member in full:
             for val in member.node.outs:
-                if id(val) in self.scratch:
-                    buffer, own_rows = self.scratch[id(val)]
+                if val in self.scratch:
+                    buffer, own_rows = self.scratch[val]
                     inner.extend(
-                        k.e.store(buffer, self.scratch_at(buffer, own_rows), k.values[id(val)])
+                        k.e.store(buffer, self.scratch_at(buffer, own_rows), k.values[val])
                     )
 
     def leave(self, accumulators: list[Accumulator]) -> None:
         self.k.forget()
         for accumulator in accumulators:
-            self.row_values[id(accumulator.out)] = accumulator.result()
+            self.row_values[accumulator.out] = accumulator.result()
 
     def row_level(self, phase: int, base: list[Index], body: list[Stmt]) -> None:
         """Values that exist once a row, after sweep `phase`."""
@@ -218,15 +221,15 @@ class _Rows:
             if not is_reduction(member):
                 k.compute(member, at, body)
                 for val in member.node.outs:
-                    k.values[id(val)] = k.name(k.values[id(val)], body)
+                    k.values[val] = k.name(k.values[val], body)
             for val in member.node.outs:
-                self.row_values[id(val)] = k.values[id(val)]
-                if id(val) in k.group.stored:
+                self.row_values[val] = k.values[val]
+                if val in k.group.stored:
                     done.append((val, at))
-        k.stores([v for v, _ in done], {id(v): at for v, at in done}, body)
+        k.stores([v for v, _ in done], {v: at for v, at in done}, body)
 
 
-def _reduces_flat(k: Lowering, member: Any) -> bool:
+def _reduces_flat(k: Lowering, member: Member) -> bool:
     return in_step(k, member.node.ins[0], 0)
 
 

@@ -16,6 +16,7 @@ from numjet.cpu.graph.nodes import Val
 from numjet.cpu.loops.index import Index
 from numjet.cpu.loops.ir import COMPLEX_PARTS, Stmt, Update, UpdateArg
 from numjet.cpu.lower.core import Lowering
+from numjet.cpu.lower.groups import Member
 
 # Up to this cost a value is computed again in a later sweep instead of being kept.
 AGAIN_COST = 5
@@ -30,90 +31,90 @@ class Sweeps:
         self.k = k
         self.full = [m for m in k.members if not m.row]
         self.rows = [m for m in k.members if m.row]
-        self.home: dict[int, int] = {}
-        self.later: dict[int, Any] = {}  # id(Val) -> member whose values later sweeps need
+        self.home: dict[Member, int] = {}
+        self.later: dict[Val, Member] = {}  # member whose values later sweeps need
         self._plan()
         phases = [p for p in self.home.values()] + [m.phase for m in self.rows if is_reduction(m)]
         self.count = max(phases, default=-1) + 1
 
     def _plan(self) -> None:
         """Move members to the first sweep that uses them; find those used by several."""
-        used: dict[int, set[int]] = {}
+        used: dict[Member, set[int]] = {}
         for member in reversed(self.k.members):
-            key = id(member)
+            key = member
             if member.row and not is_reduction(member):
                 continue
             if member.row:
                 phase = member.phase
             else:
                 uses = used.get(key, set())
-                stored = any(id(v) in self.k.group.stored for v in member.node.outs)
+                stored = any(v in self.k.group.stored for v in member.node.outs)
                 phase = member.phase if stored or not uses else max(min(uses), member.phase)
                 self.home[key] = phase
                 if any(p > phase for p in uses):
                     for val in member.node.outs:
-                        self.later[id(val)] = member
+                        self.later[val] = member
             for other in self.operands(member):
                 if not other.row:
-                    used.setdefault(id(other), set()).add(phase)
+                    used.setdefault(other, set()).add(phase)
 
-    def operands(self, member: Any) -> list[Any]:
+    def operands(self, member: Member) -> list[Any]:
         """Members of the group that `member` reads, through nodes that move elements."""
         fusion, number = self.k.fusion, self.k.group.number
         found, todo, seen = [], list(member.node.ins), set()
         while todo:
             val = todo.pop()
-            if id(val) in seen or fusion.level_of(val) != number:
+            if val in seen or fusion.level_of(val) != number:
                 continue
-            seen.add(id(val))
-            other = fusion.member.get(id(val))
+            seen.add(val)
+            other = fusion.member.get(val)
             if other is not None:
                 found.append(other)
-            elif id(val) in fusion.inline:
-                todo.extend(fusion.inline[id(val)].ins)
+            elif val in fusion.inline:
+                todo.extend(fusion.inline[val].ins)
         return found
 
-    def late(self) -> set[int]:
+    def late(self) -> set[Val]:
         """Results written in the last sweep: only they may take over an operand's memory."""
-        return {id(v) for m in self.full if self.home[id(m)] == self.count - 1 for v in m.node.outs}
+        return {v for m in self.full if self.home[m] == self.count - 1 for v in m.node.outs}
 
     def kept(self) -> list[Val]:
         """Values that need scratch: used by later sweeps, dear, and not stored anyway."""
         k = self.k
         out = []
-        self._costs: dict[int, int] = {}
+        self._costs: dict[Val, int] = {}
         for member in self.full:  # in order: operands before what is computed from them
             cost = self._again(member)
             for val in member.node.outs:
-                self._costs[id(val)] = cost
-                if id(val) in self.later and id(val) not in k.group.stored and cost > AGAIN_COST:
+                self._costs[val] = cost
+                if val in self.later and val not in k.group.stored and cost > AGAIN_COST:
                     out.append(val)
-                    self._costs[id(val)] = 1
+                    self._costs[val] = 1
         return out
 
-    def _again(self, member: Any) -> int:
+    def _again(self, member: Member) -> int:
         """The cost of an element in a later sweep: rows' values are at hand there."""
         fusion = self.k.fusion
-        cost = fusion.accesses[id(member.node)].cost
+        cost = fusion.accesses[member.node].cost
         for val in member.node.ins:
-            while id(val) in fusion.inline and fusion.inline[id(val)].ins:
-                val = fusion.inline[id(val)].ins[0]
-            other = fusion.member.get(id(val))
+            while val in fusion.inline and fusion.inline[val].ins:
+                val = fusion.inline[val].ins[0]
+            other = fusion.member.get(val)
             if other is not None and fusion.level_of(val) == self.k.group.number:
-                cost += 0 if other.row else self._costs.get(id(val), 1)
+                cost += 0 if other.row else self._costs.get(val, 1)
             else:
                 cost += 1 if fusion.in_memory(val) else fusion.cost_of(val)
         return cost
 
 
-def is_reduction(member: Any) -> bool:
+def is_reduction(member: Member) -> bool:
     return type(member.node.rule) is low.Reduce
 
 
 class Accumulator:
     """The running value of one reduction: locals, their start, an update, the result."""
 
-    def __init__(self, k: Lowering, member: Any) -> None:
+    def __init__(self, k: Lowering, member: Member) -> None:
         self.k, self.member = k, member
         self.op: str = member.node.rule.op
         source, out = member.node.ins[0], member.node.outs[0]

@@ -18,6 +18,7 @@ from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.loops.index import Index, LoopVar
 from numjet.cpu.loops.ir import Buffer, For, If, Kernel, Load, Stmt, Store, exprs
 from numjet.cpu.lower.core import Lowering
+from numjet.cpu.lower.groups import Compilation, Fusion, Group
 from numjet.cpu.passes.vectorize import map_blocks
 from numjet.cpu.program.steps import KernelStep, Step, UpdateStep
 
@@ -54,7 +55,7 @@ def updates_of(node: Node) -> Val:
     return node.ins[1] if node.primitive.name == "dynamic_update_slice" else node.ins[2]
 
 
-def lower(build: Any, fusion: Any, group: Any, node: Node) -> list[Step]:
+def lower(build: Compilation, fusion: Fusion, group: Group, node: Node) -> list[Step]:
     """The step of an update node."""
     k = Lowering(build, fusion, group)
     operand, out, updates = node.ins[0], node.outs[0], updates_of(node)
@@ -134,7 +135,7 @@ def _step(k: Lowering, body: list[Stmt], operand: Val, out: Val, updates: Val, n
     reads = vals[1:]
     kernel = Kernel(
         k.build.kernel_name("update"),
-        tuple(k.buffers[id(v)] for v in vals),
+        tuple(k.buffers[v] for v in vals),
         tuple(body),
         notes,
     )
@@ -187,7 +188,7 @@ def scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[in
     return tuple(place), order, conditions
 
 
-def constant(fusion: Any, val: Val) -> bool:
+def constant(fusion: Fusion, val: Val) -> bool:
     """Whether `val` is a literal, or one repeated."""
     todo: Sequence[Val] = [val]
     while todo:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import marshal
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from numjet.cpu.graph.forms import Forms
 from numjet.cpu.link import link
 from numjet.cpu.program.executable import HostCall
 from numjet.cpu.runtime.entry import RUNTIME
+
+if TYPE_CHECKING:  # the compiler proper, which a process with all programs on disk never loads
+    from numjet.cpu.program.values import Values
 
 _FORMAT = 8
 
@@ -58,12 +61,14 @@ def _all_eqns(closed: ClosedJaxpr) -> list[Eqn]:
     return [eqn for j in _jaxprs(closed) for eqn in j.eqns]
 
 
-def pack(build: Any, facts: dict[str, Any], images: list[bytes]) -> bytes | None:
+def pack(
+    closed: ClosedJaxpr, values: Values, facts: dict[str, Any], images: list[bytes]
+) -> bytes | None:
     """The program as bytes; None when a constant or callback cannot be found again."""
-    program, closed = build.program, build.closed
+    program = values.program
     consts = {id(c): n for n, c in enumerate(_all_consts(closed))}
     eqns = {id(e.params): n for n, e in enumerate(_all_eqns(closed))} if program.hosts else {}
-    origin = {index: value for index, value in build.origins.items()}
+    origin = {index: value for index, value in values.origins.items()}
     table: list[Any] = []
     for k, array in enumerate(program.consts):
         if k in program.hosts:
@@ -71,7 +76,9 @@ def pack(build: Any, facts: dict[str, Any], images: list[bytes]) -> bytes | None
             if id(call.params) not in eqns:
                 return None
             table.append(["host", eqns[id(call.params)]])
-        elif array.size <= 1 and array.dtype.name in np.sctypeDict:
+            continue
+        assert array is not None  # as of all but calls of Python
+        if array.size <= 1 and array.dtype.name in np.sctypeDict:
             table.append(["value", array.dtype.name, array.shape, array.tobytes()])
         elif id(origin[k]) in consts:
             table.append(["const", consts[id(origin[k])]])

@@ -92,7 +92,7 @@ class Emitter:
         self.bases["arena", -1] = arena
         wanted: set[tuple[str, int]] = set()
         for step in self.program.walk():
-            if id(step) in self.table.chosen:
+            if step in self.table.chosen:
                 continue
             vals = [*step.reads, *step.writes]
             if isinstance(step, WhileStep):
@@ -146,7 +146,7 @@ class Emitter:
         chosen = self.table.chosen
         run: list[Step] = []
         for step in steps:
-            if id(step) in chosen:
+            if step in chosen:
                 run.append(step)
                 continue
             self.run(run)

@@ -49,7 +49,7 @@ class ProgramTable:
     def __init__(self, launch: Callable[[Any], Launch], module: Callable[[], Module]) -> None:
         self.launch, self.module = launch, module
         self.whole = False  # whether the program has no steps but these
-        self.chosen: set[int] = set()  # id(step)
+        self.chosen: set[Step] = set()
         self.places: dict[tuple[int, int, int], int] = {}
         self.functions: dict[str, int] = {}
         self.chunked = False
@@ -63,7 +63,7 @@ class ProgramTable:
         """Mark the steps of a program: all, or those of long runs, in inner blocks too."""
         self.whole = all([_tabular(step) for step in steps])
         if self.whole:
-            self.chosen.update([id(step) for step in walk(steps)])
+            self.chosen.update([step for step in walk(steps)])
         else:
             self._choose(steps)
 
@@ -81,7 +81,7 @@ class ProgramTable:
 
     def _take(self, run: list[Step]) -> None:
         if len(run) >= SHORTEST_RUN or any([isinstance(step, LoopStep) for step in run]):
-            self.chosen.update([id(step) for step in walk(run)])
+            self.chosen.update([step for step in walk(run)])
 
     def run(self, steps: Sequence[Step]) -> tuple[int, int]:
         """Write `steps`; where they begin, and how many bytes they take."""

@@ -9,11 +9,15 @@ it: operand orders other than those the region primitives state in `ops`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
-from numjet.cpu.graph.nodes import Node, Val
+from numjet.cpu.fusion.fuse import fuse
+from numjet.cpu.graph import expand
+from numjet.cpu.graph.nodes import Node, Val, flatten
+from numjet.cpu.lower.groups import Compilation
 from numjet.cpu.program.steps import (
     Apart,
     CondStep,
@@ -24,12 +28,7 @@ from numjet.cpu.program.steps import (
     WhileStep,
     walk,
 )
-from numjet.cpu.regions import (
-    element as lower_element,
-    lanes as lower_lanes,
-    scalar as lower_scalar,
-    small as lower_small,
-)
+from numjet.cpu.regions import element, lanes, scalar, small
 
 # Smaller carries are copied; long bodies around them stay tables of fixed addresses.
 TURNING_BYTES = 1 << 14
@@ -37,7 +36,7 @@ TURNING_BYTES = 1 << 14
 LARGE_CARRIES = 1 << 22
 
 
-def region(build: Any, node: Node) -> list[Step]:
+def region(build: Compilation, node: Node) -> list[Step]:
     """The steps of a region node; its results' memory is the values `node.outs`."""
     rule = _REGIONS.get(node.rule.name)
     if rule is None:
@@ -45,19 +44,30 @@ def region(build: Any, node: Node) -> list[Step]:
             f"{node.primitive.name}: the native compiler has no control region named "
             f"{node.rule.name!r}. Give the primitive an Expand or Host lowering."
         )
-    if rule is _repeat:
-        return rule(build, node)  # the kernels are to be those of the program without loop
-    for lower in (
-        lower_scalar.lower,
-        lower_element.lower,
-        lower_lanes.lower_several,
-        lower_small.lower,
-        lower_lanes.lower,
-    ):
-        steps = lower(build, node)
-        if steps is not None:
-            return steps
+    if rule is not _repeat:  # whose kernels are to be those of the program without a loop
+        for way in WAYS:
+            steps = way.lower(build, node)
+            if steps is not None:
+                return steps
     return rule(build, node)
+
+
+class Way(NamedTuple):
+    """How a region may become one kernel: `lower` gives None where it cannot."""
+
+    lower: Callable[[Compilation, Node], list[Step] | None]
+    why: str  # it is tried here
+
+
+# In this order; what none takes is control flow around steps.
+WAYS = (
+    Way(scalar.lower, "takes regions of single elements alone: locals are cheaper than any array"),
+    Way(element.lower, "changes a few elements of carried arrays in place, where others copy"),
+    Way(lanes.lower_several, "examples of several elements: these lie in registers of their own, "
+        "where `small` would shuffle lanes (half the time for 32 to 128 Lorenz attractors)"),
+    Way(small.lower, "arrays of a few registers: a round calls nothing and stores nothing"),
+    Way(lanes.lower, "independent examples that are too large for that, or have one element each"),
+)
 
 
 def _open(jaxpr: ClosedJaxpr | Jaxpr) -> tuple[Jaxpr, list]:
@@ -65,23 +75,38 @@ def _open(jaxpr: ClosedJaxpr | Jaxpr) -> tuple[Jaxpr, list]:
 
 
 def _body(
-    build: Any, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Val], turns: _Turns | None = None
+    build: Compilation, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Val], turns: _Turns | None = None
 ) -> tuple[list[Step], list[Val]]:
     """Steps and results of a jaxpr run on `args`; those of a loop's body begin with the carries."""
     inner, consts = _open(jaxpr)
-    build.turning = {} if turns is None else turns.positions()
-    return build.block(inner, [build.constant(c) for c in consts], list(args))
+    held = [build.constant(c) for c in consts]
+    return block(build, inner, held, args, {} if turns is None else turns.positions())
+
+
+def block(
+    build: Compilation,
+    jaxpr: Jaxpr,
+    consts: Sequence[Val],
+    args: Sequence[Val],
+    turning: Mapping[Val, int] = MappingProxyType({}),
+) -> tuple[list[Step], list[Val]]:
+    """Steps that compute `jaxpr` on `args`, and its results (literals, arguments or memory).
+
+    turning: as of `fuse`.
+    """
+    graph = flatten(jaxpr, consts, args, build.constant, expand.trace)
+    return fuse(build, graph, turning), graph.outs
 
 
 class _Turns:
     """The carries of a loop that are large: in each round they may be read from one memory and
     written to another, where writing in place would need a copy."""
 
-    def __init__(self, build: Any, carries: Sequence[Val]) -> None:
+    def __init__(self, build: Compilation, carries: Sequence[Val]) -> None:
         self.build, self.carries = build, list(carries)
         self.turn = Turn(build.counter(), build.counter())
         self.old: list[Val] = []  # the carries as the body reads them
-        self.windows: set[int] = set()
+        self.windows: set[Val] = set()
         for carry in carries:
             old = carry
             if carry.nbytes >= TURNING_BYTES:
@@ -89,15 +114,15 @@ class _Turns:
                 old.aval = carry.aval
             self.old.append(old)
 
-    def positions(self) -> dict[int, int]:
+    def positions(self) -> dict[Val, int]:
         """Which of the body's results are next values of carries that may turn."""
         pairs = enumerate(zip(self.carries, self.old, strict=True))
-        return {id(old): k for k, (carry, old) in pairs if old is not carry}
+        return {old: k for k, (carry, old) in pairs if old is not carry}
 
-    def find_windows(self, build: Any) -> None:
+    def find_windows(self, build: Compilation) -> None:
         """Remember the carries of which rounds write only a window that never moves."""
         pairs = zip(self.carries, self.old, strict=True)
-        self.windows = {id(carry) for carry, old in pairs if id(old) in build.windows}
+        self.windows = {carry for carry, old in pairs if old in build.windows}
 
     def take(self, goal: Val, memory: Val) -> bool:
         """Let `memory`, the next value of a carry, lie beside it; whether that may be."""
@@ -119,13 +144,13 @@ class _Turns:
         """Put the first values, which `steps` copy, where the first round reads them."""
         if not self.turn.pairs:
             return None
-        pairs = {id(_memory(carry)): other for carry, other in self.turn.pairs}
+        pairs = {_memory(carry): other for carry, other in self.turn.pairs}
         for step in list(steps):
             assert isinstance(step, CopyStep)
-            other = pairs.get(id(_memory(step.target)))
+            other = pairs.get(_memory(step.target))
             if other is None:
                 continue
-            if id(step.target) in self.windows:
+            if step.target in self.windows:
                 # Rounds write a window each: what lies around it is the same in both.
                 steps.insert(0, CopyStep(step.source, other))
             elif odd:
@@ -141,7 +166,7 @@ def deliver(
     steps: list[Step],
     outs: Sequence[Val],
     targets: Sequence[Val],
-    build: Any,
+    build: Compilation,
     old: Sequence[Val] = (),
     turns: _Turns | None = None,
 ) -> list[Val]:
@@ -151,11 +176,11 @@ def deliver(
     targets that hold values which `steps` may still read (loop carries); `turns` takes those that
     are better written beside the old ones. Returns the values that became part of a target.
     """
-    carried = {id(_memory(v)) for v in old}
+    carried = {_memory(v) for v in old}
     early = []
     pairs = []
     for out, target in zip(outs, targets, strict=True):
-        if id(_memory(out)) in carried and id(_memory(target)) not in carried:
+        if _memory(out) in carried and _memory(target) not in carried:
             # A carry's old value is wanted elsewhere: saved before anything overwrites it.
             early.append(CopyStep(out, target))
         else:
@@ -166,33 +191,33 @@ def deliver(
     end = len(steps)
     for out, target in zip(outs, targets, strict=True):
         memory = _memory(out)
-        if id(memory) in carried and memory is not _memory(target):
-            last_read[id(memory)] = end
+        if memory in carried and memory is not _memory(target):
+            last_read[memory] = end
     copies: list[tuple[Val, Val]] = []
     joined: list[Val] = []
-    places = [id(_memory(out)) for out, _ in pairs]
+    places = [_memory(out) for out, _ in pairs]
     for out, target in zip(outs, targets, strict=True):
         if out.literal is not None:
             out = build.constant(out.literal)
         memory, start, terms = out.root()
         goal = _memory(target)
-        if memory is goal and out.nbytes == target.nbytes and id(goal) in carried:
+        if memory is goal and out.nbytes == target.nbytes and goal in carried:
             continue
         fresh = free = (
-            id(memory) in position
+            memory in position
             and memory.place is None
-            and id(memory) not in carried
+            and memory not in carried
             and not start
             and not terms
             and memory.nbytes == target.nbytes
         )
-        if free and id(goal) in carried:
-            at, read = position[id(memory)], last_read.get(id(goal), -1)
+        if free and goal in carried:
+            at, read = position[memory], last_read.get(goal, -1)
             inplace = steps[at].inplace
             free = read < at or (
                 read == at and any(_memory(w) is memory and _memory(r) is goal for w, r in inplace)
             )
-        once = fresh and places.count(id(memory)) == 1
+        once = fresh and places.count(memory) == 1
         if free:
             memory.base = target
             joined.append(memory)
@@ -202,30 +227,30 @@ def deliver(
     return joined
 
 
-def _uses(steps: list[Step]) -> tuple[dict[int, int], dict[int, int]]:
+def _uses(steps: list[Step]) -> tuple[dict[Val, int], dict[Val, int]]:
     """For each memory the position of the step that writes it first, and of the last to read it."""
-    position: dict[int, int] = {}
-    last_read: dict[int, int] = {}
+    position: dict[Val, int] = {}
+    last_read: dict[Val, int] = {}
     for k, step in enumerate(steps):
         for part in walk([step]):
             for val in part.reads:
-                last_read[id(_memory(val))] = k
+                last_read[_memory(val)] = k
             if isinstance(part, WhileStep):
-                last_read[id(_memory(part.test))] = k
+                last_read[_memory(part.test)] = k
             for val in part.writes:
-                position.setdefault(id(_memory(val)), k)
+                position.setdefault(_memory(val), k)
     return position, last_read
 
 
-def _copy_all(copies: list[tuple[Val, Val]], carried: set[int], build: Any) -> list[Step]:
+def _copy_all(copies: list[tuple[Val, Val]], carried: set[Val], build: Compilation) -> list[Step]:
     """Copies (source, target) as if all at once: carries that one overwrites and another reads go
     through temporaries."""
-    sources = {id(_memory(source)) for source, _ in copies}
-    clash = any(id(_memory(target)) in sources for _, target in copies)
+    sources = {_memory(source) for source, _ in copies}
+    clash = any(_memory(target) in sources for _, target in copies)
     steps: list[Step] = []
     staged = []
     for source, target in copies:
-        if clash and id(_memory(source)) in carried:
+        if clash and _memory(source) in carried:
             held = build.temporary(Val(source.shape, source.dtype))
             steps.append(CopyStep(source, held))
             source = held
@@ -233,14 +258,14 @@ def _copy_all(copies: list[tuple[Val, Val]], carried: set[int], build: Any) -> l
     return steps + [CopyStep(source, target) for source, target in staged]
 
 
-def _start(build: Any, inits: Sequence[Val], carries: Sequence[Val]) -> list[Step]:
+def _start(build: Compilation, inits: Sequence[Val], carries: Sequence[Val]) -> list[Step]:
     """Copies of the first values into the carries (dropped where the memory is shared)."""
     return [
         CopyStep(build.materialize(init), carry) for init, carry in zip(inits, carries, strict=True)
     ]
 
 
-def _while(build: Any, node: Node) -> list[Step]:
+def _while(build: Compilation, node: Node) -> list[Step]:
     params, ins, carries = node.params, node.ins, node.outs
     n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
     cond_consts, body_consts = ins[:n_cond], ins[n_cond : n_cond + n_body]
@@ -249,7 +274,7 @@ def _while(build: Any, node: Node) -> list[Step]:
     cond, (test,) = _body(build, params["cond_jaxpr"], [*cond_consts, *turns.old])
     if test.literal is not None:
         test = build.constant(test.literal)
-    build.carries.update([id(v) for v in turns.old])
+    build.carries.update([v for v in turns.old])
     body, outs = _body(build, params["body_jaxpr"], [*body_consts, *turns.old], turns)
     turns.find_windows(build)
     deliver(body, outs, carries, build, old=carries, turns=turns)
@@ -257,7 +282,7 @@ def _while(build: Any, node: Node) -> list[Step]:
     return steps
 
 
-def _cond(build: Any, node: Node) -> list[Step]:
+def _cond(build: Compilation, node: Node) -> list[Step]:
     index, *operands = node.ins
     branches = []
     if index.literal is not None:
@@ -298,7 +323,7 @@ def _over(steps: Sequence[Step], out: Val, val: Val) -> bool:
     return last < first or any(_memory(w) is target and _memory(r) is source for w, r in pairs)
 
 
-def _scan(build: Any, node: Node) -> list[Step]:
+def _scan(build: Compilation, node: Node) -> list[Step]:
     params, ins = node.params, node.ins
     length, reverse = params["length"], params["reverse"]
     n_consts, n_carry = params["num_consts"], params["num_carry"]
@@ -318,7 +343,7 @@ def _scan(build: Any, node: Node) -> list[Step]:
         return steps
     rows = [row(build.materialize(x)) for x in ins[n_consts + n_carry :]]
     turns = _Turns(build, carries)
-    build.carries.update([id(v) for v in turns.old])
+    build.carries.update([v for v in turns.old])
     body, outs = _body(build, params["jaxpr"], [*consts, *turns.old, *rows], turns)
     turns.find_windows(build)
     deliver(body, outs, [*carries, *[row(y) for y in stacked]], build, old=carries, turns=turns)
@@ -326,10 +351,10 @@ def _scan(build: Any, node: Node) -> list[Step]:
     return steps
 
 
-def _repeat(build: Any, node: Node) -> list[Step]:
+def _repeat(build: Compilation, node: Node) -> list[Step]:
     params, carries, length = node.params, node.outs, node.params["length"]
     consts, inits = node.ins[: params["num_consts"]], node.ins[params["num_consts"] :]
-    build.carries.update([id(v) for v in carries])
+    build.carries.update([v for v in carries])
 
     def rounds(n: int, args: Sequence[Val]) -> tuple[list[Step], Sequence[Val]]:
         steps: list[Step] = []
@@ -361,7 +386,7 @@ def _repeat(build: Any, node: Node) -> list[Step]:
     return [*first, *_start(build, inits, carries), LoopStep(length, build.counter(), body)]
 
 
-_REGIONS: dict[str, Callable[[Any, Node], list[Step]]] = {
+_REGIONS: dict[str, Callable[[Compilation, Node], list[Step]]] = {
     "while": _while,
     "cond": _cond,
     "scan": _scan,

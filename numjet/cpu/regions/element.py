@@ -24,6 +24,7 @@ from numjet.cpu.loops.index import Index, LoopVar, dynamic, linear_address
 from numjet.cpu.loops.ir import Buffer, Const, For, If, IndexValue, Kernel, Stmt, While
 from numjet.cpu.lower import update as lower_update
 from numjet.cpu.lower.access import WEIGHTS
+from numjet.cpu.lower.groups import Compilation
 from numjet.cpu.program.steps import CopyStep, KernelStep, Step
 from numjet.cpu.regions.element_forward import forward
 from numjet.cpu.regions.element_jaxprs import (
@@ -61,7 +62,7 @@ DEAR, DEAR_ELEMENTS = 8, 3
 _REDUCTIONS = {"add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
-def lower(build: Any, node: Node) -> list[Step] | None:
+def lower(build: Compilation, node: Node) -> list[Step] | None:
     """The steps of a loop over elements of arrays, or None."""
     if not suits(node):
         return None
@@ -122,14 +123,14 @@ class _Site:
     def __init__(self, kernel: _Kernel, node: Node, args: list[Any]) -> None:
         self.kernel, self.e = kernel, kernel.e
         self.domain: list[Index] = []
-        self.values = {id(v): x for v, x in zip(node.ins, args, strict=True)}
+        self.values = {v: x for v, x in zip(node.ins, args, strict=True)}
 
     def element(self, val: Val, at: tuple) -> Any:
-        return self.kernel.element(self.values[id(val)], val.shape, at)
+        return self.kernel.element(self.values[val], val.shape, at)
 
 
 class _Kernel(ScalarKernel):
-    def __init__(self, build: Any) -> None:
+    def __init__(self, build: Compilation) -> None:
         super().__init__(build)
         self.e = RangeEmitter()
         self.body: list[Stmt] = []  # where statements go now
@@ -146,8 +147,8 @@ class _Kernel(ScalarKernel):
 
     # ---- values
 
-    def value(self, val: Val, env: dict[int, Any]) -> Any:
-        found = env.get(id(val))
+    def value(self, val: Val, env: dict[Val, Any]) -> Any:
+        found = env.get(val)
         return self.operand(val) if found is None else found
 
     def name(self, value: Any) -> Any:
@@ -239,7 +240,7 @@ class _Kernel(ScalarKernel):
 
     def call(self, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Any], body: list[Stmt]) -> list[Any]:
         graph, env = self.graph(jaxpr, args)
-        depth: dict[int, int] = {}
+        depth: dict[Val, int] = {}
         self.nodes += len(graph.nodes)
         self.flops += len(graph.nodes) * self.rounds
         if self.nodes > MAX_NODES:
@@ -250,22 +251,22 @@ class _Kernel(ScalarKernel):
             if node.effects or any([not v.size or not native(v) for v in node.outs]):
                 raise NotScalar
             given = [self.value(v, env) for v in node.ins]
-            if id(node) in choices.old:
-                outs = [given[2 - choices.old[id(node)]]]  # the update, left out where it is
-            elif id(node) in choices.guards:
-                test, old = choices.guards[id(node)]
+            if node in choices.old:
+                outs = [given[2 - choices.old[node]]]  # the update, left out where it is
+            elif node in choices.guards:
+                test, old = choices.guards[node]
                 guard = self.value(test, env)
                 outs = [
                     self.update(node, given, given[0], None, self.e.not_(guard) if old else guard)
                 ]
             else:
                 outs = self.node(node, given)
-            level = 1 + max([depth.get(id(v), 0) for v in node.ins], default=0)
+            level = 1 + max([depth.get(v, 0) for v in node.ins], default=0)
             for val, out in zip(node.outs, outs, strict=True):
                 if level >= NAMED_DEPTH and val.size == 1:
                     out = self.name(out)
-                env[id(val)] = out
-                depth[id(val)] = level % NAMED_DEPTH
+                env[val] = out
+                depth[val] = level % NAMED_DEPTH
         found = [self.value(v, env) for v in graph.outs]
         self.body = outer
         return found
@@ -419,14 +420,14 @@ class _Kernel(ScalarKernel):
     ) -> list[_Carry]:
         """What a loop carries, with its first values; `var` is the variable of a scan."""
         held: list[_Carry] = []
-        taken: set[int] = set()
+        taken: set[Memory] = set()
         for k, (value, val) in enumerate(zip(values, inits, strict=True)):
             if val.size == 1:
                 counter = self.count(node, k, value, var) if var is not None else None
                 held.append(counter or _Carry([self.define(value, self.body, "c")], single=True))
             elif self.updated(node, k, val):
                 memory = self.hold(value, val, outs[k], taken)
-                taken.add(id(memory))
+                taken.add(memory)
                 self.version(memory)
                 held.append(_Carry([], memory))
             else:
@@ -438,13 +439,13 @@ class _Kernel(ScalarKernel):
         """Whether carry k lies in memory."""
         return val.size > FEW or bool(carried(node.rule.name, node.params, k, True))
 
-    def hold(self, value: Any, val: Val, out: Val, taken: set[int]) -> Memory:
+    def hold(self, value: Any, val: Val, out: Val, taken: set[Memory]) -> Memory:
         """The memory of a carry: its own where the loop is the kernel, else that of its value."""
         if value is None:
             self.copies.append(CopyStep(self.build.materialize(val), out))
             self.carried.append(out)
             return self.memory(self.output(out))
-        if type(value) is Version and value.current and id(value.memory) not in taken:
+        if type(value) is Version and value.current and value.memory not in taken:
             return value.memory
         raise NotScalar
 
@@ -723,9 +724,9 @@ class _Kernel(ScalarKernel):
     def finish(self, node: Node, outs: list[Any], body: list[Stmt]) -> list[Step]:
         """Store the results that are in registers and make the steps."""
         late: list[tuple[Val, list[Any]]] = []
-        stored = {id(v) for _, v in self.outputs}
+        stored = {v for _, v in self.outputs}
         for val, value in zip(node.outs, outs, strict=True):
-            if id(val) not in stored:
+            if val not in stored:
                 found = [self.element(value, val.shape, at) for at in _places(val.shape)]
                 late.append((val, [self.define(x, body) for x in found]))
         for val, locals_ in late:

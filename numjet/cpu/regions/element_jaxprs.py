@@ -130,9 +130,9 @@ class Choices:
     update's id (and which answer leaves the array as it was), `old` that answer by the choice's."""
 
     def __init__(self, graph: Graph) -> None:
-        self.guards: dict[int, tuple[Val, int]] = {}
-        self.old: dict[int, int] = {}
-        uses: dict[int, int] | None = None
+        self.guards: dict[Node, tuple[Val, int]] = {}
+        self.old: dict[Node, int] = {}
+        uses: dict[Val, int] | None = None
         for node in graph.nodes:
             if node.primitive.name != "select_n" or node.outs[0].size == 1:
                 continue
@@ -142,11 +142,11 @@ class Choices:
             if uses is None:
                 uses = {}
                 for val in (*graph.outs, *[v for x in graph.nodes for v in x.ins]):
-                    uses[id(val)] = uses.get(id(val), 0) + 1
-            if all([uses[id(update.outs[0])] == 1 for update in found[1]]):
-                self.old[id(node)] = found[0]
+                    uses[val] = uses.get(val, 0) + 1
+            if all([uses[update.outs[0]] == 1 for update in found[1]]):
+                self.old[node] = found[0]
                 for update in found[1]:
-                    self.guards[id(update)] = node.ins[0], found[0]
+                    self.guards[update] = node.ins[0], found[0]
 
 
 def _origin(jaxpr: Jaxpr, var: Any) -> tuple[int, bool] | None:
@@ -312,20 +312,20 @@ def maker_of(val: Val) -> Node | None:
 
 def ordered(nodes: list[Node], choices: Choices) -> list[Node]:
     """The nodes so that what reads an array stands before what updates it."""
-    maker = {id(v): k for k, node in enumerate(nodes) for v in node.outs}
-    readers: dict[int, list[int]] = {}
+    maker = {v: k for k, node in enumerate(nodes) for v in node.outs}
+    readers: dict[Val, list[int]] = {}
     for k, node in enumerate(nodes):
         for val in node.ins:
-            readers.setdefault(id(val), []).append(k)
+            readers.setdefault(val, []).append(k)
     waits: list[list[int]] = []
     late = False
     for k, node in enumerate(nodes):
-        first = [maker[id(v)] for v in node.ins if id(v) in maker]
+        first = [maker[v] for v in node.ins if v in maker]
         for val in _consumed(node):
-            first += [r for r in readers[id(val)] if r != k and id(nodes[r]) not in choices.old]
-        guard = choices.guards.get(id(node))
-        if guard is not None and id(guard[0]) in maker:
-            first.append(maker[id(guard[0])])
+            first += [r for r in readers[val] if r != k and nodes[r] not in choices.old]
+        guard = choices.guards.get(node)
+        if guard is not None and guard[0] in maker:
+            first.append(maker[guard[0]])
         waits.append(first)
         late = late or any([r > k for r in first])
     if not late:

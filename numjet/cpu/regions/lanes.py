@@ -40,6 +40,7 @@ from numjet.cpu.loops.ir import (
 )
 from numjet.cpu.lower.access import WEIGHTS
 from numjet.cpu.lower.core import unflatten
+from numjet.cpu.lower.groups import Compilation
 from numjet.cpu.passes.parallelize import grain
 from numjet.cpu.program.steps import KernelStep, Step
 from numjet.cpu.regions import small as lower_small
@@ -79,7 +80,7 @@ SHORT = 4
 MOST_EXPRESSIONS = 800
 
 
-def lower_several(build: Any, node: Node) -> list[Step] | None:
+def lower_several(build: Compilation, node: Node) -> list[Step] | None:
     """`lower` for what `lower_small` might take, where an example has several elements: in its
     registers they change places by shuffles, here they are in different ones. Lorenz' equations for
     32 to 128 examples take half the time and compile in a third. Not so where rows of several
@@ -95,7 +96,7 @@ def lower_several(build: Any, node: Node) -> list[Step] | None:
     return lower(build, node, several=True)
 
 
-def lower(build: Any, node: Node, several: bool = False) -> list[Step] | None:
+def lower(build: Compilation, node: Node, several: bool = False) -> list[Step] | None:
     """The kernel of a loop over independent elements, or None; `several`: None, too, where each
     example has but one element."""
     if node.rule.name not in ("while", "scan"):
@@ -144,7 +145,8 @@ def _domains(carries: Sequence[Val]) -> Iterator[Domain]:
 
 class _Kernel(LoopKernel):
     def __init__(
-        self, build: Any, node: Node, domain: Domain, products: bool, vectors: int = MOST_VECTORS
+        self, build: Compilation, node: Node, domain: Domain, products: bool,
+        vectors: int = MOST_VECTORS,
     ) -> None:
         self.vectors = vectors
         self.build, self.node, self.domain, self.products = build, node, domain, products
@@ -255,10 +257,10 @@ class _Kernel(LoopKernel):
         vals = [Val.of(v.aval) for v in inner.invars]
         graph = flatten(inner, held, vals, self.build.constant, expand.trace)
         self.graphs.append(graph)
-        env: dict[int, Cell] = {id(v): x for v, x in zip(vals, args, strict=True)}
+        env: dict[Val, Cell] = {v: x for v, x in zip(vals, args, strict=True)}
 
         def cell(val: Val) -> Cell:
-            found = env.get(id(val))
+            found = env.get(val)
             return self.operand(val) if found is None else found
 
         nodes = list(reversed(graph.nodes))
@@ -269,7 +271,7 @@ class _Kernel(LoopKernel):
                 continue
             self.nodes += 1
             outs = self.visit(node, [cell(v) for v in node.ins], body)
-            env.update((id(v), x) for v, x in zip(node.outs, outs, strict=True))
+            env.update((v, x) for v, x in zip(node.outs, outs, strict=True))
         return graph, cell
 
     def visit(self, node: Node, ins: list[Cell], body: list[Stmt] | None) -> Sequence[Cell]:
@@ -449,14 +451,14 @@ class _Kernel(LoopKernel):
         buffers = (*[b for b, _ in self.outputs], *[b for b, _ in ins])
         writes, reads = [v for _, v in self.outputs], [v for _, v in ins]
         kernel = Kernel(self.build.kernel_name("lanes"), buffers, (loop,), {"annotated": True})
-        stray = {id(v.root()[0]) for b, v in ins if b in self.stray}
-        carried = {id(v) for v in _carries(self.node)}
+        stray = {v.root()[0] for b, v in ins if b in self.stray}
+        carried = {v for v in _carries(self.node)}
         pairs = [
             (w, r)
             for w in writes
             for r in reads
-            if apart and id(w) in carried and w.shape == r.shape and w.nbytes == r.nbytes
-            and id(r.root()[0]) not in stray and self.domain.axes(w.shape)
+            if apart and w in carried and w.shape == r.shape and w.nbytes == r.nbytes
+            and r.root()[0] not in stray and self.domain.axes(w.shape)
         ]  # fmt: skip
         flops = self.nodes * self.rounds * self.domain.size
         return [KernelStep(kernel, [*writes, *reads], reads, writes, pairs, flops)]

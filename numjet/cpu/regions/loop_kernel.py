@@ -20,16 +20,16 @@ class LoopKernel:
     e: Any
 
     def __init__(self) -> None:
-        self.inputs: dict[int, tuple[Buffer, Val]] = {}
+        self.inputs: dict[Val, tuple[Buffer, Val]] = {}
         self.outputs: list[tuple[Buffer, Val]] = []
         self.names = 0
 
     def input(self, val: Val) -> Buffer:
         """The buffer of a value from outside."""
-        found = self.inputs.get(id(val))
+        found = self.inputs.get(val)
         if found is None:
             buffer = Buffer(f"in{len(self.inputs)}", val.dtype, val.shape)
-            found = self.inputs[id(val)] = buffer, val
+            found = self.inputs[val] = buffer, val
         return found[0]
 
     def output(self, val: Val) -> Buffer:

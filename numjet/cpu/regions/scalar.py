@@ -18,6 +18,7 @@ from numjet.cpu.graph.nodes import Graph, Node, Val, flatten
 from numjet.cpu.loops.index import Index, LoopVar
 from numjet.cpu.loops.ir import Buffer, For, If, Kernel, Stmt, While
 from numjet.cpu.lower.access import KernelEmitter
+from numjet.cpu.lower.groups import Compilation
 from numjet.cpu.program.steps import KernelStep, Step
 from numjet.cpu.regions.loop_kernel import LoopKernel
 
@@ -30,7 +31,7 @@ class NotScalar(Exception):
     """The region holds something that is not a single element."""
 
 
-def lower(build: Any, node: Node) -> list[Step] | None:
+def lower(build: Compilation, node: Node) -> list[Step] | None:
     """The kernel of a scalar region, or None."""
     if any(_unsuited(v) for v in node.outs if not _scanned(node, v)):
         return None
@@ -84,7 +85,7 @@ class _Reader:
 
 
 class ScalarKernel(LoopKernel):
-    def __init__(self, build: Any) -> None:
+    def __init__(self, build: Compilation) -> None:
         super().__init__()
         self.build = build
         self.e = KernelEmitter()
@@ -105,26 +106,26 @@ class ScalarKernel(LoopKernel):
 
     def graph(
         self, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Any]
-    ) -> tuple[Graph, dict[int, Any]]:
+    ) -> tuple[Graph, dict[Val, Any]]:
         inner, consts = (
             (jaxpr.jaxpr, jaxpr.consts) if isinstance(jaxpr, ClosedJaxpr) else (jaxpr, [])
         )
         held = [self.build.constant(c) for c in consts]
         vals = [Val.of(v.aval) for v in inner.invars]
         graph = flatten(inner, held, vals, self.build.constant, expand.trace)
-        env = {id(v): x for v, x in zip(vals, args, strict=True)}
+        env = {v: x for v, x in zip(vals, args, strict=True)}
         return graph, env
 
     def call(self, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Any], body: list[Stmt]) -> list[Any]:
         """The results of a jaxpr on `args`; statements go to `body`."""
         graph, env = self.graph(jaxpr, args)
-        depth: dict[int, int] = {}
+        depth: dict[Val, int] = {}
         self.nodes += len(graph.nodes)
         if self.nodes > MAX_NODES:
             raise NotScalar
 
         def value(val: Val) -> Any:
-            found = env.get(id(val))
+            found = env.get(val)
             return self.operand(val) if found is None else found
 
         for node in graph.nodes:
@@ -147,14 +148,14 @@ class ScalarKernel(LoopKernel):
                 outs = args
             else:
                 raise NotScalar
-            level = 1 + max([depth.get(id(v), 0) for v in node.ins], default=0)
+            level = 1 + max([depth.get(v, 0) for v in node.ins], default=0)
             for val, out in zip(node.outs, outs, strict=True):
                 if type(out) is Array:
                     raise NotScalar
                 if level >= NAMED_DEPTH:
                     out = self.e.read_local(self.define(out, body))
-                env[id(val)] = out
-                depth[id(val)] = level % NAMED_DEPTH
+                env[val] = out
+                depth[val] = level % NAMED_DEPTH
         return [value(v) for v in graph.outs]
 
     # ---- regions
@@ -253,10 +254,10 @@ class ScalarKernel(LoopKernel):
 
     def finish(self, node: Node, outs: list[Any], body: list[Stmt]) -> list[Step]:
         """Store the results and make the step."""
-        stored = {id(v) for _, v in self.outputs}
+        stored = {v for _, v in self.outputs}
         named = []
         for val, value in zip(node.outs, outs, strict=True):
-            if id(val) not in stored:
+            if val not in stored:
                 named.append((val, self.define(value, body)))
         for val, local in named:
             buffer = self.output(val)
@@ -273,6 +274,6 @@ class ScalarKernel(LoopKernel):
             (w, r)
             for w in writes
             for r in reads
-            if w.size == r.size == 1 and id(w) not in stored and w.nbytes == r.nbytes
+            if w.size == r.size == 1 and w not in stored and w.nbytes == r.nbytes
         ]
         return [KernelStep(kernel, [*writes, *reads], reads, writes, pairs, self.nodes)]

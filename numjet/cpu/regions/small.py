@@ -24,6 +24,7 @@ from numjet.cpu.graph.nodes import Graph, Node, Val, flatten
 from numjet.cpu.link import link
 from numjet.cpu.lower import update as lower_update
 from numjet.cpu.lower.access import WEIGHTS
+from numjet.cpu.lower.groups import Compilation
 from numjet.cpu.program.steps import SpecialStep, Step
 from numjet.cpu.regions.loop_kernel import failed
 from numjet.cpu.regions.register_ops import Made, Template
@@ -44,7 +45,7 @@ MOST_PRODUCTS = 40_000
 STACKED_BYTES = 1 << 15
 
 
-def lower(build: Any, node: Node) -> list[Step] | None:
+def lower(build: Compilation, node: Node) -> list[Step] | None:
     """The step of a small region, or None."""
     try:
         lanes = _Check().region(node)
@@ -134,13 +135,13 @@ def _physical(aval: Any) -> Any:
 class _Function:
     """The function of one region under construction."""
 
-    def __init__(self, build: Any, node: Node, lanes: int) -> None:
+    def __init__(self, build: Compilation, node: Node, lanes: int) -> None:
         self.build, self.node = build, node
         self.name = build.kernel_name("small")
         self.module = Module(link.features())
         self.reads: list[Val] = []
         self.found: dict[int, Cell] = {}
-        self.env: dict[int, Cell] = {}
+        self.env: dict[Val, Cell] = {}
         self.graphs: list[Graph] = []  # keeps the values alive that `env` knows by identity
         self.rounds = 1
         self.nodes = 0
@@ -193,7 +194,7 @@ class _Function:
         graph = flatten(inner, [], vals, self.constant, expand.trace)
         self.graphs.append(graph)
         for val, cell in zip(vals, args, strict=True):
-            self.env[id(val)] = cell
+            self.env[val] = cell
         for node in graph.nodes:
             self.visit(node)
         return [self.cell(v) for v in graph.outs]
@@ -202,7 +203,7 @@ class _Function:
         raise NotSmall  # an array that a jaxpr inside holds
 
     def cell(self, val: Val) -> Cell:
-        return Literal(val.literal, val.dtype) if val.literal is not None else self.env[id(val)]
+        return Literal(val.literal, val.dtype) if val.literal is not None else self.env[val]
 
     def visit(self, node: Node) -> None:
         rule = node.rule
@@ -233,7 +234,7 @@ class _Function:
         else:
             raise NotSmall
         for val, cell in zip(node.outs, outs, strict=True):
-            self.env[id(val)] = cell
+            self.env[val] = cell
 
     def updates(self, node: Node) -> bool:
         """Whether a node changes a part of what several registers hold."""

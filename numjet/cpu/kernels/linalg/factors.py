@@ -6,7 +6,6 @@ For: `kernels.generator`. What would break it: see `lapack`.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.graph.nodes import Node
@@ -25,13 +24,14 @@ from numjet.cpu.kernels.linalg.lapack import (
     turn,
 )
 from numjet.cpu.program.steps import Step
+from numjet.cpu.program.values import Values
 
 # Columns that LAPACK's blocked QR factorization takes at a time, for its workspace.
 _BLOCK = 64
 
 
 # ------------------------------------------------------------------ lu
-def lu(build: Any, node: Node) -> list[Step] | None:
+def lu(build: Values, node: Node) -> list[Step] | None:
     """LU factors with row pivots, and the permutation they amount to."""
     x = node.ins[0]
     element = element_of(x.dtype)
@@ -84,7 +84,7 @@ def _permutation(b: Builder, pivots: Value, count: int, order: Value, size: int)
         b.store(x, there)
 
 
-def permutation(build: Any, node: Node) -> list[Step] | None:
+def permutation(build: Values, node: Node) -> list[Step] | None:
     """The permutation of a sequence of row exchanges."""
     count, size = node.ins[0].shape[-1], node.outs[0].shape[-1]
 
@@ -94,7 +94,7 @@ def permutation(build: Any, node: Node) -> list[Step] | None:
     return each_matrix(build, node, one, 0, count + size, ndim=1)
 
 
-def solve(build: Any, node: Node) -> list[Step] | None:
+def solve(build: Values, node: Node) -> list[Step] | None:
     """A general system; NaN where the matrix is singular."""
     x, right = node.ins
     element = element_of(x.dtype)
@@ -131,7 +131,9 @@ def solve(build: Any, node: Node) -> list[Step] | None:
     return each_matrix(build, node, one, scratch.nbytes, cost, inplace=True)
 
 
-def _solve_large(build: Any, node: Node, element: Element, n: int, k: int, cost: int) -> list[Step]:
+def _solve_large(
+    build: Values, node: Node, element: Element, n: int, k: int, cost: int
+) -> list[Step]:
     scratch = Scratch()
     copied, panel = (scratch.take(n * count, element.size) for count in (n, large.PANEL))
     exchanges, rows = scratch.take(n, 4), scratch.take(n, 4)
@@ -151,7 +153,7 @@ def _solve_large(build: Any, node: Node, element: Element, n: int, k: int, cost:
 
 
 # ------------------------------------------------------------------ qr
-def qr(build: Any, node: Node) -> list[Step] | None:
+def qr(build: Values, node: Node) -> list[Step] | None:
     """QR factors, Q (where it is asked for) and R, then the order of the columns when pivoting."""
     x, params = node.ins[0], node.params
     element = element_of(x.dtype)
@@ -205,7 +207,7 @@ def _reflect(b: Builder, element: Element, m: int, n: int, k: int, a: Value, tau
     call(b, f"nj_lapack_{element.letter}{name}", m, n, k, a, m, tau, space, room, b.alloca("i32"))
 
 
-def householder_product(build: Any, node: Node) -> list[Step] | None:
+def householder_product(build: Values, node: Node) -> list[Step] | None:
     """The product of reflectors, its first columns."""
     x, taus = node.ins
     element = element_of(x.dtype)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.common import lanes_of, parallel_call, prefix_mask, size_of, transpose_block
 from numjet.cpu.link import link
 from numjet.cpu.program.steps import SpecialStep, Step
+from numjet.cpu.program.values import Values
 
 TURN_PREFIX = "nj_turn_"
 # Operations of a batch below which the pool costs more than it brings: LAPACK does about two of
@@ -78,7 +78,7 @@ One = Callable[..., None]
 
 
 def each_matrix(
-    build: Any, node: Node, one: One, scratch: int, cost: int, inplace: bool = False,
+    build: Values, node: Node, one: One, scratch: int, cost: int, inplace: bool = False,
     ndim: int = 2, parts: int = 1,
 ) -> list[Step]:  # fmt: skip
     """The step that runs `one(builder, operands, results, scratch)` for every element of a batch.

@@ -7,7 +7,6 @@ left becomes right. For: `kernels.generator`. What would break it: see `lapack`.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Value
@@ -15,12 +14,13 @@ from numjet.cpu.graph.nodes import Node
 from numjet.cpu.kernels.linalg import large, side_by_side
 from numjet.cpu.kernels.linalg.lapack import Status, call, copy, each_matrix, element_of, fill
 from numjet.cpu.program.steps import Step
+from numjet.cpu.program.values import Values
 
 # Columns (or rows) of right-hand sides that are worth a task.
 _SIDES = 16
 
 
-def cholesky(build: Any, node: Node) -> list[Step] | None:
+def cholesky(build: Values, node: Node) -> list[Step] | None:
     """The step of a Cholesky factorization; NaN where a matrix is not positive definite."""
     x = node.ins[0]
     element = element_of(x.dtype)
@@ -49,7 +49,7 @@ def cholesky(build: Any, node: Node) -> list[Step] | None:
     return each_matrix(build, node, one, 0, n**3 * element.reals**2 // 3, inplace=True)
 
 
-def triangular_solve(build: Any, node: Node) -> list[Step] | None:
+def triangular_solve(build: Values, node: Node) -> list[Step] | None:
     """The step of a triangular solve, or None for a matrix to conjugate but not transpose."""
     a, right = node.ins
     out, params = node.outs[0], node.params
@@ -96,7 +96,7 @@ def triangular_solve(build: Any, node: Node) -> list[Step] | None:
     return each_matrix(build, node, one, 0, cost, inplace=True, parts=parts)
 
 
-def _small(build: Any, node: Node, n: int, sides: int) -> list[Step]:
+def _small(build: Values, node: Node, n: int, sides: int) -> list[Step]:
     """Side by side. On the right, the system of the transposes: op(a)ᵀ xᵀ = bᵀ."""
     left, lower, turned, unit = (
         node.params[name] for name in ("left_side", "lower", "transpose_a", "unit_diagonal")

@@ -5,8 +5,6 @@ For: `kernels.generator`. What would break it: see `lapack`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.graph.nodes import Node
 from numjet.cpu.kernels.linalg.lapack import (
@@ -21,12 +19,13 @@ from numjet.cpu.kernels.linalg.lapack import (
     turn,
 )
 from numjet.cpu.program.steps import Step
+from numjet.cpu.program.values import Values
 
 # Columns that LAPACK's blocked routines take at a time, for their workspace.
 _BLOCK = 64
 
 
-def geqrf(build: Any, node: Node) -> list[Step] | None:
+def geqrf(build: Values, node: Node) -> list[Step] | None:
     """R and the reflectors of a QR factorization, and their factors."""
     x = node.ins[0]
     element = element_of(x.dtype)
@@ -48,7 +47,7 @@ def geqrf(build: Any, node: Node) -> list[Step] | None:
     return each_matrix(build, node, one, scratch.nbytes, 2 * m * n * min(m, n) * element.reals**2)
 
 
-def ormqr(build: Any, node: Node) -> list[Step] | None:
+def ormqr(build: Values, node: Node) -> list[Step] | None:
     """The product of reflectors with a matrix, from the left or the right."""
     a, taus, c = node.ins
     element = element_of(c.dtype)
@@ -77,7 +76,7 @@ def ormqr(build: Any, node: Node) -> list[Step] | None:
     return each_matrix(build, node, one, scratch.nbytes, 4 * m * n * k * element.reals**2)
 
 
-def tridiagonal(build: Any, node: Node) -> list[Step] | None:
+def tridiagonal(build: Values, node: Node) -> list[Step] | None:
     """A Hermitian matrix reduced to tridiagonal form, with the reflectors that do it."""
     x = node.ins[0]
     element = element_of(x.dtype)
@@ -104,7 +103,7 @@ def tridiagonal(build: Any, node: Node) -> list[Step] | None:
     return each_matrix(build, node, one, scratch.nbytes, 2 * n**3 * element.reals**2)
 
 
-def tridiagonal_solve(build: Any, node: Node) -> list[Step] | None:
+def tridiagonal_solve(build: Values, node: Node) -> list[Step] | None:
     """A tridiagonal system; NaN where it is singular."""
     diagonal, right = node.ins[1], node.ins[3]
     element = element_of(right.dtype)

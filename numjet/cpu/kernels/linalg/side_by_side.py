@@ -28,6 +28,7 @@ from numjet.cpu.kernels.common import (
 )
 from numjet.cpu.link import link
 from numjet.cpu.program.steps import SpecialStep, Step
+from numjet.cpu.program.values import Values
 
 PREFIX = "nj_side_"
 # Vectors of a group on the stack (threads have 512 KB at least).
@@ -56,7 +57,7 @@ def fits(dtype: Any, count: int, rows: int, columns: int, sides: int = 0) -> boo
     return enough and vectors * link.vector_bytes() <= SCRATCH
 
 
-def step(build: Any, node: Node, operation: str, inplace: bool, **sizes: int) -> list[Step]:
+def step(build: Values, node: Node, operation: str, inplace: bool, **sizes: int) -> list[Step]:
     """The step that runs `operation` on all matrices of a node's operands; sizes: as `FIELDS`."""
     element = _TYPES[node.ins[0].dtype.name]
     reads = [build.materialize(v) for v in node.ins]

@@ -6,8 +6,6 @@ A matrix with an infinity or a NaN, or one for which LAPACK does not converge, g
 
 from __future__ import annotations
 
-from typing import Any
-
 from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.graph.nodes import Node
 from numjet.cpu.kernels.common import size_of
@@ -25,12 +23,13 @@ from numjet.cpu.kernels.linalg.lapack import (
     turn,
 )
 from numjet.cpu.program.steps import Step
+from numjet.cpu.program.values import Values
 
 # Columns that LAPACK's blocked reductions take at a time, for their workspace.
 _BLOCK = 64
 
 
-def eigh(build: Any, node: Node) -> list[Step] | None:
+def eigh(build: Values, node: Node) -> list[Step] | None:
     """Eigenvalues of hermitian matrices, and vectors where they are asked for."""
     x, params = node.ins[0], node.params
     element = element_of(x.dtype)
@@ -72,7 +71,7 @@ def eigh(build: Any, node: Node) -> list[Step] | None:
     return each_matrix(build, node, one, scratch.nbytes, cost)
 
 
-def svd(build: Any, node: Node) -> list[Step] | None:
+def svd(build: Values, node: Node) -> list[Step] | None:
     """Singular values, and both sides where they are asked for."""
     x, params = node.ins[0], node.params
     element = element_of(x.dtype)
@@ -116,7 +115,7 @@ def svd(build: Any, node: Node) -> list[Step] | None:
     return each_matrix(build, node, one, scratch.nbytes, cost)
 
 
-def eig(build: Any, node: Node) -> list[Step] | None:
+def eig(build: Values, node: Node) -> list[Step] | None:
     """Eigenvalues of general matrices, left and right vectors as asked for, all complex."""
     x, params = node.ins[0], node.params
     element = element_of(x.dtype)
@@ -190,7 +189,7 @@ def _paired(b: Builder, element: Element, n: int, w: Value, v: Value, out: Value
             b.store(b.select(second, b.neg(y), y), b.gep(to, size))
 
 
-def schur(build: Any, node: Node) -> list[Step] | None:
+def schur(build: Values, node: Node) -> list[Step] | None:
     """The Schur form, and its vectors where they are asked for."""
     x = node.ins[0]
     element = element_of(x.dtype)
@@ -226,7 +225,7 @@ def schur(build: Any, node: Node) -> list[Step] | None:
     return each_matrix(build, node, one, scratch.nbytes, cost)
 
 
-def hessenberg(build: Any, node: Node) -> list[Step] | None:
+def hessenberg(build: Values, node: Node) -> list[Step] | None:
     """The Hessenberg form with the reflectors below it, and their factors."""
     x = node.ins[0]
     element = element_of(x.dtype)

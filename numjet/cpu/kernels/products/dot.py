@@ -25,6 +25,7 @@ from numjet.cpu.kernels.common import merge, parallel_call, strides, table
 from numjet.cpu.kernels.linalg import lapack
 from numjet.cpu.kernels.products import gemm, matvec, small, vecmat
 from numjet.cpu.program.steps import Function, SpecialStep, Step
+from numjet.cpu.program.values import Values
 
 ELEMENTS = {"float32": "float", "float64": "double"}
 # Complex products run in BLAS; the letter of its routines.
@@ -169,7 +170,7 @@ def claims(node: Node) -> bool:
     return calls <= _MOST_CALLS
 
 
-def operands(build: Any, node: Node) -> list[Val]:
+def operands(build: Values, node: Node) -> list[Val]:
     """A product's operands in memory."""
     reads = [build.materialize(v) for v in node.ins]
     for side, window in enumerate(node.params.get("windows", ())):
@@ -178,7 +179,7 @@ def operands(build: Any, node: Node) -> list[Val]:
     return reads
 
 
-def generate(build: Any, node: Node) -> list[Step] | None:
+def generate(build: Values, node: Node) -> list[Step] | None:
     """The step that computes a dot_general, or None where `claims` is false."""
     if not claims(node):
         return None

@@ -10,8 +10,6 @@ For: `kernels.generator`. What would break it: rows of 2^32 elements.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from numjet.cpu import host
@@ -21,11 +19,12 @@ from numjet.cpu.kernels.common import parallel_call
 from numjet.cpu.kernels.sorting import long as sort_long, rows as sort_rows, shares as sort_shares
 from numjet.cpu.kernels.sorting.plan import BUCKETS, SHORT, Key, Words, key_for
 from numjet.cpu.program.steps import Place, Slot, SpecialStep, Step
+from numjet.cpu.program.values import Values
 
 PARALLEL_ELEMENTS = 1 << 14
 
 
-def generate(build: Any, node: Node) -> list[Step] | None:
+def generate(build: Values, node: Node) -> list[Step] | None:
     """The step of a sort by one key, or None for several keys and complex numbers."""
     first = node.ins[0]
     key = key_for(first.dtype)
@@ -82,7 +81,7 @@ class Plan(Words):
             self.tasks = min(self.tasks, sort_rows.batches(self))
             self.task_bytes = sort_rows.scratch_bytes(self)
 
-    def step(self, build: Any, node: Node) -> Step:
+    def step(self, build: Values, node: Node) -> Step:
         """The step that runs `function` for `node`."""
         scratch = Val((self.tasks * self.task_bytes,), np.dtype(np.uint8))
         scratch.place = Place(Slot("arena", scratch.nbytes))

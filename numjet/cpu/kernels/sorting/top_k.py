@@ -8,14 +8,13 @@ rows of 2^32 elements.
 
 from __future__ import annotations
 
-from typing import Any
-
 from numjet.cpu.builder.builder import Builder, Value, vector
 from numjet.cpu.graph.nodes import Node
 from numjet.cpu.kernels.common import lanes_of
 from numjet.cpu.kernels.sorting.plan import key_for
 from numjet.cpu.kernels.sorting.sort import Plan
 from numjet.cpu.program.steps import Step
+from numjet.cpu.program.values import Values
 
 # So many are kept while the row is read: each better one moves half of them. From rows of so many
 # times their number on (below, most are candidates).
@@ -24,7 +23,7 @@ MOST, TIMES = 128, 4
 _BLOCK, _STEP = 8, 64
 
 
-def generate(build: Any, node: Node) -> list[Step] | None:
+def generate(build: Values, node: Node) -> list[Step] | None:
     """The step of top_k, or None for complex numbers and nothing to find."""
     x = node.ins[0]
     key = key_for(x.dtype)
