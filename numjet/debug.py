@@ -11,6 +11,7 @@ from numjet.api.callbacks import (
     debug_callback as callback,
     debug_print as print,  # noqa: A004 - the public name
 )
+from numjet.core.deferred import Piece, pieces
 from numjet.core.effects import DEBUG, ORDERED_DEBUG, HostEffect
 from numjet.core.memo import MemoInfo, info
 
@@ -80,6 +81,27 @@ def memos() -> list[MemoInfo]:
     return info()
 
 
+def eager() -> list[Piece]:
+    """What operations outside jit were run together lately, the last first.
+
+    One `Piece` for each time that operations which had been written down (config.eager_fusion) were
+    run: `operations`, their names in order; `kept`, how many results somebody held; `why` they ran
+    ("read": a value was asked for; "a round of a loop", "so many operations", "so much memory": a
+    piece ended there); `line`, of the user's program that asked; `how`: "compiled" now, "found",
+    "one by one" where they change with each call, or "views" where there was nothing to compute;
+    `milliseconds`. The last 256 are kept.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> x = jnp.ones(100_000)
+    >>> nj.config.update("eager_fusion", True)
+    >>> total = float(jnp.sum(jnp.sin(x) * 2))
+    >>> nj.config.update("eager_fusion", False)
+    >>> nj.debug.eager()[0].operations
+    ('sin', 'mul', 'reduce_sum')
+    """
+    return list(pieces)[::-1]
+
+
 def visualize_sharding(
     shape: Any,
     sharding: Any,
@@ -134,6 +156,7 @@ __all__ = [
     "OrderedDebugEffect",
     "breakpoint",
     "callback",
+    "eager",
     "inspect_array_sharding",
     "log",
     "memos",

@@ -16,7 +16,9 @@ import numpy as np
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet.api import large
 from numjet.base import config
+from numjet.core import evaluate
 
 SHAPES = [(96,), (12, 8), (8, 12), (1, 8), (12, 1), (), (2, 6, 8)]
 DTYPES = [np.float32, np.float32, np.float32, np.int32, np.bool_, np.float16]
@@ -31,12 +33,15 @@ UNARY: list[Callable] = [
     nj.nn.relu, nj.nn.sigmoid, lambda x: x @ x.T if x.ndim == 2 else x, lambda x: x // 3,
     lambda x: nj.lax.stop_gradient(x), lambda x: jnp.concatenate([x.ravel(), x.ravel()]),
     lambda x: x.at[..., 0].set(1) if x.ndim else x, lambda x: jnp.sort(x.ravel()),
+    lambda x: x + nj.random.normal(nj.random.key(3), x.shape), lambda x: jnp.tril(x) if x.ndim == 2
+    else x, lambda x: jnp.round(x), lambda x: jnp.roll(x, 2),
     lambda x: jnp.cumsum(x.ravel()), lambda x: jnp.zeros_like(x) + 1,
 ]  # fmt: skip
 REDUCE: list[Callable] = [
     lambda x: x.sum(), lambda x: jnp.max(x), lambda x: x.mean(axis=-1, keepdims=True) if x.ndim
     else x, lambda x: jnp.any(x), lambda x: x.argmax(), lambda x: jnp.var(x), lambda x: x.sum(0)
     if x.ndim else x, lambda x: nj.nn.softmax(x), lambda x: jnp.linalg.norm(x.ravel()),
+    lambda x: jnp.median(x), lambda x: jnp.std(x, 0) if x.ndim else x, lambda x: jnp.nansum(x),
 ]  # fmt: skip
 BINARY: list[Callable] = [
     jnp.add, jnp.subtract, jnp.multiply, jnp.divide, jnp.maximum, jnp.arctan2, jnp.equal,
@@ -219,9 +224,7 @@ def same(got: list[Any], want: list[Any]) -> str:
 
 def main() -> None:
     """Arguments: the first seed and the one after the last."""
-    from numjet.core import evaluate
-
-    evaluate.LARGE = 64
+    evaluate.LARGE = large.LARGE = 64
     first, end = map(int, sys.argv[1:3])
     for seed in range(first, end):
         difference = same(run(seed, 25, True), run(seed, 25, False))

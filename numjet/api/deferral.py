@@ -24,9 +24,8 @@ import os
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,12 +34,13 @@ from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.deferred import DeferredArray, Held, arrive, deferred
+from numjet.core.deferred import DeferredArray, Held, Piece, arrive, deferred, pieces
 from numjet.core.evaluate import _EXACT as EXACT, evaluate_python
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from numjet.core.lowering import Kernel, Pointwise, Reduce
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
+from numjet.core.lowering import Host, Kernel, Pointwise, Reduce
 from numjet.core.memo import Memo
-from numjet.core.primitive import Primitive
+from numjet.core.primitive import REGISTRY, Primitive
+from numjet.ops.jit_call import jit_p
 
 # From so many rows on a tape ends where an earlier one began, and at so many anywhere.
 SOFT = 128
@@ -72,37 +72,23 @@ _MAX_STARTS = 4096
 class Form:
     """An operation on operands of given avals: all of a row but which operands."""
 
-    __slots__ = ("number", "primitive", "params", "avals", "outs", "several", "view", "part")
+    __slots__ = (
+        "number", "primitive", "params", "avals", "outs", "several", "view", "part", "numpys",
+    )  # fmt: skip
 
     def __init__(self, primitive: Primitive, params: dict, avals: tuple, out: Any) -> None:
         self.number = next(_numbers)
         self.primitive, self.params, self.avals = primitive, params, avals
         self.several = primitive.multiple_results
-        self.outs: Sequence[ShapedArray] = out if self.several else (out,)
+        self.outs: Sequence[ShapedArray] = tuple(out) if self.several else (out,)
         self.view = primitive.name in _VIEWS
         self.part = primitive.name in _PARTS
+        # What NumPy does as well where it runs at once.
+        self.numpys = self.part or self.view and primitive.name != "broadcast_in_dim"
 
 
-class Row(NamedTuple):
-    """One operation: its form, its operands' codes, and who holds its results."""
-
-    form: Form
-    codes: tuple[int, ...]
-    held: tuple[Held, ...]
-
-
-class Piece(NamedTuple):
-    """What `numjet.debug.eager` tells of a tape that was run."""
-
-    operations: tuple[str, ...]
-    kept: int
-    why: str
-    line: str
-    how: str
-    milliseconds: float
-
-
-pieces: deque[Piece] = deque(maxlen=256)
+# One operation: its form, its operands' codes, and who holds its results.
+Row = tuple[Form, tuple[int, ...], tuple[Held, ...]]
 
 
 def _form(primitive: Primitive, params: dict, avals: tuple, out: Any) -> Any:
@@ -114,13 +100,15 @@ def _form(primitive: Primitive, params: dict, avals: tuple, out: Any) -> Any:
         return None
     if found is key:
         found = None
-        if _deferrable(primitive, avals, out):
+        if _deferrable(primitive, params, avals, out):
             found = Form(primitive, dict(params), avals, out)
         _forms[key] = found
     return found
 
 
-def _deferrable(primitive: Primitive, avals: tuple, out: Any) -> bool:
+def _deferrable(primitive: Primitive, params: dict, avals: tuple, out: Any) -> bool:
+    if primitive is jit_p:  # of `api.large`
+        return len(out) <= _MASK and _native(params["jaxpr"].jaxpr)
     if primitive.evaluate is not None or primitive.effects or primitive.multiple_results:
         return False
     if primitive.expansion is not None or primitive.collective or primitive.higher_order:
@@ -129,9 +117,21 @@ def _deferrable(primitive: Primitive, avals: tuple, out: Any) -> bool:
     if not (type(rule) in (Pointwise, Reduce) or type(rule) is Kernel and rule.name in _KERNELS):
         return False
     return all([
-        isinstance(a.dtype, np.dtype) and a.dtype != dtypes.float0 and a.dtype.kind in "biufcV"
+        isinstance(a.dtype, np.dtype) and a.dtype.kind in "biufcV" and not a.narrow
+        and a.dtype != dtypes.float0
         for a in (*avals, out)
     ])  # fmt: skip
+
+
+def _native(jaxpr: Jaxpr) -> bool:
+    """Whether nothing in a jaxpr calls Python or has an effect."""
+    for eqn in jaxpr.eqns:
+        primitive = eqn.primitive
+        if eqn.effects or primitive.expansion is not None or type(primitive.loops) is Host:
+            return False
+        if not all(map(_native, subjaxprs(eqn.params))):
+            return False
+    return True
 
 
 # ------------------------------------------------------------------ whose memory
@@ -142,14 +142,37 @@ def _references(values: Sequence[np.ndarray], k: int) -> int:
 _IN_LIST = _references([np.zeros(1)], 0)
 
 
-def _fixed(values: list[np.ndarray]) -> bool:
-    """Whether nobody can write to the memory of the only item, which is the value of an Array."""
+def _fixed(values: list[np.ndarray], is_view: bool) -> bool:
+    """Whether nobody can write to the memory of the only item, which is the value of an Array, or a
+    new view of one."""
     base = values[0].base
-    if base is None:  # NumPy's: the Array's and the list's references are all that there are
+    if base is None and not is_view:
+        # NumPy's: the Array's and the list's references are all that there are.
         return _references(values, 0) <= _IN_LIST + 1
     while type(base) is np.ndarray:
         base = base.base
     return getattr(base, "from_pool", False)
+
+
+def _row_by_row(value: np.ndarray, aval: ShapedArray) -> tuple[np.ndarray, ShapedArray, Any]:
+    """A value that is repeated or turned as one that is not, and the form that gives it back; the
+    value itself and None where it lies otherwise."""
+    name, params = "", {}
+    if 0 in value.strides:
+        once = [slice(0, 1) if s == 0 else slice(None) for s in value.strides]
+        core = value[tuple(once)]
+        name = "broadcast_in_dim"
+        params = {"shape": aval.shape, "broadcast_dimensions": tuple(range(aval.ndim))}
+    else:
+        order = sorted(range(aval.ndim), key=lambda i: -value.strides[i])
+        core = value.transpose(order)
+        name, params = "transpose", {"permutation": tuple(map(order.index, range(aval.ndim)))}
+    if core.flags.c_contiguous:
+        inner = aval.update(shape=core.shape)
+        form = _form(REGISTRY[name], params, (inner,), aval)
+        if form is not None:
+            return core, inner, form
+    return value, aval, None
 
 
 class _Local(threading.local):
@@ -177,28 +200,33 @@ class Tape:
 
     # -------------------------------------------------------------- writing
     def code(self, x: ArrayImpl) -> int | None:
-        """The code of an operand; None where its memory cannot be kept as it is."""
-        if type(x) is DeferredArray:
-            place = x._pending
-            if place is not None and place.record is self:
-                return place.code
-        value = x._value
+        """The code of an input; None where its memory cannot be kept as it is."""
+        value, aval = x._value, x._aval
         known = self.places.get(id(value))
         if known is not None:
             return known
+        form = None
+        if not value.flags.c_contiguous:
+            value, aval, form = _row_by_row(value, aval)
         holder = [value]
         del value
-        if _fixed(holder):
+        if _fixed(holder, form is not None):
             (value,) = holder
-            self.places[id(value)] = -1 - len(self.inputs)
+            if form is None:
+                self.places[id(value)] = -1 - len(self.inputs)
         elif holder[0].nbytes <= COPIED:
             value = holder[0].copy()
         else:
             return None
         self.inputs.append(value)
-        self.avals.append(x.aval)
+        self.avals.append(aval)
         self.bytes += value.nbytes
-        return -len(self.inputs)
+        code = -len(self.inputs)
+        if form is None or self.rows is None:
+            return code
+        rows = self.rows
+        rows.append((form, (code,), ()))
+        return len(rows) - 1 << RESULTS
 
     def full(self, form: Form) -> str:
         """Why the tape ends before a row of this form; "" where it does not."""
@@ -243,13 +271,23 @@ class Tape:
 _local = _Local()
 
 
+# Whether operations are deferred, as it was at a state of the flags (`config.state`).
+_known_at = [-1, False]
+
+
 def _enabled() -> bool:
-    return bool(
+    state = config.state[0]
+    if state == _known_at[0] and state >= 0:
+        return _known_at[1]  # type: ignore[return-value]
+    found = bool(
         config.eager_fusion.value
         and not config.numeric_checks[0]
         and config.eager_compile.value
         and not config.disable_jit.value
     )
+    if state >= 0:
+        _known_at[:] = state, found
+    return found
 
 
 def defer(primitive: Primitive, arrays: list, params: dict, avals: tuple, out: Any) -> Any:
@@ -260,12 +298,12 @@ def defer(primitive: Primitive, arrays: list, params: dict, avals: tuple, out: A
     form = _form(primitive, params, avals, out)
     if form is None:
         return None
-    if form.view or form.part or primitive.name in EXACT:
-        later = DeferredArray in map(type, arrays)
-        if not later and (form.part or form.view and primitive.name != "broadcast_in_dim"):
-            return None  # NumPy's views cost nothing
-        if not later and not all([x._value.flags.c_contiguous for x in arrays]):
-            return None  # and nor do its strides
+    if form.numpys and DeferredArray not in map(type, arrays):
+        return None
+    if form.primitive.name in EXACT and DeferredArray not in map(type, arrays):
+        for x in arrays:
+            if not x._value.flags.c_contiguous:
+                return None  # NumPy reads what does not lie row by row without a copy
     local.busy = True
     try:
         return _write(local, form, arrays)
@@ -276,14 +314,22 @@ def defer(primitive: Primitive, arrays: list, params: dict, avals: tuple, out: A
 def _write(local: _Local, form: Form, arrays: list) -> Any:
     while True:
         tape = local.tape
-        if tape.rows is None:
+        rows = tape.rows
+        if rows is None:
             tape = local.tape = Tape()
-        why = tape.full(form)
-        if why:
-            tape.finish(why)
-            continue
+            rows = tape.rows
+        if len(rows) >= SOFT or tape.bytes > tape.limit:
+            why = tape.full(form)
+            if why:
+                tape.finish(why)
+                continue
         codes = []
         for x in arrays:
+            if type(x) is DeferredArray:
+                place = x._pending
+                if place is not None and place.record is tape:
+                    codes.append(place.code)
+                    continue
             code = tape.code(x)
             if code is None:
                 return None
@@ -294,10 +340,14 @@ def _write(local: _Local, form: Form, arrays: list) -> Any:
         if not rows:
             _begin(form)
         first = len(rows) << RESULTS
-        outs = [deferred(tape, first + k, aval) for k, aval in enumerate(form.outs)]
-        rows.append(Row(form, tuple(codes), tuple([Held(x) for x in outs])))
+        if form.several:
+            outs = [deferred(tape, first + k, aval) for k, aval in enumerate(form.outs)]
+            rows.append((form, tuple(codes), tuple(map(Held, outs))))
+        else:
+            out = deferred(tape, first, form.outs[0])
+            rows.append((form, tuple(codes), (Held(out),)))
         if tape.rows is rows:
-            return outs if form.several else outs[0]
+            return outs if form.several else out
 
 
 def _begin(form: Form) -> None:
@@ -313,8 +363,8 @@ def _run(tape: Tape, rows: list[Row], why: str) -> None:
     """Compute the results that somebody holds."""
     start = time.perf_counter()
     holders: list[tuple[DeferredArray, int]] = []
-    for i, row in enumerate(rows):
-        for k, held in enumerate(row.held):
+    for i, (_, _, helds) in enumerate(rows):
+        for k, held in enumerate(helds):
             array = held()
             if array is not None:
                 holders.append((array, i << RESULTS | k))
@@ -334,19 +384,22 @@ def _run(tape: Tape, rows: list[Row], why: str) -> None:
         arrive(array, _view(rows, code, values))
     pieces.append(
         Piece(
-            tuple([row.form.primitive.name for row in rows]), len(holders), why,
+            tuple([_name(form) for form, _, _ in rows]), len(holders), why,
             str(hooks.user_line() or ""), how, 1e3 * (time.perf_counter() - start),
         )
     )  # fmt: skip
 
 
+def _name(form: Form) -> str:
+    return form.params["name"] if form.primitive is jit_p else form.primitive.name
+
+
 def _roots(rows: list[Row], live: set[int]) -> dict[int, int]:
     """For results that are made as views of others: of which."""
     roots: dict[int, int] = {}
-    for i, row in enumerate(rows):
-        form = row.form
+    for i, (form, codes, _) in enumerate(rows):
         if form.view or form.part:
-            (of,) = row.codes
+            (of,) = codes
             root = roots.get(of, of)
             # A part of what nobody needs otherwise is computed alone.
             if form.view or root < 0 or root in live:
@@ -358,9 +411,9 @@ def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:
     """The value of a result: one that was computed, or a view of it."""
     chain = []
     while code not in values:
-        row = rows[code >> RESULTS]
-        chain.append(row.form)
-        (code,) = row.codes
+        form, codes, _ = rows[code >> RESULTS]
+        chain.append(form)
+        (code,) = codes
     value = values[code]
     for form in reversed(chain):
         value = form.primitive.reference(value, **form.params)  # type: ignore[misc]
@@ -372,7 +425,7 @@ def _program(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Any, str]:
     where they are to run one by one."""
     key = (
         config.trace_key(), len(tape.inputs), tuple(outs),
-        tuple([(row.form.number, row.codes) for row in rows]),
+        tuple([(form.number, codes) for form, codes, _ in rows]),
     )  # fmt: skip
     found = _programs.get(key)
     if found is not None and found is not _SEEN:
@@ -393,30 +446,30 @@ def _jaxpr(tape: Tape, rows: list[Row], outs: list[int]) -> ClosedJaxpr:
     variables: dict[int, Var] = {-1 - k: Var(aval) for k, aval in enumerate(tape.avals)}
     ins = list(variables.values())
     eqns = []
-    for i, row in enumerate(rows):
-        results = [Var(aval) for aval in row.form.outs]
+    for i, (form, codes, _) in enumerate(rows):
+        results = [Var(aval) for aval in form.outs]
         variables.update({i << RESULTS | k: v for k, v in enumerate(results)})
-        operands = [variables[code] for code in row.codes]
-        eqns.append(Eqn(operands, results, row.form.primitive, row.form.params))
+        operands = [variables[code] for code in codes]
+        eqns.append(Eqn(operands, results, form.primitive, form.params))
     return ClosedJaxpr(Jaxpr([], ins, [variables[code] for code in outs], eqns), [])
 
 
 def _one_by_one(tape: Tape, rows: list[Row], outs: list[int]) -> dict[int, np.ndarray]:
     """What the rows give for each of `outs`, as if each had run at once."""
     last: dict[int, int] = {}  # by code: the row that reads it last
-    for i, row in enumerate(rows):
-        last.update(dict.fromkeys(row.codes, i))
+    for i, (_, codes, _) in enumerate(rows):
+        last.update(dict.fromkeys(codes, i))
     last.update(dict.fromkeys(outs, len(rows)))
     inputs = map(ArrayImpl, tape.inputs, tape.avals)
     values: dict[int, Any] = {-1 - k: x for k, x in enumerate(inputs)}
-    for i, row in enumerate(rows):
+    for i, (form, codes, _) in enumerate(rows):
         first = i << RESULTS
-        if not any([first | k in last for k in range(len(row.form.outs))]):
+        if not any([first | k in last for k in range(len(form.outs))]):
             continue
-        args = tuple([values[code] for code in row.codes])
-        out = evaluate_python(row.form.primitive, args, row.form.params)
-        values.update({first | k: x for k, x in enumerate(out if row.form.several else [out])})
-        for code in row.codes:
+        args = tuple([values[code] for code in codes])
+        out = evaluate_python(form.primitive, args, form.params)
+        values.update({first | k: x for k, x in enumerate(out if form.several else [out])})
+        for code in codes:
             if last[code] == i:
                 values.pop(code, None)
     return {code: values[code]._value for code in outs}

@@ -21,6 +21,7 @@ from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.deferred import DeferredArray
 from numjet.core.evaluate import check_finite
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr
 from numjet.core.lowering import Host, Kernel, Region
@@ -106,6 +107,14 @@ class Result:
 
     def done(self) -> bool:
         return self.call.done()
+
+
+def arrived(leaves: Sequence[Any]) -> bool:
+    """Wait for the values of deferred arrays; whether there was one."""
+    waiting = [x for x in leaves if type(x) is DeferredArray]
+    for x in waiting:
+        x.block_until_ready()
+    return bool(waiting)
 
 
 def may_wait(executable: Any) -> bool:

@@ -162,6 +162,8 @@ class JitCore:
                 [i + len(entry.consts) for i in entry.donate],
             )  # fmt: skip
         else:
+            if dispatch.arrived(leaves) and self._quick and (owner := self._owner()) is not None:
+                return owner(*args, **kwargs)  # which takes the short way now
             if entry.calls and entry.executable.measured <= dispatch.ASYNC_ABOVE:
                 self._make_quick(entry, treedef, statics, given, args, kwargs)
             outs = self._execute(entry, leaves, given)

@@ -15,12 +15,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from numjet.api.jit import jit
-from numjet.base import config
+from numjet.base import config, tree
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import hooks
-from numjet.core.array import ArrayImpl
-from numjet.core.evaluate import LARGE
+from numjet.core.array import ArrayImpl, as_array
+from numjet.core.deferred import DeferredArray
+from numjet.core.evaluate import LARGE, may_wait
+from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.memo import Memo
 from numjet.core.trace import EVAL, current_trace
+from numjet.ops.jit_call import jit_p
+from numjet.transforms.stage import hoist_consts, stage
 
 CHECKS = config.numeric_checks
 # A function keeps programs for so many combinations of other arguments; beyond, it runs operation
@@ -28,9 +33,12 @@ CHECKS = config.numeric_checks
 _MAX_PROGRAMS = 64
 
 
+_OPERANDS = (ArrayImpl, DeferredArray, float)
+
+
 def _large_operand(args: tuple, kwargs: dict) -> bool:
     for x in args:
-        if type(x) is ArrayImpl and x.aval.size >= LARGE:
+        if may_wait(x) and x.aval.size >= LARGE:
             return True
     return False
 
@@ -66,8 +74,8 @@ def as_program(
 
     def run(args: tuple, kwargs: dict) -> Any:
         # Positional numbers with a fraction are operands, as they may differ in each call.
-        given = [type(x) is ArrayImpl or type(x) is float for x in args]
-        named = {k: v for k, v in kwargs.items() if type(v) is ArrayImpl}
+        given = [type(x) in _OPERANDS for x in args]
+        named = {k: v for k, v in kwargs.items() if type(v) in _OPERANDS[:2]}
         fixed = [None if is_operand else x for x, is_operand in zip(args, given, strict=True)]
         rest = {k: v for k, v in kwargs.items() if k not in named}
         try:
@@ -88,7 +96,7 @@ def as_program(
                 return function(*whole, **by_name, **rest)
 
             flat.__name__ = getattr(function, "__name__", "function")
-            program = programs[key] = jit(flat)
+            program = programs[key] = _Program(flat)
         if program is untraced:
             return function(*args, **kwargs)
         try:
@@ -98,6 +106,45 @@ def as_program(
             return function(*args, **kwargs)
 
     return call
+
+
+class _Program:
+    """A function of a list and a dict of operands, compiled, or written down as one operation."""
+
+    def __init__(self, function: Callable) -> None:
+        self.function, self.compiled = function, jit(function)
+        # By avals, and what tracing depends on: the jaxpr, its constants and the results' tree.
+        self.traced: dict[tuple, Any] = Memo("large functions as operations", 64, passing=True)
+
+    def __call__(self, operands: list, named: dict) -> Any:
+        if config.eager_fusion.value:
+            leaves = [as_array(x) for x in (*operands, *named.values())]
+            closed, consts, structure = self._trace(leaves, len(operands), list(named))
+            arrays = [*consts, *leaves]
+            outs = hooks.defer(
+                jit_p, arrays, {"jaxpr": closed, "name": self.function.__name__},
+                tuple([x.aval for x in arrays]), closed.out_avals,
+            )  # fmt: skip
+            if outs is not None:
+                return tree.tree_unflatten(structure, outs)
+        return self.compiled(operands, named)
+
+    def _trace(self, leaves: list, count: int, names: list) -> tuple[ClosedJaxpr, list, Any]:
+        avals = [x.aval for x in leaves]
+        key = (*avals, config.trace_key())
+        found = self.traced.get(key)
+        if found is None:
+            structures: list[Any] = []
+
+            def flat(*values: Any) -> list[Any]:
+                by_name = dict(zip(names, values[count:], strict=True))
+                outs, structure = tree.tree_flatten(self.function(list(values[:count]), by_name))
+                structures.append(structure)
+                return [as_array(x) for x in outs]
+
+            jaxpr, consts = stage(flat, avals, self.function.__name__)
+            found = self.traced[key] = hoist_consts(jaxpr), consts, structures[0]
+        return found
 
 
 def wrap_public(

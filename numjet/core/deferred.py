@@ -10,7 +10,8 @@ type than `ArrayImpl` for a traced one (`isinstance` tells).
 from __future__ import annotations
 
 import weakref
-from typing import Any, Protocol
+from collections import deque
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -64,9 +65,12 @@ DeferredArray.__name__ = DeferredArray.__qualname__ = "ArrayImpl"
 DeferredArray.__module__ = ArrayImpl.__module__
 
 
+_new = object.__new__
+
+
 def deferred(record: Record, code: int, aval: ShapedArray) -> DeferredArray:
     """A new array of this aval, made at a place of a record."""
-    self: DeferredArray = object.__new__(DeferredArray)
+    self: DeferredArray = _new(DeferredArray)
     self._aval = aval
     self._pending = Place(record, code)
     return self
@@ -81,3 +85,17 @@ def arrive(array: ArrayImpl, value: np.ndarray) -> None:
 
 
 Held = weakref.ref[DeferredArray]
+
+
+class Piece(NamedTuple):
+    """What was run together: see `numjet.debug.eager`."""
+
+    operations: tuple[str, ...]
+    kept: int
+    why: str
+    line: str
+    how: str
+    milliseconds: float
+
+
+pieces: deque[Piece] = deque(maxlen=256)

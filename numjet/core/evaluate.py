@@ -191,6 +191,12 @@ def is_large(avals: tuple, out: Any) -> bool:
     return type(out) is ShapedArray and out.size >= LARGE
 
 
+def may_wait(x: Any) -> bool:
+    """Whether operations on `x` may be written down rather than run, so that a short way to write
+    them pays."""
+    return type(x) is DeferredArray or type(x) is ArrayImpl and x.aval.size >= LARGE
+
+
 # Exact operations: what NumPy gives for operands that do not lie row by row, without a copy of
 # them, has the same bits.
 _EXACT = frozenset(

@@ -12,10 +12,10 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from numjet.base import config
+from numjet.core.array import Array
 from numjet.core.jaxpr import Jaxpr, Literal
 from numjet.core.memo import Memo
 from numjet.core.primitive import NO_EFFECTS
-from numjet.core.trace import Tracer
 from numjet.transforms.stage import bind_known, stage
 
 # By key, aval and flags: constants, equations, and the place of the result in the row of the
@@ -24,7 +24,7 @@ from numjet.transforms.stage import bind_known, stage
 _known = Memo("equations of functions of one traced array", counted=True)
 
 
-def again(key: Hashable, x: Tracer, fun: Callable[[Any], Any]) -> Any:
+def again(key: Hashable, x: Array, fun: Callable[[Any], Any]) -> Any:
     """`fun(x)`."""
     whole = key, x.aval, config.trace_key()
     found = _known.get(whole)
@@ -46,7 +46,7 @@ def again(key: Hashable, x: Tracer, fun: Callable[[Any], Any]) -> Any:
     return values[out]
 
 
-def _learn(whole: tuple, x: Tracer, fun: Callable[[Any], Any]) -> tuple[list, list, int] | None:
+def _learn(whole: tuple, x: Array, fun: Callable[[Any], Any]) -> tuple[list, list, int] | None:
     failed = False
     try:
         jaxpr, consts = stage(lambda t: [fun(t)], [x.aval])

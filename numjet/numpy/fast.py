@@ -27,11 +27,13 @@ from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.deferred import DeferredArray
 from numjet.core.evaluate import (
     _QUIET as QUIET,
     LARGE,
     _enter as quiet_enter,
     _leave as quiet_leave,
+    evaluate_python,
     is_large,
     numpy_function,
 )
@@ -201,6 +203,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
     reference = record.reference
     assert reference is not None
     traced = _traced_binary(record, slow)
+    large = _large_binary(record, slow)
 
     def call(x: Any, y: Any, /) -> Any:
         key: Any
@@ -224,6 +227,8 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             found = recall(key)
         elif isinstance(y, Tracer):
             return traced(x, y)
+        elif type(x) is DeferredArray or type(y) is DeferredArray:
+            return large(x, y)
         else:
             return slow(x, y)
         if found is not None and current_trace() is EVAL and not CHECKS[0]:
@@ -245,6 +250,13 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             out._value = value if whole else fix(value, aval)
             out._aval = aval
             return out
+        if found is None and (
+            type(x) is ArrayImpl and x.aval.size >= LARGE
+            or type(y) is ArrayImpl and y.aval.size >= LARGE
+            or type(x) is DeferredArray
+            or type(y) is DeferredArray
+        ):
+            return large(x, y)
         out = slow(x, y)
         if found is None and type(out) is ArrayImpl and eager() and out.aval.size < LARGE:
             pair = key if type(key) is tuple else (key, key)
@@ -256,6 +268,44 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
         return out
 
     forms = call.forms = native.Forms()  # type: ignore[attr-defined] # see `quick`
+    return call
+
+
+def _large_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callable:
+    """The shortcut for concrete operands that are large, or whose values are not there yet: wide
+    floats and numbers, which the primitive takes as they are."""
+    # As in `_traced_binary`.
+    known: dict[tuple, Any] = Memo(f"large function of two: {record.name}")
+    recall = known.get
+
+    def call(x: Any, y: Any) -> Any:
+        left = x.aval if isinstance(x, ArrayImpl) else type(x)
+        right = y.aval if isinstance(y, ArrayImpl) else type(y)
+        found = recall((left, right))
+        if found is None:
+            both = type(left) is type(right) is ShapedArray and left.dtype is right.dtype
+            if both and left.weak_type is not right.weak_type:
+                # A number is as good without its weak type beside an array of its dtype.
+                if type(x) is ArrayImpl and left.weak_type and not left.shape:
+                    return call(ArrayImpl(x._value, left.update(weak_type=False)), y)
+                if type(y) is ArrayImpl and right.weak_type and not right.shape:
+                    return call(x, ArrayImpl(y._value, right.update(weak_type=False)))
+            found = _of_float_pair(record, left, right) or ()
+            known[left, right] = found
+        if not found or current_trace() is not EVAL or CHECKS[0]:
+            return slow(x, y)
+        if found[1] is None:
+            shape = found[0].shape
+            return evaluate_python(record, (broadcast(x, shape), broadcast(y, shape)), {})
+        a, b = x, y
+        if type(right) is not ShapedArray:
+            b = _constant(found[1], y, left.dtype)
+        elif type(left) is not ShapedArray:
+            a = _constant(found[1], x, right.dtype)
+        if a is None or b is None:
+            return slow(x, y)
+        return evaluate_python(record, (a, b), {})
+
     return call
 
 

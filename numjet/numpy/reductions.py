@@ -11,7 +11,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.evaluate import executor
+from numjet.core.evaluate import executor, may_wait
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import scalar
@@ -149,7 +149,7 @@ def _reduction(
         elif isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and not keepdims and promote:
             if dtype is None and initial is None and mask is None:
                 return bound(a, axis)
-        elif keepdims is True and isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and promote:
+        elif keepdims is True and _written(a) and type(axis) in _AXIS_TYPES and promote:
             lowest = type(initial) is float and initial == -math.inf
             if dtype is None and mask is None and (lowest or initial is None):
                 key = name, axis, lowest
@@ -433,13 +433,18 @@ def mean(
         if found is not None:
             total, count = found
             return lax.div(total(a), count)
-    if keepdims in (True, False) and isinstance(a, Tracer) and type(axis) in _AXIS_TYPES:
+    if keepdims in (True, False) and _written(a) and type(axis) in _AXIS_TYPES:
         if dtype is None and out is None and where is None:
             key = "mean", axis, keepdims
             return again(
                 key, a, lambda x: _complete_mean(x, axis, None, None, keepdims, None)
             )
     return _complete_mean(a, axis, dtype, out, keepdims, where)
+
+
+def _written(a: Any) -> bool:
+    """Whether an operation on `a` is written down, by a transformation or to run later."""
+    return isinstance(a, Tracer) or may_wait(a)
 
 
 def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, where: Any) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
+from numjet.core.deferred import DeferredArray
 from numjet.core.evaluate import executor
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.lowering import Host
@@ -96,7 +97,7 @@ class LinearizeTrace(JVPTrace):
                 x = x.primal
                 if type(x) is SpreadArray:
                     return self.derived(primitive, args, params)
-            elif type(x) is ArrayImpl:
+            elif type(x) is ArrayImpl or type(x) is DeferredArray:
                 aval = x.aval
             else:
                 return self.derived(primitive, args, params)

@@ -151,7 +151,7 @@ def tape_to_jaxpr(
         if type(x) is Var:
             return x
         if not isinstance(x, Tracer):
-            if type(x) is not ArrayImpl:
+            if not isinstance(x, ArrayImpl):
                 x = as_array(x)
             if not x.aval.shape:
                 return Literal(x, x.aval)

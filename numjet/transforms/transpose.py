@@ -59,7 +59,7 @@ def _backward(
             ct = cotangents.get(eqn.outvars[0])
             if ct is None:
                 continue
-            if not concrete or type(ct) is not ArrayImpl or ct.aval is not eqn.rule.aval:
+            if not concrete or not isinstance(ct, ArrayImpl) or ct.aval is not eqn.rule.aval:
                 _backward(eqn.expand(), env, linear, cotangents, staging, line)
                 continue
             del cotangents[eqn.outvars[0]]

@@ -11,9 +11,9 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.api import deferral
+from numjet.api import deferral, large as large_functions
 from numjet.base import config
-from numjet.core import evaluate
+from numjet.core import evaluate, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.deferred import DeferredArray
 from tests import eager_programs
@@ -198,6 +198,61 @@ def test_a_fork_has_values():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+def test_what_was_run_is_told():
+    y = jnp.sin(large()) * 2
+    assert "sin" not in nj.debug.eager()[:1]
+    float(y.sum())
+    piece = nj.debug.eager()[0]
+    assert piece.operations == ("sin", "mul", "reduce_sum") and piece.kept == 2
+    assert piece.why == "read" and piece.how in ("compiled", "found")
+
+
+def test_public_functions_are_one_operation():
+    x = large()
+    y = jnp.clip(nj.nn.softmax(x), 0, 1e-5) + nj.random.normal(nj.random.key(0), (N,))
+    quotient, rest = jnp.divmod(x, 0.3)
+    assert waits(y) and waits(quotient) and waits(rest)
+    got = [np.asarray(v) for v in (y, quotient, rest)]
+    assert last().operations == ("softmax", "clip", "normal", "add", "divmod")
+    with config.eager_fusion(False):
+        want = [jnp.clip(nj.nn.softmax(x), 0, 1e-5) + nj.random.normal(nj.random.key(0), (N,))]
+        want += jnp.divmod(x, 0.3)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_repeated_and_turned_operands_are_read_where_they_lie():
+    a = jnp.array(X[:300 * 200].reshape(300, 200)) * 1.0
+    a.block_until_ready()
+    bias = jnp.array(X[:300])
+    y = jnp.dot(a, a.T) + jnp.broadcast_to(bias, (300, 300)) * a.T.sum(0)
+    assert waits(y)
+    np.testing.assert_allclose(
+        y, np.asarray(a) @ np.asarray(a).T + X[:300] * np.asarray(a).sum(1), rtol=1e-4, atol=1e-3
+    )
+
+
+def test_a_jitted_function_is_called_the_short_way():
+    f = nj.jit(lambda x: x + 1)
+    for _ in range(20):
+        y = f(large() * 2)
+    np.testing.assert_array_equal(y, X * 2 + 1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32", "bool"])
+def test_numbers_take_the_type_of_what_they_meet(dtype):
+    x = jnp.array(X).astype(dtype)
+    numbers = [jnp.sqrt(2.0), 2.0, 3, True, jnp.float16(2), jnp.asarray(3), jnp.float32(1.5)]
+    for _ in range(2):
+        for number in numbers:
+            got = [x + number, number * x, x / number, x - (x * number).mean(), x > number]
+            with config.eager_fusion(False):
+                want = [x + number, number * x, x / number, x - (x * number).mean(), x > number]
+            for a, b in zip(got, want, strict=True):
+                assert a.aval is b.aval
+                np.testing.assert_allclose(a, b, atol=1e-2 if dtype == "float16" else 1e-4)
+
+
 def test_views_stay_views():
     y = large() * 2
     a, b = y.reshape(1, N), jnp.broadcast_to(y, (1000, N))
@@ -279,10 +334,12 @@ def test_an_interrupt_leaves_what_is_written_down(monkeypatch):
 @pytest.mark.parametrize("first", range(0, 160, 20))
 def test_programs_cannot_tell(monkeypatch, first):
     monkeypatch.setattr(evaluate, "LARGE", 64)
+    monkeypatch.setattr(large_functions, "LARGE", 64)
+    operation = hooks.operation
     for seed in range(first, first + 20):
-        if seed % 4:  # the others are compiled
-            monkeypatch.setattr(deferral, "_counts", {"found": 0, "compiled": 10**9})
-        else:
-            monkeypatch.setattr(deferral, "_counts", {"found": 0, "compiled": 0})
+        alone = seed % 8 != 0  # by NumPy, one by one; the others are compiled
+        monkeypatch.setattr(hooks, "operation", (lambda *_: None) if alone else operation)
+        compiled = 10**9 if alone else 0
+        monkeypatch.setattr(deferral, "_counts", {"found": 0, "compiled": compiled})
         want = eager_programs.run(seed, 20, fused=False)
         assert not eager_programs.same(eager_programs.run(seed, 20, fused=True), want), seed
