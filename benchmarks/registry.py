@@ -18,7 +18,7 @@ ROWS: dict[str, Row] = {}
 # Bars of the geometric mean of the ratios to JAX, of groups of rows and of all rows.
 # In how many ways the bytes of a row are moved to find what memory allows (see physical.py).
 WAYS = 4
-GROUP_BARS = {"science": 0.5, "": 0.35}
+GROUP_BARS = {"science": 0.5, "long": 0.4, "": 0.35}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ TOPICS = (
     "loops",
     "training",
     "science",
+    "long",
     "memory",
 )
 

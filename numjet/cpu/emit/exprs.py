@@ -64,6 +64,7 @@ class ExprWriter:
         self.lanes = 0
         self.mask: Value | None = None  # active lanes
         self.active: Value | int = 0  # how many lanes the mask of a tail leaves on
+        self.moved_back = False  # all lanes are inside, and the mask says which are not done yet
         self.predicated = False  # the mask excludes more than the lanes past the end
         self.varying: set[Dependence] = set()
         self.sinks: dict[tuple[Buffer, Index], Tile] = {}  # stores that wait for their tile
@@ -387,7 +388,7 @@ class ExprWriter:
         return ev.from_memory(b, raw, dtype)
 
     def _load_vector(self, address: Value, type: str, reverse: bool = False) -> Value:
-        if self.mask is None:
+        if self.mask is None or (self.moved_back and not self.predicated):
             return self.b.load(address, type)
         mask = self._reverse(self.mask) if reverse else self.mask
         return self.b.masked_load(address, mask, self.b.const(0, type))

@@ -39,8 +39,10 @@ from numjet.cpu.program.steps import Step
 SCALAR_COST = 40
 # Movers in a row that are looked through; a longer chain is stored in between.
 MAX_HOPS = 24
-# Kernels beyond this many nodes gain nothing and compile slowly.
-MAX_MEMBERS = 200
+# Kernels beyond this many nodes compile slowly. Values that fit no register lie in the first cache.
+MAX_MEMBERS = 2000
+# So much smaller than the largest value of a program are those that are computed before it.
+_MUCH_SMALLER = 8
 
 REDUCTIONS = frozenset(["add", "mul", "max", "min", "and", "or", "xor", "argmax", "argmin"])
 
@@ -99,7 +101,7 @@ class _Fusion(Fusion):
             else:
                 nodes += found
                 changed = changed or len(found) != 1 or found[0] is not node
-        self.graph.nodes = nodes
+        self.graph.nodes = small_first(nodes)
         if special.turn_results(self.graph) or changed:
             drop_dead(self.graph)
 
@@ -481,6 +483,30 @@ class _Fusion(Fusion):
             if node not in done:
                 run(node)
         return steps
+
+
+def small_first(nodes: list[Node]) -> list[Node]:
+    """`nodes` with those in front that compute small values of the arguments alone.
+
+    Groups run in the order in which they were begun, so a group for a few numbers (powers of a
+    depth's pressure, say) that is begun amid a long chain over large arrays cuts that chain in two.
+    """
+    largest = max([v.size for node in nodes for v in node.outs], default=0)
+    late: set[Val] = set()  # what is large, or needs something large
+    front: list[Node] = []
+    rest: list[Node] = []
+    for node in nodes:
+        if (
+            type(node.rule) is low.Pointwise
+            and not node.effects
+            and all([_MUCH_SMALLER * v.size <= largest for v in node.outs])
+            and not any([v in late for v in node.ins])
+        ):
+            front.append(node)
+        else:
+            rest.append(node)
+            late.update(node.outs)
+    return front + rest
 
 
 @functools.lru_cache(4096)

@@ -53,6 +53,20 @@ def test_softmax_of_rows_is_one_kernel(shape):
     assert not run.host_calls
 
 
+def test_small_values_do_not_cut_a_long_chain():
+    def f(x, p):
+        for k in range(150):
+            x = add(mul(x, full(x.shape, 0.9, F32)), full(x.shape, k, F32))
+            if k % 50 == 20:
+                p = mul(p, p)
+                x = add(x, along(reshape(p, (26,)), x.shape, 0))
+        return x
+
+    run = compiled(f, spec(60, 26), spec(1, 26), tolerance=1e-4)
+    assert run.num_kernels <= 2  # one for the powers of p
+    assert run.arena_bytes < 60 * 26 * 4
+
+
 @pytest.mark.parametrize("shape", [(7, 5), (33, 64), (100, 5000)])
 def test_softmax_along_the_first_axis(shape):
     run = compiled(lambda x: softmax(x, 0), spec(*shape))

@@ -1,0 +1,109 @@
+"""The last round of a vector loop: it begins so early that its loads are whole, and stores what no
+earlier round has stored. So a loop in place, whose earlier elements are overwritten by then, is
+right as well."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from loop_harness import run
+
+from numjet.cpu.loops.build import ExprEmitter
+from numjet.cpu.loops.index import LoopVar
+from numjet.cpu.loops.ir import Buffer, Define, For, Kernel, Local, Update
+
+F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
+LENGTHS = [3, 8, 9, 15, 16, 17, 26, 31, 33, 45, 100]
+ROWS = 5
+
+
+def long_chain(e, x, rounds):
+    """A value that takes some operations, exact in float32 whatever the order of lanes."""
+    y = x
+    for k in range(rounds):
+        y = e.add(e.mul(y, e.const(0.5, F32)), e.const(float(k % 3), F32))
+    return y
+
+
+def expected(x, rounds):
+    y = x
+    for k in range(rounds):
+        y = y * np.float32(0.5) + np.float32(k % 3)
+    return y
+
+
+def rows_kernel(n, rounds, kind, same):
+    e = ExprEmitter()
+    x = Buffer("x", F32, (ROWS, n), "out" if same else "in")
+    y = x if same else Buffer("y", F32, (ROWS, n), "out")
+    r, i = LoopVar("r", ROWS), LoopVar("i", n)
+    stored = e.store(y, (r, i), long_chain(e, e.load(x, (r, i)), rounds))
+    body = (For(r, ROWS, (For(i, n, tuple(stored), kind),)),)
+    return Kernel("f", (x,) if same else (x, y), body)
+
+
+def inputs(n):
+    return np.random.default_rng(n).integers(-8, 8, (ROWS, n)).astype(np.float32)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("rounds", [2, 40])
+def test_rows(n, rounds):
+    x, out = inputs(n), np.empty((ROWS, n), np.float32)
+    run(rows_kernel(n, rounds, "vector", False), x, out)
+    np.testing.assert_allclose(out, expected(x, rounds), rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("rounds", [2, 40])
+def test_rows_of_one_buffer_in_place(n, rounds):
+    x = inputs(n)
+    out = x.copy()
+    run(rows_kernel(n, rounds, "vector", True), out)
+    np.testing.assert_allclose(out, expected(x, rounds), rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("rounds", [2, 40])
+def test_two_buffers_that_share_memory(n, rounds):
+    x = inputs(n)
+    out = x.copy()
+    run(rows_kernel(n, rounds, "vector", False), out, out)
+    np.testing.assert_allclose(out, expected(x, rounds), rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("rounds", [2, 40])
+def test_indices_that_are_overwritten(n, rounds):
+    """y[i] = chain(table[y[i]]) in place: what was stored is no index any more."""
+    e = ExprEmitter()
+    table = Buffer("table", F32, (64,))
+    x, y = Buffer("x", I32, (n,)), Buffer("y", F32, (n,), "out")
+    i = LoopVar("i", n)
+    at = e.load(x, (i,))
+    value = long_chain(e, e.load(table, (e.value_index(at, 0, 63),)), rounds)
+    kernel = Kernel("f", (table, x, y), (For(i, n, tuple(e.store(y, (i,), value)), "vector"),))
+    numbers = np.arange(64, dtype=np.float32) * 1e30
+    where = np.random.default_rng(n).integers(0, 64, n).astype(np.int32)
+    memory = where.copy()
+    run(kernel, numbers, memory, memory.view(np.float32))
+    np.testing.assert_allclose(
+        memory.view(np.float32), expected(numbers[where], rounds), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("rounds", [2, 40])
+def test_sums_count_every_element_once(n, rounds):
+    e = ExprEmitter()
+    x, y = Buffer("x", F32, (n,)), Buffer("y", F32, (1,), "out")
+    i, total = LoopVar("i", n), Local("total", F32)
+    update = Update(total, "add", long_chain(e, e.load(x, (i,)), rounds))
+    body = (
+        Define(total, e.const(0.0, F32)),
+        For(i, n, (update,), "vector"),
+        *e.store(y, (0,), e.read(total)),
+    )
+    numbers, out = inputs(n)[0], np.empty(1, np.float32)
+    run(Kernel("f", (x, y), body), numbers, out)
+    np.testing.assert_allclose(out[0], expected(numbers, rounds).sum(), rtol=1e-5)
