@@ -97,6 +97,7 @@ _NAMESPACES = frozenset(
         "random",
         "ref",
         "scipy",
+        "checkpoints",
         "sharding",
         "stages",
         "test_util",

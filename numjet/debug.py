@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -151,7 +152,15 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     inspect_array_sharding(arr, callback=lambda s: visualize_sharding(arr.shape, s, **kwargs))
 
 
+def explain_sharding(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """The program of one device that the partitioner makes of `fun` for these arguments, and the
+    collectives in it (`api.explain`)."""
+    explain = importlib.import_module("numjet.api.explain")
+    return explain.explain_sharding(fun, *args, **kwargs)
+
+
 __all__ = [
+    "explain_sharding",
     "DebugEffect",
     "OrderedDebugEffect",
     "breakpoint",

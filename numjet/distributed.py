@@ -1,8 +1,19 @@
-"""numjet.distributed: several processes. There is one so far, and every function says so."""
+"""numjet.distributed: several processes that work together, over MPI.
+
+`mpiexec -n 4 python train.py`, where train.py calls `initialize()` first. Devices of all processes
+then form meshes, arrays over them are global, and each process holds its part. Needs mpi4py (`pip
+install numjet[mpi]`). `numjet.process` has what is asked of processes; `api.processes` runs the
+programs.
+"""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
+
+from numjet.api.devices import _device
+from numjet.base import config
+from numjet.core.cluster import Cluster
 
 
 def initialize(
@@ -18,20 +29,60 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Not supported. Raises NotImplementedError."""
-    raise NotImplementedError(
-        "distributed.initialize: numjet runs in one process, on all of its cores. Leave the call "
-        "out, and use vmap, pmap or a mesh of virtual devices (config num_cpu_devices)."
-    )
+    """Join the other processes that `mpiexec` started. Call it before arrays or devices are used.
+
+    num_processes, process_id: what MPI is expected to say; the addresses and timeouts are MPI's own
+    and are not used. Each process has the devices that NUMJET_NUM_CPU_DEVICES (config
+    num_cpu_devices, one by default) says. Raises RuntimeError where mpi4py cannot be loaded, where
+    it was called before, and where MPI says otherwise.
+
+    Flags of the environment: NUMJET_COLLECTIVE_TIMEOUT (seconds, 30; 0: none) after which a
+    collective that others do not come to ends the program with a sentence that names them;
+    NUMJET_COLLECTIVE_CHECKS=0 leaves out the check that all processes run the same program.
+    """
+    del coordinator_address, local_device_ids, cluster_detection_method, initialization_timeout
+    del heartbeat_timeout_seconds, shutdown_timeout_seconds, coordinator_bind_address
+    del slice_index, partition_index
+    if Cluster.transport is not None:
+        raise RuntimeError("distributed.initialize should only be called once.")
+    try:
+        mpi = importlib.import_module("mpi4py.MPI")
+    except (ImportError, RuntimeError) as error:
+        raise RuntimeError(
+            f"distributed.initialize needs MPI, which is not there ({error}). Install it with "
+            "`pip install numjet[mpi]` and start the program with `mpiexec -n 4 python ...`."
+        ) from None
+    world = mpi.COMM_WORLD
+    found = {"num_processes": world.Get_size(), "process_id": world.Get_rank()}
+    for what, given in (("num_processes", num_processes), ("process_id", process_id)):
+        if given is not None and given != found[what]:
+            raise RuntimeError(
+                f"distributed.initialize: {what}={given}, but MPI says {found[what]}. Start the "
+                f"program with `mpiexec -n {num_processes or 'N'} python ...`."
+            )
+    counts = world.allgather(max(1, config.num_cpu_devices.value))
+    if len(set(counts)) != 1:
+        raise RuntimeError(
+            f"distributed.initialize: the processes have {counts} devices. Set "
+            "NUMJET_NUM_CPU_DEVICES to the same number for all."
+        )
+    transport = importlib.import_module("numjet.cpu.runtime.mpi").Transport(mpi, world)
+    Cluster.index, Cluster.count, Cluster.transport = transport.index, transport.count, transport
+    _device.cache_clear()
+    importlib.import_module("numjet.cpu.runtime.watch").start(transport)
 
 
 def shutdown() -> None:
-    """Nothing was started, so there is nothing to shut down."""
+    """Leave the other processes: wait until all have come here. Nothing over several processes can
+    be computed afterwards; does nothing where nothing was started."""
+    if Cluster.transport is not None:
+        Cluster.transport.control.Barrier()
+        importlib.import_module("numjet.cpu.runtime.watch").stop()
 
 
 def is_initialized() -> bool:
-    """Whether several processes work together: never."""
-    return False
+    """Whether `initialize` was called."""
+    return Cluster.transport is not None
 
 
 __all__ = ["initialize", "is_initialized", "shutdown"]

@@ -1,10 +1,11 @@
 """Arrays made of what each device holds: `make_array_from_...`.
 
-For users who load data a device at a time. Virtual devices share one block of memory, so that the
-parts are copied into it; the result is labelled with the sharding.
+For users who load data a device, or a process, at a time. The devices of a process share one block
+of memory, into which the parts are copied.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,10 @@ import numpy as np
 from numjet.api.devices import Sharding, place
 from numjet.base import tree
 from numjet.core import dtypes
-from numjet.core.array import Array, as_array
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.cluster import Cluster
+from numjet.core.spread import SpreadArray
 from numjet.ops.shape import canonical_shape
 
 
@@ -25,10 +29,25 @@ def _checked(name: str, sharding: Any) -> Sharding:
 
 
 def _filled(shape: tuple, dtype: Any, parts: list[tuple[tuple, Any]], sharding: Sharding) -> Array:
-    block = np.empty(shape, dtypes.physical(dtype))
+    """The array of the parts of this process's devices."""
+    whole = getattr(sharding, "is_fully_addressable", True)
+    window = tuple([slice(0, n) for n in shape]) if whole else sharding.block_index(shape)  # type: ignore[attr-defined]
+    block = np.empty([at.stop - at.start for at in window], dtypes.physical(dtype))
     for index, part in parts:
+        index = tuple([
+            slice(*[b - at.start for b in i.indices(n)[:2]]) if isinstance(i, slice) else i
+            for i, at, n in zip(index, window, shape, strict=True)
+        ])
         block[index] = part
-    return place(as_array(block), sharding)
+    aval = ShapedArray(shape, dtype)
+    if whole:
+        return place(ArrayImpl(block, aval), sharding)
+    return SpreadArray(block, aval, sharding)
+
+
+def _mine(sharding: Sharding, shape: tuple) -> list[tuple[Any, tuple]]:
+    """The devices of this process and what part of the array each holds."""
+    return [(d, at) for d, at in sharding.indices(shape) if d.process_index == Cluster.index]
 
 
 def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback: Callable,
@@ -47,7 +66,7 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     sharding = _checked("make_array_from_callback", sharding)
     shape = canonical_shape(shape)
     parts = []
-    for _, index in sharding.indices(shape):
+    for _, index in _mine(sharding, shape):
         part = np.asarray(data_callback(index))
         want = np.empty(shape, bool)[index].shape
         if part.shape != want:
@@ -71,7 +90,7 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
     if not isinstance(arrays, list | tuple):
         raise TypeError(f"{name}: arrays must be a list or tuple of arrays, got "
                         f"{type(arrays).__name__}.")
-    places = sharding.indices(shape)
+    places = _mine(sharding, shape)
     if len(arrays) != len(places):
         raise ValueError(f"{name}: {len(arrays)} arrays for {len(places)} devices of {sharding}.")
     want = tuple(sharding.shard_shape(shape))
@@ -97,28 +116,63 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any,
                                        global_shape: Any = None) -> Any:
-    """`local_data` (a pytree of arrays) laid out as `sharding` says: one process holds all of it.
+    """An array of what each process has (or a pytree of such), laid out as `sharding` says.
 
-    Raises ValueError for a global_shape other than that of the data.
+    local_data: the part of the whole that is this process's devices', or of one process alone all
+    of it. global_shape: the shape of the whole, or None entries where it follows: the lengths of
+    the processes' parts add up along each axis that is cut over processes. Raises ValueError where
+    they do not fit.
+
+    >>> import numpy as np, numjet as nj
+    >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x"))
+    >>> nj.make_array_from_process_local_data(layout, np.arange(3))
+    Array([0, 1, 2], dtype=int32)
     """
     name = "make_array_from_process_local_data"
     shapes = [tuple(np.shape(x)) for x in tree.tree_leaves(local_data)]
     is_shape = lambda s: isinstance(s, tuple) and all(isinstance(n, int | None) for n in s)  # noqa: E731
     wanted = [None] * len(shapes) if global_shape is None else tree.broadcast_prefix(
         global_shape, local_data, is_leaf=is_shape)
+    several = Cluster.count > 1
     for shape, want in zip(shapes, wanted, strict=True):
-        if want is not None and any(n not in (None, m) for n, m in zip(want, shape)) or (
-                want is not None and len(want) != len(shape)):
+        if several or want is None:
+            continue
+        if len(want) != len(shape) or any(n not in (None, m) for n, m in zip(want, shape)):
             raise ValueError(f"{name}: on a single process, global_shape should be None or equal "
                              f"to local_data.shape. Got global_shape={want} and "
                              f"local_data.shape={shape}.")
     specs = [sharding] * len(shapes) if isinstance(sharding, Sharding) else tree.broadcast_prefix(
         sharding, local_data)
     leaves, treedef = tree.tree_flatten(local_data)
-    made = []
-    for leaf, spec in zip(leaves, specs, strict=True):
+    made: list[Any] = []
+    for leaf, spec, want in zip(leaves, specs, wanted, strict=True):
         checked = _checked(name, spec)
         array = as_array(np.asarray(leaf))
+        if not getattr(checked, "is_fully_addressable", True):
+            made.append(_of_processes(name, array, checked, want))
+            continue
         checked.shard_shape(array.shape)  # raises where it does not fit
         made.append(place(array, checked))
     return tree.tree_unflatten(treedef, made)
+
+
+def _of_processes(name: str, array: Any, sharding: Any, want: Any) -> SpreadArray:
+    """An array of the blocks of all processes, of which `array` is this one's."""
+    shape = []
+    for i, (n, axes) in enumerate(zip(array.shape, sharding.layout(array.ndim), strict=True)):
+        parts = math.prod([sharding.mesh.processes.sizes[a] for a in axes])
+        whole = None if want is None else want[i]
+        shape.append(n * parts if whole is None else whole)
+    aval = ShapedArray(tuple(shape), array.dtype)
+    sharding.shard_shape(aval.shape)
+    window = sharding.block_index(aval.shape)
+    block = array._value
+    if array.shape == aval.shape:  # every process has all of it
+        block = np.ascontiguousarray(block[window])
+    found = tuple([at.stop - at.start for at in window])
+    if block.shape != found:
+        raise ValueError(
+            f"{name}: this process's part of an array of shape {aval.shape} laid out as {sharding} "
+            f"has shape {found}, got local data of shape {array.shape}."
+        )
+    return SpreadArray(block, aval, sharding)

@@ -1,67 +1,112 @@
-"""numjet.experimental.multihost_utils: what programs for several processes call, for the one
-process there is."""
+"""numjet.experimental.multihost_utils: what programs for several processes call outside jit.
+
+For users. Values travel as Python objects over MPI; each function must be called by all processes.
+"""
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
 
+from numjet.api.assemble import make_array_from_process_local_data
 from numjet.api.devices import device_put
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
+from numjet.core.array import as_array
+from numjet.core.cluster import Cluster
+from numjet.core.spread import SpreadArray
+
+
+def _everyone(value: Any) -> list[Any]:
+    """The value of each process."""
+    if Cluster.transport is None:
+        return [value]
+    return Cluster.transport.objects(value)
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait for the other processes: there are none."""
-    del name
+    """Wait until all processes have come here. Raises AssertionError where they come with other
+    names."""
+    names = _everyone(zlib.crc32(name.encode()))
+    if len(set(names)) != 1:
+        raise AssertionError(
+            f"sync_global_devices: name mismatch: this process came with {name!r}, others with "
+            "another name."
+        )
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """The values of process 0: this one's."""
-    del is_source
-    return tree.tree_map(np.asarray, in_tree)
+    """The values of one process - number 0, or the one whose is_source is true - on all, as NumPy
+    arrays."""
+    source = Cluster.index == 0 if is_source is None else is_source
+    values = tree.tree_map(np.asarray, in_tree)
+    found = [v for v in _everyone(tree.tree_leaves(values) if source else None) if v is not None]
+    if len(found) != 1:
+        raise ValueError(f"broadcast_one_to_all: {len(found)} processes are the source, not one.")
+    return tree.tree_unflatten(tree.tree_structure(values), found[0])
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The values of all processes, stacked along a new axis (or, `tiled`, joined along the
-    first)."""
-    return tree.tree_map(
-        lambda x: np.asarray(x) if tiled else np.expand_dims(np.asarray(x), 0), in_tree
-    )
+    """The values of all processes as NumPy arrays: stacked along a new axis, or, `tiled`, joined
+    along the first. Of an array over several processes: the whole of it."""
+
+    def gather(x: Any) -> np.ndarray:
+        if type(x) is SpreadArray and not x.is_fully_addressable:
+            return whole(x)
+        value = np.asarray(x)
+        parts = _everyone(value)
+        return np.concatenate(parts) if tiled else np.stack(parts)
+
+    return tree.tree_map(gather, in_tree)
 
 
-def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether the processes are to save their state at this step, since one of them is to be
-    stopped: never, as nobody watches for that here."""
-    del step_id
-    return False
-
-
-def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """The arrays of all processes as one: this process's own, laid out over `global_mesh` as
-    `pspecs` (a PartitionSpec or a pytree of them) say.
-
-    Raises ValueError for a layout that does not fit an array's shape.
-    """
-    specs = tree.broadcast_prefix(pspecs, local_inputs, is_leaf=_is_spec)
-    leaves, treedef = tree.tree_flatten(local_inputs)
-    placed = [
-        device_put(x, NamedSharding(global_mesh, PartitionSpec() if spec is None else spec))
-        for x, spec in zip(leaves, specs, strict=True)
-    ]
-    return tree.tree_unflatten(treedef, placed)
-
-
-def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """This process's part of arrays laid out over `global_mesh`: the whole of them."""
-    return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
-
-
-def _is_spec(x: Any) -> bool:
-    return x is None or isinstance(x, PartitionSpec)
+def whole(x: SpreadArray) -> np.ndarray:
+    """All of an array over several processes, on each."""
+    if x.is_fully_replicated:
+        return np.asarray(x)
+    window = x._sharding.block_index(x.shape)
+    out = np.empty(x.shape, x._block.dtype)
+    for index, block in _everyone((window, x._block)):
+        out[index] = block
+    return out
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Check that all processes hold equal values: the one does."""
-    del in_tree, fail_message
+    """Check that all processes hold values equal to those of process 0. Raises AssertionError."""
+    mine = tree.tree_map(np.asarray, in_tree)
+    first = broadcast_one_to_all(in_tree)
+    same = [
+        bool(np.array_equal(a, b))
+        for a, b in zip(tree.tree_leaves(mine), tree.tree_leaves(first), strict=True)
+    ]
+    if not all(same):
+        raise AssertionError(
+            f"{fail_message} Values of process {Cluster.index} differ from those of process 0."
+        )
+
+
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+    """Arrays over `global_mesh` whose parts of this process are `local_inputs`; pspecs: a pytree
+    prefix of PartitionSpecs."""
+    is_spec = lambda s: isinstance(s, PartitionSpec)  # noqa: E731
+    specs = tree.broadcast_prefix(pspecs, local_inputs, is_leaf=is_spec)
+    leaves, structure = tree.tree_flatten(local_inputs)
+    made = [
+        make_array_from_process_local_data(NamedSharding(global_mesh, s), np.asarray(x))
+        for x, s in zip(leaves, specs, strict=True)
+    ]
+    return tree.tree_unflatten(structure, made)
+
+
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+    """The parts of this process of arrays over `global_mesh`, laid out as `pspecs` say first."""
+    is_spec = lambda s: isinstance(s, PartitionSpec)  # noqa: E731
+    specs = tree.broadcast_prefix(pspecs, global_inputs, is_leaf=is_spec)
+    leaves, structure = tree.tree_flatten(global_inputs)
+    made = []
+    for x, spec in zip(leaves, specs, strict=True):
+        laid = device_put(x, NamedSharding(global_mesh, spec))
+        made.append(as_array(laid._block if type(laid) is SpreadArray else np.asarray(laid)))
+    return tree.tree_unflatten(structure, made)

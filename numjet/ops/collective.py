@@ -16,6 +16,7 @@ from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.cluster import Cluster, Ranks
 from numjet.core.lowering import Expand, Host
 from numjet.core.primitive import NO_EFFECTS, Primitive, Zero
 from numjet.core.structural import (
@@ -57,6 +58,23 @@ def _effects(**params: Any) -> frozenset:
     return frozenset([AxisEffect(n) for n in names]) if names else NO_EFFECTS
 
 
+def _over_processes(name: str, shape: Callable) -> Callable:
+    """The reference of a collective: over processes where the axis's name is of these, else there
+    is no map that owns the axis. shape(x, params) is the result's."""
+
+    def reference(*arrays: np.ndarray, **params: Any) -> np.ndarray:
+        names = params.get("axes", (params.get("axis_name"),))
+        if not isinstance(names[0], Ranks):
+            _unbound(**params)
+        arrays = tuple([np.ascontiguousarray(x) for x in arrays])
+        dtype = arrays[0].dtype if arrays else np.dtype(np.int32)
+        out = np.empty(shape(*arrays, **params), dtype)
+        Cluster.transport.run(name, params, arrays, [out])
+        return out
+
+    return reference
+
+
 def _unbound(*_: Any, **params: Any) -> Any:
     names = params.get("axes", (params.get("axis_name"),))
     raise NameError(
@@ -83,7 +101,7 @@ def _all_reduce(
         name,
         linear=transpose is not None,
         abstract=lambda x, *, axes: x,
-        reference=_unbound,
+        reference=_over_processes(name, lambda x, **_: x.shape),
         jvp=jvp,
         transpose=transpose,
         batch=batch,
@@ -186,7 +204,7 @@ def _axis_index_batch(axis: Axis, args: tuple, dims: tuple, *, axis_name: Any) -
 axis_index_p = Primitive(
     "axis_index",
     abstract=lambda *, axis_name: ShapedArray((), dtypes.int32),
-    reference=_unbound,
+    reference=_over_processes("axis_index", lambda **_: ()),
     batch=_axis_index_batch,
     loops=Host(),
     differentiable=False,
@@ -230,7 +248,9 @@ all_gather_p = Primitive(
     "all_gather",
     linear=True,
     abstract=_gather_abstract,
-    reference=_unbound,
+    reference=_over_processes(
+        "all_gather", lambda x, axis, size, **_: (*x.shape[:axis], size, *x.shape[axis:])
+    ),
     jvp=linear_jvp(lambda: all_gather_p),
     transpose=_gather_transpose,
     batch=_gather_batch,
@@ -369,7 +389,7 @@ ppermute_p = Primitive(
     "ppermute",
     linear=True,
     abstract=lambda x, *, axis_name, perm: x,
-    reference=_unbound,
+    reference=_over_processes("ppermute", lambda x, **_: x.shape),
     jvp=linear_jvp(lambda: ppermute_p),
     transpose=lambda ct, x, *, axis_name, perm: [
         ppermute_p.bind(ct, axis_name=axis_name, perm=tuple([(dst, src) for src, dst in perm]))
@@ -409,13 +429,15 @@ def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Any 
 
 
 # ------------------------------------------------------------------ all_to_all
-def _all_to_all_abstract(
-    x: ShapedArray, *, axis_name: Any, split_axis: int, concat_axis: int
-) -> ShapedArray:
+def _exchanged_shape(x: Any, *, split_axis: int, concat_axis: int, **_: Any) -> tuple:
     shape = list(x.shape)
     size = shape.pop(split_axis)
     shape.insert(concat_axis, size)
-    return x.update(shape=tuple(shape))
+    return tuple(shape)
+
+
+def _all_to_all_abstract(x: ShapedArray, **params: Any) -> ShapedArray:
+    return x.update(shape=_exchanged_shape(x, **params))
 
 
 def _all_to_all_batch(
@@ -444,7 +466,7 @@ all_to_all_p = Primitive(
     "all_to_all",
     linear=True,
     abstract=_all_to_all_abstract,
-    reference=_unbound,
+    reference=_over_processes("all_to_all", _exchanged_shape),
     jvp=linear_jvp(lambda: all_to_all_p),
     transpose=lambda ct, x, *, axis_name, split_axis, concat_axis: [
         all_to_all_p.bind(ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis)

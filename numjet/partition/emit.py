@@ -16,16 +16,20 @@ from numjet.base.errors import InternalError
 from numjet.base.record import field, record
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
 from numjet.core.jaxpr_check import check_jaxpr
-from numjet.ops.arithmetic import mul
+from numjet.core.structural import zeros
+from numjet.ops.arithmetic import add, mul
 from numjet.ops.collective import (
     all_gather,
     all_to_all,
     axis_index,
+    permute_rows,
     pmax_p,
     pmin_p,
+    ppermute,
     psum_p,
 )
-from numjet.ops.slicing import dynamic_slice_in_dim
+from numjet.ops.shape import concatenate
+from numjet.ops.slicing import dynamic_slice_in_dim, index_in_dim
 from numjet.partition.propagate import Free, Plan, eqn_rule, everywhere, flatten, propagate
 from numjet.partition.rules import Layout, Sizes, assign, layout_of, local_shape, results
 from numjet.transforms.batch import Axis, extend_axis_env
@@ -70,11 +74,16 @@ class Partitioned:
 
 
 def partition(
-    closed: ClosedJaxpr, ins: Sequence[Free], outs: Sequence[Free], sizes: Sizes
+    closed: ClosedJaxpr,
+    ins: Sequence[Free],
+    outs: Sequence[Free],
+    sizes: Sizes,
+    members: Sizes | None = None,
 ) -> Partitioned:
     """The program of one device of a mesh with axes of these sizes (name -> size).
 
-    ins, outs: layouts of arguments and results, None for those that may lie as it suits.
+    ins, outs: layouts of arguments and results, None for those that may lie as it suits. members:
+    how many there are along each axis that run a program, where one runs it for several devices.
     """
     flat = flatten(closed)
     if flat.consts:
@@ -84,9 +93,10 @@ def partition(
     results = [
         plan.fixed(v) if want is None else want for v, want in zip(flat.jaxpr.outvars, outs)
     ]
-    emitter = _Emitter(sizes)
+    members = sizes if members is None else members
+    emitter = _Emitter(sizes, members)
     with contextlib.ExitStack() as stack:
-        for name, size in sizes.items():
+        for name, size in members.items():
             stack.enter_context(extend_axis_env(Axis(size, name)))
         local = emitter.staged(flat, plan, found, results)
     check_jaxpr(local)
@@ -94,8 +104,8 @@ def partition(
 
 
 class _Emitter:
-    def __init__(self, sizes: Sizes) -> None:
-        self.sizes = sizes
+    def __init__(self, devices: Sizes, members: Sizes) -> None:
+        self.devices, self.sizes = devices, members
         self.moves: list[Move] = []
         self.rounds = 1  # how often what is written now runs
 
@@ -145,12 +155,14 @@ class _Emitter:
         if name == "sharding_constraint":
             want = plan.fixed(eqn.outvars[0])
             return [(self.moved(values[0], want, name, "as constrained", eqn.source), want)]
+        if name == "permute_rows" and any(values[0][1]):
+            return [self._permuted(eqn, *values[0])]
         rule = eqn_rule(eqn)
         if rule is None:
             return self._everywhere(eqn, values)
         ins = [plan.of(v) for v in eqn.invars]
         wanted = [plan.of(v) for v in eqn.outvars]
-        cuts = assign(rule, ins, wanted, self.sizes)
+        cuts = assign(rule, ins, wanted, self.devices)
         args = [
             self.moved(value, layout_of(dims, cuts), name, "for its operand", eqn.source)
             for value, dims in zip(values, rule.ins, strict=True)
@@ -168,12 +180,12 @@ class _Emitter:
             outs = [outs]
         for kind, complete in _COMPLETE.items():
             axes = tuple([a for f, how in rule.reduced.items() if how == kind
-                          for a in cuts.get(f, ())])
+                          for a in cuts.get(f, ()) if self.sizes[a] > 1])
             if axes:
                 outs = [complete.bind(x, axes=axes) for x in outs]
                 for x in outs:
                     self._note(complete.name, axes, x, name, "sums of parts", eqn.source)
-        ends = results(rule, ins, wanted, self.sizes)
+        ends = results(rule, ins, wanted, self.devices)
         return [
             (self.moved((x, have), want, name, "as it was", eqn.source), want)
             for x, have, want in zip(outs, layouts, ends, strict=True)
@@ -211,8 +223,10 @@ class _Emitter:
                 and x.aval.shape[j] % self.sizes[now[i][-1]] == 0
             ):
                 axis = now[i].pop()
-                x = all_to_all(x, axis, j, i, tiled=True)
                 now[j].append(axis)
+                if self.sizes[axis] == 1:
+                    continue
+                x = all_to_all(x, axis, j, i, tiled=True)
                 self._note("all_to_all", (axis,), x, operation, why, at)
         kept = []
         for i, axes in enumerate(now):
@@ -220,14 +234,51 @@ class _Emitter:
             while same < min(len(axes), len(want[i])) and axes[same] == want[i][same]:
                 same += 1
             for axis in reversed(axes[same:]):
+                if self.sizes[axis] == 1:
+                    continue
                 x = all_gather(x, axis, axis=i, tiled=True)
                 self._note("all_gather", (axis,), x, operation, why, at)
             kept.append(same)
         for i, same in enumerate(kept):
             for axis in want[i][same:]:
+                if self.sizes[axis] == 1:
+                    continue
                 width = x.aval.shape[i] // self.sizes[axis]
                 x = dynamic_slice_in_dim(x, mul(axis_index(axis), width), width, i)
         return x
+
+    def _permuted(self, eqn: Eqn, x: Any, layout: Layout) -> tuple[Any, Layout]:
+        """Rows that change places, between devices where they are cut."""
+        at, perm = eqn.params["axis"], eqn.params["perm"]
+        axes = [a for a in layout[at] if self.sizes[a] > 1]
+        if len(axes) > 1:
+            want = (*layout[:at], (), *layout[at + 1 :])
+            whole = self.moved((x, layout), want, "ppermute", "over several axes", eqn.source)
+            out = permute_rows(whole, at, perm)
+            return self.moved((out, want), layout, "ppermute", "as it was", eqn.source), layout
+        if not axes:
+            return permute_rows(x, at, perm), layout
+        (axis,), width = axes, x.aval.shape[at]
+        rows = []
+        for target in range(width):
+            parts = []
+            for source in range(width):
+                pairs = tuple([
+                    (s // width, d // width)
+                    for s, d in perm
+                    if d % width == target and s % width == source
+                ])
+                row = index_in_dim(x, source, at, keepdims=True)
+                if len(pairs) == self.sizes[axis] and all(s == d for s, d in pairs):
+                    parts.append(row)
+                elif pairs:
+                    parts.append(ppermute(row, axis, pairs))
+                    self._note("ppermute", (axis,), row, "ppermute", "between devices", eqn.source)
+            total = parts[0] if parts else zeros(index_in_dim(x, 0, at, keepdims=True).aval)
+            for part in parts[1:]:  # each member receives from one of them, and zeros
+                total = add(total, part)
+            rows.append(total)
+        return (rows[0] if width == 1 else concatenate(rows, at)), layout
 
     # -------------------------------------------------------------- loops and branches
     def _scan(self, eqn: Eqn, plan: Plan, values: list) -> list[tuple[Any, Layout]]:

@@ -348,6 +348,7 @@ _FAMILIES: dict[str, Family] = {
     "reshape": _reshape,
     "squeeze": _squeeze,
     "rev": _along("dimensions"),
+    "permute_rows": _along("axis"),
     "sort": _along("dimension"),
     **dict.fromkeys(
         ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _along("axis")

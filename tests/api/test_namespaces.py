@@ -161,8 +161,7 @@ def test_constraints_and_the_current_mesh(eight):
 
 # ------------------------------------------------------------------ the rest
 def test_what_is_not_there_says_so():
-    with pytest.raises(NotImplementedError, match="one process"):
-        nj.distributed.initialize()
+    assert not nj.distributed.is_initialized()
     with pytest.raises(NotImplementedError, match="records no traces"):
         nj.profiler.trace("/nowhere")
 

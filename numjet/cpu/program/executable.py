@@ -22,6 +22,7 @@ import numpy as np
 from numjet.base.config import check_bounds
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.cluster import Cluster
 from numjet.core.dtypes import physical
 from numjet.core.evaluate import evaluate
 from numjet.core.primitive import Primitive
@@ -88,6 +89,11 @@ class HostCall:
     def _run(self, table: int) -> int:
         try:
             pointers = (ctypes.c_void_p * (len(self.ins) + len(self.outs))).from_address(table)
+            if self.primitive.collective and Cluster.transport is not None:
+                views = [_view(pointers[k], s, d) for k, (s, d, _) in enumerate(self.ins)]
+                outs = [_view(pointers[len(views) + k], *o) for k, o in enumerate(self.outs)]
+                Cluster.transport.run(self.primitive.name, self.params, views, outs)
+                return 0
             args = tuple(
                 [
                     ArrayImpl(_view(pointers[k], shape, dtype).copy(), aval)

@@ -1,0 +1,222 @@
+"""Collectives of compiled programs over MPI: `Transport`, on the programs' own buffers.
+
+`distributed.initialize` makes it; `cpu.program.executable` calls `run` with addresses. Sums of
+types that MPI does not know (bfloat16, float16) and extremes, which must keep NaN, are added by
+NumPy inside MPI's reduction. What would break it: two threads of a process that run programs over
+processes side by side: the order of collectives must be the same everywhere.
+"""
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.core.cluster import Cluster, Ranks
+
+_SUMS = frozenset(
+    "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 complex64 complex128".split()
+)
+
+
+class Disagreement(RuntimeError):
+    """Processes wanted to run programs that differ."""
+
+
+class Transport:
+    """What carries collectives between the processes of an MPI communicator.
+
+    calls: how many programs were run. place: what runs now, (operation, since when), for who looks
+    after hangs (`distributed`).
+    """
+
+    def __init__(self, mpi: Any, comm: Any) -> None:
+        self.mpi = mpi
+        self.comm = comm.Dup()
+        self.control = comm.Dup()
+        self.index, self.count = comm.Get_rank(), comm.Get_size()
+        self.checks = os.environ.get("NUMJET_COLLECTIVE_CHECKS", "1") != "0"
+        self.calls = 0
+        self.program = ""
+        self.place: tuple[str, float] | None = None
+        self._comms: dict[tuple[int, ...], Any] = {}
+        self._types: dict[Any, Any] = {}
+        self._ops: dict[tuple[str, str], Any] = {}
+        self._mine = np.zeros(16, np.uint8)
+        self._all = np.zeros((self.count, 16), np.uint8)
+
+    # -------------------------------------------------------------- programs
+    def entering(self, name: str) -> None:
+        """A program begins."""
+        self.calls += 1
+        self.program = name
+
+    def agree(self, digest: bytes, name: str) -> None:
+        """Raise RuntimeError on all processes where they do not all run this program now."""
+        if not self.checks:
+            return
+        self.place = f"the agreement on program {name!r}", time.monotonic()
+        self._mine[:] = np.frombuffer(digest, np.uint8)
+        self.control.Allgather(self._mine, self._all)
+        self.place = None
+        if (self._all == self._mine).all():
+            return
+        names = self.control.allgather(name)
+        kinds: dict[tuple, list[int]] = {}
+        for rank, (row, text) in enumerate(zip(self._all, names, strict=True)):
+            kinds.setdefault((row.tobytes(), text), []).append(rank)
+        said = "; ".join(
+            f"rank{'s' if len(who) > 1 else ''} {', '.join(map(str, who))}: {text!r} "
+            f"({digest.hex()[:8]})"
+            for (digest, text), who in kinds.items()
+        )
+        raise Disagreement(
+            f"The processes do not run the same program (call {self.calls + 1}): {said}. Every "
+            "process must call the same functions in the same order on arguments of the same "
+            "shapes, layouts and static values."
+        )
+
+    def objects(self, value: Any) -> list[Any]:
+        """What each process gives, as Python objects."""
+        self.place = "an exchange of values", time.monotonic()
+        found = self.control.allgather(value)
+        self.place = None
+        return found
+
+    # -------------------------------------------------------------- collectives
+    def group(self, ranks: Ranks) -> Any:
+        """The communicator of this process's group."""
+        mine = ranks.mine
+        found = self._comms.get(mine)
+        if found is None:
+            if mine == tuple(range(self.count)):
+                found = self.comm
+            else:
+                members = self.comm.Get_group().Incl(list(mine))
+                found = self.comm.Create_group(members)
+            self._comms[mine] = found
+        return found
+
+    def run(
+        self, name: str, params: dict, ins: Sequence[np.ndarray], outs: Sequence[np.ndarray]
+    ) -> None:
+        """One collective, from `ins` to `outs`: views of a program's memory."""
+        ranks = params["axes"][0] if "axes" in params else params["axis_name"]
+        label = f"{name}[{', '.join([f'{x.dtype}{list(x.shape)}' for x in ins])}]"
+        self.place = label, time.monotonic()
+        _RUN[name](self, self.group(ranks), ranks, params, ins, outs[0])
+        self.place = None
+
+    def type_of(self, dtype: np.dtype) -> Any:
+        """MPI's name of an element type; plain bytes for types that it has none for."""
+        found = self._types.get(dtype)
+        if found is None:
+            if dtype.name in _SUMS:
+                found = self.mpi._typedict[dtype.char]
+            else:
+                found = self.mpi.BYTE.Create_contiguous(dtype.itemsize).Commit()
+            self._types[dtype] = found
+        return found
+
+    def operation(self, kind: str, dtype: np.dtype) -> Any:
+        """MPI's reduction, or one of NumPy's."""
+        if kind == "add" and dtype.name in _SUMS:
+            return self.mpi.SUM
+        if dtype.kind in "iu" and kind != "add":
+            return self.mpi.MAX if kind == "max" else self.mpi.MIN
+        found = self._ops.get((kind, dtype.name))
+        if found is None:
+            ufunc: Any = {"add": np.add, "max": np.maximum, "min": np.minimum}[kind]
+
+            def reduce(a: Any, b: Any, _: Any) -> None:
+                left, right = np.frombuffer(a, dtype), np.frombuffer(b, dtype)
+                ufunc(left, right, out=right)
+
+            found = self._ops[kind, dtype.name] = self.mpi.Op.Create(reduce, commute=True)
+        return found
+
+
+def _flat(x: np.ndarray) -> np.ndarray:
+    """The bytes of a contiguous array."""
+    return x.reshape(-1).view(np.uint8)
+
+
+def _message(transport: Transport, x: np.ndarray) -> list:
+    return [_flat(x), x.size, transport.type_of(x.dtype)]
+
+
+def _reduction(kind: str) -> Callable:
+    def run(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out: Any) -> None:
+        (x,) = ins
+        comm.Allreduce(_message(t, x), _message(t, out), t.operation(kind, x.dtype))
+
+    return run
+
+
+def _all_gather(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out: Any) -> None:
+    (x,), axis = ins, params["axis"]
+    if axis == 0:
+        comm.Allgather(_message(t, x), _parts(t, out, comm.size))
+        return
+    rows = np.empty((comm.size, *x.shape), x.dtype)
+    comm.Allgather(_message(t, x), _parts(t, rows, comm.size))
+    out[...] = np.moveaxis(rows, 0, axis)
+
+
+def _parts(t: Transport, x: np.ndarray, count: int) -> list:
+    return [_flat(x), x.size // count, t.type_of(x.dtype)]
+
+
+def _all_to_all(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out: Any) -> None:
+    (x,), split, concat = ins, params["split_axis"], params["concat_axis"]
+    sent = np.ascontiguousarray(np.moveaxis(x, split, 0))
+    got = out if concat == 0 else np.empty(sent.shape, x.dtype)
+    comm.Alltoall(_parts(t, sent, comm.size), _parts(t, got, comm.size))
+    if concat != 0:
+        out[...] = np.moveaxis(got, 0, concat)
+
+
+def _reduce_scatter(
+    t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out: Any
+) -> None:
+    (x,), axis = ins, params["axis"]
+    sent = np.ascontiguousarray(np.moveaxis(x, axis, 0))
+    comm.Reduce_scatter_block(
+        _parts(t, sent, comm.size), _message(t, out), t.operation("add", x.dtype)
+    )
+
+
+def _ppermute(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out: Any) -> None:
+    (x,), here, requests = ins, comm.rank, []
+    received = False
+    for source, target in params["perm"]:
+        if target == here:
+            received = True
+            if source == here:
+                out[...] = x
+            else:
+                requests.append(comm.Irecv(_message(t, out), source))
+    for source, target in params["perm"]:
+        if source == here and target != here:
+            requests.append(comm.Isend(_message(t, x), target))
+    if not received:
+        out[...] = 0
+    t.mpi.Request.Waitall(requests)
+
+
+def _axis_index(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out: Any) -> None:
+    out[...] = ranks.mine.index(Cluster.index)
+
+
+_RUN: dict[str, Callable] = {
+    "psum": _reduction("add"),
+    "pmax": _reduction("max"),
+    "pmin": _reduction("min"),
+    "all_gather": _all_gather,
+    "all_to_all": _all_to_all,
+    "reduce_scatter": _reduce_scatter,
+    "ppermute": _ppermute,
+    "axis_index": _axis_index,
+}

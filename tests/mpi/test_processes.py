@@ -1,0 +1,221 @@
+"""Several processes under mpiexec: arrays, programs, collectives, checkpoints, data."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mpi_launch import run
+
+PROGRAMS = """
+from numjet.experimental import multihost_utils as mu
+n = nj.device_count()
+mesh = nj.make_mesh((n,), ("x",), (AxisType.Auto,))
+grid = nj.make_mesh((2, n // 2), ("x", "y"), (AxisType.Auto,) * 2)
+N = lambda *spec: NamedSharding(mesh, P(*spec))
+G = lambda *spec: NamedSharding(grid, P(*spec))
+rng = np.random.default_rng(0)
+A = rng.normal(size=(16, 8)).astype(np.float32)
+B = rng.normal(size=(8, 8)).astype(np.float32)
+ring = [(i, (i + 1) % n) for i in range(n)]
+class S:
+    # A shard_map, and the same by vmap on one process.
+    def __init__(self, f, i, o):
+        self.f, self.o = f, o
+        self.on_all = nj.shard_map(f, mesh=mesh, in_specs=i, out_specs=o)
+    def __call__(self, a, b):
+        if isinstance(a, nj.Array) and self.whole:
+            out = nj.vmap(self.f, (0, None), 0, axis_name="x")(a.reshape(n, -1, 8), b)
+            if self.o == P():
+                return out[0]
+            at = self.o.index("x")
+            return jnp.concatenate(list(out), at)
+        return self.on_all(a, b)
+    whole = False
+programs = {
+    "sum": (lambda a, b: a.sum(0), N("x"), N()),
+    "product": (lambda a, b: jnp.tanh(a @ b), N("x"), N(None, "x")),
+    "mean": (lambda a, b: a - a.mean(0, keepdims=True), N(None, "x"), N()),
+    "sort": (lambda a, b: (jnp.sort(a, 0), jnp.cumsum(a, 1)), N("x"), N()),
+    "softmax": (lambda a, b: nj.nn.softmax(a @ b, axis=0), N("x"), N("x")),
+    "scan": (lambda a, b: lax.scan(lambda c, t: (c + t.sum() + c @ b, c.max()), a[0], a), N("x"),
+             N("x")),
+    "while": (lambda a, b: lax.while_loop(lambda c: c.sum() < 1e3, lambda c: jnp.abs(c) * 2 + 1, a),
+              N("x"), N()),
+    "gradient": (nj.grad(lambda a, b: (jnp.tanh(a @ b) ** 2).mean(), argnums=(0, 1)), N("x"), N()),
+    "grid": (lambda a, b: a @ b + b.sum(1), G("x", "y"), G("y", None)),
+    "columns": (nj.value_and_grad(lambda a, b: jnp.sin(a @ b).sum()), G("x"), G(None, "y")),
+    "ring": (S(lambda a, b: lax.ppermute(a, "x", ring) + lax.psum(a, "x") @ b, (P("x"), P()),
+               P("x")), N("x"), N()),
+    "all_gather": (S(lambda a, b: lax.all_gather(a, "x", tiled=True) * lax.axis_index("x"),
+                     (P("x"), P()), P("x")), N("x"), N()),
+    "all_to_all": (S(lambda a, b: lax.all_to_all(a, "x", 1, 0, tiled=True), (P("x"), P()),
+                     P(None, "x")), N("x"), N()),
+    "scatter": (S(lambda a, b: lax.psum_scatter(a, "x", scatter_dimension=1, tiled=True),
+                  (P("x"), P()), P("x")), N("x"), N()),
+    "extremes": (S(lambda a, b: lax.pmax(a, "x") - lax.pmin(a, "x") + lax.pmean(a, "x"),
+                   (P("x"), P()), P()), N("x"), N()),
+    "derivative": (nj.grad(lambda a, b: S(lambda a, b: (lax.ppermute(a, "x", ring) * a
+                   * lax.psum(a, "x")).sum(keepdims=True), (P("x"), P()), P("x"))(a, b).sum()),
+                   N("x"), N()),
+    "halves": (lambda a, b: (a.astype(jnp.bfloat16).sum(0), jnp.maximum.reduce(a)), N("x"), N()),
+    "eager": (None, N("x"), N()),
+}
+def eager(a, b):
+    c = jnp.tanh(a) @ b + 1
+    return c.T[2:5], (c > 0).any(), c.reshape(-1)[::7], nj.vmap(jnp.dot)(c, c)
+got = {}
+for name, (f, la, lb) in programs.items():
+    f, whole = (nj.jit(f), nj.jit(f)) if f else (eager, eager)
+    out = f(nj.device_put(A, la), nj.device_put(B, lb))
+    S.whole = True
+    nj.clear_caches()
+    want = whole(jnp.asarray(A), jnp.asarray(B))
+    S.whole = False
+    nj.clear_caches()
+    for x, y in zip(nj.tree.leaves(mu.process_allgather(out)), nj.tree.leaves(want)):
+        np.testing.assert_allclose(np.asarray(x, np.float32), np.asarray(y, np.float32), rtol=2e-2
+                                   if name == "halves" else 2e-5, atol=2e-5, err_msg=name)
+print(f"rank {nj.process_index()} agrees on {len(programs)}")
+"""
+
+
+@pytest.mark.parametrize("processes, devices", [(2, 1), (4, 1), (2, 2)])
+def test_programs_compute_what_one_process_does(processes: int, devices: int) -> None:
+    out = run(PROGRAMS, processes, devices)
+    for rank in range(processes):
+        assert f"rank {rank} agrees on 18" in out
+
+
+def test_arrays_are_global_and_parts_are_local() -> None:
+    out = run("""
+from numjet.experimental import multihost_utils as mu
+me, count = nj.process_index(), nj.process_count()
+assert [d.process_index for d in nj.devices()] == [0, 0, 1, 1] and count == 2
+assert [d.id for d in nj.local_devices()] == [2 * me, 2 * me + 1]
+mesh = nj.make_mesh((4,), ("x",))
+rows = NamedSharding(mesh, P("x"))
+X = np.arange(8, dtype=np.float32)
+x = nj.device_put(X, rows)
+assert not x.is_fully_addressable and not x.is_fully_replicated
+assert [s.index[0].start for s in x.addressable_shards] == [4 * me, 4 * me + 2]
+assert [s.data is None for s in x.global_shards] == [me == 1] * 2 + [me == 0] * 2
+np.testing.assert_array_equal(x.addressable_data(1), X[4 * me + 2:4 * me + 4])
+try: np.asarray(x)
+except RuntimeError as e: assert "non-addressable" in str(e) and "process_allgather" in str(e)
+else: raise SystemExit("no error")
+same = nj.make_array_from_callback((8,), rows, lambda i: X[i])
+mine = nj.make_array_from_process_local_data(rows, X[4 * me:4 * me + 4])
+parts = nj.make_array_from_single_device_arrays((8,), rows, [s.data for s in x.addressable_shards])
+for y in (same, mine, parts):
+    np.testing.assert_array_equal(mu.process_allgather(y), X)
+    assert y.sharding == rows and y.shape == (8,)
+assert float(nj.jit(jnp.sum)(mine)) == X.sum() == float(jnp.sum(x))
+np.testing.assert_array_equal(mu.process_allgather(np.float32(me)), [0, 1])
+assert mu.broadcast_one_to_all(np.float32(me)) == 0
+assert mu.broadcast_one_to_all(np.float32(me), is_source=me == 1) == 1
+mu.sync_global_devices("here"); mu.assert_equal(X, "X")
+back = mu.global_array_to_host_local_array(x, mesh, P("x"))
+np.testing.assert_array_equal(back, X[4 * me:4 * me + 4])
+again = mu.host_local_array_to_global_array(back, mesh, P("x"))
+np.testing.assert_array_equal(mu.process_allgather(again), X)
+assert np.asarray(nj.device_put(x, NamedSharding(mesh, P()))).tolist() == X.tolist()
+assert nj.process_indices() == [0, 1] and mesh.local_mesh.size == 2 and mesh.is_multi_process
+nj.distributed.shutdown()
+print("done", me)
+""", 2, 2)
+    assert "done 0" in out and "done 1" in out
+
+
+SAVED = """
+from numjet import checkpoints
+from numjet.experimental import multihost_utils as mu
+n = nj.device_count()
+mesh = nj.make_mesh((n,), ("x",))
+rows = NamedSharding(mesh, P("x"))
+X = np.arange(24, dtype=np.float32).reshape(8, 3)
+like = {"w": nj.device_put(X * 0, rows), "b": nj.device_put(X[0] * 0, NamedSharding(mesh, P())),
+        "n": 0, "h": jnp.zeros(2, jnp.bfloat16), "k": nj.random.key(0)}
+"""
+
+
+def test_checkpoints_on_another_number_of_processes(tmp_path: Path) -> None:
+    run(SAVED + f"""
+state = {{"w": nj.device_put(X, rows), "b": nj.device_put(X[0], NamedSharding(mesh, P())), "n": 5,
+         "h": jnp.ones(2, jnp.bfloat16), "k": nj.random.key(7)}}
+for step in (1, 2, 3, 4):
+    checkpoints.save({str(tmp_path)!r}, state, step, keep=2)
+assert checkpoints.steps({str(tmp_path)!r}) == [3, 4]
+""", 4)
+    assert len(list((tmp_path / "step_4").glob("4_*.bin"))) == 4  # each its rows
+    assert len(list((tmp_path / "step_4").glob("*.bin"))) == 8
+    for processes in (1, 2):
+        out = run(SAVED + f"""
+got = checkpoints.restore({str(tmp_path)!r}, like)
+assert got["w"].sharding == rows and int(got["n"]) == 5 and got["h"].tolist() == [1, 1]
+np.testing.assert_array_equal(mu.process_allgather(got["w"], tiled=True), X)
+assert float(nj.random.uniform(got["k"])) == float(nj.random.uniform(nj.random.key(7)))
+print("restored", checkpoints.latest({str(tmp_path)!r}))
+""", processes)
+        assert out.count("restored 4") == processes
+
+
+FAULTS = """
+mesh = nj.make_mesh((nj.device_count(),), ("x",))
+x = nj.device_put(np.ones((4 * nj.device_count(), 3), np.float32), NamedSharding(mesh, P("x")))
+step, other = nj.jit(lambda x: x.sum(0)), nj.jit(lambda x: (2 * x).sum(0))
+for i in range(10**6):
+    if i == 5 and nj.process_index() == 1:
+        FAULT
+    step(x)
+"""
+
+
+@pytest.mark.parametrize("fault, message", [
+    ("os.kill(os.getpid(), 9)", "rank 1 .* has ended without a word"),
+    ("raise ValueError('bad data')", "rank 1 .* failed: ValueError: bad data"),
+    ("other(x)", "do not run the same program .call 6.: ranks? 0.*; rank 1: "),
+    ("time.sleep(60)", "did not end in 3 s .NUMJET_COLLECTIVE_TIMEOUT.. Missing: rank 1"),
+    ("sys.exit(0)", "Missing: rank 1[^#]*rank 1: has left"),
+], ids=["killed", "raised", "disagrees", "hangs", "leaves"])  # fmt: skip
+def test_faults_end_all_processes_with_a_sentence(fault: str, message: str) -> None:
+    import re
+
+    out = run(FAULTS.replace("FAULT", fault), 2, fails=True, timeout=60,
+              NUMJET_COLLECTIVE_TIMEOUT="3")
+    assert re.search(message, out, re.S), out
+
+
+def test_wrong_use_is_refused() -> None:
+    out = run("""
+def says(f, kind, text):
+    try: f()
+    except kind as e: assert text in str(e), str(e)
+    else: raise SystemExit(f"no {kind} {text}")
+mesh = nj.make_mesh((4,), ("x",))
+rows = NamedSharding(mesh, P("x"))
+turned = nj.sharding.Mesh(np.array(nj.devices())[[0, 2, 1, 3]], ("x",))
+says(lambda: nj.distributed.initialize(), RuntimeError, "only be called once")
+says(lambda: nj.device_put(np.ones(8), NamedSharding(turned, P("x"))), NotImplementedError,
+     "must be a block of the mesh")
+says(lambda: nj.pmap(lambda x: x)(np.ones((4, 2))), NotImplementedError, "shard_map")
+says(lambda: nj.make_mesh((8,), ("x",)), ValueError, "4")
+x = nj.device_put(np.ones(8), rows)
+says(lambda: x + nj.device_put(np.ones(8), nj.local_devices()[1]), ValueError, "incompatible")
+says(lambda: nj.make_array_from_process_local_data(rows, np.ones(3)), ValueError, "multiple")
+print("refused")
+""", 2, 2)
+    assert out.count("refused") == 2
+
+
+def test_sums_have_the_same_bits_in_every_run() -> None:
+    script = """
+mesh = nj.make_mesh((nj.device_count(),), ("x",))
+X = np.random.default_rng(nj.process_index()).normal(size=(4, 10001)).astype(np.float32)
+x = nj.make_array_from_process_local_data(NamedSharding(mesh, P("x")), X)
+total = np.asarray(nj.jit(lambda x: jnp.exp(x).sum(0))(x))
+print("bits", hash(total.tobytes()))
+"""
+    outs = [run(script, 4, PYTHONHASHSEED="0") for _ in range(2)]
+    found = {line.split()[1] for out in outs for line in out.splitlines() if line.startswith("bits")}
+    assert len(found) == 1, np.array(outs)
