@@ -200,7 +200,9 @@ class ArrayImpl(Array):
     def __repr__(self) -> str:
         if type(self.aval.dtype) is dtypes.KeyDType:
             words = (
-                np.ascontiguousarray(self._value).view(np.uint32).reshape(self.aval.shape + (2,))
+                np.ascontiguousarray(self._value)[..., None]
+                .view(np.uint32)
+                .reshape(self.aval.shape + self.aval.dtype.key_shape)
             )
             return f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n{words}"
         weak = ", weak_type=True" if self.aval.weak_type else ""

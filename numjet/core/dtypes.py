@@ -7,6 +7,7 @@ the dtype of every mixed operation, so a changed edge changes user-visible resul
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import ml_dtypes
@@ -47,26 +48,38 @@ class prng_key(extended):  # noqa: N801 - a public scalar-type name
 
 
 class KeyDType:
-    """The dtype of a PRNG key array: opaque elements, stored as one unsigned 64-bit word each.
+    """The dtype of a PRNG key array of one implementation: opaque elements of a few uint32 words.
 
-    A key of implementation `threefry2x32` is two uint32 words, the first in the low half.
+    `impl` is the implementation's name, or the object that `extend.random.define_prng_impl` made,
+    which has a `tag` and a `key_shape`. Arrays of keys of two words (`threefry2x32`) are stored as
+    unsigned 64-bit numbers, the first word in the low half; other keys as plain bytes (`storage`).
     """
 
-    __slots__ = ("name", "impl")
+    __slots__ = ("name", "impl", "key_shape", "itemsize", "storage")
     name: str
-    impl: str
-    itemsize = 8
+    impl: Any
+    key_shape: tuple[int, ...]
+    itemsize: int
+    storage: np.dtype
     kind = "K"
     char = "K"
     type = prng_key
-    _known: dict[str, KeyDType] = {}
+    _known: dict[Any, KeyDType] = {}
+    # name -> the tag that dtypes are written with, and the shape of a key.
+    BUILT_IN = {
+        "threefry2x32": ("fry", (2,)), "rbg": ("rbg", (4,)), "unsafe_rbg": ("urbg", (4,)),
+    }  # fmt: skip
 
-    def __new__(cls, impl: str = "threefry2x32") -> KeyDType:
+    def __new__(cls, impl: Any = "threefry2x32") -> KeyDType:
         found = cls._known.get(impl)
         if found is None:
+            tag, shape = cls.BUILT_IN[impl] if isinstance(impl, str) else (impl.tag, impl.key_shape)
             found = cls._known[impl] = object.__new__(cls)
-            found.impl = impl
-            found.name = {"threefry2x32": "key<fry>"}.get(impl, f"key<{impl}>")
+            found.impl, found.name, found.key_shape = impl, f"key<{tag}>", tuple(shape)
+            found.itemsize = 4 * math.prod(shape)
+            found.storage = (
+                uint64 if impl == "threefry2x32" else np.dtype((np.void, found.itemsize))
+            )
         return found
 
     def __repr__(self) -> str:
@@ -107,7 +120,7 @@ def short_name(dtype: Any) -> str:
 
 def physical(dtype: Any) -> np.dtype:
     """The NumPy dtype in which arrays of `dtype` are stored."""
-    return uint64 if type(dtype) is KeyDType else dtype
+    return dtype.storage if type(dtype) is KeyDType else dtype
 
 
 _NARROW = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}

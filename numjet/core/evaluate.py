@@ -146,6 +146,8 @@ def _reference(primitive: Primitive, avals: tuple, out: Any) -> Any:
     for aval in avals if avals else (out if type(out) is list else (out,)):
         if aval.narrow:
             return narrow.reference(primitive)
+        if type(aval.dtype) is dtypes.KeyDType and primitive.name in ("eq", "ne"):
+            return narrow.equality(primitive)
     if type(out) is ShapedArray and out.narrow:
         return narrow.reference(primitive)
     return primitive.reference

@@ -30,7 +30,9 @@ def zeros(aval: ShapedArray) -> Any:
 
 def full(shape: tuple[int, ...], value: Any, dtype: Any, weak_type: bool = False) -> Any:
     """An array of `shape` filled with the Python scalar `value`."""
-    if dtype in dtypes.NARROW_FLOATS:
+    if type(dtype) is dtypes.KeyDType:
+        value = np.zeros((), dtype.storage)
+    elif dtype in dtypes.NARROW_FLOATS:
         value = float(value)  # of an integer 0 NumPy makes the least exponent, not NaN
     one = ArrayImpl(np.asarray(value, dtypes.physical(dtype)), ShapedArray((), dtype, weak_type))
     return broadcast_in_dim(one, shape, ()) if shape else one

@@ -56,8 +56,8 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
         if forms.foreign:
             closed_jaxpr = importlib.import_module("numjet.cpu.graph.users").expanded(closed_jaxpr)
             forms = Forms.of_jaxpr(closed_jaxpr)
-        if forms.narrow:
-            closed_jaxpr = importlib.import_module("numjet.cpu.graph.narrow").rewritten(
+        if forms.stored:
+            closed_jaxpr = importlib.import_module("numjet.cpu.graph.storage").rewritten(
                 closed_jaxpr
             )
             forms = Forms.of_jaxpr(closed_jaxpr)

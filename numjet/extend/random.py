@@ -1,43 +1,53 @@
-"""Generators of random numbers for libraries: seeds by implementation, and threefry itself.
-
-One implementation exists, threefry2x32; `define_prng_impl` is refused.
-"""
+"""Generators of random numbers for libraries: implementations of keys, and threefry itself."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from numjet.ops.generators import threefry2x32_p, threefry_2x32
 from numjet.random import key as _key
+from numjet.random.implementations import (
+    RBG as rbg_prng_impl,
+    THREEFRY as threefry_prng_impl,
+    UNSAFE_RBG as unsafe_rbg_prng_impl,
+    PRNGImpl,
+    dtype_of as _dtype_of,
+)
+from numjet.random.streams import random_seed as _random_seed
+
+__all__ = [
+    "PRNGImpl", "define_prng_impl", "random_seed", "rbg_prng_impl", "seed_with_impl",
+    "threefry2x32_p", "threefry_2x32", "threefry_prng_impl", "unsafe_rbg_prng_impl",
+]  # fmt: skip
 
 
-class PRNGImpl:
-    """An implementation, by name."""
+def define_prng_impl(
+    *,
+    key_shape: tuple[int, ...],
+    seed: Callable[[Any], Any],
+    split: Callable[[Any, tuple[int, ...]], Any],
+    random_bits: Callable[[Any, int, tuple[int, ...]], Any],
+    fold_in: Callable[[Any, Any], Any],
+    name: str = "<unnamed>",
+    tag: str = "?",
+) -> PRNGImpl:
+    """An implementation of keys, for the argument `impl` of `random.key` and its kin.
 
-    def __init__(self, name: str, tag: str, key_shape: tuple[int, ...]) -> None:
-        self.name, self.tag, self.key_shape = name, tag, key_shape
-
-    def __str__(self) -> str:
-        return self.tag
-
-    def __repr__(self) -> str:
-        return f"PRNGImpl({self.name})"
-
-
-threefry_prng_impl = PRNGImpl("threefry2x32", "fry", (2,))
+    key_shape: the shape of a key's uint32 words. The functions take the words of one key, as JAX
+    functions that can be traced, and are mapped over arrays of keys:
+    seed(integer) -> uint32[*key_shape]; split(words, shape) -> uint32[*shape, *key_shape];
+    random_bits(words, bit_width, shape) -> unsigned integers of `bit_width` bits, of `shape`;
+    fold_in(words, uint32) -> uint32[*key_shape].
+    """
+    return PRNGImpl(tuple(key_shape), seed, split, random_bits, fold_in, name, tag)
 
 
 def seed_with_impl(impl: PRNGImpl, seed: Any) -> Any:
     """The key that `seed` gives under an implementation."""
-    return _key(seed, impl=impl.name)
+    return _key(seed, impl=impl)
 
 
 def random_seed(seeds: Any, impl: PRNGImpl) -> Any:
-    """The key that `seeds` gives under an implementation."""
-    return _key(seeds, impl=impl.name)
-
-
-def define_prng_impl(**_: Any) -> PRNGImpl:
-    """Not there: keys are two words of threefry."""
-    raise NotImplementedError(
-        "define_prng_impl: keys of other generators have no storage here. Use threefry2x32."
-    )
+    """The keys that `seeds` give under an implementation: one each."""
+    return _random_seed(seeds, _dtype_of(impl))

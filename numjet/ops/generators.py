@@ -17,7 +17,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.effects import ORDERED_IO
 from numjet.core.lowering import Host
 from numjet.core.primitive import Primitive
-from numjet.core.structural import broadcast_in_dim, convert
+from numjet.core.structural import broadcast_in_dim, convert, moveaxis
 from numjet.ops.arithmetic import add, mul
 from numjet.ops.arrange import stack
 from numjet.ops.composed import composed
@@ -32,7 +32,7 @@ from numjet.ops.logic import (
 )
 from numjet.ops.mulhi import mulhi_p
 from numjet.ops.random_bits import GROUPS, PARITY, ROTATIONS
-from numjet.ops.shape import canonical_shape, iota, reshape
+from numjet.ops.shape import canonical_shape, concatenate, expand_dims, iota, reshape
 from numjet.ops.slicing import index_in_dim, slice_in_dim
 
 UINT32 = np.dtype(np.uint32)
@@ -89,6 +89,38 @@ def threefry2x32(key: tuple[Any, Any], counter: tuple[Any, Any]) -> list:
     return [x1, x2]
 
 
+threefry2x32_p = composed(
+    "threefry2x32",
+    lambda k1, k2, x1, x2: threefry2x32((k1, k2), (x1, x2)),
+    several=True,
+    differentiable=False,
+)
+
+
+def threefry_2x32(keypair: Any, count: Any) -> Any:
+    """The Threefry-2x32 hash of counters under a key.
+
+    keypair: uint32[2]; count: uint32, any shape: the first half of its elements are the counters'
+    first words, the rest their second, and a missing one is 0. The result has count's shape.
+    Raises TypeError for other dtypes.
+    """
+    key, count = as_array(keypair), as_array(count)
+    if key.aval.dtype != UINT32 or count.aval.dtype != UINT32 or key.aval.shape != (2,):
+        raise TypeError(
+            "threefry_2x32 requires uint32 arguments, the key of shape (2,), got "
+            f"{key.aval.str_short()} and {count.aval.str_short()}."
+        )
+    size = count.aval.size
+    half = -(-size // 2)
+    flat = reshape(count, (size,))
+    if size % 2:
+        flat = concatenate([flat, as_array(np.zeros(1, UINT32))], 0)
+    words = [index_in_dim(key, i, 0, False) for i in range(2)]
+    parts = [slice_in_dim(flat, 0, half), slice_in_dim(flat, half, 2 * half)]
+    made = concatenate(threefry2x32_p.bind(*words, *parts), 0)
+    return reshape(slice_in_dim(made, 0, size), count.aval.shape)
+
+
 def _advanced(words: list, by: Any) -> list:
     """A number of several words, the lowest first, plus `by`."""
     out, carry = [], by
@@ -143,7 +175,21 @@ def _generate(key: Any, *, shape: tuple, dtype: Any, algorithm: int) -> list:
     return [stack(state), reshape(bits, shape)]
 
 
+def _generate_batch(
+    axis: Any, args: tuple, dims: tuple, *, shape: tuple, dtype: Any, algorithm: int
+) -> tuple:
+    """Bits for all examples by the first one's state, whose own moves on: one stream, in order."""
+    states = moveaxis(args[0], dims[0], 0)
+    first = index_in_dim(states, 0, 0, False)
+    state, bits = rng_bit_generator_p.bind(
+        first, shape=(axis.size, *shape), dtype=dtype, algorithm=algorithm
+    )
+    rest = slice_in_dim(states, 1, axis.size)
+    return [concatenate([expand_dims(state, (0,)), rest], 0), bits], [0, 0]
+
+
 rng_bit_generator_p = composed("rng_bit_generator", _generate, several=True, differentiable=False)
+rng_bit_generator_p.batch = _generate_batch
 
 
 def rng_bit_generator(key: Any, shape: Any, dtype: Any = np.uint32,
@@ -153,7 +199,8 @@ def rng_bit_generator(key: Any, shape: Any, dtype: Any = np.uint32,
 
     key: uint32[4], the state: two words of key, two of a counter, the lowest first; it moves on by
     one for each block of four words (two for Threefry). Narrow dtypes take the low bits of a word
-    each. Raises TypeError for other dtypes and states.
+    each. Under `vmap` the first example's state gives the bits of all. Raises TypeError for other
+    dtypes and states.
 
     >>> import numjet.numpy as jnp
     >>> from numjet import lax

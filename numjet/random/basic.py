@@ -32,7 +32,6 @@ from numjet.ops.logic import (
     lt,
     shift_right_logical,
 )
-from numjet.ops.random_bits import random_bits
 from numjet.ops.reduce import argmax
 from numjet.ops.shape import bitcast_convert_type, expand_dims, iota, reshape, select_n
 from numjet.ops.slicing import index_in_dim, slice_in_dim
@@ -40,6 +39,7 @@ from numjet.ops.sort import sort, top_k
 from numjet.ops.special import erf, erf_inv
 from numjet.ops.transcendental import log, log1p
 from numjet.random.keys import shape_of, single_key, split_two
+from numjet.random.streams import random_bits
 
 
 # ------------------------------------------------------------------ helpers shared with the other

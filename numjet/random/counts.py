@@ -16,7 +16,6 @@ from numjet.core import dtypes
 from numjet.core.structural import convert, full, scalar, transpose
 from numjet.ops.cumulative import cumsum
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, floor, ge, le, lt
-from numjet.ops.random_bits import random_split
 from numjet.ops.reduce import reduce_or
 from numjet.ops.scan import scan
 from numjet.ops.shape import expand_dims, select_n
@@ -24,6 +23,7 @@ from numjet.ops.transcendental import log, log1p, sqrt
 from numjet.ops.while_loop import while_loop
 from numjet.random.basic import as_float, broadcast_to, float_dtype, result_shape, unit
 from numjet.random.keys import single_key, split_many, split_two
+from numjet.random.streams import random_split
 
 # From so many expected successes (or failures, if fewer) on transformed rejection is valid.
 WAITING_BELOW = 10

@@ -18,7 +18,10 @@ from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array, is_arraylike
 from numjet.core.structural import convert
-from numjet.ops.random_bits import (
+from numjet.ops.shape import copy
+from numjet.ops.slicing import index_in_dim
+from numjet.random.implementations import dtype_of
+from numjet.random.streams import (
     random_bits,
     random_fold_in,
     random_seed,
@@ -26,21 +29,21 @@ from numjet.ops.random_bits import (
     random_unwrap,
     random_wrap,
 )
-from numjet.ops.shape import copy
-from numjet.ops.slicing import index_in_dim
-
-THREEFRY = "threefry2x32"
-_NAMES = (None, "threefry2x32", "fry")
 
 
-def _check_impl(impl: Any) -> None:
-    if isinstance(impl, dtypes.KeyDType):
-        impl = impl.impl
-    if impl not in _NAMES:
-        known = isinstance(impl, str) and impl in ("rbg", "unsafe_rbg")
-        raise (NotImplementedError if known else ValueError)(
-            f"unrecognized PRNG implementation {impl!r}. Use 'threefry2x32' (the default)."
+def _dtype(impl: Any, dtype: Any = None) -> Any:
+    """The dtype of keys of an implementation, or of the default one."""
+    if impl is not None and dtype is not None:
+        raise ValueError(
+            f"Cannot specify both impl and dtype to key constructor, got impl={impl} and "
+            f"dtype={dtype}. Leave one away."
         )
+    spec = dtype if impl is None else impl
+    if spec is None:
+        spec = config.default_prng_impl.value
+        if spec == "threefry2x32":
+            return dtypes.key_dtype
+    return dtype_of(spec)
 
 
 def _seed(seed: Any, name: str) -> Any:
@@ -68,17 +71,19 @@ def _seed(seed: Any, name: str) -> Any:
 
 
 def key(seed: int | Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """A typed PRNG key made from an integer seed."""
-    impl = impl if impl is not None else dtype
-    _check_impl(config.default_prng_impl.value if impl is None else impl)
-    return random_seed(_seed(seed, "random.key"))
+    """A typed PRNG key made from an integer seed.
+
+    impl: the implementation - `threefry2x32`, `rbg`, `unsafe_rbg`, what
+    `extend.random.define_prng_impl` made, or the dtype of keys; the flag `default_prng_impl`'s
+    unless given. Raises ValueError for unknown names.
+    """
+    return random_seed(_seed(seed, "random.key"), _dtype(impl, dtype))
 
 
 def PRNGKey(seed: int | Any, *, impl: Any = None) -> Any:  # noqa: N802 - a public name
-    """A raw key, uint32[2], made from an integer seed; a typed one under `enable_custom_prng`. New
-    code takes `key`."""
-    _check_impl(config.default_prng_impl.value if impl is None else impl)
-    made = random_seed(_seed(seed, "random.PRNGKey"))
+    """A raw key - uint32[2], or the words of another implementation - made from an integer seed; a
+    typed one under `enable_custom_prng`. New code takes `key`."""
+    made = random_seed(_seed(seed, "random.PRNGKey"), _dtype(impl))
     return made if config.enable_custom_prng.value else random_unwrap(made)
 
 
@@ -92,14 +97,17 @@ def as_keys(keys: Any, name: str) -> tuple[Any, bool]:
     keys = keys if isinstance(keys, Array) else as_array(keys)
     if dtypes.is_key(keys.dtype):
         return keys, False
-    if keys.dtype != dtypes.uint32 or not keys.ndim or keys.shape[-1] != 2:
+    dtype = _dtype(None)
+    shape = dtype.key_shape
+    if keys.dtype != dtypes.uint32 or keys.shape[max(keys.ndim - len(shape), 0) :] != shape:
         raise TypeError(
-            f"random.{name}: expected a PRNG key (random.key) or raw words uint32[..., 2], got "
+            f"random.{name}: expected a PRNG key (random.key) or raw words "
+            f"uint32[..., {', '.join(map(str, shape))}] of the default implementation, got "
             f"{keys.aval.str_short()}."
         )
     if config.legacy_prng_key.value != "allow":
         _legacy(name)
-    return random_wrap(keys), True
+    return random_wrap(keys, dtype), True
 
 
 def _legacy(name: str) -> None:
@@ -187,27 +195,28 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 def key_data(keys: Any) -> Any:
-    """The words of keys: uint32[..., 2]. Raw keys come back as they are."""
+    """The words of keys: uint32[..., 2], or as many as the implementation's have. Raw keys come back
+    as they are."""
     keys = keys if isinstance(keys, Array) else as_array(keys)
     return random_unwrap(keys) if dtypes.is_key(keys.dtype) else keys
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """Typed keys from uint32[..., 2]."""
-    _check_impl(impl if impl is not None else dtype)
-    return random_wrap(as_array(key_bits_array))
+    """Typed keys from their words: uint32[..., 2] for `threefry2x32`, uint32[..., 4] for `rbg`.
+
+    impl: as in `key`. Raises TypeError for words of another shape.
+    """
+    return random_wrap(as_array(key_bits_array), _dtype(impl, dtype))
 
 
-def key_impl(keys: Any) -> str:
-    """The name of the keys' implementation."""
-    as_keys(keys, "key_impl")
-    return THREEFRY
+def key_impl(keys: Any) -> Any:
+    """The keys' implementation: its name, or what `define_prng_impl` made."""
+    return as_keys(keys, "key_impl")[0].dtype.impl
 
 
 def key_dtype(impl_spec: Any = None) -> Any:
-    """The dtype of typed keys."""
-    _check_impl(impl_spec)
-    return dtypes.key_dtype
+    """The dtype of typed keys of an implementation, or of the default one."""
+    return _dtype(impl_spec)
 
 
 def clone(key: Any) -> Any:

@@ -23,8 +23,8 @@ from numjet.core.structural import convert, full, reduce_sum, scalar
 from numjet.ops import arithmetic as ar
 from numjet.ops.families import align_batched
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, floor, ge, gt, le, lt, ne
-from numjet.ops.random_bits import random_split
 from numjet.ops.reduce import reduce_max, reduce_or
+from numjet.ops.scan_functions import map
 from numjet.ops.shape import expand_dims, reshape, select_n
 from numjet.ops.slicing import index_in_dim
 from numjet.ops.special import lgamma, random_gamma_grad
@@ -39,6 +39,7 @@ from numjet.random.basic import (
     unit,
 )
 from numjet.random.keys import single_key, split_many, split_two
+from numjet.random.streams import is_threefry, random_split
 
 # Below this value of 1 - 0.0331 x**4 a uniform value needs no logarithm to be accepted (Marsaglia &
 # Tsang).
@@ -73,6 +74,17 @@ def _gamma_abstract(keys: ShapedArray, alpha: ShapedArray, *, log_space: bool) -
 
 def _gamma(keys: Any, alpha: Any, *, log_space: bool) -> Any:
     """One gamma value for each key and each shape parameter `alpha`."""
+    shape = keys.aval.shape
+    if is_threefry(keys) or keys.aval.size == 1:
+        return _gamma_together(keys, alpha, log_space=log_space)
+    # Bits of several keys of other generators are one stream: here each key has its own.
+    count = math.prod(shape)
+    each = reshape(keys, (count, 1)), reshape(alpha, (count, 1))
+    found = map(lambda pair: _gamma_together(*pair, log_space=log_space), each)
+    return reshape(found, shape)
+
+
+def _gamma_together(keys: Any, alpha: Any, *, log_space: bool) -> Any:
     dtype, shape = alpha.aval.dtype, alpha.aval.shape
 
     def const(value: float) -> Any:

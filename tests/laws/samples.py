@@ -17,6 +17,7 @@ import numjet.numpy as jnp
 from numjet import lax, random
 from numjet.custom_batching import custom_vmap
 from numjet.experimental import checkify, io_callback
+from numjet.extend.random import threefry_2x32
 from numjet.ops.collective import permute_rows
 from numjet.ops.cond import chosen_p
 from numjet.ops.fma import fma
@@ -494,6 +495,11 @@ add(
     np.array([1, 2], np.uint32),
 )
 add("random_seed", lambda s: random.key_data(random.key(s)), np.uint32(5))
+for name in ("random_wrap_words", "random_unwrap_words"):
+    add(name, lambda k: random.key_data(random.split(random.wrap_key_data(k, impl="rbg"))[::-1]),
+        np.arange(4, dtype=np.uint32))
+add("threefry2x32", lambda k, x: threefry_2x32(k, x), np.arange(2, dtype=np.uint32),
+    np.arange(5, dtype=np.uint32))
 add("random_wrap", lambda k: random.key_data(random.wrap_key_data(k)), np.array([1, 2], np.uint32))
 add(
     "random_unwrap", lambda k: random.key_data(random.wrap_key_data(k)), np.array([1, 2], np.uint32)

@@ -114,7 +114,6 @@ def test_raw_and_typed_keys_draw_the_same() -> None:
             "without replacement",
         ),
         (lambda: random.bernoulli(random.key(0), np.ones((3, 2)), (3,)), ValueError, "broadcast"),
-        (lambda: random.key(0, impl="rbg"), NotImplementedError, "threefry2x32"),
     ],
 )
 def test_mistakes_are_explained(call, error, text) -> None:

@@ -56,7 +56,7 @@ class Forms:
     """
 
     __slots__ = (
-        "first", "loose", "uncacheable", "foreign", "narrow",
+        "first", "loose", "uncacheable", "foreign", "stored",
         "_args", "_avals", "_consts", "_contents", "_described", "_eqns", "_firsts", "_inners",
         "_kinds", "_literal_contents", "_literals", "_names", "_numbers", "_of", "_open", "_outs",
         "_row", "_table",
@@ -74,7 +74,7 @@ class Forms:
         self._open = False  # whether the params that are looked at are loose
         self.uncacheable = False
         self.foreign = False  # there are operations of the user's
-        self.narrow = False  # there are values that are computed with in wider dtypes
+        self.stored = False  # there are values that kernels do not hold: `graph.storage`
         self._names: dict[str, int] = {}  # of primitives
         # id(params), which shortcuts of one kind share -> its number; content -> the same.
         self._kinds: dict[int, int] = {}
@@ -90,7 +90,7 @@ class Forms:
         for const in consts:
             array = np.asarray(getattr(const, "_value", const))
             self._consts.append((_dtype(array.dtype), array.shape))
-            self.narrow |= array.dtype in dtypes.NARROW
+            self.stored |= _is_stored(array.dtype)
         self._args, self._eqns, self._outs = args, eqns, outs
         self._of: list[int] | None = None
         row = self._natively() if len(eqns) >= _WORTH_NATIVE else None
@@ -139,7 +139,7 @@ class Forms:
         number = self._avals.get(aval)
         if number is None:
             number = self._avals[aval] = len(self._described)
-            self.narrow |= aval.narrow
+            self.stored |= _is_stored(aval.dtype)
             self._described.append((_dtype(aval.dtype), aval.shape, aval.weak_type))
         return number
 
@@ -282,7 +282,7 @@ class Forms:
         if found is None:
             inner = Forms.of_jaxpr(closed, self._inners)
             self.foreign |= inner.foreign
-            self.narrow |= inner.narrow
+            self.stored |= inner.stored
             if inner.uncacheable:
                 raise Uncacheable("a function with params that have no stable text")
             held = isinstance(closed, ClosedJaxpr) and bool(closed.consts)
@@ -332,6 +332,12 @@ def _plain(params: dict) -> bytes:
         return marshal.dumps([*params.values()], 0)
     except ValueError:  # no plain values
         return _BYTES
+
+
+def _is_stored(dtype: Any) -> bool:
+    if type(dtype) is dtypes.KeyDType:
+        return dtype is not dtypes.key_dtype
+    return dtype in dtypes.NARROW or dtype.kind == "V" and dtype != dtypes.float0
 
 
 @functools.cache

@@ -1,16 +1,13 @@
-"""Programs on narrow dtypes, before they are compiled: written for bytes and wider dtypes.
+"""Narrow dtypes in compiled programs: operations on them, written for bytes and wider dtypes.
 
-`backend` asks for it where a program has values of 2 or 4 bits or floats of 8 (`core.narrow` says
-what operations on them mean). In the rewritten program such a value is the uint8 array of its
-bytes. Where elements only move, the bytes do; else they are decoded - integers by shifts, floats by
-a table of their values - computed with, and encoded by integer arithmetic, all of it in the same
-kernels. Functions of Python see arrays of the dtypes they were written for. What would break it: an
-operation that has a dtype among its params under another type than np.dtype.
+`graph.storage` asks for it; `core.narrow` says what operations on such values mean. A value is the
+uint8 array of its bits. It is decoded - integers by shifts, floats by a table of their values -
+computed with, and encoded by integer arithmetic, all of it in the same kernels. What would break
+it: an operation that has a dtype among its params under another type than np.dtype.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,109 +16,19 @@ from numjet.core import dtypes, narrow
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import bits, float32, int8, int32, uint8, uint32
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from numjet.core.lowering import Region
 from numjet.core.structural import convert, full
-from numjet.core.trace import set_trace
 from numjet.ops import arithmetic as ar, logic
 from numjet.ops.arrange import stack
 from numjet.ops.gather import gather
 from numjet.ops.indexing import GatherDimensionNumbers
 from numjet.ops.shape import bitcast_convert_type, expand_dims, reshape, select_n
 from numjet.ops.slicing import index_in_dim
-from numjet.transforms.stage import StageTrace, hoist_consts
+from numjet.transforms.stage import StageTrace
 
 _ELEMENTS = GatherDimensionNumbers((), (0,), (0,))  # elements of a vector, by their positions
 
 
-def rewritten(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """`closed` on bytes in the place of narrow values, among its operands and results too."""
-    trace = StageTrace("narrow dtypes")
-    with set_trace(trace):
-        args = [trace.new_arg(_bytes_aval(v.aval)) for v in closed.jaxpr.invars]
-        consts = [_bytes(x) for x in closed.consts]
-        outs = _run(trace, closed.jaxpr, consts, args)
-        jaxpr, held = trace.finish(outs)
-    return ClosedJaxpr(jaxpr, held)
-
-
-def _bytes_aval(aval: Any) -> Any:
-    return ShapedArray(aval.shape, uint8) if aval.narrow else aval
-
-
-def _bytes(x: Any) -> Any:
-    """A constant, as what holds it in the rewritten program."""
-    dtype = x.dtype
-    if dtype not in dtypes.NARROW:
-        return x
-    value = np.asarray(getattr(x, "_value", x))
-    return ArrayImpl(value.view(uint8), ShapedArray(value.shape, uint8))
-
-
-def _run(trace: StageTrace, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    env.update(zip(jaxpr.invars, args, strict=True))
-
-    def read(atom: Any) -> Any:
-        return _bytes(atom.value) if type(atom) is Literal else env[atom]
-
-    for eqn in jaxpr.eqns:
-        values = [read(v) for v in eqn.invars]
-        trace.source = eqn.source
-        avals = [v.aval for v in eqn.invars]
-        results = [v.aval for v in eqn.outvars]
-        if type(eqn.primitive.loops) is Region or "callback" in eqn.params:
-            outs = _record(trace, eqn, values, {n: _param(p) for n, p in eqn.params.items()})
-        elif not any([a.narrow for a in (*avals, *results)]):
-            outs = _record(trace, eqn, values, eqn.params)
-        elif eqn.primitive.name in narrow.MOVES:
-            outs = _record(trace, eqn, values, eqn.params)
-        else:
-            outs = _computed(trace, eqn, values, avals, results)
-        env.update(zip(eqn.outvars, outs, strict=True))
-    trace.source = None
-    return [read(v) for v in jaxpr.outvars]
-
-
-def _record(trace: StageTrace, eqn: Any, values: list, params: dict) -> list:
-    if "callback" in params and "result_avals" in params:
-        avals, results = [v.aval for v in eqn.invars], eqn.params["result_avals"]
-        if any([a.narrow for a in (*avals, *results)]):
-            params = {**params, "result_avals": tuple([_bytes_aval(a) for a in results]),
-                      "callback": _Called(params["callback"], avals, results)}
-    found = trace.record(eqn.primitive, values, params)
-    return found if eqn.primitive.multiple_results else [found]
-
-
-class _Called:
-    """A function of Python between bytes."""
-
-    def __init__(self, function: Any, avals: Sequence[Any], results: Sequence[Any]) -> None:
-        self.function, self.avals, self.results = function, avals, results
-
-    def __call__(self, *args: Any) -> list:
-        given = [
-            ArrayImpl(np.asarray(x).view(a.dtype), a) if a.narrow else x
-            for x, a in zip(args, self.avals, strict=True)
-        ]
-        return [
-            np.asarray(y).astype(a.dtype).view(uint8) if a.narrow else y
-            for y, a in zip(self.function(*given), self.results, strict=True)
-        ]
-
-
-def _param(value: Any) -> Any:
-    """A param with the functions in it rewritten."""
-    if isinstance(value, ClosedJaxpr):
-        return rewritten(value)
-    if isinstance(value, Jaxpr):
-        return hoist_consts(rewritten(ClosedJaxpr(value, [])).jaxpr).jaxpr
-    if type(value) is tuple and any([isinstance(x, ClosedJaxpr | Jaxpr) for x in value]):
-        return tuple([_param(x) for x in value])
-    return value
-
-
-def _computed(trace: StageTrace, eqn: Any, values: list, avals: list, results: list) -> list:
+def computed(trace: StageTrace, eqn: Any, values: list, avals: list, results: list) -> list:
     """The results of an operation by wider dtypes."""
     primitive, params = eqn.primitive, eqn.params
     if primitive.name == "bitcast_convert_type":
