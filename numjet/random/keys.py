@@ -195,7 +195,7 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 def key_data(keys: Any) -> Any:
-    """The words of keys: uint32[..., 2], or as many as the implementation has. Raw keys come back as
+    """The words of keys: uint32[..., 2], or of the implementation's shape. Raw keys come back as
     they are."""
     keys = keys if isinstance(keys, Array) else as_array(keys)
     return random_unwrap(keys) if dtypes.is_key(keys.dtype) else keys
