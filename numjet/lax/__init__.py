@@ -4,8 +4,11 @@ For users, and for the namespaces above. The operands of a binary function agree
 shape but for axes of size one (numjet.numpy promotes and broadcasts). Names come from the
 layers below, and the binary functions from `lax.binary`; nothing is defined here.
 """
+
 # ruff: noqa: A004
 from __future__ import annotations
+
+import importlib
 
 from numjet.api.implicit import (
     custom_linear_solve,
@@ -510,3 +513,9 @@ __all__ = [
     "tile_p", "top_k", "top_k_p", "transpose", "transpose_p", "unstack", "unstack_p",
     "while_loop", "while_p", "with_sharding_constraint", "xor_p", "zeta", "zeta_p",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in ("ragged_all_to_all_p", "select_and_scatter_p"):
+        return getattr(importlib.import_module("numjet.lax.absent"), name)
+    raise AttributeError(f"module 'numjet.lax' has no attribute {name!r}")

@@ -214,11 +214,6 @@ min_p = elementwise(
 
 # ------------------------------------------------------------------ powers
 def _integer_pow_reference(x: np.ndarray, *, y: int) -> np.ndarray:
-    if dtypes.is_integer(x.dtype) and y < 0:
-        raise TypeError(
-            f"Integers cannot be raised to negative powers: integer_pow got {x.dtype} ** {y}. "
-            "Convert it to float."
-        )
     if y < 0:
         return np.divide(x.dtype.type(1), _integer_pow_reference(x, y=-y))
     result = None
@@ -253,6 +248,11 @@ def _integer_pow_rule(t: Any, out: Any, x: Any, *, y: int) -> Any:
 def _integer_pow_abstract(x: ShapedArray, *, y: int) -> ShapedArray:
     if dtypes.is_bool(x.dtype):
         raise TypeError("integer_pow does not accept booleans. Convert with .astype().")
+    if y < 0 and dtypes.is_integer(x.dtype):
+        raise TypeError(
+            f"Integers cannot be raised to negative powers: integer_pow got {x.dtype} ** {y}. "
+            "Convert it to float."
+        )
     return x
 
 

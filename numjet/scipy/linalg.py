@@ -16,7 +16,7 @@ from numjet.core import dtypes
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import arange, eye, tril, triu
-from numjet.numpy.elementwise import add, divide, multiply, negative, subtract, where
+from numjet.numpy.elementwise import add, divide, maximum, multiply, negative, subtract, where
 from numjet.numpy.index_tricks import diag
 from numjet.numpy.indexing import getitem
 from numjet.numpy.linalg import adjoint, along, matrices
@@ -332,16 +332,13 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     n = x.aval.shape[-1]
     bound = 5.371920351148152 if x.aval.dtype in (dtypes.float64, dtypes.complex128) else 3.9257248
     size = max_(sum_(lax.abs(x), -2), -1)
+    # Below the bound nothing is squared; the logarithm of zero would be seen by debug_infs.
     steps = lax.ceil(
-        lax.max(
-            lax.div(
-                lax.log(divide(size, bound)),
-                lax.full(size.aval.shape, math.log(2), size.aval.dtype),
-            ),
-            lax.full(size.aval.shape, 0, size.aval.dtype),
+        lax.div(
+            lax.log(maximum(divide(size, bound), 1)),
+            lax.full(size.aval.shape, math.log(2), size.aval.dtype),
         )
     )
-    steps = where(lax.eq(size, lax.full(size.aval.shape, 0, size.aval.dtype)), 0, steps)
     scale = lax.exp2(negative(steps))
     x = multiply(x, cast(expand_dims(scale, (-2, -1)), x.aval.dtype))
     one = broadcast(eye(n, dtype=x.aval.dtype), x.aval.shape)
@@ -374,7 +371,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
             broadcast(wide, out.aval.shape),
             lax.full(out.aval.shape, max_squarings, wide.aval.dtype),
         ),
-        np.nan,
+        np.full((), np.nan, out.aval.dtype),  # a number would be converted: seen by debug_nans
         out,
     )
 

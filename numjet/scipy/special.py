@@ -51,6 +51,7 @@ from numjet.scipy.special_integrals import (
     sici,
     spence,
 )
+from numjet.scipy.special_legendre import lpmn, lpmn_values
 from numjet.scipy.special_normal import erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
 from numjet.scipy.special_orders import bessel_jn, sph_harm_y
 
@@ -318,6 +319,8 @@ __all__ = [
     "loggamma",
     "logit",
     "logsumexp",
+    "lpmn",
+    "lpmn_values",
     "multigammaln",
     "ndtr",
     "ndtri",

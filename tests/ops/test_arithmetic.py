@@ -9,6 +9,7 @@ from lax_cases import checks_of, sample
 
 from numjet import lax
 from numjet.api.autodiff import grad
+from numjet.api.jit import jit
 
 X, Y = sample(3, 4), sample(3, 4, seed=1)
 C, D = sample(3, dtype=np.complex64), sample(3, seed=1, dtype=np.complex64)
@@ -123,3 +124,9 @@ def test_a_scalar_is_not_cut_to_the_dtype_beside_it(operation):
     with pytest.raises(TypeError, match="same dtypes"):
         operation(X, 1)
     assert operation(X, 1.0).shape == X.shape
+
+
+def test_integers_have_no_negative_powers():
+    for f in (lambda x: lax.integer_pow(x, -1), jit(lambda x: lax.integer_pow(x, -2))):
+        with pytest.raises(TypeError, match=r"cannot be raised to negative powers: .*int32 \*\* -"):
+            f(I)

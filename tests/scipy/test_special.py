@@ -182,3 +182,11 @@ def test_exponential_integral_in_double_precision() -> None:
         x = np.array([0.01, 3.0, 19.0, 20.0, 30.0, 39.9, 40.0, 100.0])
         np.testing.assert_allclose(special.expi(x), scipy.special.expi(x), rtol=1e-13)
         assert special.expi(np.inf) == np.inf  # where SciPy 1.13 gives NaN
+
+
+def test_expm_makes_no_infinity_and_no_nan_on_the_way():
+    with config.debug_infs(True), config.debug_nans(True):
+        for x in (np.zeros((3, 3), np.float32), np.eye(2, dtype=np.float32) * 30):
+            want = scipy.linalg.expm(x.astype(np.float64))
+            np.testing.assert_allclose(linalg.expm(x), want, rtol=1e-4)
+            np.testing.assert_allclose(numjet.vmap(linalg.expm)(x[None])[0], want, rtol=1e-4)

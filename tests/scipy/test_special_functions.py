@@ -234,3 +234,47 @@ def test_compiled_bessel_functions(name: str) -> None:
             np.testing.assert_allclose(compiled(values), want, rtol=eps)
             ends = compiled(np.array([np.inf, np.nan], dtype))
             np.testing.assert_array_equal(ends, [0, np.nan])
+
+
+# ------------------------------------------------------------------ Legendre functions
+@pytest.mark.parametrize("m, n", [(5, 5), (2, 6), (6, 2), (0, 0)])
+def test_legendre_functions_of_all_orders(m, n):
+    z = np.array([0.0, 0.3, -0.7, 0.99, 1.0, -1.0])
+    orders, degrees = np.arange(m + 1)[:, None, None], np.arange(n + 1)[:, None]
+    want = np.where(orders <= degrees, scipy.special.lpmv(orders, degrees, z), 0)
+    with nj.enable_x64(True):
+        values, slopes = special.lpmn(m, n, z)
+        normalized = special.lpmn_values(m, n, z, True)
+        np.testing.assert_allclose(values, want, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(special.lpmn_values(m, n, z, False), values)
+    h = 1e-6
+    inner = z[:4]
+    about = [scipy.special.lpmv(orders, degrees, inner + s) for s in (h, -h)]
+    np.testing.assert_allclose(
+        slopes[..., :4], np.where(orders <= degrees, (about[0] - about[1]) / (2 * h), 0),
+        rtol=1e-6, atol=1e-6)  # fmt: skip
+    scale = scipy.special.poch(np.maximum(degrees - orders, 0) + 1, 2 * np.minimum(orders, degrees))
+    factor = np.sqrt((2 * degrees + 1) / (4 * np.pi) / scale)
+    np.testing.assert_allclose(normalized, factor * want, rtol=1e-12, atol=1e-12)
+
+
+def test_legendre_functions_at_the_ends_and_of_high_degree():
+    slopes = np.asarray(special.lpmn(3, 3, jnp.array([1.0, -1.0]))[1])
+    np.testing.assert_array_equal(slopes[0], [[0, 0], [1, 1], [3, -3], [6, 6]])
+    np.testing.assert_array_equal(slopes[1, 1:], np.inf * np.array([[1, -1], [1, 1], [1, -1]]))
+    np.testing.assert_array_equal(slopes[2], [[0, 0], [0, 0], [-6, 6], [-30, -30]])
+    np.testing.assert_array_equal(slopes[3], 0)
+    z = np.linspace(-1, 1, 9, dtype=np.float32)
+    high = np.asarray(special.lpmn_values(60, 60, z, True))
+    assert np.isfinite(high).all()
+    # Their squares over the orders add up to (2l + 1) / 4π at every point.
+    total = high[0] ** 2 + 2 * (high[1:] ** 2).sum(0)
+    want = np.broadcast_to((2 * np.arange(61)[:, None] + 1) / (4 * np.pi), total.shape)
+    np.testing.assert_allclose(total, want, rtol=1e-4)
+
+
+def test_bad_legendre_functions():
+    for arguments, kind in (((2, 2, jnp.arange(3)), TypeError), ((2, 2, 0.5), ValueError),
+                            ((-1, 2, jnp.ones(3)), IndexError), ((2.0, 2, jnp.ones(3)), TypeError)):
+        with pytest.raises(kind):
+            special.lpmn(*arguments)
