@@ -350,13 +350,14 @@ def _bounds(index: tuple) -> tuple:
 def _sharding(self: Any) -> Any:
     if isinstance(self, Tracer):
         raise AttributeError("A traced array has no sharding while the function is traced.")
+    if type(self) is RemoteArray and self._sharding is None:
+        return SingleDeviceSharding(self._buffer.devices[0])
     return self._sharding or SingleDeviceSharding(first_device())
 
 
 def _shards(self: Any) -> list[Shard]:
     if type(self) is RemoteArray:
-        (device,) = self._sharding.device_set
-        return [Shard(device, self._sharding, self.shape, self)]
+        return _remote_shards(self)
     sharding = _sharding(self)
     value = self._block if type(self) is SpreadArray else self._value
     offset = [0] * value.ndim
@@ -387,6 +388,24 @@ def _global_shards(self: Any) -> list[Shard]:
     return [
         mine.get(d) or Shard(d, sharding, self.shape) for d, _ in sharding.indices(self.shape)
     ]
+
+
+def _remote_shards(self: RemoteArray) -> list[Shard]:
+    sharding, devices = _sharding(self), self._buffer.devices
+    if len(devices) == 1:
+        return [Shard(devices[0], sharding, self.shape, self)]
+    shape, kept = sharding.shard_shape(self.shape), list(self.shape)
+    out = []
+    for device, index in sharding.indices(self.shape):
+        # One slice a device keeps its axis in memory.
+        kept = [1 if isinstance(i, int) else n for i, n in zip(
+            index, [s.stop - s.start if isinstance(s, slice) and s.start is not None else n
+                    for s, n in zip(index, self.shape, strict=True)], strict=True)]
+        part = RemoteArray(self._buffer.part(devices.index(device)),
+                           self.aval.update(shape=tuple(kept)), SingleDeviceSharding(device))
+        data = part if tuple(kept) == shape else part.reshape(shape)  # type: ignore[attr-defined]
+        out.append(Shard(device, sharding, self.shape, data))
+    return out
 
 
 def _array_device(self: Any) -> Any:
@@ -441,6 +460,8 @@ if config.platforms.value and default_backend() != "cpu":
 def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
     """`x`, all of which this process has, with a sharding; memory is shared by the virtual
     devices of a process, which keeps the part that is its devices'."""
+    if Remote.active and not isinstance(next(iter(sharding.device_set)), CpuDevice):
+        return Remote.put(x, sharding)
     value = x._value
     if type(sharding) is SingleDeviceSharding:
         if sharding._device is first_device():
@@ -468,6 +489,17 @@ def mark(x: Tracer, sharding: Sharding) -> Any:
     return sharding_constraint_p.bind(x, sharding=sharding)
 
 
+def at_default(x: Any) -> Any:
+    """An array where those are that nobody placed: on the default device, from which computations
+    may move it."""
+    device = chosen_device()
+    if device is None or isinstance(x, Tracer):
+        return x
+    if isinstance(device, CpuDevice):
+        return device_put(x, device)
+    return Remote.put(as_array(x), SingleDeviceSharding(device), False)
+
+
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
@@ -479,8 +511,8 @@ def device_put(
     del src, donate, may_alias
     if not (device is None or isinstance(device, Device | Sharding)):
         return _put_each(x, device)
-    if device is None and (_default.uses or _default._global):
-        device = chosen_device()
+    if device is None and (_default.uses or _default._global or config.platforms._global):
+        return tree.tree_map(lambda leaf: at_default(as_array(leaf)), x)
     if isinstance(device, SingleDeviceSharding):
         device = device._device
     sharding: Any = SingleDeviceSharding(device) if isinstance(device, Device) else device
@@ -491,8 +523,6 @@ def device_put(
             return leaf
         if isinstance(leaf, Tracer):
             return mark(leaf, sharding)
-        if isinstance(device, Device) and not isinstance(device, CpuDevice):
-            return Remote.put(leaf, device)
         sharding.shard_shape(leaf.shape)  # raises where it does not fit
         if type(leaf) is SpreadArray and not leaf.is_fully_addressable:
             return Spread.move(leaf, sharding)
@@ -531,7 +561,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
         raise ValueError(f"device_put_sharded: {len(shards)} shards for {len(devices)} devices.")
     sharding = PmapSharding(devices)
     return tree.tree_map(
-        lambda *parts: place(as_array(np.stack([np.asarray(p) for p in parts])), sharding), *shards
+        lambda *parts: device_put(np.stack([np.asarray(p) for p in parts]), sharding), *shards
     )
 
 

@@ -182,9 +182,9 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
     if Spread.active and any_spread(args):
         return Spread.run(closed, args, name)
-    device = target(args, name) if Remote.active else None
-    if device is not None:
-        return Remote.run(closed, args, device, name)
+    place = target(args, name) if Remote.active else None
+    if place is not None:
+        return Remote.run(closed, args, place, name)
     executable = compiled(closed, name)
     values = [(x if type(x) is ArrayImpl else as_array(x))._value for x in args]
     return wrap(executable(values), closed.out_avals, name)

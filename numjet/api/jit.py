@@ -154,13 +154,17 @@ class JitCore:
         elif traced or has_tracers(entry.consts):
             Spread.marks += entry.mesh_inside
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
+        elif (place := self._place_for(entry, leaves)) is not None:
+            outs = Remote.run(
+                entry.closed, [*entry.consts, *leaves], place, entry.name,
+                [i + len(entry.consts) for i in entry.donate], self.device is not None,
+            )  # fmt: skip
+            if entry.calls == 1:
+                fast = importlib.import_module("numjet.api.fastcall_remote")
+                fast.install(self, entry, treedef, statics, leaves, len(args), place)
+            entry.calls += 1
         elif spread or entry.mesh_inside:
             outs = _layouts().run(self, entry, leaves, None)
-        elif (device := self._device_for(entry, leaves)) is not None:
-            outs = Remote.run(
-                entry.closed, [*entry.consts, *leaves], device, entry.name,
-                [i + len(entry.consts) for i in entry.donate],
-            )  # fmt: skip
         else:
             if dispatch.arrived(leaves) and self._quick and (owner := self._owner()) is not None:
                 return owner(*args, **kwargs)  # which takes the short way now
@@ -196,11 +200,14 @@ class JitCore:
         if quick is not None:
             owner.__call__ = quick
 
-    def _device_for(self, entry: Entry, leaves: list) -> Any:
-        """The device of another backend that this call runs on, or None."""
+    def _place_for(self, entry: Entry, leaves: list) -> tuple | None:
+        """The devices of another backend that this call runs on, or None."""
         if self.device is not None:
-            return None if isinstance(self.device, CpuDevice) else self.device
-        return target((*entry.consts, *leaves), entry.name) if Remote.active else None
+            return None if isinstance(self.device, CpuDevice) else (self.device,)
+        if not Remote.active:
+            return None
+        found = target((*entry.consts, *leaves), entry.name)
+        return Remote.within(entry.closed) if found is None and entry.mesh_inside else found
 
     def _execute(
         self, entry: Entry, leaves: list, given: Sequence[Any] = (), donated: bool = True

@@ -14,6 +14,7 @@ from numjet.api.devices import Sharding, SingleDeviceSharding, place
 from numjet.api.sharding import NamedSharding, PartitionSpec, constrained, get_mesh
 from numjet.base import tree
 from numjet.core.array import ArrayImpl
+from numjet.core.remote import Remote
 from numjet.core.spread import Spread, SpreadArray
 from numjet.core.trace import Tracer
 from numjet.ops.jit_call import jit_p
@@ -43,6 +44,11 @@ def run(core: Any, entry: Any, leaves: list, wanted: list | None) -> list:
         return core._execute(entry, values[len(entry.consts) :])
 
     values = [*entry.consts, *leaves]
+    if Remote.active:
+        place = core._place_for(entry, leaves) or Remote.within(entry.closed, wanted or ())
+        if place is not None:
+            donate = [i + len(entry.consts) for i in entry.donate]
+            return Remote.run(entry.closed, values, place, entry.name, donate, False, wanted)
     outs = Spread.run(entry.closed, values, entry.name, wanted, execute)
     for i in entry.donate:
         leaves[i].delete()

@@ -31,8 +31,12 @@ from numjet.api.devices import (
     mark,
 )
 from numjet.base import tree
+<<<<<<< HEAD
 from numjet.base.errors import DuplicateSpecError, IndivisibleError
 from numjet.core.cluster import Cluster
+=======
+from numjet.core.remote import Remote
+>>>>>>> 692c25f (XLA: arrays over several devices, arrays that nobody placed, fast calls)
 from numjet.core.trace import Tracer
 
 
@@ -787,3 +791,13 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
             spec.shard_shape(tuple(np.shape(leaf)))
         out.append(leaf if spec is None else constrained(leaf, spec))
     return tree.tree_unflatten(treedef, out)
+
+
+def _everywhere(devices: tuple) -> NamedSharding:
+    """Whole arrays on each of several devices."""
+    table = np.empty(len(devices), dtype=object)
+    table[:] = devices
+    return NamedSharding(Mesh(table, ("devices",)), PartitionSpec())
+
+
+Remote.everywhere = _everywhere  # type: ignore[method-assign]

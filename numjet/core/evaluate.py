@@ -80,9 +80,9 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
     if Spread.active and primitive.evaluate is None and any_spread(args):
         return Spread.evaluate(primitive, args, params)
     if Remote.active and primitive.evaluate is None:
-        device = target(args, primitive.name)
-        if device is not None:
-            return Remote.evaluate(primitive, args, params, device)
+        place = target(args, primitive.name)
+        if place is not None:
+            return Remote.evaluate(primitive, args, params, place)
     # Most operations have one or two arrays and no parameters, and were run on such avals before.
     key: Any = None
     if not params:

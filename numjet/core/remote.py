@@ -29,14 +29,22 @@ class Device:
 
 
 class RemoteArray(ArrayImpl):
-    """An Array in the memory of a device. Reading its value copies it to the host, once."""
+    """An Array in the memory of devices. Reading its value copies it to the host, once.
+
+    `_buffer` knows its `devices`, a tuple; `_sharding` is None where it lies on a device that
+    nobody chose, so that computations may move it to where other arrays are.
+    """
 
     __slots__ = ("_buffer", "_host")
     _buffer: Any
     _host: Any
 
     def __init__(self, buffer: Any, aval: ShapedArray, sharding: Any) -> None:
-        self._buffer, self._aval, self._sharding, self._host = buffer, aval, sharding, None
+        self._buffer, self._aval, self._sharding = buffer, aval, sharding
+
+    def __getattr__(self, name: str) -> Any:
+        # Slots that are empty: what is not on the host yet, what nobody placed.
+        return None if name == "_host" or name == "_sharding" else super().__getattr__(name)
 
     @property
     def _value(self) -> np.ndarray:  # type: ignore[override]
@@ -47,7 +55,9 @@ class RemoteArray(ArrayImpl):
                 "instead of the donated argument."
             )
         if self._host is None:
-            self._host = self._buffer.result()
+            sharding = self._sharding
+            self._host = self._buffer.result() if len(self._buffer.devices) == 1 else (
+                self._buffer.assembled(sharding.indices(self._aval.shape), self._aval.shape))
         return self._host
 
     def block_until_ready(self) -> RemoteArray:
@@ -62,13 +72,17 @@ class RemoteArray(ArrayImpl):
         return self._buffer is None or self._buffer.done()
 
     def copy_to_host_async(self) -> None:
-        """Begin to copy the value to the host."""
-        self._value  # noqa: B018 - kept for the first read
+        """Begin to copy the value to the host, which the first read waits for."""
+        if self._buffer is None:
+            self._value  # noqa: B018 - raises
+        if self._host is None:
+            self._buffer.fetch()
 
     def delete(self) -> None:
         """Give the device's memory back; later reads raise RuntimeError."""
         buffer, self._buffer, self._host = self._buffer, None, None
         if buffer is not None:
+            self._sharding = self._sharding or Remote.single(buffer.devices[0])
             buffer.delete()
 
     def is_deleted(self) -> bool:
@@ -86,9 +100,11 @@ class Remote:
     """What a backend of other devices installs.
 
     active: whether there are such devices. choose() gives the device of computations on arrays that
-    are nowhere in particular, or None for the CPU. run(closed, args, device, name, donate) gives
-    Arrays on the device; put(array, device) one; evaluate(primitive, args, params, device) runs one
-    operation.
+    are nowhere in particular, or None for the CPU. A place is a tuple of devices: run(closed, args,
+    place, name, donate, committed) gives Arrays on them; put(array, sharding, committed) one;
+    evaluate(primitive, args, params, place) runs one operation; loaded(closed, args, place, name)
+    is the program that `run` runs. within(closed, shardings) are the devices that constraints in a
+    program, or shardings of its results, name; None where they are the CPU's or nobody's.
     """
 
     active = False
@@ -96,29 +112,41 @@ class Remote:
     run: Callable
     put: Callable
     evaluate: Callable
-    single: Callable  # the sharding of one device; `api.devices` installs it
+    loaded: Callable
+    within: Callable
+    # The shardings of one device, and of whole arrays on several; `api` installs them.
+    single: Callable
+    everywhere: Callable
 
 
-def device_of(x: Any) -> Any:
-    """The device that an array was put on, or None."""
-    if type(x) is RemoteArray:
-        return next(iter(x._sharding.device_set))
-    return None
+def target(values: Iterable[Any], name: str = "") -> tuple | None:
+    """The place (a tuple of devices of another backend) that a computation on these values belongs
+    to, or None.
 
-
-def target(values: Iterable[Any], name: str = "") -> Any:
-    """The device of another backend that a computation on these values belongs to, or None.
-
-    Raises ValueError where they lie on several.
+    Raises ValueError where they were put on several.
     """
-    found = None
+    found = loose = None
     for x in values:
-        here = device_of(x)
-        if here is not None and here is not found:
-            if found is not None:
-                raise ValueError(
-                    f"Received incompatible devices for {name or 'a computation'}: arguments lie "
-                    f"on {found} and {here}. Move them to one device with numjet.device_put."
-                )
+        if type(x) is not RemoteArray:
+            continue
+        if x._buffer is None:
+            x._value  # noqa: B018 - raises: it was deleted
+        here = x._buffer.devices
+        if x._sharding is None:
+            loose = loose or here
+        elif found is None:
             found = here
-    return Remote.choose() if found is None else found
+        elif here is not found and here != found:
+            raise ValueError(
+                f"Received incompatible devices for {name or 'a computation'}: arguments lie "
+                f"on {_named(found)} and {_named(here)}. Move them to one device with "
+                "numjet.device_put."
+            )
+    if found is None and loose is None:
+        chosen = Remote.choose()
+        return None if chosen is None else (chosen,)
+    return found or loose
+
+
+def _named(devices: tuple) -> str:
+    return str(devices[0]) if len(devices) == 1 else f"{len(devices)} devices {list(devices)}"

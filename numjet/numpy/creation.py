@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from numjet.api.devices import chosen_device, device_put
+from numjet.api.devices import at_default, device_put
 from numjet.base import config
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
@@ -51,8 +51,8 @@ def placed(x: Any, device: Any) -> Any:
         # Read without looking the flag up in the context, which would cost every creation.
         if not (_default.uses or _default._global or _platforms._global):
             return x
-        device = chosen_device()
-    return x if device is None else device_put(x, device)
+        return at_default(x)
+    return device_put(x, device)
 
 
 # ------------------------------------------------------------------ from values

@@ -1,28 +1,32 @@
-"""The backend: programs compiled for a device of XLA, arrays on it, operations one by one.
+"""The backend: programs compiled for devices of XLA, arrays on them, operations one by one.
 
 Importing it fills `core.remote.Remote` in. Executables are kept with the jaxpr they were made of,
-by device; each process compiles its own. For `api.devices` and whoever asks for a platform; `cpu`
-does not know it.
+by devices and layouts of arguments. A place is a tuple of devices: one, or the partitions of one
+program. For `api.devices` and whoever asks for a platform; `cpu` does not know it.
 """
 
 from __future__ import annotations
 
-import functools
+import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from numjet.base import config
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import check_finite
-from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from numjet.core.primitive import Primitive
-from numjet.core.remote import Remote, RemoteArray, device_of
+from numjet.core.remote import Remote, RemoteArray
+from numjet.partition import propagate
 from numjet.transforms.stage import stage_closed
 from numjet.xla import client as clients, hlo, host_calls
 from numjet.xla.buffers import DeviceBuffer
 from numjet.xla.client import XlaDevice
+from numjet.xla.layouts import Layout, everywhere, layout_of
 from numjet.xla.programs import LoadedProgram
 
 logger = logging.getLogger("numjet")
@@ -37,98 +41,230 @@ def devices(platform: str) -> list[XlaDevice]:
 
 
 class Loaded:
-    """A program of one device and how it is called."""
+    """A program of a place and how it is called."""
 
-    __slots__ = ("program", "consts", "device", "avals", "module", "name")
+    __slots__ = ("program", "consts", "place", "avals", "module", "name", "outs")
+    buffer = DeviceBuffer
 
-    def __init__(self, program: LoadedProgram, consts: list[DeviceBuffer], device: XlaDevice,
-                 avals: Sequence[ShapedArray], module: hlo.Module, name: str) -> None:  # fmt: skip
-        self.program, self.consts, self.device = program, consts, device
-        self.avals, self.module, self.name = avals, module, name
+    def __init__(self, program: LoadedProgram, consts: list[DeviceBuffer], place: tuple,
+                 avals: Sequence[ShapedArray], module: hlo.Module, name: str,
+                 outs: Sequence[Any]) -> None:  # fmt: skip
+        self.program, self.consts, self.place = program, consts, place
+        self.avals, self.module, self.name, self.outs = avals, module, name, outs
 
-    def __call__(self, args: Sequence[Any]) -> list[RemoteArray]:
-        buffers = [[*self.consts, *[buffer_of(x, self.device) for x in args]]]
+    def __call__(self, args: Sequence[Any], committed: bool = False) -> list[RemoteArray]:
+        buffers = [*self.consts, *[buffer_of(x, self.place) for x in args]]
         if self.module.calls:
-            run = host_calls.running(self.module.calls, lambda: self.program.finished(buffers))
+            results = host_calls.running(self.module.calls, lambda: self.program.finished(buffers))
         else:
-            run = self.program(buffers)
-        (results,) = run
-        sharding = sharding_of(self.device)
+            results = self.program(buffers)
         if config.numeric_checks[0]:
             for buffer in results:
                 checked(self.name, buffer)
-        return [RemoteArray(b, aval, sharding) for b, aval in zip(results, self.avals, strict=True)]
+        shardings = self.shardings_out(args, committed)
+        return [RemoteArray(b, aval, sharding)
+                for b, aval, sharding in zip(results, self.avals, shardings, strict=True)]
 
+    def on_device(self, values: Sequence[Any]) -> list[RemoteArray]:
+        """Arrays where the program runs, everywhere."""
+        return [RemoteArray(buffer_of(x, self.place), x.aval, None) for x in values]
 
-@functools.cache
-def sharding_of(device: XlaDevice) -> Any:
-    """The sharding of arrays that lie on one device."""
-    return Remote.single(device)
-
-
-def buffer_of(x: Any, device: XlaDevice) -> DeviceBuffer:
-    """The array's buffer on the device, copied there if it is elsewhere."""
-    if type(x) is RemoteArray:
-        if x._buffer is None:
-            x._value  # noqa: B018 - raises: it was deleted
-        here = next(iter(x._sharding.device_set))
-        if here is device:
-            return x._buffer
-        if here.client is device.client:
-            return x._buffer.copy_to(device)
-        return device.client.put(x._value, device)
-    array = x if isinstance(x, ArrayImpl) else as_array(x)
-    return device.client.put(array._value, device)
-
-
-def put(x: Any, device: XlaDevice) -> RemoteArray:
-    """An Array on the device."""
-    if type(x) is RemoteArray and next(iter(x._sharding.device_set)) is device:
-        return x
-    array = x if isinstance(x, ArrayImpl) else as_array(x)
-    return RemoteArray(buffer_of(array, device), array.aval, sharding_of(device))
+    def shardings_out(self, args: Sequence[Any], committed: bool = False) -> Sequence[Any]:
+        """The shardings of results: None where no argument was put on the device by anyone."""
+        if len(self.place) > 1:
+            return self.outs
+        put_there = committed or any(
+            [type(x) is RemoteArray and x._sharding is not None for x in args])
+        sharding = self.place[0].sharding if put_there else None
+        return [sharding] * len(self.avals)
 
 
 def checked(name: str, buffer: DeviceBuffer) -> None:
     """Raise what the flags debug_nans, debug_infs and no_execution ask for."""
     if config.debug_nans.value or config.debug_infs.value or config.no_execution.value:
-        check_finite(name, buffer.result())
+        for part in buffer.parts():
+            check_finite(name, part)
 
 
-def compiled(closed: ClosedJaxpr, device: XlaDevice, name: str,
-             donate: Sequence[int] = ()) -> Loaded:  # fmt: skip
-    """The program of a jaxpr for a device, compiled at the first call and kept with the jaxpr."""
-    key = ("xla", device, tuple(donate))
+# ------------------------------------------------------------------ arrays
+def buffer_of(x: Any, place: tuple) -> DeviceBuffer:
+    """The array's buffer at the place, copied there (to each device) if it is elsewhere."""
+    if type(x) is RemoteArray:
+        if x._buffer is None:
+            x._value  # noqa: B018 - raises: it was deleted
+        here = x._buffer.devices
+        if here == place:
+            return x._buffer
+        if len(here) == 1 and here[0].client is place[0].client:
+            return x._buffer.copy_to(place)
+        return place[0].client.put(x._value, place)
+    array = x if isinstance(x, ArrayImpl) else as_array(x)
+    return place[0].client.put(array._value, place)
+
+
+def put(x: Any, sharding: Any, committed: bool = True) -> RemoteArray:
+    """An Array laid out as a sharding of devices of one platform says; not `committed`: where
+    computations may move it from."""
+    array = x if isinstance(x, ArrayImpl) else as_array(x)
+    place = place_of(sharding)
+    if len(place) == 1:
+        if not committed and type(array) is RemoteArray:
+            return array
+        at = place[0].sharding if committed else None
+        return RemoteArray(buffer_of(array, place), array.aval, at)
+    if type(x) is RemoteArray and x._buffer is not None and x._buffer.devices == place and (
+        layout_of(x._sharding, x.ndim, place) == layout_of(sharding, x.ndim, place)
+    ):
+        return RemoteArray(x._buffer, array.aval, sharding)
+    sharding.shard_shape(array.shape)  # raises where it does not fit
+    value, parts = array._value, {}
+    for device, index in sharding.indices(array.shape):
+        # One slice a device keeps its axis there.
+        whole = tuple([slice(i, i + 1) if isinstance(i, int) else i for i in index])
+        parts[device] = np.ascontiguousarray(value[whole]).reshape(value[whole].shape)
+    buffer = place[0].client.put_parts([parts[d] for d in place], place)
+    return RemoteArray(buffer, array.aval, sharding)
+
+
+_places: dict[tuple, tuple] = {}
+
+
+def same(place: tuple) -> tuple:
+    """The one tuple of these devices, so that places are compared by identity."""
+    return _places.setdefault(place, place)
+
+
+def place_of(sharding: Any) -> tuple:
+    """The devices of a sharding, in its order."""
+    mesh = getattr(sharding, "mesh", None)
+    if mesh is not None:
+        return same(tuple(mesh.devices.flat))
+    members = getattr(sharding, "devices", None)
+    return same(tuple(sharding.device_set) if members is None else tuple(members))
+
+
+# ------------------------------------------------------------------ programs
+def loaded(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str,
+           donate: Sequence[int] = (), outs: Sequence[Any] | None = None) -> Loaded:  # fmt: skip
+    """The program of a jaxpr for a place and arguments that lie as these do, compiled at the first
+    call and kept with the jaxpr. outs: shardings of the results of several devices, None where they
+    follow."""
+    place = same(place)
+    ins: tuple[Layout, ...] = ()
+    results: tuple[Layout, ...] = ()
+    if len(place) > 1:
+        ins = tuple([_layout(x, place) for x in args])
+        outs = _results(closed, args, place, outs)
+        results = tuple([layout_of(s, a.ndim, place)
+                         for s, a in zip(outs, closed.out_avals, strict=True)])
+    key = ("xla", place, ins, results, tuple(donate))
     found = closed.cache.get(key)
     if found is None:
-        module = hlo.module(closed, name, donate)
-        client = device.client
+        module = hlo.module(closed, name, donate, place, ins, results)
+        client = place[0].client
         if module.calls and not host_calls.register(client):
             raise NotImplementedError(
-                f"{module.calls[0].primitive.name} in {name}: {device} cannot call Python "
+                f"{module.calls[0].primitive.name} in {name}: {place[0]} cannot call Python "
                 "functions. Call them outside the compiled function, or run it on the CPU "
                 "(jit(..., backend='cpu'))."
             )
-        program = _compile(client, module.text, device)
-        consts = [buffer_of(as_array(c), device) for c in closed.consts]
-        found = Loaded(program, consts, device, closed.out_avals, module, name)
+        program = _compile(client, module.text, place)
+        consts = [buffer_of(as_array(c), place) for c in closed.consts]
+        found = Loaded(program, consts, place, closed.out_avals, module, name, outs or ())
         closed.cache[key] = found
     return found
 
 
-def _compile(client: clients.Client, text: str, device: XlaDevice) -> LoadedProgram:
-    options = clients.one_device_options(device.id)
+def _layout(x: Any, place: tuple) -> Layout:
+    if type(x) is RemoteArray and x._buffer is not None and x._buffer.devices == place:
+        return layout_of(x._sharding, x.ndim, place)
+    return everywhere(np.ndim(x), place)
+
+
+def _results(closed: ClosedJaxpr, args: Sequence[Any], place: tuple,
+             wanted: Sequence[Any] | None) -> list[Any]:  # fmt: skip
+    """The shardings of results: those that are wanted, and what the partitioner finds."""
+    given = [None] * len(closed.out_avals) if wanted is None else list(wanted)
+    if None not in given:
+        return given
+    over = next((s for s in [*[getattr(x, "_sharding", None) for x in args], *given,
+                             *_constraints(closed)] if hasattr(s, "of_layout")), None)
+    if over is None or place_of(over) != place:
+        return [Remote.everywhere(place) if s is None else s for s in given]
+    lies = [_cut(x, over.mesh) for x in args]
+    key = ("shardings", over.mesh, tuple(lies))
+    found = closed.cache.get(key)
+    if found is None:
+        flat = propagate.flatten(closed)
+        first = len(closed.jaxpr.constvars)
+        plan = propagate.propagate(flat.jaxpr, lies[first:] if first else lies, None,
+                                   over.mesh.shape)
+        found = closed.cache[key] = [over.of_layout(plan.of(v)) for v in flat.jaxpr.outvars]
+    return [s or f for s, f in zip(given, found, strict=True)]
+
+
+def _cut(x: Any, mesh: Any) -> Any:
+    """By which axes of the mesh each dimension is cut; None where the array lies nowhere."""
+    sharding = x._sharding if type(x) is RemoteArray else None
+    if not hasattr(sharding, "layout"):
+        return None
+    return sharding.layout(x.ndim) if sharding.mesh == mesh else ((),) * x.ndim
+
+
+def _compile(client: clients.Client, text: str, place: tuple) -> LoadedProgram:
+    options = clients.options_for(tuple([d.id for d in place]))
     if config.log_compiles.value:
-        logger.warning("Compiling for %s: %d lines.", device, text.count("\n"))
-    return client.compile(text, options)
+        where = place[0] if len(place) == 1 else f"{len(place)} devices"
+        logger.warning("Compiling for %s: %d lines.", where, text.count("\n"))
+    return client.compile(text, options, place)
 
 
-def run(closed: ClosedJaxpr, args: Sequence[Any], device: XlaDevice, name: str = "main",
-        donate: Sequence[int] = ()) -> list[RemoteArray]:  # fmt: skip
-    """Run a jaxpr on Arrays; its results on the device, which may still compute them."""
-    # What the device has not got is put there for this call alone.
-    here = [i for i in donate if type(args[i]) is RemoteArray and device_of(args[i]) is device]
-    results = compiled(closed, device, name, here)(args)
+def _constraints(closed: ClosedJaxpr) -> list[Any]:
+    """The sharding of the first constraint in a program, if there is one."""
+    found = closed.cache.get("constraints")
+    if found is None:
+        found = closed.cache["constraints"] = list(itertools.islice(_walk(closed.jaxpr), 1))
+    return found
+
+
+def _walk(jaxpr: Jaxpr) -> Iterator[Any]:
+    for eqn in jaxpr.eqns:
+        sharding = eqn.params.get("sharding")
+        if hasattr(getattr(sharding, "mesh", None), "devices_in_order"):
+            yield sharding
+        for inner in subjaxprs(eqn.params):
+            yield from _walk(inner)
+
+
+def within(closed: ClosedJaxpr, shardings: Sequence[Any] = ()) -> tuple | None:
+    """The devices of XLA that shardings of results, or constraints in a program, name."""
+    for sharding in (*shardings, *_constraints(closed)):
+        if sharding is not None:
+            place = place_of(sharding)
+            if isinstance(place[0], XlaDevice):
+                return place
+    return None
+
+
+def _widened(closed: ClosedJaxpr, args: Sequence[Any], place: tuple,
+             outs: Sequence[Any]) -> tuple:  # fmt: skip
+    """The place of a program whose arguments nobody put on one device, but whose results or
+    constraints name more."""
+    if len(place) > 1 or any([type(x) is RemoteArray and x._sharding is not None for x in args]):
+        return place
+    wide = within(closed, outs)
+    return place if wide is None else wide
+
+
+def run(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str = "main",
+        donate: Sequence[int] = (), committed: bool = False,
+        outs: Sequence[Any] | None = None) -> list[RemoteArray]:  # fmt: skip
+    """Run a jaxpr on Arrays; its results at the place, which may still compute them."""
+    place = same(place if committed else _widened(closed, args, place, outs or ()))
+    # What the place has not got is put there for this call alone.
+    here = [i for i in donate if type(args[i]) is RemoteArray
+            and args[i]._buffer is not None and args[i]._buffer.devices == place]
+    results = loaded(closed, args, place, name, here, outs)(args, committed)
     for i in donate:
         if isinstance(args[i], ArrayImpl):
             args[i].delete()
@@ -138,8 +274,8 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], device: XlaDevice, name: str =
 _operations: dict[Any, ClosedJaxpr] = {}
 
 
-def evaluate(primitive: Primitive, args: tuple, params: dict, device: XlaDevice) -> Any:
-    """One operation on the device."""
+def evaluate(primitive: Primitive, args: tuple, params: dict, place: tuple) -> Any:
+    """One operation at the place."""
     arrays = [x if isinstance(x, ArrayImpl) else as_array(x) for x in args]
     avals = tuple([x.aval for x in arrays])
     try:
@@ -157,8 +293,9 @@ def evaluate(primitive: Primitive, args: tuple, params: dict, device: XlaDevice)
             if len(_operations) >= _MAX_OPERATIONS:
                 _operations.clear()
             _operations[key] = closed
-    outs = run(closed, arrays, device, primitive.name)
+    outs = run(closed, arrays, place, primitive.name)
     return outs if primitive.multiple_results else outs[0]
 
 
 Remote.run, Remote.put, Remote.evaluate = run, put, evaluate  # type: ignore[method-assign]
+Remote.loaded, Remote.within = loaded, within  # type: ignore[method-assign]

@@ -6,6 +6,7 @@ For `xla.client`, which makes them, and `xla.backend`.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import c_int64
 from typing import Any
 
@@ -29,65 +30,129 @@ ONLY_DURING_CALL = 0  # the plugin reads host memory while it is called
 
 
 class DeviceBuffer:
-    """One array on one device. `result()` is its value on the host, which waits for it."""
+    """An array in the memory of `devices`: on one of them, or a part on each. `handles` are the
+    plugin's, one a device."""
 
-    __slots__ = ("client", "handle", "__weakref__")
-    on_device = True
+    __slots__ = ("handles", "devices", "_fetched", "__weakref__")
+    handles: tuple[int, ...]
+    devices: tuple
+    _fetched: Any
 
-    def __init__(self, client: Any, handle: int) -> None:
-        self.client, self.handle = client, handle
+    def __init__(self, handles: tuple[int, ...], devices: tuple) -> None:
+        self.handles, self.devices = handles, devices
 
-    def _shape(self) -> tuple[int, ...]:
-        found = self.client.plugin.call("Buffer_Dimensions", buffer=self.handle)
-        return tuple((c_int64 * found.count).from_address(found.dims)) if found.count else ()
+    @property
+    def client(self) -> Any:
+        """The client of its devices."""
+        return self.devices[0].client
 
-    def result(self) -> np.ndarray:
-        """The value as a NumPy array, row by row."""
+    def _begin(self, handle: int) -> tuple[np.ndarray, int | None]:
+        """The array that a part is being copied to, and the event that says when it is there."""
         call = self.client.plugin.call
-        shape = self._shape()
-        dtype = _DTYPES[call("Buffer_ElementType", buffer=self.handle).type]
+        found = call("Buffer_Dimensions", buffer=handle)
+        shape = tuple((c_int64 * found.count).from_address(found.dims)) if found.count else ()
+        dtype = _DTYPES[call("Buffer_ElementType", buffer=handle).type]
         out = np.empty(shape, dtype)
         if not out.nbytes:
-            return out
+            return out, None
         order = (c_int64 * max(len(shape), 1))(*range(len(shape) - 1, -1, -1))
         layout = pjrt.HostLayout(
             struct_size=ctypes.sizeof(pjrt.HostLayout), minor_to_major=ctypes.addressof(order),
             rank=len(shape), tiled_size=ctypes.sizeof(pjrt.HostLayout) - 3 * 8,
         )  # fmt: skip
-        made = call("Buffer_ToHostBuffer", buffer=self.handle, layout=ctypes.addressof(layout),
+        made = call("Buffer_ToHostBuffer", buffer=handle, layout=ctypes.addressof(layout),
                     data=out.ctypes.data, size=out.nbytes)
-        self.client.plugin.wait(made.event)
+        return out, made.event
+
+    def fetch(self) -> None:
+        """Begin to copy all parts to the host."""
+        if getattr(self, "_fetched", None) is None:
+            self._fetched = [self._begin(handle) for handle in self.handles]
+
+    def parts(self) -> list[np.ndarray]:
+        """The value of each part as a NumPy array, row by row; waits for them."""
+        self.fetch()
+        fetched, self._fetched = self._fetched, None
+        problem = None
+        for _, event in fetched:
+            try:
+                self.client.plugin.wait(event)
+            except Exception as error:  # the others are waited for: they write to our memory
+                problem = problem or error
+        if problem is not None:
+            raise problem
+        return [out for out, _ in fetched]
+
+    def result(self) -> np.ndarray:
+        """The value of an array on one device."""
+        return self.parts()[0]
+
+    def assembled(self, indices: Sequence[tuple], shape: tuple) -> np.ndarray:
+        """The whole array of parts that stand at `indices`, (device, index) each."""
+        parts = dict(zip(self.devices, self.parts(), strict=True))
+        out = np.empty(shape, next(iter(parts.values())).dtype)
+        for device, index in indices:
+            out[index] = parts[device].reshape(out[index].shape)
         return out
 
     def wait(self) -> None:
         """Wait until it is computed; raises what went wrong."""
-        made = self.client.plugin.call("Buffer_ReadyEvent", buffer=self.handle)
-        self.client.plugin.wait(made.event)
+        for handle in self.handles:
+            made = self.client.plugin.call("Buffer_ReadyEvent", buffer=handle)
+            self.client.plugin.wait(made.event)
 
     def done(self) -> bool:
         """Whether it is computed."""
+        return all([self._done(handle) for handle in self.handles])
+
+    def _done(self, handle: int) -> bool:
         call = self.client.plugin.call
-        event = call("Buffer_ReadyEvent", buffer=self.handle).event
+        event = call("Buffer_ReadyEvent", buffer=handle).event
         try:
             return call("Event_IsReady", event=event).ready
         finally:
             call("Event_Destroy", event=event)
 
     def address(self) -> int:
-        """Where its elements lie, on the device."""
-        return self.client.plugin.call("Buffer_UnsafePointer", buffer=self.handle).address or 0
+        """Where its elements lie, on its one device."""
+        (handle,) = self.handles
+        return self.client.plugin.call("Buffer_UnsafePointer", buffer=handle).address or 0
+
+    def nbytes(self) -> int:
+        """Bytes on each device."""
+        return self.client.plugin.call("Buffer_OnDeviceSizeInBytes", buffer=self.handles[0]).size
 
     def delete(self) -> None:
         """Give its memory back now."""
-        self.client.plugin.call("Buffer_Delete", buffer=self.handle)
+        for handle in self.handles:
+            self.client.plugin.call("Buffer_Delete", buffer=handle)
 
-    def copy_to(self, device: Any) -> DeviceBuffer:
-        """A copy on another device of the same client."""
-        made = self.client.plugin.call("Buffer_CopyToDevice", buffer=self.handle,
-                                       device=device.handle)
-        return DeviceBuffer(self.client, made.made)
+    def copy_to(self, devices: tuple) -> DeviceBuffer:
+        """A copy of an array on one device, on each of others of the same client."""
+        call = self.client.plugin.call
+        handles = tuple([
+            call("Buffer_CopyToDevice", buffer=self.handles[0], device=d.handle).made
+            for d in devices
+        ])  # fmt: skip
+        return DeviceBuffer(handles, devices)
+
+    def part(self, k: int) -> Lent:
+        """The part on the k-th device, which shares its memory with the whole."""
+        return Lent((self.handles[k],), (self.devices[k],), self)
 
     def __del__(self) -> None:
-        handle, self.handle = self.handle, 0
-        if handle and self.client.here():
-            self.client.destroy_buffer(handle)
+        for handle in self.handles:
+            self.devices[0].client.destroy_buffer(handle)
+
+
+class Lent(DeviceBuffer):
+    """A buffer that belongs to something else, which lives as long as it does."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, handles: tuple[int, ...], devices: tuple, owner: Any) -> None:
+        super().__init__(handles, devices)
+        self.owner = owner
+
+    def __del__(self) -> None:
+        pass  # the owner gives it back

@@ -12,13 +12,13 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Sequence
 from ctypes import byref, c_int64, c_void_p
 
 import numpy as np
 
 from numjet.base.errors import XlaError
-from numjet.core.remote import Device
+from numjet.core.remote import Device, Remote
 from numjet.xla import pjrt, plugins
 from numjet.xla.buffers import NUMBERS, ONLY_DURING_CALL, DeviceBuffer
 from numjet.xla.options import compile_options
@@ -28,7 +28,9 @@ from numjet.xla.programs import LoadedProgram
 class XlaDevice(Device):
     """A device of a plugin's client. Identity is equality."""
 
-    __slots__ = ("client", "handle", "device_kind", "process_index", "local_hardware_id")
+    __slots__ = (
+        "client", "handle", "device_kind", "process_index", "local_hardware_id", "sharding",
+    )  # fmt: skip
 
     def __init__(self, client: Client, handle: int) -> None:
         self.client, self.handle = client, handle
@@ -39,6 +41,7 @@ class XlaDevice(Device):
         self.device_kind = pjrt.text(kind.text, kind.size)
         self.process_index = call("DeviceDescription_ProcessIndex", description=description).index
         self.local_hardware_id = call("Device_LocalHardwareId", device=handle).id
+        self.sharding = Remote.single(self)  # of arrays that were put there
 
     @property
     def platform(self) -> str:  # type: ignore[override]
@@ -73,7 +76,9 @@ class Client:
     """A plugin's client: its devices."""
 
     def __init__(self, platform: str, path: str) -> None:
-        self.platform, self.pid = platform, os.getpid()
+        self.platform = platform
+        # Whether this process may call it: not in a forked child, nor at the very end.
+        self.alive = True
         entry = plugins.known(platform)
         for name, value in entry.environment.items() if entry else ():
             os.environ.setdefault(name, value)
@@ -94,13 +99,10 @@ class Client:
         self._destroy = self.plugin.function("Buffer_Destroy")
         self._free: list[tuple] = []  # argument structs that nobody uses now
 
-    def here(self, getpid: Callable[[], int] = os.getpid) -> bool:
-        """Whether this process may still call it: not a forked child, not at the very end (when
-        names of modules are gone, so that `getpid` is kept here)."""
-        return self.pid == getpid()
-
     def destroy_buffer(self, handle: int) -> None:
-        """Let a buffer go."""
+        """Let a buffer go, while this process may call the plugin."""
+        if not self.alive:
+            return
         try:
             pair = self._free.pop()
         except IndexError:
@@ -112,8 +114,18 @@ class Client:
         self._destroy(reference)
         self._free.append(pair)
 
-    def put(self, value: np.ndarray, device: XlaDevice) -> DeviceBuffer:
-        """A NumPy array on a device, copied before this returns."""
+    def put(self, value: np.ndarray, devices: tuple) -> DeviceBuffer:
+        """A NumPy array on each of these devices."""
+        return self.put_parts([value] * len(devices), devices)
+
+    def put_parts(self, parts: Sequence[np.ndarray], devices: tuple) -> DeviceBuffer:
+        """An array of parts, one a device, copied before this returns."""
+        handles = []
+        for value, device in zip(parts, devices, strict=True):
+            handles.append(self._put(value, device))
+        return DeviceBuffer(tuple(handles), devices)
+
+    def _put(self, value: np.ndarray, device: XlaDevice) -> int:
         if not value.flags.c_contiguous:
             value = np.ascontiguousarray(value)
         number = NUMBERS.get(value.dtype.name)
@@ -126,9 +138,9 @@ class Client:
             device=device.handle,
         )  # fmt: skip
         self.plugin.wait(made.done)
-        return DeviceBuffer(self, made.buffer)
+        return made.buffer
 
-    def compile(self, code: str, options: bytes, devices: int = 1) -> LoadedProgram:
+    def compile(self, code: str, options: bytes, devices: tuple) -> LoadedProgram:
         """A program of StableHLO text, compiled and loaded. Raises XlaError with XLA's words."""
         data = code.encode()
         program = pjrt.Program(
@@ -141,7 +153,7 @@ class Client:
         )  # fmt: skip
         return LoadedProgram(self, made.executable, devices)
 
-    def load(self, data: bytes, devices: int = 1) -> LoadedProgram:
+    def load(self, data: bytes, devices: tuple) -> LoadedProgram:
         """A program that `serialize` wrote."""
         made = self.plugin.call("Executable_DeserializeAndLoad", client=self.handle, data=data,
                                 size=len(data))
@@ -156,11 +168,16 @@ _clients: dict[str, Client] = {}
 def _leave() -> None:
     """At the end of the process nothing is given back one by one."""
     for known in _clients.values():
-        known.pid = 0
+        known.alive = False
+
+
+def _forked() -> None:
+    _leave()
+    _clients.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_clients.clear)
+    os.register_at_fork(after_in_child=_forked)
 
 
 def client(platform: str) -> Client:
@@ -194,6 +211,6 @@ def client(platform: str) -> Client:
 
 
 @functools.cache
-def one_device_options(number: int) -> bytes:
-    """Compile options for one device."""
-    return compile_options(devices=[number])
+def options_for(numbers: tuple[int, ...]) -> bytes:
+    """Compile options for devices of these numbers: one, or partitions of one program."""
+    return compile_options(partitions=len(numbers), devices=numbers, shardy=len(numbers) > 1)

@@ -21,6 +21,7 @@ from numjet.core.primitive import Primitive
 from numjet.transforms.stage import stage_closed
 from numjet.xla import linalg
 from numjet.xla.host_calls import TARGET, HostCall
+from numjet.xla.layouts import Layout, Meshes, everywhere, layout_of
 from numjet.xla.pull import PullEmitter
 from numjet.xla.writer import Value, spec, type_of
 
@@ -32,8 +33,9 @@ TURN: tuple[tuple, np.dtype] = (), np.dtype(np.uint8)
 class Emitter(PullEmitter):
     """Writes the equations of jaxprs."""
 
-    def __init__(self) -> None:
+    def __init__(self, devices: tuple = ()) -> None:
         super().__init__()
+        self.devices, self.meshes = devices, Meshes()
         self.functions: list[str] = []
         self.calls: list[HostCall] = []
         self._named: dict[int, tuple[str, Any]] = {}
@@ -77,6 +79,8 @@ class Emitter(PullEmitter):
         loops = p.loops
         if callable(p.hlo):
             return p.hlo(self, out, *ins, **params)
+        if p.name == "sharding_constraint":
+            return self._laid_out(ins[0], params["sharding"])
         if p.name in HOST_CALLS:
             return self._host_call(p, out, ins, params, avals)
         if p.name in linalg.EXPANSIONS:
@@ -113,6 +117,13 @@ class Emitter(PullEmitter):
 
         outs = self.closed(stage_closed(run, tuple(avals)), ins)
         return outs if p.multiple_results else outs[0]
+
+    def _laid_out(self, x: Value, sharding: Any) -> Value:
+        """`x` as a sharding says, where the program is of several devices."""
+        if len(self.devices) < 2 or sharding is None:
+            return x
+        text = self.meshes.text(layout_of(sharding, len(x.shape), self.devices))
+        return self.op("sdy.sharding_constraint", [x], x.shape, x.dtype, f"sharding = {text}")
 
     # -- calls of the host ------------------------------------------------------------------
     def _host_call(self, p: Primitive, outs: list, ins: list[Value], params: dict,
@@ -176,8 +187,10 @@ class Emitter(PullEmitter):
         return made
 
     def function(self, name: str, visibility: str, closed: ClosedJaxpr, ins: Sequence,
-                 marks: Mapping[int, str] = MappingProxyType({})) -> None:  # fmt: skip
-        """Write a function of the module; `marks` are attributes of its arguments."""
+                 marks: Mapping[int, str] = MappingProxyType({}),
+                 out_marks: Mapping[int, str] = MappingProxyType({})) -> None:  # fmt: skip
+        """Write a function of the module; `marks` are attributes of its arguments, `out_marks` of
+        its results."""
         values = [Value(self.name(), tuple(s), np.dtype(d)) for s, d in ins]
         before, self._turn = self._turn, None
         with self._inside() as lines:
@@ -185,13 +198,17 @@ class Emitter(PullEmitter):
             self._turn = before
             kinds = ", ".join(type_of(x) for x in outs)
             lines.append(f'"func.return"({", ".join(x.ref for x in outs)}) : ({kinds}) -> ()')
+        results = ", ".join(
+            f"{type_of(x)}{f' {{{out_marks[i]}}}' if i in out_marks else ''}"
+            for i, x in enumerate(outs)
+        )
         head = ", ".join(
             f"{v.ref}: {type_of(v)}{f' {{{marks[i]}}}' if i in marks else ''}"
             for i, v in enumerate(values)
         )
         body = "\n".join("  " + line for line in lines)
         self.functions.append(
-            f"func.func {visibility} @{name}({head}) -> ({kinds}) {{\n{body}\n}}"
+            f"func.func {visibility} @{name}({head}) -> ({results}) {{\n{body}\n}}"
         )
 
     def region_call(self, outs: Any, ins: list[Value], **params: Any) -> list:
@@ -322,21 +339,35 @@ class Module(NamedTuple):
     calls: list[HostCall]
 
 
-def module(closed: ClosedJaxpr, name: str = "main", donate: Sequence[int] = ()) -> Module:
-    """The module of a closed jaxpr; its consts are the first arguments of @main. `donate`:
-    arguments whose memory results may take."""
-    emitter = Emitter()
+def module(
+    closed: ClosedJaxpr, name: str = "main", donate: Sequence[int] = (), devices: tuple = (),
+    ins: Sequence[Layout] = (), outs: Sequence[Layout | None] = (),
+) -> Module:  # fmt: skip
+    """The module of a closed jaxpr; its consts are the first arguments of @main.
+
+    donate: arguments whose memory results may take. devices: those of a program of several; then
+    ins, outs are the layouts of arguments and results, None where XLA chooses.
+    """
+    emitter = Emitter(devices)
     jaxpr = closed.jaxpr
     whole = ClosedJaxpr(
         jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []
     )
     first = len(jaxpr.constvars)
-    marks = {first + i: "jax.buffer_donor = true" for i in donate}
     specs = [spec(v.aval) for v in whole.jaxpr.invars]
-    emitter.function("main", "public", whole, specs, marks)
+    marks: dict[int, list[str]] = {first + i: ["jax.buffer_donor = true"] for i in donate}
+    out_marks = {}
+    if len(devices) > 1:
+        known = [*[everywhere(len(s), devices) for s, _ in specs[:first]], *ins]
+        for i, layout in enumerate(known):
+            marks.setdefault(i, []).append(f"sdy.sharding = {emitter.meshes.text(layout)}")
+        out_marks = {i: f"sdy.sharding = {emitter.meshes.text(layout)}"
+                     for i, layout in enumerate(outs) if layout is not None}
+    emitter.function("main", "public", whole, specs,
+                     {i: ", ".join(words) for i, words in marks.items()}, out_marks)
     safe = "".join(c if c.isalnum() else "_" for c in name) or "main"
-    text = "\n".join([f"module @{safe} {{", *emitter.functions, "}", ""])
-    return Module(text, emitter.calls)
+    lines = [f"module @{safe} {{", *emitter.meshes.definitions(), *emitter.functions, "}", ""]
+    return Module("\n".join(lines), emitter.calls)
 
 
 def module_text(closed: ClosedJaxpr, name: str = "main") -> str:

@@ -8,6 +8,8 @@ buffers that it points to) from a list of those that nobody uses, so that thread
 from __future__ import annotations
 
 import ctypes
+import itertools
+import threading
 from collections.abc import Sequence
 from ctypes import byref, c_void_p
 from typing import Any
@@ -19,7 +21,7 @@ from numjet.xla.buffers import DeviceBuffer
 class _Frame:
     """One call's argument struct and its lists, for `devices` devices."""
 
-    __slots__ = ("ins", "outs", "events", "_lists", "made", "ref")
+    __slots__ = ("ins", "outs", "events", "_lists", "made", "ref", "quick")
 
     def __init__(self, program: LoadedProgram, count: int) -> None:
         devices, outs = program.num_devices, program.num_outputs
@@ -36,46 +38,64 @@ class _Frame:
             outputs=ctypes.addressof(self._lists[1]),
         )  # fmt: skip
         self.ref = byref(self.made)
+        self.quick = self.ref, self.ins, self.outs  # for generated code
+
+
+# Programs of several devices get a number each time they run, by which their devices find one
+# another, and are started one after the other, so that all devices see the same order.
+_launches = itertools.count(1)
+_starting = threading.Lock()
 
 
 class LoadedProgram:
     """A compiled program on its devices."""
 
-    def __init__(self, client: Any, handle: int, devices: int) -> None:
-        self.client, self.handle, self.num_devices = client, handle, devices
+    starting, launches = _starting, _launches
+
+    def __init__(self, client: Any, handle: int, devices: tuple) -> None:
+        self.client, self.handle, self.devices = client, handle, devices
+        self.num_devices = len(devices)
         call = client.plugin.call
         self.executable = call("LoadedExecutable_GetExecutable", loaded=handle).executable
         self.num_outputs = call("Executable_NumOutputs", executable=self.executable).count
         self.execute = client.plugin.function("LoadedExecutable_Execute")
         self.options = pjrt.ExecuteOptions(struct_size=ctypes.sizeof(pjrt.ExecuteOptions))
         self.frames: list[_Frame] = []
+        # The threads of XLA's CPU wait for each other in collectives: a second program of several
+        # devices that took some of them would hold up both.
+        self.alone = len(devices) > 1 and client.platform == "xla_cpu"
 
     def new_frame(self, count: int) -> _Frame:
         """A frame for a call with `count` arguments a device."""
         return _Frame(self, count)
 
-    def __call__(self, arguments: Sequence[Sequence[DeviceBuffer]]) -> list[list[DeviceBuffer]]:
-        """Run on a list of buffers a device; a list of results a device, still being computed."""
-        return self._run(arguments, False)
+    def __call__(self, arguments: Sequence[DeviceBuffer]) -> list[DeviceBuffer]:
+        """Run on buffers; results, still being computed."""
+        if self.num_devices == 1:
+            return self._run(arguments, False)
+        with _starting:
+            self.options.launch_id = next(_launches) & 0x7FFFFFFF
+            return self._run(arguments, self.alone)
 
-    def finished(self, arguments: Sequence[Sequence[DeviceBuffer]]) -> list[list[DeviceBuffer]]:
+    def finished(self, arguments: Sequence[DeviceBuffer]) -> list[DeviceBuffer]:
         """As a call, but it returns when all is done; raises what the program met."""
+        self.options.launch_id = next(_launches) & 0x7FFFFFFF
         return self._run(arguments, True)
 
-    def _run(self, arguments: Sequence[Sequence[DeviceBuffer]], wait: bool) -> list:
+    def _run(self, arguments: Sequence[DeviceBuffer], wait: bool) -> list[DeviceBuffer]:
         try:
             frame = self.frames.pop()
         except IndexError:
-            frame = self.new_frame(len(arguments[0]))
-        for row, buffers in zip(frame.ins, arguments, strict=True):
-            if buffers:
-                row[:] = [b.handle for b in buffers]
+            frame = self.new_frame(len(arguments))
+        for d, row in enumerate(frame.ins if arguments else ()):
+            row[:] = [b.handles[d] for b in arguments]
         frame.made.events = ctypes.addressof(frame.events) if wait else None
         error = self.execute(frame.ref)
         if error:
             self.client.plugin.check(error)
-        client, outs = self.client, self.num_outputs
-        results = [[DeviceBuffer(client, row[k]) for k in range(outs)] for row in frame.outs]
+        client, devices = self.client, self.devices
+        results = [DeviceBuffer(tuple([row[k] for row in frame.outs]), devices)
+                   for k in range(self.num_outputs)]
         events = list(frame.events) if wait else []
         frame.made.events = None
         self.frames.append(frame)
@@ -134,7 +154,7 @@ class LoadedProgram:
 
     def __del__(self) -> None:
         handle, self.handle = getattr(self, "handle", 0), 0
-        if handle and self.client.here():
+        if handle and self.client.alive:
             self.client.plugin.call("Executable_Destroy", executable=self.executable)
             self.client.plugin.call("LoadedExecutable_Destroy", executable=handle)
 

@@ -89,16 +89,16 @@ def test_mistakes_are_explained():
     with pytest.raises(NotImplementedError, match="igamma cannot run on a device of XLA"):
         nj.lax.igamma(on_device(1.0), on_device(2.0))
     with pytest.raises(XlaError, match="nonsense"):
-        device().client.compile("module { nonsense }", client.one_device_options(0))
+        device().client.compile("module { nonsense }", client.options_for((0,)), (device(),))
 
 
 def test_programs_can_be_written_down():
     loaded = device().client.compile(
         nj.jit(lambda x: x + 1).lower(np.ones(3, np.float32)).as_text("stablehlo"),
-        client.one_device_options(0),
+        client.options_for((0,)), (device(),),
     )
-    again = device().client.load(loaded.serialize())
-    (out,) = again([[on_device([1.0, 2.0, 3.0])._buffer]])[0]
+    again = device().client.load(loaded.serialize(), (device(),))
+    (out,) = again([on_device([1.0, 2.0, 3.0])._buffer])
     np.testing.assert_array_equal(out.result(), [2, 3, 4])
     assert loaded.memory_analysis()["argument_size_in_bytes"] == 12
     assert loaded.cost_analysis()["flops"] == 3
@@ -116,8 +116,10 @@ np.testing.assert_allclose(nj.grad(lambda w: jnp.tanh(x @ w).sum())(jnp.zeros(3)
 if len(nj.devices()) > 1:
     y = nj.device_put(x, nj.devices()[5])
     assert (y * 2).devices() == {nj.devices()[5]}
+    assert not x.committed and y.committed and (x + y).devices() == y.devices()
     try:
-        x + nj.device_put(x, nj.devices()[5]) if x.committed else 1 / 0
+        nj.device_put(x, nj.devices()[3]) + y
+        raise AssertionError
     except ValueError as error:
         assert "incompatible devices" in str(error)
 print("agree")

@@ -1,0 +1,92 @@
+"""Calls of a compiled signature on a device of another backend, as straight Python code.
+
+As `api.fastcall`, for programs that `Remote.loaded` gives: where all leaves are arrays that lie on
+the program's device, their handles go into a prepared frame and the results come out of it. Other
+calls are handed on. What would break it: a program that reads its arguments after it was started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numjet.api import fastcall
+from numjet.base import config
+from numjet.core.remote import RemoteArray
+
+
+def has_short_form(entry: Any, statics: tuple, leaves: list, loaded: Any) -> bool:
+    """Whether calls may be prebuilt: nothing happens in Python, nothing is donated, each leaf is
+    where the program runs."""
+    return not (
+        entry.donate
+        or loaded.module.calls
+        or loaded.program.alone
+        or len(leaves) > fastcall.MAX_LEAVES
+        or any(not isinstance(key, int) for key, *_ in statics)
+        or any(type(x) is not RemoteArray for x in leaves)
+        or config.debug_nans.value or config.debug_infs.value or config.no_execution.value
+    )
+
+
+def make(entry: Any, treedef: Any, statics: dict, leaves: list, n_args: int, other: Callable,
+         loaded: Any) -> Callable | None:  # fmt: skip
+    """The function for calls of `entry`'s signature with arguments that lie as `leaves` do; other
+    calls go to `other`. None where there is no short way."""
+    program = loaded.program
+    code = fastcall._Code()
+    code.scope.update(
+        other=other, closed=entry, Remote=RemoteArray, new=RemoteArray.__new__,
+        Buffer=loaded.buffer, new_buffer=loaded.buffer.__new__,
+        devices=program.devices, pop=program.frames.pop, push=program.frames.append,
+        execute=program.execute, check=program.client.plugin.check, options=program.options,
+        starting=program.starting, launches=program.launches, next=next,
+    )
+    code("def call(*args, **kw):")
+    code(f" if state[0] != {config.state[0]} or current() is not EVAL or axes() is not NO_AXES: "
+         f"{fastcall._MISS}")
+    if not fastcall._read(code, treedef, statics, n_args):
+        return None
+    devices, consts = program.num_devices, [c._buffer for c in loaded.on_device(entry.consts)]
+    held = [code.name("c", c.handles) for c in (*loaded.consts, *consts)]
+    code(" try:")
+    for i, x in enumerate(leaves):
+        # Deleted arrays have no buffer, and go the complete way, as do values that are no arrays.
+        code(f"  b{i} = x{i}._buffer")
+        placed = "" if x._sharding is None and devices == 1 else (
+            f" and x{i}._sharding is {code.name('s', x._sharding)}")
+        code(f"  if not (type(x{i}) is Remote and x{i}._aval is {code.name('a', x.aval)} and "
+             f"b{i}.devices is devices{placed}): {fastcall._MISS}")
+    handles = [*held, *[f"b{i}.handles" for i in range(len(leaves))]]
+    code("  " + ("; ".join([f"h{i} = {h}" for i, h in enumerate(handles)]) or "pass"))
+    code(f" except AttributeError: {fastcall._MISS}")
+    code(" try: frame = pop()")
+    code(f" except IndexError: frame = {code.name('n', program.new_frame)}({len(handles)})")
+    code(" ref, rows, outs = frame.quick")
+    ways = range(devices)
+    if handles:
+        code(f" {', '.join([f'i{d}' for d in ways])}, = rows")
+        code("; ".join([f" i{d}[{i}] = h{i}[{d}]"
+                        for d in ways for i in range(len(handles))]).replace("; ", ";"))
+    if devices > 1:
+        code(" with starting:")
+        code("  options.launch_id = next(launches) & 0x7FFFFFFF")
+    code(f"{'  ' if devices > 1 else ' '}error = execute(ref)")
+    code(" if error: check(error)")
+    code(f" {', '.join([f'o{d}' for d in ways])}, = outs")
+    shardings, results = loaded.shardings_out(leaves), []
+    for k, (aval, sharding) in enumerate(zip(entry.out_avals, shardings, strict=True)):
+        code(f" r{k} = new_buffer(Buffer); r{k}.devices = devices; "
+             f"r{k}.handles = ({', '.join([f'o{d}[{k}]' for d in ways])},)")
+        placed = "" if sharding is None else f"; y{k}._sharding = {code.name('s', sharding)}"
+        code(f" y{k} = new(Remote); y{k}._buffer = r{k}; "
+             f"y{k}._aval = {code.name('a', aval)}{placed}")
+        results.append(f"y{k}")
+    code(" push(frame)")
+    if len(results) == 1 and entry.out_tree.num_nodes == 1:
+        code(" return y0")
+    else:
+        build = code.name("build", entry.out_tree.builder())
+        code(f" return {build}(({', '.join(results)}{',' if results else ''}))")
+    exec(compile("\n".join(code.lines) + "\n", "<numjet call>", "exec"), code.scope)
+    return code.scope["call"]
