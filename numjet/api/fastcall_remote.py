@@ -1,8 +1,8 @@
 """Calls of a compiled signature on a device of another backend, as straight Python code.
 
-As `api.fastcall`, for programs that `Remote.loaded` gives: where all leaves are arrays that lie on
-the program's device, their handles go into a prepared frame and the results come out of it. Other
-calls are handed on. What would break it: a program that reads its arguments after it was started.
+As `api.fastcall`, for programs that `Remote.loaded` gives; `api.jit` calls `install`. Where all
+leaves are arrays that lie on the program's devices, their handles go into a prepared frame and the
+results come out of it. Other calls are handed on. What would break it: a program that reads its arguments after it was started.
 """
 
 from __future__ import annotations
@@ -12,21 +12,42 @@ from typing import Any
 
 from numjet.api import fastcall
 from numjet.base import config
-from numjet.core.remote import RemoteArray
+from numjet.core.remote import Remote, RemoteArray
+from numjet.transforms.batch import axis_env
+
+# Signatures of one function that get code of their own.
+MAX_QUICK = 8
 
 
-def has_short_form(entry: Any, statics: tuple, leaves: list, loaded: Any) -> bool:
-    """Whether calls may be prebuilt: nothing happens in Python, nothing is donated, each leaf is
-    where the program runs."""
-    return not (
-        entry.donate
-        or loaded.module.calls
-        or loaded.program.alone
+def install(core: Any, entry: Any, treedef: Any, statics: tuple, leaves: list, n_args: int,
+            place: tuple) -> None:  # fmt: skip
+    """Have the next call of this signature of a jitted function take the short way: where nothing
+    of it happens in Python, nothing is donated, and each leaf is where the program runs."""
+    state, owner = config.state[0], core._owner()
+    checks = config.debug_nans, config.debug_infs, config.no_execution
+    if (
+        owner is None or state < 0 or axis_env() or core.device is not None or entry.donate
         or len(leaves) > fastcall.MAX_LEAVES
-        or any(not isinstance(key, int) for key, *_ in statics)
-        or any(type(x) is not RemoteArray for x in leaves)
-        or config.debug_nans.value or config.debug_infs.value or config.no_execution.value
-    )
+        or any([not isinstance(key, int) for key, *_ in statics])
+        or any([type(x) is not RemoteArray for x in leaves])
+        or any([flag.value for flag in checks])
+    ):  # fmt: skip
+        return
+    loaded = Remote.loaded(entry.closed, [*entry.consts, *leaves], place, entry.name)
+    if loaded.module.calls or loaded.program.alone or any(
+        [x._buffer is None or x._buffer.devices is not loaded.place for x in leaves]
+    ):
+        return
+    if state != core._quick_state:
+        core._quick_state, core._quick, core._calls = state, 0, None
+    if core._quick >= MAX_QUICK:
+        return
+    core._quick += 1
+    before = owner.__call__ if core._quick > 1 else core.call
+    values = {i: value for i, value, _ in statics}
+    quick = make(entry, treedef, values, leaves, n_args, before, loaded)
+    if quick is not None:
+        owner.__call__ = quick
 
 
 def make(entry: Any, treedef: Any, statics: dict, leaves: list, n_args: int, other: Callable,
