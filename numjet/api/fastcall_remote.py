@@ -1,8 +1,9 @@
 """Calls of a compiled signature on a device of another backend, as straight Python code.
 
-As `api.fastcall`, for programs that `Remote.loaded` gives; `api.jit` calls `install`. Where all
+As `api.fastcall`, for programs that `Remote.loaded` gives; `api.jit` calls `run`. Where all
 leaves are arrays that lie on the program's devices, their handles go into a prepared frame and the
-results come out of it. Other calls are handed on. What would break it: a program that reads its arguments after it was started.
+results come out of it. Other calls are handed on. What would break it: a program that reads its
+arguments after it was started.
 """
 
 from __future__ import annotations
@@ -19,24 +20,37 @@ from numjet.transforms.batch import axis_env
 MAX_QUICK = 8
 
 
-def install(core: Any, entry: Any, treedef: Any, statics: tuple, leaves: list, n_args: int,
-            place: tuple) -> None:  # fmt: skip
-    """Have the next call of this signature of a jitted function take the short way: where nothing
-    of it happens in Python, nothing is donated, and each leaf is where the program runs."""
+def run(core: Any, entry: Any, treedef: Any, statics: tuple, leaves: list, n_args: int,
+        place: tuple) -> list:  # fmt: skip
+    """A call of a jitted function that goes the complete way. The second call of a program has the
+    next one take the short way: where nothing of it happens in Python, nothing is donated, and each
+    leaf is where the program runs."""
+    args, first = [*entry.consts, *leaves], len(entry.consts)
+    donate = [i + first for i in entry.donate]
+    short = not entry.donate and all([
+        type(x) is RemoteArray and x._buffer is not None for x in leaves
+    ])
+    outs = Remote.run(entry.closed, args, place, entry.name, donate, core.device is not None)
+    if short and core.device is None and len(leaves) <= fastcall.MAX_LEAVES:
+        loaded = Remote.loaded(entry.closed, args, outs[0]._buffer.devices if outs else place,
+                               entry.name)
+        loaded.calls += 1
+        if loaded.calls == 2:
+            _install(core, entry, treedef, statics, leaves, n_args, loaded)
+    return outs
+
+
+def _install(core: Any, entry: Any, treedef: Any, statics: tuple, leaves: list, n_args: int,
+             loaded: Any) -> None:  # fmt: skip
     state, owner = config.state[0], core._owner()
     checks = config.debug_nans, config.debug_infs, config.no_execution
-    if (
-        owner is None or state < 0 or axis_env() or core.device is not None or entry.donate
-        or len(leaves) > fastcall.MAX_LEAVES
-        or any([not isinstance(key, int) for key, *_ in statics])
-        or any([type(x) is not RemoteArray for x in leaves])
-        or any([flag.value for flag in checks])
-    ):  # fmt: skip
+    if owner is None or state < 0 or axis_env() or any([flag.value for flag in checks]):
         return
-    loaded = Remote.loaded(entry.closed, [*entry.consts, *leaves], place, entry.name)
     if loaded.module.calls or loaded.program.alone or any(
-        [x._buffer is None or x._buffer.devices is not loaded.place for x in leaves]
+        [not isinstance(key, int) for key, *_ in statics]
     ):
+        return
+    if any([x._buffer is None or x._buffer.devices is not loaded.place for x in leaves]):
         return
     if state != core._quick_state:
         core._quick_state, core._quick, core._calls = state, 0, None

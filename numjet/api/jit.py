@@ -155,14 +155,8 @@ class JitCore:
             Spread.marks += entry.mesh_inside
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
         elif (place := self._place_for(entry, leaves)) is not None:
-            outs = Remote.run(
-                entry.closed, [*entry.consts, *leaves], place, entry.name,
-                [i + len(entry.consts) for i in entry.donate], self.device is not None,
-            )  # fmt: skip
-            if entry.calls == 1:
-                fast = importlib.import_module("numjet.api.fastcall_remote")
-                fast.install(self, entry, treedef, statics, leaves, len(args), place)
-            entry.calls += 1
+            calls = importlib.import_module("numjet.api.fastcall_remote")
+            outs = calls.run(self, entry, treedef, statics, leaves, len(args), place)
         elif spread or entry.mesh_inside:
             outs = _layouts().run(self, entry, leaves, None)
         else:

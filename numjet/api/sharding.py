@@ -31,12 +31,9 @@ from numjet.api.devices import (
     mark,
 )
 from numjet.base import tree
-<<<<<<< HEAD
 from numjet.base.errors import DuplicateSpecError, IndivisibleError
 from numjet.core.cluster import Cluster
-=======
 from numjet.core.remote import Remote
->>>>>>> 692c25f (XLA: arrays over several devices, arrays that nobody placed, fast calls)
 from numjet.core.trace import Tracer
 
 

@@ -43,7 +43,7 @@ def devices(platform: str) -> list[XlaDevice]:
 class Loaded:
     """A program of a place and how it is called."""
 
-    __slots__ = ("program", "consts", "place", "avals", "module", "name", "outs")
+    __slots__ = ("program", "consts", "place", "avals", "module", "name", "outs", "calls")
     buffer = DeviceBuffer
 
     def __init__(self, program: LoadedProgram, consts: list[DeviceBuffer], place: tuple,
@@ -51,6 +51,7 @@ class Loaded:
                  outs: Sequence[Any]) -> None:  # fmt: skip
         self.program, self.consts, self.place = program, consts, place
         self.avals, self.module, self.name, self.outs = avals, module, name, outs
+        self.calls = 0  # for `api.fastcall_remote`
 
     def __call__(self, args: Sequence[Any], committed: bool = False) -> list[RemoteArray]:
         buffers = [*self.consts, *[buffer_of(x, self.place) for x in args]]
@@ -205,7 +206,7 @@ def _results(closed: ClosedJaxpr, args: Sequence[Any], place: tuple,
 
 def _cut(x: Any, mesh: Any) -> Any:
     """By which axes of the mesh each dimension is cut; None where the array lies nowhere."""
-    sharding = x._sharding if type(x) is RemoteArray else None
+    sharding: Any = x._sharding if type(x) is RemoteArray else None
     if not hasattr(sharding, "layout"):
         return None
     return sharding.layout(x.ndim) if sharding.mesh == mesh else ((),) * x.ndim
