@@ -18,6 +18,7 @@ from numjet.core.evaluate import evaluate as evaluate_plain
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
+from numjet.core.remote import Remote
 from numjet.core.spread import Spread, SpreadArray
 
 
@@ -230,3 +231,4 @@ def move(x: SpreadArray, sharding: Sharding) -> Any:
 
 
 Spread.run, Spread.evaluate, Spread.move = run, evaluate, move  # type: ignore[method-assign]
+Remote.propagated = _result_shardings  # type: ignore[method-assign]

@@ -117,6 +117,9 @@ class Remote:
     # The shardings of one device, and of whole arrays on several; `api` installs them.
     single: Callable
     everywhere: Callable
+    # propagated(closed, over, layouts, wanted): the shardings of results over the mesh of `over`,
+    # by the partitioner; `api.spread` installs it.
+    propagated: Callable
 
 
 def target(values: Iterable[Any], name: str = "") -> tuple | None:

@@ -21,7 +21,6 @@ from numjet.core.evaluate import check_finite
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from numjet.core.primitive import Primitive
 from numjet.core.remote import Remote, RemoteArray
-from numjet.partition import propagate
 from numjet.transforms.stage import stage_closed
 from numjet.xla import client as clients, hlo, host_calls
 from numjet.xla.buffers import DeviceBuffer
@@ -192,16 +191,7 @@ def _results(closed: ClosedJaxpr, args: Sequence[Any], place: tuple,
                              *_constraints(closed)] if hasattr(s, "of_layout")), None)
     if over is None or place_of(over) != place:
         return [Remote.everywhere(place) if s is None else s for s in given]
-    lies = [_cut(x, over.mesh) for x in args]
-    key = ("shardings", over.mesh, tuple(lies))
-    found = closed.cache.get(key)
-    if found is None:
-        flat = propagate.flatten(closed)
-        first = len(closed.jaxpr.constvars)
-        plan = propagate.propagate(flat.jaxpr, lies[first:] if first else lies, None,
-                                   over.mesh.shape)
-        found = closed.cache[key] = [over.of_layout(plan.of(v)) for v in flat.jaxpr.outvars]
-    return [s or f for s, f in zip(given, found, strict=True)]
+    return Remote.propagated(closed, over, [_cut(x, over.mesh) for x in args], given)
 
 
 def _cut(x: Any, mesh: Any) -> Any:
