@@ -1,4 +1,4 @@
-"""Programs of several devices of XLA's CPU plugin: shardings, collectives, parts, pmap, shard_map."""
+"""Programs of several devices of XLA's CPU plugin: shardings, collectives, parts, maps."""
 from __future__ import annotations
 
 import os
