@@ -196,12 +196,10 @@ class JitCore:
 
     def _place_for(self, entry: Entry, leaves: list) -> tuple | None:
         """The devices of another backend that this call runs on, or None."""
-        if self.device is not None:
-            return None if isinstance(self.device, CpuDevice) else (self.device,)
-        if not Remote.active:
-            return None
-        found = target((*entry.consts, *leaves), entry.name)
-        return Remote.within(entry.closed) if found is None and entry.mesh_inside else found
+        if not Remote.active or self.device is not None:
+            return None if isinstance(self.device, CpuDevice | None) else (self.device,)
+        inside = Remote.within(entry.closed) if entry.mesh_inside else None
+        return target((*entry.consts, *leaves), entry.name) or inside
 
     def _execute(
         self, entry: Entry, leaves: list, given: Sequence[Any] = (), donated: bool = True
