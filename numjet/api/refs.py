@@ -30,8 +30,8 @@ def call_closed_over(core: Any, entry: Any, leaves: list) -> Any:
     operands = [*leaves, *use.values()]
     if current_trace() is not EVAL or has_tracers([*entry.consts, *operands]):
         outs = jit_p.bind(*entry.consts, *operands, jaxpr=entry.closed, name=entry.name)
-    elif (device := core._device_for(entry, operands)) is not None:
-        outs = Remote.run(entry.closed, [*entry.consts, *operands], device, entry.name, [])
+    elif (place := core._place_for(entry, operands)) is not None:
+        outs = Remote.run(entry.closed, [*entry.consts, *operands], place, entry.name, [])
     else:
         outs = core._execute(entry, operands)
     n = len(outs) - len(use.written)
