@@ -5,6 +5,7 @@ from numjet.base.errors import (
     InternalError as InternalError,
     JAXIndexError as JAXIndexError,
     JaxprTypeError as JaxprTypeError,
+    JaxRuntimeError as JaxRuntimeError,
     JAXTypeError as JAXTypeError,
     KeyReuseError as KeyReuseError,
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
@@ -14,5 +15,3 @@ from numjet.base.errors import (
     UnexpectedTracerError as UnexpectedTracerError,
 )
 
-# What programs catch for failures while compiled code runs.
-JaxRuntimeError = InternalError

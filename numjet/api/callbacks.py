@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import logging
 import string
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.base import tree
+from numjet.base.errors import JaxRuntimeError
 from numjet.core import dtypes
 from numjet.core.array import Array
 from numjet.core.avals import ShapedArray
@@ -41,12 +43,26 @@ def _result_avals(what: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
     return tuple(avals), treedef
 
 
+def _run(what: str, fun: Callable, args: Sequence[Any], kwargs: dict) -> Any:
+    """`fun(*args, **kwargs)`. What it raises becomes a JaxRuntimeError that tells all of it, and has
+    it as its cause: libraries catch that type, and look for the name of their own in its text."""
+    try:
+        return fun(*args, **kwargs)
+    except Exception as error:
+        first = error.__traceback__
+        told = traceback.format_exception(type(error), error, first and first.tb_next)
+        raise JaxRuntimeError(
+            f"{what}: {name_of(fun)} raised an exception while the program ran.\n"
+            + "".join(told).rstrip()
+        ) from error
+
+
 def _flat_callback(what: str, fun: Callable, in_tree: Any, out_tree: Any) -> Callable:
     """`fun` from flat arrays to the flat leaves of its result."""
 
     def flat(*leaves: Any) -> list[Any]:
         args, kwargs = tree.tree_unflatten(in_tree, leaves)
-        result = fun(*args, **kwargs)
+        result = _run(what, fun, args, kwargs)
         outs, found = tree.tree_flatten(result)
         if found != out_tree:
             raise TypeError(
@@ -72,7 +88,7 @@ def pure_callback(
 
     callback: takes Arrays, returns a pytree of arrays of result_shape_dtypes (a pytree of objects
     with shape and dtype). It must be free of side effects: it may be left out when its result is
-    not used. vmap_method: how vmap calls it: "sequential" once an example, "expand_dims" with a
+    not used. An exception of it surfaces as JaxRuntimeError. vmap_method: how vmap calls it: "sequential" once an example, "expand_dims" with a
     leading axis of size 1 on arguments that are not mapped, "broadcast_all" with the batch axis on
     all arguments. Raises ValueError when it is differentiated.
 
@@ -160,7 +176,7 @@ def debug_callback(
         given = iter(values)
         filled = [next(given) if d else x for x, d in zip(static, dynamic, strict=True)]
         inner_args, inner_kwargs = tree.tree_unflatten(in_tree, filled)
-        callback(*inner_args, **inner_kwargs)
+        _run("debug.callback", callback, inner_args, inner_kwargs)
         return []
 
     debug_callback_p.bind(*arrays, callback=flat, result_avals=(), ordered=bool(ordered))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet.base.errors import InternalError as JaxRuntimeError
+from numjet.base.errors import JaxRuntimeError
 
 # Kinds of memory: the CPU's devices have one, which these names mean.
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")

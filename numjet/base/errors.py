@@ -89,7 +89,11 @@ class InconclusiveDimensionOperation(Exception):  # noqa: N818 - the name progra
     """Sizes could not be compared. Here for who catches it: sizes are always numbers."""
 
 
-class InternalError(RuntimeError):
+class JaxRuntimeError(RuntimeError):
+    """A program failed while it ran, or was compiled: a Python function that it calls, above all."""
+
+
+class InternalError(JaxRuntimeError):
     """A fault of numjet itself: the compiler produced or met IR that breaks its own rules."""
 
 

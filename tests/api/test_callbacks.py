@@ -118,8 +118,9 @@ def test_exceptions_surface_and_nothing_runs_twice():
     f = nj.jit(lambda x: io_callback(fail, SCALAR, x))
     for _ in range(4):
         assert f(-1.0) == -1.0
-        with pytest.raises(KeyError, match="positive"):
+        with pytest.raises(nj.errors.JaxRuntimeError, match="(?s)fail raised.*KeyError: 'posi") as told:
             f(1.0)
+        assert type(told.value.__cause__) is KeyError
     assert calls == [-1.0, 1.0] * 4
 
 
@@ -233,3 +234,21 @@ def test_a_failure_on_another_thread_is_that_threads():
     executable._failures[-1] = ValueError("of a thread that is about to raise it")
     (result,) = executable([np.asarray(np.float32(3))])
     assert result == 3 and executable._failures
+
+
+@pytest.mark.parametrize("call", [
+    lambda f, x: nj.pure_callback(f, x, x, vmap_method="sequential"),
+    lambda f, x: io_callback(f, x, x),
+    lambda f, x: nj.debug.callback(f, x),
+])
+@pytest.mark.parametrize("wrap", [lambda f: f, nj.jit, nj.vmap])
+def test_what_a_callback_raises_is_a_failure_of_the_program(call, wrap):
+    class OfALibrary(Exception):
+        pass
+
+    def fail(x):
+        raise OfALibrary("told") from ValueError("before")
+
+    with pytest.raises(nj.errors.JaxRuntimeError, match="(?s)before.*OfALibrary: told") as caught:
+        wrap(lambda x: call(fail, x))(jnp.ones(2))
+    assert type(caught.value.__cause__) is OfALibrary and isinstance(caught.value, RuntimeError)
