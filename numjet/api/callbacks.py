@@ -44,8 +44,8 @@ def _result_avals(what: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
 
 
 def _run(what: str, fun: Callable, args: Sequence[Any], kwargs: dict) -> Any:
-    """`fun(*args, **kwargs)`. What it raises becomes a JaxRuntimeError that tells all of it, and has
-    it as its cause: libraries catch that type, and look for the name of their own in its text."""
+    """`fun(*args, **kwargs)`. What it raises becomes a JaxRuntimeError that tells all of it
+    and has it as its cause: libraries catch that type, and look for their own one's name."""
     try:
         return fun(*args, **kwargs)
     except Exception as error:
@@ -88,7 +88,8 @@ def pure_callback(
 
     callback: takes Arrays, returns a pytree of arrays of result_shape_dtypes (a pytree of objects
     with shape and dtype). It must be free of side effects: it may be left out when its result is
-    not used. An exception of it surfaces as JaxRuntimeError. vmap_method: how vmap calls it: "sequential" once an example, "expand_dims" with a
+    not used. An exception of it surfaces as JaxRuntimeError.
+    vmap_method: how vmap calls it: "sequential" once an example, "expand_dims" with a
     leading axis of size 1 on arguments that are not mapped, "broadcast_all" with the batch axis on
     all arguments. Raises ValueError when it is differentiated.
 

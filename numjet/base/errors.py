@@ -90,7 +90,7 @@ class InconclusiveDimensionOperation(Exception):  # noqa: N818 - the name progra
 
 
 class JaxRuntimeError(RuntimeError):
-    """A program failed while it ran, or was compiled: a Python function that it calls, above all."""
+    """A program failed while it ran: above all, a Python function that it calls."""
 
 
 class InternalError(JaxRuntimeError):

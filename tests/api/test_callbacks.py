@@ -118,7 +118,7 @@ def test_exceptions_surface_and_nothing_runs_twice():
     f = nj.jit(lambda x: io_callback(fail, SCALAR, x))
     for _ in range(4):
         assert f(-1.0) == -1.0
-        with pytest.raises(nj.errors.JaxRuntimeError, match="(?s)fail raised.*KeyError: 'posi") as told:
+        with pytest.raises(nj.errors.JaxRuntimeError, match="fail raised") as told:
             f(1.0)
         assert type(told.value.__cause__) is KeyError
     assert calls == [-1.0, 1.0] * 4
