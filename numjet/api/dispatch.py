@@ -18,6 +18,7 @@ import numpy as np
 from numjet import cpu
 from numjet.api.evaluated import Evaluated
 from numjet.base import config
+from numjet.base.tree_registry import kind_of
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -114,7 +115,8 @@ def arrived(leaves: Sequence[Any]) -> bool:
     waiting = [x for x in leaves if type(x) is DeferredArray]
     for x in waiting:
         x.block_until_ready()
-    return bool(waiting)
+    # What is flattened next has another type, of which pytrees may have seen none.
+    return bool(waiting) and kind_of(ArrayImpl) is None
 
 
 def may_wait(executable: Any) -> bool:
