@@ -20,16 +20,17 @@ whose value is changed in place.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from numjet.api import dispatch
+from numjet.api import any_size, dispatch
 from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
@@ -40,17 +41,21 @@ from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from numjet.core.lowering import Host, Kernel, Pointwise, Reduce
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY, Primitive
+from numjet.cpu.program.executable import Executable
+from numjet.cpu.runtime import memory
 from numjet.ops.jit_call import jit_p
 
 # From so many rows on a tape ends where an earlier one began, and at so many anywhere.
 SOFT = 128
 HARD = 1024
 # A user's memory of so many bytes is copied rather than read at once.
-COPIED = 1 << 20
+COPIED = 1 << 22
 # So many programs are compiled when their rows are met for the first time, and one more for so many
 # that were found again; beyond, only rows that are met again are worth a compilation.
 FIRST = 64
 FOUND_FOR_ONE = 4
+# A chain of elementwise operations is compiled for a size when it was met so often with it.
+USES_OF_ONE_SIZE = 16
 # Codes of operands: a row's result is row << RESULTS | number, an input -1 - its number.
 RESULTS = 4
 _MASK = (1 << RESULTS) - 1
@@ -74,6 +79,7 @@ class Form:
 
     __slots__ = (
         "number", "primitive", "params", "avals", "outs", "several", "view", "part", "numpys",
+        "pattern",
     )  # fmt: skip
 
     def __init__(self, primitive: Primitive, params: dict, avals: tuple, out: Any) -> None:
@@ -83,6 +89,11 @@ class Form:
         self.outs: Sequence[ShapedArray] = tuple(out) if self.several else (out,)
         self.view = primitive.name in _VIEWS
         self.part = primitive.name in _PARTS
+        # The form without the size, of elementwise operations.
+        self.pattern: Any = None
+        if any_size.is_elementwise(primitive, avals, out):
+            kinds = [(a.dtype, a.weak_type, bool(a.shape)) for a in (*avals, out)]
+            self.pattern = (primitive, *kinds, *params.items())
         # What NumPy does as well where it runs at once.
         self.numpys = self.part or self.view and primitive.name != "broadcast_in_dim"
 
@@ -215,7 +226,8 @@ class Tape:
             if form is None:
                 self.places[id(value)] = -1 - len(self.inputs)
         elif holder[0].nbytes <= COPIED:
-            value = holder[0].copy()
+            value = memory.empty(aval.shape, holder[0].dtype)
+            value[...] = holder[0]
         else:
             return None
         self.inputs.append(value)
@@ -375,11 +387,8 @@ def _run(tape: Tape, rows: list[Row], why: str) -> None:
     values: dict[int, Any] = {-1 - k: v for k, v in enumerate(tape.inputs)}
     how = "views"
     if outs:
-        program, how = _program(tape, rows, outs)
-        if program is None:
-            values.update(_one_by_one(tape, rows, outs))
-        else:
-            values.update(zip(outs, program(tape.inputs), strict=True))
+        compute, how = _program(tape, rows, outs)
+        values.update(zip(outs, compute(tape.inputs), strict=True))
     for array, code in holders:
         arrive(array, _view(rows, code, values))
     pieces.append(
@@ -420,41 +429,94 @@ def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:
     return value
 
 
-def _program(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Any, str]:
-    """The compiled program of the rows, from inputs to these results, and where it came from. None
-    where they are to run one by one."""
+def _program(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Callable, str]:
+    """A function of the inputs that gives these results, and where it came from."""
     key = (
         config.trace_key(), len(tape.inputs), tuple(outs),
         tuple([(form.number, codes) for form, codes, _ in rows]),
     )  # fmt: skip
-    found = _programs.get(key)
-    if found is not None and found is not _SEEN:
+    found = _programs.get(key, 0)
+    if type(found) is not int:
         _counts["found"] += 1
         return found, "found"
-    if found is None and _counts["compiled"] >= FIRST + _counts["found"] // FOUND_FOR_ONE:
-        _programs[key] = _SEEN
-        return None, "one by one"
+    if found < USES_OF_ONE_SIZE:
+        blocks = _of_any_size(tape, rows, outs)
+        if blocks is not None:
+            _programs[key] = found + 1
+            return blocks
+    if not found and _counts["compiled"] >= FIRST + _counts["found"] // FOUND_FOR_ONE:
+        _programs[key] = 1
+        return lambda _: _one_by_one(tape, rows, outs), "one by one"
     _counts["compiled"] += 1
     program = _programs[key] = dispatch.compiled(_jaxpr(tape, rows, outs), "eager")
     return program, "compiled"
 
 
-_SEEN = object()
+def _of_any_size(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Callable, str] | None:
+    """`_program` of blocks, where the rows were met on arrays of another size."""
+    patterns = [form.pattern for form, _, _ in rows]
+    results = [rows[code >> RESULTS][0].outs[0] for code in outs]
+    shape = any_size.common_shape([*tape.avals, *results])
+    if None in patterns or shape is None:
+        return None
+    size = math.prod(shape)
+    block = any_size.block_of(size)
+    if not block or not all([x.flags.c_contiguous for x in tape.inputs]):
+        return None
+    key = (
+        config.trace_key(), tuple(outs), tuple([bool(a.shape) for a in tape.avals]),
+        tuple([(pattern, codes) for pattern, (_, codes, _) in zip(patterns, rows, strict=True)]),
+    )  # fmt: skip
+    known = _sizes.get(key)
+    if known is None or known.size == size:
+        if known is None:
+            _sizes[key] = _Sizes(size)
+        return None
+    program, how = known.programs.get(block), "found for any size"
+    if program is None:
+        how = "compiled for any size"
+        closed = _jaxpr(tape, rows, outs, block)
+        program = known.programs[block] = dispatch.compiled(closed, "eager")
+    if not isinstance(program, Executable):
+        return None
+
+    def compute(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        found = any_size.run(program, inputs, results, shape, block)
+        return _one_by_one(tape, rows, outs) if found is None else found
+
+    return compute, how
 
 
-def _jaxpr(tape: Tape, rows: list[Row], outs: list[int]) -> ClosedJaxpr:
-    variables: dict[int, Var] = {-1 - k: Var(aval) for k, aval in enumerate(tape.avals)}
+class _Sizes:
+    """Programs of rows that are met on arrays of several sizes: that of the first, and the programs
+    of blocks."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.programs: dict[int, Any] = {}
+
+
+_sizes: dict[tuple, _Sizes] = Memo("sizes of deferred operations", 1024)
+
+
+def _jaxpr(tape: Tape, rows: list[Row], outs: list[int], block: int = 0) -> ClosedJaxpr:
+    """The rows as a jaxpr; of elementwise rows that of one block, if `block` says how long."""
+
+    def new(aval: ShapedArray) -> Var:
+        return Var(any_size.as_block(aval, block) if block else aval)
+
+    variables: dict[int, Var] = {-1 - k: new(aval) for k, aval in enumerate(tape.avals)}
     ins = list(variables.values())
     eqns = []
     for i, (form, codes, _) in enumerate(rows):
-        results = [Var(aval) for aval in form.outs]
+        results = [new(aval) for aval in form.outs]
         variables.update({i << RESULTS | k: v for k, v in enumerate(results)})
         operands = [variables[code] for code in codes]
         eqns.append(Eqn(operands, results, form.primitive, form.params))
     return ClosedJaxpr(Jaxpr([], ins, [variables[code] for code in outs], eqns), [])
 
 
-def _one_by_one(tape: Tape, rows: list[Row], outs: list[int]) -> dict[int, np.ndarray]:
+def _one_by_one(tape: Tape, rows: list[Row], outs: list[int]) -> list[np.ndarray]:
     """What the rows give for each of `outs`, as if each had run at once."""
     last: dict[int, int] = {}  # by code: the row that reads it last
     for i, (_, codes, _) in enumerate(rows):
@@ -472,7 +534,7 @@ def _one_by_one(tape: Tape, rows: list[Row], outs: list[int]) -> dict[int, np.nd
         for code in codes:
             if last[code] == i:
                 values.pop(code, None)
-    return {code: values[code]._value for code in outs}
+    return [values[code]._value for code in outs]
 
 
 def finish_here(why: str) -> None:
