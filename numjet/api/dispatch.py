@@ -30,6 +30,7 @@ from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import Remote, target
 from numjet.core.spread import Spread, any_spread
+from numjet.cpu.link import link
 from numjet.cpu.link.loader import CodeRefused
 from numjet.cpu.runtime import events
 
@@ -239,4 +240,4 @@ def _compiled_operation(primitive: Primitive, avals: tuple, params: dict, out: A
     return None if executable.host_calls else executable
 
 
-hooks.run_compiled, hooks.operation = run, operation
+hooks.run_compiled, hooks.operation, hooks.cache = run, operation, link

@@ -21,7 +21,7 @@ from numjet.api import dispatch, fastcall
 from numjet.api.devices import CpuDevice, asks_nothing, devices
 from numjet.api.flat import check_callable, wraps
 from numjet.api.shape_struct import ShapeDtypeStruct
-from numjet.api.stage_info import Described, MemoryStats, Placed
+from numjet.api.stage_info import Described, MemoryStats, Placed, executable, execute
 from numjet.base import config, tree
 from numjet.base.tree_registry import LEAF_TYPES
 from numjet.core import memo
@@ -364,7 +364,8 @@ class JitCore:
         """The jaxpr for these arguments (arrays or ShapeDtypeStructs)."""
         statics, leaves, treedef = self._flatten(args, kwargs)
         avals = [_aval_of_spec(x) for x in leaves]
-        return Traced(self._trace(statics, avals, treedef, args, kwargs), treedef, self)
+        entry = self._trace(statics, avals, treedef, args, kwargs)
+        return Traced(entry, treedef, self, self._place_for(entry, leaves))
 
 
 class JitFunction:
@@ -492,8 +493,8 @@ class Traced(Described):
 
     in_tree: Any = None  # its own, of which the other stages tell
 
-    def __init__(self, entry: Entry, in_tree: Any, fun: JitCore) -> None:
-        self._entry, self.in_tree, self._fun = entry, in_tree, fun
+    def __init__(self, entry: Entry, in_tree: Any, fun: JitCore, place: Any = None) -> None:
+        self._entry, self.in_tree, self._fun, self.place = entry, in_tree, fun, place
         self._traced = self
         self.fun_name = entry.name
 
@@ -538,11 +539,7 @@ class Lowered(Described):
 
     def _get(self) -> Any:
         if self._executable is None:
-            entry = self._traced._entry
-            n = len(entry.consts)
-            self._executable = dispatch.compiled(
-                entry.closed, entry.name, tuple([i + n for i in entry.donate])
-            )
+            self._executable = executable(self._traced)
         return self._executable
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -607,7 +604,7 @@ class Compiled(Placed):
                 "function and "
                 "compile the result."
             )
-        outs = fun._execute(entry, values)
+        outs = execute(self._traced, values)
         return tree.tree_unflatten(entry.out_tree, outs)
 
     def as_text(self, kind: str = "llvm") -> str:

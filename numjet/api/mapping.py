@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.devices import Device, devices as all_devices, place
+from numjet.api.devices import CpuDevice, Device, devices as all_devices, place
 from numjet.api.flat import array_leaves, check_callable, name_of, wraps
 from numjet.api.jit import JitFunction
-from numjet.api.sharding import Mesh, NamedSharding, PartitionSpec
+from numjet.api.sharding import Mesh, NamedSharding, PartitionSpec, constrained
 from numjet.base import tree
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.cluster import Cluster
 from numjet.core.refs import AbstractRef, Ref, refuse_returned
+from numjet.core.remote import RemoteArray
 from numjet.core.structural import broadcast_in_dim, moveaxis
 from numjet.core.trace import Tracer
 from numjet.transforms.batch import Axis, batch_call
@@ -250,8 +251,8 @@ def pmap(
     [2.]
     """
     check_callable("pmap", fun)
-    if backend not in (None, "cpu"):
-        raise RuntimeError(f"Unknown backend {backend!r}. Available: 'cpu'.")
+    if backend not in (None, "cpu") and devices is None:
+        devices = all_devices(backend)
     statics, donated = (
         (nums,) if isinstance(nums, int) else tuple(nums)
         for nums in (static_broadcasted_argnums, donate_argnums)
@@ -283,6 +284,10 @@ def pmap(
                 "with a mesh of all devices, or pass devices=numjet.local_devices()."
             )
         n = _check_devices(fun, args, kwargs, in_axes, statics, axis_size, len(members))
+        if not isinstance(members[0], CpuDevice):  # one program of as many partitions
+            mesh = Mesh(np.array(members[:n]), (label,))
+            jitted._core.layouts = (None, _wanted(mesh, out_axes))
+            args, kwargs = _on_devices(mesh, args, kwargs, in_axes, statics)
         out = jitted(*args, **kwargs)
         leaves, treedef = tree.tree_flatten(out)
         places = tree.flatten_axes("pmap out_axes", treedef, out_axes)
@@ -295,10 +300,41 @@ def pmap(
     return parallel
 
 
+def _cut(mesh: Mesh, axis: int | None) -> NamedSharding:
+    """One slice of an axis a device, or all everywhere."""
+    parts = [] if axis is None else [None] * axis + [mesh.axis_names[0]]
+    return NamedSharding(mesh, PartitionSpec(*parts))
+
+
+def _wanted(mesh: Mesh, out_axes: Any) -> Any:
+    """The shardings of results, None for axes that count from the end."""
+    return tree.tree_map(
+        lambda axis: None if axis is not None and axis < 0 else _cut(mesh, axis), out_axes,
+        is_leaf=lambda axis: axis is None,
+    )  # fmt: skip
+
+
+def _on_devices(
+    mesh: Mesh, args: tuple, kwargs: dict, in_axes: Any, statics: tuple
+) -> tuple[tuple, dict]:
+    """The arguments with a slice on each device of what is mapped, and the rest on each."""
+    nums, axes = _dynamic(args, statics, in_axes)
+    leaves, in_tree = array_leaves("pmap", (tuple([args[i] for i in nums]), kwargs))
+    dims = _spread("pmap", axes, tuple([args[i] for i in nums]), kwargs, in_tree)
+    moved = [
+        constrained(x, _cut(mesh, None if d is None else d % x.ndim))
+        for x, d in zip(leaves, dims, strict=True)
+    ]
+    dynamic, named = tree.tree_unflatten(in_tree, moved)
+    given = dict(zip(nums, dynamic, strict=True))
+    return tuple([given.get(i, x) for i, x in enumerate(args)]), named
+
+
 def _on_mesh(mesh: Mesh, x: Any, axis: int | None) -> Any:
     """A result with its sharding: one slice of `axis` a device, or all of it everywhere."""
-    parts = [] if axis is None else [None] * (axis % x.ndim) + [mesh.axis_names[0]]
-    sharding = NamedSharding(mesh, PartitionSpec(*parts))
+    sharding = _cut(mesh, None if axis is None else axis % x.ndim)
+    if type(x) is RemoteArray:
+        return place(x, sharding)
     return place(ArrayImpl(x._value, x.aval), sharding)
 
 

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable
 from typing import Any
 
+from numjet.api import dispatch
 from numjet.api.devices import SingleDeviceSharding, devices
 from numjet.base import tree
 from numjet.core.avals import ShapedArray
+from numjet.core.remote import Remote
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,20 +87,57 @@ class Described:
 class Placed(Described):
     """What a compiled stage says beside that: where arguments and results live."""
 
-    def _everywhere(self, count: int, structure: Any) -> Any:
-        return tree.tree_unflatten(structure, [SingleDeviceSharding(devices()[0])] * count)
+    _executable: Any
+
+    def _home(self) -> Any:
+        """The sharding of whole arrays where the program runs."""
+        place = self._traced.place or (devices()[0],)
+        return SingleDeviceSharding(place[0]) if len(place) == 1 else Remote.everywhere(place)
 
     @property
     def input_shardings(self) -> Any:
-        """Where each argument is expected: on the first device."""
-        return self._arguments(lambda i, aval: SingleDeviceSharding(devices()[0]))
+        """Where each argument is expected: on the first device, or where they lay."""
+        return self._arguments(lambda i, aval: self._home())
 
     @property
     def output_shardings(self) -> Any:
-        """Where each result is: on the first device."""
-        return self._everywhere(len(self._traced._entry.out_avals), self.out_tree)
+        """Where each result is."""
+        count = len(self._traced._entry.out_avals)
+        several = len(self._traced.place or ()) > 1
+        found = self._executable.outs if several else [self._home()] * count
+        return tree.tree_unflatten(self.out_tree, list(found))
 
     @property
     def out_info(self) -> Any:
         """The shape and dtype of each result."""
         return self._traced.out_info
+
+
+def _wanted(traced: Any) -> list[Any] | None:
+    """The shardings that jit was told for the results."""
+    given = traced._fun.layouts[1]
+    if given is None:
+        return None
+    layouts = importlib.import_module("numjet.api.jit_layouts")
+    return layouts.of_results(given, traced._entry.out_tree)
+
+
+def executable(traced: Any) -> Any:
+    """What a traced function is compiled to, for the CPU or where its arguments lie."""
+    entry = traced._entry
+    n = len(entry.consts)
+    if traced.place is None:
+        donate = tuple([i + n for i in entry.donate])
+        return dispatch.compiled(entry.closed, entry.name, donate)
+    args = [*entry.consts, *entry.closed.in_avals[n:]]
+    return Remote.loaded(entry.closed, args, traced.place, entry.name, (), _wanted(traced))
+
+
+def execute(traced: Any, values: list) -> list:
+    """Run a compiled stage on arrays."""
+    fun, entry = traced._fun, traced._entry
+    if traced.place is None:
+        return fun._execute(entry, values)
+    donate = [i + len(entry.consts) for i in entry.donate]
+    return Remote.run(entry.closed, [*entry.consts, *values], traced.place, entry.name, donate,
+                      fun.device is not None, _wanted(traced))

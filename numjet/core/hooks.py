@@ -54,3 +54,8 @@ describe: Callable[..., bool | None] | None = None
 # The line of the user's that called who calls this, as `core.trace.user_source` finds it; that
 # module installs its own, and `native.record` one that is native.
 user_line: Callable[[], Any] = lambda: None
+
+# The compilation cache for backends beside the CPU's: `digest(bytes)` gives a key, `cache_get(key)`
+# bytes or None, `cache_put(key, bytes)`, `cache_damaged(key, reason)`. The module `cpu.link.link`,
+# installed by `api.dispatch`.
+cache: Any = None

@@ -1,8 +1,9 @@
 """The backend: programs compiled for devices of XLA, arrays on them, operations one by one.
 
 Importing it fills `core.remote.Remote` in. Executables are kept with the jaxpr they were made of,
-by devices and layouts of arguments. A place is a tuple of devices: one, or the partitions of one
-program. For `api.devices` and whoever asks for a platform; `cpu` does not know it.
+by devices and layouts of arguments, and in the disk cache. A place is a tuple of devices: one, or
+the partitions of one program. For `api.devices` and whoever asks for a platform; `cpu` does not
+know it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config
+from numjet.base.errors import XlaError
+from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import check_finite
@@ -64,6 +67,27 @@ class Loaded:
         shardings = self.shardings_out(args, committed)
         return [RemoteArray(b, aval, sharding)
                 for b, aval, sharding in zip(results, self.avals, shardings, strict=True)]
+
+    def kernels_text(self) -> str:
+        """The module, as StableHLO."""
+        return self.module.text
+
+    def llvm_text(self) -> str:
+        raise NotImplementedError(
+            "compile().as_text: programs of XLA's devices are not shown as LLVM IR or assembly. "
+            "lower(...).as_text('stablehlo') shows what the plugin is given, and "
+            "runtime_executable().program.optimized() is what it made of it, a HloModuleProto."
+        )
+
+    assembly = llvm_text
+
+    def cost_analysis(self) -> dict[str, float]:
+        """What the plugin estimates of one call ("flops", "bytes accessed", ...)."""
+        return self.program.cost_analysis()
+
+    def memory_analysis(self) -> dict[str, int]:
+        """Bytes of arguments, results, temporaries and code."""
+        return self.program.memory_analysis()
 
     def on_device(self, values: Sequence[Any]) -> list[RemoteArray]:
         """Arrays where the program runs, everywhere."""
@@ -115,7 +139,7 @@ def put(x: Any, sharding: Any, committed: bool = True) -> RemoteArray:
     if type(x) is RemoteArray and x._buffer is not None and x._buffer.devices == place and (
         layout_of(x._sharding, x.ndim, place) == layout_of(sharding, x.ndim, place)
     ):
-        return RemoteArray(x._buffer, array.aval, sharding)
+        return x if x._sharding == sharding else RemoteArray(x._buffer, array.aval, sharding)
     sharding.shard_shape(array.shape)  # raises where it does not fit
     value, parts = array._value, {}
     for device, index in sharding.indices(array.shape):
@@ -168,7 +192,7 @@ def loaded(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str,
                 "functions. Call them outside the compiled function, or run it on the CPU "
                 "(jit(..., backend='cpu'))."
             )
-        program = _compile(client, module.text, place)
+        program = _compile(module, place)
         consts = [buffer_of(as_array(c), place) for c in closed.consts]
         found = Loaded(program, consts, place, closed.out_avals, module, name, outs or ())
         closed.cache[key] = found
@@ -178,7 +202,7 @@ def loaded(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str,
 def _layout(x: Any, place: tuple) -> Layout:
     if type(x) is RemoteArray and x._buffer is not None and x._buffer.devices == place:
         return layout_of(x._sharding, x.ndim, place)
-    return everywhere(np.ndim(x), place)
+    return everywhere(len(x.shape), place)
 
 
 def _results(closed: ClosedJaxpr, args: Sequence[Any], place: tuple,
@@ -202,12 +226,31 @@ def _cut(x: Any, mesh: Any) -> Any:
     return sharding.layout(x.ndim) if sharding.mesh == mesh else ((),) * x.ndim
 
 
-def _compile(client: clients.Client, text: str, place: tuple) -> LoadedProgram:
+def _compile(module: hlo.Module, place: tuple) -> LoadedProgram:
+    """The program of a module, from the disk cache where it is there."""
+    client = place[0].client
     options = clients.options_for(tuple([d.id for d in place]))
+    key = None
+    if not module.calls and client.identity:  # functions that it calls are this process's
+        parts = (client.identity.encode(), options, module.text.encode())
+        key = hooks.cache.digest(b"xla\0" + b"\0".join(parts))
+        data = hooks.cache.cache_get(key)
+        if data is not None:
+            try:
+                return client.load(data, place)
+            except XlaError as error:
+                hooks.cache.cache_damaged(key, error)
     if config.log_compiles.value:
         where = place[0] if len(place) == 1 else f"{len(place)} devices"
-        logger.warning("Compiling for %s: %d lines.", where, text.count("\n"))
-    return client.compile(text, options, place)
+        logger.warning("Compiling for %s: %d lines.", where, module.text.count("\n"))
+    program = client.compile(module.text, options, place)
+    if key is not None:
+        try:
+            hooks.cache.cache_put(key, program.serialize())
+        except XlaError as error:  # not every plugin writes programs down
+            client.identity = ""
+            logger.info("Programs of %s are not kept: %s", client.platform, error)
+    return program
 
 
 def _constraints(closed: ClosedJaxpr) -> list[Any]:

@@ -96,6 +96,12 @@ class Client:
         self.devices = [XlaDevice(self, handle) for handle in handles]
         version = self.plugin.call("Client_PlatformVersion", client=self.handle)
         self.platform_version = pjrt.text(version.text, version.size)
+        # What compiled programs depend on; empty where they cannot be kept.
+        file = os.stat(path)
+        self.identity = " ".join(map(str, (
+            platform, path, file.st_size, file.st_mtime_ns, *self.plugin.version,
+            self.platform_version, *sorted({d.device_kind for d in self.devices}),
+        )))  # fmt: skip
         self._destroy = self.plugin.function("Buffer_Destroy")
         self._free: list[tuple] = []  # argument structs that nobody uses now
 

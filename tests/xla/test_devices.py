@@ -104,6 +104,33 @@ def test_programs_can_be_written_down():
     assert loaded.cost_analysis()["flops"] == 3
 
 
+def test_stages_say_what_the_plugin_knows():
+    x = on_device(np.ones((8, 8)))
+    compiled = nj.jit(lambda x: x @ x + 1).lower(x).compile()
+    assert compiled.cost_analysis()["flops"] >= 8 * 8 * 15
+    assert compiled.memory_analysis().argument_size_in_bytes == 256
+    assert compiled.output_shardings.device_set == compiled(x).devices() == {device()}
+    with pytest.raises(NotImplementedError, match="HloModuleProto"):
+        compiled.as_text()
+    assert len(compiled.runtime_executable().program.optimized()) > 100
+    text = nj.jit(jnp.sin, backend="xla_cpu").lower(x).as_text()
+    assert "stablehlo.sine" in text
+
+
+def test_programs_are_kept_for_other_processes(tmp_path):
+    code = """
+import numjet as nj, numjet.numpy as jnp
+nj.config.update("log_compiles", True)
+print(float(nj.jit(lambda x: jnp.tanh(x) * 2)(jnp.arange(5.0)).sum()))
+"""
+    environment = {**os.environ, "NUMJET_PLATFORMS": "xla_cpu", "NUMJET_CACHE_DIR": str(tmp_path)}
+    first, second = [
+        subprocess.run([sys.executable, "-c", code], env=environment, text=True,
+                       capture_output=True, timeout=300, check=True) for _ in range(2)]
+    assert "Compiling for XlaCpuDevice(id=0)" in first.stderr
+    assert "Compiling" not in second.stderr and first.stdout == second.stdout
+
+
 @pytest.mark.parametrize("count", ["1", "8"])
 def test_a_process_whose_platform_it_is(count):
     code = """

@@ -14,10 +14,19 @@ import numjet.numpy as jnp
 from numjet.xla import hlo, layouts
 
 CODE = """
+import contextlib, logging
 import numpy as np, numjet as nj, numjet.numpy as jnp, pytest
 from numjet import lax
 from numjet.core.remote import RemoteArray
 from numjet.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+@contextlib.contextmanager
+def caplog():
+    lines = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logging.getLogger("numjet").addHandler(handler)
+    yield lines
 
 devices = nj.devices()
 mesh = Mesh(np.array(devices).reshape(4, 2), ("x", "y"))
@@ -70,6 +79,13 @@ want = nj.vmap(many, axis_name="i")(V)
 for one, other in zip(got, want):
     assert one.devices() == set(devices)
     np.testing.assert_allclose(one, other, **near)
+turned, whole = nj.pmap(lambda x, y: (x + y, 2 * y), in_axes=(1, None), out_axes=(-1, None))(
+    V.T, V[0])
+np.testing.assert_allclose(turned, V.T + V[0][:, None], **near)
+np.testing.assert_allclose(whole, 2 * V[0], **near)
+with nj.log_compiles(), caplog() as lines:
+    nj.pmap(lambda x: x - lax.psum(x, "k"), axis_name="k")(V)
+assert ["Compiling for 8 devices" in line for line in lines] == [True], lines
 part = nj.shard_map(lambda a: lax.psum(a.sum(), ("x", "y")) + a, mesh=mesh, in_specs=P("x", "y"),
                     out_specs=P("x", "y"))
 np.testing.assert_allclose(part(X), X + X.sum(), **near)
@@ -90,7 +106,8 @@ print("agree")
 
 @needs_plugin
 def test_eight_devices():
-    environment = {**os.environ, "NUMJET_PLATFORMS": "xla_cpu", "NUMJET_NUM_CPU_DEVICES": "8"}
+    environment = {**os.environ, "NUMJET_PLATFORMS": "xla_cpu", "NUMJET_NUM_CPU_DEVICES": "8",
+                   "NUMJET_DISK_CACHE": "0"}
     done = subprocess.run([sys.executable, "-c", CODE], env=environment, text=True,
                           capture_output=True, timeout=300, check=False)
     assert done.stdout == "agree\n", done.stderr
