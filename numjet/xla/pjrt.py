@@ -260,7 +260,7 @@ class Plugin:
             at = c_size_t.from_address(at + 2 * ctypes.sizeof(c_size_t)).value
         return None
 
-    def call(self, name: str, **given: Any) -> Any:
+    def call(self, name: str, /, **given: Any) -> Any:
         """Call a function; its struct. Raises XlaError with the plugin's own words."""
         made = arguments(name)(struct_size=ctypes.sizeof(arguments(name)), **given)
         self.check(self.function(name)(byref(made)))
