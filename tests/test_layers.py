@@ -20,6 +20,12 @@ CPU = ("", "regions", "fusion", "lower", "kernels", "passes", "program", "emit",
 CPU_ENTRY = {"backend", "pipeline"}
 # No folder of the compiler or of the native layer holds more modules.
 MAX_MODULES = 16
+# What may hold lines of LLVM's IR, and what reads them.
+WRITE_IR = ("cpu/builder/", "cpu/math/", "cpu/emit/", "cpu/kernels/")
+READS_IR = "cpu/x86/front/parse.py"
+IR_WORDS = ("define ", "getelementptr ", " = load ", "call void @", ", ptr %", "br label ")
+# Parameters in cpu/ whose type holds Any, or that have none: this figure only goes down.
+MOST_ANY = 455
 FRONT_DOOR_MODULES = {"numjet", "numjet.as_jax"}
 # Loaded when first needed: each would cost more than numjet's whole import.
 HEAVY = {"scipy", "llvmlite", "opt_einsum", "matplotlib", "mpmath", "sklearn", "tqdm"}
@@ -181,6 +187,54 @@ def test_folders_are_not_crowded():
             if count > MAX_MODULES:
                 crowded.append(f"{folder.relative_to(PACKAGE)}: {count} modules")
     assert not crowded, "\n".join(crowded)
+
+
+def strings(tree: ast.Module) -> Iterator[ast.Constant]:
+    """The texts in a module that are no docstrings."""
+    said = {
+        id(node.body[0].value) for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            yield node
+
+
+def test_llvm_ir_is_written_where_it_is_the_subject(trees):
+    # Glue between Python and machine code is written in the notation of native functions.
+    wrong = []
+    for path, tree in trees.items():
+        name = path.relative_to(PACKAGE).as_posix()
+        if name.startswith(WRITE_IR) or name == READS_IR:
+            continue
+        wrong += [f"{name}:{node.lineno}: {node.value[:60]!r}" for node in strings(tree)
+                  if any(word in node.value for word in IR_WORDS)]
+    assert not wrong, "\n".join(wrong)
+
+
+def parameters(tree: ast.Module) -> Iterator[ast.expr | None]:
+    """The annotations of the parameters of all functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            given = node.args
+            for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg,
+                        given.kwarg):
+                if one is not None and one.arg not in ("self", "cls"):
+                    yield one.annotation
+
+
+def is_any(annotation: ast.expr | None) -> bool:
+    return annotation is None or any(
+        isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(annotation))
+
+
+def test_parameters_of_the_compiler_have_types(trees):
+    found = [is_any(annotation) for path, tree in trees.items()
+             if path.is_relative_to(PACKAGE / "cpu") and path.parent.name != "code"
+             for annotation in parameters(tree)]
+    assert sum(found) < len(found) / 10
+    assert sum(found) <= MOST_ANY, f"{sum(found)} parameters of cpu/ hold Any: was {MOST_ANY}"
 
 
 def test_jax_is_never_imported(trees):

@@ -112,16 +112,6 @@ def symbol_address(name: str, library: ctypes.CDLL | None = None) -> int | None:
         return None
 
 
-def pause_ir(triple: str) -> tuple[str, str]:
-    """LLVM IR telling the core that a thread spins: a declaration and a statement."""
-    if triple.startswith(("x86_64", "i386", "i686")):
-        return "declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"
-    if triple.startswith(("aarch64", "arm64")):
-        # `yield` does nothing on most ARM cores; `isb` waits about as long as x86's pause.
-        return "declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)"
-    return "", "fence syncscope(\"singlethread\") seq_cst"
-
-
 def futex_number() -> int | None:
     """The number of Linux's futex system call, from each architecture's <asm/unistd.h>."""
     return {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221}.get(machine())

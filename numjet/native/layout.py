@@ -47,7 +47,7 @@ class Property(ctypes.Structure):
 
 def forever(x: Any) -> Any:
     """`x`, which will not even die when the interpreter ends: what native objects point to. Their
-    descriptions are read once more when the last search for cycles frees them."""
+    descriptions are read once more when the last garbage collection frees them."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
     return x
 

@@ -1,7 +1,7 @@
 """The tables that native code reads: what their words are called, and of what type each is.
 
-`calls`, `operators` and `record` fill them, the functions in `code` read them. What
-would break it: a table whose words stand in another order than here.
+`calls`, `operators` and `record` fill them, the functions in `code` read them. What would break it:
+a table whose words stand in another order than here.
 """
 
 from __future__ import annotations

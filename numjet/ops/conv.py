@@ -2,8 +2,8 @@
 groups.
 
 Called through the functions below by numjet.lax and the neural-network layers. Batch groups are
-rewritten into
-feature groups before the primitive is bound, so that its rules know one kind of group.
+rewritten into feature groups before the primitive is bound, so that its rules know one kind of
+group.
 """
 
 from __future__ import annotations
@@ -360,8 +360,7 @@ def conv_general_dilated(
     """A convolution (without reversing the kernel) of lhs with rhs over their spatial axes.
 
     padding: 'SAME', 'VALID', 'SAME_LOWER' or (low, high) for each spatial axis; lhs_dilation: gaps
-    between
-    elements of lhs (a transposed convolution); rhs_dilation: gaps in the kernel.
+    between elements of lhs (a transposed convolution); rhs_dilation: gaps in the kernel.
     """
     lhs, rhs = as_array(lhs), as_array(rhs)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
@@ -484,8 +483,7 @@ def conv_transpose(
     """The transposed (fractionally strided) convolution; axes NHWC and HWIO unless told.
 
     transpose_kernel: reverse the kernel and exchange its features, so that this is the gradient of
-    the forward
-    convolution with the same kernel.
+    the forward convolution with the same kernel.
     """
     lhs, rhs = as_array(lhs), as_array(rhs)
     if dimension_numbers is None:

@@ -310,9 +310,8 @@ def dot_general(
     """Σ lhs · rhs over the contracting axes, for each element of the batch axes.
 
     dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)). The result's
-    axes are the
-    batch axes, the other axes of lhs, the other axes of rhs. preferred_element_type: its dtype.
-    Raises TypeError when sizes differ.
+    axes are the batch axes, the other axes of lhs, the other axes of rhs. preferred_element_type:
+    its dtype. Raises TypeError when sizes differ.
     """
     (lc, rc), (lb, rb) = dimension_numbers
     numbers = ((_axes(lc), _axes(rc)), (_axes(lb), _axes(rb)))

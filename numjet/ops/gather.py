@@ -1,8 +1,7 @@
 """gather: windows of an array at computed positions, the operation behind x[indices].
 
 numjet.numpy's indexing, `take` and batched slices call `gather`. The transpose is scatter-add,
-found by
-name in the registry because the scatters are built from gather.
+found by name in the registry because the scatters are built from gather.
 """
 
 from __future__ import annotations
@@ -306,9 +305,8 @@ def gather(
     components).
 
     mode: 'clip', 'fill' or 'drop' (fill_value outside, by default NaN, the smallest signed, the
-    largest
-    unsigned integer), 'promise_in_bounds' (the default; clamps). Raises TypeError when shapes do
-    not fit.
+    largest unsigned integer), 'promise_in_bounds' (the default; clamps). Raises TypeError when
+    shapes do not fit.
     """
     operand, start_indices = as_array(operand), as_array(start_indices)
     mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)

@@ -18,8 +18,8 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
     """The parts of `src` at positions along `axes`: one vector of positions for each axis.
 
     idxs: a sequence of integer vectors of one length k. Result: [k, ...] with the axes of src that
-    are not among `axes`, in their order. Positions count modulo the axis's
-    length. Raises ValueError for another number of vectors.
+    are not among `axes`, in their order. Positions count modulo the axis's length. Raises
+    ValueError for another number of vectors.
     """
     src, positions = as_array(src), [as_array(x) for x in idxs]
     axes = tuple([canonical_axis(a, src.aval.ndim) for a in axes])

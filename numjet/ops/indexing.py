@@ -1,8 +1,7 @@
 """What gather and scatter share: modes, dimension numbers, and the NumPy index arrays they mean.
 
 Used by `ops.gather` and `ops.scatter`. Out-of-bounds positions are decided here once, so that a
-gather
-and the scatter that is its transpose always agree.
+gather and the scatter that is its transpose always agree.
 """
 
 from __future__ import annotations
@@ -60,10 +59,8 @@ class GatherDimensionNumbers(NamedTuple):
     axis.
 
     offset_dims: output axes that walk the window; collapsed_slice_dims: operand axes of window size
-    1 left
-    out of the output; start_index_map: the operand axis of each index component;
-    operand_batching_dims and
-    start_indices_batching_dims: axes that operand and indices share.
+    1 left out of the output; start_index_map: the operand axis of each index component;
+    operand_batching_dims and start_indices_batching_dims: axes that operand and indices share.
     """
 
     offset_dims: tuple[int, ...]

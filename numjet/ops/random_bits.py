@@ -1,10 +1,9 @@
 """Random bits: the Threefry-2x32 counter generator and the primitives over PRNG keys.
 
 A key is two 32-bit words (k1 in the low half of a stored 64-bit word). Element i of a stream is the
-block
-function applied to the counter i, so it needs no other element: streams are pointwise, partition
-freely, and
-fuse with what consumes them. numjet.random is built on the functions at the end.
+block function applied to the counter i, so it needs no other element: streams are pointwise,
+partition freely, and fuse with what consumes them. numjet.random is built on the functions at the
+end.
 
 Source: Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (20
 rounds).

@@ -2,8 +2,8 @@
 x.at[indices].
 
 set, add, sub, mul, min, max and apply. numjet.numpy's `.at` calls these. Duplicate positions:
-updates are
-applied in the order of the indices, so with set the last one wins; derivatives rely on that order.
+updates are applied in the order of the indices, so with set the last one wins; derivatives rely on
+that order.
 """
 
 from __future__ import annotations
@@ -294,8 +294,7 @@ scatter_sub_p = _scatter(
 # ------------------------------------------------------------------ set
 def _set_transpose(ct: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> list:
     """The operand's cotangent is zero where something was written; of several updates of one place
-    the last
-    one gets the cotangent."""
+    the last one gets the cotangent."""
     aval = updates.aval
     to_operand = to_updates = None
     if type(operand) is Linear:

@@ -228,8 +228,7 @@ def argsort(operand: Any, axis: int = -1, is_stable: bool = True) -> Any:
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     """The `k` largest values along `axis`, largest first, and their int32 positions; NaN counts as
-    largest and of
-    equal values the first comes first."""
+    largest and of equal values the first comes first."""
     operand = as_array(operand)
     if not operand.ndim:
         raise TypeError("top_k: the operand needs at least one axis.")

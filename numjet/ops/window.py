@@ -1,10 +1,8 @@
 """reduce_window: sums, maxima, minima and any other reduction over sliding windows (pooling).
 
 The compiled form is a fold of strided slices of the padded operand, one for each window position,
-which the
-compiler fuses into one loop. The derivative of maxima and minima gathers at the winning positions,
-whose
-transpose is the scatter-add that backward pooling needs.
+which the compiler fuses into one loop. The derivative of maxima and minima gathers at the winning
+positions, whose transpose is the scatter-add that backward pooling needs.
 """
 
 from __future__ import annotations
@@ -417,8 +415,7 @@ def reduce_window(
     part.
 
     operand: an array, or a pytree of arrays of one shape with init values of the same structure.
-    add, max and min
-    from their neutral values become window sums, maxima and minima.
+    add, max and min from their neutral values become window sums, maxima and minima.
     """
     leaves, treedef = tree.tree_flatten(operand)
     starts, start_tree = tree.tree_flatten(init_value)

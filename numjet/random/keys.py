@@ -1,8 +1,7 @@
 """PRNG keys: making, splitting, folding, looking inside.
 
 Functions take typed keys (`random.key`) and raw uint32[2] keys (`random.PRNGKey`) alike; what they
-return is
-of the kind they were given. The other files of this package call `single_key`.
+return is of the kind they were given. The other files of this package call `single_key`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Distributions drawn by rejection: gamma (and what is made of it) and Poisson.
 
 A loop runs until every element is accepted. Sources: Marsaglia & Tsang, "A simple method for
-generating gamma
-variables", 2000; Hörmann, "The transformed rejection method for generating Poisson random
-variables", 1993
-(means of 10 and more); Knuth's product of uniform values (smaller means).
+generating gamma variables", 2000; Hörmann, "The transformed rejection method for generating Poisson
+random variables", 1993 (means of 10 and more); Knuth's product of uniform values (smaller means).
 """
 
 from __future__ import annotations

@@ -40,6 +40,20 @@ class MemoryWriter(Writer):
         instruction = ("store", value.type, value.ref, pointer.ref, align, nontemporal)
         self.lines.append((None, instruction))
 
+    def memcpy(self, to: Value, source: Value, nbytes: int | Value) -> None:
+        """Copy bytes between memories that do not overlap, or are the same."""
+        count = self.value(nbytes, "i64")
+        self.module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
+        self.line(
+            f"call void @llvm.memcpy.p0.p0.i64(ptr {to.ref}, ptr {source.ref}, "
+            f"i64 {count.ref}, i1 false)"
+        )
+
+    def memzero(self, to: Value, nbytes: int) -> None:
+        """Set bytes to zero."""
+        self.module.declare("llvm.memset.p0.i64", "void", ("ptr", "i8", "i64", "i1"))
+        self.line(f"call void @llvm.memset.p0.i64(ptr {to.ref}, i8 0, i64 {nbytes}, i1 false)")
+
     def masked_load(
         self, pointer: Value, mask: Value, other: Value, align: int | None = None
     ) -> Value:

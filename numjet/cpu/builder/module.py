@@ -119,3 +119,13 @@ class Module:
         declared = [line for name, line in self._declared.items() if name not in defined]
         parts = [*self._globals.values(), *declared, *self.raw]
         return "\n".join([*parts, *functions]) + "\n"
+
+
+def pause_ir(triple: str) -> tuple[str, str]:
+    """LLVM IR telling the core that a thread spins: a declaration and a statement."""
+    if triple.startswith(("x86_64", "i386", "i686")):
+        return "declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"
+    if triple.startswith(("aarch64", "arm64")):
+        # `yield` does nothing on most ARM cores; `isb` waits about as long as x86's pause.
+        return "declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)"
+    return "", "fence syncscope(\"singlethread\") seq_cst"

@@ -137,7 +137,7 @@ class _Emitter(VectorWriter):
         self.rows_ahead = kernel.notes.get("rows", {})
 
     def finish(self) -> None:
-        """Before the function returns: what went past the caches is seen by other threads."""
+        """Before the function returns: non-temporal stores are seen by other threads."""
         if self.fence and self.b.module.has("sse2"):
             self.b.module.declare("llvm.x86.sse.sfence", "void", ())
             self.b.line("call void @llvm.x86.sse.sfence()")

@@ -71,7 +71,7 @@ class ExprWriter:
         # Loads, by place, that ask for what lies so many bytes further on.
         self.ahead: dict[tuple[Buffer, tuple[Index, ...]], int] = {}
         self.rows_ahead: dict[LoopVar, list[tuple]] = {}
-        self.streamed: frozenset[Buffer] = frozenset()  # results that go past the caches
+        self.streamed: frozenset[Buffer] = frozenset()  # results of non-temporal stores
         self.fence = False  # there were such stores
         # The places of vectors that begin lines in the rounds being written, whatever rows they
         # are in (see `VectorWriter._to_line`).
@@ -479,7 +479,7 @@ class ExprWriter:
             self.b.store(value, address)
 
     def past(self, buffer: Buffer, lin: Index, zero: LoopVar | None = None) -> bool:
-        """Whether vectors stored at `lin` (where `zero` is 0) go past the caches: each fills lines.
+        """Whether vectors stored at `lin` (where `zero` is 0) are non-temporal: each fills lines.
         A line written in pieces costs more than it saves: random numbers in half lines took
         14.0 ms so, else 12.5."""
         if buffer not in self.streamed:

@@ -2,8 +2,8 @@
 
 Along neighbours in memory a vector is scanned in registers (log2 of its lanes steps) and only its
 last lane is carried on. A few long rows are cut in pieces that stay in cache: each is combined
-first, and scanned once what comes before it is known. Large results go past the caches. Along
-another axis whole rows are combined with the row before. For: `kernels.generator`. What would
+first, and scanned once what comes before it is known. Large results are stored non-temporally.
+Along another axis whole rows are combined with the row before. For: `kernels.generator`. What would
 break it: a combining operation that is not associative up to rounding.
 """
 
@@ -56,7 +56,7 @@ class Scan:
     work: str
     unsigned: bool
     reverse: bool
-    past: bool = False  # whole vectors are written past the caches
+    past: bool = False  # whole vectors are written by non-temporal stores
 
     @property
     def lanes(self) -> int:

@@ -169,7 +169,6 @@ class _Scatter:
         names = ["operand", "indices", "updates", "out", *["scratch"] * bool(self.copies)]
         b = Builder(module, name, [(n, "ptr") for n in names], linkage="internal")
         operand, indices, updates, out = b.args[:4]
-        module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
         with b.if_(b.icmp("ne", operand, out)):
             self.copy(b, out, operand)
         if self.layout is not None:
@@ -181,8 +180,7 @@ class _Scatter:
         return name
 
     def copy(self, b: Builder, to: Value, source: Value) -> None:
-        b.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {to.ref}, ptr {source.ref}, "
-               f"i64 {self.nbytes}, i1 false)")  # fmt: skip
+        b.memcpy(to, source, self.nbytes)
 
     def in_copies(self, b: Builder, out: Value, indices: Value, updates: Value,
                   scratch: Value) -> None:  # fmt: skip
@@ -191,10 +189,7 @@ class _Scatter:
         assert self.layout is not None
         (count, *steps), *inner = self.layout.batch
         copies = min(self.copies, count)
-        module = b.module
         extrema = self.combine.op in ("min", "max")
-        if not extrema:
-            module.declare("llvm.memset.p0.i64", "void", ("ptr", "i8", "i64", "i1"))
 
         def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
             indices, updates, scratch, out = pointers
@@ -203,8 +198,7 @@ class _Scatter:
                 if extrema:
                     self.copy(b, mine, out)
                 else:
-                    b.line(f"call void @llvm.memset.p0.i64(ptr {mine.ref}, i8 0, "
-                           f"i64 {self.copy_bytes}, i1 false)")  # fmt: skip
+                    b.memzero(mine, self.copy_bytes)
                 start = b.div(b.mul(tasks.index, count), copies)
                 stop = b.div(b.mul(b.add(tasks.index, 1), count), copies)
                 with b.loop(start, stop) as share:

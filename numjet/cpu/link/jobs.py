@@ -19,12 +19,12 @@ from numjet.cpu import host
 # Machine code is made by calls that last milliseconds and hold no interpreter; their threads ask
 # for it in between. At Python's own 5 ms they would wait longer than they work.
 _SWITCH_SECONDS = 1e-4
-# Python waits for so many young objects before it searches: for ever, and nobody else's number.
+# So many young objects start a garbage collection: never, and by nobody else's number.
 _NEVER = (1 << 30) + 7919
-# So many objects, or what one compilation made, may go to the oldest generation unsearched between
-# two searches of all objects: a few dozen programs, some ten megabytes if all were garbage.
-_UNSEARCHED = 50_000
-# A search comes soon when a quarter of the objects are there that it waits for.
+# So many objects, or what one compilation made, may go to the oldest generation uncollected between
+# two full collections: a few dozen programs, some ten megabytes if all were garbage.
+_UNCOLLECTED = 50_000
+# A collection comes soon when a quarter of the objects are there that it waits for.
 _SOON = 4
 
 
@@ -43,8 +43,8 @@ class _Undisturbed:
         self._inside = 0
         self._threads: dict[int, int] = {}  # how often each is inside
         self._threshold, self._interval = gc.get_threshold()[0], 0.005  # before
-        self._unsearched = 0
-        self._full_searches = 0
+        self._uncollected = 0
+        self._full_collections = 0
 
     def __enter__(self) -> None:
         with self._lock:
@@ -91,20 +91,20 @@ class _Undisturbed:
             self._restore()
 
     def _settle(self) -> None:
-        """Hand all young objects to the oldest generation where Python would search them soon.
+        """Hand all young objects to the oldest generation where a collection of them is near.
 
-        That search finds nothing and takes a millisecond of the four in which a cached program is
+        It would find nothing and takes a millisecond of the four in which a cached program is
         traced and loaded, since what importing left is young as well; 0.15 ms of two where there
         are few, when it falls into the next trace.
         """
         young = gc.get_count()[0]
         if not 0 < self._threshold < _SOON * young or gc.get_freeze_count():
             return  # nothing to do; or the user keeps objects apart, which `unfreeze` would end
-        searches = gc.get_stats()[-1]["collections"]
-        if searches != self._full_searches:
-            self._full_searches, self._unsearched = searches, 0
-        if self._unsearched < _UNSEARCHED:
-            self._unsearched += young
+        full = gc.get_stats()[-1]["collections"]
+        if full != self._full_collections:
+            self._full_collections, self._uncollected = full, 0
+        if self._uncollected < _UNCOLLECTED:
+            self._uncollected += young
             gc.freeze()
             gc.unfreeze()
 

@@ -46,10 +46,10 @@ class Annotated:
 
     def __init__(self, fresh_name: Callable[[str], str]) -> None:
         self.fresh_name = fresh_name
-        # operands written past the caches, shapes of the buffers -> kernels on such buffers
+        # operands of non-temporal stores, shapes of the buffers -> kernels on such buffers
         self._alike: dict[tuple, list[_Known]] = {}
         self._names: set[str] = set()
-        # a kernel as lowered, operands written past the caches -> the same as annotated
+        # a kernel as lowered, operands of non-temporal stores -> the same as annotated
         self._made: dict[tuple[Kernel, tuple], Kernel] = {}
 
     def kernel(self, step: KernelStep) -> Kernel:

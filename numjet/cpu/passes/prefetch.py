@@ -1,4 +1,4 @@
-"""Ask ahead for what vector loops stream from memory: note the loads that announce later ones.
+"""Prefetch what vector loops stream from memory: note the loads that announce later ones.
 
 Needs an annotated kernel. Does: notes["ahead"] maps (buffer, index) of loads to the bytes by which
 the emitter looks ahead of them. Prefetchers of the hardware stop at the end of a page and follow

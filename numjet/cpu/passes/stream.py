@@ -1,4 +1,4 @@
-"""Which results a kernel writes past the caches, with non-temporal stores.
+"""Which results a kernel writes with non-temporal stores.
 
 A store to a line that no cache holds reads the line first, and a result much larger than the caches
 is gone from them before anybody reads it: writing whole lines straight to memory saves a third
@@ -31,7 +31,7 @@ def may_stream(step: Step) -> bool:
 
 
 def streamed(step: Step) -> tuple[int, ...]:
-    """The operands of `step`, by number, that go past the caches."""
+    """The operands of `step`, by number, that are stored non-temporally."""
     if type(step) is not KernelStep or not may_stream(step):
         return ()
     written = [v for v in step.writes if passes(v, step.reads)]
@@ -39,7 +39,7 @@ def streamed(step: Step) -> tuple[int, ...]:
 
 
 def passes(written: Val, reads: Sequence[Val]) -> bool:
-    """Whether what a step that reads `reads` writes here, line by line, goes past the caches."""
+    """Whether what a step that reads `reads` writes here, line by line, bypasses the caches."""
     if written.nbytes < RESULT_BYTES:
         return False
     place = place_of(written)
@@ -53,7 +53,7 @@ def passes(written: Val, reads: Sequence[Val]) -> bool:
 
 
 def stream(kernel: Kernel, operands: tuple[int, ...]) -> Kernel:
-    """The kernel with a note of the buffers that go past the caches; names stay apart."""
+    """The kernel with a note of the buffers that are stored non-temporally; names stay apart."""
     read = {e.buffer for e in exprs(kernel.body) if isinstance(e, Load)}
     chosen = frozenset(kernel.buffers[k] for k in operands) - read
     return replace(kernel, name=f"{kernel.name}_past", notes={**kernel.notes, "stream": chosen})

@@ -3,8 +3,8 @@
 `plan(program)` gives every arena slot its offset. Needs: every step's values have places. Keeps:
 the steps, except that copies within one place are dropped by the emitter. A slot written before a
 loop and used inside it stays alive to the loop's end; one that is written inside and used after is
-alive from the loop's beginning. What would break it: a step that reads or
-writes memory it does not list.
+alive from the loop's beginning. What would break it: a step that reads or writes memory it does not
+list.
 """
 
 from __future__ import annotations

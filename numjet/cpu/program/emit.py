@@ -200,13 +200,8 @@ class Emitter:
     def copy(self, step: CopyStep) -> None:
         if step.source.nbytes == 0 or same_place(step.source, step.target):
             return
-        b = self.b
         to, source = self.pointer(step.target), self.pointer(step.source)
-        self.module.declare("llvm.memcpy.p0.p0.i64", "void", (PTR, PTR, I64, "i1"))
-        b.line(
-            f"call void @llvm.memcpy.p0.p0.i64(ptr {to.ref}, ptr {source.ref}, "
-            f"i64 {step.source.nbytes}, i1 false)"
-        )
+        self.b.memcpy(to, source, step.source.nbytes)
 
     def host(self, step: HostStep) -> None:
         b = self.b

@@ -269,10 +269,10 @@ class _Function:
         for cell, val in zip(cells, vals, strict=True):
             if cell.size != val.size and not isinstance(cell, Literal):
                 raise NotSmall
-            values += self.spread(cell, val)
+            values += self.distributed(cell, val)
         return values
 
-    def spread(self, cell: Cell, val: Val) -> list[Value]:
+    def distributed(self, cell: Cell, val: Val) -> list[Value]:
         kind = ev.register_type(val.dtype)
         found = []
         for pattern in parts_of(val.size, self.r.lanes):
@@ -356,7 +356,7 @@ class _Function:
             following = self.start(outs[:n_carry], vals)
             for place, val, out in zip(places, rows, outs[n_carry:], strict=True):
                 part = Val(val.shape[1:], val.dtype)
-                cell = Held(self.spread(out, part), part.shape, part.dtype, self.r.top)
+                cell = Held(self.distributed(out, part), part.shape, part.dtype, self.r.top)
                 self.r.write(cell, self.row(place, at, part.nbytes))
             loop.yield_(*following)
         results: list[Cell] = self.held(loop.results, vals)

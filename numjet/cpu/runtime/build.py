@@ -23,7 +23,8 @@ def text(part: str, functions: str = "functions") -> str:
     # A parser stands behind it, which most processes do not need.
     notation = importlib.import_module("numjet.cpu.builder.notation")
     code = importlib.import_module(f"numjet.cpu.runtime.code.{part}")
-    pause = host.pause_ir(link.target().triple)
+    module = importlib.import_module("numjet.cpu.builder.module")
+    pause = module.pause_ir(link.target().triple)
     return notation.module_text(getattr(code, functions)(), pause=pause, checked=sources.CHECKED)
 
 

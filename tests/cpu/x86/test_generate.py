@@ -238,7 +238,7 @@ def test_extrema_keep_what_is_no_number(kind: str, operands: str) -> None:
     run_both(text, values)
 
 
-def test_spread_numbers_leave_loops() -> None:
+def test_broadcast_numbers_leave_loops() -> None:
     text = """define void @f(ptr %p, i64 %n) nounwind {
 entry:
   %s = load float, ptr %p, align 4

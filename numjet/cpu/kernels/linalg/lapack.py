@@ -164,11 +164,7 @@ def copy(b: Builder, source: Value, target: Value, nbytes: int | Value) -> None:
     """Copy memory, unless it is the same."""
     nbytes = b.value(nbytes, "i64")
     with b.if_(b.icmp("ne", source, target)):
-        b.module.declare("llvm.memcpy.p0.p0.i64", "void", ("ptr", "ptr", "i64", "i1"))
-        b.line(
-            f"call void @llvm.memcpy.p0.p0.i64(ptr {target.ref}, ptr {source.ref}, "
-            f"i64 {nbytes.ref}, i1 false)"
-        )
+        b.memcpy(target, source, nbytes)
 
 
 def fill(b: Builder, pointer: Value, count: Value | int, real: str, value: float | Value) -> None:

@@ -142,7 +142,7 @@ def _heights(element: str, n: int) -> list[int]:
 
 def _large(size: int, m: int, n: int, k: int, a: tuple[int, int]) -> bool:
     """Whether a few rows of A at a time, once they are in the second-level cache, are multiplied
-    with several strips; a: A's (row, column) strides. (Tiles of others ask ahead for an A whose
+    with several strips; a: A's (row, column) strides. (Tiles of others prefetch an A whose
     rows lie next to each other, which takes more than is won here.)"""
     return a[1] == size and min(m, n, k) >= 256 and (m * k + k * n + m * n) * size >= LARGE_BYTES
 

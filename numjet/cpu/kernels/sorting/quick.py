@@ -37,8 +37,8 @@ PART = [("home", "ptr"), ("other", "ptr"), ("n", "i64"), ("away", "i1")]
 SAMPLES = 16
 # Vectors a round of a split.
 _UNROLL = 4
-# Bytes that a split asks ahead of what it reads and of where it writes: in a second-level cache it
-# takes 0.14 ns a word instead of 0.22; in the first one 0.09 either way.
+# Bytes that a split prefetches ahead of what it reads and of where it writes: in a second-level
+# cache it takes 0.14 ns a word instead of 0.22; in the first one 0.09 either way.
 READ_AHEAD, WRITE_AHEAD = 2048, 256
 # A split that leaves less than 1/16 on one side is bad.
 _BAD = 4
@@ -151,7 +151,7 @@ class Quick:
 
     def sample(self) -> None:
         """sample(data, n, rows): least, quartiles, median and greatest of the lanes of SAMPLES
-        vectors spread over n words, at least as many: five vectors, in order."""
+        vectors over n words, at least as many: five vectors, in order."""
         b = self.function("sample", [("data", "ptr"), ("n", "i64"), ("rows", "ptr")])
         data, n, rows = b.args
         step = b.mul(b.udiv(b.sub(n, self.lanes), SAMPLES - 1), self.size)

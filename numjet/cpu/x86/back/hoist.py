@@ -23,7 +23,7 @@ _LOADS = frozenset(
     "vbroadcastss vbroadcastsd vpbroadcastb vpbroadcastw vpbroadcastd vpbroadcastq vmovddup "
     "vmovups vmovss vmovsd".split()
 )
-_SPREADS = {1: "vpbroadcastb", 2: "vpbroadcastw", 4: "vbroadcastss", 8: "vbroadcastsd"}
+_BROADCASTS = {1: "vpbroadcastb", 2: "vpbroadcastw", 4: "vbroadcastss", 8: "vbroadcastsd"}
 _ALL = frozenset(range(32))
 
 
@@ -174,7 +174,7 @@ class _Hoister:
     def _load(self, held: int, data: bytes, kind: int) -> tuple:
         """What sets a register to a constant; kind: 1 for one element in all lanes."""
         if kind:
-            return (forms.v3c, OPS[_SPREADS[len(data)]], held, -1, data, -1, 0, 2, 0, None)
+            return (forms.v3c, OPS[_BROADCASTS[len(data)]], held, -1, data, -1, 0, 2, 0, None)
         length = {16: 0, 32: 1, 64: 2}[len(data)]
         return (forms.v3c, OPS["vmovups"], held, -1, data, -1, 0, length, 0, None)
 

@@ -70,10 +70,10 @@ def _from_mask(s: Selector, op: str, name: str, type: Type, x: str, source: Type
 
 def _widen(s: Selector, op: str, name: str, type: Type, x: str, source: Type) -> None:
     word = f"vpmov{op[0]}x{source.letter}{type.letter}"
-    _spread(s, OPS[word], name, type, x, source)
+    _widening(s, OPS[word], name, type, x, source)
 
 
-def _spread(s: Selector, op: object, name: str, type: Type, x: str, source: Type) -> None:
+def _widening(s: Selector, op: object, name: str, type: Type, x: str, source: Type) -> None:
     """An instruction that reads fewer bytes than it makes."""
     d = s.define(name)
     # An instruction that makes 16 bytes reads what they are made of: more than shorter ones have.
@@ -222,7 +222,7 @@ def width(s: Selector, instruction: Cast) -> None:
         _half(s, instruction)
     elif pair == ("float", "double"):
         if type.lanes:
-            _spread(s, OPS["vcvtps2pd"], name, type, x, source)
+            _widening(s, OPS["vcvtps2pd"], name, type, x, source)
         else:
             d = s.define(name)
             y = s.vector(source, x)
@@ -255,7 +255,7 @@ def _bfloat(s: Selector, instruction: Cast) -> None:
 def _half(s: Selector, instruction: Cast) -> None:
     op, name, _, type, x, source = instruction
     if op == "fpext" and type.lanes:
-        _spread(s, OPS["vcvtph2ps"], name, type, x, source)
+        _widening(s, OPS["vcvtph2ps"], name, type, x, source)
     elif op == "fpext":
         d = s.define(name)
         s.put(d, (forms.v3, OPS["vcvtph2ps"], d, -1, s.vector(source, x), -1, 0, 0, None))
@@ -288,7 +288,7 @@ def to_float(s: Selector, instruction: Cast) -> None:
         for part in range(type.parts):
             last(s, OPS[word], d + part, -1, source, x, part)
     elif source.bits < type.bits:
-        _spread(s, OPS[word], name, type, x, source)
+        _widening(s, OPS[word], name, type, x, source)
     else:
         _gather(s, OPS[word], name, type, x, source, False, None)
 

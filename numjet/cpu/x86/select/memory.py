@@ -145,10 +145,10 @@ def _store_general(s: Selector, type: Type, value: str, where: Memory) -> None:
         s.emit((forms.gmread, GPR["mov_s"], size, s.general(type, value), where))
 
 
-def store_vector(s: Selector, type: Type, x: int, where: Memory, past: bool) -> None:
-    """Write a register's lanes to memory; past: beside the caches."""
+def store_vector(s: Selector, type: Type, x: int, where: Memory, nontemporal: bool) -> None:
+    """Write a register's lanes to memory, by a non-temporal store if `nontemporal`."""
     if type.size >= 16:
-        op = OPS["vmovntps_s" if past else "vmovups_s"]
+        op = OPS["vmovntps_s" if nontemporal else "vmovups_s"]
         s.emit((forms.vstore, op, x, -1, where, -1, 0, type.length, 0, None))
     elif type.size in (4, 8):
         op = OPS["vmovsd_s" if type.size == 8 else "vmovss_s"]

@@ -32,7 +32,7 @@ def last(
             here = (shape, op, d, x, memory, k, z, length, 0, imm)
         elif (
             kind == "shufflevector" and op.element * 8 == type.bits
-            and (load := s.spread(b)) is not None
+            and (load := s.broadcast_load(b)) is not None
         ):  # fmt: skip
             shape = forms.v3mt if tied else forms.v3m
             here = (shape, op, d, x, s.address(load.pointer), k, z, length, 1, imm)

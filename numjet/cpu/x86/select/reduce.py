@@ -61,7 +61,7 @@ def _reduce(s: Selector, instruction: Call, parts: list[str]) -> None:
     if kind in ("fmaximum", "fminimum"):
         if "nsz" not in instruction.flags or source.parts > 1:
             raise Unsupported("an order of zeros")
-        _spread_nan(s, d, type, source, x)
+        _nan_if_any(s, d, type, source, x)
         s.put(d, (forms.vmove, OPS["vmovaps"], d, t, 0))
     elif start is not None:
         neutral = start[0] != "%" and (
@@ -77,7 +77,7 @@ def _reduce(s: Selector, instruction: Call, parts: list[str]) -> None:
     _fold(s, op, t, source, x)
 
 
-def _spread_nan(s: Selector, d: int, type: Type, source: Type, x: str) -> None:
+def _nan_if_any(s: Selector, d: int, type: Type, source: Type, x: str) -> None:
     """d = NaN where a lane of x is none: the instructions of extrema lose it."""
     any_, k, bit = s.new(MASK), s.new(MASK), s.new(GENERAL)
     nan = (0x7FC00000).to_bytes(4, "little")

@@ -54,7 +54,7 @@ FRAME = 0  # the virtual register that is the stack pointer
 
 # Operations that put a number into all lanes.
 _SCALES = frozenset(("add", "shl", "mul"))
-_SPREADING = frozenset(("insertelement", "shufflevector"))
+_BROADCASTS = frozenset(("insertelement", "shufflevector"))
 # What a use counts for at each depth of loops, when registers are short.
 _WEIGHTS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 _COLD_WEIGHT = 1e-3
@@ -163,11 +163,11 @@ class Selector:
         self.frame += size
 
     def _lift(self) -> None:
-        """Move numbers that are spread over lanes in a loop to where they are known, before it."""
+        """Move broadcasts in a loop to where their number is known, before it."""
         blocks = self.function.blocks
         for block in blocks:
             loop = self.loop_of[block.index]
-            if loop is None or _SPREADING.isdisjoint([i.op for i in block.instructions]):
+            if loop is None or _BROADCASTS.isdisjoint([i.op for i in block.instructions]):
                 continue
             kept = []
             for instruction in block.instructions:
@@ -371,7 +371,7 @@ class Selector:
             return made
         return None
 
-    def spread(self, name: str) -> Load | None:
+    def broadcast_load(self, name: str) -> Load | None:
         """The load of one number that fills all lanes of `name`, where an operand may be that."""
         made = self.once(name, Shuffle)
         if made is None or made.picked != "zeroinitializer" or made.type.bits < 32:
@@ -390,7 +390,7 @@ class Selector:
             return False
         if type(made) is Load:
             return self.foldable(name) is not None
-        return type(made) is Shuffle and self.spread(name) is not None
+        return type(made) is Shuffle and self.broadcast_load(name) is not None
 
     # -- operands
 

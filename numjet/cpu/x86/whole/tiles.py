@@ -74,14 +74,14 @@ def multiply(
     """One step of the depth: the sums plus each element of A at `rows` times the row of B."""
     rm, rrs = encode.rm, encode.rrs
     kind, one = ("ps", "ss") if size == 4 else ("pd", "sd")
-    add, spread = OPS["vfmadd231" + kind], OPS["vbroadcast" + one]
+    add, broadcast = OPS["vfmadd231" + kind], OPS["vbroadcast" + one]
     load_row(code, size, at, vectors, masked)
     for r, where in enumerate(rows):
         if vectors == 1:
             rm(code, add, r, ROW, *where, broadcast=1)
             continue
         x = ELEMENT + r % 4
-        rm(code, spread, x, 0, *where)
+        rm(code, broadcast, x, 0, *where)
         rrs(code, add, [(r * vectors + v, x, ROW + v) for v in range(vectors)])
 
 
