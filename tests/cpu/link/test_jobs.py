@@ -113,7 +113,7 @@ def searches():
     gc.callbacks.remove(note)
 
 
-def test_what_was_made_inside_is_not_searched_but_old(searches):
+def test_what_was_made_inside_is_not_collected_but_old(searches):
     inside, most = _Undisturbed(), gc.get_threshold()[0]
     with inside:
         made = [[] for _ in range(5 * most)]
@@ -133,7 +133,7 @@ def test_few_objects_made_inside_bring_no_search_nearer(searches):
 
 
 def test_after_many_objects_python_searches_until_it_has_searched_all(searches, monkeypatch):
-    monkeypatch.setattr("numjet.cpu.link.jobs._UNSEARCHED", 3000)
+    monkeypatch.setattr("numjet.cpu.link.jobs._UNCOLLECTED", 3000)
     inside = _Undisturbed()
 
     def make():

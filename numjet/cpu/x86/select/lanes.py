@@ -377,7 +377,7 @@ def _splat(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ...]) -> 
         if source.parts > 1 or source.cls == MASK or source.bits < 8:
             return False
         d, parts = s.define_alike(name)
-        _broadcast(s, d, parts, type, s.need(a), VECTOR)
+        _all_lanes(s, d, parts, type, s.need(a), VECTOR)
         return True
     scalar, scalar_type = made.scalar, made.scalar_type
     if type.cls == MASK:
@@ -415,11 +415,11 @@ def _splat(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ...]) -> 
         for part in range(parts):
             s.fill(d + part, type, spread, part, s.put)
         return True
-    _broadcast(s, d, parts, type, s.need(scalar), scalar_type.cls)
+    _all_lanes(s, d, parts, type, s.need(scalar), scalar_type.cls)
     return True
 
 
-def _broadcast(s: Selector, d: int, parts: int, type: Type, x: int, cls: int) -> None:
+def _all_lanes(s: Selector, d: int, parts: int, type: Type, x: int, cls: int) -> None:
     if cls == VECTOR:
         op = {8: "vpbroadcastb", 16: "vpbroadcastw", 32: "vbroadcastss", 64: "vbroadcastsd"}
         word = op[type.bits]
