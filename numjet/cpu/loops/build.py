@@ -11,14 +11,14 @@ rules must cast first, and a TypeError says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numjet.core.dtypes import physical
 from numjet.cpu.loops import bits as loop_bits, complex as loop_complex
-from numjet.cpu.loops.complex import ComplexPair
+from numjet.cpu.loops.complex import ComplexPair, Operand
 from numjet.cpu.loops.index import Index, clamp, dynamic
 from numjet.cpu.loops.ir import (
     COMPARISONS,
@@ -40,6 +40,9 @@ from numjet.cpu.loops.ir import (
     Update,
 )
 
+if TYPE_CHECKING:  # loading it takes milliseconds
+    from numpy.typing import DTypeLike
+
 BOOL = np.dtype(np.bool_)
 Value = Expr | ComplexPair
 
@@ -53,7 +56,7 @@ class ExprEmitter:
     def __init__(self) -> None:
         self._made: dict[tuple, Expr] = {}
 
-    def _share(self, key: tuple, make: Any) -> Expr:
+    def _share(self, key: tuple, make: Callable[[], Expr]) -> Expr:
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = make()
@@ -61,7 +64,7 @@ class ExprEmitter:
 
     # -- leaves -----------------------------------------------------------------------------
 
-    def const(self, value: Any, dtype: Any) -> Any:
+    def const(self, value: Any, dtype: DTypeLike) -> Any:
         """A constant of `dtype` (a ComplexPair when that is complex)."""
         dtype = np.dtype(physical(dtype))
         if dtype in COMPLEX_PARTS:
@@ -177,78 +180,78 @@ class ExprEmitter:
 
     # -- arithmetic -------------------------------------------------------------------------
 
-    def add(self, x: Any, y: Any) -> Any:
+    def add(self, x: Operand, y: Operand) -> Any:
         return self._binary("add", x, y)
 
-    def sub(self, x: Any, y: Any) -> Any:
+    def sub(self, x: Operand, y: Operand) -> Any:
         return self._binary("sub", x, y)
 
-    def mul(self, x: Any, y: Any) -> Any:
+    def mul(self, x: Operand, y: Operand) -> Any:
         return self._binary("mul", x, y)
 
-    def div(self, x: Any, y: Any) -> Any:
+    def div(self, x: Operand, y: Operand) -> Any:
         """Quotient; of integers rounded toward zero."""
         return self._binary("div", x, y)
 
-    def rem(self, x: Any, y: Any) -> Any:
+    def rem(self, x: Operand, y: Operand) -> Any:
         """Remainder with the sign of x (C's fmod and %)."""
         return self._binary("rem", x, y)
 
-    def pow(self, x: Any, y: Any) -> Any:
+    def pow(self, x: Operand, y: Operand) -> Any:
         return self._binary("pow", x, y)
 
-    def max(self, x: Any, y: Any) -> Any:
+    def max(self, x: Operand, y: Operand) -> Any:
         return self._binary("max", x, y)
 
-    def min(self, x: Any, y: Any) -> Any:
+    def min(self, x: Operand, y: Operand) -> Any:
         return self._binary("min", x, y)
 
-    def neg(self, x: Any) -> Any:
+    def neg(self, x: Operand) -> Any:
         return self._unary("neg", x)
 
-    def abs(self, x: Any) -> Any:
+    def abs(self, x: Operand) -> Any:
         return self._unary("abs", x)
 
-    def sign(self, x: Any) -> Any:
+    def sign(self, x: Operand) -> Any:
         return self._unary("sign", x)
 
-    def and_(self, x: Any, y: Any) -> Any:
+    def and_(self, x: Operand, y: Operand) -> Any:
         return self._binary("and", x, y)
 
-    def or_(self, x: Any, y: Any) -> Any:
+    def or_(self, x: Operand, y: Operand) -> Any:
         return self._binary("or", x, y)
 
-    def xor(self, x: Any, y: Any) -> Any:
+    def xor(self, x: Operand, y: Operand) -> Any:
         return self._binary("xor", x, y)
 
-    def not_(self, x: Any) -> Any:
+    def not_(self, x: Operand) -> Any:
         return self._unary("not", x)
 
-    def shl(self, x: Any, y: Any) -> Any:
+    def shl(self, x: Operand, y: Operand) -> Any:
         return self._binary("shl", x, y)
 
-    def shr_arith(self, x: Any, y: Any) -> Any:
+    def shr_arith(self, x: Operand, y: Operand) -> Any:
         return self._binary("shr_arith", x, y)
 
-    def shr_logical(self, x: Any, y: Any) -> Any:
+    def shr_logical(self, x: Operand, y: Operand) -> Any:
         return self._binary("shr_logical", x, y)
 
-    def eq(self, x: Any, y: Any) -> Any:
+    def eq(self, x: Operand, y: Operand) -> Any:
         return self._binary("eq", x, y)
 
-    def ne(self, x: Any, y: Any) -> Any:
+    def ne(self, x: Operand, y: Operand) -> Any:
         return self._binary("ne", x, y)
 
-    def lt(self, x: Any, y: Any) -> Any:
+    def lt(self, x: Operand, y: Operand) -> Any:
         return self._binary("lt", x, y)
 
-    def le(self, x: Any, y: Any) -> Any:
+    def le(self, x: Operand, y: Operand) -> Any:
         return self._binary("le", x, y)
 
-    def gt(self, x: Any, y: Any) -> Any:
+    def gt(self, x: Operand, y: Operand) -> Any:
         return self._binary("gt", x, y)
 
-    def ge(self, x: Any, y: Any) -> Any:
+    def ge(self, x: Operand, y: Operand) -> Any:
         return self._binary("ge", x, y)
 
     def select(self, condition: Any, x: Any, y: Any) -> Any:
@@ -269,7 +272,7 @@ class ExprEmitter:
         key = ("s", id(condition), id(x), id(y))
         return self._share(key, lambda: Select(condition, x, y))
 
-    def cast(self, x: Any, dtype: Any) -> Any:
+    def cast(self, x: Any, dtype: DTypeLike) -> Any:
         """`x` converted to `dtype`; complex to real drops the imaginary part."""
         dtype = np.dtype(physical(dtype))
         if dtype in COMPLEX_PARTS:
@@ -288,7 +291,7 @@ class ExprEmitter:
             return self.index_value(x.index, dtype)
         return self._share(("t", id(x), dtype), lambda: Cast(x, dtype))
 
-    def bitcast(self, x: Expr, dtype: Any) -> Expr:
+    def bitcast(self, x: Expr, dtype: DTypeLike) -> Expr:
         """The bits of `x` as `dtype`, of the same size."""
         dtype = np.dtype(physical(dtype))
         if x.dtype == dtype:
@@ -305,7 +308,7 @@ class ExprEmitter:
             return self._binary(name, *xs)
         return self._unary(name, xs[0])
 
-    def nextafter(self, x: Any, y: Any) -> Any:
+    def nextafter(self, x: Operand, y: Operand) -> Any:
         """The neighbour of x in the direction of y."""
         return loop_bits.nextafter(self, self._lift(x, y), self._lift(y, x))
 
@@ -342,7 +345,7 @@ class ExprEmitter:
         """A constant index."""
         return Index.of(value)
 
-    def index_value(self, i: Any, dtype: Any) -> Any:
+    def index_value(self, i: Any, dtype: DTypeLike) -> Any:
         """An index as an element value."""
         i, dtype = Index.of(i), np.dtype(physical(dtype))
         if dtype in COMPLEX_PARTS:

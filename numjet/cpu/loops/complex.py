@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from numjet.base.record import record
+from numjet.cpu.loops.ir import Expr
 
 
 @record(frozen=True, eq=False, slots=True)
@@ -28,21 +29,48 @@ class ComplexPair:
         return np.dtype(np.complex64 if self.re.dtype == np.float32 else np.complex128)
 
 
-def _add(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+# What the emitter's methods take: an expression, a pair of them, or a number beside one.
+Operand: TypeAlias = Expr | ComplexPair | float | complex | np.generic
+
+
+class Arithmetic(Protocol):
+    """The emitter's operations on real expressions and numbers, as the functions here use them."""
+
+    def const(self, value: complex, dtype: np.dtype) -> Any: ...
+    def call(self, name: str, *xs: Operand) -> Any: ...
+    def select(self, condition: Operand, x: Operand, y: Operand) -> Any: ...
+    def neg(self, x: Operand) -> Any: ...
+    def abs(self, x: Operand) -> Any: ...
+    def add(self, x: Operand, y: Operand) -> Any: ...
+    def sub(self, x: Operand, y: Operand) -> Any: ...
+    def mul(self, x: Operand, y: Operand) -> Any: ...
+    def div(self, x: Operand, y: Operand) -> Any: ...
+    def max(self, x: Operand, y: Operand) -> Any: ...
+    def min(self, x: Operand, y: Operand) -> Any: ...
+    def eq(self, x: Operand, y: Operand) -> Any: ...
+    def ne(self, x: Operand, y: Operand) -> Any: ...
+    def lt(self, x: Operand, y: Operand) -> Any: ...
+    def gt(self, x: Operand, y: Operand) -> Any: ...
+    def ge(self, x: Operand, y: Operand) -> Any: ...
+    def and_(self, x: Operand, y: Operand) -> Any: ...
+    def or_(self, x: Operand, y: Operand) -> Any: ...
+
+
+def _add(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
     return ComplexPair(e.add(x.re, y.re), e.add(x.im, y.im))
 
 
-def _sub(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+def _sub(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
     return ComplexPair(e.sub(x.re, y.re), e.sub(x.im, y.im))
 
 
-def _mul(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+def _mul(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
     re = e.sub(e.mul(x.re, y.re), e.mul(x.im, y.im))
     im = e.add(e.mul(x.re, y.im), e.mul(x.im, y.re))
     return ComplexPair(re, im)
 
 
-def _div(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+def _div(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
     """Smith's method: divide through by the larger part of y."""
     wide = e.ge(e.abs(y.re), e.abs(y.im))
     big, small = e.select(wide, y.re, y.im), e.select(wide, y.im, y.re)
@@ -56,7 +84,7 @@ def _div(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
     return ComplexPair(re, e.select(wide, im, e.neg(im)))
 
 
-def _pow(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+def _pow(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
     """exp(y·log x), with 0**0 = 1 and 0**y = 0 where y has a positive real part, NaN elsewhere."""
     zero = e.and_(e.eq(x.re, 0), e.eq(x.im, 0))
     y_zero = e.and_(e.eq(y.re, 0), e.eq(y.im, 0))
@@ -66,18 +94,18 @@ def _pow(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
     return e.select(y_zero, one, e.select(zero, at_zero, power))
 
 
-def _eq(e: Any, x: ComplexPair, y: ComplexPair) -> Any:
+def _eq(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> Any:
     return e.and_(e.eq(x.re, y.re), e.eq(x.im, y.im))
 
 
-def _ne(e: Any, x: ComplexPair, y: ComplexPair) -> Any:
+def _ne(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> Any:
     return e.or_(e.ne(x.re, y.re), e.ne(x.im, y.im))
 
 
 def _ordered(name: str) -> Callable[..., Any]:
     """Lexicographic comparison, as NumPy orders complex numbers."""
 
-    def compare(e: Any, x: ComplexPair, y: ComplexPair) -> Any:
+    def compare(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> Any:
         strict = e.call(name[0] + "t", x.re, y.re)
         return e.or_(strict, e.and_(e.eq(x.re, y.re), e.call(name, x.im, y.im)))
 
@@ -85,7 +113,7 @@ def _ordered(name: str) -> Callable[..., Any]:
 
 
 def _pick(name: str) -> Callable[..., Any]:
-    def choose(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+    def choose(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
         nan = e.or_(e.ne(x.re, x.re), e.ne(x.im, x.im))
         first = _ordered("ge" if name == "max" else "le")(e, x, y)
         return e.select(e.or_(nan, first), x, y)
@@ -93,7 +121,7 @@ def _pick(name: str) -> Callable[..., Any]:
     return choose
 
 
-def _abs(e: Any, x: ComplexPair) -> Any:
+def _abs(e: Arithmetic, x: ComplexPair) -> Any:
     """hypot: scaled by the larger part so that squares neither overflow nor vanish."""
     a, b = e.abs(x.re), e.abs(x.im)
     big, small = e.max(a, b), e.min(a, b)
@@ -103,7 +131,7 @@ def _abs(e: Any, x: ComplexPair) -> Any:
     return e.select(infinite, e.const(math.inf, a.dtype), length)
 
 
-def _sign(e: Any, x: ComplexPair) -> ComplexPair:
+def _sign(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     size = _abs(e, x)
     zero = e.eq(size, 0)
     return ComplexPair(
@@ -111,13 +139,13 @@ def _sign(e: Any, x: ComplexPair) -> ComplexPair:
     )
 
 
-def _exp(e: Any, x: ComplexPair) -> ComplexPair:
+def _exp(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     size = e.call("exp", x.re)
     im = e.select(e.eq(x.im, 0), x.im, e.mul(size, e.call("sin", x.im)))
     return ComplexPair(e.mul(size, e.call("cos", x.im)), im)
 
 
-def _log(e: Any, x: ComplexPair) -> ComplexPair:
+def _log(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     """log|z| near the unit circle through log1p, to keep the digits."""
     a, b = e.abs(x.re), e.abs(x.im)
     big, small = e.max(a, b), e.min(a, b)
@@ -130,7 +158,7 @@ def _log(e: Any, x: ComplexPair) -> ComplexPair:
     )
 
 
-def _sqrt(e: Any, x: ComplexPair) -> ComplexPair:
+def _sqrt(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     """Half the sum of |z| and |re|, scaled by 1/4 so that the sum does not overflow."""
     size = _abs(e, ComplexPair(e.mul(x.re, 0.25), e.mul(x.im, 0.25)))
     root = e.mul(e.call("sqrt", e.mul(e.add(size, e.mul(e.abs(x.re), 0.25)), 0.5)), 2.0)
@@ -143,23 +171,23 @@ def _sqrt(e: Any, x: ComplexPair) -> ComplexPair:
     return ComplexPair(re, e.call("copysign", im, x.im))
 
 
-def _reciprocal(e: Any, x: ComplexPair) -> ComplexPair:
+def _reciprocal(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     return _div(e, ComplexPair(e.const(1, x.re.dtype), e.const(0, x.re.dtype)), x)
 
 
-def _sinh(e: Any, x: ComplexPair) -> ComplexPair:
+def _sinh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     re = e.mul(e.call("sinh", x.re), e.call("cos", x.im))
     im = e.mul(e.call("cosh", x.re), e.call("sin", x.im))
     return ComplexPair(re, e.select(e.eq(x.im, 0), x.im, im))
 
 
-def _cosh(e: Any, x: ComplexPair) -> ComplexPair:
+def _cosh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     re = e.mul(e.call("cosh", x.re), e.call("cos", x.im))
     im = e.mul(e.call("sinh", x.re), e.call("sin", x.im))
     return ComplexPair(re, e.select(e.or_(e.eq(x.im, 0), e.eq(x.re, 0)), e.mul(x.re, x.im), im))
 
 
-def _tanh(e: Any, x: ComplexPair) -> ComplexPair:
+def _tanh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     """tanh(a+bi) = (t(1+u²) + i·u(1-t²)) / (1+t²u²), t = tanh a, u = tan b; 1-t² = 1/cosh²a."""
     t, u = e.call("tanh", x.re), e.call("tan", x.im)
     inverse = e.div(e.const(1, t.dtype), e.call("cosh", x.re))
@@ -170,28 +198,28 @@ def _tanh(e: Any, x: ComplexPair) -> ComplexPair:
     return ComplexPair(re, im)
 
 
-def _times_i(e: Any, x: ComplexPair) -> ComplexPair:
+def _times_i(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     return ComplexPair(e.neg(x.im), x.re)
 
 
-def _over_i(e: Any, x: ComplexPair) -> ComplexPair:
+def _over_i(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     return ComplexPair(x.im, e.neg(x.re))
 
 
 def _rotated(hyperbolic: Callable[..., Any]) -> Callable[..., Any]:
     """f(z) = fh(iz)/i, for sin from sinh, tan from tanh, asin from asinh, atan from atanh."""
 
-    def circular(e: Any, x: ComplexPair) -> ComplexPair:
+    def circular(e: Arithmetic, x: ComplexPair) -> ComplexPair:
         return _over_i(e, hyperbolic(e, _times_i(e, x)))
 
     return circular
 
 
-def _cos(e: Any, x: ComplexPair) -> ComplexPair:
+def _cos(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     return _cosh(e, _times_i(e, x))
 
 
-def _log1p(e: Any, x: ComplexPair) -> ComplexPair:
+def _log1p(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     """log(1+z): the modulus through log1p(2a + a² + b²)."""
     a, b = x.re, x.im
     small = e.lt(e.max(e.abs(a), e.abs(b)), 0.5)
@@ -201,7 +229,7 @@ def _log1p(e: Any, x: ComplexPair) -> ComplexPair:
     return ComplexPair(e.select(small, near, far.re), e.call("atan2", b, e.add(a, 1.0)))
 
 
-def _expm1(e: Any, x: ComplexPair) -> ComplexPair:
+def _expm1(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     """expm1(a)·cos b - 2·sin²(b/2) + i·exp(a)·sin b."""
     half = e.call("sin", e.mul(x.im, 0.5))
     re = e.sub(e.mul(e.call("expm1", x.re), e.call("cos", x.im)), e.mul(e.mul(half, half), 2.0))
@@ -214,16 +242,16 @@ def _expm1(e: Any, x: ComplexPair) -> ComplexPair:
     return ComplexPair(re, e.select(e.eq(x.im, 0), x.im, im))
 
 
-def _real_at_infinity(e: Any, x: ComplexPair, re: Any) -> Any:
+def _real_at_infinity(e: Arithmetic, x: ComplexPair, re: Any) -> Any:
     no_phase = e.ne(e.sub(x.im, x.im), e.const(0, x.re.dtype))
     return e.select(no_phase, x.re, re)
 
 
-def _one(e: Any, x: ComplexPair) -> ComplexPair:
+def _one(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     return ComplexPair(e.const(1, x.re.dtype), e.const(0, x.re.dtype))
 
 
-def _acos(e: Any, x: ComplexPair) -> ComplexPair:
+def _acos(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     """Kahan: with p = sqrt(1-z), q = sqrt(1+z)."""
     p, q = _sqrt(e, _sub(e, _one(e, x), x)), _sqrt(e, _add(e, _one(e, x), x))
     re = e.mul(e.call("atan2", p.re, q.re), 2.0)
@@ -231,24 +259,24 @@ def _acos(e: Any, x: ComplexPair) -> ComplexPair:
     return ComplexPair(re, im)
 
 
-def _asin(e: Any, x: ComplexPair) -> ComplexPair:
+def _asin(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     p, q = _sqrt(e, _sub(e, _one(e, x), x)), _sqrt(e, _add(e, _one(e, x), x))
     below = e.sub(e.mul(p.re, q.re), e.mul(p.im, q.im))
     im = e.call("asinh", e.sub(e.mul(p.re, q.im), e.mul(p.im, q.re)))
     return ComplexPair(e.call("atan2", x.re, below), im)
 
 
-def _asinh(e: Any, x: ComplexPair) -> ComplexPair:
+def _asinh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     return _over_i(e, _asin(e, _times_i(e, x)))
 
 
-def _acosh(e: Any, x: ComplexPair) -> ComplexPair:
+def _acosh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     p, q = _sqrt(e, _sub(e, x, _one(e, x))), _sqrt(e, _add(e, x, _one(e, x)))
     re = e.call("asinh", e.add(e.mul(p.re, q.re), e.mul(p.im, q.im)))
     return ComplexPair(re, e.mul(e.call("atan2", p.im, q.re), 2.0))
 
 
-def _atanh(e: Any, x: ComplexPair) -> ComplexPair:
+def _atanh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     """re = log1p(4a / ((1-a)² + b²)) / 4, im = atan2(2b, (1-a)(1+a) - b²) / 2."""
     a, b = x.re, x.im
     minus, plus = e.sub(1.0, a), e.add(a, 1.0)
@@ -258,7 +286,7 @@ def _atanh(e: Any, x: ComplexPair) -> ComplexPair:
     return ComplexPair(re, e.mul(im, 0.5))
 
 
-def _atan2(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
+def _atan2(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
     """log((y + ix) / sqrt(x² + y²)) / i, of x and y over their largest part."""
     parts = [e.abs(part) for part in (x.re, x.im, y.re, y.im)]
     size = e.max(e.max(parts[0], parts[1]), e.max(parts[2], parts[3]))
@@ -267,20 +295,20 @@ def _atan2(e: Any, x: ComplexPair, y: ComplexPair) -> ComplexPair:
     return _over_i(e, _log(e, _div(e, _add(e, y, _times_i(e, x)), length)))
 
 
-def _logistic(e: Any, x: ComplexPair) -> ComplexPair:
+def _logistic(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     minus = ComplexPair(e.neg(x.re), e.neg(x.im))
     return _reciprocal(e, _add(e, _one(e, x), _exp(e, minus)))
 
 
 def _scaled(function: Callable[..., Any], factor: float) -> Callable[..., Any]:
-    def times(e: Any, x: ComplexPair) -> ComplexPair:
+    def times(e: Arithmetic, x: ComplexPair) -> ComplexPair:
         y = function(e, x)
         return ComplexPair(e.mul(y.re, factor), e.mul(y.im, factor))
 
     return times
 
 
-def _exp2(e: Any, x: ComplexPair) -> ComplexPair:
+def _exp2(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     return _exp(e, ComplexPair(e.mul(x.re, math.log(2.0)), e.mul(x.im, math.log(2.0))))
 
 
@@ -305,7 +333,7 @@ _UNARY: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def binary(e: Any, name: str, x: ComplexPair, y: ComplexPair) -> Any:
+def binary(e: Arithmetic, name: str, x: ComplexPair, y: ComplexPair) -> Any:
     """A binary operation on pairs."""
     if name not in _BINARY:
         raise NotImplementedError(
@@ -314,7 +342,7 @@ def binary(e: Any, name: str, x: ComplexPair, y: ComplexPair) -> Any:
     return _BINARY[name](e, x, y)
 
 
-def unary(e: Any, name: str, x: ComplexPair) -> Any:
+def unary(e: Arithmetic, name: str, x: ComplexPair) -> Any:
     """A function of one pair."""
     if name not in _UNARY:
         raise NotImplementedError(
