@@ -235,20 +235,28 @@ def _batched_bwd(
     trace: BatchTrace,
     res_dims: Sequence[int | None] | None,
     in_dims: Sequence[int | None],
+    mapped: _Mapped | None = None,
 ) -> Callable:
     """A backward function over the mapped axis: residuals have it at `res_dims` (None: leading),
-    output cotangents leading. Cotangents of inputs that are not mapped are summed."""
+    output cotangents leading where `mapped` says so (None: all). Cotangents of inputs that are not
+    mapped are summed; of an output that is not, each place of the axis gets an equal part."""
 
     def batched(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         n = len(residuals)
         present = [type(ct) is not Zero for ct in cts]
         found: list[Any] = []
+        flags = [True] * len(cts) if mapped is None or mapped.flags is None else mapped.flags
+        size = trace.axis.size
+        cts = [
+            ct if flag or type(ct) is Zero else to_front(_part(ct, size), None, size)
+            for ct, flag in zip(cts, flags, strict=True)
+        ]
 
         def flat(*xs: Any) -> list[Any]:
             given = iter(xs[n:])
             inner = [
-                next(given) if p else Zero(_unbatched(ct.aval))
-                for p, ct in zip(present, cts, strict=True)
+                next(given) if p else Zero(_unbatched(ct.aval) if flag else ct.aval)
+                for p, ct, flag in zip(present, cts, flags, strict=True)
             ]
             found.extend(bwd(xs[:n], inner))
             return [r for r in found if r is not None and type(r) is not Zero]
@@ -295,19 +303,26 @@ def _custom_vjp_batch(
 
         outs, out_dims = batch_again(flat, trace, primals, inner)
         n = count[0]
-        # The linear part maps all its outputs: which of them depend on the mapped axis through
-        # their tangents alone is not known.
-        first = mapped.arrange(outs[:n], [True] * n, out_dims[:n])
+        # Where the rule is the first to tell, all its outputs are mapped: which of them depend on
+        # the mapped axis through their tangents alone is not known.
+        known = mapped.flags is not None
+        flags = [d is not None for d in out_dims[:n]] if known else [True] * n
+        first = mapped.arrange(outs[:n], flags, out_dims[:n])
         return first, all_to_front([as_array(x) for x in outs[n:]], out_dims[n:], axis.size)
 
     outs = custom_vjp_p.bind(
         *args,
         call_jaxpr=_batched_call(call_jaxpr, trace, dims, mapped),
         fwd=batched_fwd,
-        bwd=_batched_bwd(bwd, trace, None, inner),
+        bwd=_batched_bwd(bwd, trace, None, inner, mapped),
         **params,
     )
     return outs, _out_dims(mapped)
+
+
+def _part(ct: Any, size: int) -> Any:
+    """One of `size` equal parts of a cotangent."""
+    return ct if aval_of(ct).dtype == dtypes.float0 else ct / size
 
 
 def _unbatched(aval: ShapedArray) -> ShapedArray:

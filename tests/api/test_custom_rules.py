@@ -343,3 +343,29 @@ def test_custom_linear_solve_differentiates_both_sides() -> None:
     close(nj.jit(nj.grad(loss(solve), (0, 1)))(a, x3), want)
     close(nj.jacfwd(solve, 1)(a, x3), jnp.linalg.inv(a), 1e-4)
     close(nj.vmap(solve, (None, 0))(a, jnp.eye(3)), jnp.linalg.inv(a).T, 1e-4)
+
+
+@pytest.mark.parametrize(
+    "wrap, out_axes, of_w",
+    [(lambda f: f, (0, 0), 22.0), (nj.jit, (0, 0), 22.0), (nj.jit, (0, None), 16.0)],
+    ids=["plain", "jit", "jit, out_axes None"],
+)
+def test_vmap_of_a_custom_vjp_with_an_output_that_is_not_mapped(wrap, out_axes, of_w):
+    @nj.custom_vjp
+    def f(x, w):
+        return x * w, w * 2
+
+    def backward(residuals, cts):
+        x, w = residuals
+        return cts[0] * w, cts[0] * x + 2 * cts[1] + 0 * x  # mapped, through the residual
+
+    f.defvjp(lambda x, w: (f(x, w), (x, w)), backward)
+    x = jnp.arange(4.0)
+
+    def loss(x, w):
+        a, b = nj.vmap(wrap(f), in_axes=(0, None), out_axes=out_axes)(x, w)
+        return jnp.sum(a * jnp.arange(4.0)) + jnp.sum(b)
+
+    by_x, by_w = nj.grad(loss, (0, 1))(x, jnp.float32(3))
+    np.testing.assert_allclose(by_x, 3 * np.arange(4.0))
+    np.testing.assert_allclose(by_w, of_w)
