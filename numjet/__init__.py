@@ -84,6 +84,9 @@ _NAMESPACES = frozenset(
         "dtypes",
         "errors",
         "experimental",
+        "export",
+        "ffi",
+        "lib",
         "extend",
         "flatten_util",
         "image",
@@ -112,6 +115,10 @@ _NAMESPACES = frozenset(
 # Names of the front door that few programs use: found in their module when first asked for.
 _LAZY = {
     "Ref": "ref",
+    "ad": "api.gradient_places",
+    "ds": "numpy.dynamic_slices",
+    "empty_ref": "ref",
+    "smap": "api.smap",
     "free_ref": "ref",
     "freeze": "ref",
     "new_ref": "ref",

@@ -106,8 +106,43 @@ def save_device_memory_profile(filename: Any, backend: str | None = None) -> Non
         file.write(device_memory_profile(backend))
 
 
+class _Recorded:
+    """What a recording holds, which JAX's profiler reads from its files. Raises
+    NotImplementedError."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise NotImplementedError(f"profiler.{type(self).__name__}: {_REMEDY}")
+
+
+class ProfileData(_Recorded):
+    """A recording. Raises NotImplementedError, whatever it is read from."""
+
+    @classmethod
+    def from_file(cls, proto_file_path: str) -> ProfileData:
+        return cls(proto_file_path)
+
+    @classmethod
+    def from_serialized_xspace(cls, serialized_xspace: bytes) -> ProfileData:
+        return cls(serialized_xspace)
+
+    @classmethod
+    def from_text_proto(cls, arg: str, /) -> ProfileData:
+        return cls(arg)
+
+
+class ProfilePlane(_Recorded):
+    """Lines of one device. Raises NotImplementedError."""
+
+
+class ProfileEvent(_Recorded):
+    """An event of a line. Raises NotImplementedError."""
+
+
 __all__ = [
+    "ProfileData",
+    "ProfileEvent",
     "ProfileOptions",
+    "ProfilePlane",
     "StepTraceAnnotation",
     "TraceAnnotation",
     "annotate_function",

@@ -29,7 +29,7 @@ from typing import Any
 CONTRACT = Path(__file__).with_name("public_api.csv")
 
 # Where a module of JAX stands here under another name: the internal packages hold the plain ones.
-ELSEWHERE = {"jax.ops": "numjet.ops.segment"}
+ELSEWHERE = {"jax.ops": "numjet.ops.segment", "jax.core": "numjet.extend.jax_core"}
 
 # Parameters that differ from the contract's on purpose: (module, name) -> why.
 UFUNC = ("a function of its operands alone: out and where, which the contract's object has and "
@@ -139,7 +139,7 @@ def same_default(ours: str | None, theirs: str | None) -> bool:
     """Equal, or both objects whose text says nothing (markers of `not given`)."""
     if ours is None or theirs is None or ours == theirs:
         return ours == theirs
-    if theirs in MARKERS and ours == "None":
+    if theirs in MARKERS and ours in ("None", "Infer"):
         return True
     try:
         return bool(ast.literal_eval(ours) == ast.literal_eval(theirs))

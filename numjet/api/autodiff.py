@@ -22,6 +22,7 @@ from numjet.api.flat import (
     name_of,
     wraps,
 )
+from numjet.api.gradient_places import placed
 from numjet.api.jit import JitFunction, ShapeDtypeStruct
 from numjet.api.mapping import vmap
 from numjet.base import tree
@@ -184,6 +185,24 @@ class VJP:
         result.tape = live_tape(result.tape, result.out_tangents)
 
     def __call__(self, cotangents: Any) -> tuple:
+        return tree.tree_unflatten(self.in_tree, self._gradients(cotangents))
+
+    def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], tuple]:
+        """The pullback that leaves gradients in places, one for each array of the arguments: adds
+        them to mutable references, gives them for `ad.GradValue()`, and leaves out those of
+        `ad.DontWant()`. Its results have `ad.GradRef()` and `ad.DidntWant()` for the others.
+
+        >>> import numjet as nj, numjet.numpy as jnp
+        >>> total = nj.new_ref(jnp.zeros(2))
+        >>> _, pullback = nj.vjp(lambda x: (x**2).sum(), jnp.array([1.0, 2.0]))
+        >>> pullback.with_refs(total)(1.0), total[...]
+        ((GradRef(),), Array([2., 4.], dtype=float32))
+        """
+        return lambda cotangents: placed(
+            self.in_tree, self._gradients(cotangents), maybe_ct_refs
+        )
+
+    def _gradients(self, cotangents: Any) -> list:
         leaves, treedef = array_leaves("vjp", cotangents, "cotangent")
         if treedef != self.out_tree:
             raise ValueError(
@@ -195,7 +214,7 @@ class VJP:
             _check_cotangent(self.out_tree, i, aval, ct)
             for i, (aval, ct) in enumerate(zip(self.out_avals, leaves, strict=True))
         ]
-        return tree.tree_unflatten(self.in_tree, self.pull(cts))
+        return self.pull(cts)
 
     def pull(self, cts: Sequence[Any]) -> list[Any]:
         """Flat cotangents of the arguments, dense."""

@@ -122,7 +122,7 @@ class PartitionSpec(tuple):
             for what, names in (("unreduced", self.unreduced), ("reduced", self.reduced))
             if names
         ]
-        return f"PartitionSpec({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+        return f"P({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
     def __reduce__(self) -> tuple:
         return _spec, (tuple(self), self.unreduced, self.reduced)
@@ -496,8 +496,8 @@ def make_mesh(
 ) -> Mesh:
     """A mesh of the first devices, `axis_shapes` many along each axis.
 
-    Raises ValueError when there are fewer devices (config `num_cpu_devices` sets how many virtual
-    ones there are).
+    axis_types: an AxisType for each axis, `Explicit` unless given. Raises ValueError when there are
+    fewer devices (config `num_cpu_devices` sets how many virtual ones there are).
     """
     given = list(all_devices() if devices is None else devices)
     shape = tuple(axis_shapes)
@@ -509,6 +509,8 @@ def make_mesh(
         )
     table = np.empty(count, dtype=object)
     table[:] = given[:count]
+    if axis_types is None:
+        axis_types = (AxisType.Explicit,) * len(shape)
     return Mesh(table.reshape(shape), axis_names, axis_types)
 
 

@@ -3,8 +3,8 @@
 import importlib as _importlib
 
 _MODULES = (
-    "backend", "core", "linear_util", "lowering", "mlir", "random", "sharding", "source_info_util",
-    "xla",
+    "backend", "core", "linear_util", "lowering", "mlir", "pallas", "random", "sharding",
+    "source_info_util", "xla",
 )  # fmt: skip
 
 

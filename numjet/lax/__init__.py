@@ -204,6 +204,7 @@ from numjet.ops.exchange import (
     precv,
     psend,
     ragged_all_to_all,
+    ragged_all_to_all_p,
 )
 from numjet.ops.fft import (
     FftType,
@@ -313,6 +314,7 @@ from numjet.ops.scatter import (
     scatter_sub,
     scatter_sub_p,
 )
+from numjet.ops.select_scatter import select_and_scatter_p
 from numjet.ops.shape import (
     bitcast_convert_type,
     bitcast_convert_type_p,
@@ -491,6 +493,7 @@ __all__ = [
     "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "polygamma", "polygamma_p", "population_count",
     "population_count_p", "pow", "pow_p", "ppermute", "ppermute_p", "precv", "psend",
     "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes", "ragged_all_to_all",
+    "ragged_all_to_all_p",
     "ragged_dot", "ragged_dot_general", "random_gamma_grad", "real", "real_p", "reciprocal",
     "reduce", "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p", "reduce_min",
     "reduce_min_p", "reduce_or", "reduce_or_p", "reduce_p", "reduce_precision",
@@ -503,7 +506,7 @@ __all__ = [
     "scatter_add_p", "scatter_apply", "scatter_max", "scatter_max_p", "scatter_min",
     "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub",
     "scatter_sub_p", "select", "select_and_gather_add_p", "select_and_scatter_add",
-    "select_and_scatter_add_p", "select_n", "select_n_p", "shape_as_value",
+    "select_and_scatter_add_p", "select_and_scatter_p", "select_n", "select_n_p", "shape_as_value",
     "sharding_constraint_p", "shift_left", "shift_left_p", "shift_right_arithmetic",
     "shift_right_arithmetic_p", "shift_right_logical", "shift_right_logical_p", "sign",
     "sign_p", "sin", "sin_p", "sinh", "sinh_p", "slice", "slice_in_dim", "slice_p", "sort",

@@ -16,7 +16,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.native.operators import AtIndexSlots, AtSlots, Forms, install_updates
-from numjet.numpy import lax_names as lax
+from numjet.numpy import dynamic_slices, lax_names as lax
 from numjet.numpy.creation import array as make_array, ones_like
 from numjet.numpy.elementwise import (
     add as add_,
@@ -308,6 +308,8 @@ def update(
             wider = cast(x, wide), index, cast(y, wide)
             return cast(update(name, *wider, is_sorted, unique, mode, wrap), x.aval.dtype, weak)
     x, y = cast(x, x.aval.dtype, weak), cast(y, x.aval.dtype, weak)
+    if dynamic_slices.among(index):
+        index = dynamic_slices.positions(index, x.aval.shape)
     masked = _mask_only(x, index)
     if masked is not None and not y.aval.ndim:
         new = y if name == "set" else _COMBINE[name](x, y)

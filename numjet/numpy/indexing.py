@@ -20,7 +20,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.memo import Memo
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.native.operators import Forms
-from numjet.numpy import lax_names as lax
+from numjet.numpy import dynamic_slices, lax_names as lax
 from numjet.numpy.again import again
 from numjet.numpy.elementwise import add, less, where
 from numjet.numpy.promote import broadcast, join_shapes
@@ -330,6 +330,8 @@ def numpy_index(index: Any) -> Any:
 
 
 def _complete(x: Any, index: Any) -> Any:
+    if dynamic_slices.among(index):
+        x, index = dynamic_slices.cut(x, index)
     if isinstance(x, Tracer):
         key = _static(index if type(index) is tuple else (index,))
         if key is not None:

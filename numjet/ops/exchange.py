@@ -14,6 +14,7 @@ from numjet.core.array import as_array
 from numjet.core.structural import broadcast_in_dim, convert
 from numjet.ops.arithmetic import add, clamp, sub
 from numjet.ops.collective import all_gather, all_to_all, axis_size
+from numjet.ops.composed import composed
 from numjet.ops.gather import gather
 from numjet.ops.indexing import GatherDimensionNumbers
 from numjet.ops.logic import bitwise_and, ge, lt
@@ -62,27 +63,12 @@ def _rows(operand: Any, places: Any) -> Any:
                   mode="promise_in_bounds")
 
 
-def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes: Any,
-                      output_offsets: Any, recv_sizes: Any, *, axis_name: Any,
-                      axis_index_groups: Any = None) -> Any:
-    """`output` with slices of the members' operands written in.
-
-    operand: [n, ...], output: [m, ...] of one dtype; the others integers[k], k a multiple of the
-    axis's size p. Slice i of `operand`, input_offsets[i] and send_sizes[i] long, goes to member
-    i // (k / p), which writes it at output_offsets[i]; recv_sizes[i] is the length of what comes
-    from there, so that it is member i // (k / p)'s send size for this one. Raises ValueError where
-    k is no multiple of p.
-    """
-    operand, output = as_array(operand), as_array(output)
-    places = [convert(as_array(v), np.dtype(np.int32))
-              for v in (input_offsets, output_offsets, recv_sizes)]
-    groups = {"axis_index_groups": axis_index_groups}
-    count = places[0].aval.shape[0]
+def _ragged(operand: Any, output: Any, input_offsets: Any, send_sizes: Any, output_offsets: Any,
+            recv_sizes: Any, *, axis_name: Any, axis_index_groups: Any) -> Any:
+    places = (input_offsets, output_offsets, recv_sizes)
+    count = input_offsets.aval.shape[0]
     members = axis_size(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
-    if any(p.aval.shape != (count,) for p in places) or count % members:
-        raise ValueError("ragged_all_to_all: offsets and sizes must be vectors of one length, a "
-                         f"multiple of the {members} members, got "
-                         f"{', '.join(p.aval.str_short() for p in places)}.")
+    groups = {"axis_index_groups": axis_index_groups}
     each = count // members
     everyone = all_gather(operand, axis_name, **groups)
     # What each member finds: where its slices begin in the senders' operands and in its result.
@@ -98,3 +84,33 @@ def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes:
                       clamp(np.int32(0), add(begin, offset), last))
         output = select_n(broadcast_in_dim(mine, output.aval.shape, (0,)), output, found)
     return output
+
+
+ragged_all_to_all_p = composed("ragged_all_to_all", _ragged)
+# The members differ where no operand does: by their places on the axis.
+ragged_all_to_all_p.every_map = ragged_all_to_all_p.collective = True
+
+
+def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes: Any,
+                      output_offsets: Any, recv_sizes: Any, *, axis_name: Any,
+                      axis_index_groups: Any = None) -> Any:
+    """`output` with slices of the members' operands written in.
+
+    operand: [n, ...], output: [m, ...] of one dtype; the others integers[k], k a multiple of the
+    axis's size p. Slice i of `operand`, input_offsets[i] and send_sizes[i] long, goes to member
+    i // (k / p), which writes it at output_offsets[i]; recv_sizes[i] is the length of what comes
+    from there, so that it is member i // (k / p)'s send size for this one. Raises ValueError where
+    k is no multiple of p.
+    """
+    operand, output = as_array(operand), as_array(output)
+    places = [convert(as_array(v), np.dtype(np.int32))
+              for v in (input_offsets, send_sizes, output_offsets, recv_sizes)]
+    count = places[0].aval.shape[0]
+    members = axis_size(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
+    if any(p.aval.shape != (count,) for p in places) or count % members:
+        raise ValueError("ragged_all_to_all: offsets and sizes must be vectors of one length, a "
+                         f"multiple of the {members} members, got "
+                         f"{', '.join(p.aval.str_short() for p in places)}.")
+    groups = axis_index_groups and tuple(map(tuple, axis_index_groups))
+    return ragged_all_to_all_p.bind(operand, output, *places, axis_name=axis_name,
+                                    axis_index_groups=groups)

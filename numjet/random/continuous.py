@@ -117,7 +117,7 @@ def weibull_min(
 
 def lognormal(
     key: Any,
-    sigma: Any = 1.0,
+    sigma: Any = np.float32(1.0),  # noqa: B008 - immutable
     shape: Sequence[int] | None = None,
     dtype: Any = None,
     *,

@@ -35,7 +35,7 @@ def test_specs() -> None:
     assert nj.P("x") + nj.P("y") == LAYOUT.spec
     assert pickle.loads(pickle.dumps(spec)) == spec and hash(spec) == hash(nj.P("x", None))
     assert spec.update(partitions=("z",)) == nj.P("z", unreduced={"y"})
-    assert repr(nj.P("a")) == "PartitionSpec('a',)" and "unreduced={'y'}" in repr(spec)
+    assert repr(nj.P("a")) == "P('a',)" and "unreduced={'y'}" in repr(spec)
     with pytest.raises(ValueError, match="both"):
         nj.P("x", reduced={"x"})
     with pytest.raises(TypeError, match="set of names"):
@@ -45,7 +45,7 @@ def test_specs() -> None:
 def test_meshes() -> None:
     mesh = nj.make_mesh((2, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto), devices=DEVICES)
     assert mesh.explicit_axes == ("x",) and mesh.auto_axes == ("y",) and mesh.manual_axes == ()
-    assert not mesh.are_all_axes_explicit and MESH.are_all_axes_auto and mesh != MESH
+    assert not mesh.are_all_axes_explicit and MESH.are_all_axes_explicit and mesh != MESH
     abstract = mesh.abstract_mesh
     assert abstract.abstract_device == AbstractDevice("cpu", None, "cpu")
     assert abstract.update_axis_types({"y": AxisType.Explicit}).are_all_axes_explicit

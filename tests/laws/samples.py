@@ -475,6 +475,9 @@ for _name, _fun in {
     "all_gather": lambda x: jnp.sum(lax.all_gather(x, "i"), axis=0) * x,
     "ppermute": lambda x: x * lax.ppermute(x, "i", [(0, 1), (1, 2)]),
     "all_to_all": lambda x: lax.all_to_all(x, "i", 0, 0) * x,
+    "ragged_all_to_all": lambda x: x * lax.ragged_all_to_all(
+        x, jnp.zeros_like(x), jnp.arange(3), jnp.ones(3, int),
+        jnp.full(3, lax.axis_index("i")), jnp.ones(3, int), axis_name="i"),
 }.items():
     add(_name, nj.vmap(_fun, axis_name="i"), distinct(3, 3), diff=0)
 
@@ -495,6 +498,12 @@ add(
     np.array([1, 2], np.uint32),
 )
 add("random_seed", lambda s: random.key_data(random.key(s)), np.uint32(5))
+add("select_and_scatter", lambda x, s: lax.select_and_scatter_p.bind(
+    x, s, jnp.zeros((), x.dtype),
+    select_jaxpr=nj.make_jaxpr(lambda a, b: a >= b)(x[0, 0], x[0, 0]).jaxpr, select_consts=(),
+    scatter_jaxpr=nj.make_jaxpr(lambda a, b: a + b)(x[0, 0], x[0, 0]).jaxpr, scatter_consts=(),
+    window_dimensions=(2, 2), window_strides=(2, 1), padding=((0, 0), (1, 0))),
+    distinct(4, 3), normal(2, 3), diff=(1,))  # fmt: skip
 for name in ("random_wrap_words", "random_unwrap_words"):
     add(name, lambda k: random.key_data(random.split(random.wrap_key_data(k, impl="rbg"))[::-1]),
         np.arange(4, dtype=np.uint32))

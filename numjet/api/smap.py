@@ -1,0 +1,73 @@
+"""`smap`: `shard_map` over one axis of the current mesh, told by axes in the place of specs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from numjet.api.shard_map import shard_map
+from numjet.api.sharding import PartitionSpec, get_mesh
+from numjet.base import tree
+
+
+class _InferFromArgs:
+    """Stands for axes that the arguments would tell."""
+
+    def __repr__(self) -> str:
+        return "Infer"
+
+
+Infer = _InferFromArgs()
+
+
+def _specs(axes: Any, axis_name: str) -> Any:
+    """PartitionSpecs that cut the axes (a tree of integers and None) over the mesh's axis."""
+
+    def spec(axis: int | None) -> PartitionSpec:
+        if axis is None:
+            return PartitionSpec()
+        if axis < 0:
+            raise ValueError(f"smap: axes count from the front, got {axis}. Write 0 or more.")
+        return PartitionSpec(*[None] * axis, axis_name)
+
+    return tree.tree_map(spec, axes, is_leaf=lambda x: x is None)
+
+
+def smap(
+    f: Callable | None = None,
+    /,
+    *,
+    in_axes: Any = Infer,
+    out_axes: Any,
+    axis_name: str,
+) -> Callable:
+    """`f` applied to the parts of its arguments along one axis of the current mesh.
+
+    in_axes: which axis of the arguments is cut over `axis_name`, None for none: an integer for all,
+    or a tuple with an entry (or tree) each. out_axes: the same for the results. The mesh is that of
+    `set_mesh`. Raises ValueError where there is none.
+    """
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    if in_axes is Infer:
+        raise NotImplementedError(
+            "smap: in_axes cannot be inferred, since arrays do not carry how they are cut. Pass "
+            "in_axes."
+        )
+
+    @functools.wraps(f)
+    def mapped(*args: Any) -> Any:
+        if get_mesh().empty:
+            raise ValueError(
+                "The context mesh cannot be empty. Use `numjet.set_mesh(mesh)` to enter into a "
+                "mesh context."
+            )
+        return shard_map(
+            f,
+            in_specs=_specs(in_axes, axis_name),
+            out_specs=_specs(out_axes, axis_name),
+            axis_names={axis_name},
+        )(*args)
+
+    return mapped

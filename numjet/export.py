@@ -1,0 +1,406 @@
+"""numjet.export: functions staged for given shapes, to be stored and called elsewhere.
+
+An `Exported` holds a jaxpr. `serialize` writes it in a format of numjet's own, which holds for one
+version of numjet: pickled records, of which reading makes numjet's and NumPy's classes alone. Read
+only what you trust, as with every program. Shapes are numbers: symbolic ones are refused.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+import numjet
+from numjet.api.autodiff import vjp as _vjp
+from numjet.api.jit import jit as _jit
+from numjet.base import tree as _tree
+from numjet.core.avals import ShapedArray as _ShapedArray
+from numjet.core.jaxpr import (
+    ClosedJaxpr as _ClosedJaxpr,
+    Jaxpr as _Jaxpr,
+    Literal as _Literal,
+    eval_jaxpr as _eval_jaxpr,
+)
+from numjet.core.lowering import Region as _Region
+from numjet.core.trace import aval_of as _aval_of, set_trace as _set_trace
+from numjet.cpu.graph.nodes import LOOPS as _LOOPS, called as _called
+from numjet.transforms.stage import StageTrace as _StageTrace, hoist_consts as _hoist_consts
+
+minimum_supported_calling_convention_version = 9
+maximum_supported_calling_convention_version = 10
+_MAGIC = b"numjet-export 1\n"
+
+
+class DisabledSafetyCheck:
+    """A check of JAX's export that is not made. numjet makes none of them."""
+
+    def __init__(self, _impl: str) -> None:
+        self._impl = _impl
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """The check that the platform is the one exported for."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """The check that a call of a foreign function is stable."""
+        return cls(f"custom_call:{target_name}")
+
+    def __repr__(self) -> str:
+        return f"DisabledSafetyCheck({self._impl})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DisabledSafetyCheck) and self._impl == other._impl
+
+    def __hash__(self) -> int:
+        return hash(self._impl)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Exported:
+    """A function staged for arguments of given shapes and dtypes: `call` runs it.
+
+    fun_name; in_tree and in_avals of (args, kwargs); out_tree and out_avals; platforms: ("cpu",).
+    """
+
+    fun_name: str
+    in_tree: Any
+    in_avals: tuple[_ShapedArray, ...]
+    out_tree: Any
+    out_avals: tuple[_ShapedArray, ...]
+    platforms: tuple[str, ...]
+    disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
+    jaxpr: _ClosedJaxpr
+    was_read: bool = False
+    pullback: Exported | None = None  # of one that was read: what `vjp` gives
+    nr_devices: int = 1
+    calling_convention_version: int = maximum_supported_calling_convention_version
+
+    def __repr__(self) -> str:
+        return f"Exported(fun_name={self.fun_name}, ...)"
+
+    @property
+    def module_kept_var_idx(self) -> tuple[int, ...]:
+        """All arguments are kept."""
+        return tuple(range(len(self.in_avals)))
+
+    @property
+    def ordered_effects(self) -> tuple:
+        return ()
+
+    @property
+    def unordered_effects(self) -> tuple:
+        return ()
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The function on arguments of the exported structure, shapes and dtypes. It can be jitted
+        and mapped like any other; one that was read has the derivatives that were stored.
+
+        Raises ValueError for other arguments.
+        """
+        leaves, treedef = _tree.tree_flatten((args, kwargs))
+        if treedef != self.in_tree:
+            raise ValueError(
+                "The invocation args and kwargs must have the same pytree structure as when the "
+                f"function '{self.fun_name}' was exported, {self.in_tree}, got {treedef}."
+            )
+        for i, (leaf, want) in enumerate(zip(leaves, self.in_avals, strict=True)):
+            have = _aval_of(leaf)
+            path = _tree.tree_flatten_with_path((args, kwargs))[0][i][0]
+            where = "args" + _tree.keystr(path)[3:] if not kwargs else _tree.keystr(path)
+            if have.shape != want.shape:
+                raise ValueError(
+                    f"Shape mismatch for {where}: expected {want.shape} and called with "
+                    f"{have.shape}. Export the function for these shapes."
+                )
+            if have.dtype != want.dtype:
+                raise ValueError(
+                    f"Dtype mismatch for {where}: expected {want.dtype} and called with "
+                    f"{have.dtype}. Convert with .astype()."
+                )
+        run = _jit(lambda *xs: _eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *xs))
+        if self.was_read:  # the program has none of the rules that the function had
+            plain, run = run, numjet.custom_vjp(run)
+            run.defvjp(
+                lambda *xs: (plain(*xs), xs), lambda xs, cts: self.vjp().call(*xs, *cts)
+            )
+        return _tree.tree_unflatten(self.out_tree, run(*leaves))
+
+    def has_vjp(self) -> bool:
+        """Whether `vjp` gives the pullback."""
+        return not self.was_read or self.pullback is not None
+
+    def vjp(self) -> Exported:
+        """The exported pullback: of the arguments and the results' cotangents, it gives those of
+        the arguments.
+
+        Raises ValueError for one that was stored with `vjp_order=0`.
+        """
+        if not self.has_vjp():
+            raise ValueError(
+                "No VJP is available: the function was serialized with vjp_order=0. Serialize it "
+                "with vjp_order=1."
+            )
+        if self.pullback is not None:
+            return self.pullback
+        count = len(self.in_avals)
+
+        def pullback(*args: Any) -> tuple:
+            flat = lambda *xs: _eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *xs)  # noqa: E731
+            return _vjp(flat, *args[:count])[1](list(args[count:]))
+
+        found = export(_jit(pullback))(*_shapes((*self.in_avals, *self.out_avals)))
+        return _replaced(found, fun_name=f"vjp({self.fun_name})")
+
+    def serialize(self, vjp_order: int = 0) -> bytearray:
+        """The exported function as bytes, for `deserialize`. vjp_order: how many times what is read
+        may be differentiated.
+
+        Raises ValueError for functions that call back into Python.
+        """
+        out = io.BytesIO()
+        try:
+            _Pickler(out).dump(self._stored(vjp_order))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ValueError(
+                f"Exported.serialize: {self.fun_name} holds what cannot be stored ({error}): "
+                "callbacks, or nodes of classes that other processes do not have."
+            ) from error
+        version = numjet.__version__.encode() + b"\n"
+        return bytearray(_MAGIC + version + out.getvalue())
+
+    def _stored(self, vjp_order: int) -> Exported:
+        """What is written: programs without functions of Python, the pullbacks' too."""
+        pullback = self.vjp()._stored(vjp_order - 1) if vjp_order else None
+        return _replaced(self, jaxpr=_inlined(self.jaxpr), was_read=True, pullback=pullback)
+
+    def mlir_module(self) -> str:
+        """Raises NotImplementedError: there is no MLIR."""
+        raise NotImplementedError(
+            "Exported.mlir_module: numjet has no MLIR. `exported.jaxpr` is the program."
+        )
+
+
+def _replaced(exported: Exported, **fields: Any) -> Exported:
+    known = {f: getattr(exported, f) for f in Exported.__dataclass_fields__}
+    return Exported(**{**known, **fields})
+
+
+def _shapes(avals: Sequence[_ShapedArray]) -> list:
+    return [numjet.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        # Where in the user's files an equation stands is left behind.
+        return (_nothing, ()) if isinstance(obj, CodeType) else NotImplemented
+
+
+def _nothing() -> None:
+    """What stands for a place in the user's files."""
+
+
+def _inlined(closed: _ClosedJaxpr) -> _ClosedJaxpr:
+    """`closed` with calls and functions with rules of their own written out, so that it holds no
+    function of Python."""
+    trace = _StageTrace("an exported function")
+    with _set_trace(trace):
+        args = [trace.new_arg(v.aval) for v in closed.jaxpr.invars]
+        jaxpr, consts = trace.finish(_written(trace, closed.jaxpr, closed.consts, args))
+    return _ClosedJaxpr(jaxpr, consts)
+
+
+def _written(trace: Any, jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list:
+    env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.value if type(atom) is _Literal else env[atom]
+
+    for eqn in jaxpr.eqns:
+        values = [read(v) for v in eqn.invars]
+        rule = eqn.primitive.loops
+        inner = _called(eqn.params) if type(rule) is _Region and rule.name not in _LOOPS else None
+        if inner is not None:
+            body, held = getattr(inner, "jaxpr", inner), getattr(inner, "consts", ())
+            outs = _written(trace, body, held, values[len(values) - len(body.invars) :])
+        else:
+            params = {name: _param(value) for name, value in eqn.params.items()}
+            found = trace.record(eqn.primitive, values, params)
+            outs = found if eqn.primitive.multiple_results else [found]
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _param(value: Any) -> Any:
+    if isinstance(value, _ClosedJaxpr):
+        return _inlined(value)
+    if isinstance(value, _Jaxpr):
+        return _hoist_consts(_inlined(_ClosedJaxpr(value, [])).jaxpr).jaxpr
+    if type(value) is tuple and any([isinstance(x, _ClosedJaxpr | _Jaxpr) for x in value]):
+        return tuple([_param(x) for x in value])
+    return value
+
+
+_PLAIN = {"builtins": {"getattr", "slice", "set", "frozenset", "complex", "dict", "tuple", "list"}}
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        root = module.partition(".")[0]
+        if root in ("numjet", "numpy", "ml_dtypes") or name in _PLAIN.get(module, ()):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} is no class of numjet's")
+
+
+def export(
+    fun_jit: Any,
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    _override_lowering_rules: Any = None,
+) -> Callable[..., Exported]:
+    """A function of arguments, or of `ShapeDtypeStruct`s, that gives `fun_jit` exported for them.
+
+    fun_jit: what `jit` made. Raises ValueError for other functions, NotImplementedError for other
+    platforms than the CPU.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> from numjet import export
+    >>> exported = export.export(nj.jit(lambda x: 2 * x))(jnp.arange(3))
+    >>> export.deserialize(exported.serialize()).call(jnp.arange(3))
+    Array([0, 2, 4], dtype=int32)
+    """
+    if not hasattr(fun_jit, "trace") or not hasattr(fun_jit, "lower"):
+        raise ValueError(
+            f"Function to be exported must be the result of `jit` but is: {fun_jit}. Pass "
+            "jit(fun)."
+        )
+    if _override_lowering_rules is not None:
+        raise NotImplementedError("export: there is no MLIR whose lowerings could be replaced.")
+    for platform in platforms or ():
+        if platform != "cpu":
+            raise NotImplementedError(
+                f"export: platform {platform!r} is not there; programs are exported for the CPU. "
+                "Leave platforms away."
+            )
+
+    def exported(*args: Any, **kwargs: Any) -> Exported:
+        traced = fun_jit.trace(*args, **kwargs)
+        avals, in_tree = _tree.tree_flatten((args, kwargs))
+        closed = traced.jaxpr
+        if len(closed.in_avals) != len(avals):
+            raise NotImplementedError(
+                "export: static arguments are not supported. Bind them with functools.partial "
+                "before jit."
+            )
+        _, out_tree = _tree.tree_flatten(traced.out_info)
+        return Exported(
+            getattr(fun_jit, "__name__", "<unnamed>"),
+            in_tree,
+            tuple([a.strong() for a in closed.in_avals]),
+            out_tree,
+            tuple(closed.out_avals),
+            ("cpu",),
+            tuple(disabled_checks),
+            closed,
+        )
+
+    return exported
+
+
+def deserialize(blob: bytearray) -> Exported:
+    """What `Exported.serialize` wrote. Raises ValueError for other bytes, and for those of another
+    version of numjet."""
+    data = bytes(blob)
+    head = _MAGIC + numjet.__version__.encode() + b"\n"
+    if not data.startswith(head):
+        raise ValueError(
+            "export.deserialize: the bytes are not what Exported.serialize of this version of "
+            f"numjet ({numjet.__version__}) wrote. Export the function again."
+        )
+    try:
+        return _Unpickler(io.BytesIO(data[len(head) :])).load()
+    except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, TypeError) as error:
+        raise ValueError(f"export.deserialize: the bytes are damaged ({error}).") from error
+
+
+def default_export_platform() -> str:
+    """The platform that functions are exported for: "cpu"."""
+    return "cpu"
+
+
+def _symbolic(name: str) -> Any:
+    raise NotImplementedError(
+        f"export.{name}: shapes are numbers here; there are no symbolic dimensions. Export once "
+        "for each shape."
+    )
+
+
+class SymbolicScope:
+    """Raises NotImplementedError: there are no symbolic dimensions."""
+
+    def __init__(self, constraints_str: Sequence[str] = ()) -> None:
+        _symbolic("SymbolicScope")
+
+
+def symbolic_shape(
+    shape_spec: str | None,
+    *,
+    constraints: Sequence[str] = (),
+    scope: SymbolicScope | None = None,
+    like: Sequence[int | None] | None = None,
+) -> Any:
+    """Raises NotImplementedError: there are no symbolic dimensions."""
+    return _symbolic("symbolic_shape")
+
+
+def symbolic_args_specs(
+    args: Any,
+    shapes_specs: Any,
+    constraints: Sequence[str] = (),
+    scope: SymbolicScope | None = None,
+) -> Any:
+    """Raises NotImplementedError: there are no symbolic dimensions."""
+    return _symbolic("symbolic_args_specs")
+
+
+def is_symbolic_dim(p: Any) -> bool:
+    """False: there are no symbolic dimensions."""
+    return False
+
+
+def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
+    """`nodetype`. Named tuples are stored by module and name and need no registration, but for
+    those outside of numjet, which are refused when they are stored or read."""
+    raise NotImplementedError(
+        f"export.register_namedtuple_serialization: nodes of {nodetype.__name__} are not stored. "
+        "Export a function of tuples, lists and dicts."
+    )
+
+
+def register_pytree_node_serialization(
+    nodetype: type,
+    *,
+    serialized_name: str,
+    serialize_auxdata: Callable,
+    deserialize_auxdata: Callable,
+    from_children: Callable | None = None,
+) -> type:
+    """Raises NotImplementedError: nodes of the user's classes are not stored."""
+    raise NotImplementedError(
+        f"export.register_pytree_node_serialization: nodes of {nodetype.__name__} are not stored. "
+        "Export a function of tuples, lists and dicts."
+    )
+
+
+__all__ = [
+    "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize",
+    "export", "is_symbolic_dim", "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
+    "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape",
+]  # fmt: skip

@@ -1,0 +1,161 @@
+"""`ds(start, size)`: slices whose start may be traced, for indices of arrays and references."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from numjet.base.tree_registry import register_pytree_node
+from numjet.core.array import Array, as_array
+from numjet.core.structural import convert
+from numjet.ops import arithmetic as ar
+from numjet.ops.families import constant_like
+from numjet.ops.logic import lt
+from numjet.ops.shape import iota, select_n
+from numjet.ops.slicing import dynamic_slice_in_dim
+
+
+class Slice:
+    """`size` elements from `start` on, every `stride`-th. The start may be an array; it is moved so
+    that the slice lies inside, as `lax.dynamic_slice` does. A pytree of what is traced."""
+
+    __slots__ = ("start", "size", "stride")
+
+    def __init__(self, start: Any, size: Any, stride: int = 1) -> None:
+        self.start, self.size, self.stride = start, size, stride
+
+    @property
+    def is_dynamic_start(self) -> bool:
+        return not isinstance(self.start, (int, np.integer))
+
+    @property
+    def is_dynamic_size(self) -> bool:
+        return not isinstance(self.size, (int, np.integer))
+
+    @classmethod
+    def from_slice(cls, slc: slice, size: int) -> Slice:
+        """The same elements of an axis of `size`, as a Slice."""
+        start, stop, step = slc.indices(size)
+        if step < 1:
+            raise ValueError(f"Slice.from_slice: the step must be positive, got {slc}.")
+        return cls(start, max(-(-(stop - start) // step), 0), step)
+
+    def __repr__(self) -> str:
+        return f"Slice(start={self.start!r}, size={self.size!r}, stride={self.stride!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Slice) and _fields(self) == _fields(other)
+
+    def __hash__(self) -> int:
+        return hash(_fields(self))
+
+
+def _fields(s: Slice) -> tuple:
+    return s.start, s.size, s.stride
+
+
+def _flatten(s: Slice) -> tuple[tuple, tuple]:
+    traced = (s.is_dynamic_start, s.is_dynamic_size)
+    children = tuple([v for v, t in zip((s.start, s.size), traced, strict=True) if t])
+    known = tuple([None if t else v for v, t in zip((s.start, s.size), traced, strict=True)])
+    return children, (traced, known, s.stride)
+
+
+def _unflatten(aux: tuple, children: Any) -> Slice:
+    traced, known, stride = aux
+    given = iter(children)
+    start, size = [next(given) if t else v for v, t in zip(known, traced, strict=True)]
+    return Slice(start, size, stride)
+
+
+register_pytree_node(Slice, _flatten, _unflatten)
+
+
+def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice:
+    """A slice of `size` elements from `start` on; `ds(n)` is the first n, `ds(None)` all.
+
+    start: an integer or a traced scalar, moved so that the slice lies inside the axis. size and
+    stride: integers.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> nj.jit(lambda x, i: x[nj.ds(i, 2)])(jnp.arange(9), 4)
+    Array([4, 5], dtype=int32)
+    """
+    if start is None:
+        return slice(None)
+    if size is None:
+        start, size = 0, start
+    return Slice(start, size, 1 if stride is None else stride)
+
+
+def among(index: Any) -> bool:
+    """Whether there is a Slice in an index."""
+    return type(index) is Slice or type(index) is tuple and Slice in map(type, index)
+
+
+def _axes(index: Any, ndim: int) -> tuple[list, list[int]]:
+    """The items of an index, and the axis where each begins."""
+    items = list(index) if type(index) is tuple else [index]
+    used = [0 if v is None or v is Ellipsis or type(v) is bool else _taken(v) for v in items]
+    axes, axis = [], 0
+    for item, n in zip(items, used, strict=True):
+        axes.append(axis)
+        axis += ndim - sum(used) if item is Ellipsis else n
+    return items, axes
+
+
+def _taken(item: Any) -> int:
+    dtype = getattr(item, "dtype", None)
+    return item.ndim if dtype is not None and dtype == np.bool_ else 1
+
+
+def _checked(s: Slice) -> tuple[int, int]:
+    if s.is_dynamic_size:
+        raise TypeError(
+            f"indexing: the size of {s} must be an integer that is known while tracing. Mark the "
+            "argument it comes from as static."
+        )
+    size, stride = operator.index(s.size), operator.index(s.stride)
+    if size < 0 or stride < 1:
+        raise ValueError(f"indexing: {s} needs a size of 0 or more and a positive stride.")
+    return size, stride
+
+
+def cut(x: Array, index: Any) -> tuple[Any, tuple]:
+    """`x` cut by the Slices of an index, and what is left to do."""
+    items, axes = _axes(index, x.ndim)
+    for k, (item, axis) in enumerate(zip(items, axes, strict=True)):
+        if type(item) is Slice:
+            size, stride = _checked(item)
+            span = max((size - 1) * stride + 1, 0)
+            x = dynamic_slice_in_dim(x, item.start, span, axis)
+            items[k] = slice(None, None, stride)
+    return x, tuple(items)
+
+
+def positions(index: Any, shape: tuple[int, ...]) -> tuple:
+    """The index with positions in the place of Slices, for updates.
+
+    Raises NotImplementedError beside other arrays of positions, with which they would be paired.
+    """
+    items, axes = _axes(index, len(shape))
+    plain = (int, slice, type(None), type(Ellipsis))
+    if sum(type(v) not in plain for v in items) > 1:
+        raise NotImplementedError(
+            "x.at[...]: ds(...) beside arrays of positions, or another one, is not supported in "
+            "updates. Update a part with lax.dynamic_update_slice."
+        )
+    for k, (item, axis) in enumerate(zip(items, axes, strict=True)):
+        if type(item) is Slice:
+            size, stride = _checked(item)
+            start = as_array(item.start)
+            n = constant_like(start, shape[axis])
+            zero = constant_like(start, 0)
+            start = select_n(lt(start, zero), start, ar.add(start, n))
+            last = constant_like(start, shape[axis] - ((size - 1) * stride + 1))
+            start = ar.max(zero, ar.min(start, last))
+            steps = ar.mul(iota(np.dtype(np.int32), size), np.int32(stride))
+            items[k] = ar.add(steps, convert(start, np.dtype(np.int32)))
+    return tuple(items)

@@ -1,0 +1,98 @@
+"""Functions exported for given shapes: stored, read in another process, called, differentiated."""
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import export, lax
+
+
+@nj.custom_vjp
+def cubed(x):
+    return x**3
+
+
+cubed.defvjp(lambda x: (x**3, x), lambda x, ct: (ct * 7.0,))  # a rule that is not the derivative
+
+
+def network(params, x, *, scale=1.0):
+    def step(c, w):
+        return jnp.tanh(c @ w), lax.cond(c[0] > 0, jnp.cos, jnp.sin, c)
+
+    last, seen = lax.scan(step, x, params["w"])
+    return {"last": nj.nn.relu(last) * scale, "seen": (jnp.sort(seen, axis=0), x.astype("int4"))}
+
+
+ARGS = ({"w": jnp.full((3, 2, 2), 0.3)}, jnp.array([1.0, -2.0]))
+
+
+def test_what_is_read_does_the_same():
+    f = nj.jit(network)
+    made = export.export(f)(*ARGS, scale=2.0)
+    again = export.deserialize(made.serialize())
+    assert again.in_avals == made.in_avals and again.fun_name == "network"
+    want = f(*ARGS, scale=2.0)
+    for exported in (made, again):
+        got = nj.jit(exported.call)(*ARGS, scale=2.0)
+        assert nj.tree.structure(got) == nj.tree.structure(want)
+        for a, b in zip(nj.tree.leaves(got), nj.tree.leaves(want), strict=True):
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_another_process_reads_it(tmp_path):
+    file = tmp_path / "exported"
+    exported = export.export(nj.jit(lambda x: jnp.sin(x) + cubed(x)))(nj.ShapeDtypeStruct((3,), "f4"))
+    file.write_bytes(exported.serialize(vjp_order=1))
+    script = (f"from numjet import export; import numjet.numpy as jnp\n"
+              f"e = export.deserialize(open({str(file)!r}, 'rb').read())\n"
+              "x = jnp.ones(3)\nprint(e.call(x), e.vjp().call(x, x)[0])")
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    x = np.ones(3, np.float32)
+    numbers = [float(v) for v in out.stdout.replace("[", " ").replace("]", " ").split()]
+    np.testing.assert_allclose(numbers, [*(np.sin(x) + 1), *(np.cos(x) + 7)], rtol=1e-6)
+
+
+def test_derivatives_are_those_that_were_stored():
+    made = export.export(nj.jit(cubed))(2.0)
+    assert nj.grad(made.call)(2.0) == 7.0 and made.has_vjp()
+    assert nj.grad(export.deserialize(made.serialize(vjp_order=1)).call)(2.0) == 7.0
+    bare = export.deserialize(made.serialize())
+    assert not bare.has_vjp() and bare.call(2.0) == 8.0
+    with pytest.raises(ValueError, match="vjp_order"):
+        nj.grad(bare.call)(2.0)
+
+
+EXPORTED = export.export(nj.jit(jnp.sin))(jnp.zeros(3))
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda: EXPORTED.call(jnp.zeros(4)), ValueError, "Shape mismatch for args.0."),
+    (lambda: EXPORTED.call(jnp.zeros(3, int)), ValueError, "Dtype mismatch for args.0."),
+    (lambda: EXPORTED.call(jnp.zeros(3), 1), ValueError, "same pytree structure"),
+    (lambda: export.export(jnp.sin), ValueError, "result of `jit`"),
+    (lambda: export.export(nj.jit(jnp.sin), platforms=["tpu"]), NotImplementedError, "tpu"),
+    (lambda: export.symbolic_shape("a, b"), NotImplementedError, "symbolic"),
+    (lambda: export.deserialize(b"something else"), ValueError, "Exported.serialize"),
+    (lambda: export.deserialize(EXPORTED.serialize()[:90]), ValueError, "damaged"),
+    (lambda: export.export(nj.jit(lambda x: nj.pure_callback(np.sin, x, x)))(
+        jnp.zeros(3)).serialize(), ValueError, "callbacks"),
+    (lambda: EXPORTED.mlir_module(), NotImplementedError, "jaxpr"),
+])  # fmt: skip
+def test_what_is_refused(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_bytes_that_name_other_classes_are_not_read():
+    import pickle
+
+    class Other:
+        def __reduce__(self):
+            return print, ("executed",)
+
+    head = bytes(EXPORTED.serialize()).split(b"\n")[:2]
+    with pytest.raises(ValueError, match="builtins.print"):
+        export.deserialize(b"\n".join([*head, pickle.dumps(Other())]))
