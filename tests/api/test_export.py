@@ -44,7 +44,8 @@ def test_what_is_read_does_the_same():
 
 def test_another_process_reads_it(tmp_path):
     file = tmp_path / "exported"
-    exported = export.export(nj.jit(lambda x: jnp.sin(x) + cubed(x)))(nj.ShapeDtypeStruct((3,), "f4"))
+    shape = nj.ShapeDtypeStruct((3,), "float32")
+    exported = export.export(nj.jit(lambda x: jnp.sin(x) + cubed(x)))(shape)
     file.write_bytes(exported.serialize(vjp_order=1))
     script = (f"from numjet import export; import numjet.numpy as jnp\n"
               f"e = export.deserialize(open({str(file)!r}, 'rb').read())\n"

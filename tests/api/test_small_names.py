@@ -31,7 +31,8 @@ def test_slices_beside_other_indices():
     assert nj.ds(None) == slice(None) and repr(nj.ds(2)) == "Slice(start=0, size=2, stride=1)"
     np.testing.assert_array_equal(x[1, nj.ds(jnp.array(1), 2), ..., 3], np.asarray(x)[1, 1:3, 3])
     np.testing.assert_array_equal(x[..., nj.ds(1, 2)], np.asarray(x)[..., 1:3])
-    np.testing.assert_array_equal(nj.vmap(lambda i: X[nj.ds(i, 2)])(jnp.arange(2)), [[0, 1], [1, 2]])
+    mapped = nj.vmap(lambda i: X[nj.ds(i, 2)])(jnp.arange(2))
+    np.testing.assert_array_equal(mapped, [[0, 1], [1, 2]])
     ref = nj.new_ref(X)
     np.testing.assert_array_equal(ref[nj.ds(jnp.array(3), 2)], [3, 4])
     with pytest.raises(TypeError, match="static"):
