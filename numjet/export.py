@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-import numjet
 from numjet.api.autodiff import vjp as _vjp
-from numjet.api.jit import jit as _jit
+from numjet.api.custom import custom_vjp as _custom_vjp
+from numjet.api.jit import ShapeDtypeStruct as _ShapeDtypeStruct, jit as _jit
 from numjet.base import tree as _tree
 from numjet.core.avals import ShapedArray as _ShapedArray
 from numjet.core.jaxpr import (
@@ -29,6 +29,7 @@ from numjet.core.lowering import Region as _Region
 from numjet.core.trace import aval_of as _aval_of, set_trace as _set_trace
 from numjet.cpu.graph.nodes import LOOPS as _LOOPS, called as _called
 from numjet.transforms.stage import StageTrace as _StageTrace, hoist_consts as _hoist_consts
+from numjet.version import __version__ as _version
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
@@ -125,7 +126,7 @@ class Exported:
                 )
         run = _jit(lambda *xs: _eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *xs))
         if self.was_read:  # the program has none of the rules that the function had
-            plain, run = run, numjet.custom_vjp(run)
+            plain, run = run, _custom_vjp(run)
             run.defvjp(
                 lambda *xs: (plain(*xs), xs), lambda xs, cts: self.vjp().call(*xs, *cts)
             )
@@ -171,7 +172,7 @@ class Exported:
                 f"Exported.serialize: {self.fun_name} holds what cannot be stored ({error}): "
                 "callbacks, or nodes of classes that other processes do not have."
             ) from error
-        version = numjet.__version__.encode() + b"\n"
+        version = _version.encode() + b"\n"
         return bytearray(_MAGIC + version + out.getvalue())
 
     def _stored(self, vjp_order: int) -> Exported:
@@ -192,7 +193,7 @@ def _replaced(exported: Exported, **fields: Any) -> Exported:
 
 
 def _shapes(avals: Sequence[_ShapedArray]) -> list:
-    return [numjet.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
+    return [_ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
 
 
 class _Pickler(pickle.Pickler):
@@ -317,11 +318,11 @@ def deserialize(blob: bytearray) -> Exported:
     """What `Exported.serialize` wrote. Raises ValueError for other bytes, and for those of another
     version of numjet."""
     data = bytes(blob)
-    head = _MAGIC + numjet.__version__.encode() + b"\n"
+    head = _MAGIC + _version.encode() + b"\n"
     if not data.startswith(head):
         raise ValueError(
             "export.deserialize: the bytes are not what Exported.serialize of this version of "
-            f"numjet ({numjet.__version__}) wrote. Export the function again."
+            f"numjet ({_version}) wrote. Export the function again."
         )
     try:
         return _Unpickler(io.BytesIO(data[len(head) :])).load()
