@@ -509,9 +509,7 @@ def make_mesh(
         )
     table = np.empty(count, dtype=object)
     table[:] = given[:count]
-    if axis_types is None:
-        axis_types = (AxisType.Explicit,) * len(shape)
-    return Mesh(table.reshape(shape), axis_names, axis_types)
+    return Mesh(table.reshape(shape), axis_names, axis_types or (AxisType.Explicit,) * len(shape))
 
 
 def axes_of(entry: Any) -> tuple:
