@@ -272,13 +272,12 @@ def pull(result: Linearized, leaves: Sequence[Any], n_out: int, cts: Sequence[An
 
 
 def _dense(aval: ShapedArray, ct: Any) -> Any:
-    """A cotangent as an array, with the weak type of a plain array of its argument's dtype; float0
-    as a NumPy array."""
-    if type(ct) is not Zero and ct.aval is aval:
-        return ct
+    """A cotangent as an array, weakly typed where what made it is; float0 as a NumPy array."""
     if ct.aval.dtype == dtypes.float0:
         return np.zeros(ct.aval.shape, dtypes.float0)
-    return convert(instantiate(ct), aval.dtype, aval.weak_type)
+    if type(ct) is Zero:
+        return convert(instantiate(ct), aval.dtype, aval.weak_type)
+    return ct if ct.aval.dtype == aval.dtype else convert(ct, aval.dtype, aval.weak_type)
 
 
 def _dense_tangent(t: Any) -> Any:

@@ -74,6 +74,14 @@ class UnexpectedTracerError(JAXTypeError):
         super().__init__(msg)
 
 
+class AxisError(ValueError, IndexError):
+    """An axis that the array does not have. Both of the errors by which programs know it."""
+
+
+class UnsupportedDtypeError(TypeError, NotImplementedError):
+    """A dtype for which the operation has no form. Both of the errors by which programs know it."""
+
+
 class KeyReuseError(JAXTypeError):
     """A PRNG key was used twice. Here for who catches it: keys are not followed."""
 

@@ -337,14 +337,13 @@ def _promote(x64: bool, mode: str, pairs: tuple) -> tuple[Any, bool]:
         if all(d == float0 for d in dtypes):
             return float0, False
         raise TypeError(f"float0 does not promote with other dtypes: got {dtypes}.")
-    if mode == "strict":
-        strong = {d for d, w in pairs if not w}
-        if len(strong) > 1:
-            raise errors.TypePromotionError(
-                f"numpy_dtype_promotion='strict' forbids mixing {sorted(map(str, strong))}. "
-                "Convert explicitly with .astype()."
-            )
     node = functools.reduce(_join, [_node(d, w) for d, w in pairs])
+    if mode == "strict" and {d for d, w in pairs if not w} not in (set(), {node}):
+        given = sorted({f"weakly typed {d}" if w else str(d) for d, w in pairs})
+        raise errors.TypePromotionError(
+            f"numpy_dtype_promotion='strict' forbids mixing {', '.join(given)}: there is no "
+            "implicit dtype promotion path. Convert explicitly with .astype()."
+        )
     weak = isinstance(node, str)
     if all(w for _, w in pairs):
         # Only weak operands: the widest of their own dtypes within the joined kind.

@@ -248,7 +248,7 @@ def check_finite(name: str, value: np.ndarray) -> None:
         raise RuntimeError(
             f"{name} was executed, but the no_execution config option is set."
         )
-    if value.dtype.kind not in "fc":
+    if not dtypes.is_inexact(value.dtype):      # bfloat16 is no kind of NumPy's
         return
     if config.debug_nans.value and np.isnan(value).any():
         raise FloatingPointError(f"{name} produced a NaN (debug_nans is on).")

@@ -7,14 +7,14 @@ import math
 from typing import Any
 
 from numjet.api.custom import custom_jvp
-from numjet.core.trace import current_trace
+from numjet.core.trace import EVAL, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
     add,
     clip,
+    constant,
     divide,
     greater,
-    greater_equal,
     less,
     less_equal,
     multiply,
@@ -37,7 +37,14 @@ def identity(x: Any) -> Any:
 def relu(x: Any) -> Any:
     """max(x, 0), with derivative 0 at 0."""
     x = one_array("relu", x)
-    return _relu(x) if type(current_trace()) is StageTrace else _cut_below(x)
+    trace = current_trace()
+    if trace is EVAL:
+        return _cut_below(x)
+    if type(trace) is StageTrace:
+        return _relu(x)
+    # Zero or NaN where x is not above zero, and no derivative there.
+    zero = constant(0, x)
+    return where(greater(x, 0), x, lax.clamp(zero, x, zero))
 
 
 def _cut_below(x: Any) -> Any:
@@ -53,13 +60,13 @@ _relu = custom_jvp(_cut_below)
 @_relu.defjvp
 def _relu_jvp(primals: tuple, tangents: tuple) -> tuple:
     (x,), (t,) = primals, tangents
-    return _relu(x), where(less_equal(x, 0), 0, t)
+    return _relu(x), where(greater(x, 0), t, 0)
 
 
 def relu6(x: Any) -> Any:
     """min(max(x, 0), 6), with derivative 0 at 0 and at 6."""
     x = _beside_floats("relu6", x)
-    return where(less_equal(x, 0), 0, where(greater_equal(x, 6), 6, x))
+    return lax.clamp(constant(0, x), x, constant(6, x))
 
 
 def _beside_floats(name: str, x: Any) -> Any:
@@ -69,7 +76,7 @@ def _beside_floats(name: str, x: Any) -> Any:
 
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
-    return lax.logistic(one_inexact("sigmoid", x))
+    return lax.logistic(one_array("sigmoid", x))
 
 
 def softplus(x: Any) -> Any:
@@ -93,7 +100,7 @@ def soft_sign(x: Any) -> Any:
 
 def silu(x: Any) -> Any:
     """x * sigmoid(x)."""
-    x = one_inexact("silu", x)
+    x = one_array("silu", x)
     return multiply(x, lax.logistic(x))
 
 
@@ -186,7 +193,7 @@ def _gelu_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 def glu(x: Any, axis: int = -1) -> Any:
     """The first half along `axis` times the sigmoid of the second."""
-    x = one_inexact("glu", x)
+    x = one_array("glu", x)
     if x.aval.shape[axis] % 2:
         raise ValueError(f"glu: axis {axis} of {x.aval} must have an even size.")
     first, second = split(x, 2, axis)

@@ -169,10 +169,10 @@ def _root(x: Any, dtype: Any) -> Any:
 
 
 def _complex_uniform(key: Any, shape: tuple, dtype: Any) -> Any:
-    """Uniform in the unit disk."""
+    """Uniform in a disk, of variance 1."""
     real = dtypes.real_of(dtype)
     first, second = random.split(key)
-    radius = lax.sqrt(random.uniform(first, shape, real))
+    radius = lax.sqrt(multiply(random.uniform(first, shape, real), 2))
     angle = multiply(random.uniform(second, shape, real), 2 * math.pi)
     return lax.complex(multiply(radius, lax.cos(angle)), multiply(radius, lax.sin(angle)))
 

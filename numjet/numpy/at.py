@@ -278,13 +278,7 @@ def _eager_write(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl 
         return None
     finally:
         quiet_leave(token)
-    aval = x.aval
-    return ArrayImpl(
-        new,
-        aval
-        if not aval.weak_type or type(values) is not ArrayImpl or values.aval.weak_type
-        else aval.strong(),
-    )
+    return ArrayImpl(new, x.aval)
 
 
 # ------------------------------------------------------------------ the complete way
@@ -300,7 +294,7 @@ def update(
 ) -> Any:
     """x with `name` (set, add, subtract, multiply, min, max) done with `values` at `index`."""
     y = values if isinstance(values, Array) else make_array(values)
-    weak = x.aval.weak_type and y.aval.weak_type
+    weak = x.aval.weak_type      # the updated copy is what x was, weakly typed if x is
     if y.aval.dtype != x.aval.dtype:
         wide = _common_dtype(x, y)
         if wide != x.aval.dtype and name != "set":

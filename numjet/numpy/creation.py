@@ -682,5 +682,11 @@ def hanning(M: int) -> Any:
 
 
 def kaiser(M: int, beta: Any) -> Any:
-    """The Kaiser window."""
-    return array(np.kaiser(M, float(beta)), float_dtype())
+    """The Kaiser window: I0(beta sqrt(1 - t²)) / I0(beta) for t in [-1, 1]; beta may be traced."""
+    if not isinstance(beta, Tracer):
+        return array(np.kaiser(M, float(beta)), float_dtype())
+    # exp(-|z|) I0(z) does not overflow, and the factors are put back together.
+    (beta,) = promote_inexact(beta)
+    t = array(np.linspace(-1, 1, M) if M > 1 else np.zeros(M), beta.aval.dtype)
+    z = multiply(beta, lax.sqrt(subtract(1, multiply(t, t))))
+    return multiply(divide(lax.bessel_i0e(z), lax.bessel_i0e(beta)), lax.exp(subtract(z, beta)))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -436,6 +437,8 @@ def as_bool(x: Any) -> Any:
 
 
 def _promote_bool(*xs: Any) -> list[Any]:
+    if config.numpy_dtype_promotion.value == "strict":
+        promoted(*xs)      # raises for dtypes that are not joined
     return [as_bool(x) for x in xs]
 
 

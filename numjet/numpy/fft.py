@@ -66,6 +66,10 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
         if len(s) != len(axes):
             raise ValueError(f"{name}: s {tuple(s)} must give one size for each axis of {axes}.")
         sizes = [own[i] if n in (None, -1) else operator.index(n) for i, n in enumerate(s)]
+    if s is None and 0 in sizes and kind != "RFFT":
+        whole = enumerate(x.aval.shape)
+        shape = tuple([sizes[axes.index(i)] if i in axes else n for i, n in whole])
+        return lax.full(shape, 0, dtypes.real_of(x.aval.dtype) if kind == "IRFFT" else x.aval.dtype)
     if any(n <= 0 for n in sizes):
         raise ValueError(f"{name}: sizes must be positive, got {tuple(sizes)}.")
     for i, (axis, n) in enumerate(zip(axes, sizes)):

@@ -17,7 +17,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
-from numjet.numpy.elementwise import equal, logical_and, logical_or, multiply, not_equal
+from numjet.numpy.elementwise import as_bool, equal, logical_and, logical_or, multiply
 from numjet.numpy.fast import eager
 from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
@@ -281,7 +281,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
         order: Any = bitorder
         packed = np.asarray(np.packbits(x._value, axis, order), order="C")
         return ArrayImpl(packed, ShapedArray(packed.shape, packed.dtype))
-    x = moveaxis(not_equal(x, 0), axis, -1)
+    x = moveaxis(as_bool(x), axis, -1)
     n = x.aval.shape[-1]
     widths = [(0, 0, 0)] * (x.aval.ndim - 1) + [(0, -n % 8, 0)]
     x = lax.pad(cast(x, dtypes.uint8), lax.full((), 0, dtypes.uint8), widths)

@@ -14,7 +14,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import arange, array, linspace
-from numjet.numpy.elementwise import add, multiply, where
+from numjet.numpy.elementwise import add, constant, multiply, where
 from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
     as_arrays,
@@ -74,7 +74,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     on = lax.eq(add(rows, k), columns)
     # Row i holds element i (shifted down for k < 0); elsewhere zeros.
     padded = lax.pad(x, zero, [(max(-k, 0), max(k, 0), 0)])
-    return where(on, lax.broadcast_in_dim(padded, (size, size), (0,)), zero)
+    return where(on, lax.broadcast_in_dim(padded, (size, size), (0,)), constant(0, x))
 
 
 def strided_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
@@ -189,6 +189,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         size = broadcast(lax.full((), max(n, 1), index.aval.dtype), index.aval.shape)
         out.append(lax.rem(index, size))
         index = lax.div(index, size)
+    if not index.aval.shape:      # positions along the axes, as Python's integers are
+        out = [cast(x, x.aval.dtype, True) for x in out]
     return tuple(out[::-1])
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numjet.api.custom import custom_jvp
+from numjet.base.errors import UnsupportedDtypeError
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax, products
 from numjet.numpy.creation import array, eye
@@ -54,6 +55,7 @@ from numjet.numpy.reductions import (
 )
 from numjet.numpy.shape import expand_dims, matrix_transpose, moveaxis, ravel, reshape
 from numjet.numpy.sorting import argsort
+from numjet.numpy.take import take_along_axis
 from numjet.ops import linalg as core
 from numjet.ops.complex_ops import conjugate
 from numjet.ops.linalg_more import geqrf
@@ -100,7 +102,7 @@ def _matrix(name: str, a: Any, square: bool = False) -> Any:
     """Matrices of a dtype that LAPACK knows."""
     x = matrices(name, a, square)
     if x.aval.dtype.itemsize < 4:
-        raise TypeError(
+        raise UnsupportedDtypeError(
             f"{name}: {x.aval.dtype} is not supported. Convert with .astype(jnp.float32)."
         )
     return x
@@ -311,12 +313,20 @@ def _slogdet(x: Any) -> tuple[Any, Any]:
     return where(singular, cast(array(0), x.aval.dtype), phase), logs
 
 
+def _solve_by_factors(x: Any, b: Any) -> Any:
+    """x^-1 b by substitution, which gives infinities of a singular matrix and no NaN at once."""
+    factors, _, order = core.lu(x)
+    b = take_along_axis(b, expand_dims(order, -1), -2)
+    y = core.triangular_solve(factors, b, left_side=True, lower=True, unit_diagonal=True)
+    return core.triangular_solve(factors, y, left_side=True)
+
+
 @_slogdet.defjvp
 def _slogdet_jvp(primals: tuple, tangents: tuple) -> tuple:
     # d log det x = trace(x^-1 dx); its imaginary part turns the phase.
     (x,), (dx,) = primals, tangents
     phase, logs = _slogdet(x)
-    change = _trace(solve(x, dx), 0, -2, -1)
+    change = _trace(_solve_by_factors(x, dx), 0, -2, -1)
     if dtypes.is_complex(x.aval.dtype):
         turn = multiply(phase, lax.complex(multiply(logs, 0), lax.imag(change)))
         return (phase, logs), (turn, lax.real(change))

@@ -28,6 +28,7 @@ from numjet.numpy.promote import (
     cast,
     join_shapes,
     promote_dtypes,
+    promoted,
     refuse,
 )
 from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape
@@ -360,7 +361,8 @@ def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
     """The cross product of vectors of two or three components."""
-    x, y = promote_dtypes(*as_arrays("cross", a, b))
+    dtype, _ = promoted(*as_arrays("cross", a, b))
+    x, y = [cast(v, dtype) for v in as_arrays("cross", a, b)]
     if axis is not None:
         axisa = axisb = axisc = axis
     x = moveaxis(x, canonical_axis(axisa, x.aval.ndim, "cross"), -1)

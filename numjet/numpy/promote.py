@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config
+from numjet.base.errors import AxisError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
@@ -235,7 +236,7 @@ def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
             raise
         raise TypeError(f"{name}: an axis must be an integer, got {axis!r}.") from error
     if not -ndim <= axis < ndim:
-        raise ValueError(f"{name}: axis {axis} is out of bounds for an array of {ndim} dimensions.")
+        raise AxisError(f"{name}: axis {axis} is out of bounds for an array of {ndim} dimensions.")
     return axis + ndim if axis < 0 else axis
 
 

@@ -627,8 +627,13 @@ def _cumulate(name: str, a: Any, axis: Any, dtype: Any, operation: Callable) -> 
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, name)
-    if dtype is not None:
-        x = cast(x, canonical_dtype(dtype, name))
+    wanted = None if dtype is None else canonical_dtype(dtype, name)
+    if wanted == dtypes.bool_:      # whether any (all) so far: of zeros and ones
+        ones = cast(cast(x, wanted), dtypes.int32)
+        extreme = lax.cummax if operation is lax.cumsum else lax.cummin
+        return cast(extreme(ones, axis), wanted)
+    if wanted is not None:
+        x = cast(x, wanted)
     elif x.aval.dtype == dtypes.bool_:
         x = cast(x, int_dtype())
     return operation(strong(x), axis)

@@ -245,11 +245,12 @@ def intersect1d(
 ) -> Any:
     """The sorted distinct elements in both arrays."""
     x, y = _pair("intersect1d", ar1, ar2)
+    if assume_unique:
+        return _equal_neighbours(x, y, return_indices, size, fill_value)
     if return_indices and size is None:
         found = np.intersect1d(
             need_concrete("intersect1d", x),
             need_concrete("intersect1d", y),
-            assume_unique,
             return_indices=True,
         )
         return tuple(
@@ -269,6 +270,24 @@ def intersect1d(
     by_value = argsort(y)
     at = searchsorted(getitem(y, by_value), getitem(x_sorted, index))
     return values, first, where(valid, getitem(by_value, at), y.aval.size)
+
+
+def _equal_neighbours(x: Any, y: Any, places: bool, size: int | None, fill_value: Any) -> Any:
+    """What is equal to its neighbour in the sorted elements of both vectors, which are distinct."""
+    both = concatenate([x, y])
+    order = argsort(both)
+    both = getitem(both, order)
+    first, second = slice(None, -1), slice(1, None)
+    keep = equal(getitem(both, first), getitem(both, second))
+    if fill_value is None and size is not None and keep.aval.size:
+        fill_value = where(any_(keep), getitem(both, argmax(keep)), 0)
+    values = _chosen("intersect1d", getitem(both, first), keep, size, fill_value)
+    if not places:
+        return values
+    n, m = x.aval.size, y.aval.size
+    index = _chosen("intersect1d", getitem(order, first), keep, size, n)
+    return values, index, _chosen(
+        "intersect1d", subtract(getitem(order, second), n), keep, size, m)
 
 
 def setxor1d(

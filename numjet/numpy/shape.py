@@ -27,6 +27,7 @@ from numjet.numpy.promote import (
     canonical_shape,
     cast,
     join_shapes,
+    not_an_array,
     one_array,
     promote_dtypes,
     refuse,
@@ -545,6 +546,8 @@ def repeat(
     With traced `repeats` the size must be given as `total_repeat_length`.
     """
     x = one_array("repeat", a)
+    if isinstance(repeats, (list, tuple)):
+        raise TypeError(not_an_array("repeat", repeats, 1))
     if axis is None:
         x, axis = ravel(x), 0
     if not x.aval.ndim:

@@ -32,6 +32,7 @@ from numjet.numpy.promote import (
     cast,
     int_dtype,
     join_shapes,
+    not_an_array,
     one_array,
     promote_dtypes,
     refuse,
@@ -72,6 +73,8 @@ def take(
     """
     refuse("take", out=out)
     x = one_array("take", a)
+    if isinstance(indices, (list, tuple)):
+        raise TypeError(not_an_array("take", indices, 1))
     index = _positions("take", indices)
     if axis is None:
         x, axis = ravel(x), 0
@@ -198,6 +201,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     """`a` with the values `v` (repeated) at flat positions `ind`; needs inplace=False."""
     _not_in_place("put", inplace)
     x = one_array("put", a)
+    if isinstance(ind, (list, tuple)):
+        raise TypeError(not_an_array("put", ind, 1))
     index = ravel(_positions("put", ind))
     values = ravel(array(v))
     if not index.aval.size or not values.aval.size:
@@ -335,6 +340,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """`arr` with values put before the positions `obj`, integers (known or traced) or a slice."""
     x = one_array("insert", arr)
+    if isinstance(obj, (list, tuple)):
+        raise TypeError(not_an_array("insert", obj, 1))
     y = array(values)
     if axis is None:
         x, axis = ravel(x), 0
@@ -415,6 +422,8 @@ def delete(
 ) -> Any:
     """`arr` without the positions `obj` along `axis`."""
     x = one_array("delete", arr)
+    if isinstance(obj, (list, tuple)):
+        raise TypeError(not_an_array("delete", obj, 1))
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, "delete")

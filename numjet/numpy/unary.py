@@ -83,7 +83,12 @@ cbrt = _float("cbrt", "The cube root.")
 def _scaled_log(name: str, base: float) -> Callable:
     def logarithm(x: Any, /) -> Any:
         (x,) = promote_inexact(one_array(name, x))
-        return strong(lax.div(lax.log(x), constant(math.log(base), x)))
+        value = lax.log(x)
+        if dtypes.is_complex(x.aval.dtype):      # part by part: infinities stay what they are
+            real, imag = lax.real(value), lax.imag(value)
+            unit = constant(math.log(base), real)
+            return strong(lax.complex(lax.div(real, unit), lax.div(imag, unit)))
+        return strong(lax.div(value, constant(math.log(base), x)))
 
     logarithm.__name__ = logarithm.__qualname__ = name
     logarithm.__doc__ = f"The logarithm to base {base:g}."
@@ -265,9 +270,15 @@ def rad2deg(x: Any, /) -> Any:
 radians, degrees = deg2rad, rad2deg
 
 
+def _inexact_as_given(*xs: Any) -> list[Any]:
+    """`promote_inexact`, weakly typed only where every operand is."""
+    out = promote_inexact(*xs)
+    return out if all([x.aval.weak_type for x in xs]) else [strong(x) for x in out]
+
+
 def hypot(x1: Any, x2: Any, /) -> Any:
     """sqrt(x1**2 + x2**2), without overflow."""
-    x, y = prepared("hypot", promote_inexact, x1, x2)
+    x, y = prepared("hypot", _inexact_as_given, x1, x2)
     if dtypes.is_complex(x.aval.dtype):
         raise ValueError("hypot does not support complex numbers.")
     x, y = lax.abs(x), lax.abs(y)
@@ -312,7 +323,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
 
 def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """log2(2**x1 + 2**x2), without overflow."""
-    x, y = prepared("logaddexp2", promote_inexact, x1, x2)
+    x, y = prepared("logaddexp2", _inexact_as_given, x1, x2)
     return _logaddexp(x, y, math.log(2))
 
 
@@ -374,7 +385,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 for negative x1, 1 for positive, x2 at 0."""
-    x, y = prepared("heaviside", promote_inexact, x1, x2)
+    x, y = prepared("heaviside", _inexact_as_given, x1, x2)
     zero = zeros_like(x)
     step = where(lax.lt(x, zero), zero, where(lax.gt(x, zero), constant(1, x), y))
     return where(isnan(x), x, step)

@@ -23,7 +23,7 @@ approx_top_k_p = composed("approx_top_k", _select, several=True)
 
 
 def _approximate(name: str, operand: Any, k: int, axis: int, recall: float, override: int,
-                 aggregate: bool, largest: bool) -> tuple[Any, Any]:
+                 aggregate: bool, largest: bool) -> list[Any]:
     x = as_array(operand)
     axis = canonical_axis(axis, x.aval.ndim)
     if k <= 0:
@@ -38,12 +38,12 @@ def _approximate(name: str, operand: Any, k: int, axis: int, recall: float, over
     values, places = approx_top_k_p.bind(
         x, k=int(k), reduction_dimension=axis, recall_target=float(recall), is_max_k=largest,
         reduction_input_size_override=int(override), aggregate_to_topk=bool(aggregate))
-    return values, places
+    return [values, places]
 
 
 def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
                  reduction_input_size_override: int = -1,
-                 aggregate_to_topk: bool = True) -> tuple[Any, Any]:
+                 aggregate_to_topk: bool = True) -> list[Any]:
     """(values, indices) of the k largest elements along an axis, falling.
 
     operand: real floats. The result is exact, so that any `recall_target` in (0, 1] is met, and of
@@ -61,7 +61,7 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
 
 def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
                  reduction_input_size_override: int = -1,
-                 aggregate_to_topk: bool = True) -> tuple[Any, Any]:
+                 aggregate_to_topk: bool = True) -> list[Any]:
     """(values, indices) of the k smallest elements along an axis, rising. See `approx_max_k`."""
     return _approximate("approx_min_k", operand, k, reduction_dimension, recall_target,
                         reduction_input_size_override, aggregate_to_topk, False)

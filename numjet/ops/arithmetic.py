@@ -190,9 +190,9 @@ abs_p = elementwise(
 # ------------------------------------------------------------------ extremes
 def _pick(t: Any, out: Any, mine: Any, other: Any) -> Any:
     """The tangent of the larger (smaller) operand; half of it where both are equal."""
-    dtype = t.aval.dtype
-    is_out = convert(eq(mine, out), dtype)
-    tie = convert(eq(other, out), dtype)
+    kind = t.aval.dtype, t.aval.weak_type
+    is_out = convert(eq(mine, out), *kind)
+    tie = convert(eq(other, out), *kind)
     return mul(t, div(is_out, add(constant_like(t, 1), mul(is_out, tie))))
 
 
@@ -300,15 +300,20 @@ def _clamp_abstract(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> Shap
     return x
 
 
+def _share(taken: Any, t: Any) -> Any:
+    """1 where the tangent `t` is taken, else 0, of its type."""
+    return convert(taken, t.aval.dtype, t.aval.weak_type)
+
+
 def _clamp_jvp(primals: tuple, tangents: tuple) -> tuple:
     def inside(t: Any, out: Any, low: Any, x: Any, high: Any) -> Any:
-        return mul(t, convert(bitwise_and(gt(x, low), lt(x, high)), t.aval.dtype))
+        return mul(t, _share(bitwise_and(gt(x, low), lt(x, high)), t))
 
     def at_low(t: Any, out: Any, low: Any, x: Any, high: Any) -> Any:
-        return mul(t, convert(gt(low, x), t.aval.dtype))
+        return mul(t, _share(bitwise_and(gt(low, x), lt(low, high)), t))
 
     def at_high(t: Any, out: Any, low: Any, x: Any, high: Any) -> Any:
-        return mul(t, convert(gt(x, high), t.aval.dtype))
+        return mul(t, _share(gt(x, high), t))
 
     return elementwise_jvp(lambda: clamp_p, (at_low, inside, at_high))(primals, tangents)
 

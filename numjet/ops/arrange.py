@@ -262,7 +262,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     x, reps = as_array(operand), canonical_shape(reps)
     shape = x.aval.shape
     if len(reps) != len(shape):
-        raise ValueError(
+        raise TypeError(
             f"tile: reps {reps} needs one entry for each axis of {x.aval.str_short()}. jnp.tile "
             "adds axes."
         )
@@ -272,5 +272,5 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 
 
 def shape_as_value(shape: Sequence[int]) -> Any:
-    """A shape as an int32 array."""
-    return as_array(np.asarray(tuple(shape), np.int32))
+    """A shape as a NumPy array of int32."""
+    return np.asarray(tuple(shape), np.int32)

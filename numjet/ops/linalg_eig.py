@@ -410,13 +410,13 @@ def schur(
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Any = None,
-) -> tuple:
+) -> list:
     """(t, z) with x = z t zᴴ, t (quasi) upper triangular and z unitary."""
     if sort_eig_vals or select_callable is not None:
         raise NotImplementedError(
             "schur: sorting of the eigenvalues is not supported; leave sort_eig_vals False."
         )
-    return tuple(schur_p.bind(as_array(x), compute_schur_vectors=bool(compute_schur_vectors)))
+    return list(schur_p.bind(as_array(x), compute_schur_vectors=bool(compute_schur_vectors)))
 
 
 def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
@@ -434,7 +434,7 @@ def _hessenberg_reference(a: np.ndarray) -> list[np.ndarray]:
 hessenberg_p = decomposition("hessenberg", _hessenberg_abstract, _hessenberg_reference)
 
 
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: Any) -> list[Any]:
     """(h, taus): the Hessenberg form with the reflectors below it, and their factors."""
     h, taus = hessenberg_p.bind(as_array(a))
-    return h, taus
+    return [h, taus]

@@ -103,12 +103,12 @@ def _like_batch(matrix: np.ndarray, x: Any) -> Any:
 lu_p = decomposition("lu", _lu_abstract, lambda x: each_matrix(_lu_one, x), _lu_jvp)
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: Any) -> list[Any]:
     """(factors, pivots, permutation): x[permutation] = L U, both in `factors`, L with a diagonal of
     ones.
     """
     factors, pivots, order = lu_p.bind(as_array(x))
-    return factors, pivots, order
+    return [factors, pivots, order]
 
 
 def _pivots_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:

@@ -176,7 +176,7 @@ def _tridiagonal_reference(a: np.ndarray, *, lower: bool) -> list[np.ndarray]:
 tridiagonal_p = decomposition("tridiagonal", _tridiagonal_abstract, _tridiagonal_reference)
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: Any, *, lower: bool = True) -> list[Any]:
     """(factors, d, e, taus): a Hermitian matrix `a`[..., n, n] reduced to tridiagonal form.
 
     Of `a` the lower (or upper) triangle is read. d[..., n] is the diagonal, e[..., n-1] the
@@ -184,7 +184,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     LAPACK's sytrd and hetrd leave them. No derivative is known. Raises ValueError for a matrix that
     is not square.
     """
-    return tuple(tridiagonal_p.bind(as_array(a), lower=bool(lower)))  # type: ignore[return-value]
+    return list(tridiagonal_p.bind(as_array(a), lower=bool(lower)))
 
 
 # ------------------------------------------------------------------ tridiagonal_solve

@@ -376,6 +376,7 @@ def scan(
             "them as they are, by closure."
         )
     closed: ClosedJaxpr
+    weak: list[ShapedArray] = []
     while True:  # each round makes one more weak type stronger, so there is an end
         use = RefUse()
         closed, consts, out_tree = stage_tree(f, in_tree, [*carry_avals, *x_avals], use=use)
@@ -387,6 +388,9 @@ def scan(
         if parts[0] == init_tree:
             stronger = strengthen(carry_avals, got)
             if stronger != carry_avals:
+                # What is stacked has the weak type that it has of the carry as it was given.
+                same = all([a.dtype == b.dtype for a, b in zip(stronger, carry_avals, strict=True)])
+                weak = (weak or closed.out_avals[n_carry:]) if same else []
                 carry_avals = stronger
                 continue
         break
@@ -416,10 +420,11 @@ def scan(
     for i, (x, v) in enumerate(zip(tree.tree_leaves(init), carries, strict=True)):
         if closed.jaxpr.outvars[i] is v:
             outs[i] = x
-    return (
-        tree.tree_unflatten(parts[0], outs[:n_carry]),
-        tree.tree_unflatten(parts[1], outs[n_carry + n_refs :]),
-    )
+    stacked = outs[n_carry + n_refs :]
+    if weak:
+        stacked = [convert(y, y.aval.dtype, a.weak_type) if y.aval.dtype == a.dtype else y
+                   for y, a in zip(stacked, weak)]
+    return tree.tree_unflatten(parts[0], outs[:n_carry]), tree.tree_unflatten(parts[1], stacked)
 
 
 def _length(xs: Any, length: int | None) -> int:

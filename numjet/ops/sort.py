@@ -226,11 +226,11 @@ def argsort(operand: Any, axis: int = -1, is_stable: bool = True) -> Any:
     return sort((operand, place), axis, is_stable)[1]
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     """The `k` largest values along `axis`, largest first, and their int32 positions; NaN counts as
     largest and of equal values the first comes first."""
     operand = as_array(operand)
     if not operand.ndim:
         raise TypeError("top_k: the operand needs at least one axis.")
     values, order = top_k_p.bind(operand, k=int(k), axis=_axis(axis, operand.ndim, "top_k"))
-    return values, order
+    return [values, order]

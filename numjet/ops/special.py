@@ -40,7 +40,7 @@ from numjet.ops.families import (
     pair,
     quiet,
 )
-from numjet.ops.logic import eq, le
+from numjet.ops.logic import eq, le, lt
 from numjet.ops.shape import select_n
 from numjet.ops.special_series import chebyshev
 from numjet.ops.transcendental import exp, log, log1p, sqrt
@@ -87,7 +87,19 @@ erf_inv_p = _native(
 )
 
 # ------------------------------------------------------------------ gamma
-lgamma_p = _native("lgamma", "gammaln", lambda t, out, x: mul(t, digamma(x)))
+def _lgamma(x: np.ndarray) -> np.ndarray:
+    from scipy import special
+
+    return special.gammaln(np.where(x == -np.inf, x.dtype.type(np.inf), x))      # inf at both ends
+
+
+lgamma_p = elementwise(
+    "lgamma",
+    accepts=REAL_FLOATING,
+    reference=quiet(_lgamma),
+    jvp=lambda t, out, x: mul(t, digamma(x)),
+    loops=lambda e, x: e.call("lgamma", x),
+)
 digamma_p = _native(
     "digamma",
     "digamma",
@@ -128,7 +140,8 @@ def _polygamma(m: np.ndarray, x: np.ndarray) -> np.ndarray:
     scaled = (
         np.where(order % 2 == 1, 1.0, -1.0) * special.gamma(order + 1) * special.zeta(order + 1, x)
     )
-    return np.where(order == 0, special.digamma(x), scaled).astype(x.dtype)
+    value = np.where(order == 0, special.digamma(x), scaled)
+    return np.where(order == np.floor(order), value, np.nan).astype(x.dtype)
 
 
 def _zeta_second(t: Any, out: Any, x: Any, q: Any) -> Any:
@@ -257,7 +270,9 @@ def _bessel_native(near: tuple, far: tuple, odd: bool) -> Callable:
         root = integer_pow(sqrt(outer), -1)
         high = mul(chebyshev(far, mul(edge, integer_pow(outer, -1))), root)
         out = select_n(small, high, low)
-        out = mul(out, sign(value)) if odd else out
+        if odd:      # sign(value), which keeps the sign of zero
+            out = select_n(lt(value, full(value.aval.shape, 0, work)), out, neg(out))
+            out = select_n(eq(value, full(value.aval.shape, 0, work)), out, value)
         return convert(out, dtype, weak)
 
     return lowering

@@ -81,10 +81,17 @@ sinh_p = _unary("sinh", np.sinh, lambda t, out, x: mul(t, cosh(x)))
 cosh_p = _unary("cosh", np.cosh, lambda t, out, x: mul(t, sinh(x)))
 tanh_p = _unary("tanh", np.tanh, lambda t, out, x: mul(t, sub(_one(x), mul(out, out))))
 asinh_p = _unary("asinh", np.arcsinh, lambda t, out, x: mul(t, rsqrt(add(mul(x, x), _one(x)))))
+def _acosh_slope(x: Any) -> Any:
+    below, above = sub(x, _one(x)), add(x, _one(x))
+    if dtypes.is_complex(x.aval.dtype):      # one root of the product has another branch cut
+        return mul(rsqrt(below), rsqrt(above))
+    return rsqrt(mul(below, above))
+
+
 acosh_p = _unary(
     "acosh",
     np.arccosh,
-    lambda t, out, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))),
+    lambda t, out, x: mul(t, _acosh_slope(x)),
 )
 atanh_p = _unary("atanh", np.arctanh, lambda t, out, x: div(t, sub(_one(x), mul(x, x))))
 sqrt_p = _unary("sqrt", np.sqrt, lambda t, out, x: div(t, mul(out, constant_like(x, 2))))

@@ -334,6 +334,11 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     )
     for ref, value in zip(use.written, outs[len(leaves) :], strict=True):
         ref.put(value)
+    # Weakly typed where the body's result is.
+    outs = [
+        convert(x, o.dtype, True) if o.weak_type and x.aval.dtype == o.dtype else x
+        for x, o in zip(outs, carried)
+    ]
     given = tree.tree_leaves(init_val)
     carries = body.jaxpr.invars[len(body_consts) :]
     handed_on = zip(given, outs, carries, body.jaxpr.outvars, strict=bool(not use.written))

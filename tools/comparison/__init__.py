@@ -1,0 +1,1 @@
+"""The parts of tools/compare.py: generated cases, run under numjet and JAX, compared."""

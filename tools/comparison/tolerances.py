@@ -1,0 +1,58 @@
+"""How far values may differ, by family of function, each with the reason.
+
+A tolerance is (relative, absolute): relative to each element, absolute to the largest element of
+the result. Both are multiples of the dtype's epsilon.
+"""
+
+from __future__ import annotations
+
+from comparison.cases import Case
+
+EPSILON = {
+    "float32": 1.2e-7,
+    "float64": 2.3e-16,
+    "complex64": 1.2e-7,
+    "complex128": 2.3e-16,
+    "float16": 9.8e-4,
+    "bfloat16": 7.9e-3,
+}
+
+# (beginning of the name or the whole name): relative, absolute, why. The first that matches counts.
+RULES: tuple[tuple[str, float, float, str], ...] = (
+    ("numpy.linalg.", 200, 200, "LAPACK's rounding, which conditioning multiplies"),
+    ("lax.linalg.", 200, 200, "LAPACK's rounding, which conditioning multiplies"),
+    ("scipy.linalg.", 200, 200, "LAPACK's rounding, which conditioning multiplies"),
+    ("numpy.fft.", 20, 20, "sums in another order"),
+    ("scipy.fft.", 20, 20, "sums in another order"),
+    ("scipy.stats.", 100, 2, "differences of special functions"),
+    ("scipy.special.", 100, 2, "other expansions, each within some tens of ulp of the truth"),
+    ("numpy.", 16, 0, "elementary functions are within 2 ulp here and 4 in XLA"),
+    ("lax.", 16, 0, "elementary functions are within 2 ulp here and 4 in XLA"),
+    ("", 30, 4, "several roundings"),
+)
+SUMS = (
+    "sum",
+    "mean",
+    "var",
+    "std",
+    "prod",
+    "cumsum",
+    "cumprod",
+    "dot",
+    "average",
+    "trapezoid",
+    "cov",
+    "corrcoef",
+)
+GRADIENT = 4  # gradients are sums of products of what the function itself rounds
+
+
+def tolerance(case: Case, phase: str, dtype: str) -> tuple[float, float]:
+    """Relative and absolute tolerance for the values of this phase."""
+    epsilon = EPSILON.get(dtype, 0.0)
+    relative, absolute = next((r, a) for start, r, a, _ in RULES if case.name.startswith(start))
+    if any(word in case.name for word in SUMS):
+        relative, absolute = max(relative, 30), max(absolute, 8)
+    if phase.startswith("grad"):
+        relative, absolute = relative * GRADIENT, max(absolute * GRADIENT, 16)
+    return relative * epsilon, absolute * epsilon
