@@ -4,6 +4,7 @@
 #                          and the compiler's once more as on a processor with AVX2 only
 #   make checked           all tests with native code that tests each address, class and index it uses
 #   make bounds        the laws and random programs with arrays between pages nobody may touch
+#   make compare       generated calls of the public functions beside JAX (SEED=... COUNT=...)
 #   make fuzz          random programs, run in ways that have to agree (SEED=... COUNT=...)
 #   make portability       the compiler's tests as on each kind of x86-64 processor that this one can
 #                          be; all tests with the oldest packages that pyproject.toml admits, with the
@@ -43,7 +44,7 @@ PYTHONS ?= $(shell for p in python3.12 python3.13 python3.14 python3.13t python3
 	$$p -c '$(CAN_MAKE_VENV)' 2>/dev/null && echo $$p; done)
 TEST_TOOLS := pytest pytest-xdist hypothesis mpmath
 
-.PHONY: demo test checked bounds fuzz slow portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem clean
+.PHONY: demo test checked bounds fuzz compare slow portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem clean
 
 demo: $(VENV)/.installed-demo
 	$(RUN) examples/digits.py
@@ -61,6 +62,9 @@ checked: $(VENV)/.installed-test $(ORACLE_STAMP)
 bounds: $(VENV)/.installed-test
 	NUMJET_CHECK_BOUNDS=1 $(RUN) -m pytest -q -n $(WORKERS) tests/laws tests/cpu/test_random_programs.py
 	NUMJET_CHECK_BOUNDS=1 $(RUN) tools/fuzz.py $(SEED) $(COUNT) --jobs $(WORKERS)
+
+compare: $(VENV)/.installed-test .venvs/oracle/.installed
+	$(RUN) tools/compare.py $(SEED) $(COUNT) --jobs $(WORKERS)
 
 fuzz: $(VENV)/.installed-test $(ORACLE_STAMP)
 	$(RUN) tools/fuzz.py $(SEED) $(COUNT) --jobs $(WORKERS) $(if $(ORACLE_STAMP),--jax 10)

@@ -27,7 +27,7 @@ from comparison.running import both
 def compare(
     seed: int,
     count: int,
-    only: str | None = None,
+    only: str | list[str] | None = None,
     number: int | None = None,
     jobs: int = 1,
     verbose: bool = False,

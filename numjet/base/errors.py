@@ -78,6 +78,10 @@ class AxisError(ValueError, IndexError):
     """An axis that the array does not have. Both of the errors by which programs know it."""
 
 
+class BroadcastError(TypeError, ValueError):
+    """Shapes that do not broadcast. Both of the errors by which programs know it."""
+
+
 class UnsupportedDtypeError(TypeError, NotImplementedError):
     """A dtype for which the operation has no form. Both of the errors by which programs know it."""
 

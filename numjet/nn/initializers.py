@@ -151,7 +151,7 @@ def variance_scaling(
             if dtypes.is_complex(kind):
                 return multiply(
                     _complex_truncated(key, shape, kind, 2.0),
-                    _root(variance / real.type(0.95311164380491208), kind),
+                    _root(variance, kind) / real.type(0.95311164380491208),
                 )
             # The deviation of a standard normal distribution cut at two deviations.
             spread = _root(variance, real) / real.type(0.87962566103423978)

@@ -377,6 +377,8 @@ def poly(seq_of_zeros: Any) -> Any:
         roots_ = linalg.eigvals(roots_)
     elif roots_.aval.ndim > 2:
         raise ValueError("poly: input must be 1-d or a square 2-d array.")
+    if 0 in roots_.aval.shape:
+        return lax.full((), 1, roots_.aval.dtype)
     out = lax.full((1,), 1, roots_.aval.dtype)
     for i in range(roots_.aval.shape[0] if roots_.aval.ndim else 0):
         factor = concatenate(

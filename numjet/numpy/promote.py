@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config
-from numjet.base.errors import AxisError
+from numjet.base.errors import AxisError, BroadcastError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
@@ -167,7 +167,7 @@ def float_dtype() -> Any:
 def join_shapes(
     name: str,
     shapes: Sequence[tuple[int, ...]],
-    error: type[Exception] = TypeError,
+    error: type[Exception] = BroadcastError,
 ) -> tuple[int, ...]:
     """The shape the operands broadcast to."""
     rank = max([len(s) for s in shapes], default=0)

@@ -659,7 +659,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
             "Call it outside of transformations.",
         )
     value = np.asarray(known)
-    out = value
+    out = x
     for i in canonical_axes(axis, value.ndim, "trim_zeros"):
         others = tuple([k for k in range(value.ndim) if k != i])
         used = np.flatnonzero((value != 0).any(axis=others))
@@ -667,5 +667,5 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         hi = int(used[-1]) + 1 if "b" in trim.lower() and used.size else value.shape[i]
         if not used.size:
             lo = hi = 0
-        out = np.take(out, np.arange(lo, hi), axis=i)
-    return ArrayImpl(out, ShapedArray(out.shape, x.aval.dtype))
+        out = lax.slice_in_dim(out, lo, hi, axis=i)
+    return cast(out, x.aval.dtype)

@@ -272,5 +272,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 
 
 def shape_as_value(shape: Sequence[int]) -> Any:
-    """A shape as a NumPy array of int32."""
+    """A shape as a NumPy array of int32; no axes as an Array."""
+    if not shape:
+        return as_array(np.zeros(0, np.int32))
     return np.asarray(tuple(shape), np.int32)

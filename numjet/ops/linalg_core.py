@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.errors import UnsupportedDtypeError
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
@@ -43,7 +44,7 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
             f"{x.str_short()}."
         )
     if not dtypes.is_inexact(x.dtype) or x.dtype.itemsize < 4:
-        raise TypeError(
+        raise UnsupportedDtypeError(
             f"{name}: takes float32, float64, complex64 and complex128, got {x.str_short()}. "
             f"Convert "
             "with .astype()."

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet import numpy as jnp
+from numjet import lax, numpy as jnp
 from numjet.core import dtypes
 from numjet.numpy.promote import as_arrays
 
@@ -52,13 +52,19 @@ def _by_parts(transform: Callable, x: Any, *args: Any) -> Any:
     """A linear real `transform` of real or complex `x`."""
     if not dtypes.is_complex(x.dtype):
         return transform(x, *args)
-    return transform(x.real, *args) + 1j * transform(x.imag, *args)
+    return lax.complex(transform(x.real, *args), transform(x.imag, *args))
 
 
-def _turns(n: int, count: int, dtype: Any) -> Any:
-    """exp(-i π k / 2n) for k < count."""
-    values = np.exp(-0.5j * np.pi * np.arange(count) / n)
-    return jnp.asarray(values.astype(dtypes.complex_of(dtype)))
+def _along_last(values: np.ndarray, x: Any) -> Any:
+    """Constants for the last axis of `x`, of its dtype (complex ones of the complex dtype), with
+    as many axes: ranks and dtypes that numpy_rank_promotion and numpy_dtype_promotion admit."""
+    dtype = dtypes.complex_of(x.dtype) if values.dtype.kind == "c" else x.dtype
+    return jnp.asarray(values.astype(dtype).reshape((1,) * (x.ndim - 1) + values.shape))
+
+
+def _turns(n: int, count: int, x: Any) -> Any:
+    """exp(-i π k / 2n) for k < count, along the last axis of `x`."""
+    return _along_last(np.exp(-0.5j * np.pi * np.arange(count) / n), x)
 
 
 def _last(x: Any, norm: str | None) -> Any:
@@ -66,14 +72,14 @@ def _last(x: Any, norm: str | None) -> Any:
     # Even places rising, then odd ones falling: the cosines become those of a periodic sequence.
     turned = jnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], -1)
     half = jnp.fft.rfft(turned)
-    rotated = half * _turns(n, n // 2 + 1, x.dtype)
+    rotated = half * _turns(n, n // 2 + 1, x)
     # Term n - k is minus the imaginary part of term k.
     rest = -rotated.imag[..., 1 : (n + 1) // 2][..., ::-1]
     out = 2 * jnp.concatenate([rotated.real, rest], -1)
     if norm == "ortho":
         scale = np.full(n, math.sqrt(0.5 / n))
         scale[0] = math.sqrt(0.25 / n)
-        out = out * jnp.asarray(scale.astype(x.dtype))
+        out = out * _along_last(scale, x)
     return out
 
 
@@ -81,10 +87,10 @@ def _last_inverse(x: Any, norm: str | None) -> Any:
     n = x.shape[-1]
     scale = np.full(n, math.sqrt(0.5 / n) if norm == "ortho" else 0.5 / n)
     scale[0] = math.sqrt(1 / n) if norm == "ortho" else 0.5 / n
-    x = x * jnp.asarray((n * scale).astype(x.dtype))
+    x = x * _along_last(n * scale, x)
     count = n // 2 + 1
     behind = jnp.concatenate([jnp.zeros_like(x[..., :1]), x[..., ::-1]], -1)[..., :count]
-    half = (x[..., :count] - 1j * behind) * jnp.conj(_turns(n, count, x.dtype))
+    half = lax.complex(x[..., :count], -behind) * jnp.conj(_turns(n, count, x))
     turned = jnp.fft.irfft(half, n)
     out = jnp.zeros_like(x)
     out = out.at[..., ::2].set(turned[..., : (n + 1) // 2])

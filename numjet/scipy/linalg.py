@@ -207,15 +207,14 @@ def eigh(
     return w if eigvals_only else (w, v)
 
 
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
-    """(t, z) with a = z t z^H, t upper triangular (in blocks, for output='real')."""
+def schur(a: Any, output: str = "real") -> list[Any]:
+    """[t, z] with a = z t z^H, t upper triangular (in blocks, for output='real')."""
     if output not in ("real", "complex"):
         raise ValueError(f"schur: output must be 'real' or 'complex', got {output!r}.")
     x = matrices("schur", a, True)
     if output == "complex" and not dtypes.is_complex(x.aval.dtype):
         x = cast(x, dtypes.complex_of(x.aval.dtype))
-    t, z = core.schur(x)
-    return t, z
+    return core.schur(x)
 
 
 def hessenberg(

@@ -95,10 +95,10 @@ def case(seed: int, number: int, names: list[str]) -> Case:
     )
 
 
-def generate(seed: int, count: int, only: str | None = None) -> list[Case]:
+def generate(seed: int, count: int, only: str | list[str] | None = None) -> list[Case]:
     """`count` cases of `seed`; `only`: a function's name, or a module's with a dot at its end."""
-    names = sorted(tables.TABLE)
-    if only:
+    names = sorted(only if isinstance(only, list) else tables.TABLE)
+    if isinstance(only, str):
         names = [
             n
             for n in names

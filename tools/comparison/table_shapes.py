@@ -30,7 +30,7 @@ def reshape(d: Draw) -> Call:
     new = d.choice(((size,), (-1,), (1, size), (size, 1), (2, -1), (-1, 1, 1), shape, (3, 2)))
     return call(
         d.operand(shape, ALL),
-        d.choice((new, new[0])) if d.chance(0.3) else new,
+        new[0] if new and d.chance(0.15) else new,
         **d.some(0.2, order=lambda: d.choice("CFA")),
     )
 

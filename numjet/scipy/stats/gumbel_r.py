@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,15 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     z, _ = standard("gumbel_r.logsf", x, loc, scale)
     far = z > _TAIL
     near = inside(~far, z, 0)
-    return jnp.where(far, -z - 0.5 * jnp.exp(-z), jnp.log(-jnp.expm1(-jnp.exp(-near))))
+    power = jnp.exp(-near)
+    # log(1 - exp(-power)): each form where it is exact.
+    high = power > math.log(2)
+    rest = jnp.where(
+        high,
+        jnp.log1p(-jnp.exp(-inside(high, power, 1))),
+        jnp.log(-jnp.expm1(-inside(~high, power, 0.5))),
+    )
+    return jnp.where(far, -z - 0.5 * jnp.exp(-z), rest)
 
 
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
