@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-PATIENCE = 10
+PATIENCE = 6
 SPACES = ("numpy", "numpy.fft", "lax", "nn", "scipy.special", "random")
 # Results of another order of size than the operands, effects, or no operation on arrays.
 SKIP = set(
@@ -113,30 +113,31 @@ def _late(*_: Any) -> None:
     raise Late
 
 
+def least(package: Any, function: Callable, args: list, repeat: int) -> float:
+    """The least time of a call after the first."""
+    best = math.inf
+    signal.alarm(PATIENCE)
+    for k in range(repeat + 1):
+        start = time.perf_counter()
+        for x in leaves(package, function(*args)):
+            x.block_until_ready()
+        if k:
+            best = min(best, time.perf_counter() - start)
+    signal.alarm(0)
+    return best
+
+
 def measure(package: Any, calls: list, n: int, repeat: int) -> dict[str, float]:
-    """Seconds of each call."""
+    """Seconds of each call, those that take less than PATIENCE altogether."""
     given, known = operands(package, n), functions(package)
     times: dict[str, float] = {}
     signal.signal(signal.SIGALRM, _late)
     for name, way in calls:
-        function = known.get(name)
-        if function is None:
-            continue
-        args = [given[a] for a in way]
-        signal.alarm(PATIENCE)
-        try:
-            best = math.inf
-            for k in range(repeat + 1):
-                start = time.perf_counter()
-                for x in leaves(package, function(*args)):
-                    x.block_until_ready()
-                if k:
-                    best = min(best, time.perf_counter() - start)
-            times[name] = best
-        except Exception:  # not there, or too slow: left out
-            pass
-        finally:
-            signal.alarm(0)
+        if name in known:
+            try:
+                times[name] = least(package, known[name], [given[a] for a in way], repeat)
+            except Exception:  # too slow, or nothing that this package does: left out
+                signal.alarm(0)
     return times
 
 

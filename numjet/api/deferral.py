@@ -50,9 +50,11 @@ SOFT = 128
 HARD = 1024
 # A user's memory of so many bytes is copied rather than read at once.
 COPIED = 1 << 22
-# So many programs are compiled when their rows are met for the first time, and one more for so many
-# that were found again; beyond, only rows that are met again are worth a compilation.
-FIRST = 64
+# So few rows are compiled when they are met for the first time (some 1 ms a row), others when they
+# are met again, since the loop that comes back to them may be none: until so many programs were
+# compiled, and one more for so many that were found again.
+FEW = 24
+FIRST = 32
 FOUND_FOR_ONE = 4
 # A chain of elementwise operations is compiled for a size when it was met so often with it.
 USES_OF_ONE_SIZE = 16
@@ -157,7 +159,7 @@ def _fixed(values: list[np.ndarray], is_view: bool) -> bool:
     """Whether nobody can write to the memory of the only item, which is the value of an Array, or a
     new view of one."""
     base = values[0].base
-    if base is None and not is_view:
+    if base is None and not is_view and values[0].flags.owndata:
         # NumPy's: the Array's and the list's references are all that there are.
         return _references(values, 0) <= _IN_LIST + 1
     while type(base) is np.ndarray:
@@ -444,7 +446,8 @@ def _program(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Callable, st
         if blocks is not None:
             _programs[key] = found + 1
             return blocks
-    if not found and _counts["compiled"] >= FIRST + _counts["found"] // FOUND_FOR_ONE:
+    allowed = FIRST + _counts["found"] // FOUND_FOR_ONE
+    if not found and (len(rows) > FEW or _counts["compiled"] >= allowed):
         _programs[key] = 1
         return lambda _: _one_by_one(tape, rows, outs), "one by one"
     _counts["compiled"] += 1

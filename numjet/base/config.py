@@ -189,7 +189,7 @@ eager_compile = Flag(
     "eager_compile", True, bool, "run large operations outside jit as compiled programs"
 )
 eager_fusion = Flag(
-    "eager_fusion", False, bool, "write large operations outside jit down and run them fused"
+    "eager_fusion", True, bool, "write large operations outside jit down and run them fused"
 )
 eager_fusion_bytes = Flag(
     "eager_fusion_bytes", 1 << 28, int,

@@ -17,7 +17,7 @@ from numjet.core import dtypes, hooks, narrow
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import DeferredArray
-from numjet.core.primitive import Primitive
+from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.remote import Remote, target
 from numjet.core.spread import Spread, any_spread
 
@@ -197,6 +197,14 @@ def may_wait(x: Any) -> bool:
     """Whether operations on `x` may be written down rather than run, so that a short way to write
     them pays."""
     return type(x) is DeferredArray or type(x) is ArrayImpl and x.aval.size >= LARGE
+
+
+def another(x: Any) -> Any:
+    """`x`, or if it is deferred another Array of its value: functions that leave an array as it is
+    give a new one, which lives on when the first is deleted."""
+    if type(x) is DeferredArray:
+        return evaluate_python(REGISTRY["stop_gradient"], (x,), {})
+    return x
 
 
 # Exact operations: what NumPy gives for operands that do not lie row by row, without a copy of

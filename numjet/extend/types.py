@@ -17,6 +17,7 @@ import numpy as np
 from numjet.core import array
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.deferred import DeferredArray
 from numjet.core.trace import Tracer, aval_of
 
 
@@ -25,7 +26,7 @@ class _Table(dict):
 
     def __init__(self, of_arrays: Callable, values: bool) -> None:
         own = [bool, int, float, complex, np.ndarray, *np.sctypeDict.values(), ml_dtypes.bfloat16]
-        super().__init__((kind, of_arrays) for kind in [*own, ArrayImpl, Tracer])
+        super().__init__((kind, of_arrays) for kind in [*own, ArrayImpl, DeferredArray, Tracer])
         self.values_given = values
 
     def __setitem__(self, kind: type, rule: Callable) -> None:

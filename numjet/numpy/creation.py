@@ -19,6 +19,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import another
 from numjet.core.structural import scalar
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.numpy import lax_names as lax
@@ -120,7 +121,7 @@ def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
         out = x if dtype is None else cast(x, dtype)
         if copy and type(out) is ArrayImpl and out is x:
             return ArrayImpl(x._value, x.aval)  # immutable: the buffer may be shared
-        return out
+        return another(x) if copy and out is x else out
     if type(x) in (bool, int, float, complex):
         return as_array(x) if dtype is None else _from_scalar(x, dtype)
     if isinstance(x, np.ndarray | np.generic):

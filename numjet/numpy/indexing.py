@@ -17,6 +17,7 @@ from numjet.base.errors import NonConcreteBooleanIndexError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import another
 from numjet.core.memo import Memo
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.native.operators import Forms
@@ -271,7 +272,8 @@ index_forms = Forms()  # of integers and slices; see `fast_native`
 def getitem(x: Any, index: Any, /) -> Any:
     """x[index]; positions out of bounds are clamped."""
     if type(x) is not ArrayImpl or current_trace() is not EVAL:
-        return _complete(x, index)
+        out = _complete(x, index)
+        return another(x) if out is x else out
     aval = x.aval
     if type(index) is int:
         row = _rows.get(aval)

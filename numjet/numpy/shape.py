@@ -13,6 +13,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import another
 from numjet.core.trace import Tracer, concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import minimum, remainder
@@ -86,7 +87,7 @@ def reshape(
 
 def _reshape(x: Any, new: tuple[int, ...]) -> Any:
     if x.aval.shape == new:
-        return x
+        return another(x)
     if type(x) is ArrayImpl and eager():
         return ArrayImpl(x._value.reshape(new), ShapedArray(new, x.aval.dtype, x.aval.weak_type))
     return lax.reshape(x, new)

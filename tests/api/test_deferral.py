@@ -253,6 +253,18 @@ def test_numbers_take_the_type_of_what_they_meet(dtype):
                 np.testing.assert_allclose(a, b, atol=1e-2 if dtype == "float16" else 1e-4)
 
 
+@pytest.mark.parametrize("name", ["array", "copy", "ravel", "reshape", "index"])
+def test_functions_that_change_nothing_give_another_array(name):
+    y = large() * 2
+    z = {
+        "array": jnp.array, "copy": lambda x: x.copy(), "ravel": jnp.ravel,
+        "reshape": lambda x: x.reshape(-1), "index": lambda x: x[...],
+    }[name](y)  # fmt: skip
+    assert z is not y and waits(z)
+    y.delete()
+    np.testing.assert_array_equal(z, X * 2)
+
+
 def test_views_stay_views():
     y = large() * 2
     a, b = y.reshape(1, N), jnp.broadcast_to(y, (1000, N))

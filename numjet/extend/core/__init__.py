@@ -22,6 +22,7 @@ from numjet.core import dtypes, jaxpr as core_jaxpr, jaxpr_check
 from numjet.core.array import ArrayImpl as _ArrayImpl, as_array
 from numjet.core.avals import AbstractValue, ShapedArray
 from numjet.core.debug_info import DebugInfo as DebugInfo
+from numjet.core.deferred import DeferredArray as _DeferredArray
 from numjet.core.effects import Effect as Effect
 from numjet.core.jaxpr import (
     ClosedJaxpr as ClosedJaxpr,
@@ -51,7 +52,8 @@ from numjet.extend.types import valid_jaxtype as valid_jaxtype
 
 # Types whose values are arrays, beside Array itself and tracers.
 array_types: set[type] = {np.ndarray, *np.sctypeDict.values(), *dtypes.SHORT_NAMES}  # type: ignore[arg-type]
-array_types = {kind for kind in array_types if isinstance(kind, type)} | {_ArrayImpl}
+array_types = {kind for kind in array_types if isinstance(kind, type)}
+array_types |= {_ArrayImpl, _DeferredArray}
 Atom = Var | Literal
 no_effects = NO_EFFECTS
 unsafe_am_i_under_a_jit_DO_NOT_USE = under_jit
