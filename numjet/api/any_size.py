@@ -65,7 +65,10 @@ def run(
     call = program.prepared()
     arena = None
     if call.arenas is not None:
-        arena = call.arenas.pop() if call.arenas else program.new_arena()
+        try:
+            arena = call.arenas.pop()
+        except IndexError:  # other threads have them
+            arena = program.new_arena()
     place = None if arena is None else arena[1]
     table = ctypes.addressof(call.table)
     size = int(np.prod(shape))
