@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from numjet.api import dispatch
-from numjet.core.array import ArrayImpl
+from numjet.core.array import ArrayImpl, as_array
 from numjet.core.cluster import Cluster, Ranks
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.spread import SpreadArray
 from numjet.partition.emit import Partitioned, partition
 
@@ -33,7 +33,7 @@ class Program:
             over.of_layout(layout) if s is None else s
             for layout, s in zip(found.outs, outs, strict=True)
         ]
-        text = f"{self.closed}{self.ins}{self.outs}"
+        text = f"{found.closed}{self.ins}{self.outs}"
         self.digest = hashlib.sha256(text.encode()).digest()[:16]
         self.moves = found.moves
 
@@ -124,15 +124,26 @@ def block_of(x: Any, sharding: Any) -> np.ndarray:
 
 
 def renamed(closed: ClosedJaxpr, mesh: Any) -> ClosedJaxpr:
-    """The jaxpr whose collectives name groups of processes instead of axes of the mesh."""
+    """The jaxpr whose collectives name groups of processes instead of axes of the mesh, and in
+    which this process's place is a number."""
     return ClosedJaxpr(_renamed(closed.jaxpr, mesh, {}), closed.consts)
 
 
 def _renamed(jaxpr: Jaxpr, mesh: Any, done: dict[int, Jaxpr]) -> Jaxpr:
     found = done.get(id(jaxpr))
     if found is None:
-        eqns = [_renamed_eqn(eqn, mesh, done) for eqn in jaxpr.eqns]
-        found = done[id(jaxpr)] = jaxpr.replace(eqns=eqns, effects=None)
+        known: dict[Any, Literal] = {}
+        eqns = []
+        for eqn in jaxpr.eqns:
+            if eqn.primitive.name == "axis_index":
+                group = ranks(mesh, (eqn.params["axis_name"],)).mine
+                here = as_array(np.int32(group.index(Cluster.index)))
+                known[eqn.outvars[0]] = Literal(here, here.aval)
+                continue
+            invars = [known.get(v, v) if type(v) is Var else v for v in eqn.invars]
+            eqns.append(_renamed_eqn(eqn.replace(invars=invars), mesh, done))
+        outs = [known.get(v, v) if type(v) is Var else v for v in jaxpr.outvars]
+        found = done[id(jaxpr)] = jaxpr.replace(eqns=eqns, outvars=outs, effects=None)
     return found
 
 

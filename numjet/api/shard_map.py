@@ -163,7 +163,8 @@ def _run(
     def level(k: int, values: Sequence[Any]) -> list:
         if k == len(names):
             return local(*values)
-        axis = Axis(mesh.shape[names[k]], names[k])
+        pin = functools.partial(_pinned, mesh, [names[k]]) if mesh.is_multi_process else None
+        axis = Axis(mesh.shape[names[k]], names[k], names[k], pin)
         dims = [0 if names[k] in used else None for used in uses]
         outs, places = batch_call(lambda *xs: level(k + 1, xs), axis, values, dims)
         varying.append([d is not None for d in places])

@@ -319,10 +319,10 @@ def _processes(mesh: Mesh) -> Processes:
     """Raises NotImplementedError where a process's devices are no block of the mesh."""
     table = np.vectorize(lambda d: d.process_index, otypes=[int])(mesh.devices)
     mine = np.argwhere(table == table.flat[0])
-    inner = mine.max(0) + 1
+    inner = [int(k) for k in mine.max(0) + 1]
     counts = [n // k for n, k in zip(table.shape, inner, strict=True)]
     even = all(n % k == 0 for n, k in zip(table.shape, inner, strict=True))
-    ranks = table[tuple([slice(None, None, int(k)) for k in inner])]
+    ranks = table[tuple([slice(None, None, k) for k in inner])]
     whole = even and bool((np.kron(ranks, np.ones(inner, int)) == table).all())
     if not whole or len(set(ranks.flat)) != ranks.size:
         raise NotImplementedError(
@@ -609,9 +609,11 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh, PartitionSpec(*parts))
 
     def batched(self, dim: int, axes: Any = None) -> NamedSharding:
-        """The sharding of an array with one more dimension, at `dim`, cut over `axes`."""
+        """The sharding of an array with one more dimension, at `dim`, cut over `axes`; where that
+        is None it is cut as it happens to be."""
         parts = list(self.spec) + [None] * (dim - len(self.spec))
-        parts.insert(dim, axes)
+        taken = [a for a in axes_of(axes) if any(a in axes_of(entry) for entry in parts)]
+        parts.insert(dim, PartitionSpec.UNCONSTRAINED if axes is None or taken else axes)
         return self.update(spec=PartitionSpec(*parts))
 
     def block_index(self, shape: Sequence[int]) -> tuple[slice, ...]:

@@ -198,7 +198,8 @@ def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
 
 # ------------------------------------------------------------------ axis_index
 def _axis_index_batch(axis: Axis, args: tuple, dims: tuple, *, axis_name: Any) -> tuple:
-    return iota(dtypes.int32, axis.size), 0
+    rows = iota(dtypes.int32, axis.size)
+    return (rows if axis.pin is None else axis.pin(rows)), 0
 
 
 axis_index_p = Primitive(

@@ -28,7 +28,7 @@ from numjet.ops.collective import (
     ppermute,
     psum_p,
 )
-from numjet.ops.shape import concatenate
+from numjet.ops.shape import concatenate, squeeze
 from numjet.ops.slicing import dynamic_slice_in_dim, index_in_dim
 from numjet.partition.propagate import Free, Plan, eqn_rule, everywhere, flatten, propagate
 from numjet.partition.rules import Layout, Sizes, assign, layout_of, local_shape, results
@@ -175,7 +175,12 @@ class _Emitter:
                 for v, layout in zip(eqn.outvars, layouts, strict=True)
             ]
             params = rule.local(params, [x.aval.shape for x in args], shapes)
-        outs = eqn.primitive.bind(*args, **params)
+        if rule.reduced and name.startswith("reduce_") and all(
+            args[0].aval.shape[i] == 1 for i in params["axes"]
+        ):  # one row each: the collective does it all
+            outs = squeeze(args[0], params["axes"])
+        else:
+            outs = eqn.primitive.bind(*args, **params)
         if not eqn.primitive.multiple_results:
             outs = [outs]
         for kind, complete in _COMPLETE.items():

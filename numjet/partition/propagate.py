@@ -79,6 +79,7 @@ class Plan:
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
         self.layouts: dict[Var, Free] = {}
+        self.open: set[Var] = set()  # results with axes that nothing has cut yet, nor needs whole
         self.inner: dict[int, list[Plan]] = {}  # by id(eqn), one for each jaxpr
         self.carried: dict[int, list[Layout]] = {}  # by id(eqn): carries, or results of branches
 
@@ -107,7 +108,7 @@ def propagate(
         if layout is not None and type(v) is Var:
             wanted.setdefault(v, layout)
     plan = _forward(jaxpr, ins, {}, sizes)
-    if any(plan.of(v) is None for v in _read(jaxpr)):
+    if plan.open or any(plan.of(v) is None for v in _read(jaxpr)):
         _backward(jaxpr, plan, wanted)
         plan = _forward(jaxpr, ins, wanted, sizes)
     return plan
@@ -145,6 +146,8 @@ def _results(eqn: Eqn, plan: Plan, wanted: dict[Any, Layout]) -> Sequence[Free]:
     rule = eqn_rule(eqn)
     if rule is None:
         return [None if free else everywhere(v.aval.ndim) for v in eqn.outvars]
+    if name == "broadcast_in_dim":
+        plan.open.update(eqn.outvars)
     return results(rule, ins, hopes, plan.sizes)
 
 
@@ -172,7 +175,7 @@ def _backward(jaxpr: Jaxpr, plan: Plan, wanted: dict[Any, Layout]) -> None:
         if eqn.primitive.name == "sharding_constraint":
             _want(eqn.invars, [constraint(eqn, plan.of(eqn.invars[0]))], plan, wanted)
             continue
-        if not any(plan.of(v) is None and type(v) is Var for v in eqn.invars):
+        if not any(type(v) is Var and (plan.of(v) is None or v in plan.open) for v in eqn.invars):
             continue
         rule = eqn_rule(eqn)
         if rule is None:
@@ -187,7 +190,9 @@ def _want(
     atoms: Sequence[Any], layouts: Sequence[Free], plan: Plan, wanted: dict[Any, Layout]
 ) -> None:
     for v, layout in zip(atoms, layouts, strict=True):
-        if type(v) is Var and plan.of(v) is None and layout is not None and any(layout):
+        if type(v) is Var and layout is not None and any(layout) and (
+            plan.of(v) is None or v in plan.open
+        ):
             wanted.setdefault(v, layout)
 
 

@@ -90,8 +90,9 @@ def assign(
 ) -> Cuts:
     """Which axes of the mesh cut each factor, given the operands' layouts.
 
-    Operands that are cut decide, the largest first, since moving it would cost most. Where none
-    is (or is None: free to be cut as it pleases), what the results are wanted as decides.
+    Operands that are cut decide, the largest first, since moving it would cost most. What only
+    operands that are None (free to be cut as it pleases) run over, or none at all, is cut as the
+    results are wanted.
     """
     cuts: Cuts = {}
     used: set = set()
@@ -135,10 +136,14 @@ def assign(
             assert found is not None
             take(rule.ins[i], found)
         later = set()
-    if all(layout is None for layout in ins):
-        for dims, layout in zip(rule.outs, wanted, strict=True):
-            if layout is not None:
-                take(dims, layout)
+    # What no operand that lies somewhere runs over is cut as the results are wanted.
+    later = {
+        f for dims, layout in zip(rule.ins, ins, strict=True) if layout is not None
+        for factors in dims for f in factors
+    }  # fmt: skip
+    for dims, layout in zip(rule.outs, wanted, strict=True):
+        if layout is not None:
+            take(dims, layout)
     return _sayable(rule, cuts, sizes)
 
 

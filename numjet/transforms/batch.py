@@ -30,12 +30,15 @@ from numjet.transforms.stage import stage
 class Axis:
     """A mapped axis: its size and, for collectives, its name. `trace` is the one whose batch rule
     of a higher-order primitive runs: rules that call functions by the user run them under it
-    (`batch_again`)."""
+    (`batch_again`). `pin`, where the members are devices, lays a value with one row a member out
+    over them."""
 
-    __slots__ = ("size", "name", "spmd", "trace")
+    __slots__ = ("size", "name", "spmd", "trace", "pin")
 
-    def __init__(self, size: int, name: Any = None, spmd: Any = None) -> None:
-        self.size, self.name, self.spmd = size, name, spmd
+    def __init__(
+        self, size: int, name: Any = None, spmd: Any = None, pin: Callable | None = None
+    ) -> None:
+        self.size, self.name, self.spmd, self.pin = size, name, spmd, pin
         self.trace: Any = None
 
 
