@@ -13,6 +13,8 @@
 #   make bench             time numjet beside its peers (ROWS=softmax,matmul runs a part)
 #   make ecosystem         run the tests of JAX's libraries on numjet and on JAX (docs/ecosystem.md;
 #                          LIBRARIES=optax,chex runs those alone)
+#   make faults            train on three processes, a rank of which is killed at a random moment, 200
+#                          times (RUNS=20: fewer): none may hang, or lose more than the last step
 #   make clean             remove what the other targets made
 
 # The first Python on the path that is new enough and can make virtual environments.
@@ -27,6 +29,7 @@ WORKERS ?= 2
 SEED ?= $(shell expr $$(date +%s) / 86400 \* 1000)
 COUNT ?= 300
 ROWS ?=
+RUNS ?= 200
 LIBRARIES ?=
 comma := ,
 BENCH_FLAGS ?=
@@ -44,7 +47,7 @@ PYTHONS ?= $(shell for p in python3.12 python3.13 python3.14 python3.13t python3
 	$$p -c '$(CAN_MAKE_VENV)' 2>/dev/null && echo $$p; done)
 TEST_TOOLS := pytest pytest-xdist hypothesis mpmath
 
-.PHONY: demo test checked bounds fuzz compare slow portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem clean
+.PHONY: faults demo test checked bounds fuzz compare slow portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem clean
 
 demo: $(VENV)/.installed-demo
 	$(RUN) examples/digits.py
@@ -84,6 +87,9 @@ $(VERSIONS) $(PYTHONS): %: .venvs/%/.installed $(ORACLE_STAMP)
 
 bench: $(VENV)/.installed-demo .venvs/oracle/.installed .venvs/torch/.installed .venvs/numba/.installed
 	$(RUN) benchmarks/run.py $(if $(ROWS),--rows $(ROWS)) $(BENCH_FLAGS)
+
+faults: $(VENV)/.installed-test
+	$(RUN) tools/faults.py --runs $(RUNS)
 
 ecosystem: $(VENV)/.installed-test
 	$(RUN) tools/ecosystem.py $(subst $(comma), ,$(LIBRARIES))

@@ -14,6 +14,7 @@ from typing import Any
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.partition.families import rule_of
 from numjet.partition.rules import Layout, Rule, Sizes, assign, layout_of, results
+from numjet.transforms.simplify import dce_jaxpr
 from numjet.transforms.stage import stage_closed
 
 Free = Layout | None
@@ -30,14 +31,16 @@ _LOOPS = ("scan", "while", "cond")
 
 
 def flatten(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The jaxpr with calls written out, so that only loops and branches hold others. Remembered
-    with it."""
+    """The jaxpr with calls written out, so that only loops and branches hold others, and without
+    what nobody reads. Remembered with it."""
     found = closed.cache.get("flat")
     if found is None:
         def run(*args: Any) -> list:
             return _inlined(closed.jaxpr, closed.consts, args)
 
         found = stage_closed(run, closed.in_avals)
+        # What nobody reads would bring collectives, which are never dropped.
+        found = ClosedJaxpr(dce_jaxpr(found.jaxpr)[0], found.consts)
         closed.cache["flat"] = found
     return found
 

@@ -140,8 +140,7 @@ def test_training_step_has_one_reduction_a_gradient() -> None:
     w = (rng.normal(size=(8, 16)).astype(np.float32), rng.normal(size=(16, 4)).astype(np.float32))
     found = cut(lambda a, b, x, y: nj.grad(loss)((a, b), x, y), (*w, A, B),
                 [((), ()), ((), ()), ROWS, ROWS])
-    kinds = [m.kind for m in found.moves if m.nbytes > 4]
-    assert kinds == ["psum", "psum"]
+    assert [m.kind for m in found.moves] == ["psum", "psum"]  # none for the loss, which is not read
     agrees(lambda a, b, x, y: nj.grad(loss)((a, b), x, y), (*w, A, B),
            [((), ()), ((), ()), ROWS, ROWS])
 

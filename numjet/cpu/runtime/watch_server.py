@@ -1,0 +1,113 @@
+"""The process that watches the others: it says who ended, or whom a collective waits for.
+
+Started by rank 0 (`watch`) as `python -S watch_server.py COUNT LIMIT ADDRESS`, in a session of its
+own, so that it outlives whatever ends the ranks; its input is the ranks' password. It prints its
+port. Each rank keeps a connection and says what it does, a JSON object a line; one that ends
+without a goodbye is a dead process. It imports nothing of the package. What would break it: a rank
+that does not connect.
+"""
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+import time
+
+
+class Server:
+    """What is known of the ranks."""
+
+    def __init__(self, count: int, limit: float, secret: str) -> None:
+        self.count, self.limit, self.secret = count, limit, secret
+        self.states: dict[int, dict] = {}
+        self.lock = threading.Lock()
+        self.ended = False
+
+    def serve(self, link: socket.socket) -> None:
+        """The life of one rank."""
+        stream = link.makefile("r")
+        try:
+            hello = json.loads(stream.readline())
+        except (OSError, ValueError):
+            return
+        if hello.get("secret") != self.secret:
+            link.close()
+            return
+        rank = hello["rank"]
+        state = self.states[rank] = {**hello, "link": link}
+        where = f"rank {rank} (process {state['pid']} on {state['host']})"
+        try:
+            for line in stream:
+                said = json.loads(line)
+                state.update(said)
+                if "failed" in said:
+                    self.end(f"{where} failed: {said['failed']} All processes end with it.")
+                if said.get("late"):
+                    self.end(self.hang(rank))
+        except (OSError, ValueError):
+            pass
+        state["gone"] = True
+        if "bye" not in state:
+            doing = state.get("operation") or "between programs"
+            self.end(f"{where} has ended without a word, in call {state.get('calls', 0)}, {doing}. "
+                     "All processes end.")
+
+    def hang(self, rank: int) -> str:
+        """What is known of a collective that some have not come to."""
+        late = self.states[rank]
+        lines, missing = [], []
+        for other in range(self.count):
+            state = self.states.get(other, {})
+            if "bye" in state:
+                doing = "has left"
+            elif state.get("operation"):
+                doing = f"waits in {state['operation']} for {state.get('waits', 0):.0f} s"
+            else:
+                doing = f"runs no collective; its last program was {state.get('program')!r}"
+            same = state.get("operation") == late.get("operation")
+            if "bye" in state or not (same and state.get("calls") == late.get("calls")):
+                missing.append(other)
+            lines.append(f"  rank {other}: {doing} (call {state.get('calls', 0)})")
+        who = ", ".join(map(str, missing)) or "none that is known of"
+        return (f"{late['operation']} of program {late.get('program')!r} did not end in "
+                f"{self.limit:.0f} s (NUMJET_COLLECTIVE_TIMEOUT). Missing: rank {who}.\n"
+                + "\n".join(lines))
+
+    def end(self, reason: str) -> None:
+        """Say why, once, and have all ranks end."""
+        with self.lock:
+            if self.ended:
+                return
+            self.ended = True
+        sys.stderr.write(f"numjet: {reason}\n")
+        sys.stderr.flush()
+        for state in self.states.values():
+            try:
+                state["link"].sendall(b'{"end": true}\n')
+            except OSError:
+                continue
+
+
+def main() -> None:
+    count, limit, address = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+    server = Server(count, limit, sys.stdin.readline().strip())
+    door = socket.create_server((address, 0), backlog=count)
+    print(door.getsockname()[1], flush=True)
+    sys.stdout.close()
+    door.settimeout(120)
+    threads: list[threading.Thread] = []
+    try:
+        while len(threads) < count:
+            link, _ = door.accept()
+            link.settimeout(None)
+            threads.append(threading.Thread(target=server.serve, args=(link,), daemon=True))
+            threads[-1].start()
+    except TimeoutError:
+        pass
+    while any(thread.is_alive() for thread in threads):
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    main()
