@@ -30,6 +30,7 @@ from numjet.api.devices import (
     devices as all_devices,
     mark,
 )
+from numjet.api.process_mesh import Processes, processes_of
 from numjet.base import tree
 from numjet.base.errors import DuplicateSpecError, IndivisibleError
 from numjet.core.cluster import Cluster
@@ -265,7 +266,7 @@ class Mesh(_Axes):
     @functools.cached_property
     def processes(self) -> Processes:
         """The processes of the devices, as a mesh."""
-        return _processes(self)
+        return processes_of(self)
 
     is_scalar = False
 
@@ -305,31 +306,6 @@ class Mesh(_Axes):
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name!r}: {n}" for name, n in self.shape.items())
         return f"Mesh({sizes})"
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Processes:
-    """A mesh seen as a mesh of processes: how many there are along each axis, and which."""
-
-    sizes: dict
-    ranks: np.ndarray
-
-
-def _processes(mesh: Mesh) -> Processes:
-    """Raises NotImplementedError where a process's devices are no block of the mesh."""
-    table = np.vectorize(lambda d: d.process_index, otypes=[int])(mesh.devices)
-    mine = np.argwhere(table == table.flat[0])
-    inner = [int(k) for k in mine.max(0) + 1]
-    counts = [n // k for n, k in zip(table.shape, inner, strict=True)]
-    even = all(n % k == 0 for n, k in zip(table.shape, inner, strict=True))
-    ranks = table[tuple([slice(None, None, k) for k in inner])]
-    whole = even and bool((np.kron(ranks, np.ones(inner, int)) == table).all())
-    if not whole or len(set(ranks.flat)) != ranks.size:
-        raise NotImplementedError(
-            f"{mesh}: the devices of a process must be a block of the mesh, got the processes "
-            f"{table.tolist()}. Order the devices so that those of a process lie together."
-        )
-    return Processes(dict(zip(mesh.axis_names, counts, strict=True)), ranks)
 
 
 @dataclasses.dataclass(frozen=True)
