@@ -3,6 +3,7 @@
     python tools/coverage.py                     figures for each module, and what is missing in all
     python tools/coverage.py jax.lax jax.numpy   these modules, with every name
     python tools/coverage.py --update FILE...    make tools/public_api.csv anew out of the FILEs
+    python tools/coverage.py --page              write docs/coverage.md: each name, and its test
 
 The contract is tools/public_api.csv: module, name, kind and signature of JAX's public names, the
 signatures without annotations and addresses. A FILE is a CSV of the same columns as
@@ -41,6 +42,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("jax", "checkpoint"): ALSO_BARE,
     ("jax", "remat"): ALSO_BARE,
     ("jax", "pure_callback"): SAYS_MORE,
+    ("jax.export", "Exported"): "made by export, and by nobody else: it holds a jaxpr, no HLO",
     **{("jax.stages", name): MADE_HERE for name in ("Compiled", "Lowered", "Traced", "Wrapped")},
     **{("jax.numpy", name): UFUNC for name in (
         "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2",
@@ -112,6 +114,8 @@ def default_text(value: Any) -> str:
     """A default as the contract writes it: literals as they are, classes and functions by name."""
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
+    if type(value).__module__ == "numpy" and not isinstance(value, type):
+        return repr(value)
     if isinstance(value, type) or inspect.isfunction(value) or hasattr(value, "dtype"):
         return str(getattr(value, "__name__", None) or value)
     try:
@@ -246,12 +250,73 @@ def update(sources: list[Path]) -> None:
                                      normal_text(row["signature"])])
 
 
+# What tests call a module by, where that is not its last name.
+CALLED = {
+    "jax": ("nj", "numjet", "jax"), "jax.numpy": ("jnp",), "jax.numpy.linalg": ("jnp.linalg",),
+    "jax.numpy.fft": ("jnp.fft",), "jax.lax.linalg": ("lax.linalg", "linalg"),
+}  # fmt: skip
+PAGE = CONTRACT.parents[1] / "docs" / "coverage.md"
+HEAD = """# Coverage
+
+Each public name of JAX 0.10.2, and the first file of tests that calls it, found by reading the
+tests: written by `python tools/coverage.py --page`. Where none does by this module's name, the name
+is only looked for and its signature compared (`tests/api/test_coverage.py`): functions that have
+several names are tested by one of them.
+"""
+
+
+def test_texts() -> dict[str, str]:
+    """The texts of the tests, by path."""
+    root = CONTRACT.parents[1]
+    files = sorted((root / "tests").rglob("*.py"))
+    return {str(f.relative_to(root)): f.read_text() for f in files}
+
+
+def called_in(module: str, name: str, uses: dict[str, str]) -> str | None:
+    """The first file of tests with `module.name`; uses: what is called by which file."""
+    for alias in CALLED.get(module, (module.rpartition(".")[2], module.removeprefix("jax."))):
+        found = uses.get(f"{alias}.{name}")
+        if found is not None:
+            return found
+    return None
+
+
+def page(entries: list[Entry]) -> str:
+    """docs/coverage.md."""
+    uses: dict[str, str] = {}
+    for path, text in test_texts().items():
+        for use in re.findall(r"(?:[A-Za-z_]\w*\.)+\w+", text):
+            parts = use.split(".")
+            for k in range(len(parts) - 1):
+                uses.setdefault(f"{parts[k]}.{parts[k + 1]}", path)
+                if k + 2 < len(parts):
+                    uses.setdefault(".".join(parts[k : k + 3]), path)
+    modules: dict[str, dict[str, list[str]]] = {}
+    for entry in entries:
+        try:
+            find(entry)
+            where = called_in(entry.module, entry.name, uses) or "no test by this name"
+        except AttributeError:
+            where = "not there"
+        modules.setdefault(entry.module, {}).setdefault(where, []).append(entry.name)
+    out = [HEAD]
+    for module, places in modules.items():
+        out.append(f"\n## {module}\n")
+        for where in sorted(places):
+            out.append(f"- {where}: {', '.join(f'`{name}`' for name in places[where])}")
+    return "\n".join(out) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="What of JAX's public surface is there.")
     parser.add_argument("modules", nargs="*", help="show every name of these alone")
     parser.add_argument("--update", type=Path, nargs="+", metavar="FILE",
                         help="make the contract anew")
+    parser.add_argument("--page", action="store_true", help="write docs/coverage.md")
     options = parser.parse_args()
+    if options.page:
+        PAGE.write_text(page(contract()))
+        return
     if options.update:
         update(options.update)
     entries = [e for e in contract() if not options.modules or e.module in options.modules]

@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from numjet.core.avals import AbstractValue as AbstractValue, ShapedArray as ShapedArray
-from numjet.core.trace import EVAL as _EVAL, Trace as Trace, Tracer as Tracer
+from numjet.core.trace import (
+    EVAL as _EVAL,
+    Trace as Trace,
+    Tracer as Tracer,
+    compile_time as ensure_compile_time_eval,  # noqa: F401 - a public name
+)
 from numjet.extend import traces as _traces
 from numjet.extend.core import (
     Atom as Atom,
