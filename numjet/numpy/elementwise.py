@@ -157,6 +157,8 @@ abs = absolute
 def fabs(x: Any, /) -> Any:
     """|x| as a float."""
     (x,) = promote_inexact(one_array("fabs", x))
+    if dtypes.is_complex(x.aval.dtype):
+        raise TypeError(f"fabs does not support complex numbers, got {x.aval.dtype}. Use abs.")
     return lax.abs(x)
 
 

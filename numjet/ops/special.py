@@ -278,13 +278,17 @@ def _bessel_native(near: tuple, far: tuple, odd: bool) -> Callable:
     return lowering
 
 
-def _bessel(name: str, reference: str, rule: Callable, lowering: Callable) -> Primitive:
+def _i1e(x: np.ndarray) -> np.ndarray:
+    return np.where(x == 0, x, _scipy("i1e")(x).astype(x.dtype))      # zeros keep their sign
+
+
+def _bessel(name: str, reference: Callable, rule: Callable, lowering: Callable) -> Primitive:
     """An elementwise primitive that SciPy evaluates and compiled programs compute themselves."""
     primitive: Primitive
     primitive = Primitive(
         name,
         abstract=elementwise_abstract(name, REAL_FLOATING),
-        reference=_scipy(reference),
+        reference=reference,
         jvp=elementwise_jvp(lambda: primitive, (rule,)),
         batch=elementwise_batch(lambda: primitive),
         loops=Expand(lowering),
@@ -294,12 +298,12 @@ def _bessel(name: str, reference: str, rule: Callable, lowering: Callable) -> Pr
 
 bessel_i0e_p = _bessel(
     "bessel_i0e",
-    "i0e",
+    _scipy("i0e"),
     lambda t, out, x: mul(t, sub(bessel_i1e(x), mul(sign(x), out))),
     _bessel_native(tables.I0E_NEAR, tables.I0E_FAR, False),
 )
 bessel_i1e_p = _bessel(
-    "bessel_i1e", "i1e", _i1e_rule, _bessel_native(tables.I1E_NEAR, tables.I1E_FAR, True)
+    "bessel_i1e", _i1e, _i1e_rule, _bessel_native(tables.I1E_NEAR, tables.I1E_FAR, True)
 )
 
 

@@ -77,6 +77,8 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
      "outside of their domain these are what SciPy gives"),
     (named("scipy.linalg.pascal scipy.linalg.invpascal", "dtype", "value"),
      "JAX computes them in float32 and by logarithms"),
+    (named("lax.lgamma scipy.special.gammaln scipy.special.loggamma", "value"),
+     "JAX loses digits beside the zeros; held to SciPy by the tests"),
     (narrower_type, "both are concretization errors"),
     (named("numpy.array_repr numpy.array_str"), "JAX's class has another name there"),
     (named("numpy.meshgrid numpy.broadcast_arrays", "structure"),
