@@ -94,9 +94,7 @@ def eager() -> list[Piece]:
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> x = jnp.ones(100_000)
-    >>> nj.config.update("eager_fusion", True)
     >>> total = float(jnp.sum(jnp.sin(x) * 2))
-    >>> nj.config.update("eager_fusion", False)
     >>> nj.debug.eager()[0].operations
     ('sin', 'mul', 'reduce_sum')
     """
