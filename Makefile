@@ -15,6 +15,9 @@
 #                          LIBRARIES=optax,chex runs those alone)
 #   make faults            train on three processes, a rank of which is killed at a random moment, 200
 #                          times (RUNS=20: fewer): none may hang, or lose more than the last step
+#   make xla-compile       compile our programs for TPUs and GPUs that are not here (docs/gpu.md)
+#   make gpu               tests of XLA's devices, the demo and a benchmark on the GPU that is here
+#                          (JAX=/path/to/python runs it beside JAX)
 #   make clean             remove what the other targets made
 
 # The first Python on the path that is new enough and can make virtual environments.
@@ -47,7 +50,7 @@ PYTHONS ?= $(shell for p in python3.12 python3.13 python3.14 python3.13t python3
 	$$p -c '$(CAN_MAKE_VENV)' 2>/dev/null && echo $$p; done)
 TEST_TOOLS := pytest pytest-xdist hypothesis mpmath
 
-.PHONY: faults demo test checked bounds fuzz compare slow portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem clean
+.PHONY: faults demo test checked bounds fuzz compare slow portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem xla-compile gpu clean
 
 demo: $(VENV)/.installed-demo
 	$(RUN) examples/digits.py
@@ -90,6 +93,23 @@ bench: $(VENV)/.installed-demo .venvs/oracle/.installed .venvs/torch/.installed 
 
 faults: $(VENV)/.installed-test
 	$(RUN) tools/faults.py --runs $(RUNS)
+
+# The compilers' wheels are large and lie apart; those that cannot be installed are left out.
+.venvs/plugins/.installed:
+	mkdir -p $(@D)
+	$(RUN) -m pip install $(PIP_FLAGS) --no-deps --target $(@D) libtpu==0.0.51 || true
+	$(RUN) -m pip install $(PIP_FLAGS) --no-deps --target $(@D) jax-cuda13-pjrt==0.12.0.1 || true
+	touch $@
+
+xla-compile: $(VENV)/.installed-test .venvs/plugins/.installed
+	PYTHONPATH=.venvs/plugins $(RUN) tools/xla_compile.py
+
+gpu: $(VENV)/.installed-demo
+	$(RUN) -m pip install $(PIP_FLAGS) -e '.[test,cuda13]'
+	NUMJET_TEST_PLATFORM=cuda $(RUN) -m pytest -q tests/xla/test_laws.py tests/xla/test_linalg.py
+	$(if $(ACCEPTANCE),NUMJET_PLATFORMS=cuda $(RUN) $(ACCEPTANCE) numjet)
+	NUMJET_PLATFORMS=cuda $(RUN) examples/digits.py
+	$(RUN) benchmarks/gpu.py cuda $(if $(JAX),--jax $(JAX))
 
 ecosystem: $(VENV)/.installed-test
 	$(RUN) tools/ecosystem.py $(subst $(comma), ,$(LIBRARIES))

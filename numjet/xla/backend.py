@@ -8,6 +8,7 @@ know it.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
 from collections.abc import Iterator, Sequence
@@ -57,10 +58,14 @@ class Loaded:
 
     def __call__(self, args: Sequence[Any], committed: bool = False) -> list[RemoteArray]:
         buffers = [*self.consts, *[buffer_of(x, self.place) for x in args]]
-        if self.module.calls:
-            results = host_calls.running(self.module.calls, lambda: self.program.finished(buffers))
-        else:
-            results = self.program(buffers)
+        try:
+            if self.module.calls:
+                results = host_calls.running(self.module.calls,
+                                             lambda: self.program.finished(buffers))
+            else:
+                results = self.program(buffers)
+        except XlaError as error:
+            raise explained(error, self.name) from None
         if config.numeric_checks[0]:
             for buffer in results:
                 checked(self.name, buffer)
@@ -103,6 +108,26 @@ class Loaded:
         return [sharding] * len(self.avals)
 
 
+# The code of errors for want of memory, and how many arrays are named then.
+_EXHAUSTED, _NAMED = 8, 10
+
+
+def explained(error: XlaError, name: str) -> XlaError:
+    """The error of a program or transfer; for want of memory with the largest arrays that live."""
+    if error.code != _EXHAUSTED:
+        return error
+    live = [x for x in gc.get_objects() if type(x) is RemoteArray and x._buffer is not None]
+    sizes = sorted(((x.aval.nbytes, x) for x in live), key=lambda pair: -pair[0])[:_NAMED]
+    lines = [f"{size:>16,} bytes: {x.aval.str_short()} on {x._buffer.devices[0]}"
+             for size, x in sizes]
+    return XlaError(
+        f"{error} Out of memory in {name}. The largest of {len(live)} arrays that are alive, of "
+        f"{sum(x.aval.nbytes for x in live):,} bytes together:\n" + "\n".join(lines) + "\n"
+        "Delete some (x.delete()), donate arguments (donate_argnums), or recompute instead of "
+        "keeping (numjet.checkpoint).", error.code,
+    )  # fmt: skip
+
+
 def checked(name: str, buffer: DeviceBuffer) -> None:
     """Raise what the flags debug_nans, debug_infs and no_execution ask for."""
     if config.debug_nans.value or config.debug_infs.value or config.no_execution.value:
@@ -123,7 +148,10 @@ def buffer_of(x: Any, place: tuple) -> DeviceBuffer:
             return x._buffer.copy_to(place)
         return place[0].client.put(x._value, place)
     array = x if isinstance(x, ArrayImpl) else as_array(x)
-    return place[0].client.put(array._value, place)
+    try:
+        return place[0].client.put(array._value, place)
+    except XlaError as error:
+        raise explained(error, "device_put") from None
 
 
 def put(x: Any, sharding: Any, committed: bool = True) -> RemoteArray:

@@ -26,6 +26,8 @@ from numjet.xla.pull import PullEmitter
 from numjet.xla.writer import Value, spec, type_of
 
 INDEX = np.dtype(np.int32)
+# Keys of other generators than threefry are rows of words.
+KEYS = frozenset(("random_wrap_words", "random_unwrap_words"))
 HOST_CALLS = frozenset(("pure_callback", "io_callback", "debug_callback"))
 TURN: tuple[tuple, np.dtype] = (), np.dtype(np.uint8)
 
@@ -80,7 +82,11 @@ class Emitter(PullEmitter):
         if callable(p.hlo):
             return p.hlo(self, out, *ins, **params)
         if p.name == "sharding_constraint":
-            return self._laid_out(ins[0], params["sharding"])
+            return self._laid_out(ins[0], params.get("sharding"))
+        if p.name in KEYS:
+            raise NotImplementedError(
+                f"{p.name} cannot run on a device of XLA: {unsupported(p)} Use threefry2x32 keys."
+            )
         if p.name in HOST_CALLS:
             return self._host_call(p, out, ins, params, avals)
         if p.name in linalg.EXPANSIONS:
@@ -305,6 +311,8 @@ class Emitter(PullEmitter):
 
 def unsupported(p: Primitive) -> str | None:
     """Why a primitive has no form on devices of XLA; None where it has one."""
+    if p.name in KEYS:
+        return "its arrays of keys are the CPU's."
     derived = isinstance(p.loops, Pointwise | Reduce | Region | Expand)
     if derived or callable(p.hlo) or p.name in linalg.EXPANSIONS or p.name in HOST_CALLS:
         return None

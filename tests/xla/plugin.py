@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,14 +12,16 @@ import pytest
 import numjet as nj
 from numjet.xla import client, hlo, host_calls, plugins
 
+# `make gpu` runs these tests on the GPU that is there.
+PLATFORM = os.environ.get("NUMJET_TEST_PLATFORM", "xla_cpu")
 needs_plugin = pytest.mark.skipif(
-    plugins.library("xla_cpu") is None, reason="the CPU plugin is not installed: numjet[xla-cpu]"
+    plugins.library(PLATFORM) is None, reason=f"no plugin for {PLATFORM} is installed"
 )
 
 
 @functools.cache
 def device() -> Any:
-    return nj.devices("xla_cpu")[0]
+    return nj.devices(PLATFORM)[0]
 
 
 def run(fun: Callable, args: Sequence[Any]) -> list[np.ndarray]:

@@ -104,6 +104,15 @@ def test_programs_can_be_written_down():
     assert loaded.cost_analysis()["flops"] == 3
 
 
+def test_want_of_memory_names_the_largest_arrays():
+    kept = on_device(np.ones((500, 100)))
+    huge = nj.jit(lambda y: jnp.broadcast_to(y, (1 << 45, 3)) + 1)
+    with pytest.raises(XlaError, match="200,000 bytes: f32\\[500,100\\] on XlaCpuDevice") as caught:
+        huge(on_device(np.ones(3)))
+    assert caught.value.code == 8 and "donate_argnums" in str(caught.value)
+    assert not kept.is_deleted()
+
+
 def test_stages_say_what_the_plugin_knows():
     x = on_device(np.ones((8, 8)))
     compiled = nj.jit(lambda x: x @ x + 1).lower(x).compile()
