@@ -22,6 +22,7 @@ from numjet.base.errors import JaxRuntimeError
 from numjet.core import dtypes
 from numjet.core.array import Array
 from numjet.core.avals import ShapedArray
+from numjet.core.trace import EVAL, current_trace
 from numjet.ops.callback import VMAP_METHODS, debug_callback_p, io_callback_p, pure_callback_p
 
 
@@ -177,9 +178,14 @@ def debug_callback(
         given = iter(values)
         filled = [next(given) if d else x for x, d in zip(static, dynamic, strict=True)]
         inner_args, inner_kwargs = tree.tree_unflatten(in_tree, filled)
-        _run("debug.callback", callback, inner_args, inner_kwargs)
+        if direct:
+            callback(*inner_args, **inner_kwargs)
+        else:
+            _run("debug.callback", callback, inner_args, inner_kwargs)
         return []
 
+    # Called at once it is a plain call, whose exceptions are the caller's.
+    direct = current_trace() is EVAL
     debug_callback_p.bind(*arrays, callback=flat, result_avals=(), ordered=bool(ordered))
 
 

@@ -37,6 +37,15 @@ class ShapeDtypeStruct:
         self.weak_type, self.sharding = weak_type, sharding
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
 
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        """Of pickles: the fields, as numjet or as JAX wrote them."""
+        fields = state[1]
+        self.__init__(  # type: ignore[misc]
+            fields["shape"], fields["dtype"], weak_type=fields["weak_type"],
+            sharding=fields.get("sharding", fields.get("_sharding")),
+            manual_axis_type=fields["manual_axis_type"], is_ref=fields["is_ref"],
+        )  # fmt: skip
+
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
         """That of `x`, an array."""

@@ -41,9 +41,9 @@ from numjet.core.trace import Tracer
 class AxisType(enum.Enum):
     """How an axis of a mesh takes part in sharding; all are treated alike here."""
 
-    Auto = 0
-    Explicit = 1
-    Manual = 2
+    Auto = 1
+    Explicit = 2
+    Manual = 3
 
 
 class MemorySpace(enum.Enum):

@@ -15,6 +15,7 @@ import functools
 ROOTS = ("jax._src", "jaxlib.")
 _HERE = "numjet.as_jax.stand_ins:"
 _CORE = "numjet.extend.jax_core:"
+_PICKLE = "numjet.as_jax.pickles:"
 
 # module, name, where it is with us, libraries. A row without a name is for a module alone.
 TABLE: tuple[tuple[str, str, str, str], ...] = (
@@ -29,6 +30,8 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.checkify", "user_checks", "numjet.experimental.checkify:user_checks", "flax"),
     ("jax._src.compiler", "", "", "chex"),
     ("jax._src.core", "AbstractValue", _CORE + "AbstractValue", "quax"),
+    ("jax._src.core", "ManualAxisType", "numjet.sharding:ManualAxisType", "pickles"),
+    ("jax._src.core", "MemorySpace", "numjet.api.sharding:MemorySpace", "pickles"),
     ("jax._src.core", "Primitive", _CORE + "Primitive", "quax"),
     ("jax._src.core", "ShapedArray", _CORE + "ShapedArray", "flax, quax"),
     ("jax._src.core", "Trace", _CORE + "Trace", "quax"),
@@ -48,13 +51,30 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.dtypes", "TypePromotionError", "numjet.dtypes:TypePromotionError", "equinox"),
     ("jax._src.dtypes", "extended", "numjet.dtypes:extended", "flax"),
     ("jax._src.dtypes", "finfo", "numjet.dtypes:finfo", "flax"),
+    ("jax._src.dtypes", "to_complex_dtype", _HERE + "to_complex_dtype", "tinygp"),
     ("jax._src.flatten_util", "ravel_pytree", "numjet.flatten_util:ravel_pytree", "blackjax"),
+    ("jax._src.lax.convolution", "ConvDimensionNumbers", "numjet.lax:ConvDimensionNumbers",
+     "pickles"),
+    ("jax._src.lax.lax", "Precision", "numjet.lax:Precision", "pickles"),
+    ("jax._src.lax.lax", "dot_general", "numjet.lax:dot_general", "pickles"),
+    ("jax._src.lax.slicing", "GatherDimensionNumbers", "numjet.lax:GatherDimensionNumbers",
+     "pickles"),
+    ("jax._src.lax.slicing", "GatherScatterMode", "numjet.lax:GatherScatterMode", "pickles"),
+    ("jax._src.lax.slicing", "ScatterDimensionNumbers", "numjet.lax:ScatterDimensionNumbers",
+     "pickles"),
     ("jax._src.literals", "TypedComplex", _HERE + "TypedComplex", "quax"),
     ("jax._src.literals", "TypedFloat", _HERE + "TypedFloat", "quax"),
     ("jax._src.literals", "TypedInt", _HERE + "TypedInt", "quax"),
     ("jax._src.literals", "TypedNdArray", _HERE + "TypedNdArray", "equinox"),
+    ("jax._src.mesh", "AbstractMesh", _PICKLE + "AbstractMesh", "pickles"),
+    ("jax._src.mesh", "AxisType", "numjet.sharding:AxisType", "pickles"),
+    ("jax._src.named_sharding", "_unpickle_named_sharding", _PICKLE + "unpickle_named_sharding",
+     "pickles"),
     ("jax._src.pjit", "jit_p", "numjet.ops.jit_call:jit_p", "quax"),
     ("jax._src.public_test_util", "check_close", _HERE + "check_close", "tinygp"),
+    ("jax._src.random.prng", "PRNGImpl", _PICKLE + "PRNGImpl", "pickles"),
+    ("jax._src.random.prng", "PRNGKeyArray", _PICKLE + "PRNGKeyArray", "pickles"),
+    ("jax._src.random.threefry2x32", "threefry_fold_in", "numjet.random:fold_in", "pickles"),
     ("jax._src.random.threefry2x32", "threefry_random_bits", _HERE + "threefry_random_bits",
      "quax"),
     ("jax._src.random.threefry2x32", "threefry_seed", _HERE + "threefry_seed", "quax"),
@@ -67,10 +87,16 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.traceback_util", "register_exclusion", _HERE + "register_exclusion",
      "equinox, flax, jaxtyping"),
     ("jax._src.tree_util", "_registry", _HERE + "registry", "flax"),
+    ("jax._src.tree_util", "default_registry", _HERE + "registry", "pickles"),
     ("jax._src.tree_util", "flatten_one_level", "numjet.tree_util:flatten_one_level",
      "orbax-checkpoint"),
     ("jax._src.xla_bridge", "_backends", _HERE + "backends", "chex"),
     ("jaxlib._jax", "PjitFunction", "numjet.api.jit:JitFunction", "gpjax"),
+    ("jaxlib._jax.pytree", "DictKey", _PICKLE + "DictKey", "pickles"),
+    ("jaxlib._jax.pytree", "FlattenedIndexKey", _PICKLE + "FlattenedIndexKey", "pickles"),
+    ("jaxlib._jax.pytree", "GetAttrKey", _PICKLE + "GetAttrKey", "pickles"),
+    ("jaxlib._jax.pytree", "PyTreeDef", _PICKLE + "PyTreeDef", "pickles"),
+    ("jaxlib._jax.pytree", "SequenceKey", _PICKLE + "SequenceKey", "pickles"),
 )  # fmt: skip
 
 

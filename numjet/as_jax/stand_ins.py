@@ -18,6 +18,7 @@ from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
 from numjet.core.trace import EVAL, current_trace
+from numjet.numpy import result_type
 
 
 # ------------------------------------------------------------------ lines in messages
@@ -221,24 +222,37 @@ def reconstruct_array(fun: Callable, args: tuple, state: tuple, aval_state: dict
     return ArrayImpl(value, ShapedArray(value.shape, value.dtype, weak))
 
 
+# ------------------------------------------------------------------ dtypes
+def to_complex_dtype(dtype: Any) -> np.dtype:
+    """The complex dtype whose parts hold numbers of `dtype`."""
+    return np.dtype(result_type(dtype, np.complex64))
+
+
 # ------------------------------------------------------------------ tests
 def check_close(
-    xs: Any, ys: Any, atol: float | None = None, rtol: float | None = None, err_msg: str = ""
+    xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: str = ""
 ) -> None:
     """Assert that the leaves of two pytrees are alike. Where no tolerances are given they are 1e-15
     for 64-bit numbers (1e-6 without x64), 1e-6 for 32-bit ones, 1e-3 for float16, 1e-2 for
-    bfloat16, 0.1 for shorter ones, 0 for integers."""
+    bfloat16, 0.1 for shorter ones, 0 for integers. A tolerance may be a dictionary with one
+    for each dtype, by type or name; what it lacks has the usual one."""
     tree.tree_map(lambda x, y: _check_leaf(x, y, atol, rtol, err_msg), xs, ys)
 
 
-def _check_leaf(x: Any, y: Any, atol: float | None, rtol: float | None, err_msg: str) -> None:
+def _check_leaf(x: Any, y: Any, atol: Any, rtol: Any, err_msg: str) -> None:
     x, y = np.asarray(x), np.asarray(y)
-    usual = max(_TOLERANCES.get(canonical(a.dtype).name, 0.0) for a in (x, y))
+    names = [canonical(a.dtype).name for a in (x, y)]
+
+    def tolerance(given: Any) -> float:
+        if given is not None and not isinstance(given, Mapping):
+            return given
+        named = {np.dtype(dtype).name: value for dtype, value in (given or {}).items()}
+        return max({**_TOLERANCES, **named}.get(name, 0.0) for name in names)
+
     x, y = [a.astype(np.float32) if a.dtype.kind == "V" else a for a in (x, y)]
     np.testing.assert_allclose(
-        x, y, atol=usual if atol is None else atol, rtol=usual if rtol is None else rtol,
-        err_msg=err_msg,
-    )  # fmt: skip
+        x, y, atol=tolerance(atol), rtol=tolerance(rtol), err_msg=err_msg
+    )
 
 
 _TOLERANCES = {

@@ -236,12 +236,14 @@ def test_a_failure_on_another_thread_is_that_threads():
     assert result == 3 and executable._failures
 
 
-@pytest.mark.parametrize("call", [
-    lambda f, x: nj.pure_callback(f, x, x, vmap_method="sequential"),
-    lambda f, x: io_callback(f, x, x),
-    lambda f, x: nj.debug.callback(f, x),
+@pytest.mark.parametrize("call, wrap", [
+    (lambda f, x: nj.pure_callback(f, x, x, vmap_method="sequential"), lambda f: f),
+    (lambda f, x: nj.pure_callback(f, x, x, vmap_method="sequential"), nj.vmap),
+    (lambda f, x: nj.pure_callback(f, x, x), nj.jit),
+    (lambda f, x: io_callback(f, x, x), lambda f: f),
+    (lambda f, x: io_callback(f, x, x), nj.jit),
+    (lambda f, x: nj.debug.callback(f, x), nj.jit),
 ])
-@pytest.mark.parametrize("wrap", [lambda f: f, nj.jit, nj.vmap])
 def test_what_a_callback_raises_is_a_failure_of_the_program(call, wrap):
     class OfALibrary(Exception):
         pass
@@ -252,3 +254,8 @@ def test_what_a_callback_raises_is_a_failure_of_the_program(call, wrap):
     with pytest.raises(nj.errors.JaxRuntimeError, match="(?s)before.*OfALibrary: told") as caught:
         wrap(lambda x: call(fail, x))(jnp.ones(2))
     assert type(caught.value.__cause__) is OfALibrary and isinstance(caught.value, RuntimeError)
+
+
+def test_a_debug_callback_outside_of_programs_raises_what_it_raises():
+    with pytest.raises(ZeroDivisionError):
+        nj.debug.callback(lambda x: 1 // 0, jnp.ones(2))

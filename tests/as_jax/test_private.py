@@ -92,6 +92,50 @@ out["bytes"] = np.frombuffer(pickle.dumps(tree), np.uint8)
     assert plain.stdout.strip() == "[0, 1, 2] numjet.core.array", plain.stderr
 
 
+OF_JAX = """
+import collections, pickle
+structure = {"a": 1, "b": (2, [3], None), "c": {}, "d": collections.OrderedDict(z=1, y=2),
+             "e": collections.defaultdict(int, k=1)}
+objects = {
+    "structure": (jax.tree.structure(structure), jax.tree.structure(1)),
+    "path": tuple(jax.tree_util.tree_flatten_with_path({"a": [1]})[0][0][0]),
+    "entries": [jax.tree_util.GetAttrKey("x"), jax.tree_util.FlattenedIndexKey(3)],
+    "aval": jax.typeof(jnp.ones((2, 3))),
+    "struct": jax.ShapeDtypeStruct((2,), "float32"),
+    "spec": jax.P("x", None),
+    "mesh": jax.sharding.AbstractMesh((2,), ("x",), (jax.sharding.AxisType.Auto,)),
+    "keys": jax.random.split(jax.random.key(3)),
+    "numbers": [jax.lax.Precision.HIGH, jax.lax.GatherDimensionNumbers((0,), (1,), (2,)),
+                jax.lax.GatherScatterMode.CLIP,
+                jax.lax.ConvDimensionNumbers((0, 1), (0, 1), (0, 1))],
+}
+"""
+
+
+@pytest.mark.oracle
+def test_other_values_that_jax_pickled_load_under_the_alias(tmp_path):
+    data = run_in_oracle(
+        OF_JAX + 'out["bytes"] = np.frombuffer(pickle.dumps(objects), np.uint8)')["bytes"]
+    (tmp_path / "of_jax.pickle").write_bytes(data.tobytes())
+    done = run("-c", "import numjet.as_jax, jax, jax.numpy as jnp\n" + OF_JAX +
+               f"found = pickle.load(open({str(tmp_path / 'of_jax.pickle')!r}, 'rb'))\n"
+               """
+again = pickle.loads(pickle.dumps(found))
+for read in (found, again):
+    words = [jax.random.key_data(d.pop("keys")).tolist() for d in (read, dict(objects))]
+    assert words[0] == words[1]
+    for name, value in read.items():
+        assert value == objects[name] and type(value) is type(objects[name]), (name, value)
+        assert repr(value) == repr(objects[name]), (name, value)
+    built = jax.tree.unflatten(read["structure"][0], range(6))
+    assert jax.tree.leaves(built) == list(range(6)) and type(built["d"]).__name__ == "OrderedDict"
+    assert hash(read["structure"][0]) == hash(objects["structure"][0])
+    assert {type(k) for k in read["path"]} == {type(k) for k in objects["path"]}
+print("done")
+""")
+    assert done.stdout == "done\n", done.stderr
+
+
 STAND_INS = """
 import numjet.as_jax
 import pickle, jax, jax.numpy as jnp, numpy as np
@@ -123,6 +167,10 @@ assert alike({"a": one}, {"a": one * np.float32(1.000001)})
 assert not alike(one, one * np.float32(1.00001)) and alike(one, one * 1.1, atol=0.2)
 assert alike(jnp.ones(2, "bfloat16"), jnp.ones(2) * 1.005)
 assert not alike(jnp.ones(2, "bfloat16"), jnp.ones(2) * 1.05)
+assert alike(one, one * np.float32(1.1), atol={"float32": 0.2, np.float64: 0})
+assert not alike(one, one * np.float32(1.1), atol={"bfloat16": 0.2})
+from jax._src.dtypes import to_complex_dtype
+assert to_complex_dtype(np.float32) == to_complex_dtype("bfloat16") == np.complex64
 assert alike(1, 1.0) and not alike(1, 2) and not alike(np.ones(2), np.ones(3))
 print("done")
 """
