@@ -88,7 +88,10 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
 def _columns(caller: str, treedef: PyTreeDef, rest: tuple) -> list[list]:
     columns = []
     for i, other in enumerate(rest):
-        leaves, other_treedef = tree_flatten(other)
+        try:
+            leaves, other_treedef = tree_flatten(other)
+        except ValueError:  # what stands where `treedef` has a leaf may have keys without an order
+            other_treedef = None
         if other_treedef is not treedef:
             leaves = treedef.flatten_up_to(other, f"{caller}: tree number {i + 2}")
         columns.append(leaves)

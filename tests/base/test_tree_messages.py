@@ -118,3 +118,10 @@ def test_an_error_of_a_registered_function_comes_through():
     node[0].fails = True
     with pytest.raises(KeyError, match="from flatten"):
         tree_flatten(node)
+
+
+def test_what_stands_at_a_leaf_is_not_looked_into():
+    odd = {"a": 1, (2, 3): 4}
+    assert tree.tree_map(lambda a, b: (a, b), {"x": 1}, {"x": odd}) == {"x": (1, odd)}
+    with pytest.raises(ValueError, match="comparable|Dict key mismatch"):
+        tree.tree_map(lambda a, b: a, {"a": 1}, odd)
