@@ -22,7 +22,7 @@ class _Key:
 
     def __setstate__(self, state: tuple) -> None:
         self.__class__ = type(self).__mro__[2]  # type: ignore[assignment]
-        (self._value,) = state
+        (self._value,) = state  # type: ignore[misc]
 
 
 class SequenceKey(_Key, tree_registry.SequenceKey):
@@ -43,7 +43,7 @@ class FlattenedIndexKey(_Key, tree_registry.FlattenedIndexKey):
 
 # The numbers by which JAX tells kinds of nodes, for those whose type is not written down.
 _LEAF, _NAMED_TUPLE = 0, 3
-_TYPES = {1: type(None), 2: tuple, 4: list, 5: dict}
+_TYPES: dict[int, type] = {1: type(None), 2: tuple, 4: list, 5: dict}
 
 
 class PyTreeDef(treedef.PyTreeDef):
