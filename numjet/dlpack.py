@@ -17,6 +17,8 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     """An Array of anything with `__dlpack__` (a PyTorch tensor, a CuPy or NumPy array, ...) in the
     CPU's memory. Raises BufferError when it lives elsewhere, or has to be copied and `copy` is
     False."""
+    if not hasattr(external_array, "__dlpack__"):
+        raise TypeError(f"from_dlpack: expected an array with __dlpack__, got {external_array!r}.")
     if device is not None and getattr(device, "platform", "cpu") != "cpu":
         raise ValueError(f"from_dlpack: unknown device {device!r}. Only CPU devices are here.")
     if _TELLS:
@@ -34,6 +36,8 @@ def is_supported_dtype(dtype: Any) -> bool:
 
 def to_dlpack(x: Any, **kwargs: Any) -> Any:
     """The DLPack capsule of an array."""
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"to_dlpack: expected an array with __dlpack__, got {x!r}.")
     return x.__dlpack__(**kwargs)
 
 

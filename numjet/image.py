@@ -121,7 +121,11 @@ def _prepared(name: str, image: Any, shape: Any, method: Any) -> tuple[Any, tupl
             f"{name}: shape must have one size for each axis of the image {image.shape}, got "
             f"{shape}."
         )
-    return image, shape, ResizeMethod.from_string(method) if isinstance(method, str) else method
+    if isinstance(method, str):
+        method = ResizeMethod.from_string(method)
+    if not isinstance(method, ResizeMethod):
+        raise TypeError(f"{name}: method must be a name or a ResizeMethod, got {method!r}.")
+    return image, shape, method
 
 
 def scale_and_translate(

@@ -34,14 +34,20 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     ref.addupdate(x, idx)
 
 
+def _reference(ref: Any, name: str) -> Ref:
+    if not isinstance(ref, Ref):
+        raise TypeError(f"{name}: expected a reference (new_ref), got {ref!r}.")
+    return ref
+
+
 def freeze(ref: Ref) -> Any:
     """The value of a reference that is not used any more."""
-    return ref.get()
+    return _reference(ref, "freeze").get()
 
 
 def free_ref(ref: Ref) -> None:
     """Say that a reference is not used any more. Its memory goes when nobody holds it."""
-    ref.get()
+    _reference(ref, "free_ref").get()
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:

@@ -168,7 +168,7 @@ def submit(
         (inputs, outputs, arena, executable),
     )
     return [
-        ArrayImpl.from_pending(Result(call, value), aval)
+        ArrayImpl._from_pending(Result(call, value), aval)
         for value, aval in zip(results, avals, strict=True)
     ]
 

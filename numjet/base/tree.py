@@ -57,8 +57,19 @@ _MISSING = object()
 IsLeaf = Callable[[Any], bool] | None
 
 
+def _structure(treedef: Any, name: str) -> PyTreeDef:
+    if not isinstance(treedef, PyTreeDef):
+        raise TypeError(
+            f"{name}: expected a tree's structure (PyTreeDef, as tree_structure gives it), got "
+            f"{treedef!r}."
+        )
+    return treedef
+
+
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """The tree of structure `treedef` with these leaves; ValueError if their number differs."""
+    if treedef.__class__ is not PyTreeDef:
+        _structure(treedef, "tree_unflatten")
     return treedef.unflatten(leaves)
 
 
@@ -142,6 +153,9 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
     inner_treedef=None takes the structure of the first subtree. TypeError when the tree is not
     made up as these say.
     """
+    _structure(outer_treedef, "tree_transpose")
+    if inner_treedef is not None:
+        _structure(inner_treedef, "tree_transpose")
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
         subtrees = outer_treedef.flatten_up_to(pytree_to_transpose, "tree_transpose: the tree")
@@ -163,7 +177,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> 
 
 def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
     """The tree of structure `treedef` whose leaves are those of `xs`, a tree flattened anyhow."""
-    return treedef.unflatten(tree_leaves(xs))
+    return _structure(treedef, "build_tree").unflatten(tree_leaves(xs))
 
 
 # -- key paths ----------------------------------------------------------------------------------
@@ -191,19 +205,20 @@ def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether the structure is a single leaf."""
-    return treedef.num_nodes == 1 and treedef.num_leaves == 1
+    return _structure(treedef, "treedef_is_leaf").num_nodes == 1 and treedef.num_leaves == 1
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The structures one level down."""
-    return treedef.children()
+    return _structure(treedef, "treedef_children").children()
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple of trees with these structures."""
     kind = kind_of(tuple)
     assert kind is not None
-    return make_node(kind, None, tuple(treedefs))
+    children = tuple([_structure(treedef, "treedef_tuple") for treedef in treedefs])
+    return make_node(kind, None, children)
 
 
 def is_tree_node(typ: type) -> bool:

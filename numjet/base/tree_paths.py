@@ -16,6 +16,8 @@ KeyPath = tuple[Any, ...]
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """A key path as text: `['a'][0].x`; with simple=True the bare names joined by `separator`."""
+    if not isinstance(separator, str):
+        raise TypeError(f"keystr: separator must be a string, got {separator!r}.")
     return separator.join([_bare(key) if simple else str(key) for key in keys])
 
 

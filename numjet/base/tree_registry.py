@@ -256,14 +256,24 @@ def register_pytree_with_keys(
     register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
 
 
+def _needs(cls: Any, name: str, *methods: str) -> None:
+    for method in methods:
+        if not isinstance(cls, type) or not hasattr(cls, method):
+            raise TypeError(
+                f"{name}: expected a class with the methods {' and '.join(methods)}, got {cls!r}."
+            )
+
+
 def register_pytree_node_class(cls: Any) -> Any:
     """Class decorator: use the class's `tree_flatten()` and `tree_unflatten(data, children)`."""
+    _needs(cls, "register_pytree_node_class", "tree_unflatten", "tree_flatten")
     register_pytree_node(cls, lambda node: node.tree_flatten(), cls.tree_unflatten)
     return cls
 
 
 def register_pytree_with_keys_class(cls: Any) -> Any:
     """Class decorator: use `tree_flatten_with_keys()`, `tree_unflatten`, perhaps `tree_flatten`."""
+    _needs(cls, "register_pytree_with_keys_class", "tree_unflatten", "tree_flatten_with_keys")
     flatten = (lambda node: node.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(cls, lambda node: node.tree_flatten_with_keys(),
                               cls.tree_unflatten, flatten)

@@ -91,7 +91,7 @@ class ArrayImpl(Array):
         self._aval = aval
 
     @classmethod
-    def from_pending(cls, pending: Any, aval: ShapedArray) -> ArrayImpl:
+    def _from_pending(cls, pending: Any, aval: ShapedArray) -> ArrayImpl:
         """An Array whose value is `pending.result()`, asked for at the first read."""
         self = object.__new__(cls)
         self._aval = aval
@@ -363,7 +363,12 @@ def as_array(x: Any) -> Any:
         return _from_numpy(x)
     for method in ("__numjet_array__", "__jax_array__"):
         if hasattr(x, method):
-            return as_array(getattr(x, method)())
+            found = getattr(x, method)()
+            if hasattr(found, method) and not isinstance(found, Array | np.ndarray):
+                raise TypeError(
+                    f"{type(x).__name__}.{method}() must return an array, got {found!r}."
+                )
+            return as_array(found)
     for kind in (bool, int, float, complex):
         if isinstance(x, kind):
             return _CONVERTERS[kind](kind(x))  # type: ignore[arg-type]

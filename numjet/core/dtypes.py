@@ -127,6 +127,20 @@ _NARROW = {int64: int32, uint64: uint32, float64: float32, complex128: complex64
 _PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 
+def named(dtype: Any) -> Any:
+    """What a dtype argument that is no np.dtype says: a scalar type, a name, something with a
+    dtype. Raises ValueError for an array, whose dtype may be meant or not."""
+    if isinstance(dtype, type):
+        return dtype
+    found = getattr(dtype, "dtype", dtype)
+    if found is not dtype and hasattr(dtype, "__array__") and not isinstance(dtype, np.generic):
+        raise ValueError(
+            "An array was passed as a dtype argument, which is no longer supported. Pass "
+            "array.dtype."
+        )
+    return found
+
+
 def canonical(dtype: Any) -> Any:
     """`dtype` as an np.dtype, 64-bit types narrowed to 32 bits unless `enable_x64`."""
     if type(dtype) is KeyDType:
@@ -134,12 +148,22 @@ def canonical(dtype: Any) -> Any:
     if isinstance(dtype, type) and dtype in _PYTHON:
         dtype = _PYTHON[dtype]
     elif not isinstance(dtype, np.dtype):
-        dtype = np.dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
+        dtype = np.dtype(named(dtype))
     if dtype.byteorder == ">" or not dtype.isnative:
         dtype = dtype.newbyteorder("=")
     if dtype in _NARROW and not config.enable_x64.value:
         return _NARROW[dtype]
     return dtype
+
+
+# No machine has as many elements, and the addresses behind them have no 64 bits.
+MOST_ELEMENTS = 1 << 59
+
+
+def check_elements(count: int, name: str) -> None:
+    """Raise MemoryError where an array of `count` elements cannot be."""
+    if count >= MOST_ELEMENTS:
+        raise MemoryError(f"{name}: an array of {count} elements does not fit into memory.")
 
 
 def check_supported(dtype: np.dtype) -> None:
@@ -293,6 +317,8 @@ _WEAK_DTYPE = {"i*": int64, "f*": float64, "c*": complex128}
 
 @functools.cache
 def _upper(node: Any) -> frozenset:
+    if node not in _ABOVE:
+        check_supported(node)
     found = {node}
     for above in _ABOVE[node]:
         found |= _upper(above)

@@ -116,6 +116,9 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
     avals = tuple([x.aval for x in arrays])
     out_avals = primitive.out_avals(avals, params)
     large = is_large(avals, out_avals)
+    if large:
+        for aval in out_avals if type(out_avals) is list else (out_avals,):
+            dtypes.check_elements(aval.size, primitive.name)
     if large or DeferredArray in map(type, arrays):
         later = hooks.defer(primitive, arrays, params, avals, out_avals)
         if later is not None:

@@ -101,6 +101,8 @@ class Ref:
     __slots__ = ("aval", "home", "_value", "__weakref__")
 
     def __init__(self, aval: AbstractRef, refs: Any) -> None:
+        if not isinstance(aval, AbstractRef):
+            raise TypeError(f"Ref: expected an AbstractRef, got {aval!r}. Use new_ref(array).")
         self.aval = aval
         self.home = current_trace()
         self._value = refs

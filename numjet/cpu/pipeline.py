@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from numjet.core.dtypes import check_elements
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from numjet.cpu.builder.builder import Module
 from numjet.cpu.emit.emit import Launch, emit_launch
@@ -160,6 +162,9 @@ def unroll_loops(jaxpr: Jaxpr) -> Jaxpr:
 def build_steps(closed: ClosedJaxpr, compilation: Compilation) -> None:
     """Flatten, fuse and lower the jaxpr to steps over values; bind arguments and results."""
     jaxpr, program = unroll_loops(closed.jaxpr), compilation.program
+    for eqn in jaxpr.eqns:
+        for var in eqn.outvars:
+            check_elements(math.prod(getattr(var.aval, "shape", ())), eqn.primitive.name)
     for k, var in enumerate(jaxpr.invars):
         arg = Val.of(var.aval)
         arg.place = Place(Slot("input", arg.nbytes, k))

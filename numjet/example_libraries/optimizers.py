@@ -308,6 +308,8 @@ class JoinPoint:
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
     """The state as a pytree like the parameters, with a `JoinPoint` for each leaf, for saving."""
+    if not isinstance(opt_state, OptimizerState):
+        raise TypeError(f"unpack_optimizer_state: expected an OptimizerState, got {opt_state!r}.")
     states = [
         JoinPoint(tree_util.tree_unflatten(d, leaves))
         for d, leaves in zip(opt_state.subtree_defs, opt_state.packed_state, strict=True)

@@ -204,6 +204,11 @@ def _pool(reducer: Callable, start: float, average: bool) -> Callable[..., Layer
             left = iter(sizes)
             return tuple([1 if c in "NC" else next(left) for c in names])
 
+        if strides is not None and len(strides) != len(window_shape):
+            raise ValueError(
+                f"pooling: strides {tuple(strides)} must be as many as the sizes of the window "
+                f"{tuple(window_shape)}."
+            )
         window = spread(window_shape)
         steps = spread(strides or (1,) * len(window_shape))
 

@@ -299,6 +299,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """An Array over the memory of an object of another library, by DLPack."""
     if isinstance(x, Array):
         return x
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"from_dlpack: expected an array with __dlpack__, got {x!r}.")
     return placed(array(np.from_dlpack(x), copy=bool(copy)), device)
 
 
@@ -452,6 +454,8 @@ def arange(
     ):
         kind = int_dtype()
         bounds = (start,) if stop is None else (start, stop, 1 if step is None else step)
+        low, high, by = bounds if len(bounds) == 3 else (0, start, 1)
+        dtypes.check_elements((high - low) // by, "arange")
         value = np.arange(*bounds).astype(kind)
         return ArrayImpl(value, ShapedArray(value.shape, kind))
     first = "stop" if stop is None else "start"
@@ -478,6 +482,7 @@ def arange(
         else -((int(start) - int(stop)) // int(step))
     )
     size = builtins.max(0, size)
+    dtypes.check_elements(size, "arange")
     if current_trace() is not EVAL and size > 1 and dtypes.kind(wanted) in "iuf":
         # Written as an iota, so that programs compute it instead of carrying it.
         iota = lax.iota(wanted, size)
@@ -513,6 +518,7 @@ def linspace(
     num = operator.index(num)
     if num < 0:
         raise ValueError(f"linspace: the number of samples must not be negative, got {num}.")
+    dtypes.check_elements(num, "linspace")
     start, stop = one_array("linspace", start), one_array("linspace", stop)
     wanted = canonical_dtype(dtype, "linspace")
     computed = inexact_dtype(promoted(start, stop)[0])

@@ -190,12 +190,19 @@ def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | No
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of `fft`'s result, for samples `d` apart."""
-    return _frequencies("fftfreq", np.fft.fftfreq(operator.index(n)), d, dtype)
+    return _frequencies("fftfreq", np.fft.fftfreq(_count("fftfreq", n)), d, dtype)
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of `rfft`'s result, for samples `d` apart."""
-    return _frequencies("rfftfreq", np.fft.rfftfreq(operator.index(n)), d, dtype)
+    return _frequencies("rfftfreq", np.fft.rfftfreq(_count("rfftfreq", n)), d, dtype)
+
+
+def _count(name: str, n: Any) -> int:
+    n = operator.index(n)
+    if n < 1:
+        raise ValueError(f"{name}: the number of samples must be positive, got {n}.")
+    return n
 
 
 def _frequencies(name: str, values: np.ndarray, d: Any, dtype: Any) -> Any:

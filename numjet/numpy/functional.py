@@ -88,11 +88,11 @@ def array_repr(
     arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
 ) -> str:
     """`repr` of an array."""
-    return (
-        repr(arr)
-        if isinstance(arr, Array)
-        else np.array_repr(arr, max_line_width, precision, suppress_small)
-    )
+    if isinstance(arr, Array):
+        return repr(arr)
+    if not isinstance(arr, np.ndarray):
+        raise TypeError(f"array_repr: expected an array, got {arr!r}.")
+    return np.array_repr(arr, max_line_width, precision, suppress_small)
 
 
 def array_str(
@@ -119,7 +119,7 @@ def apply_over_axes(func: Callable, a: Any, axes: Sequence[int]) -> Any:
     """`func(a, axis)` for one axis after another; axes that it removes are kept with size 1."""
     x = one_array("apply_over_axes", a)
     for axis in axes:
-        out = func(x, axis)
+        out = one_array("apply_over_axes", func(x, axis))
         if out.ndim == x.aval.ndim - 1:
             out = expand_dims(out, axis)
         if out.ndim != x.aval.ndim:

@@ -145,6 +145,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
 
 
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
+    if not hasattr(arr, "shape"):
+        raise TypeError(f"{name}: expected an array, got {arr!r}.")
     shape = tuple(arr.shape)
     if len(shape) != 2:
         raise ValueError(f"{name}: the input array must be 2-d, got shape {shape}.")

@@ -7,6 +7,7 @@ traced programs hold literals of the right dtype instead of conversions.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import warnings
 from collections.abc import Iterable, Sequence
@@ -61,7 +62,7 @@ def canonical_dtype(dtype: Any, name: str, default: Any = None) -> Any:
         return dtype
     wanted = dtype
     if type(dtype) is not np.dtype:
-        wanted = np.dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
+        wanted = np.dtype(dtypes.named(dtype))
     found = dtypes.canonical(wanted)
     if found != wanted and found.itemsize < wanted.itemsize:
         warnings.warn(
@@ -276,6 +277,7 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
         if n < 0:
             raise TypeError(f"{name}: sizes must not be negative, got shape {tuple(shape)}.")
         out.append(n)
+    dtypes.check_elements(math.prod(out), name)
     return tuple(out)
 
 

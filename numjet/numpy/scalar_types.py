@@ -53,6 +53,8 @@ class _ScalarMeta(type):
 
 def _scalar(x: Any, dtype: np.dtype) -> np.ndarray:
     if isinstance(x, str):
+        if dtype.kind == "V":  # ml_dtypes' own reading of text that is no number ends the process
+            return np.asarray(float(x)).astype(dtype)
         return np.asarray(dtype.type(x))
     if type(x) is complex and dtype.kind != "c":
         raise TypeError(f"{dtype.name}(): {x!r} is complex. Take .real first.")

@@ -173,7 +173,13 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that NumPy's broadcasting gives. Raises ValueError where sizes differ and none is
     1."""
     try:
-        return tuple([int(n) for n in np.broadcast_shapes(*[tuple(s) for s in shapes])])
+        # As an index each size may be large; as a shape NumPy refuses what does not fit memory.
+        rank = max(map(len, shapes), default=0)
+        columns = zip(*[(1,) * (rank - len(s)) + tuple(map(int, s)) for s in shapes], strict=True)
+        joined = [set(column) - {1} for column in columns]
+        if any(len(sizes) > 1 for sizes in joined):
+            raise ValueError
+        return tuple([sizes.pop() if sizes else 1 for sizes in joined])
     except ValueError:
         raise ValueError(
             f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}. Counted "

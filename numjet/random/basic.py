@@ -19,6 +19,7 @@ from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, scalar
 from numjet.ops import arithmetic as ar
+from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.complex_ops import complex as make_complex
 from numjet.ops.cumulative import cumsum
 from numjet.ops.fma import fma
@@ -62,12 +63,12 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
 
 def result_shape(name: str, shape: Any, *operands: Any) -> tuple[int, ...]:
     """`shape`, which the operands must broadcast to; by default what they broadcast to."""
-    common = np.broadcast_shapes(*[x.shape for x in operands])
+    common = broadcast_shapes(*[x.shape for x in operands])
     if shape is None:
         return common
     shape = shape_of(shape)
     try:
-        fits = np.broadcast_shapes(common, shape) == shape
+        fits = broadcast_shapes(common, shape) == shape
     except ValueError:
         fits = False
     if not fits:

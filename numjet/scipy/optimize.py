@@ -150,7 +150,7 @@ def minimize(
     True True
     """
     check_callable("minimize", fun)
-    if method.lower() != "bfgs":
+    if not isinstance(method, str) or method.lower() != "bfgs":
         raise ValueError(f"minimize: method {method!r} not recognized. Use 'BFGS'.")
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: args must be a tuple, got {args!r}. Write (args,).")

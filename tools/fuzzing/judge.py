@@ -86,14 +86,14 @@ def derived(kind: str, f: Function, nums: list[int]) -> Function:
                 return nj.grad(loss, tuple(nums))(*full)
 
             given = tuple(a[k] for k in nums)
-            return _leaves(nj.jvp(inner, given, tuple(jnp.cos(jnp.asarray(x)) for x in given)))
+            return _leaves(nj.jvp(inner, given, tuple(tangents(a, nums)[k] for k in nums)))
 
         return hessian
     if kind == "linearize":
         def linear(*a: Any) -> Any:
             of = lambda *xs: f(*_put(a, nums, xs))
             given = [a[k] for k in nums]
-            return _leaves(nj.linearize(of, *given)[1](*[jnp.sin(jnp.asarray(x)) for x in given]))
+            return _leaves(nj.linearize(of, *given)[1](*[tangents(a, nums)[k] for k in nums]))
 
         return linear
     raise ValueError(kind)

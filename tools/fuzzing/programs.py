@@ -58,7 +58,16 @@ def defined(tree: ast.Module, names: dict[str, Any]) -> Callable[..., list]:
 
 
 class _Noise(ast.NodeTransformer):
-    """name = value  ->  name = noise(value)."""
+    """name = value  ->  name = noise(value); so with what functions inside of a value give."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        f = node.func
+        if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name) and f.value.id in (
+            "jnp", "nn"
+        ):  # fmt: skip
+            return ast.Call(ast.Name("noise", ast.Load()), [node], [])
+        return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
         self.generic_visit(node)
