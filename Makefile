@@ -6,6 +6,7 @@
 #   make bounds        the laws and random programs with arrays between pages nobody may touch
 #   make compare       generated calls of the public functions beside JAX (SEED=... COUNT=...)
 #   make fuzz          random programs, run in ways that have to agree (SEED=... COUNT=...)
+#   make soak          mixed programs on 16 threads with forks and interrupts (SECONDS=300)
 #   make portability       the compiler's tests as on each kind of x86-64 processor that this one can
 #                          be; all tests with the oldest packages that pyproject.toml admits, with the
 #                          newest, and with each other Python that is found (PYTHONS=... names them)
@@ -31,6 +32,7 @@ ORACLE_STAMP := $(if $(filter yes,$(ORACLE)),.venvs/oracle/.installed)
 WORKERS ?= 2
 SEED ?= $(shell expr $$(date +%s) / 86400 \* 1000)
 COUNT ?= 300
+SECONDS ?= 300
 ROWS ?=
 RUNS ?= 200
 LIBRARIES ?=
@@ -74,6 +76,10 @@ compare: $(VENV)/.installed-test .venvs/oracle/.installed
 
 fuzz: $(VENV)/.installed-test $(ORACLE_STAMP)
 	$(RUN) tools/fuzz.py $(SEED) $(COUNT) --jobs $(WORKERS) $(if $(ORACLE_STAMP),--jax 10)
+
+.PHONY: soak
+soak: $(VENV)/.installed-test
+	PYTHONPATH=tools $(RUN) tools/soak.py --seconds $(SECONDS)
 
 slow: $(VENV)/.installed-test
 	$(RUN) -m pytest -q -m slow

@@ -23,7 +23,8 @@ _BETWEEN = 1024
 _SAMPLE = 32  # entries whose size is looked at
 
 _lasting: list[Memo] = []  # of operations, which live as long as the process
-_passing: weakref.WeakSet[Memo] = weakref.WeakSet()
+# By identity; not a WeakSet, which cannot be read while other threads add to it.
+_passing: dict[int, weakref.ref[Memo]] = {}
 _clearing: list[Callable[[], None]] = []
 _clock = itertools.count(1)
 
@@ -41,7 +42,8 @@ class Memo(dict):
         self.learned = self.dropped = 0
         self.hits: int | None = 0 if counted else None
         if passing:
-            _passing.add(self)
+            key = id(self)
+            _passing[key] = weakref.ref(self, lambda _: _passing.pop(key, None))
         else:
             _lasting.append(self)
 
@@ -80,7 +82,7 @@ class Memo(dict):
 def memos() -> Iterator[Memo]:
     """All memos that there are."""
     yield from list(_lasting)
-    yield from list(_passing)
+    yield from [memo for found in list(_passing.values()) if (memo := found()) is not None]
 
 
 def _bound_all() -> None:

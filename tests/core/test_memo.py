@@ -160,3 +160,26 @@ def test_signatures_of_a_jitted_function_are_bounded(monkeypatch) -> None:
     for n in range(1, 12):
         assert f(jnp.ones(n)).shape == (n,)
     assert f._cache_size() <= 4
+
+
+def test_memos_are_listed_while_threads_make_others() -> None:
+    stop, raised = threading.Event(), []
+
+    def make() -> None:
+        try:
+            while not stop.is_set():
+                Memo("passing", passing=True)
+        except RuntimeError as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(300):
+            assert all(isinstance(found, Memo) for found in memo.memos())
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not raised

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_void_p
 from typing import NamedTuple, Protocol
 
-from numjet.base import config
+from numjet.base import config, locks
 from numjet.base.errors import InternalError
 from numjet.cpu import host
 from numjet.cpu.link import llvm, loader, processor, sources
@@ -64,7 +64,7 @@ class Written(Protocol):
     def text(self) -> str: ...
 
 
-_llvm_lock = threading.Lock()
+_llvm_lock = locks.lock()
 _symbols: dict[str, int] = {}
 _providers: dict[str, Callable[[str], int]] = {}
 _PROVIDABLE = re.compile(rb"(nj_[A-Za-z0-9_]+)\0")
@@ -290,7 +290,7 @@ class _WithoutStrengthReduction:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
         self._inside = 0
 
     def __enter__(self) -> None:
@@ -526,7 +526,7 @@ def _linker_once() -> int:
     return linker
 
 
-_linker_lock = threading.Lock()
+_linker_lock = locks.lock()
 
 
 def _linker() -> int:

@@ -9,7 +9,6 @@ caller's signature look-up rules that out).
 from __future__ import annotations
 
 import ctypes
-import functools
 import importlib
 import math
 import struct
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numjet.base import locks
 from numjet.base.config import check_bounds
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -122,7 +122,7 @@ def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
 
 # Loaded where bounds are checked.
 _FENCES = "numjet.cpu.program.fences"
-_making = threading.Lock()
+_making = locks.lock()
 
 
 class _Program:
@@ -206,27 +206,27 @@ class Executable:
 
     # What only calls need is made when the first one comes: a type of ctypes takes 20 us.
 
-    @functools.cached_property
+    @locks.once
     def makers(self) -> list[Callable[[], np.ndarray]]:
         """Functions that make the results."""
         return [runtime.maker(shape, dtype) for shape, dtype in self.outs]
 
-    @functools.cached_property
+    @locks.once
     def _prototype(self) -> Any:
         return ctypes.CFUNCTYPE if self.seconds > RELEASE_GIL_ABOVE else ctypes.PYFUNCTYPE
 
-    @functools.cached_property
+    @locks.once
     def _call_pointers(self) -> Any:
         return self._prototype(ctypes.c_int)(self.address)
 
-    @functools.cached_property
+    @locks.once
     def _call_objects(self) -> Any:
         return self._prototype(ctypes.c_int)(self._objects)
 
     def _pointers(self, count: int) -> type[ctypes.Array]:
         return ctypes.c_void_p * max(count, 1)
 
-    @functools.cached_property
+    @locks.once
     def table(self) -> ctypes.Array:
         """The last argument of the program: see `entry`."""
         with _making:  # one for all threads: it points to what is held here

@@ -20,15 +20,14 @@ import glob
 import importlib.machinery
 import importlib.util
 import os
-import threading
 from typing import Any
 
-from numjet.base import config
+from numjet.base import config, locks
 from numjet.cpu import host
 from numjet.cpu.link import link
 from numjet.cpu.runtime import build, threads
 
-_lock = threading.Lock()
+_lock = locks.lock()
 
 
 def bundled_library(package: str, stem: str) -> ctypes.CDLL | None:

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numjet.base import locks
 from numjet.cpu import host
 from numjet.cpu.link import link
 from numjet.cpu.runtime import build
@@ -28,7 +29,7 @@ _JOB_BYTES = 56
 _STATUS, _DONE = 48, 52
 _QUEUE_BYTES = 64
 
-_starting = threading.Lock()
+_starting = locks.lock()
 
 
 @functools.cache

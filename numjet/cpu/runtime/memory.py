@@ -16,12 +16,12 @@ import ctypes
 import itertools
 import math
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from numjet.base import locks
 from numjet.cpu import host
 
 # Below this malloc reuses warm memory and a pooled view (500 ns, np.empty 110) does not pay; from
@@ -46,7 +46,7 @@ _classes: dict[int, _SizeClass] = {}
 _large: list[_SizeClass] = []
 _backing: dict[int, np.ndarray] = {}  # address of a block -> the memory it lies in
 _in_hand: dict[int, _SizeClass] = {}  # blocks given out by `allocate`
-_lock = threading.Lock()  # creation of size classes and trimming
+_lock = locks.lock()  # creation of size classes and trimming
 
 
 def _idle_limit() -> int:

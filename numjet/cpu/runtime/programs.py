@@ -24,13 +24,13 @@ calls a C function of doubles with every element, and leaves the results in the 
 from __future__ import annotations
 
 import functools
-import threading
 
+from numjet.base import locks
 from numjet.cpu.link import link
 from numjet.cpu.runtime import build
 from numjet.cpu.runtime.entry import LANES
 
-_starting = threading.Lock()
+_starting = locks.lock()
 
 
 @functools.cache

@@ -20,16 +20,15 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import threading
 
-from numjet.base import config
+from numjet.base import config, locks
 from numjet.base.errors import InternalError
 from numjet.cpu import host
 from numjet.cpu.link import link
 from numjet.cpu.runtime import build
 from numjet.cpu.runtime.entry import MOST_WORKERS
 
-_starting = threading.Lock()
+_starting = locks.lock()
 
 
 class _Pool:
