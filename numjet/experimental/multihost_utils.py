@@ -62,6 +62,13 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     return tree.tree_map(gather, in_tree)
 
 
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether the processes are to save their state at this step, since one of them is to be
+    stopped: never, as nobody watches for that here."""
+    del step_id
+    return False
+
+
 def whole(x: SpreadArray) -> np.ndarray:
     """All of an array over several processes, on each."""
     if x.is_fully_replicated:
@@ -96,9 +103,9 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
     """Arrays over `global_mesh` whose parts of this process are `local_inputs`; pspecs: a pytree
-    prefix of PartitionSpecs."""
-    is_spec = lambda s: isinstance(s, PartitionSpec)  # noqa: E731
-    specs = tree.broadcast_prefix(pspecs, local_inputs, is_leaf=is_spec)
+    prefix of PartitionSpecs, None for arrays that are not cut."""
+    is_spec = lambda s: s is None or isinstance(s, PartitionSpec)  # noqa: E731
+    specs = [s or PartitionSpec() for s in tree.broadcast_prefix(pspecs, local_inputs, is_spec)]
     leaves, structure = tree.tree_flatten(local_inputs)
     made = [
         make_array_from_process_local_data(NamedSharding(global_mesh, s), np.asarray(x))
@@ -109,8 +116,8 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
     """The parts of this process of arrays over `global_mesh`, laid out as `pspecs` say first."""
-    is_spec = lambda s: isinstance(s, PartitionSpec)  # noqa: E731
-    specs = tree.broadcast_prefix(pspecs, global_inputs, is_leaf=is_spec)
+    is_spec = lambda s: s is None or isinstance(s, PartitionSpec)  # noqa: E731
+    specs = [s or PartitionSpec() for s in tree.broadcast_prefix(pspecs, global_inputs, is_spec)]
     leaves, structure = tree.tree_flatten(global_inputs)
     made = []
     for x, spec in zip(leaves, specs, strict=True):
