@@ -62,13 +62,6 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     return tree.tree_map(gather, in_tree)
 
 
-def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether the processes are to save their state at this step, since one of them is to be
-    stopped: never, as nobody watches for that here."""
-    del step_id
-    return False
-
-
 def whole(x: SpreadArray) -> np.ndarray:
     """All of an array over several processes, on each."""
     if x.is_fully_replicated:
