@@ -5,7 +5,8 @@
 The program is flax's own idiom and names JAX only: modules, `nnx.jit`, an optax optimizer, metrics.
 1,797 images of 8 by 8 pixels from the UCI set that scikit-learn ships. The picture shows the loss
 and the digits that were read wrongly. Needs flax, optax, scikit-learn, matplotlib and tqdm.
-TIMES
+On two busy cores 30 epochs take 11 s on numjet, 25 on JAX;
+the program with its imports takes 41 and 77 s.
 """
 
 from __future__ import annotations

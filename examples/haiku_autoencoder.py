@@ -6,7 +6,8 @@ Digits of 8 by 8 pixels (from scikit-learn) are covered with noise; a network wi
 numbers in its middle learns to clean them. haiku's way: a function of modules made pure by
 `hk.transform`, its parameters a dictionary, optax's chain of updates. The picture shows digits,
 what covered them, and what was restored. Needs dm-haiku, optax, scikit-learn, matplotlib and tqdm.
-TIMES
+On two busy cores 6,000 steps take 15 s on numjet, 21 on JAX;
+the program with its imports takes 36 and 95 s.
 """
 
 from __future__ import annotations

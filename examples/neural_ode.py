@@ -6,7 +6,8 @@ A pendulum with friction is observed at some times, with noise. A network in the
 an ordinary differential equation learns to go on as it does: gradients pass through an adaptive
 solver. The picture shows what was observed, what was learned, and how it goes on after the last
 observation. Needs equinox, diffrax, optax, matplotlib and tqdm.
-TIMES
+On two cores 2,500 steps take 14 s on numjet, 46 on JAX;
+the program with its imports takes 18 and 58 s.
 """
 
 from __future__ import annotations
@@ -83,35 +84,38 @@ def loss_of(model, times, swings):
     return jnp.mean((predicted - swings) ** 2)
 
 
+@eqx.filter_jit
+def step(optimizer, model, state, times, batch):
+    loss, gradients = loss_of(model, times, batch)
+    updates, state = optimizer.update(gradients, state)
+    return loss, eqx.apply_updates(model, updates), state
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", default="neural_ode.png")
     parser.add_argument("--quick", action="store_true", help="a few steps, to see that it works")
     options = parser.parse_args()
     # First a part of the time, then all of it: long solutions of an untrained field lead nowhere.
-    stages = [(20, 0.25), (20, 1.0)] if options.quick else [(400, 0.25), (900, 1.0)]
+    stages = [(60, 0.2), (40, 0.5)] if options.quick else [(500, 0.2), (500, 0.5), (1500, 1.0)]
 
     of_data, of_model, of_batches = jr.split(jr.key(7), 3)
     times = jnp.linspace(0.0, OBSERVED, 60)
     swings = observations(of_data, 128, times, 0.02)
     model = NeuralODE(of_model)
-    optimizer = optax.adam(4e-3)
-
-    @eqx.filter_jit
-    def step(model, state, times, batch):
-        loss, gradients = loss_of(model, times, batch)
-        updates, state = optimizer.update(gradients, state)
-        return loss, eqx.apply_updates(model, updates), state
 
     history = []
     begun = time.perf_counter()
     for steps, part in stages:
         length = int(part * len(times))
+        optimizer = optax.adam(optax.cosine_decay_schedule(5e-3, steps, alpha=0.05))
         state = optimizer.init(eqx.filter(model, eqx.is_inexact_array))
         for _ in (progress := tqdm(range(steps), desc=f"first {part:.0%} of the time")):
             of_batches, key = jr.split(of_batches)
             chosen = jr.choice(key, len(swings), (32,), replace=False)
-            loss, model, state = step(model, state, times[:length], swings[chosen, :length])
+            loss, model, state = step(
+                optimizer, model, state, times[:length], swings[chosen, :length]
+            )
             history.append(float(loss))
             progress.set_postfix(loss=f"{history[-1]:.4f}")
     seconds = time.perf_counter() - begun

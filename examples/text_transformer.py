@@ -6,7 +6,7 @@ The text is what `help()` prints, which Python itself ships: half a million char
 sees 64 characters and predicts each next one. Plain jax.numpy, `jax.lax.scan` over the layers,
 optax for the steps; at the end it writes some lines of its own. The picture shows the loss and what
 one head of the first layer looks at. Needs optax, matplotlib and tqdm.
-TIMES
+On two busy cores 1,500 steps take 384 s on numjet, 644 on JAX.
 """
 
 from __future__ import annotations

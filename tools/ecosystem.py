@@ -2,7 +2,7 @@
 
     python tools/ecosystem.py                every library, both systems, the page (make ecosystem)
     python tools/ecosystem.py optax chex     those alone
-    python tools/ecosystem.py --quick        the six of the quick part, numjet alone; fails where
+    python tools/ecosystem.py --quick        the quick part, numjet alone; fails where
                                              a test fails that is not in REASONS
 
 It makes two environments, `.venvs/ecosystem` with numjet's alias in JAX's place and
@@ -40,7 +40,8 @@ TEST_LIMIT, LIBRARY_LIMIT = 120, 1800
 
 @dataclass(frozen=True)
 class Library:
-    """A library: its release, where its tests are, and how they are run.
+    """A library: its release (without a version: this project), where its tests are, and how they
+    are run.
 
     tests: paths below site-packages ("wheel"), below the source distribution ("sdist"), or names of
     programs in tools/ecosystem_programs ("program"). quick: the paths of the quick part.
@@ -95,6 +96,9 @@ LIBRARIES = (
     Library("e3nn-jax==0.21.0", "sdist", ("tests",)),
     Library("orbax-checkpoint==0.12.8", "program", ("orbax_examples.py",)),
     Library("brax==0.14.2", "wheel", ("brax",)),
+    # Those of `examples/` that are written for JAX and its libraries.
+    Library("examples", "program", ("own_examples.py",), quick=("own_examples.py",),
+            needs=("numpyro==0.22.0", "matplotlib", "tqdm")),
 )
 
 # Tests that pass on JAX and not here, by a pattern of their names, and why.
@@ -130,7 +134,7 @@ def make_environment(side: str, libraries: list[Library]) -> None:
         call(interpreter, "-m", "numjet.as_jax", "install")
     else:
         call(*pip, f"jax=={JAX}", f"jaxlib=={JAX}")
-    wanted = [*TOOLS, *[lib.release for lib in libraries]]
+    wanted = [*TOOLS, *[lib.release for lib in libraries if "==" in lib.release]]
     wanted += [need for lib in libraries for need in lib.needs]
     call(*pip, *wanted)
 
