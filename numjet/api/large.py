@@ -20,7 +20,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.deferred import DeferredArray
-from numjet.core.evaluate import LARGE, may_wait
+from numjet.core.evaluate import LARGE
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.memo import Memo
 from numjet.core.trace import EVAL, current_trace
@@ -38,7 +38,8 @@ _OPERANDS = (ArrayImpl, DeferredArray, float)
 
 def _large_operand(args: tuple, kwargs: dict) -> bool:
     for x in args:
-        if may_wait(x) and x.aval.size >= LARGE:
+        kind = type(x)
+        if (kind is ArrayImpl or kind is DeferredArray) and x.aval.size >= LARGE:
             return True
     return False
 
