@@ -113,10 +113,20 @@ def _form(primitive: Primitive, params: dict, avals: tuple, out: Any) -> Any:
         return None
     if found is key:
         found = None
+        _check_sizes(primitive, params, out)
         if _deferrable(primitive, params, avals, out):
             found = Form(primitive, dict(params), avals, out)
         _forms[key] = found
     return found
+
+
+def _check_sizes(primitive: Primitive, params: dict, out: Any) -> None:
+    """Raise MemoryError where a value is made that no memory holds: now, not when it is read."""
+    made = list(out) if primitive.multiple_results else [out]
+    if primitive is jit_p:
+        made += [v.aval for eqn in params["jaxpr"].jaxpr.eqns for v in eqn.outvars]
+    for aval in made:
+        dtypes.check_elements(math.prod(getattr(aval, "shape", ())), primitive.name)
 
 
 def _deferrable(primitive: Primitive, params: dict, avals: tuple, out: Any) -> bool:

@@ -8,8 +8,6 @@ layers below, and the binary functions from `lax.binary`; nothing is defined her
 # ruff: noqa: A004
 from __future__ import annotations
 
-import importlib
-
 from numjet.api.implicit import (
     custom_linear_solve,
     custom_root,
@@ -516,9 +514,3 @@ __all__ = [
     "tile_p", "top_k", "top_k_p", "transpose", "transpose_p", "unstack", "unstack_p",
     "while_loop", "while_p", "with_sharding_constraint", "xor_p", "zeta", "zeta_p",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name in ("ragged_all_to_all_p", "select_and_scatter_p"):
-        return getattr(importlib.import_module("numjet.lax.absent"), name)
-    raise AttributeError(f"module 'numjet.lax' has no attribute {name!r}")

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base import config
+from numjet.base import config, locks
 from numjet.base.errors import InternalError
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl
@@ -93,7 +93,8 @@ class Table:
         self.words, self.fallback = table, fallback
         self.entries: list[tuple] = []
         self._before: list[tuple] = []
-        _tables.add(self)
+        with _tables_lock:
+            _tables.add(self)
 
     def add(self, left: Any, right: Any, function: Any, out: ShapedArray) -> None:
         """Remember that NumPy's `function` gives an array of aval `out` for operands of these
@@ -150,8 +151,13 @@ class Table:
 _tables: weakref.WeakSet[Table] = weakref.WeakSet()
 
 
+_tables_lock = locks.lock()
+
+
 def _clear_tables() -> None:
-    for table in list(_tables):
+    with _tables_lock:
+        known = list(_tables)
+    for table in known:
         table.clear()
 
 

@@ -191,7 +191,7 @@ def client(platform: str) -> Client:
 
     Raises RuntimeError where its plugin is not installed or finds no device, with what to do.
     """
-    platform = plugins.ALIASES.get(platform, platform)
+    asked, platform = platform, plugins.ALIASES.get(platform, platform)
     with _lock:
         found = _clients.get(platform)
         if found is None:
@@ -202,8 +202,9 @@ def client(platform: str) -> Client:
             path = plugins.library(platform)
             if path is None:
                 raise RuntimeError(
-                    f"Unknown backend {platform!r}: it needs a PJRT plugin that is not installed: "
-                    f"pip install {entry.extra}. `python -m numjet.doctor` shows what is there."
+                    f"Unknown backend {asked!r}: it needs a PJRT plugin that is not installed: "
+                    f"pip install {entry.extra}. There is 'cpu'. "
+                    "`python -m numjet.doctor` shows what is there."
                 )
             try:
                 found = Client(platform, path)

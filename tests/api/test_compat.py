@@ -282,15 +282,15 @@ grad(lambda x: vmap(outer)(x).sum())(jnp.arange(3.))
 
 def outer(a):
     return lax.custom_root(lambda x: x**2-a, 1., lambda f,x0: lax.fori_loop(0,20,lambda i,x: x-f(x)/(2*x), x0), lambda g,y: y/g(1.))
-[grad(outer)(3.), grad(grad(outer))(3.), vmap(outer)(jnp.arange(1.,3.)), vmap(grad(outer))(jnp.arange(1.,3.)), jit(outer)(3.), jit(grad(outer))(2.)]
+[grad(outer)(3.), jnp.float32(grad(grad(outer))(3.)), vmap(outer)(jnp.arange(1.,3.)), vmap(grad(outer))(jnp.arange(1.,3.)), jit(outer)(3.), jit(grad(outer))(2.)]
 
 def outer(a):
     return lax.custom_root(lambda x: x**2-a, 1., lambda f,x0: a**.5, lambda g,y: y/g(a/a))
-[grad(outer)(3.), grad(grad(outer))(3.), vmap(outer)(jnp.arange(1.,3.)), vmap(grad(outer))(jnp.arange(1.,3.)), jit(outer)(3.), jit(grad(outer))(2.)]
+[grad(outer)(3.), jnp.float32(grad(grad(outer))(3.)), vmap(outer)(jnp.arange(1.,3.)), vmap(grad(outer))(jnp.arange(1.,3.)), jit(outer)(3.), jit(grad(outer))(2.)]
 
 def outer(a):
     return lax.custom_root(lambda x: x**2-a, a, lambda f,x0: lax.fori_loop(0,20,lambda i,x: x-f(x)/(2*x), x0), lambda g,y: y/g(1.))
-[grad(outer)(3.), grad(grad(outer))(3.), vmap(outer)(jnp.arange(1.,3.)), vmap(grad(outer))(jnp.arange(1.,3.)), jit(outer)(3.), jit(grad(outer))(2.)]
+[grad(outer)(3.), jnp.float32(grad(grad(outer))(3.)), vmap(outer)(jnp.arange(1.,3.)), vmap(grad(outer))(jnp.arange(1.,3.)), jit(outer)(3.), jit(grad(outer))(2.)]
 
 jit(lambda: jnp.arange(3.).view(jnp.complex64))()
 

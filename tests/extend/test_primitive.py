@@ -250,14 +250,3 @@ def test_values_that_a_library_registers_are_arrays():
     finally:
         del xla.canonicalize_dtype_handlers[Wrapped], xla.pytype_aval_mappings[Wrapped]
     assert not valid_jaxtype(Wrapped(1.0))
-
-
-@pytest.mark.parametrize("name", ["ragged_all_to_all_p", "select_and_scatter_p"])
-def test_primitives_without_an_operation_are_names_for_rules(name):
-    primitive = getattr(lax, name)
-    assert primitive is getattr(lax, name) and primitive.name == name[:-2]
-    for run in (primitive.bind, nj.jit(primitive.bind)):
-        with pytest.raises(NotImplementedError, match="has no operation here. Use"):
-            run(jnp.ones(3))
-    with pytest.raises(AttributeError, match="no attribute 'zork_p'"):
-        lax.zork_p  # noqa: B018

@@ -66,7 +66,7 @@ class Worker:
         if payload:
             return pickle.loads(payload)
         self.process.kill()
-        self.process.wait()
+        self._ended()
         return None
 
     def read(self, count: int) -> bytes:
@@ -94,9 +94,15 @@ class Worker:
                 give(case, answer)
 
     def close(self) -> None:
-        if self.process is not None and self.process.poll() is None:
+        if self.process is not None and not self.process.stdin.closed:
             self.process.stdin.close()
-            self.process.wait(30)
+            self._ended()
+
+    def _ended(self) -> None:
+        """Let go of a process that ends."""
+        self.process.wait(30)
+        self.process.stdin.close()
+        self.process.stdout.close()
 
 
 class Kept:
