@@ -41,6 +41,8 @@ def run(script: str, processes: int = 2, devices: int = 1, *, fails: bool = Fals
         **os.environ, "PYTHONPATH": str(ROOT), "NUMJET_NUM_CPU_DEVICES": str(devices),
         "NUMJET_NUM_THREADS": "1", **environment,
     }  # fmt: skip
+    if not fails:  # what a process prints comes in one piece, at its end, and so in whole lines
+        variables.pop("PYTHONUNBUFFERED", None)
     result = subprocess.run(
         [launcher, "-n", str(processes), sys.executable, "-c", HEAD + script],
         env=variables, capture_output=True, text=True, timeout=timeout,
