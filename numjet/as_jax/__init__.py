@@ -1,7 +1,7 @@
 """numjet under JAX's name: `import numjet.as_jax` before anything else, and `import jax` is numjet.
 
     import numjet.as_jax      # the one line
-    import jax, flax, optax   # everything that asks for jax or jaxlib gets numjet
+    import flax, optax        # everything that asks for jax or jaxlib gets numjet
 
 Also `python -m numjet.as_jax script.py` (or `-m module`, `-c code`; `-m pytest …` too), which
 needs no line at all, and `python -m numjet.as_jax install`, which puts a small `jax` and `jaxlib`
