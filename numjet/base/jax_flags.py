@@ -226,8 +226,8 @@ class SilentFlag:
             import logging
 
             logging.getLogger("numjet").warning(
-                "config flag %r = %r has no effect in numjet, which has neither XLA nor other "
-                "devices than the CPU; programs run as if it had its default, %r.",
+                "config flag %r = %r has no effect in numjet: programs run as if it had its "
+                "default, %r.",
                 self.name,
                 value,
                 DEFAULTS[self.name],
