@@ -8,18 +8,18 @@ it: arguments whose shardings are of no kind of ours.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.api import dispatch
 from numjet.api.devices import Sharding, SingleDeviceSharding, place
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.evaluate import evaluate as evaluate_plain
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import Remote
-from numjet.core.spread import Spread, SpreadArray
+from numjet.core.spread import Spread, SpreadArray, constraint_of
 
 
 def _propagate() -> Any:
@@ -99,7 +99,7 @@ def run(
     wanted = [None] * len(closed.out_avals) if outs is None else list(outs)
     over, single = common_sharding([*arrays, *[_Place(s) for s in wanted if s is not None]], name)
     if over is None:
-        over = _inside(closed)
+        over = constraint_of(closed)
     if over is not None and over.mesh.is_multi_process:
         processes = importlib.import_module("numjet.api.processes")
         return processes.run(closed, arrays, over, wanted, name)
@@ -124,22 +124,6 @@ class _Place(ArrayImpl):
 
 def _on(x: Any, sharding: Any) -> Any:
     return x if sharding is None else place(x, sharding)
-
-
-def _inside(closed: ClosedJaxpr) -> Any:
-    """The sharding of the first constraint in a program that is over devices."""
-    if "constraint" not in closed.cache:
-        closed.cache["constraint"] = next(_constraints(closed.jaxpr), None)
-    return closed.cache["constraint"]
-
-
-def _constraints(jaxpr: Jaxpr) -> Iterator[Any]:
-    for eqn in jaxpr.eqns:
-        sharding = eqn.params.get("sharding")
-        if hasattr(getattr(sharding, "mesh", None), "devices_in_order"):
-            yield sharding
-        for inner in subjaxprs(eqn.params):
-            yield from _constraints(inner)
 
 
 def _result_shardings(

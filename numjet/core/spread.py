@@ -9,13 +9,30 @@ whatever it is given, which raises where parts of the array are other processes'
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+
+
+def constraint_of(closed: ClosedJaxpr) -> Any:
+    """The sharding over devices that is the first to be named in a program; None: there is none."""
+    if "constraint" not in closed.cache:
+        closed.cache["constraint"] = next(_constraints(closed.jaxpr), None)
+    return closed.cache["constraint"]
+
+
+def _constraints(jaxpr: Jaxpr) -> Iterator[Any]:
+    for eqn in jaxpr.eqns:
+        sharding = eqn.params.get("sharding")
+        if hasattr(getattr(sharding, "mesh", None), "devices_in_order"):
+            yield sharding
+        for inner in subjaxprs(eqn.params):
+            yield from _constraints(inner)
 
 
 class SpreadArray(ArrayImpl):

@@ -9,9 +9,8 @@ know it.
 from __future__ import annotations
 
 import gc
-import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,10 @@ from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import check_finite
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.primitive import Primitive
 from numjet.core.remote import Remote, RemoteArray
+from numjet.core.spread import constraint_of
 from numjet.transforms.stage import stage_closed
 from numjet.xla import client as clients, hlo, host_calls
 from numjet.xla.buffers import DeviceBuffer
@@ -240,7 +240,7 @@ def _results(closed: ClosedJaxpr, args: Sequence[Any], place: tuple,
     if None not in given:
         return given
     over = next((s for s in [*[getattr(x, "_sharding", None) for x in args], *given,
-                             *_constraints(closed)] if hasattr(s, "of_layout")), None)
+                             constraint_of(closed)] if hasattr(s, "of_layout")), None)
     if over is None or place_of(over) != place:
         return [Remote.everywhere(place) if s is None else s for s in given]
     return Remote.propagated(closed, over, [_cut(x, over.mesh) for x in args], given)
@@ -281,26 +281,9 @@ def _compile(module: hlo.Module, place: tuple) -> LoadedProgram:
     return program
 
 
-def _constraints(closed: ClosedJaxpr) -> list[Any]:
-    """The sharding of the first constraint in a program, if there is one."""
-    found = closed.cache.get("constraints")
-    if found is None:
-        found = closed.cache["constraints"] = list(itertools.islice(_walk(closed.jaxpr), 1))
-    return found
-
-
-def _walk(jaxpr: Jaxpr) -> Iterator[Any]:
-    for eqn in jaxpr.eqns:
-        sharding = eqn.params.get("sharding")
-        if hasattr(getattr(sharding, "mesh", None), "devices_in_order"):
-            yield sharding
-        for inner in subjaxprs(eqn.params):
-            yield from _walk(inner)
-
-
 def within(closed: ClosedJaxpr, shardings: Sequence[Any] = ()) -> tuple | None:
     """The devices of XLA that shardings of results, or constraints in a program, name."""
-    for sharding in (*shardings, *_constraints(closed)):
+    for sharding in (*shardings, constraint_of(closed)):
         if sharding is not None:
             place = place_of(sharding)
             if isinstance(place[0], XlaDevice):
