@@ -256,10 +256,20 @@ def test_heavy_libraries_are_imported_when_needed(trees):
     assert not wrong, "\n".join(wrong)
 
 
+def docstring_lines(tree: ast.Module) -> int:
+    """Lines of docstrings of functions and classes. They do not count: a contract makes a file
+    longer to read about, not harder to change."""
+    total = 0
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node):
+            total += node.body[0].end_lineno - node.body[0].lineno + 1
+    return total
+
+
 def test_files_are_small_and_say_what_they_are_for(trees):
     wrong = []
     for path, tree in trees.items():
-        lines = len(path.read_text().splitlines())
+        lines = len(path.read_text().splitlines()) - docstring_lines(tree)
         if lines > MAX_LINES:
             wrong.append(f"{path}: {lines} lines, at most {MAX_LINES}; split it by concern")
         if not ast.get_docstring(tree):
