@@ -1,14 +1,16 @@
 """Every public operation without jit on large and on small arrays, beside JAX's: a table of ratios.
 
-    python benchmarks/survey.py [--sizes 3000000,1000] [--only NAMES] [--output FILE.md]
-                                [--peer PYTHON] [--repeat N]
+    python benchmarks/survey.py [--sizes 3000000,1000] [--only NAMES] [--record FILE.jsonl]
+                                [--output FILE.md] [--peer PYTHON] [--repeat N] [--rounds N]
 
 Finds the functions of numpy, numpy.fft, lax, nn, scipy.special and random that take one to three
-arrays of one size as they are, by calling them on small ones. Then a process for each package
-(PYTHON has JAX, by default the tests' oracle: tests/oracle.py) times the calls after the first, the
-least of N; what takes longer than `PATIENCE` seconds is left out. The table has the slowest beside
-JAX first; its last lines are the geometric means. To find what to mend, not to decide by a percent:
-the two packages do not run alternately.
+arrays of one size as they are, by calling them on small ones; `extra` has calls of other kinds.
+A process for each package (PYTHON has JAX, by default the tests' oracle: tests/oracle.py) times
+each call in turn, in each round the least of N calls after the first; if it takes longer than
+`PATIENCE` seconds its process is ended, and another goes on. Each result is written to FILE.jsonl at
+once; what is there already is not run again, so that an interrupted survey goes on where it was.
+The table has the slowest beside JAX first, then what only one package did; its last lines are the
+geometric means.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import json
 import math
 import os
 import pathlib
-import signal
+import select
 import subprocess
 import sys
 import time
@@ -28,7 +30,9 @@ from typing import Any
 
 import numpy as np
 
-PATIENCE = 6
+# Seconds after which a call is given up, and after which calls are not repeated.
+PATIENCE = 15
+BUDGET = 1.0
 SPACES = ("numpy", "numpy.fft", "lax", "nn", "scipy.special", "random")
 # Results of another order of size than the operands, effects, or no operation on arrays.
 SKIP = set(
@@ -105,69 +109,248 @@ def find(package: Any) -> list[tuple[str, tuple[str, ...]]]:
     return found
 
 
-class Late(Exception):
-    """A call took too long."""
+def extra(package: Any) -> dict[str, tuple[Callable, tuple[str, ...]]]:
+    """Calls of other kinds than functions of arrays of one size, with what they are given."""
+    jnp, lax, nn, linalg = package.numpy, package.lax, package.nn, package.numpy.linalg
 
+    def rows(x: Any, width: int) -> Any:
+        return x[: x.size // width * width].reshape(-1, width)
 
-def _late(*_: Any) -> None:
-    raise Late
+    def matrices(x: Any, k: int) -> Any:
+        return x[: x.size // (k * k) * k * k].reshape(-1, k, k)
+
+    def half(dtype: Any) -> Callable:
+        def chain(x: Any) -> Any:
+            y = x.astype(dtype)
+            return jnp.tanh(y * y + y) * y
+
+        return chain
+
+    def pictures(x: Any, channels: int) -> Any:
+        side = int((x.size // channels) ** 0.5)
+        return x[: side * side * channels].reshape(1, side, side, channels)
+
+    def convolved(x: Any) -> Any:
+        kernel = jnp.ones((3, 3, 4, 4), x.dtype)
+        return lax.conv_general_dilated(
+            pictures(x, 4), kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    calls: dict[str, tuple[Callable, tuple[str, ...]]] = {
+        "x + 1": (lambda x: x + 1, ("x",)),
+        "x * x - x": (lambda x: x * x - x, ("x",)),
+        "x ** 3": (lambda x: x**3, ("x",)),
+        "k ** 3": (lambda k: k**3, ("k",)),
+        "k ** j": (lambda k, j: k**j, ("k", "j")),
+        "p ** 2.5": (lambda p: p**2.5, ("p",)),
+        "k // j": (lambda k, j: k // j, ("k", "j")),
+        "k % j": (lambda k, j: k % j, ("k", "j")),
+        "k // 7": (lambda k: k // 7, ("k",)),
+        "x // q": (lambda x, q: x // q, ("x", "q")),
+        "x % q": (lambda x, q: x % q, ("x", "q")),
+        "k >> 1": (lambda k: k >> 1, ("k",)),
+        "k int8 + k int8": (lambda k: k.astype("int8") + k.astype("int8"), ("k",)),
+        "x[::-1]": (lambda x: x[::-1], ("x",)),
+        "x[k]": (lambda x, k: x[k], ("x", "k")),
+        "x[7:-7:2]": (lambda x: x[7:-7:2], ("x",)),
+        "x.at[k].add(x)": (lambda x, k: x.at[k].add(x), ("x", "k")),
+        "x.at[5:].set(1)": (lambda x: x.at[5:].set(1), ("x",)),
+        "rows.T": (lambda x: jnp.array(rows(x, 40).T), ("x",)),
+        "half float16": (half("float16"), ("x",)),
+        "half bfloat16": (half("bfloat16"), ("x",)),
+        "concatenate columns": (lambda x: jnp.concatenate([rows(x, 4)] * 3, axis=1), ("x",)),
+        "stack": (lambda x, q: jnp.stack([x, q], axis=-1), ("x", "q")),
+        "top_k 8 of rows": (lambda x: lax.top_k(rows(x, 100), 8), ("x",)),
+        "top_k 100": (lambda x: lax.top_k(x, min(100, x.size)), ("x",)),
+        "median of rows": (lambda x: jnp.median(rows(x, 50), axis=1), ("x",)),
+        "percentile of columns": (
+            lambda x: jnp.percentile(rows(x, 50), jnp.array([10.0, 90.0]), axis=0), ("x",)),
+        "convolution 3x3": (convolved, ("x",)),
+        "convolve 31": (lambda x: jnp.convolve(x, jnp.ones(31, x.dtype)), ("x",)),
+        "resize": (
+            lambda x: package.image.resize(
+                pictures(x, 3), (1, *[n // 2 for n in pictures(x, 3).shape[1:3]], 3), "bilinear"),
+            ("x",)),
+        "max pool": (
+            lambda x: lax.reduce_window(
+                pictures(x, 4), -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"), ("x",)),
+    }
+    for dtype in "int8 int16 float16 bfloat16 bool uint8 uint32 complex64".split():
+        def cast(x: Any, dtype: str = dtype) -> Any:
+            return x.astype(dtype)
+
+        calls[f"x.astype({dtype})"] = cast, ("x",)
+        calls[f"k.astype({dtype})"] = cast, ("k",)
+    for name in "sum mean var std max argmax prod cumsum sort argsort any".split():
+        for axis in (0, 1):
+            def along(x: Any, f: Callable = getattr(jnp, name), axis: int = axis) -> Any:
+                return f(rows(x, 100), axis=axis)
+
+            calls[f"{name} axis {axis}"] = along, ("x",)
+    for name in "softmax log_softmax logsumexp standardize".split():
+        for axis in (0, 1):
+            def normal(x: Any, f: Callable = getattr(nn, name), axis: int = axis) -> Any:
+                return f(rows(x, 100), axis=axis)
+
+            calls[f"{name} axis {axis}"] = normal, ("x",)
+    for name in "det inv slogdet eigvalsh cholesky eigvals svd qr".split():
+        for k in (2, 4):
+            def batch(x: Any, f: Callable = getattr(linalg, name), k: int = k) -> Any:
+                a = matrices(x, k)
+                return f(a @ a.mT + jnp.eye(k) if f is linalg.cholesky else a)
+
+            calls[f"{name} {k}x{k}"] = batch, ("x",)
+    calls["solve 3x3"] = lambda x: linalg.solve(matrices(x, 3), matrices(x, 3)[..., :1]), ("x",)
+    calls["matmul 4x4"] = lambda x: matrices(x, 4) @ matrices(x, 4), ("x",)
+    for length in (8, 64, 60, 1024):
+        def spectrum(x: Any, length: int = length) -> Any:
+            return jnp.fft.fft(rows(x, length))
+
+        def real(x: Any, length: int = length) -> Any:
+            return jnp.fft.rfft(rows(x, length))
+
+        calls[f"fft {length}"] = spectrum, ("z",)
+        calls[f"rfft {length}"] = real, ("x",)
+    calls["gradient of sum tanh"] = package.grad(lambda x: jnp.tanh(x * x).sum()), ("x",)
+    norms = package.vmap(lambda row: jnp.sqrt((row * row).sum()))
+    calls["vmap of norm"] = lambda x: norms(rows(x, 30)), ("x",)
+    return calls
 
 
 def least(package: Any, function: Callable, args: list, repeat: int) -> float:
     """The least time of a call after the first."""
-    best = math.inf
-    signal.alarm(PATIENCE)
+    best, end = math.inf, time.perf_counter() + BUDGET
     for k in range(repeat + 1):
         start = time.perf_counter()
         for x in leaves(package, function(*args)):
             x.block_until_ready()
         if k:
             best = min(best, time.perf_counter() - start)
-    signal.alarm(0)
+            if time.perf_counter() > end:
+                break
     return best
 
 
-def measure(package: Any, calls: list, n: int, repeat: int) -> dict[str, float]:
-    """Seconds of each call, those that take less than PATIENCE altogether."""
-    given, known = operands(package, n), functions(package)
-    times: dict[str, float] = {}
-    signal.signal(signal.SIGALRM, _late)
-    for name, way in calls:
-        if name in known:
-            try:
-                times[name] = least(package, known[name], [given[a] for a in way], repeat)
-            except Exception:  # too slow, or nothing that this package does: left out
-                signal.alarm(0)
-    return times
+def worker(name: str) -> None:
+    """Answer the questions that come, a line each."""
+    package = importlib.import_module(name)
+    for space in (*SPACES, "image"):
+        importlib.import_module(f"{name}.{space}")
+    known = {f: (call, None) for f, call in functions(package).items()} | extra(package)
+    answers, sys.stdout = sys.stdout, sys.stderr
+    given: dict[int, dict[str, Any]] = {}
+    for line in sys.stdin:
+        task = json.loads(line)
+        try:
+            if task["what"] == "find":
+                answer = [*find(package), *[(call, ws) for call, (_, ws) in extra(package).items()]]
+            else:
+                n = task["n"]
+                if n not in given:
+                    given[n] = operands(package, n)
+                args = [given[n][a] for a in task["way"]]
+                answer = least(package, known[task["call"]][0], args, task["repeat"])
+        except Exception as error:  # nothing that this package does: said in the record
+            answer = f"{type(error).__name__}: {error}"[:200]
+        print(json.dumps(answer), file=answers, flush=True)
 
 
-def worker(task: dict[str, Any]) -> Any:
-    package = importlib.import_module(task["package"])
-    for space in SPACES:
-        importlib.import_module(f"{task['package']}.{space}")
-    if task["what"] == "find":
-        return find(package)
-    return measure(package, task["calls"], task["n"], task["repeat"])
+class Worker:
+    """The process of a package."""
+
+    def __init__(self, python: str, package: str) -> None:
+        self.command = [python, "-W", "ignore", __file__, "--worker", package]
+        self.process: subprocess.Popen | None = None
+
+    def ask(self, task: dict[str, Any], patience: float) -> Any:
+        """Its answer, or a sentence about why there is none."""
+        if self.process is None:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                stderr=subprocess.DEVNULL, env=os.environ | {"JAX_PLATFORMS": "cpu"},
+            )  # fmt: skip
+            patience += PATIENCE
+        ins, outs = self.process.stdin, self.process.stdout
+        assert ins is not None and outs is not None
+        try:
+            print(json.dumps(task), file=ins, flush=True)
+            ready = select.select([outs], [], [], patience)[0]
+            line = outs.readline() if ready else ""
+        except BrokenPipeError:
+            line, ready = "", [outs]
+        if line:
+            return json.loads(line)
+        self.stop()
+        return "the process died" if ready else f"took longer than {patience:.0f} s"
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
 
 
-def ask(python: str, task: dict[str, Any]) -> Any:
-    done = subprocess.run(
-        [python, "-W", "ignore", __file__, "--task", json.dumps(task)],
-        stdout=subprocess.PIPE, text=True, check=True, env=os.environ | {"JAX_PLATFORMS": "cpu"},
-    )  # fmt: skip
-    return json.loads(done.stdout.splitlines()[-1])
+Record = dict[tuple[int, str], dict[str, Any]]
 
 
-def table(times: dict[str, dict[str, float]]) -> list[str]:
+def read(file: pathlib.Path | None) -> Record:
+    """By size and call, what each package said last."""
+    found: Record = {}
+    if file is not None and file.exists():
+        for line in file.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            found[entry["n"], entry["call"]] = entry["answers"]
+    return found
+
+
+def survey(given: argparse.Namespace, file: pathlib.Path | None) -> Record:
+    """Ask both packages for what is not in the record yet."""
+    record = read(file)
+    workers = {"numjet": Worker(sys.executable, "numjet"), "jax": Worker(given.peer, "jax")}
+    try:
+        calls = workers["numjet"].ask({"what": "find"}, 20 * PATIENCE)
+        wanted = set(filter(None, given.only.split(",")))
+        calls = [c for c in calls if not wanted or c[0] in wanted or c[0].split(".")[0] in wanted]
+        for n in map(int, given.sizes.split(",")):
+            for call, way in calls:
+                if (n, call) in record:
+                    continue
+                task = {"what": "time", "call": call, "way": way, "n": n, "repeat": given.repeat}
+                answers: dict[str, Any] = {}
+                for _ in range(given.rounds):
+                    for package, process in workers.items():
+                        before = answers.get(package, math.inf)
+                        if type(before) is float:
+                            now = process.ask(task, PATIENCE)
+                            answers[package] = min(before, now) if type(now) is float else now
+                record[n, call] = answers
+                if file is not None:
+                    with file.open("a", encoding="utf-8") as out:
+                        print(json.dumps({"n": n, "call": call, "answers": answers}), file=out)
+    finally:
+        for process in workers.values():
+            process.stop()
+    return record
+
+
+def table(record: Record, n: int) -> list[str]:
     """The lines of a table, and how the ratios lie."""
-    ours, theirs = times["numjet"], times["jax"]
-    ratios = sorted([(ours[f] / theirs[f], f) for f in ours if f in theirs], reverse=True)
-    lines = ["| function | numjet, us | jax, us | ratio |", "|---|---|---|---|"]
-    lines += [f"| {f} | {1e6 * ours[f]:.1f} | {1e6 * theirs[f]:.1f} | {r:.2f} |" for r, f in ratios]
+    times = {call: answers for (size, call), answers in record.items() if size == n}
+    both = {c: (a["numjet"], a["jax"]) for c, a in times.items()
+            if type(a["numjet"]) is float and type(a["jax"]) is float}  # fmt: skip
+    ratios = sorted([(ours / theirs, call) for call, (ours, theirs) in both.items()], reverse=True)
+    lines = ["| call | numjet, us | jax, us | ratio |", "|---|---|---|---|"]
+    for r, call in ratios:
+        ours, theirs = both[call]
+        lines.append(f"| {call} | {1e6 * ours:.1f} | {1e6 * theirs:.1f} | {r:.2f} |")
+    for call, answers in times.items():
+        if call not in both:
+            said = [f"{a:.4f} s" if type(a) is float else str(a) for a in answers.values()]
+            lines.append(f"| {call} | {' | '.join(said)} | |")
     if ratios:
         mean = math.exp(sum([math.log(r) for r, _ in ratios]) / len(ratios))
-        above = sum([r > 1.1 for r, _ in ratios])
-        lines += ["", f"{len(ratios)} functions; geometric mean {mean:.3f}; {above} above 1.1."]
+        above = [sum([r > bound for r, _ in ratios]) for bound in (1.1, 2)]
+        lines += ["", f"{len(ratios)} calls; geometric mean {mean:.3f}; {above[0]} above 1.1, "
+                  f"{above[1]} above 2."]  # fmt: skip
     return lines
 
 
@@ -175,28 +358,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default="3000000,1000")
     parser.add_argument("--only", default="")
-    parser.add_argument("--output", default="")
+    parser.add_argument("--record", type=pathlib.Path)
+    parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--peer", default=os.environ.get("NUMJET_ORACLE_PYTHON", sys.executable))
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--task", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.task:
-        print(json.dumps(worker(json.loads(given.task))))
+    if given.worker:
+        worker(given.worker)
         return
-    calls = ask(sys.executable, {"what": "find", "package": "numjet"})
-    wanted = set(filter(None, given.only.split(",")))
-    calls = [c for c in calls if not wanted or c[0] in wanted or c[0].split(".")[0] in wanted]
+    record = survey(given, given.record)
     lines: list[str] = []
     for n in map(int, given.sizes.split(",")):
-        task = {"what": "measure", "calls": calls, "n": n, "repeat": given.repeat}
-        times = {
-            package: ask(python, task | {"package": package})
-            for package, python in (("numjet", sys.executable), ("jax", given.peer))
-        }
-        lines += [f"## {n} elements", "", *table(times), ""]
+        lines += [f"## {n} elements", "", *table(record, n), ""]
     print("\n".join(lines))
     if given.output:
-        pathlib.Path(given.output).write_text("\n".join(lines), encoding="utf-8")
+        given.output.write_text("\n".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":
