@@ -7,8 +7,8 @@ Finds the functions of numpy, numpy.fft, lax, nn, scipy.special and random that 
 arrays of one size as they are, by calling them on small ones; `extra` has calls of other kinds.
 A process for each package (PYTHON has JAX, by default the tests' oracle: tests/oracle.py) times
 each call in turn, in each round the least of N calls after the first; if it takes longer than
-`PATIENCE` seconds its process is ended, and another goes on. Each result is written to FILE.jsonl at
-once; what is there already is not run again, so that an interrupted survey goes on where it was.
+`PATIENCE` seconds its process is ended, and another goes on. Each result is written to FILE.jsonl
+at once; what is there already is not run again, so that an interrupted survey goes on there.
 The table has the slowest beside JAX first, then what only one package did; its last lines are the
 geometric means.
 """

@@ -39,7 +39,7 @@ from numjet.core.deferred import DeferredArray, Held, Piece, arrive, deferred, p
 from numjet.core.evaluate import _EXACT as EXACT, evaluate_python
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from numjet.core.lowering import Host, Kernel, Pointwise, Reduce
-from numjet.core.memo import Memo
+from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.cpu.program.executable import Executable
 from numjet.cpu.runtime import memory
@@ -69,8 +69,18 @@ _VIEWS = frozenset("reshape squeeze broadcast_in_dim name stop_gradient".split()
 _PARTS = frozenset("transpose slice rev".split())
 
 _numbers = itertools.count()
-_forms: dict[tuple, Any] = Memo("forms of deferred operations", 16384)
-_programs: dict[tuple, Any] = Memo("programs of deferred operations", 1024)
+FORM_BYTES = 1 << 24
+
+
+def _form_bytes(form: Any) -> int:
+    equations = form.params["jaxpr"].jaxpr.eqns if form and form.primitive is jit_p else ()
+    return 1024 * (1 + len(equations))
+
+
+_forms = WeighedMemo("forms of deferred operations", 16384, FORM_BYTES, _form_bytes)
+_programs = WeighedMemo(
+    "programs of deferred operations", 1024, dispatch.PROGRAM_BYTES, dispatch.weight
+)
 _counts = {"found": 0, "compiled": 0}
 _starts: set[tuple] = set()
 _MAX_STARTS = 4096
@@ -461,8 +471,15 @@ def _program(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Callable, st
         _programs[key] = 1
         return lambda _: _one_by_one(tape, rows, outs), "one by one"
     _counts["compiled"] += 1
-    program = _programs[key] = dispatch.compiled(_jaxpr(tape, rows, outs), "eager")
+    program = _programs[key] = _compiled(tape, rows, outs)
     return program, "compiled"
+
+
+def _compiled(tape: Tape, rows: list[Row], outs: list[int], block: int = 0) -> Any:
+    closed = _jaxpr(tape, rows, outs, block)
+    program = dispatch.compiled(closed, "eager")
+    closed.cache.clear()  # it is found by its rows, and goes when nobody refers to it
+    return program
 
 
 def _of_any_size(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Callable, str] | None:
@@ -480,16 +497,13 @@ def _of_any_size(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Callable
         config.trace_key(), tuple(outs), tuple([bool(a.shape) for a in tape.avals]),
         tuple([(pattern, codes) for pattern, (_, codes, _) in zip(patterns, rows, strict=True)]),
     )  # fmt: skip
-    known = _sizes.get(key)
-    if known is None or known.size == size:
-        if known is None:
-            _sizes[key] = _Sizes(size)
+    known = _sizes.setdefault(key, size)
+    if known == size:
         return None
-    program, how = known.programs.get(block), "found for any size"
+    program, how = _programs.get((key, block)), "found for any size"
     if program is None:
         how = "compiled for any size"
-        closed = _jaxpr(tape, rows, outs, block)
-        program = known.programs[block] = dispatch.compiled(closed, "eager")
+        program = _programs[key, block] = _compiled(tape, rows, outs, block)
     if not isinstance(program, Executable):
         return None
 
@@ -500,16 +514,8 @@ def _of_any_size(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Callable
     return compute, how
 
 
-class _Sizes:
-    """Programs of rows that are met on arrays of several sizes: that of the first, and the programs
-    of blocks."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.programs: dict[int, Any] = {}
-
-
-_sizes: dict[tuple, _Sizes] = Memo("sizes of deferred operations", 1024)
+# The first size that rows were met with.
+_sizes: dict[tuple, int] = Memo("sizes of deferred operations", 1024)
 
 
 def _jaxpr(tape: Tape, rows: list[Row], outs: list[int], block: int = 0) -> ClosedJaxpr:

@@ -26,7 +26,7 @@ from numjet.core.deferred import DeferredArray
 from numjet.core.evaluate import check_finite
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr
 from numjet.core.lowering import Host, Kernel, Region
-from numjet.core.memo import Memo
+from numjet.core.memo import WeighedMemo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import Remote, target
 from numjet.core.spread import Spread, any_spread
@@ -197,7 +197,16 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
 _NUMPYS = frozenset("reshape squeeze broadcast_in_dim transpose slice rev name "
                     "stop_gradient add_any bitcast_convert_type".split())
 _BLAS_TYPES = ("float32", "float64", "complex64", "complex128")
-_operations = Memo("compiled operations", 4096)
+# Programs that are found by what was called, not kept with a jaxpr, take so many bytes together.
+PROGRAM_BYTES = 1 << 26
+
+
+def weight(program: Any) -> int:
+    """About the bytes that are there as long as a program (or what says that there is none) is."""
+    return getattr(program, "held_bytes", 64)
+
+
+_operations = WeighedMemo("compiled operations", 4096, PROGRAM_BYTES, weight)
 
 
 def operation(primitive: Primitive, avals: tuple, params: dict, out: Any) -> Any:

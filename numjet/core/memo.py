@@ -79,6 +79,31 @@ class Memo(dict):
                 self.dropped += 1
 
 
+class WeighedMemo(Memo):
+    """A memo of large values: bounded by the bytes that they take, too.
+
+    `weigh` estimates a value's; where all together are above `most`, the oldest quarter goes.
+    """
+
+    __slots__ = ("most", "weigh", "weight")
+
+    def __init__(self, name: str, bound: int, most: int, weigh: Callable[[Any], int]) -> None:
+        super().__init__(name, bound)
+        self.most, self.weigh, self.weight = most, weigh, 0
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if key in self:
+            self.weight -= self.weigh(self[key])
+        super().__setitem__(key, value)
+        self.weight += self.weigh(value)
+        while self.weight > self.most and len(self) > 1:
+            self.drop(len(self) // 4 + 1)
+
+    def drop(self, count: int) -> None:
+        super().drop(count)
+        self.weight = sum(map(self.weigh, list(self.values())))
+
+
 def memos() -> Iterator[Memo]:
     """All memos that there are."""
     yield from list(_lasting)

@@ -371,3 +371,17 @@ def test_new_sizes_compile_nothing_new():
 def test_programs_cannot_tell(first):
     for seed in range(first, first + 24):
         assert not eager_programs.differences(seed, 20), seed
+
+
+def test_programs_that_are_kept_are_bounded_by_their_bytes(monkeypatch):
+    x = large()
+    deferral._programs.drop(len(deferral._programs))
+    (jnp.sin(x) * 2).block_until_ready()
+    one = deferral._programs.weight
+    assert one >= 1 << 14
+    monkeypatch.setattr(deferral._programs, "most", 3 * one)
+    monkeypatch.setattr(deferral, "FIRST", 1000)
+    for n in range(8):
+        y = large(np.ones((N + n, 2), np.float32))
+        assert float(jnp.sum(jnp.cos(y))) == pytest.approx(2 * (N + n) * np.cos(1), rel=1e-5)
+    assert deferral._programs.weight <= 3 * one and 1 <= len(deferral._programs) < 8

@@ -16,7 +16,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet.core import avals, memo
 from numjet.core.avals import ShapedArray
-from numjet.core.memo import Memo
+from numjet.core.memo import Memo, WeighedMemo
 
 
 def test_the_oldest_entries_go_when_a_memo_is_full() -> None:
@@ -29,6 +29,21 @@ def test_the_oldest_entries_go_when_a_memo_is_full() -> None:
     made[19] = 5  # known: nothing goes for it
     assert made.dropped == 20 - len(made)
     assert made.setdefault(19, 7) == 5 and made.setdefault("new", 7) == 7
+
+
+def test_large_values_are_bounded_by_their_bytes() -> None:
+    made = WeighedMemo("test of bytes", 100, 1000, len)
+    for k in range(50):
+        made[k] = b"x" * (30 * (k % 5))
+        assert made.weight == sum(map(len, made.values())) <= 1000
+    assert 5 < len(made) < 50 and 49 in made and 0 not in made
+    made[49] = b"y" * 990  # in place of another
+    assert made.weight == sum(map(len, made.values())) <= 1000 and made[49][:1] == b"y"
+    made["alone"] = b"z" * 2000  # larger than the bound: kept alone
+    assert list(made) == ["alone"]
+    made.drop(1)
+    assert made.weight == 0
+    memo._lasting.remove(made)
 
 
 def test_all_memos_are_bounded_together(monkeypatch) -> None:

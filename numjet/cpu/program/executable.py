@@ -361,6 +361,13 @@ class Executable:
 
     # ---- looking at it
 
+    @locks.once
+    def held_bytes(self) -> int:
+        """About what a kept program takes: code, constants, temporaries of one call."""
+        consts = sum([c.nbytes for c in self._consts if c is not None])
+        arena = self.arena_bytes if self.arena_bytes <= KEPT_ARENA else 0
+        return (1 << 14) + 2 * self.facts["code_bytes"] + consts + arena
+
     @property
     def num_kernels(self) -> int:
         """How many generated kernels (loops and special ones) the program has."""
