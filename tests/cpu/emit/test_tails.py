@@ -1,12 +1,12 @@
 """The last round of a vector loop: it begins so early that its loads are whole, and stores what no
-earlier round has stored. So a loop in place, whose earlier elements are overwritten by then, is
-right as well."""
+earlier round has stored. Loops in place load under a mask instead; memory that two buffers share
+is right as well."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from loop_harness import run
+from loop_harness import run, text
 
 from numjet.cpu.loops.build import ExprEmitter
 from numjet.cpu.loops.index import LoopVar
@@ -61,6 +61,11 @@ def test_rows_of_one_buffer_in_place(n, rounds):
     out = x.copy()
     run(rows_kernel(n, rounds, "vector", True), out)
     np.testing.assert_allclose(out, expected(x, rounds), rtol=1e-6)
+
+
+def test_loads_are_whole_unless_they_read_what_is_being_written():
+    assert "masked.load" not in text(rows_kernel(45, 40, "vector", False))
+    assert "masked.load" in text(rows_kernel(45, 40, "vector", True))
 
 
 @pytest.mark.parametrize("n", LENGTHS)
