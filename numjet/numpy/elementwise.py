@@ -114,34 +114,125 @@ def _multiply(x: Any, y: Any) -> Any:
     return lax.bitwise_and(x, y) if x.aval.dtype == dtypes.bool_ else lax.mul(x, y)
 
 
-add = binary("add", "x + y; for booleans `or`.", _add, "add")
-subtract = binary("subtract", "x - y.", lax.sub, "sub")
-multiply = binary("multiply", "x * y; for booleans `and`.", _multiply, "mul")
-divide = binary("divide", "x / y; integers are divided as floats.", lax.div, "div", promote_inexact)
+add = binary("add", """x + y, element by element; of booleans `or`.
+
+    x, y: arrays or numbers of any dtype, broadcast to one shape and dtype, which the result has.
+    Integers wrap around where they overflow.
+
+    >>> jnp.add(jnp.array([[1], [2]]), jnp.array([0.5, 1.5]))
+    Array([[1.5, 2.5],
+           [2.5, 3.5]], dtype=float32)
+    """, _add, "add")
+subtract = binary("subtract", """x - y, element by element.
+
+    x, y: numbers of any dtype but bool, broadcast to one shape and dtype, which the result has.
+    Integers wrap around, unsigned ones below 0. TypeError for two booleans: use `logical_xor`.
+
+    >>> jnp.subtract(jnp.array([5, 2]), jnp.array([[1], [2]]))
+    Array([[4, 1],
+           [3, 0]], dtype=int32)
+    """, lax.sub, "sub")
+multiply = binary("multiply", """x * y, element by element; of booleans `and`.
+
+    x, y: arrays or numbers of any dtype, broadcast to one shape and dtype, which the result has.
+    Integers wrap around where they overflow.
+
+    >>> jnp.multiply(jnp.array([1.0, 2.0]), 3)
+    Array([3., 6.], dtype=float32)
+    """, _multiply, "mul")
+divide = binary("divide", """x / y, element by element, in floats.
+
+    x, y: arrays or numbers of any dtype, broadcast to one shape and dtype; integers and booleans
+    count as floats. By zero the result is an infinity or NaN, without a warning.
+
+    >>> jnp.divide(jnp.array([1, 0, -1]), 0)
+    Array([ inf,  nan, -inf], dtype=float32)
+    """, lax.div, "div", promote_inexact)
 true_divide = divide
-maximum = binary("maximum", "The larger element; NaN where either is NaN.", lax.max, "max")
-minimum = binary("minimum", "The smaller element; NaN where either is NaN.", lax.min, "min")
+maximum = binary("maximum", """The larger of x and y, element by element; NaN where either is NaN.
+
+    x, y: arrays or numbers of any dtype, broadcast to one shape and dtype, which the result has.
+    Complex numbers are compared by real part, then imaginary part. Where both are equal, each gets
+    half of the derivative. See `fmax` for one that ignores NaN.
+
+    >>> jnp.maximum(jnp.array([1.0, 5.0, jnp.nan]), 3.0)
+    Array([ 3.,  5., nan], dtype=float32)
+    """, lax.max, "max")
+minimum = binary("minimum", """The smaller of x and y, element by element; NaN where either is NaN.
+
+    x, y: arrays or numbers of any dtype, broadcast to one shape and dtype, which the result has.
+    Complex numbers are compared by real part, then imaginary part. Where both are equal, each gets
+    half of the derivative. See `fmin` for one that ignores NaN.
+
+    >>> jnp.minimum(jnp.array([1.0, 5.0, jnp.nan]), 3.0)
+    Array([ 1.,  3., nan], dtype=float32)
+    """, lax.min, "min")
 arctan2 = binary(
     "arctan2",
-    "The angle of the point (y, x): arctan2(x1=y, x2=x).",
+    """The angle of the point with abscissa y and ordinate x, in (-pi, pi]: arctan(x / y) in the
+    right quadrant.
+
+    x, y: numbers, broadcast to one shape and dtype; integers and booleans count as floats. Mind the
+    order: the first argument is the ordinate, as in NumPy. The sign of a zero ordinate says on
+    which side of the cut the angle lies. At the origin the derivatives are NaN.
+
+    >>> jnp.arctan2(1.0, jnp.array([1.0, 0.0, -1.0])).round(4)
+    Array([0.7854, 1.5708, 2.3562], dtype=float32)
+    """,
     lax.atan2,
     "atan2",
     promote_inexact,
 )
 nextafter = binary(
     "nextafter",
-    "The next float after x in the direction of y.",
+    """The next number after x in the direction of y that the dtype can represent.
+
+    x, y: real numbers, broadcast to one shape and dtype; integers and booleans count as floats. x
+    where the two are equal, NaN where either is NaN. Its derivatives are zero. TypeError for
+    complex numbers.
+
+    >>> jnp.nextafter(jnp.float32(1), 2) - 1
+    Array(1.1920929e-07, dtype=float32)
+    """,
     lax.nextafter,
     "nextafter",
     promote_inexact,
 )
-negative = unary("negative", "-x.", lax.neg, "neg")
-sign = unary("sign", "-1, 0 or 1; for complex numbers x / |x|.", lax.sign, "sign")
-square = unary("square", "x * x.", lambda x: lax.square(promote_numeric(x)[0]), "square")
+negative = unary("negative", """-x, element by element.
+
+    x: numbers of any dtype but bool (TypeError: use `logical_not`), which the result has, with x's
+    shape. Unsigned integers wrap around.
+
+    >>> jnp.negative(jnp.array([1, -2]))
+    Array([-1,  2], dtype=int32)
+    """, lax.neg, "neg")
+sign = unary("sign", """-1, 0 or 1, as x is negative, zero or positive; of complex numbers x / |x|,
+    or 0.
+
+    x: numbers of any dtype but bool (TypeError), which the result has, with x's shape. NaN stays
+    NaN. The derivative is zero; that of complex numbers is of x / |x|. NumPy 1 gave the sign of the
+    real part for these.
+
+    >>> jnp.sign(jnp.array([-2.0, 0.0, 5.0])), jnp.sign(jnp.array([3 + 4j]))
+    (Array([-1.,  0.,  1.], dtype=float32), Array([0.6+0.8j], dtype=complex64))
+    """, lax.sign, "sign")
+square = unary("square", """x * x, element by element.
+
+    x: numbers of any shape and dtype, which the result has; booleans become integers.
+
+    >>> jnp.square(jnp.array([-2, 3]))
+    Array([4, 9], dtype=int32)
+    """, lambda x: lax.square(promote_numeric(x)[0]), "square")
 
 
 def positive(x: Any, /) -> Any:
-    """x."""
+    """+x: x itself as an Array.
+
+    x: an array or number of any dtype, booleans included (NumPy refuses those).
+
+    >>> jnp.positive(jnp.array([-1, 2]))
+    Array([-1,  2], dtype=int32)
+    """
     return one_array("positive", x)
 
 
@@ -150,12 +241,27 @@ def _absolute(x: Any) -> Any:
     return x if dtype == dtypes.bool_ or dtypes.kind(dtype) == "u" else lax.abs(x)
 
 
-absolute = unary("absolute", "|x|; unsigned and boolean arrays unchanged.", _absolute, "abs")
+absolute = unary("absolute", """|x|, element by element: the size of complex numbers, as real ones.
+
+    x: numbers of any shape. The dtype stays, complex64 becomes float32 and complex128 float64;
+    booleans and unsigned integers come back as they are. The smallest signed integer has no
+    positive counterpart and stays negative. The derivative at 0 is 1.
+
+    >>> jnp.abs(jnp.array([-1.5, 2.0])), jnp.abs(jnp.array([3 + 4j]))
+    (Array([1.5, 2. ], dtype=float32), Array([5.], dtype=float32))
+    """, _absolute, "abs")
 abs = absolute
 
 
 def fabs(x: Any, /) -> Any:
-    """|x| as a float."""
+    """|x| as a float.
+
+    x: real numbers of any shape; integers and booleans count as floats. TypeError for complex
+    numbers: use `abs`. The derivative at 0 is 1.
+
+    >>> jnp.fabs(jnp.array([-1, 2]))
+    Array([1., 2.], dtype=float32)
+    """
     (x,) = promote_inexact(one_array("fabs", x))
     if dtypes.is_complex(x.aval.dtype):
         raise TypeError(f"fabs does not support complex numbers, got {x.aval.dtype}. Use abs.")
@@ -163,7 +269,14 @@ def fabs(x: Any, /) -> Any:
 
 
 def reciprocal(x: Any, /) -> Any:
-    """1 / x."""
+    """1 / x, element by element.
+
+    x: numbers of any shape; integers and booleans count as floats (NumPy divides them as integers).
+    An infinity for zero.
+
+    >>> jnp.reciprocal(jnp.array([2, 4]))
+    Array([0.5 , 0.25], dtype=float32)
+    """
     (x,) = promote_inexact(one_array("reciprocal", x))
     return lax.integer_pow(x, -1)
 
@@ -207,7 +320,15 @@ def _quick_division(ufunc: np.ufunc, x: Any, y: Any) -> ArrayImpl | None:
 
 
 def remainder(x1: Any, x2: Any, /) -> Any:
-    """x1 - x2 * floor(x1 / x2): the remainder with the sign of x2. Integer x % 0 is 0."""
+    """The remainder of dividing x1 by x2, with the sign of x2: x1 - x2 * floor(x1 / x2).
+
+    x1, x2: real numbers, broadcast to one shape and dtype, which the result has; booleans become
+    integers. By zero it is 0 for integers and NaN for floats. Derivatives: 1 with respect to x1,
+    -floor(x1 / x2) with respect to x2. TypeError for complex numbers. `fmod` has the sign of x1.
+
+    >>> jnp.remainder(jnp.array([5, -5]), 3)
+    Array([2, 1], dtype=int32)
+    """
     quick = _quick_division(np.remainder, x1, x2)
     if quick is not None:
         return quick
@@ -257,7 +378,16 @@ def _select(predicate: Any, on_true: Any, on_false: Any) -> Any:
 
 
 def fmod(x1: Any, x2: Any, /) -> Any:
-    """The remainder with the sign of x1."""
+    """The remainder of dividing x1 by x2, with the sign of x1: x1 - x2 * trunc(x1 / x2).
+
+    x1, x2: real numbers, broadcast to one shape and dtype, which the result has; booleans become
+    integers. By zero it is 0 for integers and NaN for floats. Derivatives: 1 with respect to x1,
+    -trunc(x1 / x2) with respect to x2. TypeError for complex numbers. `remainder` has the sign of
+    x2.
+
+    >>> jnp.fmod(jnp.array([5, -5]), 3)
+    Array([ 2, -2], dtype=int32)
+    """
     x, y = prepared("fmod", promote_numeric, x1, x2)
     if dtypes.kind(x.aval.dtype) in "iu":
         y = lax.select(lax.eq(y, zeros_like(y)), broadcast_like(constant(1, y), y), y)
@@ -265,7 +395,16 @@ def fmod(x1: Any, x2: Any, /) -> Any:
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Any:
-    """floor(x1 / x2), exact for integers."""
+    """The largest whole number not above x1 / x2.
+
+    x1, x2: real numbers, broadcast to one shape and dtype, which the result has (floats stay
+    floats); booleans become integers. Integers are divided exactly; by zero their result means
+    nothing, where NumPy warns and gives 0, and that of floats is an infinity or NaN. The
+    derivatives are zero. TypeError for complex numbers.
+
+    >>> jnp.floor_divide(jnp.array([7, -7]), 2)
+    Array([ 3, -4], dtype=int32)
+    """
     quick = _quick_division(np.floor_divide, x1, x2)
     if quick is not None:
         return quick
@@ -287,7 +426,14 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
-    """(floor_divide(x1, x2), remainder(x1, x2))."""
+    """(floor_divide(x1, x2), remainder(x1, x2)) in one step.
+
+    x1, x2: real numbers, broadcast to one shape and dtype, which both results have. By zero and for
+    derivatives see these two functions. TypeError for complex numbers.
+
+    >>> jnp.divmod(jnp.array([7, -7]), 2)
+    (Array([ 3, -4], dtype=int32), Array([1, 1], dtype=int32))
+    """
     x, y = prepared("divmod", promote_numeric, x1, x2)
     if dtypes.kind(x.aval.dtype) in "iu":
         return floor_divide(x, y), remainder(x, y)
@@ -318,9 +464,17 @@ _integer_pow: Any = REGISTRY["integer_pow"].reference
 
 
 def power(x1: Any, x2: Any, /) -> Any:
-    """x1 ** x2. A Python integer exponent becomes repeated multiplication.
+    """x1 ** x2, element by element.
 
-    TypeError for an integer raised to a negative Python integer: give a float.
+    x1, x2: numbers, broadcast to one shape and dtype, which the result has; booleans become
+    integers. An exponent that is a Python integer becomes repeated multiplication, and so do
+    integer arrays; their products wrap around. Negative numbers to fractions are NaN: make them
+    complex. Derivatives: x2 * x1 ** (x2 - 1), and log(x1) * x1 ** x2 (NaN for negative x1) with
+    respect to a floating exponent. Raises TypeError for an integer raised to a negative Python
+    integer; an element of an integer array raised to a negative element is 0.
+
+    >>> jnp.power(jnp.array([2.0, 4.0]), jnp.array([3, -1]))
+    Array([8.  , 0.25], dtype=float32)
     """
     if type(x2) is int or isinstance(x2, int) and not isinstance(x2, bool):
         if type(x1) is ArrayImpl:
@@ -401,7 +555,15 @@ def _integer_power(x: Any, y: Any) -> Any:
 
 
 def float_power(x: Any, y: Any, /) -> Any:
-    """x ** y, computed in floats."""
+    """x ** y, computed in floats.
+
+    x, y: numbers, broadcast to one shape and dtype; integers and booleans count as floats of the
+    default width (NumPy computes in float64 at least). Negative bases with fractional exponents are
+    NaN.
+
+    >>> jnp.float_power(2, jnp.array([-1, 3]))
+    Array([0.5, 8. ], dtype=float32)
+    """
     x, y = prepared("float_power", promote_inexact, x, y)
     return lax.pow(x, y)
 
@@ -422,13 +584,55 @@ def _complex_order(operation: Callable, x: Any, y: Any) -> Any:
     return _select(lax.eq(xr, yr), operation(lax.imag(x), lax.imag(y)), operation(xr, yr))
 
 
-equal = _comparison("equal", "x == y.", lax.eq, "eq")
-not_equal = _comparison("not_equal", "x != y.", lax.ne, "ne")
-less = _comparison("less", "x < y; complex numbers lexicographically.", lax.lt, "lt")
-less_equal = _comparison("less_equal", "x <= y; complex numbers lexicographically.", lax.le, "le")
-greater = _comparison("greater", "x > y; complex numbers lexicographically.", lax.gt, "gt")
+equal = _comparison("equal", """Whether x == y, element by element.
+
+    x, y: arrays or numbers of any dtype, PRNG keys included, broadcast to one shape; they are
+    compared in their common dtype. Returns booleans. NaN equals nothing, itself included.
+
+    >>> jnp.equal(jnp.array([1, 2, 3]), jnp.array([1, 0, 3]))
+    Array([ True, False,  True], dtype=bool)
+    """, lax.eq, "eq")
+not_equal = _comparison("not_equal", """Whether x != y, element by element.
+
+    x, y: arrays or numbers of any dtype, PRNG keys included, broadcast to one shape; they are
+    compared in their common dtype. Returns booleans. NaN differs from everything, itself included.
+
+    >>> jnp.not_equal(jnp.array([1, 2, 3]), jnp.array([1, 0, 3]))
+    Array([False,  True, False], dtype=bool)
+    """, lax.ne, "ne")
+less = _comparison("less", """Whether x < y, element by element.
+
+    x, y: arrays or numbers, broadcast to one shape and compared in their common dtype; complex
+    numbers by real part, then imaginary part. Returns booleans, False where either is NaN.
+
+    >>> jnp.less(jnp.array([1, 2, 3]), 2)
+    Array([ True, False, False], dtype=bool)
+    """, lax.lt, "lt")
+less_equal = _comparison("less_equal", """Whether x <= y, element by element.
+
+    x, y: arrays or numbers, broadcast to one shape and compared in their common dtype; complex
+    numbers by real part, then imaginary part. Returns booleans, False where either is NaN.
+
+    >>> jnp.less_equal(jnp.array([1, 2, 3]), 2)
+    Array([ True,  True, False], dtype=bool)
+    """, lax.le, "le")
+greater = _comparison("greater", """Whether x > y, element by element.
+
+    x, y: arrays or numbers, broadcast to one shape and compared in their common dtype; complex
+    numbers by real part, then imaginary part. Returns booleans, False where either is NaN.
+
+    >>> jnp.greater(jnp.array([1, 2, 3]), 2)
+    Array([False, False,  True], dtype=bool)
+    """, lax.gt, "gt")
 greater_equal = _comparison(
-    "greater_equal", "x >= y; complex numbers lexicographically.", lax.ge, "ge"
+    "greater_equal", """Whether x >= y, element by element.
+
+    x, y: arrays or numbers, broadcast to one shape and compared in their common dtype; complex
+    numbers by real part, then imaginary part. Returns booleans, False where either is NaN.
+
+    >>> jnp.greater_equal(jnp.array([1, 2, 3]), 2)
+    Array([False,  True,  True], dtype=bool)
+    """, lax.ge, "ge"
 )
 
 
@@ -444,26 +648,82 @@ def _promote_bool(*xs: Any) -> list[Any]:
     return [as_bool(x) for x in xs]
 
 
-bitwise_and = binary("bitwise_and", "Bitwise (for booleans logical) and.", lax.bitwise_and, "and")
-bitwise_or = binary("bitwise_or", "Bitwise (for booleans logical) or.", lax.bitwise_or, "or")
+bitwise_and = binary("bitwise_and", """The bits that x and y both have; of booleans `and`.
+
+    x, y: integers or booleans, broadcast to one shape and dtype, which the result has. TypeError
+    for floats and complex numbers.
+
+    >>> jnp.bitwise_and(jnp.array([12, 7]), 10)
+    Array([8, 2], dtype=int32)
+    """, lax.bitwise_and, "and")
+bitwise_or = binary("bitwise_or", """The bits that x or y has; of booleans `or`.
+
+    x, y: integers or booleans, broadcast to one shape and dtype, which the result has. TypeError
+    for floats and complex numbers.
+
+    >>> jnp.bitwise_or(jnp.array([12, 7]), 10)
+    Array([14, 15], dtype=int32)
+    """, lax.bitwise_or, "or")
 bitwise_xor = binary(
-    "bitwise_xor", "Bitwise (for booleans logical) exclusive or.", lax.bitwise_xor, "xor"
+    "bitwise_xor", """The bits that one of x and y has and the other has not; of booleans whether
+    they differ.
+
+    x, y: integers or booleans, broadcast to one shape and dtype, which the result has. TypeError
+    for floats and complex numbers.
+
+    >>> jnp.bitwise_xor(jnp.array([12, 7]), 10)
+    Array([ 6, 13], dtype=int32)
+    """, lax.bitwise_xor, "xor"
 )
 logical_and = binary(
-    "logical_and", "Whether both are non-zero.", lax.bitwise_and, "and", _promote_bool
+    "logical_and", """Whether x and y are both non-zero, element by element.
+
+    x, y: arrays or numbers of any dtype, broadcast to one shape. Returns booleans; NaN counts as
+    non-zero.
+
+    >>> jnp.logical_and(jnp.array([0, 1, 2]), True)
+    Array([False,  True,  True], dtype=bool)
+    """, lax.bitwise_and, "and", _promote_bool
 )
 logical_or = binary(
-    "logical_or", "Whether either is non-zero.", lax.bitwise_or, "or", _promote_bool
+    "logical_or", """Whether x or y is non-zero, element by element.
+
+    x, y: arrays or numbers of any dtype, broadcast to one shape. Returns booleans; NaN counts as
+    non-zero.
+
+    >>> jnp.logical_or(jnp.array([0, 1, 2]), False)
+    Array([False,  True,  True], dtype=bool)
+    """, lax.bitwise_or, "or", _promote_bool
 )
 logical_xor = binary(
-    "logical_xor", "Whether exactly one is non-zero.", lax.bitwise_xor, "xor", _promote_bool
+    "logical_xor", """Whether exactly one of x and y is non-zero, element by element.
+
+    x, y: arrays or numbers of any dtype, broadcast to one shape. Returns booleans; NaN counts as
+    non-zero.
+
+    >>> jnp.logical_xor(jnp.array([0, 1, 2]), True)
+    Array([ True, False, False], dtype=bool)
+    """, lax.bitwise_xor, "xor", _promote_bool
 )
-invert = unary("invert", "~x: bitwise (for booleans logical) not.", lax.bitwise_not, "not")
+invert = unary("invert", """~x: every bit turned over; of booleans `not`.
+
+    x: integers or booleans of any shape, whose dtype the result has. Of signed integers this is -x
+    - 1. TypeError for floats and complex numbers.
+
+    >>> jnp.invert(jnp.array([0, 5])), jnp.invert(jnp.array(True))
+    (Array([-1, -6], dtype=int32), Array(False, dtype=bool))
+    """, lax.bitwise_not, "not")
 bitwise_not = bitwise_invert = invert
 
 
 def logical_not(x: Any, /) -> Any:
-    """Whether x is zero."""
+    """Whether x is zero, element by element.
+
+    x: an array or number of any dtype. Returns booleans; NaN counts as non-zero.
+
+    >>> jnp.logical_not(jnp.array([0.0, 2.0]))
+    Array([ True, False], dtype=bool)
+    """
     return lax.bitwise_not(as_bool(one_array("logical_not", x)))
 
 
@@ -483,7 +743,14 @@ def _quick_shift(ufunc: np.ufunc, x: Any, y: Any) -> ArrayImpl | None:
 
 
 def left_shift(x: Any, y: Any, /) -> Any:
-    """x << y."""
+    """x << y: the bits of x moved y places up, zeros entering.
+
+    x, y: integers, broadcast to one shape and dtype, which the result has. A count y of the dtype's
+    width or more, or below 0, gives 0. TypeError for floats.
+
+    >>> jnp.left_shift(jnp.array([1, 3]), 2)
+    Array([ 4, 12], dtype=int32)
+    """
     quick = _quick_shift(np.left_shift, x, y)
     if quick is not None:
         return quick
@@ -491,7 +758,15 @@ def left_shift(x: Any, y: Any, /) -> Any:
 
 
 def right_shift(x1: Any, x2: Any, /) -> Any:
-    """x1 >> x2; signed integers keep their sign."""
+    """x1 >> x2: the bits of x1 moved x2 places down; copies of the sign enter, for unsigned dtypes
+    zeros.
+
+    x1, x2: integers, broadcast to one shape and dtype, which the result has. A count x2 of the
+    dtype's width or more, or below 0, leaves the sign only: -1 or 0. TypeError for floats.
+
+    >>> jnp.right_shift(jnp.array([12, -12]), 2)
+    Array([ 3, -3], dtype=int32)
+    """
     quick = _quick_shift(np.right_shift, x1, x2)
     if quick is not None:
         return quick
@@ -505,7 +780,13 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
 def bitwise_count(x: Any, /) -> Any:
-    """The number of one bits of |x|, as uint8."""
+    """The number of one bits of |x|, as uint8.
+
+    x: integers of any shape; booleans become integers. TypeError for floats.
+
+    >>> jnp.bitwise_count(jnp.array([7, -8]))
+    Array([3, 1], dtype=uint8)
+    """
     (x,) = promote_numeric(one_array("bitwise_count", x))
     return lax.convert(lax.population_count(_absolute(x)), dtypes.uint8)
 
@@ -526,12 +807,33 @@ def _rounding(name: str, doc: str, operation: Callable, primitive: str) -> Calla
     return named(name, doc, quick(fast_unary(primitive, slow), 1))
 
 
-floor = _rounding("floor", "The largest integer not above x.", lax.floor, "floor")
-ceil = _rounding("ceil", "The smallest integer not below x.", lax.ceil, "ceil")
+floor = _rounding("floor", """The largest whole number not above x.
+
+    x: real numbers of any shape; floats stay floats, integers and booleans come back as they are.
+    The derivative is zero. TypeError for complex numbers.
+
+    >>> jnp.floor(jnp.array([1.7, -1.2]))
+    Array([ 1., -2.], dtype=float32)
+    """, lax.floor, "floor")
+ceil = _rounding("ceil", """The smallest whole number not below x.
+
+    x: real numbers of any shape; floats stay floats, integers and booleans come back as they are.
+    The derivative is zero. TypeError for complex numbers.
+
+    >>> jnp.ceil(jnp.array([1.7, -1.2]))
+    Array([ 2., -1.], dtype=float32)
+    """, lax.ceil, "ceil")
 
 
 def trunc(x: Any) -> Any:
-    """x without its fractional part."""
+    """x without its fractional part: rounded towards zero.
+
+    x: real numbers of any shape; floats stay floats, integers and booleans come back as they are.
+    The derivative is zero. TypeError for complex numbers.
+
+    >>> jnp.trunc(jnp.array([1.7, -1.2]))
+    Array([ 1., -1.], dtype=float32)
+    """
     x = one_array("trunc", x)
     if not dtypes.is_inexact(x.aval.dtype):
         return x
@@ -539,7 +841,14 @@ def trunc(x: Any) -> Any:
 
 
 def rint(x: Any, /) -> Any:
-    """x rounded to the nearest integer, halves to even; integers become floats."""
+    """x rounded to the nearest whole number, halves to the even one.
+
+    x: numbers of any shape; integers and booleans become floats, and the parts of complex numbers
+    are rounded each. The derivative is zero.
+
+    >>> jnp.rint(jnp.array([0.5, 1.5, 2.2]))
+    Array([0., 2., 2.], dtype=float32)
+    """
     x = one_array("rint", x)
     x = strong(x) if dtypes.is_inexact(x.aval.dtype) else cast(x, float_dtype())
     if dtypes.is_complex(x.aval.dtype):
@@ -548,7 +857,17 @@ def rint(x: Any, /) -> Any:
 
 
 def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
-    """`a` rounded to `decimals` places, halves to even."""
+    """`a` rounded to `decimals` places, halves to the even digit.
+
+    a: numbers of any shape and dtype, which the result has; integers come back as they are, the
+    parts of complex numbers are rounded each. decimals: a Python integer, negative for tens and
+    hundreds. Decimal fractions that are not exact in binary are rounded as what they are. The
+    derivative is zero. Raises NotImplementedError for integers with negative decimals and for
+    `out`.
+
+    >>> jnp.round(jnp.array([2.5, 3.14159]), 2), jnp.round(jnp.array([1250.0]), -2)
+    (Array([2.5 , 3.14], dtype=float32), Array([1200.], dtype=float32))
+    """
     refuse("round", out=out)
     x = one_array("round", a)
     if isinstance(decimals, Array):
@@ -585,7 +904,15 @@ def clip(
     min: Any = None,
     max: Any = None,
 ) -> Any:
-    """`arr` limited to [min, max]; either bound may be missing."""
+    """`arr` limited to [min, max], element by element.
+
+    arr, min, max: real numbers, broadcast to one shape and dtype, which the result has. Either
+    bound may be missing. Where min > max the result is max. At a bound, the array and the bound get
+    half of the derivative each. ValueError for complex numbers and without an array.
+
+    >>> jnp.clip(jnp.arange(5), 1, 3)
+    Array([1, 1, 2, 3, 3], dtype=int32)
+    """
     if arr is None:
         raise ValueError("clip: no array was given. Call clip(x, min, max).")
     x = one_array("clip", arr)

@@ -53,31 +53,141 @@ from numjet.numpy.promote import (
 from numjet.ops.complex_ops import conjugate as conjugate_of
 from numjet.ops.while_loop import while_loop
 
+# What the docstrings of functions of one float have in common, behind their first paragraph.
+_X = """
+
+    x: numbers of any shape, which the result has; integers and booleans count as floats.
+
+"""
+
 
 def _float(name: str, doc: str, primitive: str | None = None) -> Callable:
     operation = getattr(lax, primitive or name)
+    doc = doc.replace("\n\n", _X, 1)
     return unary(name, doc, lambda x: operation(x), primitive or name, inexact=True)
 
 
-exp = _float("exp", "e to the power of x.")
-exp2 = _float("exp2", "2 to the power of x.")
-expm1 = _float("expm1", "exp(x) - 1, exact near 0.")
-log = _float("log", "The natural logarithm.")
-log1p = _float("log1p", "log(1 + x), exact near 0.")
-sin = _float("sin", "The sine of x radians.")
-cos = _float("cos", "The cosine of x radians.")
-tan = _float("tan", "The tangent of x radians.")
-arcsin = asin = _float("arcsin", "The angle in [-pi/2, pi/2] whose sine is x.", "asin")
-arccos = acos = _float("arccos", "The angle in [0, pi] whose cosine is x.", "acos")
-arctan = atan = _float("arctan", "The angle in (-pi/2, pi/2) whose tangent is x.", "atan")
-sinh = _float("sinh", "The hyperbolic sine.")
-cosh = _float("cosh", "The hyperbolic cosine.")
-tanh = _float("tanh", "The hyperbolic tangent.")
-arcsinh = asinh = _float("arcsinh", "The inverse of sinh.", "asinh")
-arccosh = acosh = _float("arccosh", "The inverse of cosh.", "acosh")
-arctanh = atanh = _float("arctanh", "The inverse of tanh.", "atanh")
-sqrt = _float("sqrt", "The square root.")
-cbrt = _float("cbrt", "The cube root.")
+exp = _float("exp", """e to the power of x.
+
+    Overflows to infinity above 88.7 in float32.
+
+    >>> jnp.exp(jnp.array([0.0, 1.0])).round(4)
+    Array([1.    , 2.7183], dtype=float32)
+    """)
+exp2 = _float("exp2", """2 to the power of x.
+
+    Exact for whole numbers.
+
+    >>> jnp.exp2(jnp.array([3, -1]))
+    Array([8. , 0.5], dtype=float32)
+    """)
+expm1 = _float("expm1", """exp(x) - 1, exact near 0, where the difference would lose digits.
+
+    >>> jnp.expm1(jnp.array([0.0, 1.0])).round(4)
+    Array([0.    , 1.7183], dtype=float32)
+    """)
+log = _float("log", """The natural logarithm.
+
+    -inf at 0, where the derivative is infinite; NaN for negative real numbers. For complex numbers
+    the principal value, with an imaginary part in (-pi, pi].
+
+    >>> jnp.log(jnp.array([1.0, 10.0, 0.0])).round(4)
+    Array([0.    , 2.3026,   -inf], dtype=float32)
+    """)
+log1p = _float("log1p", """log(1 + x), exact near 0, where the sum would lose digits.
+
+    -inf at -1, NaN below.
+
+    >>> jnp.log1p(jnp.array([0.0, 1.0])).round(4)
+    Array([0.    , 0.6931], dtype=float32)
+    """)
+sin = _float("sin", """The sine of an angle in radians.
+
+    >>> jnp.sin(jnp.array([0.0, jnp.pi / 2])).round(4)
+    Array([0., 1.], dtype=float32)
+    """)
+cos = _float("cos", """The cosine of an angle in radians.
+
+    >>> jnp.cos(jnp.array([0.0, jnp.pi])).round(4)
+    Array([ 1., -1.], dtype=float32)
+    """)
+tan = _float("tan", """The tangent of an angle in radians.
+
+    >>> jnp.tan(jnp.array([0.0, 0.5])).round(4)
+    Array([0.    , 0.5463], dtype=float32)
+    """)
+arcsin = asin = _float("arcsin", """The angle in [-pi/2, pi/2] whose sine is x.
+
+    NaN for real numbers outside [-1, 1] (make them complex); at -1 and 1 the derivative is
+    infinite.
+
+    >>> jnp.arcsin(jnp.array([0.0, 1.0, 2.0])).round(4)
+    Array([0.    , 1.5708,    nan], dtype=float32)
+    """, "asin")
+arccos = acos = _float("arccos", """The angle in [0, pi] whose cosine is x.
+
+    NaN for real numbers outside [-1, 1] (make them complex); at -1 and 1 the derivative is
+    infinite.
+
+    >>> jnp.arccos(jnp.array([1.0, 0.0, 2.0])).round(4)
+    Array([0.    , 1.5708,    nan], dtype=float32)
+    """, "acos")
+arctan = atan = _float("arctan", """The angle in (-pi/2, pi/2) whose tangent is x.
+
+    `arctan2` knows the quadrant of a point.
+
+    >>> jnp.arctan(jnp.array([0.0, 1.0, jnp.inf])).round(4)
+    Array([0.    , 0.7854, 1.5708], dtype=float32)
+    """, "atan")
+sinh = _float("sinh", """The hyperbolic sine, (exp(x) - exp(-x)) / 2.
+
+    >>> jnp.sinh(jnp.array([0.0, 0.5])).round(4)
+    Array([0.    , 0.5211], dtype=float32)
+    """)
+cosh = _float("cosh", """The hyperbolic cosine, (exp(x) + exp(-x)) / 2.
+
+    >>> jnp.cosh(jnp.array([0.0, 0.5])).round(4)
+    Array([1.    , 1.1276], dtype=float32)
+    """)
+tanh = _float("tanh", """The hyperbolic tangent, sinh(x) / cosh(x), in [-1, 1].
+
+    >>> jnp.tanh(jnp.array([0.0, 0.5])).round(4)
+    Array([0.    , 0.4621], dtype=float32)
+    """)
+arcsinh = asinh = _float("arcsinh", """The number whose hyperbolic sine is x.
+
+    >>> jnp.arcsinh(jnp.array([0.0, 1.0])).round(4)
+    Array([0.    , 0.8814], dtype=float32)
+    """, "asinh")
+arccosh = acosh = _float("arccosh", """The number, not negative, whose hyperbolic cosine is x.
+
+    NaN for real numbers below 1 (make them complex); at 1 the derivative is infinite.
+
+    >>> jnp.arccosh(jnp.array([1.0, 2.0, 0.5])).round(4)
+    Array([0.   , 1.317,   nan], dtype=float32)
+    """, "acosh")
+arctanh = atanh = _float("arctanh", """The number whose hyperbolic tangent is x.
+
+    An infinity at -1 and 1, NaN for real numbers beyond.
+
+    >>> jnp.arctanh(jnp.array([0.0, 0.5, 1.0])).round(4)
+    Array([0.    , 0.5493,    inf], dtype=float32)
+    """, "atanh")
+sqrt = _float("sqrt", """The square root.
+
+    NaN for negative real numbers (make them complex: the principal root); at 0 the derivative is
+    infinite.
+
+    >>> jnp.sqrt(jnp.array([9, 4])), jnp.sqrt(jnp.array([-4 + 0j]))
+    (Array([3., 2.], dtype=float32), Array([0.+2.j], dtype=complex64))
+    """)
+cbrt = _float("cbrt", """The cube root, which negative numbers have too.
+
+    TypeError for complex numbers. At 0 the derivative is infinite.
+
+    >>> jnp.cbrt(jnp.array([27.0, -8.0])).round(4)
+    Array([ 3., -2.], dtype=float32)
+    """)
 
 
 def _scaled_log(name: str, base: float) -> Callable:
@@ -91,7 +201,12 @@ def _scaled_log(name: str, base: float) -> Callable:
         return strong(lax.div(value, constant(math.log(base), x)))
 
     logarithm.__name__ = logarithm.__qualname__ = name
-    logarithm.__doc__ = f"The logarithm to base {base:g}."
+    logarithm.__doc__ = f"""The logarithm to base {base:g}.{_X}
+    -inf at 0, NaN for negative real numbers.
+
+    >>> jnp.{name}(jnp.array([1.0, {base**3:g}]))
+    Array([0., 3.], dtype=float32)
+    """
     return logarithm
 
 
@@ -101,13 +216,26 @@ log10 = _scaled_log("log10", 10.0)
 
 # ------------------------------------------------------------------ complex parts
 def real(val: Any, /) -> Any:
-    """The real part."""
+    """The real part.
+
+    val: an array or number of any dtype. Real numbers come back as they are; complex64 becomes
+    float32, complex128 float64.
+
+    >>> jnp.real(jnp.array([1 + 2j, 3]))
+    Array([1., 3.], dtype=float32)
+    """
     x = one_array("real", val)
     return lax.real(x) if dtypes.is_complex(x.aval.dtype) else x
 
 
 def imag(val: Any, /) -> Any:
-    """The imaginary part: zeros for real arrays."""
+    """The imaginary part: zeros of the same dtype for real numbers.
+
+    val: an array or number of any dtype; complex64 becomes float32, complex128 float64.
+
+    >>> jnp.imag(jnp.array([1 + 2j, 3]))
+    Array([2., 0.], dtype=float32)
+    """
     x = one_array("imag", val)
     return (
         lax.imag(x)
@@ -117,7 +245,13 @@ def imag(val: Any, /) -> Any:
 
 
 def conj(x: Any, /) -> Any:
-    """The complex conjugate."""
+    """The complex conjugate; real numbers come back as they are.
+
+    x: an array or number of any dtype, which the result has, with x's shape.
+
+    >>> jnp.conj(jnp.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
     x = one_array("conj", x)
     return conjugate_of(x)
 
@@ -126,7 +260,14 @@ conjugate = conj
 
 
 def angle(z: Any, deg: bool = False) -> Any:
-    """The angle of complex numbers in the plane."""
+    """The angle of complex numbers in the plane, in (-pi, pi]; in degrees where `deg`.
+
+    z: numbers of any shape; real ones have the angles 0 and pi. Returns real floats. The derivative
+    at 0 is NaN.
+
+    >>> jnp.angle(jnp.array([1.0, 1j, -1.0]), deg=True)
+    Array([  0.,  90., 180.], dtype=float32)
+    """
     z = one_array("angle", z)
     re, im = real(z), imag(z)
     if not dtypes.is_inexact(re.aval.dtype):
@@ -136,17 +277,37 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 
 def iscomplex(x: Any) -> Any:
-    """Whether the imaginary part is non-zero."""
+    """Whether the imaginary part is non-zero, element by element.
+
+    x: an array or number of any dtype. Returns booleans, False for real dtypes. `iscomplexobj` asks
+    for the dtype.
+
+    >>> jnp.iscomplex(jnp.array([1 + 0j, 1j]))
+    Array([False,  True], dtype=bool)
+    """
     return not_equal(imag(x), 0)
 
 
 def isreal(x: Any) -> Any:
-    """Whether the imaginary part is zero."""
+    """Whether the imaginary part is zero, element by element.
+
+    x: an array or number of any dtype. Returns booleans, True for real dtypes. `isrealobj` asks for
+    the dtype.
+
+    >>> jnp.isreal(jnp.array([1 + 0j, 1j]))
+    Array([ True, False], dtype=bool)
+    """
     return logical_not(iscomplex(x))
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex."""
+    """Whether the dtype of x is complex, whatever its values; a Python boolean.
+
+    x: anything with a dtype, or what NumPy makes an array of; None is not complex.
+
+    >>> jnp.iscomplexobj(jnp.array([1 + 0j])), jnp.iscomplexobj(1.0)
+    (True, False)
+    """
     if x is None:
         return False
     found = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
@@ -154,7 +315,13 @@ def iscomplexobj(x: Any) -> bool:
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex."""
+    """Whether the dtype of x is not complex, whatever its values; a Python boolean.
+
+    x: anything with a dtype, or what NumPy makes an array of.
+
+    >>> jnp.isrealobj(jnp.array([1 + 0j])), jnp.isrealobj(1.0)
+    (False, True)
+    """
     return not iscomplexobj(x)
 
 
@@ -164,13 +331,27 @@ def _false(x: Any) -> Any:
 
 
 def isnan(x: Any, /) -> Any:
-    """Whether x is NaN."""
+    """Whether x is NaN, element by element.
+
+    x: an array or number of any dtype. Returns booleans: False for integers; of complex numbers
+    True where either part is NaN.
+
+    >>> jnp.isnan(jnp.array([1.0, jnp.nan, jnp.inf]))
+    Array([False,  True, False], dtype=bool)
+    """
     x = one_array("isnan", x)
     return lax.ne(x, x) if dtypes.is_inexact(x.aval.dtype) else _false(x)
 
 
 def isfinite(x: Any, /) -> Any:
-    """Whether x is neither NaN nor infinite."""
+    """Whether x is neither NaN nor infinite, element by element.
+
+    x: an array or number of any dtype. Returns booleans: True for integers; of complex numbers True
+    where both parts are finite.
+
+    >>> jnp.isfinite(jnp.array([1.0, jnp.nan, jnp.inf]))
+    Array([ True, False, False], dtype=bool)
+    """
     x = one_array("isfinite", x)
     if not dtypes.is_inexact(x.aval.dtype):
         return full(x.aval.shape, True, dtypes.bool_)
@@ -180,7 +361,14 @@ def isfinite(x: Any, /) -> Any:
 
 
 def isinf(x: Any, /) -> Any:
-    """Whether x is infinite."""
+    """Whether x is infinite, element by element.
+
+    x: an array or number of any dtype. Returns booleans: False for integers; of complex numbers
+    True where either part is infinite.
+
+    >>> jnp.isinf(jnp.array([1.0, jnp.nan, -jnp.inf]))
+    Array([False, False,  True], dtype=bool)
+    """
     x = one_array("isinf", x)
     if dtypes.is_complex(x.aval.dtype):
         return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
@@ -198,7 +386,14 @@ def _signed_infinity(name: str, value: float) -> Callable:
         return lax.eq(x, constant(value, x)) if dtypes.is_inexact(x.aval.dtype) else _false(x)
 
     question.__name__ = question.__qualname__ = name
-    question.__doc__ = f"Whether x is {value}."
+    question.__doc__ = f"""Whether x is {value}, element by element.
+
+    x: real numbers of any shape. Returns booleans, False for integers. ValueError for complex
+    numbers, NotImplementedError for `out`.
+
+    >>> jnp.{name}(jnp.array([{"-" * (value < 0)}jnp.inf, jnp.nan]))
+    Array([ True, False], dtype=bool)
+    """
     return question
 
 
@@ -209,7 +404,16 @@ isneginf = _signed_infinity("isneginf", -np.inf)
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """x with NaN and infinities replaced, by default by 0 and the largest finite numbers."""
+    """x with NaN and infinities replaced.
+
+    x: numbers of any shape and dtype, which the result has; integers come back as they are, the
+    parts of complex numbers are treated each. nan, posinf, neginf: what stands in for NaN (0), inf
+    and -inf (the largest and the smallest finite number). copy: ignored, arrays are immutable. The
+    derivative is 0 where x was replaced.
+
+    >>> jnp.nan_to_num(jnp.array([jnp.nan, jnp.inf, 1.0]), posinf=9.0)
+    Array([0., 9., 1.], dtype=float32)
+    """
     x = one_array("nan_to_num", x)
     dtype = x.aval.dtype
     if not dtypes.is_inexact(dtype):
@@ -228,8 +432,15 @@ def nan_to_num(
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether |a - b| <= atol + rtol * |b|, element by element; of PRNG keys whether they are
-    equal."""
+    """Whether |a - b| <= atol + rtol * |b|, element by element.
+
+    a, b: numbers, broadcast to one shape (PRNG keys too: whether they are equal). rtol, atol: the
+    relative and the absolute tolerance; mind that `b` is the reference. Returns booleans.
+    Infinities are close to equal ones only, NaN to NaN only with `equal_nan`.
+
+    >>> jnp.isclose(jnp.array([1.0, 1.1]), jnp.array([1.000001, 1.0]))
+    Array([ True, False], dtype=bool)
+    """
     if all([dtypes.is_key(getattr(v, "dtype", None)) for v in (a, b)]):
         return lax.eq(*promote_shapes("isclose", a, b))
     x, y = promote_shapes("isclose", *promote_numeric(*as_arrays("isclose", a, b)))
@@ -256,13 +467,25 @@ def _plus(x: Any, y: Any) -> Any:
 
 # ------------------------------------------------------------------ angles
 def deg2rad(x: Any, /) -> Any:
-    """Degrees as radians."""
+    """Degrees as radians: x * pi / 180.
+
+    x: real numbers of any shape; integers and booleans count as floats.
+
+    >>> jnp.deg2rad(jnp.array([0, 90])).round(4)
+    Array([0.    , 1.5708], dtype=float32)
+    """
     (x,) = promote_inexact(one_array("deg2rad", x))
     return lax.mul(x, constant(math.pi / 180, x))
 
 
 def rad2deg(x: Any, /) -> Any:
-    """Radians as degrees."""
+    """Radians as degrees: x * 180 / pi.
+
+    x: real numbers of any shape; integers and booleans count as floats.
+
+    >>> jnp.rad2deg(jnp.array([0, jnp.pi])).round(4)
+    Array([  0., 180.], dtype=float32)
+    """
     (x,) = promote_inexact(one_array("rad2deg", x))
     return lax.mul(x, constant(180 / math.pi, x))
 
@@ -277,7 +500,15 @@ def _inexact_as_given(*xs: Any) -> list[Any]:
 
 
 def hypot(x1: Any, x2: Any, /) -> Any:
-    """sqrt(x1**2 + x2**2), without overflow."""
+    """sqrt(x1**2 + x2**2), without overflow on the way.
+
+    x1, x2: real numbers, broadcast to one shape and dtype; integers and booleans count as floats.
+    Infinite where either is infinite. The derivatives at (0, 0) are 1/2 each. ValueError for
+    complex numbers.
+
+    >>> jnp.hypot(3.0, jnp.array([4.0, 0.0]))
+    Array([5., 3.], dtype=float32)
+    """
     x, y = prepared("hypot", _inexact_as_given, x1, x2)
     if dtypes.is_complex(x.aval.dtype):
         raise ValueError("hypot does not support complex numbers.")
@@ -293,7 +524,14 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 
 
 def sinc(x: Any, /) -> Any:
-    """sin(pi x) / (pi x), 1 at 0; its derivatives at 0 are right, too."""
+    """sin(pi x) / (pi x), and 1 at 0.
+
+    x: numbers of any shape; integers and booleans count as floats. Its derivatives at 0 are those
+    of the series there.
+
+    >>> jnp.sinc(jnp.array([0.0, 0.5])).round(4)
+    Array([1.    , 0.6366], dtype=float32)
+    """
     (x,) = promote_inexact(one_array("sinc", x))
     zero = lax.eq(x, zeros_like(x))
     scaled = lax.mul(x, constant(math.pi, x))
@@ -308,7 +546,14 @@ def sinc(x: Any, /) -> Any:
 
 
 def i0(x: Any) -> Any:
-    """The modified Bessel function of order 0."""
+    """The modified Bessel function of the first kind, of order 0.
+
+    x: real numbers of any shape; integers and booleans count as floats. TypeError for complex
+    numbers. `numjet.scipy.special.i0e` is scaled by exp(-|x|) and does not overflow.
+
+    >>> jnp.i0(jnp.array([0.0, 1.0])).round(4)
+    Array([1.    , 1.2661], dtype=float32)
+    """
     (x,) = promote_inexact(one_array("i0", x))
     # |x| as x sign(x), whose derivative at 0 is 0, as that of the scaled function there.
     return lax.mul(lax.exp(lax.mul(x, lax.sign(x))), lax.bessel_i0e(x))
@@ -316,13 +561,28 @@ def i0(x: Any) -> Any:
 
 # ------------------------------------------------------------------ sums of exponentials
 def logaddexp(x1: Any, x2: Any, /) -> Any:
-    """log(exp(x1) + exp(x2)), without overflow."""
+    """log(exp(x1) + exp(x2)), without overflow.
+
+    x1, x2: numbers, broadcast to one shape and dtype; integers and booleans count as floats; for
+    complex ones the principal value. The derivatives are the two shares of the sum, which add up to
+    1.
+
+    >>> jnp.logaddexp(1000.0, jnp.array([0.0, 1000.0])).round(2)
+    Array([1000.  , 1000.69], dtype=float32)
+    """
     x, y = prepared("logaddexp", promote_inexact, x1, x2)
     return _logaddexp(x, y, 1.0)
 
 
 def logaddexp2(x1: Any, x2: Any, /) -> Any:
-    """log2(2**x1 + 2**x2), without overflow."""
+    """log2(2**x1 + 2**x2), without overflow.
+
+    x1, x2: numbers, broadcast to one shape and dtype; integers and booleans count as floats. The
+    derivatives are the two shares of the sum, which add up to 1.
+
+    >>> jnp.logaddexp2(3.0, jnp.array([3.0, 1000.0]))
+    Array([   4., 1000.], dtype=float32)
+    """
     x, y = prepared("logaddexp2", _inexact_as_given, x1, x2)
     return _logaddexp(x, y, math.log(2))
 
@@ -364,7 +624,14 @@ def _infinite(x: Any) -> Any:
 
 # ------------------------------------------------------------------ floats by parts
 def signbit(x: Any, /) -> Any:
-    """Whether the sign bit is set (also of -0.0)."""
+    """Whether the sign bit is set, element by element: of negative numbers, of -0.0 and of some
+    NaN.
+
+    x: real numbers of any shape. Returns booleans. ValueError for complex numbers.
+
+    >>> jnp.signbit(jnp.array([-1.0, 0.0, -0.0]))
+    Array([ True, False,  True], dtype=bool)
+    """
     x = one_array("signbit", x)
     dtype = x.aval.dtype
     if dtypes.is_complex(dtype):
@@ -377,14 +644,28 @@ def signbit(x: Any, /) -> Any:
 
 
 def copysign(x1: Any, x2: Any, /) -> Any:
-    """|x1| with the sign of x2."""
+    """|x1| with the sign of x2, the sign bit of zero included.
+
+    x1, x2: real numbers, broadcast to one shape and dtype; integers and booleans count as floats.
+    The derivative with respect to x2 is zero.
+
+    >>> jnp.copysign(jnp.array([1.0, -2.0]), -0.0)
+    Array([-1., -2.], dtype=float32)
+    """
     x, y = prepared("copysign", promote_inexact, x1, x2)
     size = lax.abs(x)
     return where(signbit(y), lax.neg(size), size)
 
 
 def heaviside(x1: Any, x2: Any, /) -> Any:
-    """0 for negative x1, 1 for positive, x2 at 0."""
+    """0 where x1 is negative, 1 where it is positive, x2 where it is zero.
+
+    x1, x2: real numbers, broadcast to one shape and dtype; integers and booleans count as floats.
+    NaN where x1 is NaN. The derivative with respect to x1 is zero.
+
+    >>> jnp.heaviside(jnp.array([-1.0, 0.0, 1.0]), 0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
     x, y = prepared("heaviside", _inexact_as_given, x1, x2)
     zero = zeros_like(x)
     step = where(lax.lt(x, zero), zero, where(lax.gt(x, zero), constant(1, x), y))
@@ -392,7 +673,14 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 
 
 def ldexp(x1: Any, x2: Any, /) -> Any:
-    """x1 * 2**x2."""
+    """x1 * 2**x2, without overflow on the way.
+
+    x1: real numbers; integers and booleans count as floats. x2: integers (ValueError for others),
+    broadcast against x1.
+
+    >>> jnp.ldexp(jnp.array([0.5, 3.0]), jnp.array([4, -1]))
+    Array([8. , 1.5], dtype=float32)
+    """
     x, n = as_arrays("ldexp", x1, x2)
     if not (dtypes.is_integer(n.aval.dtype) or n.aval.dtype == dtypes.bool_):
         raise ValueError(f"ldexp: x2 must be integers, got {n.aval.dtype}.")
@@ -406,7 +694,15 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
 
 
 def frexp(x: Any, /) -> tuple[Any, Any]:
-    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1."""
+    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1: the parts of a float.
+
+    x: real numbers of any shape; integers and booleans count as floats. Returns the mantissas in
+    that dtype and the exponents as int32; zeros, infinities and NaN come back with the exponent 0.
+    The derivative of m is 2**-e.
+
+    >>> jnp.frexp(jnp.array([8.0, 0.75]))
+    (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))
+    """
     (x,) = promote_inexact(one_array("frexp", x))
     dtype = x.aval.dtype
     wide = dtype if dtype.itemsize >= 4 else dtypes.float32
@@ -436,7 +732,14 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 
 def modf(x: Any, /, out: Any = None) -> tuple[Any, Any]:
-    """The fractional and the whole part, both with the sign of x."""
+    """(fractional part, whole part), both floats with the sign of x.
+
+    x: real numbers of any shape; integers and booleans count as floats. The derivatives are 1 and
+    0. TypeError for complex numbers, NotImplementedError for `out`.
+
+    >>> jnp.modf(jnp.array([2.5, -0.25]))
+    (Array([ 0.5 , -0.25], dtype=float32), Array([ 2., -0.], dtype=float32))
+    """
     refuse("modf", out=out)
     (x,) = promote_inexact(one_array("modf", x))
     whole = trunc(x)
@@ -445,7 +748,13 @@ def modf(x: Any, /, out: Any = None) -> tuple[Any, Any]:
 
 
 def spacing(x: Any, /) -> Any:
-    """The distance to the next float away from 0."""
+    """The distance from x to the next float away from 0, with the sign of x.
+
+    x: real numbers of any shape; integers and booleans count as floats. NaN for infinities and NaN.
+
+    >>> jnp.spacing(jnp.array([1.0, -4.0]))
+    Array([ 1.1920929e-07, -4.7683716e-07], dtype=float32)
+    """
     (x,) = promote_inexact(one_array("spacing", x))
     direction = copysign(constant(np.inf, x), x)
     return where(
@@ -465,20 +774,41 @@ def spacing(x: Any, /) -> Any:
 
 # ------------------------------------------------------------------ ignoring NaN
 def fmax(x1: Any, x2: Any) -> Any:
-    """The larger element; the other where one is NaN."""
+    """The larger of x1 and x2, element by element; the other one where one is NaN.
+
+    x1, x2: arrays or numbers, broadcast to one shape and dtype, which the result has. Where both
+    are equal, each gets half of the derivative.
+
+    >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.5)
+    Array([1. , 0.5], dtype=float32)
+    """
     x, y = promote_dtypes(*as_arrays("fmax", x1, x2))
     return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
 
 
 def fmin(x1: Any, x2: Any) -> Any:
-    """The smaller element; the other where one is NaN."""
+    """The smaller of x1 and x2, element by element; the other one where one is NaN.
+
+    x1, x2: arrays or numbers, broadcast to one shape and dtype, which the result has. Where both
+    are equal, each gets half of the derivative.
+
+    >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.5)
+    Array([0.5, 0.5], dtype=float32)
+    """
     x, y = promote_dtypes(*as_arrays("fmin", x1, x2))
     return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
 
 
 # ------------------------------------------------------------------ integers
 def gcd(x1: Any, x2: Any) -> Any:
-    """The greatest common divisor."""
+    """The greatest common divisor, never negative: Euclid's algorithm, element by element.
+
+    x1, x2: integers, broadcast to one shape and dtype, which the result has. That of 0 and x is
+    |x|. ValueError for other dtypes.
+
+    >>> jnp.gcd(jnp.array([12, -18, 0]), 8)
+    Array([4, 2, 8], dtype=int32)
+    """
     x, y = _integers("gcd", x1, x2)
     if type(x) is type(y) is ArrayImpl and eager():
         return ArrayImpl(np.asarray(np.gcd(x._value, y._value)), x.aval)
@@ -495,7 +825,14 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 
 def lcm(x1: Any, x2: Any) -> Any:
-    """The least common multiple."""
+    """The least common multiple, never negative, element by element; 0 where either is 0.
+
+    x1, x2: integers, broadcast to one shape and dtype, which the result has. ValueError for other
+    dtypes.
+
+    >>> jnp.lcm(jnp.array([4, 6, 0]), 10)
+    Array([20, 30,  0], dtype=int32)
+    """
     x, y = _integers("lcm", x1, x2)
     x, y = absolute(x), absolute(y)
     divisor = gcd(x, y)
