@@ -183,12 +183,32 @@ def __dir__() -> list[str]:
 
 
 def ensure_compile_time_eval() -> _set_trace:
-    """A context in which operations on concrete values run at once, also while tracing. Those on
-    traced ones go to their trace."""
+    """A context in which operations on concrete values run at once, also while a function is
+    traced.
+
+    Operations on traced values go to their trace as ever. For tables that a traced function
+    computes from constants and that Python needs (`if`, shapes).
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> @nj.jit
+    ... def f(x):
+    ...     with nj.ensure_compile_time_eval():
+    ...         n = int(jnp.sum(jnp.arange(3)))
+    ...     return x * n
+    >>> print(f(2.0))
+    6.0
+    """
     return _compile_time()
 
 
 def typeof(x: object) -> object:
-    """The abstract value (shape and dtype) of an array, tracer, scalar or reference."""
+    """The abstract value (shape, dtype, weak type) of an array, tracer, number or reference.
+
+    x: anything that operations take. Raises TypeError for other objects.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> print(nj.typeof(jnp.ones((2, 3))), nj.typeof(1))
+    f32[2,3] i32[]
+    """
     aval = getattr(x, "aval", None)
     return core.trace.aval_of(x) if aval is None else aval

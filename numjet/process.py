@@ -19,7 +19,14 @@ from numjet.version import __version__
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of all processes."""
+    """The numbers of all processes, ascending.
+
+    backend: as of `devices`. Raises RuntimeError for a platform that is not there.
+
+    >>> import numjet as nj
+    >>> nj.process_indices()
+    [0]
+    """
     return list(range(process_count(backend)))
 
 
@@ -29,34 +36,75 @@ def _renamed(old: str, new: str) -> None:
 
 
 def host_count(backend: str | None = None) -> int:
-    """The old name of `process_count`; warns."""
+    """The old name of `process_count`; warns (DeprecationWarning).
+
+    backend: as of `devices`.
+
+    >>> import numjet as nj
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     nj.host_count()
+    1
+    """
     _renamed("host_count", "process_count")
     return process_count(backend)
 
 
 def host_id(backend: str | None = None) -> int:
-    """The old name of `process_index`; warns."""
+    """The old name of `process_index`; warns (DeprecationWarning).
+
+    backend: as of `devices`.
+
+    >>> import numjet as nj
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     nj.host_id()
+    0
+    """
     _renamed("host_id", "process_index")
     return process_index(backend)
 
 
 def host_ids(backend: str | None = None) -> list[int]:
-    """The old name of `process_indices`; warns."""
+    """The old name of `process_indices`; warns (DeprecationWarning).
+
+    backend: as of `devices`.
+
+    >>> import numjet as nj
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     nj.host_ids()
+    [0]
+    """
     _renamed("host_ids", "process_indices")
     return process_indices(backend)
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
-    """The Arrays that Python's garbage collector knows of, in no order; those that only local
-    variables of compiled code hold are not among them. Raises RuntimeError for another platform
-    than 'cpu'."""
+    """The Arrays that exist, as far as Python's garbage collector knows of them, in no order.
+
+    platform: None for all, or a platform's name; RuntimeError for one that is not there. Those that
+    only local variables of compiled code hold are not among them. For looking for what keeps
+    memory.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> x = jnp.arange(3)
+    >>> any(y is x for y in nj.live_arrays())
+    True
+    """
     devices(platform)
     return [x for x in gc.get_objects() if type(x) in (ArrayImpl, DeferredArray)]
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print the versions and the machine that a report of a fault should name; return_string: give
-    the text back instead."""
+    """Print the versions and the machine that a report of a fault should name.
+
+    return_string: give the text back instead of printing it.
+
+    >>> import numjet as nj
+    >>> nj.print_environment_info(return_string=True).startswith("numjet")
+    True
+    """
     lines = [
         f"numjet: {__version__}",
         f"numpy:  {np.__version__}",

@@ -41,17 +41,38 @@ def _reference(ref: Any, name: str) -> Ref:
 
 
 def freeze(ref: Ref) -> Any:
-    """The value of a reference that is not used any more."""
+    """The value of the reference `ref`, which must not be used any more.
+
+    Result: an Array of its shape and dtype. Freezing says that no more is written, so that the
+    value needs no copy.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> print(nj.freeze(nj.new_ref(jnp.ones(2))))
+    [1. 1.]
+    """
     return _reference(ref, "freeze").get()
 
 
 def free_ref(ref: Ref) -> None:
-    """Say that a reference is not used any more. Its memory goes when nobody holds it."""
+    """Say that the reference `ref` is not used any more. Its memory goes when nobody holds it.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> nj.free_ref(nj.new_ref(jnp.zeros(2)))
+    """
     _reference(ref, "free_ref").get()
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
-    """A reference to an array of the shape and dtype of `ty`, of unspecified content."""
+    """A reference to an array of the shape and dtype of `ty`, of unspecified content.
+
+    ty: anything with shape and dtype. memory_space is kept in its aval. Write before reading.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> ref = nj.empty_ref(nj.ShapeDtypeStruct((2,), jnp.float32))
+    >>> ref[...] = jnp.ones(2)
+    >>> ref[...]
+    Array([1., 1.], dtype=float32)
+    """
     aval = _ShapedArray(tuple(ty.shape), _dtypes.canonical(ty.dtype))
     return new_ref(_zeros(aval), memory_space=memory_space)
 

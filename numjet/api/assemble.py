@@ -52,13 +52,14 @@ def _mine(sharding: Sharding, shape: tuple) -> list[tuple[Any, tuple]]:
 
 def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback: Callable,
                              dtype: Any = None) -> Array:
-    """An array of `shape` whose parts `data_callback(index)` returns, one call a device.
+    """An array whose parts `data_callback(index)` returns, one call a device.
 
-    index: a tuple of slices, what part of the array the device holds. dtype: that of the parts
-    where it is not given. Raises TypeError for what is no sharding, ValueError for parts of another
-    shape.
+    shape: of the whole. sharding: its layout. data_callback(index): the part for a tuple of slices,
+    an array. dtype: that of the parts where it is not given. Devices of other processes are not
+    asked for. Raises TypeError for what is no sharding, ValueError for parts of another shape.
 
-    >>> import numpy as np, numjet as nj
+    >>> import numpy as np
+    >>> import numjet as nj
     >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x"))
     >>> nj.make_array_from_callback((3,), layout, lambda index: np.arange(3)[index])
     Array([0, 1, 2], dtype=int32)
@@ -79,10 +80,17 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
 
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, arrays: Sequence[Any],
                                          *, dtype: Any = None) -> Array:
-    """An array of `shape` made of one array for each device, in the order of the sharding's.
+    """An array made of one array for each of this process's devices.
 
-    dtype: that of the arrays, which is checked where it is given. Raises ValueError for another
-    number of arrays, or arrays of another shape than the sharding says.
+    shape: of the whole. sharding: its layout. arrays: in the order of the sharding's devices, each
+    of the shape that the sharding says. dtype: checked where it is given, needed where there are no
+    arrays. Raises ValueError for another number of arrays or another shape, TypeError for other
+    dtypes.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x"))
+    >>> nj.make_array_from_single_device_arrays((2,), layout, [jnp.arange(2)])
+    Array([0, 1], dtype=int32)
     """
     name = "make_array_from_single_device_arrays"
     sharding = _checked(name, sharding)
@@ -123,7 +131,8 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any,
     the processes' parts add up along each axis that is cut over processes. Raises ValueError where
     they do not fit.
 
-    >>> import numpy as np, numjet as nj
+    >>> import numpy as np
+    >>> import numjet as nj
     >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x"))
     >>> nj.make_array_from_process_local_data(layout, np.arange(3))
     Array([0, 1, 2], dtype=int32)

@@ -48,11 +48,13 @@ from numjet.transforms.transpose import backward_pass, transpose_tape
 def jvp(
     fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
-    """The value of `fun(*primals)` and its derivative in the direction `tangents` (and aux with
-    `has_aux`).
+    """The value of `fun(*primals)` and its derivative in the direction `tangents` (forward mode).
 
-    Tangents have the structure, shapes and dtypes of the primals (float0 for integers). Raises
-    TypeError or ValueError where they differ.
+    primals: a tuple or list of the arguments, pytrees of arrays. tangents: of the same structure,
+    shapes and dtypes; those of integers have dtype float0. has_aux: `fun` returns (out, aux).
+    Result: (out, out_tangent), with has_aux (out, out_tangent, aux). It costs about as much as two
+    evaluations and keeps nothing. Raises TypeError where structures or dtypes differ or `fun` has a
+    rule for reverse mode only, ValueError where shapes differ.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> y, t = nj.jvp(jnp.sin, (0.0,), (2.0,))
@@ -106,12 +108,18 @@ def _path(treedef: Any, i: int) -> str:
 
 
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
-    """The value of `fun(*primals)` and the linear function that maps tangents to output tangents.
+    """The value of `fun(*primals)` and its derivative there, as a linear function of tangents.
+
+    primals: the arguments, pytrees of arrays. has_aux: `fun` returns (out, aux). Result: (out,
+    linear), with has_aux (out, linear, aux). linear(*tangents) equals the second result of `jvp`,
+    without evaluating `fun` again: use it for many directions at one point. It keeps the
+    intermediate values that it needs. Raises TypeError or ValueError, from `linear`, for tangents
+    that do not fit.
 
     >>> import numjet as nj, numjet.numpy as jnp
-    >>> y, lin = nj.linearize(jnp.square, 3.0)
-    >>> print(y, lin(1.0))
-    9.0 6.0
+    >>> y, linear = nj.linearize(jnp.square, 3.0)
+    >>> print(y, linear(1.0), linear(2.0))
+    9.0 6.0 12.0
     """
     check_callable("linearize", fun)
     leaves, in_tree = array_leaves("linearize", primals)
@@ -303,12 +311,18 @@ def _check_cotangent(out_tree: Any, i: int, aval: ShapedArray, ct: Any) -> Any:
 
 
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence = ()) -> Any:
-    """The value of `fun(*primals)` and the function that maps an output cotangent to a tuple of
-    input cotangents.
+    """The value of `fun(*primals)` and the function that pulls a cotangent of it back (reverse
+    mode).
 
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> y, pull = nj.vjp(lambda x, y: x * y, 3.0, 4.0)
-    >>> print(y, *pull(1.0))
+    primals: the arguments, pytrees of arrays. has_aux: `fun` returns (out, aux). Result: (out,
+    pullback), with has_aux (out, pullback, aux). pullback takes one value of the structure, shapes
+    and dtypes of `out` and returns a tuple with one cotangent for each primal (float0 for
+    integers); it is a pytree, so that compiled functions may return it. reduce_axes has no effect.
+    `pullback` raises ValueError for a cotangent of another structure or shape.
+
+    >>> import numjet as nj
+    >>> y, pullback = nj.vjp(lambda x, y: x * y, 3.0, 4.0)
+    >>> print(y, *pullback(1.0))
     12.0 4.0 3.0
     """
     if reduce_axes:
@@ -337,16 +351,21 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence = (),
 ) -> Callable:
-    """A function that returns the value of `fun` and its gradient in the arguments `argnums`.
+    """The value of `fun` and its gradient in the arguments that `argnums` names, from one
+    evaluation.
 
-    `fun` must return a real scalar (with `has_aux` a pair of it and auxiliary data; with
-    `holomorphic` a complex one). For complex arguments of a real function the gradient is that of
-    JAX: the conjugate of the direction of steepest ascent. Raises TypeError for an output that is
-    no scalar or not real, and for integer arguments.
+    All arguments are those of `grad`: fun returns a real scalar (with has_aux a pair of it and
+    auxiliary data, with holomorphic a complex one), argnums says in which of its arguments it is
+    differentiated, allow_int admits integer arguments (float0), reduce_axes has no effect. The
+    returned function gives (value, gradient), or ((value, aux), gradient). Raises TypeError for an
+    output that is no scalar or not real, and for integer arguments.
 
     >>> import numjet as nj
-    >>> print(*nj.value_and_grad(lambda x: x ** 2)(3.0))
+    >>> value, slope = nj.value_and_grad(lambda x: x ** 2)(3.0)
+    >>> print(value, slope)
     9.0 6.0
+    >>> print(nj.value_and_grad(lambda x: (x ** 2, "note"), has_aux=True)(3.0)[0][1])
+    note
     """
     check_callable("value_and_grad", fun)
     if reduce_axes:
@@ -463,11 +482,25 @@ def grad(
     allow_int: bool = False,
     reduce_axes: Sequence = (),
 ) -> Callable:
-    """A function that returns the gradient of `fun` in the arguments `argnums`. See
-    `value_and_grad`.
+    """The gradient of `fun` in the arguments that `argnums` names, as a function of the same
+    arguments.
 
-    >>> import numjet as nj
-    >>> print(nj.grad(lambda x: x ** 3)(2.0))
+    fun: a function with a real scalar as its result (shape (), floating); with has_aux a pair of it
+    and a pytree that is passed on. argnums: an integer or several, negative ones from the end; the
+    arguments are pytrees of floating or complex arrays. holomorphic: `fun` is complex
+    differentiable, and arguments and result are complex. allow_int: integer arguments have
+    gradients of dtype float0. reduce_axes is taken for JAX's sake and has no effect.
+
+    The result has the structure, shapes and dtypes of the argument (a tuple where argnums is a
+    sequence); with has_aux it is (gradient, aux). It can be differentiated again, mapped and
+    compiled. For complex arguments of a real function it is ∂f/∂Re z - i ∂f/∂Im z, as in JAX: the
+    conjugate of the direction of steepest ascent. Raises TypeError for an output that is no real
+    scalar, for arguments that are not floating, and for argnums that no argument has.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> nj.grad(lambda x, y: jnp.sum(x * y))(jnp.array([1.0, 2.0]), 3.0)
+    Array([3., 3.], dtype=float32)
+    >>> print(nj.grad(nj.grad(lambda x: x ** 3))(2.0))
     12.0
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
@@ -481,10 +514,14 @@ def grad(
 
 
 def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -> Callable:
-    """The transpose of a linear function: maps output cotangents to a tuple of input cotangents.
+    """The transpose of the linear function `fun`: maps a cotangent of its result to those of its
+    arguments.
 
-    `primals` give shapes and dtypes only (arrays or ShapeDtypeStructs). Raises NotImplementedError
-    where the function is not linear.
+    primals: where `fun` is linear it does not matter at which point; they give structure, shapes
+    and dtypes only (arrays or ShapeDtypeStructs). reduce_axes has no effect. The returned function
+    takes one cotangent and gives a tuple with one for each primal. Complex arguments are
+    transposed, not conjugated. Raises NotImplementedError where an operation is not linear in the
+    argument.
 
     >>> import numjet as nj
     >>> print(*nj.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0))
@@ -553,12 +590,19 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable:
-    """The Jacobian by forward mode, column by column: output shape followed by argument shape.
+    """The Jacobian of `fun` by forward mode: one `jvp` for each element of the argument,
+    vectorized.
+
+    Arguments as of `grad` (fun may return any pytree of arrays; argnums, has_aux, holomorphic). The
+    returned function gives, for each leaf of the output and of the argument, an array of the
+    output's shape followed by the argument's; with has_aux (Jacobian, aux). Better than `jacrev`
+    where there are fewer inputs than outputs. Raises TypeError for arguments that are not real
+    floating (complex with holomorphic).
 
     >>> import numjet as nj, numjet.numpy as jnp
-    >>> print(nj.jacfwd(lambda x: x ** 2)(jnp.array([1.0, 2.0])))
-    [[2. 0.]
-     [0. 4.]]
+    >>> nj.jacfwd(lambda x: x ** 2)(jnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
     """
     check_callable("jacfwd", fun)
     name = name_of(fun)
@@ -599,11 +643,19 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable:
-    """The Jacobian by reverse mode, row by row: output shape followed by argument shape.
+    """The Jacobian of `fun` by reverse mode: one pullback for each element of the output,
+    vectorized.
+
+    Arguments as of `grad` (fun may return any pytree of arrays; argnums, has_aux, holomorphic,
+    allow_int). The returned function gives, for each leaf of the output and of the argument, an
+    array of the output's shape followed by the argument's; with has_aux (Jacobian, aux). Better
+    than `jacfwd` where there are fewer outputs than inputs. `jacobian` is another name of it.
+    Raises TypeError for arguments or outputs that are not floating.
 
     >>> import numjet as nj, numjet.numpy as jnp
-    >>> print(nj.jacrev(jnp.sum)(jnp.array([1.0, 2.0])))
-    [1. 1.]
+    >>> nj.jacrev(lambda x: jnp.array([x[0] * x[1], x[1]]))(jnp.array([1.0, 2.0]))
+    Array([[2., 1.],
+           [0., 1.]], dtype=float32)
     """
     check_callable("jacrev", fun)
     name = name_of(fun)
@@ -675,13 +727,17 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable:
-    """The matrix of second derivatives, forward over reverse: output shape, then argument shape
-    twice.
+    """The second derivatives of `fun`: forward mode over reverse mode.
+
+    Arguments as of `grad` (fun: usually with a scalar result; argnums, has_aux, holomorphic). The
+    returned function gives arrays of the output's shape followed twice by the argument's; pytrees
+    give a tree in a tree. For a product of the Hessian with one vector take `jvp` of `grad`, which
+    costs no matrix. Raises TypeError for arguments that are not floating.
 
     >>> import numjet as nj, numjet.numpy as jnp
-    >>> print(nj.hessian(lambda x: jnp.sum(x ** 3))(jnp.array([1.0, 2.0])))
-    [[ 6.  0.]
-     [ 0. 12.]]
+    >>> nj.hessian(lambda x: jnp.sum(x ** 3))(jnp.array([1.0, 2.0]))
+    Array([[ 6.,  0.],
+           [ 0., 12.]], dtype=float32)
     """
     return jacfwd(
         jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
@@ -704,8 +760,13 @@ def checkpoint(
     """`fun`, whose intermediate values are computed again in the backward pass instead of being
     kept.
 
-    `policy(primitive, *avals, **params) -> bool` says which values may be kept (see
-    `checkpoint_policies`).
+    fun: a function of pytrees of arrays; without it the result is a decorator. policy(primitive,
+    *avals, **params) -> bool says which values may be kept (see `checkpoint_policies`); None keeps
+    the arguments only. static_argnums, static_argnames: arguments that are Python values.
+    prevent_cse: keep the compiler from merging the second computation with the first. concrete is
+    taken for JAX's sake and has no effect. The value and its derivatives of every order are those
+    of `fun`; memory is traded for time. `remat` is another name of it. Source: Griewank and
+    Walther, Algorithm 799 (2000).
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> print(nj.grad(nj.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0))

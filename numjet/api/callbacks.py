@@ -85,18 +85,24 @@ def pure_callback(
     vectorized: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """`callback(*args, **kwargs)`, run by Python when the program runs.
+    """`callback(*args, **kwargs)`, run by Python whenever the program runs.
 
-    callback: takes Arrays, returns a pytree of arrays of result_shape_dtypes (a pytree of objects
-    with shape and dtype). It must be free of side effects: it may be left out when its result is
-    not used. An exception of it surfaces as JaxRuntimeError.
-    vmap_method: how vmap calls it: "sequential" once an example, "expand_dims" with a
-    leading axis of size 1 on arguments that are not mapped, "broadcast_all" with the batch axis on
-    all arguments. Raises ValueError when it is differentiated.
+    callback: takes Arrays and returns a pytree of arrays; it must be free of side effects, since it
+    may be left out, or run twice. result_shape_dtypes: a pytree of objects with shape and dtype,
+    what it returns. args, kwargs: pytrees of arrays. vmap_method: how `vmap` calls it: "sequential"
+    once an example, "expand_dims" with a leading axis of size 1 on arguments that are not mapped,
+    "broadcast_all" with the batch axis on all arguments, "legacy_vectorized". sharding: the device
+    that it runs for. vectorized: the old form of vmap_method.
 
-    >>> import numpy as np, numjet as nj
-    >>> print(nj.jit(lambda x: nj.pure_callback(np.sort, x, x))(np.array([3, 1, 2])))
-    [1 2 3]
+    An exception of the callback surfaces as JaxRuntimeError, a result of another shape as
+    ValueError. Raises ValueError when it is differentiated (give it a rule with `custom_jvp`),
+    NotImplementedError under `vmap` without vmap_method.
+
+    >>> import numpy as np
+    >>> import numjet as nj
+    >>> f = lambda x: nj.pure_callback(np.sinc, nj.ShapeDtypeStruct((), np.float32), x)
+    >>> print(nj.jit(f)(0.0))
+    1.0
     """
     del sharding
     check_callable("pure_callback", callback)
@@ -265,5 +271,10 @@ def debug_print(
 
 
 def effects_barrier() -> None:
-    """Wait for the side effects of programs that have started: callbacks run while their program
-    does, so there is nothing left to wait for."""
+    """Wait for the side effects (callbacks, `debug.print`) of programs that have started.
+
+    >>> import numjet as nj
+    >>> nj.jit(lambda x: nj.debug.print("{}", x))(1)
+    1
+    >>> nj.effects_barrier()
+    """

@@ -49,8 +49,11 @@ def __getattr__(name: str) -> Any:
 
 
 def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:
-    """A context in which compiled functions run operation by operation, so that Python's debugger
-    and `print` see every value.
+    """A context in which compiled functions run operation by operation.
+
+    disable: False turns compiling on again within such a context. Python's debugger and `print`
+    then see every value, and Python's `if` works on them. Loops (`lax.scan`, `lax.while_loop`) run
+    in Python too.
 
     >>> import numjet as nj
     >>> with nj.disable_jit():
@@ -65,9 +68,17 @@ checking_leaks = config.check_tracer_leaks
 
 @contextlib.contextmanager
 def transfer_guard(new_val: str) -> Any:
-    """A context that sets the three guards of transfers between host and devices: 'allow', 'log',
-    'disallow', 'log_explicit' or 'disallow_explicit'. The CPU's devices share the host's memory, so
-    that nothing is ever transferred. Raises ValueError for another value."""
+    """A context that sets the three guards of transfers between host and devices at once.
+
+    new_val: 'allow', 'log', 'disallow', 'log_explicit' or 'disallow_explicit'; ValueError for
+    another. The CPU's devices share the host's memory, so that nothing is ever transferred and
+    nothing refused.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> with nj.transfer_guard("allow"):
+    ...     jnp.zeros(1)
+    Array([0.], dtype=float32)
+    """
     with contextlib.ExitStack() as stack:
         for name in ("", "_host_to_device", "_device_to_device", "_device_to_host"):
             stack.enter_context(config.flag(f"jax_transfer_guard{name}")(new_val))
@@ -109,6 +120,10 @@ class UserContext:
 
 def make_user_context(default_value: Any = None) -> UserContext:
     """A context of the user's own, whose value is part of every compilation's key.
+
+    default_value: the value outside of any block; hashable. The result has `.value`, and
+    `context(value)` is a context manager that sets it. A compiled function that reads it while it
+    is traced is traced anew for each value. Raises TypeError for a value that is not hashable.
 
     >>> import numjet as nj
     >>> units = nj.make_user_context("metre")

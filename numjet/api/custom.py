@@ -157,16 +157,20 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
     """A function with a forward derivative rule of its own: `f.defjvp(rule)` or
     `f.defjvps(*rules)`.
 
-    `rule(primals, tangents) -> (primal_out, tangent_out)`, linear in the tangents; reverse mode
-    transposes it. Arguments in `nondiff_argnums` come first in the rule and are not differentiated.
+    fun: the function, which computes the value. nondiff_argnums, nondiff_argnames: arguments that
+    are not differentiated (functions, options); they come first in the rule. rule(primals,
+    tangents) -> (primal_out, tangent_out), linear in the tangents, so that reverse mode can
+    transpose it. `defjvps` takes one rule(tangent, out, *primals) for each argument, or None, and
+    adds them. Raises AttributeError when it is differentiated without a rule, TypeError where a
+    tangent does not fit its primal.
 
-    >>> import numjet as nj, numjet.numpy as jnp
+    >>> import numjet as nj
     >>> @nj.custom_jvp
     ... def f(x):
     ...     return x ** 2
     >>> f.defjvps(lambda t, out, x: 3.0 * t)
-    >>> print(nj.grad(f)(1.0))
-    3.0
+    >>> print(f(1.0), nj.grad(f)(1.0))
+    1.0 3.0
     """
 
     jvp: Callable | None = None
@@ -250,17 +254,19 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
 class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
     """A function with a reverse derivative rule of its own: `f.defvjp(fwd, bwd)`.
 
-    `fwd(*args) -> (output, residuals)`; `bwd(*nondiff, residuals, cotangent) -> tuple of
-    cotangents`, one an argument, None where no gradient flows. Forward-mode differentiation raises
-    TypeError.
+    fun: the function, which computes the value. nondiff_argnums, nondiff_argnames: arguments that
+    are not differentiated; `bwd` gets them first. fwd(*args) -> (output, residuals), residuals a
+    pytree of arrays; bwd(*nondiff, residuals, cotangent) -> a tuple of cotangents, one for each
+    argument that is differentiated, None where nothing flows. Forward-mode differentiation raises
+    TypeError, differentiation without a rule AttributeError.
 
-    >>> import numjet as nj, numjet.numpy as jnp
+    >>> import numjet as nj
     >>> @nj.custom_vjp
     ... def f(x):
     ...     return x ** 2
     >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (5.0 * ct,))
-    >>> print(nj.grad(f)(1.0))
-    5.0
+    >>> print(f(1.0), nj.grad(f)(1.0))
+    1.0 5.0
     """
 
     fwd: Callable | None = None
@@ -393,14 +399,18 @@ def _cotangents(name: str, in_tree: Any, result: Any) -> list[Any]:
 
 
 def custom_gradient(fun: Callable) -> Callable:
-    """`fun(*args) -> (output, pullback)` as a function of `args` with that gradient.
+    """A function with a gradient of its own: `fun` returns the output together with its pullback.
+
+    fun(*args) -> (output, pullback); pullback maps a cotangent of `output` to one cotangent for
+    each argument, a tuple of them (one alone need not be in a tuple). It may close over
+    intermediate values. Reverse mode only; `custom_vjp` separates the two halves.
 
     >>> import numjet as nj
     >>> @nj.custom_gradient
     ... def f(x):
     ...     return x ** 2, lambda g: (g * x,)
-    >>> print(nj.grad(f)(3.0))
-    3.0
+    >>> print(f(3.0), nj.grad(f)(3.0))
+    9.0 3.0
     """
 
     @custom_vjp
@@ -446,15 +456,17 @@ class _Pullback:
 
 
 def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[Any]]:
-    """`fun` as a function of its arguments and the traced values it closes over, with the list of
-    those values.
+    """`fun` as a function of its arguments and of the traced values that it closes over.
 
-    `converted(*args, *values)` equals `fun(*args)`; concrete closed-over arrays stay inside.
+    example_args: arguments of the shapes and dtypes that `fun` will get. Result: (converted,
+    values): converted(*args, *values) equals fun(*args). `values` are the closed-over values that a
+    transformation is tracing just now; other arrays stay inside. Custom derivative rules of
+    functions that take functions use it, to return cotangents for what a closure holds.
 
     >>> import numjet as nj
-    >>> f, consts = nj.closure_convert(lambda x: x * 2.0, 1.0)
-    >>> print(f(3.0, *consts))
-    6.0
+    >>> f, values = nj.closure_convert(lambda x: x * 2.0, 1.0)
+    >>> print(f(3.0, *values), values)
+    6.0 []
     """
     leaves, in_tree = array_leaves("closure_convert", example_args)
     out_tree: list = []

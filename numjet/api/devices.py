@@ -115,7 +115,13 @@ before_first_use: list[Callable[[], None]] = []
 
 
 def default_backend() -> str:
-    """The platform of computations that name none: the first of the flag `platforms`."""
+    """The platform of computations that name none: "cpu" unless the flag `platforms` names another
+    first.
+
+    >>> import numjet as nj
+    >>> nj.default_backend()
+    'cpu'
+    """
     named = config.platforms.value
     return named.partition(",")[0].strip() if named else "cpu"
 
@@ -126,11 +132,12 @@ def _xla() -> Any:
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices of a platform ("cpu", "gpu", "tpu", "xla_cpu"; by default the first of the flag
-    `platforms`). Raises RuntimeError, with what to install, where there is none.
+    """All devices of a platform, those of other processes among them.
 
-    `NUMJET_NUM_CPU_DEVICES` or config `num_cpu_devices` sets how many virtual ones the
-    CPU has.
+    backend: "cpu", "gpu", "cuda", "tpu" or "xla_cpu"; by default the first of the flag `platforms`.
+    `NUMJET_NUM_CPU_DEVICES` or config `num_cpu_devices`, before the first use, sets how many
+    virtual ones the CPU has. Raises RuntimeError, with what to install, where the platform is not
+    there.
 
     >>> import numjet as nj
     >>> nj.devices()[0].platform
@@ -147,8 +154,16 @@ def devices(backend: str | None = None) -> list[Device]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """The devices of a process, by default this one. Raises ValueError for a number that no process
-    has."""
+    """The devices of one process, by default this one.
+
+    process_index: the number of a process (host_id is its old name). backend: the platform, as of
+    `devices`. Raises ValueError for a number that no process has, RuntimeError for a platform that
+    is not there.
+
+    >>> import numjet as nj
+    >>> nj.local_devices() == nj.devices()  # in a program of one process
+    True
+    """
     index = process_index if process_index is not None else host_id
     if index is None:
         index = Cluster.index
@@ -158,19 +173,52 @@ def local_devices(
 
 
 def device_count(backend: str | None = None) -> int:
+    """How many devices a platform has, in all processes together.
+
+    backend: as of `devices`. Raises RuntimeError for a platform that is not there.
+
+    >>> import numjet as nj
+    >>> nj.device_count("cpu") == len(nj.devices("cpu"))
+    True
+    """
     return len(devices(backend))
 
 
 def local_device_count(backend: str | None = None) -> int:
+    """How many devices of a platform this process has.
+
+    backend: as of `devices`. Raises RuntimeError for a platform that is not there.
+
+    >>> import numjet as nj
+    >>> nj.local_device_count() <= nj.device_count()
+    True
+    """
     return len(local_devices(backend=backend))
 
 
 def process_index(backend: str | None = None) -> int:
+    """The number of this process among those that `distributed.initialize` joined; 0 alone.
+
+    backend: as of `devices`. Raises RuntimeError for a platform that is not there.
+
+    >>> import numjet as nj
+    >>> nj.process_index()
+    0
+    """
     devices(backend)  # raises for a platform that is not there
     return Cluster.index
 
 
 def process_count(backend: str | None = None) -> int:
+    """How many processes share the devices of a platform; 1 unless `distributed.initialize` joined
+    some.
+
+    backend: as of `devices`. Raises RuntimeError for a platform that is not there.
+
+    >>> import numjet as nj
+    >>> nj.process_count()
+    1
+    """
     return 1 + max(device.process_index for device in devices(backend))
 
 
@@ -312,7 +360,16 @@ class PmapSharding(Sharding):
 
 
 class Shard:
-    """The part of an array on one device: `.device`, `.index`, `.data`, `.replica_id`."""
+    """The part of an array on one device.
+
+    `device`; `index`: a tuple of slices, what part of the whole it is; `data`: an Array on that
+    device; `replica_id`: its number among equal parts. sharding, global_shape: the layout and shape
+    of the whole. Made by `Array.addressable_shards`.
+
+    >>> from numjet import numpy as jnp
+    >>> jnp.arange(3).addressable_shards[0].data
+    Array([0, 1, 2], dtype=int32)
+    """
 
     __slots__ = ("_sharding", "_global_shape", "device", "data")
 
@@ -503,10 +560,18 @@ def at_default(x: Any) -> Any:
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
-    """A pytree of Arrays on `device`: a Device, a sharding, a `Format` of one, or a pytree of these
-    that is a prefix of `x`. None keeps the default.
+    """The pytree `x` as Arrays on a device, or laid out over several.
 
-    Raises ValueError for an unknown device, and for a sharding that does not fit a shape.
+    x: arrays, NumPy arrays, numbers. device: a Device, a sharding, a `Format` of one, or a pytree
+    of these that is a prefix of `x`; None keeps the default. donate: `x` may be given up. src and
+    may_alias are taken for JAX's sake. Inside a traced function it is an operation of the program.
+    Derivative: the identity, back to where `x` was. Raises ValueError for an unknown device and for
+    a sharding that does not fit a shape, TypeError for leaves that are no arrays.
+
+    >>> import numpy as np
+    >>> import numjet as nj
+    >>> nj.device_put(np.arange(3), nj.devices()[0])
+    Array([0, 1, 2], dtype=int32)
     """
     del src, donate, may_alias
     if not (device is None or isinstance(device, Device | Sharding)):
@@ -556,7 +621,15 @@ def _put_each(x: Any, places: Any) -> Any:
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
-    """Stack one pytree a device along a new leading axis."""
+    """The pytrees `shards` stacked along a new leading axis, one on each device: input of `pmap`.
+
+    shards: a sequence of pytrees of one structure and equal shapes. devices: as many Devices.
+    Raises ValueError for another number of shards and for shapes that differ.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> nj.device_put_sharded([jnp.zeros(2)], nj.devices()[:1])
+    Array([[0., 0.]], dtype=float32)
+    """
     if len(shards) != len(devices):
         raise ValueError(f"device_put_sharded: {len(shards)} shards for {len(devices)} devices.")
     sharding = PmapSharding(devices)
@@ -566,12 +639,27 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
 
 
 def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
-    """A copy for each device, along a new leading axis."""
+    """A copy of the pytree `x` for each device, along a new leading axis: input of `pmap`.
+
+    devices: a sequence of Devices, at least one; slice i is on device i.
+
+    >>> import numjet as nj
+    >>> nj.device_put_replicated(2.0, nj.devices()[:1])
+    Array([2.], dtype=float32)
+    """
     return device_put_sharded([x] * len(devices), devices)
 
 
 def device_get(x: Any) -> Any:
-    """A pytree of NumPy arrays; traced values stay what they are."""
+    """The pytree `x` with NumPy arrays in the place of Arrays.
+
+    Waits until they are computed. Python numbers and traced values stay what they are. The NumPy
+    arrays may share memory with the Arrays and are read-only then.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> nj.device_get([jnp.arange(2)])
+    [array([0, 1], dtype=int32)]
+    """
 
     def get(leaf: Any) -> Any:
         known = isinstance(leaf, Array) and not isinstance(leaf, Tracer)
@@ -581,7 +669,15 @@ def device_get(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait for every Array in a pytree; returns it."""
+    """Wait until every Array in the pytree `x` is computed; returns `x`.
+
+    Operations may run in the background after the call has returned; timings need this. What a
+    computation raised arrives here. Leaves that are no Arrays pass through.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> nj.block_until_ready({"a": jnp.ones(2)})
+    {'a': Array([1., 1.], dtype=float32)}
+    """
     for leaf in tree.tree_leaves(x):
         if isinstance(leaf, ArrayImpl):
             leaf.block_until_ready()
@@ -589,5 +685,13 @@ def block_until_ready(x: Any) -> Any:
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Start copies to the host: there is nothing to copy on the CPU."""
+    """Start to copy the Arrays of the pytree `x` to the host's memory; returns `x`.
+
+    On the CPU there is nothing to copy. With a plugin's device a later `np.asarray` finds the bytes
+    there. Leaves that are no Arrays pass through.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> nj.copy_to_host_async(jnp.arange(2))
+    Array([0, 1], dtype=int32)
+    """
     return x

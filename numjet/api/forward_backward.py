@@ -10,11 +10,13 @@ from numjet.api.jit import jit
 
 def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = False,
                 jitted: bool = True) -> tuple[Callable, Callable]:
-    """(forward, backward) of `fun`: forward(*args) -> (out, residuals), with `has_aux`
-    (out, residuals, aux); backward(residuals, cotangent of out) -> the cotangents of the arguments
-    `argnums`: one, or a tuple where `argnums` is a sequence.
+    """The forward and the backward pass of `fun` as two functions, which can be compiled apart.
 
-    residuals: a pytree, what the backward pass needs of the forward pass. jitted: compile both.
+    argnums: the arguments to differentiate, an integer or several. has_aux: `fun` returns (out,
+    aux). jitted: compile both. Result: (forward, backward): forward(*args) -> (out, residuals),
+    with has_aux (out, residuals, aux); backward(residuals, cotangent of out) -> the cotangents of
+    the arguments argnums: one, or a tuple where argnums is a sequence. residuals: a pytree of
+    arrays, what the backward pass needs.
 
     >>> import numjet as nj
     >>> forward, backward = nj.fwd_and_bwd(lambda x, y: x * y, (0, 1), jitted=False)

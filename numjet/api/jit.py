@@ -650,15 +650,27 @@ def jit(
 ) -> Any:
     """Compile `fun` into one native program for each signature of its arguments.
 
-    `fun` must be pure and take and return pytrees of arrays; `static_argnums` / `static_argnames`
-    name arguments that are Python values (hashable), for each of which it is traced anew.
-    `donate_argnums` names arguments whose buffers the results may take over; they cannot be used
-    afterwards. Has `.trace`, `.lower` and `.eval_shape`. Usable as a decorator, with or without
-    options. Raises ValueError for static values that are not hashable.
+    fun: pure, from pytrees of arrays to pytrees of arrays; left out, the result is a decorator. It
+    is traced once for each combination of structure, shapes, dtypes, weak types and layouts of the
+    arguments. static_argnums, static_argnames: arguments that are Python values (hashable), for
+    each of which it is traced anew. donate_argnums, donate_argnames: arguments whose memory the
+    results may take over; they cannot be used afterwards (RuntimeError). keep_unused: pass
+    arguments that the program does not read. in_shardings, out_shardings: layouts of arguments and
+    results, pytree prefixes. device, backend: where to run, instead of where the arguments are.
+    inline: no call of its own within another program. compiler_options: for the backend.
+
+    The returned function has `.trace`, `.lower` (ahead of time) and `.eval_shape`. Differentiation
+    and `vmap` pass through it. Raises ValueError for static values that are not hashable,
+    TracerBoolConversionError and its family where Python needs the value of a traced array.
 
     >>> import numjet as nj, numjet.numpy as jnp
-    >>> print(nj.jit(lambda x: jnp.sum(x * 2.0))(jnp.arange(4.0)))
-    12.0
+    >>> print(nj.jit(lambda x: jnp.sum(x * 2.0))(jnp.ones(3)))
+    6.0
+    >>> @nj.jit(static_argnames="n")
+    ... def power(x, n):
+    ...     return x ** n
+    >>> print(power(3.0, n=2))
+    9.0
     """
     del keep_unused, inline, compiler_options
     layouts = tuple([None if asks_nothing(s) else s for s in (in_shardings, out_shardings)])
@@ -734,10 +746,12 @@ def make_jaxpr(
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable:
-    """A function that returns the jaxpr of `fun` for its arguments, which may be ShapeDtypeStructs.
+    """A function that returns the jaxpr of `fun` for its arguments: what tracing makes of it.
 
-    `axis_env` has (name, size) of axes that collectives in `fun` may name. With `return_shape` the
-    jaxpr comes with the outputs' shapes and dtypes.
+    static_argnums: arguments that are Python values. axis_env: (name, size) of each axis that
+    collectives in `fun` may name. return_shape: return the pair of the jaxpr and the output's
+    ShapeDtypeStructs. Arguments may be arrays, numbers or ShapeDtypeStructs. The result is a
+    ClosedJaxpr (`.jaxpr`, `.consts`, `.in_avals`, `.out_avals`).
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> print(nj.make_jaxpr(jnp.sin)(1.0))
@@ -762,8 +776,11 @@ def make_jaxpr(
 
 
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Shapes and dtypes of `fun(*args, **kwargs)` without computing it; arguments may be
-    ShapeDtypeStructs.
+    """Structure, shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
+
+    args, kwargs: pytrees of arrays, or of objects with `shape` and `dtype` such as
+    ShapeDtypeStruct. Result: the output's pytree with ShapeDtypeStructs as leaves. `fun` is traced:
+    what it raises, TypeErrors for shapes that do not fit among it, arrives.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> nj.eval_shape(jnp.sum, nj.ShapeDtypeStruct((2, 3), "float32"))
@@ -788,7 +805,14 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
 def clear_caches() -> None:
     """Forget every traced and compiled function, and every shortcut that was learned
-    (`debug.memos`)."""
+    (`debug.memos`).
+
+    What was compiled is traced and built again at its next call (the disk cache stays). For tests
+    and measurements; nothing needs it to be correct.
+
+    >>> import numjet as nj
+    >>> nj.clear_caches()
+    """
     for options in list(_shared.values()):
         for entries in options.values():
             entries.clear()

@@ -35,15 +35,22 @@ def vmap(
     spmd_axis_name: Any = None,
     sum_match: bool = False,
 ) -> Callable:
-    """`fun` over an extra axis of its arguments, without a loop.
+    """`fun` over an extra axis of its arguments, as one program without a loop.
 
-    in_axes: an integer, None (not mapped) or a pytree prefix of the arguments with them; out_axes
-    likewise for the outputs (where the axis goes). `axis_name` names the axis for collectives.
-    Raises ValueError when the sizes of mapped axes differ or no argument is mapped.
+    in_axes: the axis of the arguments that is mapped: an integer, None (not mapped), or a tuple or
+    pytree prefix of the arguments with them. out_axes: likewise where the axis goes in the outputs;
+    None for an output that does not vary. axis_name: a name for collectives (`lax.psum`).
+    axis_size: the size, needed where no argument is mapped. spmd_axis_name: the axis of the mesh
+    that the mapped axis is split over. sum_match is taken for JAX's sake and has no effect. The
+    returned function takes and gives pytrees of arrays; keyword arguments are mapped along axis 0.
+    Raises ValueError when the sizes of mapped axes differ, when no argument is mapped, and for
+    in_axes that do not fit the arguments.
 
     >>> import numjet as nj, numjet.numpy as jnp
-    >>> print(nj.vmap(jnp.dot)(jnp.ones((2, 3)), jnp.ones((2, 3))))
-    [3. 3.]
+    >>> nj.vmap(jnp.dot)(jnp.ones((2, 3)), jnp.ones((2, 3)))
+    Array([3., 3.], dtype=float32)
+    >>> nj.vmap(jnp.add, in_axes=(0, None))(jnp.arange(3), 10)
+    Array([10, 11, 12], dtype=int32)
     """
     del sum_match
     check_callable("vmap", fun)
@@ -240,15 +247,19 @@ def pmap(
     axis_size: int | None = None,
     donate_argnums: int | Sequence[int] = (),
 ) -> Callable:
-    """`fun` on every device at once, each on its slice of the mapped axis; compiled.
+    """`fun` on several devices at once, each with its slice of the mapped axis; compiled.
 
-    The size of the mapped axis must not exceed the number of devices. Collectives (`lax.psum`,
-    `lax.all_gather`, `lax.ppermute`, ...) use `axis_name`. Results carry one slice a device. Raises
-    ValueError when there are too few devices.
+    axis_name: the name by which collectives (`lax.psum`, `lax.all_gather`, `lax.ppermute`) join the
+    devices. in_axes, out_axes: as of `vmap`. static_broadcasted_argnums: arguments that are Python
+    values. devices: which ones, by default the first. backend: their platform. axis_size: the size
+    of the mapped axis, otherwise that of the arguments. donate_argnums: arguments whose memory may
+    be taken over. The mapped axis must not be longer than there are devices (ValueError; config
+    `num_cpu_devices` sets how many virtual ones the CPU has). Results carry one slice on each
+    device.
 
     >>> import numjet as nj, numjet.numpy as jnp
-    >>> print(nj.pmap(lambda x: x + nj.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0])))
-    [2.]
+    >>> nj.pmap(lambda x: x + nj.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0]))
+    Array([2.], dtype=float32)
     """
     check_callable("pmap", fun)
     if backend not in (None, "cpu") and devices is None:

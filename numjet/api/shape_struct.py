@@ -11,7 +11,18 @@ from numjet.core.dtypes import canonical
 
 class ShapeDtypeStruct:
     """Shape and dtype of an array that need not exist; stands for one in `eval_shape` and
-    `jit(f).lower`. manual_axis_type and is_ref are kept for programs that ask."""
+    `jit(f).lower`.
+
+    shape: a sequence of integers; dtype: anything that names one (an extended dtype such as that of
+    keys too); sharding: a layout, or None; weak_type: as of a Python number. manual_axis_type and
+    is_ref are kept for programs that ask. Compares by value and is hashable. Raises ValueError for
+    None as the dtype.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> spec = nj.ShapeDtypeStruct((2, 3), jnp.int8)
+    >>> print(spec.shape, spec.ndim, spec.size)
+    (2, 3) 2 6
+    """
 
     __slots__ = ("shape", "dtype", "weak_type", "sharding", "manual_axis_type", "is_ref")
 

@@ -46,17 +46,17 @@ def shard_map(
 
     in_specs, out_specs: pytree prefixes of PartitionSpecs that say which dimensions are cut over
     which axes of `mesh` (or of the current mesh, or of the shard_map around this one). axis_names:
-    the axes that `f` is mapped over, all by default; over the others its arguments are whole. An
-    output that is not cut over an axis must not vary along it, which check_vma tests; without the
-    test the first device's value is taken. Raises ValueError when a dimension is no multiple of the
-    parts it is cut into, for an axis that the mesh has not, and where there is no mesh.
+    the axes that `f` is mapped over, all by default; over the others its arguments are whole.
+    check_vma: test that an output that is not cut over an axis does not vary along it; without the
+    test the first device's value is taken. Without `f` the result is a decorator. Differentiable.
+    Raises ValueError when a dimension is no multiple of the parts it is cut into, for an axis that
+    the mesh has not, and where there is no mesh.
 
     >>> import numjet as nj, numjet.numpy as jnp
-    >>> mesh = nj.make_mesh((1,), ("x",))
-    >>> f = nj.shard_map(lambda x: nj.lax.psum(x, "x"), mesh=mesh, in_specs=nj.P("x"),
-    ...                  out_specs=nj.P())
-    >>> print(f(jnp.arange(3.0)))
-    [0. 1. 2.]
+    >>> mesh, spec = nj.make_mesh((1,), ("x",)), nj.P("x")
+    >>> f = nj.shard_map(lambda x: nj.lax.psum(x, "x"), mesh=mesh, in_specs=spec, out_specs=nj.P())
+    >>> f(jnp.arange(2.0))
+    Array([0., 1.], dtype=float32)
     """
     if f is None:
         return functools.partial(

@@ -61,9 +61,16 @@ memory = types.SimpleNamespace(Space=MemorySpace)
 
 
 class PartitionSpec(tuple):
-    """For each dimension of an array the mesh axis it is split over: a name, a tuple of names, or
-    None. Trailing dimensions left out are not split. unreduced, reduced: axes whose parts are still
-    to be added up, or have been; sets of names, kept for programs that ask."""
+    """For each dimension of an array the mesh axis that it is split over: a PartitionSpec.
+
+    partitions: a name, a tuple of names (split over the first, each part over the second), or None.
+    Trailing dimensions left out are not split. unreduced, reduced: sets of axes whose parts are
+    still to be added up, or have been, kept for programs that ask.
+
+    >>> import numjet as nj
+    >>> nj.P("x", None, ("y", "z"))
+    P('x', None, ('y', 'z'))
+    """
 
     UNCONSTRAINED = type("UNCONSTRAINED", (), {"__repr__": lambda self: "UNCONSTRAINED"})()
     unreduced: frozenset
@@ -334,7 +341,16 @@ class ManualAxisType:
 
 
 class AbstractMesh(_Axes):
-    """The axes of a mesh, without devices. Asking for its devices raises ValueError."""
+    """The names and sizes of a mesh's axes, without devices. Asking for its devices raises
+    ValueError.
+
+    axis_sizes: an integer for each axis; axis_names: its name; axis_types: an AxisType each,
+    `Explicit` unless given. abstract_device: kept for programs that ask. Compares by value.
+
+    >>> import numjet as nj
+    >>> nj.AbstractMesh((2, 4), ("x", "y")).shape
+    OrderedDict([('x', 2), ('y', 4)])
+    """
 
     def __init__(
         self,
@@ -448,7 +464,16 @@ def get_abstract_mesh() -> AbstractMesh:
 
 
 class set_mesh(contextlib.AbstractContextManager):  # noqa: N801 - a call and a context manager
-    """Make `mesh` the current one: for good when called, for a block as a context manager."""
+    """Make `mesh` the current one: for good when called, for a block as a context manager.
+
+    mesh: a Mesh, which `shard_map`, PartitionSpecs and `reshard` then mean where they name none.
+    Raises TypeError for other objects.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> with nj.set_mesh(nj.make_mesh((1,), ("x",))):
+    ...     print(nj.reshard(jnp.arange(2), nj.P("x")))
+    [0 1]
+    """
 
     def __init__(self, mesh: Mesh) -> None:
         if not isinstance(mesh, Mesh):
@@ -472,8 +497,14 @@ def make_mesh(
 ) -> Mesh:
     """A mesh of the first devices, `axis_shapes` many along each axis.
 
-    axis_types: an AxisType for each axis, `Explicit` unless given. Raises ValueError when there are
-    fewer devices (config `num_cpu_devices` sets how many virtual ones there are).
+    axis_shapes: an integer for each axis; axis_names: its name. axis_types: an AxisType for each
+    axis, `Explicit` unless given. devices: those to take instead. Raises ValueError when there are
+    fewer devices than the product (config `num_cpu_devices` sets how many virtual ones there are)
+    and when names and sizes do not match.
+
+    >>> import numjet as nj
+    >>> nj.make_mesh((1, 1), ("x", "y")).shape
+    OrderedDict([('x', 1), ('y', 1)])
     """
     given = list(all_devices() if devices is None else devices)
     shape = tuple(axis_shapes)
@@ -498,7 +529,15 @@ def axes_of(entry: Any) -> tuple:
 class NamedSharding(Sharding):
     """Dimensions of an array split over named axes of a mesh.
 
-    Raises ValueError when the spec names an axis twice or one that the mesh has not.
+    mesh: a Mesh or AbstractMesh. spec: a PartitionSpec (`P`), an entry for each dimension: the axis
+    that it is split over, a tuple of them, or None. memory_kind: the name of a memory, kept; the
+    CPU has one. Raises ValueError when the spec names an axis twice or one that the mesh has not;
+    using it for a shape that it does not divide raises ValueError too.
+
+    >>> import numjet as nj
+    >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x", None))
+    >>> layout.shard_shape((4, 3))
+    (4, 3)
     """
 
     @property
@@ -661,10 +700,15 @@ def make_single_device_sharding(
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """`xs` (a pytree of arrays) laid out as `out_shardings` say: a sharding, a PartitionSpec of the
-    current mesh, or a pytree of them.
+    """`xs` (a pytree of arrays) laid out as `out_shardings` say.
 
-    As `lax.with_sharding_constraint`, but a layout must be given (TypeError for None).
+    out_shardings: a sharding, a PartitionSpec of the current mesh, or a pytree of them. As
+    `lax.with_sharding_constraint`, but a layout must be given (TypeError for None). Derivative: the
+    identity. Raises ValueError for a layout that does not fit a shape.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> nj.reshard(jnp.arange(2), nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x")))
+    Array([0, 1], dtype=int32)
     """
     if out_shardings is None:
         raise TypeError("reshard: out_shardings must be given, got None.")

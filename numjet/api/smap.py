@@ -45,8 +45,13 @@ def smap(
     """`f` applied to the parts of its arguments along one axis of the current mesh.
 
     in_axes: which axis of the arguments is cut over `axis_name`, None for none: an integer for all,
-    or a tuple with an entry (or tree) each. out_axes: the same for the results. The mesh is that of
-    `set_mesh`. Raises ValueError where there is none.
+    or a tuple with an entry (or tree) each. out_axes: the same for the results. axis_name: an axis
+    of the mesh of `set_mesh`. Raises ValueError where there is no mesh.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> with nj.set_mesh(nj.make_mesh((1,), ("x",))):
+    ...     nj.smap(lambda x: 2 * x, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(2))
+    Array([0, 2], dtype=int32)
     """
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)

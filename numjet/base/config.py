@@ -49,12 +49,22 @@ _UNCHECKED = {
 # Counts, with the least that each may be.
 _LEAST = {"num_threads": 0, "num_cpu_devices": 1, "cache_bytes": 0, "eager_fusion_bytes": 0}
 
+# Flags that the front door has by their names, with a value for the example of each.
+_IN_BLOCKS = {
+    "enable_x64": True, "debug_nans": True, "debug_infs": True, "check_tracer_leaks": True,
+    "log_compiles": False, "default_matmul_precision": "highest", "numpy_dtype_promotion": "strict",
+    "numpy_rank_promotion": "raise", "no_tracing": True, "no_execution": True,
+    "explain_cache_misses": False, "default_device": None, "default_prng_impl": "rbg",
+    "enable_custom_prng": True, "legacy_prng_key": "error", "threefry_partitionable": False,
+}  # fmt: skip
+
 
 class Flag:
     """One setting: a process-wide value and, over it, a value for the current context."""
 
     __slots__ = (
         "name", "kind", "doc", "traced", "choices", "uses", "_global", "_local", "_hooks", "_fixed",
+        "__dict__",  # holds the flag's own __doc__
     )  # fmt: skip
 
     def __init__(
@@ -79,6 +89,28 @@ class Flag:
             self._global = self._parse(raw)
             numeric_checks[0] += self._checks(self._global)
         FLAGS[name] = self
+        self.__doc__ = self._documentation(default)
+
+    def _documentation(self, default: Any) -> str:
+        """The flag's docstring, from its record."""
+        kind = f"one of {self.choices}" if self.choices else self.kind.__name__
+        text = (
+            f"The flag `{self.name}`: {self.doc}.\n\n"
+            f"new_val: {kind}{', True unless given' if self.kind is bool else ''}. A context in "
+            f"which the flag has this value, for its thread.\nFor the process: "
+            f"`config.update({self.name!r}, value)`, or before it begins\n"
+            f"NUMJET_{self.name.upper()}; {default!r} otherwise. Raises ValueError or "
+            "TypeError for a value that it\ndoes not take."
+        )
+        if self.traced:
+            text += "\nFunctions are traced anew for each value."
+        if self.name in _IN_BLOCKS:
+            value = _IN_BLOCKS[self.name]
+            text += (
+                f"\n\n>>> import numjet as nj\n>>> with nj.{self.name}({value!r}):\n"
+                f"...     print(nj.config.{self.name})\n{value}"
+            )
+        return text
 
     def _parse(self, raw: str) -> Any:
         if self.kind is bool:

@@ -182,10 +182,16 @@ REFUSED = {
 class SilentFlag:
     """A flag of JAX without effect here: it keeps its value, and says once that it does nothing."""
 
-    __slots__ = ("name", "value", "_said")
-
     def __init__(self, name: str, value: Any) -> None:
         self.name, self.value, self._said = name, value, False
+        refused = f"NotImplementedError for True: {REFUSED[name]}.\n" if name in REFUSED else ""
+        self.__doc__ = (
+            f"JAX's flag `{name}`, kept without effect here.\n\n"
+            "new_val: its value within the block; True unless given where it is a switch. The "
+            "first change\nsays that nothing depends on it, as a warning of the logger `numjet`. "
+            f"Raises ValueError for a\nvalue that it does not take.\n{refused}\n"
+            f">>> import numjet as nj\n>>> print(nj.config.read({name!r}))\n{value}"
+        )
 
     def __call__(self, new_val: Any = NOT_GIVEN) -> contextlib.AbstractContextManager[None]:
         """A context in which the flag is `new_val`; a switch without one is on."""

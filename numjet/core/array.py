@@ -18,7 +18,18 @@ from numjet.core.avals import ShapedArray
 
 
 class Array:
-    """An immutable n-dimensional array. Make one with `numjet.numpy.array`, not by calling this."""
+    """An immutable n-dimensional array. Make one with `numjet.numpy.array`, not by calling this.
+
+    `isinstance(x, Array)` holds for concrete arrays and for those that a transformation traces.
+    Attributes and methods are those of NumPy's arrays that leave them unchanged, with
+    `x.at[i].set(v)` for an updated copy. `shape`, `dtype`, `weak_type`, `aval`, `sharding` and
+    `devices()` say what and where it is.
+
+    >>> import numpy as np
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> isinstance(jnp.ones(2), nj.Array), isinstance(np.ones(2), nj.Array)
+    (True, False)
+    """
 
     __slots__ = ("__weakref__",)
     # NumPy then leaves mixed operators to us instead of looping over our elements.

@@ -96,7 +96,19 @@ class RefUse:
 
 
 class Ref:
-    """An array that can be changed: `ref[...]` reads, `ref[i] = x` writes. Made by `new_ref`."""
+    """An array that can be changed: `ref[...]` reads, `ref[i] = x` writes. Made by `new_ref`.
+
+    Has `shape`, `dtype`, `ndim`, `size`, `aval` (an AbstractRef); refs is what holds the value.
+    What is written must have the shape that is read there: nothing is broadcast (ValueError). Its
+    operations keep their order in compiled functions and loops. Raises ValueError where it is
+    returned from a compiled function or given twice to one.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> ref = nj.new_ref(jnp.zeros(3))
+    >>> ref[0] = 2.0
+    >>> ref[...]
+    Array([2., 0., 0.], dtype=float32)
+    """
 
     __slots__ = ("aval", "home", "_value", "__weakref__")
 
@@ -327,16 +339,17 @@ def _whole(idx: Any) -> bool:
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
-    """A reference that holds `init_val` (which itself does not change).
+    """A reference that holds `init_val`, which itself does not change.
 
-    memory_space and kind are kept in its aval: there is one memory. Raises TypeError for values
-    that are no arrays.
+    init_val: an array, of any shape and dtype. memory_space and kind are kept in its aval: there is
+    one memory. `ref[...]` reads, `ref[i] = x` and `ref[i] += x` write, in the order of the program,
+    also in compiled functions that close over it. Raises TypeError for values that are no arrays.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> total = nj.new_ref(jnp.zeros(2))
     >>> @nj.jit
     ... def add(i, x):
-    ...     total[i] = total[i] + x
+    ...     total[i] += x
     >>> add(0, 1.0), add(1, 2.0), add(0, 3.0)
     (None, None, None)
     >>> print(nj.freeze(total))

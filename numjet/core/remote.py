@@ -18,7 +18,15 @@ from numjet.core.avals import ShapedArray
 
 
 class Device:
-    """Somewhere that arrays lie and programs run. Identity is equality."""
+    """Somewhere that arrays lie and programs run. Identity is equality.
+
+    `id`: its number among all; `platform`: "cpu", "gpu" or "tpu"; `device_kind`: the hardware's
+    name; `process_index`: whose it is. `devices()` lists them.
+
+    >>> import numjet as nj
+    >>> nj.devices("cpu")[0].platform
+    'cpu'
+    """
 
     __slots__ = ("id",)
     id: int

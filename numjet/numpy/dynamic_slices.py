@@ -74,10 +74,11 @@ register_pytree_node(Slice, _flatten, _unflatten)
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice:
-    """A slice of `size` elements from `start` on; `ds(n)` is the first n, `ds(None)` all.
+    """A slice of `size` elements from `start` on, also where `start` is traced.
 
-    start: an integer or a traced scalar, moved so that the slice lies inside the axis. size and
-    stride: integers.
+    start: an integer, or a traced integer scalar that is moved so that the slice lies inside the
+    axis. size, stride: Python integers. `ds(n)` is the first n elements, `ds(None)` all. Python's
+    slices cannot have traced bounds; this can, since the size is fixed.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> nj.jit(lambda x, i: x[nj.ds(i, 2)])(jnp.arange(9), 4)
