@@ -49,9 +49,11 @@ _UNCHECKED = {
 # Counts, with the least that each may be.
 _LEAST = {"num_threads": 0, "num_cpu_devices": 1, "cache_bytes": 0, "eager_fusion_bytes": 0}
 
+_ALIASES = {"check_ir": "enable_checks"}  # names at the front door
 # Flags that the front door has by their names, with a value for the example of each.
 _IN_BLOCKS = {
-    "enable_x64": True, "debug_nans": True, "debug_infs": True, "check_tracer_leaks": True,
+    "check_ir": True, "enable_x64": True, "debug_nans": True, "debug_infs": True,
+    "check_tracer_leaks": True,
     "log_compiles": False, "default_matmul_precision": "highest", "numpy_dtype_promotion": "strict",
     "numpy_rank_promotion": "raise", "no_tracing": True, "no_execution": True,
     "explain_cache_misses": False, "default_device": None, "default_prng_impl": "rbg",
@@ -105,9 +107,9 @@ class Flag:
         if self.traced:
             text += "\nFunctions are traced anew for each value."
         if self.name in _IN_BLOCKS:
-            value = _IN_BLOCKS[self.name]
+            value, public = _IN_BLOCKS[self.name], _ALIASES.get(self.name, self.name)
             text += (
-                f"\n\n>>> import numjet as nj\n>>> with nj.{self.name}({value!r}):\n"
+                f"\n\n>>> import numjet as nj\n>>> with nj.{public}({value!r}):\n"
                 f"...     print(nj.config.{self.name})\n{value}"
             )
         return text

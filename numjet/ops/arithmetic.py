@@ -364,12 +364,30 @@ def rem(x: Any, y: Any) -> Any:
 
 
 def sign(x: Any) -> Any:
-    """-1, 0 or 1; NaN stays; x / |x| for complex."""
+    """-1, 0 or 1 by the sign of x; of complex x, x / |x| (0 at 0).
+
+    x: an integer, floating or complex array, of any shape, or a Python number. Result: x's shape
+    and dtype. Derivative: 0. NaN stays. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.sign(jnp.array([-2.0, 0.0, jnp.nan]))
+    Array([-1.,  0., nan], dtype=float32)
+    """
     return sign_p.bind(as_array(x))
 
 
 def abs(x: Any) -> Any:
-    """|x|; real for complex x."""
+    """|x|.
+
+    x: an integer, floating or complex array, of any shape, or a Python number. Result: x's shape
+    and dtype. Derivative: sign(x), 1 at 0; of complex x the conjugate of x / |x|. Complex x give a
+    real result. The least signed integer stays negative. Raises TypeError for other dtypes; `numpy`
+    promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.abs(jnp.array([-2, 3])), lax.abs(3 + 4j)
+    (Array([2, 3], dtype=int32), Array(5., dtype=float32, weak_type=True))
+    """
     return abs_p.bind(as_array(x))
 
 
@@ -384,7 +402,15 @@ def min(x: Any, y: Any) -> Any:
 
 
 def integer_pow(x: Any, y: int) -> Any:
-    """x to a fixed integer power, by multiplication."""
+    """x to the fixed integer power y, by repeated multiplication.
+
+    x: an integer, floating or complex array. y: a Python integer; 0 gives ones. Result: x's shape
+    and dtype. Derivative: y x^(y-1). Raises TypeError for integer x with negative y.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.integer_pow(jnp.array([2.0, -3.0]), 3)
+    Array([  8., -27.], dtype=float32)
+    """
     x = as_array(x)
     if y == 1:
         return x
@@ -392,12 +418,28 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 def square(x: Any) -> Any:
-    """x * x."""
+    """x · x.
+
+    x: an integer, floating or complex array, of any shape, or a Python number. Result: x's shape
+    and dtype. Derivative: 2 x. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.square(jnp.array([3, -2]))
+    Array([9, 4], dtype=int32)
+    """
     return square_p.bind(as_array(x))
 
 
 def reciprocal(x: Any) -> Any:
-    """1 / x."""
+    """1 / x.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: -1 / x². Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.reciprocal(jnp.array([4.0, 0.0]))
+    Array([0.25,  inf], dtype=float32)
+    """
     return integer_pow(x, -1)
 
 

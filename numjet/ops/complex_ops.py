@@ -133,17 +133,41 @@ conj_p = Primitive(
 
 
 def real(x: Any) -> Any:
-    """The real part of a complex array."""
+    """The real part of x.
+
+    x: a complex array. Result: its shape, float32 for complex64, float64 for complex128. Raises
+    TypeError for real x; `numpy.real` takes any dtype.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.real(jnp.array([1 + 2j]))
+    Array([1.], dtype=float32)
+    """
     return real_p.bind(as_array(x))
 
 
 def imag(x: Any) -> Any:
-    """The imaginary part of a complex array."""
+    """The imaginary part of x.
+
+    x: a complex array. Result: its shape, float32 for complex64, float64 for complex128. Raises
+    TypeError for real x; `numpy.imag` takes any dtype.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.imag(jnp.array([1 + 2j]))
+    Array([2.], dtype=float32)
+    """
     return imag_p.bind(as_array(x))
 
 
 def neg(x: Any) -> Any:
-    """-x."""
+    """-x. Unsigned integers wrap around.
+
+    x: an integer, floating or complex array, of any shape, or a Python number. Result: x's shape
+    and dtype. Derivative: -1. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.neg(jnp.array([1.0, -2.0]))
+    Array([-1.,  2.], dtype=float32)
+    """
     return neg_p.bind(as_array(x))
 
 
@@ -158,7 +182,16 @@ def complex(x: Any, y: Any) -> Any:
 
 
 def conj(x: Any) -> Any:
-    """The complex conjugate."""
+    """The complex conjugate of x.
+
+    x: a floating or complex array; a real one becomes complex. Result: x's shape, complex. Linear,
+    with itself as its transpose up to conjugation. Raises TypeError for integers; `numpy.conj`
+    leaves real arrays as they are.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.conj(jnp.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
     x = as_array(x)
     if not dtypes.is_inexact(x.dtype):
         name = dtypes.short_name(x.dtype)

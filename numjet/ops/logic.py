@@ -260,7 +260,15 @@ def bitwise_xor(x: Any, y: Any) -> Any:
 
 
 def bitwise_not(x: Any) -> Any:
-    """~x."""
+    """The bits of x, each inverted; of booleans, not x.
+
+    x: an integer or boolean array, of any shape, or a Python number. Result: x's shape and dtype.
+    Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.bitwise_not(jnp.array([0, 5]))
+    Array([-1, -6], dtype=int32)
+    """
     return not_p.bind(as_array(x))
 
 
@@ -280,22 +288,54 @@ def shift_right_logical(x: Any, y: Any) -> Any:
 
 
 def population_count(x: Any) -> Any:
-    """The number of set bits."""
+    """The number of bits of x that are set.
+
+    x: an integer array, of any shape, or a Python number. Result: x's shape and dtype. Raises
+    TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.population_count(jnp.array([7, -1]))
+    Array([ 3, 32], dtype=int32)
+    """
     return population_count_p.bind(as_array(x))
 
 
 def clz(x: Any) -> Any:
-    """The number of leading zero bits."""
+    """The number of leading zero bits of x.
+
+    x: an integer array, of any shape, or a Python number. Result: x's shape and dtype. Raises
+    TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.clz(jnp.array([1, 255], jnp.uint8))
+    Array([7, 0], dtype=uint8)
+    """
     return clz_p.bind(as_array(x))
 
 
 def floor(x: Any) -> Any:
-    """Round down."""
+    """The largest integer that is not greater than x, as a float.
+
+    x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: 0. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.floor(jnp.array([1.5, -1.5]))
+    Array([ 1., -2.], dtype=float32)
+    """
     return floor_p.bind(as_array(x))
 
 
 def ceil(x: Any) -> Any:
-    """Round up."""
+    """The smallest integer that is not less than x, as a float.
+
+    x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: 0. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.ceil(jnp.array([1.5, -1.5]))
+    Array([ 2., -1.], dtype=float32)
+    """
     return ceil_p.bind(as_array(x))
 
 
@@ -307,12 +347,30 @@ class RoundingMethod(enum.IntEnum):
 
 
 def round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Any:
-    """Round to an integer: method 0 half away from zero, 1 half to even."""
+    """x rounded to an integer, as a float.
+
+    x: a real floating array. rounding_method: RoundingMethod.AWAY_FROM_ZERO (0; halves away from
+    zero) or TO_NEAREST_EVEN (1; halves to the even neighbour). Result: x's shape and dtype.
+    Derivative: 0. Raises TypeError for other dtypes. `numpy.round` rounds halves to even and takes
+    decimals.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.round(jnp.array([0.5, 2.5])), lax.round(jnp.array([0.5, 2.5]), 1)
+    (Array([1., 3.], dtype=float32), Array([0., 2.], dtype=float32))
+    """
     return (round_even_p if int(rounding_method) == 1 else round_away_p).bind(as_array(x))
 
 
 def is_finite(x: Any) -> Any:
-    """Neither infinite nor NaN."""
+    """Whether x is neither infinite nor NaN.
+
+    x: an array of any shape; integers are always finite. Result: booleans of its shape. No
+    derivative flows. Raises TypeError for what is no array.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.is_finite(jnp.array([1.0, jnp.inf, jnp.nan]))
+    Array([ True, False, False], dtype=bool)
+    """
     x = as_array(x)
     if not dtypes.is_inexact(x.dtype):
         x = convert(x, dtypes.canonical(dtypes.float64))

@@ -309,27 +309,70 @@ bessel_i1e_p = _bessel(
 
 # ------------------------------------------------------------------ functions
 def erf(x: Any) -> Any:
-    """2/√π ∫₀ˣ exp(-t²) dt."""
+    """The error function 2/√π ∫₀ˣ exp(-t²) dt.
+
+    x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: 2/√π exp(-x²). Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.erf(jnp.array([0.0, 1.0, jnp.inf])).round(4)
+    Array([0.    , 0.8427, 1.    ], dtype=float32)
+    """
     return erf_p.bind(as_array(x))
 
 
 def erfc(x: Any) -> Any:
-    """1 - erf(x), without cancellation."""
+    """1 - erf(x), without cancellation where erf(x) is near 1.
+
+    x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: -2/√π exp(-x²). Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.erfc(jnp.array([0.0, 1.0, -jnp.inf])).round(4)
+    Array([1.    , 0.1573, 2.    ], dtype=float32)
+    """
     return erfc_p.bind(as_array(x))
 
 
 def erf_inv(x: Any) -> Any:
-    """The inverse of erf."""
+    """The inverse of erf: the y with erf(y) = x.
+
+    x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: √π/2 exp(y²). ±∞ at ±1, NaN outside. Raises TypeError for other dtypes; `numpy`
+    promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.erf_inv(jnp.array([0.0, 0.5, 1.0])).round(4)
+    Array([0.    , 0.4769,    inf], dtype=float32)
+    """
     return erf_inv_p.bind(as_array(x))
 
 
 def lgamma(x: Any) -> Any:
-    """log |Γ(x)|."""
+    """log |Γ(x)|.
+
+    x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: `digamma`. +∞ at 0 and the negative integers. Raises TypeError for other dtypes;
+    `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.lgamma(jnp.array([1.0, 5.0, 0.0])).round(4)
+    Array([0.    , 3.1781,    inf], dtype=float32)
+    """
     return lgamma_p.bind(as_array(x))
 
 
 def digamma(x: Any) -> Any:
-    """The derivative of log Γ."""
+    """The derivative of log Γ.
+
+    x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: `polygamma` of order 1. -∞ at 0, NaN at the negative integers. Raises TypeError for
+    other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.digamma(jnp.array([1.0, 2.0])).round(4)
+    Array([-0.5772,  0.4228], dtype=float32)
+    """
     return digamma_p.bind(as_array(x))
 
 
@@ -375,10 +418,27 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 def bessel_i0e(x: Any) -> Any:
-    """exp(-|x|) I₀(x)."""
+    """exp(-|x|) I₀(x), the scaled modified Bessel function of order 0.
+
+    x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: `bessel_i1e`(x) - sign(x) y. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.bessel_i0e(jnp.array([0.0, 1.0])).round(4)
+    Array([1.    , 0.4658], dtype=float32)
+    """
     return bessel_i0e_p.bind(as_array(x))
 
 
 def bessel_i1e(x: Any) -> Any:
-    """exp(-|x|) I₁(x)."""
+    """exp(-|x|) I₁(x), the scaled modified Bessel function of order 1.
+
+    x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: I₀(x) exp(-|x|) - y (sign(x) + 1/x), 1/2 at 0. Raises TypeError for other dtypes;
+    `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.bessel_i1e(jnp.array([0.0, 1.0])).round(4)
+    Array([0.    , 0.2079], dtype=float32)
+    """
     return bessel_i1e_p.bind(as_array(x))

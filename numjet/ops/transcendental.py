@@ -187,73 +187,172 @@ pow_p = elementwise(
 
 # ------------------------------------------------------------------ functions
 def exp(x: Any, *, accuracy: Any = None) -> Any:
-    """e to the x."""
+    """e to the power x.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    exp x. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.exp(jnp.array([0.0, 1.0, -jnp.inf])).round(4)
+    Array([1.    , 2.7183, 0.    ], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("exp", accuracy)
     return exp_p.bind(as_array(x))
 
 
 def exp2(x: Any, *, accuracy: Any = None) -> Any:
-    """2 to the x."""
+    """2 to the power x.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    2ˣ log 2. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.exp2(jnp.array([-1.0, 0.0, 3.0]))
+    Array([0.5, 1. , 8. ], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("exp2", accuracy)
     return exp2_p.bind(as_array(x))
 
 
 def log(x: Any, *, accuracy: Any = None) -> Any:
-    """Natural logarithm."""
+    """The natural logarithm of x.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    1 / x. -∞ at 0, NaN below; complex x have the principal value. Raises TypeError for other
+    dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.log(jnp.array([1.0, 0.0, -1.0]))
+    Array([  0., -inf,  nan], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("log", accuracy)
     return log_p.bind(as_array(x))
 
 
 def log1p(x: Any, *, accuracy: Any = None) -> Any:
-    """log(1 + x), exact for small x."""
+    """log(1 + x), exact where x is small.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    1 / (1 + x). Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.log1p(jnp.array([0.0, 1e-8, -1.0]))
+    Array([0.e+00, 1.e-08,   -inf], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("log1p", accuracy)
     return log1p_p.bind(as_array(x))
 
 
 def expm1(x: Any, *, accuracy: Any = None) -> Any:
-    """exp(x) - 1, exact for small x."""
+    """exp(x) - 1, exact where x is small.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    exp x. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.expm1(jnp.array([0.0, 1e-8]))
+    Array([0.e+00, 1.e-08], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("expm1", accuracy)
     return expm1_p.bind(as_array(x))
 
 
 def sin(x: Any, *, accuracy: Any = None) -> Any:
-    """Sine of x in radians."""
+    """The sine of x in radians.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    cos x. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.sin(jnp.array([0.0, jnp.pi / 6])).round(6)
+    Array([0. , 0.5], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("sin", accuracy)
     return sin_p.bind(as_array(x))
 
 
 def cos(x: Any, *, accuracy: Any = None) -> Any:
-    """Cosine of x in radians."""
+    """The cosine of x in radians.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    -sin x. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.cos(jnp.array([0.0, jnp.pi / 3])).round(6)
+    Array([1. , 0.5], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("cos", accuracy)
     return cos_p.bind(as_array(x))
 
 
 def tan(x: Any, *, accuracy: Any = None) -> Any:
-    """Tangent of x in radians."""
+    """The tangent of x in radians.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    1 + tan² x. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.tan(jnp.array([0.0, jnp.pi / 4])).round(6)
+    Array([0., 1.], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("tan", accuracy)
     return tan_p.bind(as_array(x))
 
 
 def asin(x: Any) -> Any:
-    """Inverse sine, in radians."""
+    """The inverse sine of x, in radians, in [-π/2, π/2].
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: 1 / √(1 - x²). NaN outside [-1, 1]; complex x have the principal value. Raises
+    TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.asin(jnp.array([0.0, 0.5, 2.0])).round(4)
+    Array([0.    , 0.5236,    nan], dtype=float32)
+    """
     return asin_p.bind(as_array(x))
 
 
 def acos(x: Any) -> Any:
-    """Inverse cosine, in radians."""
+    """The inverse cosine of x, in radians, in [0, π].
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: -1 / √(1 - x²). NaN outside [-1, 1]; complex x have the principal value. Raises
+    TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.acos(jnp.array([1.0, 0.5, 2.0])).round(4)
+    Array([0.    , 1.0472,    nan], dtype=float32)
+    """
     return acos_p.bind(as_array(x))
 
 
 def atan(x: Any) -> Any:
-    """Inverse tangent, in radians."""
+    """The inverse tangent of x, in radians, in [-π/2, π/2].
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: 1 / (1 + x²). Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.atan(jnp.array([0.0, 1.0])).round(4)
+    Array([0.    , 0.7854], dtype=float32)
+    """
     return atan_p.bind(as_array(x))
 
 
@@ -263,60 +362,148 @@ def atan2(x: Any, y: Any) -> Any:
 
 
 def sinh(x: Any) -> Any:
-    """Hyperbolic sine."""
+    """The hyperbolic sine, (exp(x) - exp(-x)) / 2.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: cosh x. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.sinh(jnp.array([0.0, 1.0])).round(4)
+    Array([0.    , 1.1752], dtype=float32)
+    """
     return sinh_p.bind(as_array(x))
 
 
 def cosh(x: Any) -> Any:
-    """Hyperbolic cosine."""
+    """The hyperbolic cosine, (exp(x) + exp(-x)) / 2.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: sinh x. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.cosh(jnp.array([0.0, 1.0])).round(4)
+    Array([1.    , 1.5431], dtype=float32)
+    """
     return cosh_p.bind(as_array(x))
 
 
 def tanh(x: Any, *, accuracy: Any = None) -> Any:
-    """Hyperbolic tangent."""
+    """The hyperbolic tangent, sinh(x) / cosh(x).
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    1 - tanh² x. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.tanh(jnp.array([0.0, 1.0, 100.0])).round(4)
+    Array([0.    , 0.7616, 1.    ], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("tanh", accuracy)
     return tanh_p.bind(as_array(x))
 
 
 def asinh(x: Any) -> Any:
-    """Inverse hyperbolic sine."""
+    """The inverse hyperbolic sine, log(x + √(x² + 1)).
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: 1 / √(x² + 1). Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.asinh(jnp.array([0.0, 1.0])).round(4)
+    Array([0.    , 0.8814], dtype=float32)
+    """
     return asinh_p.bind(as_array(x))
 
 
 def acosh(x: Any) -> Any:
-    """Inverse hyperbolic cosine."""
+    """The inverse hyperbolic cosine of x, not negative.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: 1 / √(x² - 1). NaN below 1; complex x have the principal value. Raises TypeError for
+    other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.acosh(jnp.array([1.0, 2.0, 0.0])).round(4)
+    Array([0.   , 1.317,   nan], dtype=float32)
+    """
     return acosh_p.bind(as_array(x))
 
 
 def atanh(x: Any) -> Any:
-    """Inverse hyperbolic tangent."""
+    """The inverse hyperbolic tangent, log((1 + x) / (1 - x)) / 2.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    Derivative: 1 / (1 - x²). ±∞ at ±1, NaN outside. Raises TypeError for other dtypes; `numpy`
+    promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.atanh(jnp.array([0.0, 0.5, 1.0])).round(4)
+    Array([0.    , 0.5493,    inf], dtype=float32)
+    """
     return atanh_p.bind(as_array(x))
 
 
 def sqrt(x: Any, *, accuracy: Any = None) -> Any:
-    """Square root."""
+    """The square root of x, not negative.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    1 / (2 √x), infinite at 0. NaN below 0; complex x have the principal value. Raises TypeError for
+    other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.sqrt(jnp.array([0.0, 4.0, -1.0]))
+    Array([ 0.,  2., nan], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("sqrt", accuracy)
     return sqrt_p.bind(as_array(x))
 
 
 def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
-    """1 / sqrt(x)."""
+    """1 / √x.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    -x^(-3/2) / 2. Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.rsqrt(jnp.array([0.25, 4.0, 0.0]))
+    Array([2. , 0.5, inf], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("rsqrt", accuracy)
     return rsqrt_p.bind(as_array(x))
 
 
 def cbrt(x: Any, *, accuracy: Any = None) -> Any:
-    """Cube root."""
+    """The real cube root of x, of its sign.
+
+    x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    1 / (3 ∛x²). Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.cbrt(jnp.array([-8.0, 27.0])).round(4)
+    Array([-2.,  3.], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("cbrt", accuracy)
     return cbrt_p.bind(as_array(x))
 
 
 def logistic(x: Any, *, accuracy: Any = None) -> Any:
-    """1 / (1 + exp(-x)), without overflow."""
+    """The logistic function 1 / (1 + exp(-x)), without overflow.
+
+    x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
+    y (1 - y). Raises TypeError for other dtypes; `numpy` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.logistic(jnp.array([0.0, 100.0, -100.0])).round(4)
+    Array([0.5, 1. , 0. ], dtype=float32)
+    """
     if accuracy is not None:
         check_accuracy("logistic", accuracy)
     return logistic_p.bind(as_array(x))
