@@ -132,6 +132,8 @@ def _host() -> Target:
     for item in library.text("LLVMPY_GetHostCPUFeatures").split(","):
         if item:
             features[item[1:]] = item[0] == "+"
+    if host.machine() in processor.ARM:
+        features["neon"] = True  # part of the architecture; not every system tells
     name = library.text("LLVMPY_GetHostCPUName")
     asked = config.cpu.value
     if asked != "native":
@@ -148,6 +150,11 @@ def _host() -> Target:
 def vector_bytes() -> int:
     """Bytes in one vector register of the target: 64, 32 or 16."""
     return target().vector_bytes
+
+
+def registers() -> int:
+    """How many vector registers the target has: NEON 32, x86-64 16 below AVX-512."""
+    return 32 if vector_bytes() == 64 or not target().triple.startswith("x86_64") else 16
 
 
 # -- cache ---------------------------------------------------------------------------------

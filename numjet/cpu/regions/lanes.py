@@ -174,11 +174,10 @@ class _Kernel(LoopKernel):
         if not carried or carried > MOST_CARRIED:
             raise NotLanes
         lanes = max(link.vector_bytes() // widest, 2)
-        registers = 32 if link.vector_bytes() == 64 else 16
         vectors = self.vectors
         while vectors > 1 and (
             vectors * light > SIDE_BY_SIDE
-            or vectors * (2 * carried + constant) > registers
+            or vectors * (2 * carried + constant) > link.registers()
             or vectors * lanes > size
         ):
             vectors //= 2

@@ -72,15 +72,9 @@ SCRATCH = 1 << 18
 STEPS, STEPS_PER_ROW = 4, 32
 
 
-def registers() -> int:
-    """Vector registers of the target."""
-    machine = link.target()
-    return 32 if machine.vector_bytes == 64 or not machine.triple.startswith("x86_64") else 16
-
-
 def tile_vectors() -> int:
     """Vectors in a tile's row: 24 or 12 accumulators."""
-    return 4 if registers() == 32 else 2
+    return 4 if link.registers() == 32 else 2
 
 
 def k_block(element: str) -> int:
@@ -90,7 +84,7 @@ def k_block(element: str) -> int:
 
 def tile_rows(vectors: int) -> int:
     """Rows of a tile by its vectors: as many accumulators as leave room for A and B."""
-    if registers() == 32:
+    if link.registers() == 32:
         return {4: TILE_ROWS}.get(vectors, 8)
     return {2: TILE_ROWS}.get(vectors, 8)
 

@@ -111,9 +111,7 @@ def _name(spec: Spec) -> str:
 
 def _shape(spec: Spec) -> tuple[int, int]:
     """Vectors and rows of a tile."""
-    host = link.target()
-    many = host.vector_bytes == 64 or not host.triple.startswith("x86_64")
-    rows = _ROWS if many else _ROWS_16
+    rows = _ROWS if link.registers() == 32 else _ROWS_16
     vectors = -(-spec.n // lanes_of(spec.element))
     # The fewest strips; among equal ones the narrowest, so that they divide the columns evenly.
     strips = -(-vectors // max(rows))
