@@ -69,9 +69,18 @@ def array(
 ) -> Any:
     """An Array of `object`: numbers, nested sequences, NumPy arrays, Arrays, buffers.
 
-    dtype: by default that of the values, floats as float32 (see `enable_x64`). Raises TypeError for
-    dtypes that arrays cannot hold. Warns (DeprecationWarning) where copy, order and ndmin come
-    without their names.
+    object: what has __array__, __jax_array__ or __dlpack__ is read through these. dtype: by default
+    that of the values; Python's floats, and NumPy's of 64 bits, become float32 unless `enable_x64`
+    is on, integers int32. copy: whether an Array is given a memory of its own; ndmin: how many axes
+    there are at least, new ones in front. order: None, 'K', 'C' and 'A', which mean the same here;
+    NotImplementedError for 'F'. device, out_sharding: where it is placed. TypeError for text,
+    objects and other dtypes that arrays cannot hold, ValueError for ragged sequences and None,
+    OverflowError for integers that do not fit. copy, order and ndmin without their names (`args`)
+    warn: DeprecationWarning.
+
+    >>> jnp.array([[1, 2], [3, 4.5]])
+    Array([[1. , 2. ],
+           [3. , 4.5]], dtype=float32)
     """
     if args:
         copy, order, ndmin = _by_position(args, (copy, order, ndmin))
@@ -106,7 +115,14 @@ def asarray(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """`a` as an Array, without a copy where its memory can be shared."""
+    """`a` as an Array; Arrays of the dtype come back as they are.
+
+    a, dtype, order, device, out_sharding: as in `array`. copy: whether the result must have a
+    memory of its own; by default it may share that of a NumPy array of the same dtype.
+
+    >>> jnp.asarray([1, 2], dtype=float)
+    Array([1., 2.], dtype=float32)
+    """
     if dtype is None and device is None and not copy:
         if isinstance(a, Array):
             return a
@@ -269,17 +285,39 @@ def _stack_nested(x: Any, dtype: Any) -> Any:
 
 
 def copy(a: Any, order: str | None = None) -> Any:
-    """`a` as an Array of its own."""
+    """`a` as an Array of its own.
+
+    a: anything `array` takes. order: has no effect. Arrays are immutable: it is needed only for
+    what is to be donated.
+
+    >>> jnp.copy(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
     return array(a, copy=True)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
-    """The bytes of `buffer` as a one-dimensional array."""
+    r"""The bytes of `buffer` as a vector.
+
+    buffer: bytes, or what has their interface. dtype: what they are; float64 by default, which
+    becomes float32 unless `enable_x64` is on. count: how many elements, -1 for all; offset: at
+    which byte they begin. ValueError where the buffer is too short.
+
+    >>> jnp.frombuffer(b"\x01\x02", dtype=jnp.uint8)
+    Array([1, 2], dtype=uint8)
+    """
     return array(np.frombuffer(buffer, dtype=_plain_dtype(dtype), count=count, offset=offset))
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
-    """The numbers in a text, separated by `sep`."""
+    """The numbers in a text, as a vector.
+
+    string: the text; sep: what stands between the numbers. dtype: what they are read as. count: how
+    many, -1 for all.
+
+    >>> jnp.fromstring("1, 2, 3", dtype=int, sep=",")
+    Array([1, 2, 3], dtype=int32)
+    """
     return array(np.fromstring(string, dtype=_plain_dtype(dtype), count=count, sep=sep))
 
 
@@ -288,7 +326,15 @@ def _plain_dtype(dtype: Any) -> Any:
 
 
 def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
-    """function(*indices) for every position of `shape`; the function is called once, on arrays."""
+    """function(i, j, ..., **kwargs) of the positions of an array of `shape`.
+
+    function: called once, with an array of positions along each axis, of `shape` and `dtype`; so it
+    must work on arrays. kwargs: are handed on.
+
+    >>> jnp.fromfunction(lambda i, j: i + 10 * j, (2, 3), dtype=int)
+    Array([[ 0, 10, 20],
+           [ 1, 11, 21]], dtype=int32)
+    """
     shape = canonical_shape(shape, "fromfunction")
     dtype = canonical_dtype(dtype, "fromfunction")
     grids = [lax.broadcasted_iota(dtype, shape, i) for i in range(len(shape))]
@@ -296,7 +342,15 @@ def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """An Array over the memory of an object of another library, by DLPack."""
+    """An Array of an array of another library, by the DLPack protocol.
+
+    x: an object with __dlpack__ (TypeError). device: where it is placed. copy: whether the memory
+    is copied; by default it is shared where dtypes allow.
+
+    >>> import numpy
+    >>> jnp.from_dlpack(numpy.arange(3, dtype=numpy.int32))
+    Array([0, 1, 2], dtype=int32)
+    """
     if isinstance(x, Array):
         return x
     if not hasattr(x, "__dlpack__"):
@@ -305,21 +359,45 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Any:
-    """Not available: arrays cannot be filled from a file in place."""
+    """Not available: reading a file is not pure. Raises NotImplementedError, whatever `args` and
+    `kwargs`.
+
+    >>> jnp.fromfile("data")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: fromfile is not supported, because it is not pure...
+    """
     raise NotImplementedError(
         "fromfile is not supported, because it is not pure. Use jnp.asarray(numpy.fromfile(...))."
     )
 
 
 def fromiter(*args: Any, **kwargs: Any) -> Any:
-    """Not available: iterators are not pure."""
+    """Not available: iterators are not pure. Raises NotImplementedError, whatever `args` and
+    `kwargs`.
+
+    >>> jnp.fromiter([1, 2], int)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: fromiter is not supported, because it is not pure...
+    """
     raise NotImplementedError(
         "fromiter is not supported, because it is not pure. Use jnp.asarray(numpy.fromiter(...))."
     )
 
 
 def load(file: IO[bytes] | str | os.PathLike, *args: Any, **kwargs: Any) -> Any:
-    """The array in a file that `save` wrote."""
+    """The array in a file that `save` wrote; what `savez` wrote, as NumPy's mapping.
+
+    file: a path or an open file. args, kwargs: handed to numpy.load, whose errors are raised.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> jnp.save(file, jnp.arange(3))
+    >>> _ = file.seek(0)
+    >>> jnp.load(file)
+    Array([0, 1, 2], dtype=int32)
+    """
     out = np.load(file, *args, **kwargs)
     return array(out) if isinstance(out, np.ndarray) else out
 
@@ -338,26 +416,56 @@ def _filled(shape: Any, value: Any, dtype: Any, name: str, weak: bool = False) -
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """An array of zeros."""
+    """An array of zeros.
+
+    shape: an integer or a tuple of them. dtype: the default float by default. device, out_sharding:
+    where it is placed. TypeError for sizes that are negative or traced.
+
+    >>> jnp.zeros((2, 3), dtype=int)
+    Array([[0, 0, 0],
+           [0, 0, 0]], dtype=int32)
+    """
     out = _filled(shape, 0, canonical_dtype(dtype, "zeros", float), "zeros")
     return placed(out, device or out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """An array of ones."""
+    """An array of ones.
+
+    shape: an integer or a tuple of them. dtype: the default float by default. device, out_sharding:
+    where it is placed. TypeError for sizes that are negative or traced.
+
+    >>> jnp.ones(3)
+    Array([1., 1., 1.], dtype=float32)
+    """
     out = _filled(shape, 1, canonical_dtype(dtype, "ones", float), "ones")
     return placed(out, device or out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """An array of zeros: memory is never left undefined."""
+    """An array of zeros: memory is never left undefined, unlike NumPy's.
+
+    shape, dtype, device, out_sharding: as in `zeros`.
+
+    >>> jnp.empty(2)
+    Array([0., 0.], dtype=float32)
+    """
     return zeros(shape, dtype, device=device, out_sharding=out_sharding)
 
 
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """An array of `shape` filled with `fill_value`, which may itself be an array to broadcast."""
+    """An array of `shape` filled with `fill_value`.
+
+    shape: an integer or a tuple of them. fill_value: a number, or an array that broadcasts to the
+    shape (ValueError). dtype: by default that of `fill_value`. device, out_sharding: where it is
+    placed.
+
+    >>> jnp.full((2, 2), jnp.array([1, 2]))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     value = _convert(fill_value, None if dtype is None else canonical_dtype(dtype, "full"), False)
     shape = canonical_shape(shape, "full")
     if join_shapes("full", [shape, value.aval.shape]) != shape:
@@ -385,7 +493,14 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple, Any, bool]:
 def zeros_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """Zeros of the shape and dtype of `a`."""
+    """Zeros of the shape and dtype of `a`.
+
+    a: an array or number. dtype, shape: instead of those of `a`. device: where it is placed.
+    out_sharding: has no effect. TypeError for a list.
+
+    >>> jnp.zeros_like(jnp.array([1, 2]))
+    Array([0, 0], dtype=int32)
+    """
     shape, dtype, weak = _like("zeros_like", a, dtype, shape)
     return placed(_filled(shape, 0, dtype, "zeros_like", weak), device)
 
@@ -393,13 +508,27 @@ def zeros_like(
 def ones_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """Ones of the shape and dtype of `a`."""
+    """Ones of the shape and dtype of `a`.
+
+    a: an array or number. dtype, shape: instead of those of `a`. device: where it is placed.
+    out_sharding: has no effect. TypeError for a list.
+
+    >>> jnp.ones_like(jnp.array([1.5, 2.5]))
+    Array([1., 1.], dtype=float32)
+    """
     shape, dtype, weak = _like("ones_like", a, dtype, shape)
     return placed(_filled(shape, 1, dtype, "ones_like", weak), device)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-    """Zeros of the shape and dtype of `prototype`."""
+    """Zeros of the shape and dtype of `prototype`: memory is never left undefined, unlike NumPy's.
+
+    prototype: an array or number. dtype, shape: instead of its own. device: where it is placed.
+    TypeError for a list.
+
+    >>> jnp.empty_like(jnp.array([1, 2]))
+    Array([0, 0], dtype=int32)
+    """
     shape, dtype, weak = _like("empty_like", prototype, dtype, shape)
     return placed(_filled(shape, 0, dtype, "empty_like", weak), device)
 
@@ -413,7 +542,14 @@ def full_like(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """`fill_value` at the shape and dtype of `a`."""
+    """`fill_value` repeated to the shape of `a`, as a's dtype.
+
+    a: an array or number. fill_value: a number or an array that broadcasts. dtype, shape: instead
+    of those of `a`. device: where it is placed. out_sharding: has no effect. TypeError for a list.
+
+    >>> jnp.full_like(jnp.array([1, 2]), 7)
+    Array([7, 7], dtype=int32)
+    """
     shape, dtype, weak = _like("full_like", a, dtype, shape)
     value = cast(one_array("full_like", fill_value), dtype, weak)
     return placed(broadcast(value, shape), device)
@@ -444,7 +580,17 @@ def arange(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Evenly spaced values: start, start + step, ... before stop."""
+    """Evenly spaced values: start, start + step, ... before stop.
+
+    start, stop, step: real numbers whose values are known (ConcretizationTypeError while tracing;
+    ValueError for arrays with axes and a step of 0). With one argument that is the stop, the start
+    0; the step is 1 by default. dtype: by default that to which they promote. device: where it is
+    placed. out_sharding: has no effect. With a fractional step the size may be one off: use
+    `linspace`.
+
+    >>> jnp.arange(3), jnp.arange(1, 8, 2)
+    (Array([0, 1, 2], dtype=int32), Array([1, 3, 5, 7], dtype=int32))
+    """
     if (
         type(start) is int
         and dtype is None
@@ -514,7 +660,16 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    """`num` evenly spaced values from start to stop (included when `endpoint`)."""
+    """`num` evenly spaced values from start to stop.
+
+    start, stop: numbers or arrays that broadcast; integers count as floats. num: a Python integer,
+    not negative (ValueError). endpoint: whether stop is the last value, exactly; else the first
+    that is left out. retstep: give (values, step). dtype: of the result; integers are rounded down.
+    axis: where the new axis stands. device: where it is placed. Differentiable in start and stop.
+
+    >>> jnp.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
     num = operator.index(num)
     if num < 0:
         raise ValueError(f"linspace: the number of samples must not be negative, got {num}.")
@@ -564,7 +719,14 @@ def logspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """`base` to the power of `linspace(start, stop)`."""
+    """`num` values from base**start to base**stop whose exponents are evenly spaced.
+
+    start, stop, num, endpoint, dtype, axis: as in `linspace`. base: a number or an array that
+    broadcasts.
+
+    >>> jnp.logspace(0, 3, 4, base=2)
+    Array([1., 2., 4., 8.], dtype=float32)
+    """
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     out = power(cast(one_array("logspace", base), exponents.aval.dtype), exponents)
     return out if dtype is None else cast(out, canonical_dtype(dtype, "logspace"))
@@ -573,7 +735,14 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """`num` values from start to stop with a constant ratio."""
+    """`num` values from start to stop with a constant ratio.
+
+    start, stop: not zero, of one sign; complex ones lie on a spiral. num, endpoint, dtype, axis: as
+    in `linspace`. The last value is exactly stop where both are scalars.
+
+    >>> jnp.geomspace(1, 100, 3).round(3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
     start, stop = promote_inexact(one_array("geomspace", start), one_array("geomspace", stop))
     ratio = lax.log(divide(stop, start))
     exponents = linspace(structural.zeros(ratio.aval), ratio, num, endpoint, axis=axis)
@@ -593,7 +762,15 @@ def geomspace(
 
 # ------------------------------------------------------------------ matrices
 def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
-    """Ones on the diagonal `k` of an N x M array of zeros."""
+    """Ones on the diagonal `k` of an N x M array of zeros.
+
+    N: how many rows; M: how many columns, by default N. k: 0 for the main diagonal, positive above,
+    negative below; may be traced. dtype: the default float by default. device: where it is placed.
+
+    >>> jnp.eye(2, 3, k=1)
+    Array([[0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
     dtype = canonical_dtype(dtype, "eye", float)
     shape = canonical_shape((N, N if M is None else M), "eye")
     if current_trace() is EVAL and not isinstance(k, Array):
@@ -606,12 +783,27 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
 
 
 def identity(n: int, dtype: Any = None) -> Any:
-    """The n x n identity."""
+    """The n x n identity matrix.
+
+    n: an integer. dtype: the default float by default.
+
+    >>> jnp.identity(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     return eye(n, dtype=dtype)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """Ones at and below the diagonal `k`."""
+    """Ones at and below the diagonal `k` of an N x M array, zeros above.
+
+    N: how many rows; M: how many columns, by default N. k: 0 for the main diagonal, positive above;
+    may be traced. dtype: float32 by default.
+
+    >>> jnp.tri(2, 3)
+    Array([[1., 0., 0.],
+           [1., 1., 0.]], dtype=float32)
+    """
     dtype = canonical_dtype(dtype, "tri", dtypes.float32)
     return cast(lower_mask((N, N if M is None else M), k), dtype)
 
@@ -635,7 +827,15 @@ def lower_mask(shape: Any, k: int = 0) -> Any:
 
 
 def tril(m: Any, k: int = 0) -> Any:
-    """The lower triangle of the last two axes, zeros above."""
+    """The lower triangle of the last two axes, zeros above the diagonal `k`.
+
+    m: (..., rows, columns) of any dtype, which the result has (ValueError for fewer axes). k: 0 for
+    the main diagonal, positive above, negative below.
+
+    >>> jnp.tril(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 0],
+           [3, 4]], dtype=int32)
+    """
     x = one_array("tril", m)
     if x.aval.ndim < 2:
         raise ValueError(f"tril: needs at least two dimensions, got shape {x.aval.shape}.")
@@ -645,7 +845,15 @@ def tril(m: Any, k: int = 0) -> Any:
 
 
 def triu(m: Any, k: int = 0) -> Any:
-    """The upper triangle of the last two axes, zeros below."""
+    """The upper triangle of the last two axes, zeros below the diagonal `k`.
+
+    m: (..., rows, columns) of any dtype, which the result has (ValueError for fewer axes). k: 0 for
+    the main diagonal, positive above, negative below.
+
+    >>> jnp.triu(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 2],
+           [0, 4]], dtype=int32)
+    """
     x = one_array("triu", m)
     if x.aval.ndim < 2:
         raise ValueError(f"triu: needs at least two dimensions, got shape {x.aval.shape}.")
@@ -657,7 +865,15 @@ def triu(m: Any, k: int = 0) -> Any:
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """The powers of x as columns, the highest first."""
+    """The powers of x as columns: Vandermonde's matrix.
+
+    x: a vector (ValueError), whose dtype the result has. N: how many columns, by default len(x).
+    increasing: from x**0 on; else the highest power is first.
+
+    >>> jnp.vander(jnp.array([2, 3]), 3)
+    Array([[4, 2, 1],
+           [9, 3, 1]], dtype=int32)
+    """
     x = one_array("vander", x)
     if x.aval.ndim != 1:
         raise ValueError(f"vander: x must have one dimension, got shape {x.aval.shape}.")
@@ -669,27 +885,58 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 # ------------------------------------------------------------------ windows
 def bartlett(M: int) -> Any:
-    """The triangular window."""
+    """Bartlett's window: a triangle that is 0 at both ends.
+
+    M: how many points, a Python integer. Returns a vector of the default float.
+
+    >>> jnp.bartlett(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
     return array(np.bartlett(M), float_dtype())
 
 
 def blackman(M: int) -> Any:
-    """The Blackman window."""
+    """Blackman's window: 0.42 - 0.5 cos(2 pi t) + 0.08 cos(4 pi t) for t from 0 to 1.
+
+    M: how many points, a Python integer. Returns a vector of the default float.
+
+    >>> jnp.blackman(5)[1:4]
+    Array([0.34, 1.  , 0.34], dtype=float32)
+    """
     return array(np.blackman(M), float_dtype())
 
 
 def hamming(M: int) -> Any:
-    """The Hamming window."""
+    """Hamming's window: 0.54 - 0.46 cos(2 pi t) for t from 0 to 1.
+
+    M: how many points, a Python integer. Returns a vector of the default float.
+
+    >>> jnp.hamming(5)
+    Array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float32)
+    """
     return array(np.hamming(M), float_dtype())
 
 
 def hanning(M: int) -> Any:
-    """The Hann window."""
+    """Hann's window: 0.5 - 0.5 cos(2 pi t) for t from 0 to 1.
+
+    M: how many points, a Python integer. Returns a vector of the default float.
+
+    >>> jnp.hanning(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
     return array(np.hanning(M), float_dtype())
 
 
 def kaiser(M: int, beta: Any) -> Any:
-    """The Kaiser window: I0(beta sqrt(1 - t²)) / I0(beta) for t in [-1, 1]; beta may be traced."""
+    """Kaiser's window: I0(beta sqrt(1 - t²)) / I0(beta) for t from -1 to 1.
+
+    M: how many points, a Python integer. beta: the shape, a scalar; may be traced, and the window
+    is differentiable in it. Returns a vector of the default float.
+
+    >>> jnp.kaiser(3, 2.0).round(3)
+    Array([0.439, 1.   , 0.439], dtype=float32)
+    """
     if not isinstance(beta, Tracer):
         return array(np.kaiser(M, float(beta)), float_dtype())
     # exp(-|z|) I0(z) does not overflow, and the factors are put back together.

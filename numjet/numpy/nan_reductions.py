@@ -74,7 +74,13 @@ def nansum(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    """The sum over `axis` of what is not NaN."""
+    """The sum over `axis` of what is not NaN; 0 where nothing is left.
+
+    a, axis, dtype, out, keepdims, initial, where: as in `sum`.
+
+    >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(3., dtype=float32)
+    """
     x, _ = _without_nans("nansum", a, lambda d: 0)
     return sum(x, axis, dtype, out, keepdims, initial, where)
 
@@ -88,7 +94,13 @@ def nanprod(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    """The product over `axis` of what is not NaN."""
+    """The product over `axis` of what is not NaN; 1 where nothing is left.
+
+    a, axis, dtype, out, keepdims, initial, where: as in `prod`.
+
+    >>> jnp.nanprod(jnp.array([3.0, jnp.nan, 2.0]))
+    Array(6., dtype=float32)
+    """
     x, _ = _without_nans("nanprod", a, lambda d: 1)
     return prod(x, axis, dtype, out, keepdims, initial, where)
 
@@ -110,7 +122,13 @@ def _nan_extremum(name: str, reduce: Callable, lowest: bool) -> Callable:
         return _where(only, scalar(np.nan, found.aval.dtype), found)
 
     extremum.__name__, extremum.__qualname__ = name, name
-    extremum.__doc__ = f"`{name[3:]}` of what is not NaN; NaN where nothing is left."
+    extremum.__doc__ = f"""`{name[3:]}` of what is not NaN; NaN where nothing is left.
+
+    a, axis, out, keepdims, initial, where: as in `{name[3:]}`.
+
+    >>> jnp.{name}(jnp.array([3.0, jnp.nan, 3.0]))
+    Array(3., dtype=float32)
+    """
     return extremum
 
 
@@ -126,7 +144,13 @@ def nanmean(
     keepdims: bool = False,
     where: Any = None,
 ) -> Any:
-    """The mean over `axis` of what is not NaN."""
+    """The mean over `axis` of what is not NaN; NaN where nothing is left, without a warning.
+
+    a, axis, dtype, out, keepdims, where: as in `mean`. The derivative is 0 where there was NaN.
+
+    >>> jnp.nanmean(jnp.array([[1.0, jnp.nan, 2.0], [3.0, 4.0, 8.0]]), axis=1)
+    Array([1.5, 5. ], dtype=float32)
+    """
     refuse("nanmean", out=out)
     x = one_array("nanmean", a)
     if not dtypes.is_inexact(x.aval.dtype):
@@ -145,7 +169,13 @@ def nanvar(
     where: Any = None,
     mean: Any = None,
 ) -> Any:
-    """The variance over `axis` of what is not NaN."""
+    """The variance over `axis` of what is not NaN; NaN where nothing is left.
+
+    a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`.
+
+    >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
+    Array(1., dtype=float32)
+    """
     refuse("nanvar", out=out)
     x = one_array("nanvar", a)
     if not dtypes.is_inexact(x.aval.dtype):
@@ -164,7 +194,13 @@ def nanstd(
     where: Any = None,
     mean: Any = None,
 ) -> Any:
-    """The standard deviation over `axis` of what is not NaN."""
+    """The standard deviation over `axis` of what is not NaN: the square root of `nanvar`.
+
+    a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`.
+
+    >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 5.0]))
+    Array(2., dtype=float32)
+    """
     return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
 
 
@@ -178,7 +214,13 @@ def _nan_arg(name: str, find: Callable, lowest: bool) -> Callable:
         return _where(only, scalar(-1, found.aval.dtype), found)
 
     position.__name__, position.__qualname__ = name, name
-    position.__doc__ = f"`{name[3:]}` of what is not NaN; -1 where nothing is left."
+    position.__doc__ = f"""`{name[3:]}` of what is not NaN; -1 where nothing is left.
+
+    a, axis, out, keepdims: as in `{name[3:]}`. NumPy raises ValueError where nothing is left.
+
+    >>> jnp.{name}(jnp.array([jnp.nan, 5.0, 5.0]))
+    Array(1, dtype=int32)
+    """
     return position
 
 
@@ -187,12 +229,24 @@ nanargmin = _nan_arg("nanargmin", argmin, False)
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """`cumsum` with NaN as 0."""
+    """Running sums along `axis` with NaN as 0.
+
+    a, axis, dtype, out: as in `cumsum`.
+
+    >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
+    Array([1., 1., 4.], dtype=float32)
+    """
     return cumsum(_without_nans("nancumsum", a, lambda d: 0)[0], axis, dtype, out)
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """`cumprod` with NaN as 1."""
+    """Running products along `axis` with NaN as 1.
+
+    a, axis, dtype, out: as in `cumprod`.
+
+    >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
+    Array([2., 2., 6.], dtype=float32)
+    """
     return cumprod(_without_nans("nancumprod", a, lambda d: 1)[0], axis, dtype, out)
 
 
@@ -207,7 +261,18 @@ def cov(
     aweights: Any = None,
     dtype: Any = None,
 ) -> Any:
-    """The covariance matrix of variables in rows (columns when not `rowvar`)."""
+    """The covariance matrix of variables that are observed together.
+
+    m, y: numbers with at most two dimensions (ValueError), the variables in rows, or in columns
+    where `rowvar` is False; those of y follow those of m. Integers count as floats. bias: divide by
+    the number of observations n instead of n - 1; ddof: by n less this. fweights: how often each
+    observation counts, integers; aweights: how much. dtype: that of the result. Returns one row and
+    column for each variable, a scalar for one; the second of a pair is conjugated.
+
+    >>> jnp.cov(jnp.array([[1.0, 2.0, 3.0], [2.0, 4.0, 9.0]]))
+    Array([[ 1. ,  3.5],
+           [ 3.5, 13. ]], dtype=float32)
+    """
     (x,) = promote_inexact(one_array("cov", m))
     if x.aval.ndim > 2 or (y is not None and one_array("cov", y).aval.ndim > 2):
         raise ValueError("cov: m and y must have at most two dimensions.")
@@ -270,7 +335,15 @@ def _weights(x: Any, fweights: Any, aweights: Any) -> Any:
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
-    """The matrix of correlation coefficients."""
+    """The matrix of correlation coefficients: `cov` divided by the standard deviations, within [-1,
+    1].
+
+    x, y, rowvar, dtype: as `m`, y, rowvar and dtype of `cov`. NaN for variables that are constant.
+
+    >>> jnp.corrcoef(jnp.array([[1.0, 2.0, 3.0], [2.0, 4.0, 9.0]])).round(3)
+    Array([[1.   , 0.971],
+           [0.971, 1.   ]], dtype=float32)
+    """
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.aval.ndim:
         return divide(c, c)

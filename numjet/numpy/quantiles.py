@@ -165,7 +165,19 @@ def quantile(
     *,
     weights: Any = None,
 ) -> Any:
-    """The q-quantiles (q in [0, 1]) over `axis`."""
+    """The values below which the parts `q` of the sorted elements over `axis` lie.
+
+    a: real numbers of any shape; integers count as floats, whose dtype the result has. q: a number
+    in [0, 1] or a vector of them, which then is the first axis of the result. axis: an integer, a
+    tuple of them, or None for all. method: what stands between two elements: 'linear', 'lower',
+    'higher', 'midpoint' or 'nearest' (ValueError for NumPy's others). keepdims: reduced axes stay
+    with size 1. NaN where an element is. The derivative goes to the elements that were
+    interpolated. ValueError for complex numbers; out, overwrite_input and weights raise
+    NotImplementedError.
+
+    >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0, 8.0]), jnp.array([0.0, 0.5]))
+    Array([1., 3.], dtype=float32)
+    """
     refuse("quantile", out=out, overwrite_input=overwrite_input, weights=weights)
     return _quantile("quantile", a, q, axis, method, keepdims, False)
 
@@ -181,7 +193,13 @@ def nanquantile(
     *,
     weights: Any = None,
 ) -> Any:
-    """The q-quantiles of what is not NaN."""
+    """`quantile` of what is not NaN; NaN where nothing is left.
+
+    a, q, axis, out, overwrite_input, method, keepdims, weights: as in `quantile`.
+
+    >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 4.0]), 0.5)
+    Array(2.5, dtype=float32)
+    """
     refuse("nanquantile", out=out, overwrite_input=overwrite_input, weights=weights)
     return _quantile("nanquantile", a, q, axis, method, keepdims, True)
 
@@ -198,7 +216,14 @@ def percentile(
     weights: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The q-th percentiles (q in [0, 100])."""
+    """The values below which `q` percent of the sorted elements over `axis` lie.
+
+    q: a number in [0, 100] or a vector of them. a, axis, out, overwrite_input, method, keepdims,
+    weights: as in `quantile`. out_sharding: has no effect.
+
+    >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0, 8.0]), 50)
+    Array(3., dtype=float32)
+    """
     (q,) = promote_inexact(one_array("percentile", q))
     return quantile(
         a, divide(q, 100), axis, out, overwrite_input, method, keepdims, weights=weights
@@ -216,7 +241,14 @@ def nanpercentile(
     *,
     weights: Any = None,
 ) -> Any:
-    """The q-th percentiles of what is not NaN."""
+    """`percentile` of what is not NaN; NaN where nothing is left.
+
+    q: a number in [0, 100] or a vector of them. a, axis, out, overwrite_input, method, keepdims,
+    weights: as in `quantile`.
+
+    >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 4.0]), 50)
+    Array(2.5, dtype=float32)
+    """
     (q,) = promote_inexact(one_array("nanpercentile", q))
     return nanquantile(
         a, divide(q, 100), axis, out, overwrite_input, method, keepdims, weights=weights
@@ -226,12 +258,26 @@ def nanpercentile(
 def median(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Any:
-    """The middle of the sorted elements over `axis`."""
+    """The middle of the sorted elements over `axis`; the mean of both for an even number.
+
+    a: real numbers of any shape; integers count as floats. axis: an integer, a tuple of them, or
+    None for all. keepdims: reduced axes stay with size 1. NaN where an element is. out and
+    overwrite_input raise NotImplementedError.
+
+    >>> jnp.median(jnp.array([[1, 7, 2], [3, 4, 8]]), axis=1)
+    Array([2., 4.], dtype=float32)
+    """
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
 def nanmedian(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Any:
-    """The median of what is not NaN."""
+    """The median of what is not NaN; NaN where nothing is left.
+
+    a, axis, out, overwrite_input, keepdims: as in `median`.
+
+    >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 4.0]))
+    Array(2.5, dtype=float32)
+    """
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)

@@ -307,7 +307,19 @@ def sum(
     where: Any = None,
     promote_integers: bool = True,
 ) -> Any:
-    """The sum over `axis` (all axes by default). Small integers add up in 32 bits."""
+    """The sum over `axis`.
+
+    a: numbers of any shape. axis: an integer, a tuple of them, or None for all. dtype: what is
+    added up and returned; by default integers and booleans are added up in the default integer (a
+    uint in the unsigned one), unless `promote_integers` is False, and floats in their own dtype.
+    keepdims: reduced axes stay with size 1. initial: a scalar the sum begins with. where: booleans
+    that broadcast against a, which elements count. The sum of nothing is 0. `out` raises
+    NotImplementedError.
+
+    >>> x = jnp.array([[1, 2], [3, 4]])
+    >>> jnp.sum(x, axis=0), jnp.sum(x, where=x > 2)
+    (Array([4, 6], dtype=int32), Array(7, dtype=int32))
+    """
     if out is not None:
         refuse("sum", out=out)
     return _sum(a, axis, dtype, keepdims, initial, where, promote_integers)
@@ -323,7 +335,17 @@ def prod(
     where: Any = None,
     promote_integers: bool = True,
 ) -> Any:
-    """The product over `axis`."""
+    """The product over `axis`.
+
+    a: numbers of any shape. axis: an integer, a tuple of them, or None for all. dtype,
+    promote_integers: as in `sum`. keepdims: reduced axes stay with size 1. initial: a scalar the
+    product begins with. where: booleans that broadcast against a, which elements count. The product
+    of nothing is 1. The derivative is right where elements are zero, too. `out` raises
+    NotImplementedError.
+
+    >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=1)
+    Array([ 2, 12], dtype=int32)
+    """
     refuse("prod", out=out)
     if dtype is not None and canonical_dtype(dtype, "prod") == dtypes.bool_ and initial is None:
         return all(a, axis, keepdims=keepdims, where=where)
@@ -338,7 +360,17 @@ def max(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    """The largest element over `axis`; NaN if there is one."""
+    """The largest element over `axis`; NaN if there is one.
+
+    a: numbers of any shape and dtype, which the result has; complex ones are compared by real part,
+    then imaginary part. axis: an integer, a tuple of them, or None for all. keepdims: reduced axes
+    stay with size 1. initial: a scalar, the least that the result is. where: booleans that
+    broadcast against a, which elements count; needs `initial`. Equal largest elements share the
+    derivative. ValueError for nothing without `initial`; `out` raises NotImplementedError.
+
+    >>> jnp.max(jnp.array([[1, 5], [3, 4]]), axis=0)
+    Array([3, 5], dtype=int32)
+    """
     if out is not None:
         refuse("max", out=out)
     return _max(a, axis, None, keepdims, initial, where)
@@ -352,7 +384,17 @@ def min(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    """The smallest element over `axis`; NaN if there is one."""
+    """The smallest element over `axis`; NaN if there is one.
+
+    a: numbers of any shape and dtype, which the result has; complex ones are compared by real part,
+    then imaginary part. axis: an integer, a tuple of them, or None for all. keepdims: reduced axes
+    stay with size 1. initial: a scalar, the most that the result is. where: booleans that broadcast
+    against a, which elements count; needs `initial`. Equal smallest elements share the derivative.
+    ValueError for nothing without `initial`; `out` raises NotImplementedError.
+
+    >>> jnp.min(jnp.array([[1, 5], [3, 4]]), axis=0)
+    Array([1, 4], dtype=int32)
+    """
     if out is not None:
         refuse("min", out=out)
     return _min(a, axis, None, keepdims, initial, where)
@@ -364,7 +406,15 @@ amax, amin = max, min
 def all(
     a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
-    """Whether all elements over `axis` are non-zero."""
+    """Whether all elements over `axis` are non-zero.
+
+    a: an array of any shape and dtype; NaN counts as non-zero. axis: an integer, a tuple of them,
+    or None for all. keepdims: reduced axes stay with size 1. where: booleans that broadcast against
+    a, which elements count. Returns booleans, True for nothing. `out` raises NotImplementedError.
+
+    >>> jnp.all(jnp.array([[1, 0], [3, 4]]), axis=1)
+    Array([False,  True], dtype=bool)
+    """
     refuse("all", out=out)
     return _all(a, axis, None, keepdims, None, where)
 
@@ -372,7 +422,15 @@ def all(
 def any(
     a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
-    """Whether any element over `axis` is non-zero."""
+    """Whether any element over `axis` is non-zero.
+
+    a: an array of any shape and dtype; NaN counts as non-zero. axis: an integer, a tuple of them,
+    or None for all. keepdims: reduced axes stay with size 1. where: booleans that broadcast against
+    a, which elements count. Returns booleans, False for nothing. `out` raises NotImplementedError.
+
+    >>> jnp.any(jnp.array([[1, 0], [0, 0]]), axis=1)
+    Array([ True, False], dtype=bool)
+    """
     refuse("any", out=out)
     return _any(a, axis, None, keepdims, None, where)
 
@@ -382,7 +440,14 @@ _FEW = 20_000
 
 
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The number of non-zero elements over `axis`."""
+    """The number of non-zero elements over `axis`, as the default integer.
+
+    a: an array of any shape and dtype; NaN counts as non-zero. axis: an integer, a tuple of them,
+    or None for all. keepdims: reduced axes stay with size 1.
+
+    >>> jnp.count_nonzero(jnp.array([[1, 0], [3, 4]]), axis=0)
+    Array([2, 1], dtype=int32)
+    """
     x = one_array("count_nonzero", a)
     if type(x) is ArrayImpl and axis is None and not keepdims and eager():
         # NumPy counts bytes as fast as memory gives them, numbers one after another.
@@ -395,7 +460,15 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    """Largest minus smallest element."""
+    """The range of the elements over `axis`: the largest minus the smallest.
+
+    a: numbers of any dtype but bool (TypeError), which the result has. axis: an integer, a tuple of
+    them, or None for all. keepdims: reduced axes stay with size 1. ValueError for nothing; `out`
+    raises NotImplementedError.
+
+    >>> jnp.ptp(jnp.array([[1, 5], [3, 9]]), axis=1)
+    Array([4, 6], dtype=int32)
+    """
     refuse("ptp", out=out)
     return subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
@@ -425,7 +498,16 @@ def mean(
     *,
     where: Any = None,
 ) -> Any:
-    """The arithmetic mean over `axis`."""
+    """The arithmetic mean over `axis`.
+
+    a: numbers of any shape; integers and booleans count as floats, 16-bit floats are added up in 32
+    bits. axis: an integer, a tuple of them, or None for all. dtype: that of the computation and the
+    result. keepdims: reduced axes stay with size 1. where: booleans that broadcast against a, which
+    elements count. NaN for nothing, without a warning. `out` raises NotImplementedError.
+
+    >>> jnp.mean(jnp.array([[1, 2], [3, 5]]), axis=0)
+    Array([2. , 3.5], dtype=float32)
+    """
     plain = dtype is None and out is None and not keepdims and where is None
     plain = plain and type(a) is ArrayImpl and type(axis) in _AXIS_TYPES
     if plain and current_trace() is EVAL:
@@ -485,7 +567,17 @@ def _same_kind(count: Any, total: Any) -> Any:
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
 ) -> Any:
-    """The mean with weights; with `returned` also the sum of the weights."""
+    """The mean over `axis`, each element with its weight.
+
+    a: numbers of any shape; integers count as floats. axis: an integer, a tuple of them, or None
+    for all. weights: of a's shape, or of that of the axes; all alike by default. returned: give
+    (mean, sum of the weights) instead. keepdims: reduced axes stay with size 1. Weights that add up
+    to 0 give infinities or NaN (NumPy raises ZeroDivisionError). TypeError for weights of another
+    shape without an axis, ValueError where they do not fit.
+
+    >>> jnp.average(jnp.array([1.0, 2.0, 6.0]), weights=jnp.array([2, 1, 1]))
+    Array(2.5, dtype=float32)
+    """
     x = one_array("average", a)
     if weights is None:
         out = mean(x, axis, keepdims=keepdims)
@@ -524,7 +616,19 @@ def var(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """The variance over `axis`, divided by the count minus `ddof` (or `correction`)."""
+    """The variance over `axis`: the mean of the squared distances to the mean.
+
+    a: numbers of any shape; integers and booleans count as floats; that of complex numbers is real.
+    axis: an integer, a tuple of them, or None for all. dtype: an inexact one, of the computation
+    and the result. ddof, or `correction` in the array API's words: the sum is divided by the count
+    less this, NaN where nothing is left. keepdims: reduced axes stay with size 1. where: booleans
+    that broadcast against a, which elements count. mean: where it is known, with the reduced axes
+    kept. Computed in two passes, so that large means cost no digits. ValueError for both ddof and
+    correction, or an integer dtype; `out` raises NotImplementedError.
+
+    >>> jnp.var(jnp.array([1.0, 2.0, 6.0]), ddof=1)
+    Array(7., dtype=float32)
+    """
     refuse("var", out=out)
     x = one_array("var", a)
     if correction is not None:
@@ -585,7 +689,14 @@ def std(
     mean: Any = None,
     correction: Any = None,
 ) -> Any:
-    """The standard deviation: the square root of `var`."""
+    """The standard deviation over `axis`: the square root of `var`.
+
+    a, axis, dtype, ddof, keepdims, where, mean, correction, out: as in `var`. The derivative is NaN
+    where all elements are equal.
+
+    >>> jnp.std(jnp.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
+    Array([1., 2.], dtype=float32)
+    """
     refuse("std", out=out)
     return lax.sqrt(
         var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
@@ -612,12 +723,28 @@ def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any, operation: Calla
 
 
 def argmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool | None = None) -> Any:
-    """The index of the first largest element (or NaN)."""
+    """The position of the first largest element along `axis`, or of the first NaN.
+
+    a: real numbers. axis: an integer, or None for a position in the flattened array. keepdims: the
+    reduced axis stays with size 1. Returns the default integer. ValueError for an empty axis,
+    TypeError for complex numbers (NumPy orders them); `out` raises NotImplementedError.
+
+    >>> jnp.argmax(jnp.array([[1, 5, 5], [9, 3, 4]]), axis=1)
+    Array([1, 0], dtype=int32)
+    """
     return _arg("argmax", a, axis, out, keepdims, lax.argmax)
 
 
 def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool | None = None) -> Any:
-    """The index of the first smallest element (or NaN)."""
+    """The position of the first smallest element along `axis`, or of the first NaN.
+
+    a: real numbers. axis: an integer, or None for a position in the flattened array. keepdims: the
+    reduced axis stays with size 1. Returns the default integer. ValueError for an empty axis,
+    TypeError for complex numbers (NumPy orders them); `out` raises NotImplementedError.
+
+    >>> jnp.argmin(jnp.array([[1, 5, 5], [9, 3, 4]]), axis=1)
+    Array([0, 1], dtype=int32)
+    """
     return _arg("argmin", a, axis, out, keepdims, lax.argmin)
 
 
@@ -640,13 +767,30 @@ def _cumulate(name: str, a: Any, axis: Any, dtype: Any, operation: Callable) -> 
 
 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Sums of the elements up to each one along `axis` (flattened without one)."""
+    """Running sums along `axis`: element i adds up the first i + 1 elements.
+
+    a: numbers of any shape, which the result has. axis: an integer, or None for the flattened
+    array. dtype: what is added up and returned, by default a's own (NumPy widens small integers);
+    booleans are counted in the default integer. `out` raises NotImplementedError.
+
+    >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]]), axis=1)
+    Array([[1, 3],
+           [3, 7]], dtype=int32)
+    """
     refuse("cumsum", out=out)
     return _cumulate("cumsum", a, axis, dtype, lax.cumsum)
 
 
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Products of the elements up to each one along `axis`."""
+    """Running products along `axis`: element i multiplies the first i + 1 elements.
+
+    a: numbers of any shape, which the result has. axis: an integer, or None for the flattened
+    array. dtype: what is multiplied and returned, by default a's own (NumPy widens small integers).
+    `out` raises NotImplementedError.
+
+    >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
     refuse("cumprod", out=out)
     return _cumulate("cumprod", a, axis, dtype, lax.cumprod)
 
@@ -674,12 +818,28 @@ def _cumulative(
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """`cumsum` of the array API, optionally beginning with 0."""
+    """Running sums along `axis`, as the array API standard has them.
+
+    x: numbers with at least one dimension. axis: may be left out for one dimension only. dtype:
+    what is added up and returned; small integers become the default one, as in `sum`.
+    include_initial: begin with a 0, one element more. ValueError for scalars and a missing axis.
+
+    >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int32)
+    """
     return _cumulative("cumulative_sum", x, axis, dtype, include_initial, cumsum, 0)
 
 
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """`cumprod` of the array API, optionally beginning with 1."""
+    """Running products along `axis`, as the array API standard has them.
+
+    x: numbers with at least one dimension. axis: may be left out for one dimension only. dtype:
+    what is multiplied and returned; small integers become the default one, as in `prod`.
+    include_initial: begin with a 1, one element more. ValueError for scalars and a missing axis.
+
+    >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
+    Array([1, 1, 2, 6], dtype=int32)
+    """
     return _cumulative("cumulative_prod", x, axis, dtype, include_initial, cumprod, 1)

@@ -37,19 +37,38 @@ from numjet.numpy.promote import (
 
 # ------------------------------------------------------------------ questions
 def shape(a: Any) -> tuple[int, ...]:
-    """The shape of an array, scalar or anything with a shape."""
+    """The shape of `a`, a tuple of Python integers.
+
+    a: anything with a shape, or what NumPy takes for an array.
+
+    >>> jnp.shape(jnp.zeros((2, 3))), jnp.shape(5.0)
+    ((2, 3), ())
+    """
     if hasattr(a, "shape"):
         return tuple(a.shape)
     return np.shape(a)
 
 
 def ndim(a: Any) -> int:
-    """The number of dimensions."""
+    """The number of axes of `a`, a Python integer.
+
+    a: anything with a shape, or what NumPy takes for an array.
+
+    >>> jnp.ndim(jnp.zeros((2, 3)))
+    2
+    """
     return a.ndim if hasattr(a, "ndim") else len(shape(a))
 
 
 def size(a: Any, axis: Any = None) -> int:
-    """The number of elements, or the size of `axis`."""
+    """The number of elements of `a`, or the length of `axis`; a Python integer.
+
+    a: anything with a shape, or what NumPy takes for an array. axis: an integer, or a tuple whose
+    lengths are multiplied. AxisError for an axis that is not there.
+
+    >>> jnp.size(jnp.zeros((2, 3))), jnp.size(jnp.zeros((2, 3)), 1)
+    (6, 3)
+    """
     own = shape(a)
     if axis is None:
         return math.prod(own)
@@ -65,7 +84,18 @@ def reshape(
     copy: bool | None = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The elements of `a`, row by row, in another shape; one size may be -1."""
+    """The elements of `a` in another shape.
+
+    a: an array of any dtype. shape: an integer or a tuple, with as many elements; one length may be
+    -1 and follows from the others. order: in which elements are read and written: 'C' row by row,
+    'F' column by column. copy, out_sharding: have no effect. Always a new Array, which may share
+    memory. TypeError for a shape of another size, ConcretizationTypeError for a traced one,
+    NotImplementedError for other orders.
+
+    >>> jnp.reshape(jnp.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
+    """
     x = one_array("reshape", a)
     if order == "C" and type(x) is ArrayImpl and type(shape) in (int, tuple) and eager():
         try:
@@ -131,12 +161,26 @@ def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """`a` in one dimension."""
+    """The elements of `a` in one dimension.
+
+    a: an array of any dtype. order: 'C' (or 'K') row by row, 'F' column by column;
+    NotImplementedError for others. out_sharding: has no effect.
+
+    >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
+    Array([1, 3, 2, 4], dtype=int32)
+    """
     return reshape(a, (-1,) if size(a) else (0,), "C" if order == "K" else order)
 
 
 def squeeze(a: Any, axis: Any = None) -> Any:
-    """`a` without axes of size 1 (all, or those named)."""
+    """`a` without axes of length 1.
+
+    a: an array of any dtype. axis: an integer or a tuple, which to leave out; by default all of
+    length 1. ValueError for an axis of another length.
+
+    >>> jnp.squeeze(jnp.zeros((1, 3, 1)), axis=0).shape
+    (3, 1)
+    """
     x = one_array("squeeze", a)
     own = x.aval.shape
     if axis is None:
@@ -152,7 +196,14 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
-    """`a` with new axes of size 1 at the positions `axis` of the result."""
+    """`a` with new axes of length 1.
+
+    a: an array of any dtype. axis: an integer or a tuple, the positions of the new axes in the
+    result. AxisError where they are out of range, ValueError for one that comes twice.
+
+    >>> jnp.expand_dims(jnp.zeros((2, 3)), (0, -1)).shape
+    (1, 2, 3, 1)
+    """
     x = one_array("expand_dims", a)
     if (
         type(x) is ArrayImpl
@@ -170,13 +221,25 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 def atleast_1d(*arys: Any) -> Any:
-    """Each array with at least one dimension."""
+    """Each of the arrays `arys` with at least one axis.
+
+    Returns an Array for one argument, a list for several (NumPy gives a tuple).
+
+    >>> jnp.atleast_1d(3.0).shape
+    (1,)
+    """
     out = [_reshape(x, (1,)) if not x.aval.ndim else x for x in as_arrays("atleast_1d", *arys)]
     return out[0] if len(out) == 1 else out
 
 
 def atleast_2d(*arys: Any) -> Any:
-    """Each array with at least two dimensions, new ones in front."""
+    """Each of the arrays `arys` with at least two axes, new ones in front.
+
+    Returns an Array for one argument, a list for several (NumPy gives a tuple).
+
+    >>> jnp.atleast_2d(jnp.arange(3)).shape
+    (1, 3)
+    """
     out = [
         _reshape(x, (1,) * (2 - x.aval.ndim) + x.aval.shape) if x.aval.ndim < 2 else x
         for x in as_arrays("atleast_2d", *arys)
@@ -185,7 +248,14 @@ def atleast_2d(*arys: Any) -> Any:
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """Each array with at least three dimensions, as NumPy places them."""
+    """Each of the arrays `arys` with at least three axes: vectors become (1, n, 1), matrices (m, n,
+    1).
+
+    Returns an Array for one argument, a list for several (NumPy gives a tuple).
+
+    >>> jnp.atleast_3d(jnp.arange(3)).shape
+    (1, 3, 1)
+    """
     out = []
     for x in as_arrays("atleast_3d", *arys):
         own = x.aval.shape
@@ -196,7 +266,14 @@ def atleast_3d(*arys: Any) -> Any:
 
 # ------------------------------------------------------------------ axes
 def transpose(a: Any, axes: Any = None) -> Any:
-    """`a` with its axes permuted, by default reversed."""
+    """`a` with its axes in another order.
+
+    a: an array of any dtype. axes: for each axis of the result that of `a`; reversed by default.
+    ValueError unless each is named once.
+
+    >>> jnp.transpose(jnp.zeros((2, 3, 4)), (1, 0, 2)).shape
+    (3, 2, 4)
+    """
     x = one_array("transpose", a)
     if axes is None:
         order = tuple(range(x.aval.ndim))[::-1]
@@ -211,12 +288,25 @@ def transpose(a: Any, axes: Any = None) -> Any:
 
 
 def permute_dims(a: Any, /, axes: Any) -> Any:
-    """`transpose` under its name in the array API."""
+    """`transpose` under the array API's name, with `axes` always given.
+
+    a: an array of any dtype. axes: for each axis of the result that of `a`.
+
+    >>> jnp.permute_dims(jnp.zeros((2, 3, 4)), (1, 0, 2)).shape
+    (3, 2, 4)
+    """
     return transpose(a, axes)
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two axes exchanged."""
+    """x with the last two axes exchanged, not conjugated.
+
+    x: (..., m, n) of any dtype. Returns (..., n, m). ValueError for fewer than two axes.
+
+    >>> jnp.matrix_transpose(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     x = one_array("matrix_transpose", x)
     if x.aval.ndim < 2:
         raise ValueError(f"matrix_transpose: needs at least two dimensions, got {x.aval.shape}.")
@@ -224,7 +314,13 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """`a` with two axes exchanged."""
+    """`a` with the axes `axis1` and `axis2` exchanged.
+
+    a: an array of any dtype. AxisError for axes that are not there.
+
+    >>> jnp.swapaxes(jnp.zeros((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     x = one_array("swapaxes", a)
     i, j = (canonical_axis(k, x.aval.ndim, "swapaxes") for k in (axis1, axis2))
     order = list(range(x.aval.ndim))
@@ -233,7 +329,13 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """`a` with axes moved to other positions; the rest keep their order."""
+    """`a` with the axes `source` moved to `destination`; the others keep their order.
+
+    a: an array of any dtype. source, destination: integers, or tuples of one length (ValueError).
+
+    >>> jnp.moveaxis(jnp.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = one_array("moveaxis", a)
     n = x.aval.ndim
     sources = canonical_axes(source, n, "moveaxis")
@@ -250,7 +352,13 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """`a` with `axis` moved before `start`."""
+    """`a` with `axis` moved to before the axis `start`. `moveaxis` is easier to read.
+
+    a: an array of any dtype. start: in [-ndim, ndim] (ValueError).
+
+    >>> jnp.rollaxis(jnp.zeros((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     x = one_array("rollaxis", a)
     n = x.aval.ndim
     axis = canonical_axis(axis, n, "rollaxis")
@@ -261,23 +369,52 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 
 def flip(m: Any, axis: Any = None) -> Any:
-    """`m` reversed along the axes (all by default)."""
+    """`m` in reverse order along `axis`.
+
+    m: an array of any dtype. axis: an integer, a tuple of them, or None for all.
+
+    >>> jnp.flip(jnp.array([[1, 2], [3, 4]]), axis=1)
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     x = one_array("flip", m)
     return lax.rev(x, canonical_axes(axis, x.aval.ndim, "flip"))
 
 
 def fliplr(m: Any) -> Any:
-    """`m` reversed along axis 1."""
+    """`m` in reverse order along axis 1: its columns.
+
+    m: an array of two or more axes (AxisError).
+
+    >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     return flip(m, 1)
 
 
 def flipud(m: Any) -> Any:
-    """`m` reversed along axis 0."""
+    """`m` in reverse order along axis 0: its rows.
+
+    m: an array of one or more axes (AxisError).
+
+    >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
+    Array([[3, 4],
+           [1, 2]], dtype=int32)
+    """
     return flip(m, 0)
 
 
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    """`m` turned by 90 degrees, k times, in the plane of two axes."""
+    """`m` turned by `k` times 90 degrees in the plane of two axes, from the first of `axes` to the
+    second.
+
+    m: an array of two or more axes. k: a Python integer; negative ones turn back.
+
+    >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], dtype=int32)
+    """
     x = one_array("rot90", m)
     first, second = canonical_axes(axes, x.aval.ndim, "rot90")
     k = k % 4
@@ -292,7 +429,15 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 # ------------------------------------------------------------------ broadcasting
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
-    """`array` repeated to `shape`."""
+    """`array` repeated to `shape`.
+
+    array: an array of any dtype, each of whose lengths is 1 or that of `shape`, from the last axis
+    on (ValueError). out_sharding: has no effect. The derivative adds up over what was repeated.
+
+    >>> jnp.broadcast_to(jnp.array([1, 2]), (2, 2))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     x = one_array("broadcast_to", array)
     wanted = canonical_shape(shape, "broadcast_to")
     own = x.aval.shape
@@ -305,14 +450,27 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
 
 
 def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
-    """The arrays at their common shape, a tuple."""
+    """The arrays `args`, each repeated to their common shape; a tuple.
+
+    Their dtypes stay. ValueError for shapes that do not broadcast.
+
+    >>> x, y = jnp.broadcast_arrays(jnp.zeros((3, 1)), jnp.arange(2))
+    >>> x.shape, y.shape
+    ((3, 2), (3, 2))
+    """
     arrays = as_arrays("broadcast_arrays", *args)
     common = broadcast_shapes(*[x.aval.shape for x in arrays])
     return tuple([broadcast(x, common) for x in arrays])
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that shapes broadcast to."""
+    """The shape that arrays of the given `shapes` broadcast to.
+
+    shapes: tuples or integers. ValueError for ones that do not fit.
+
+    >>> jnp.broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
     return join_shapes("broadcast_shapes", [canonical_shape(s) for s in shapes], ValueError)
 
 
@@ -332,7 +490,16 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
-    """The arrays joined along an existing axis (flattened first when axis is None)."""
+    """The arrays joined along an existing axis.
+
+    arrays: a sequence of arrays with one shape but for the length along `axis` (TypeError), or an
+    array, whose slices are joined. axis: an integer, or None to flatten them first. dtype: that of
+    the result; by default they promote. ValueError for none, and for arrays without axes: `stack`
+    them.
+
+    >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3.5])])
+    Array([1. , 2. , 3.5], dtype=float32)
+    """
     if isinstance(arrays, (Array, np.ndarray)) and axis is not None and arrays.ndim >= 2:
         x = one_array("concatenate", arrays)
         parts = [lax.index_in_dim(x, i, 0, keepdims=False) for i in range(x.aval.shape[0])]
@@ -369,12 +536,27 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
-    """`concatenate` under its name in the array API."""
+    """`concatenate` under the array API's name: the arrays joined along an existing axis.
+
+    arrays, axis: as in `concatenate`.
+
+    >>> jnp.concat([jnp.array([1, 2]), jnp.array([3])])
+    Array([1, 2, 3], dtype=int32)
+    """
     return concatenate(arrays, axis)
 
 
 def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Any:
-    """Arrays of one shape joined along a new axis."""
+    """Arrays of one shape joined along a new axis.
+
+    arrays: a sequence of arrays, or an array. axis: the position of the new axis in the result.
+    dtype: that of the result; by default they promote. ValueError for several shapes and for none;
+    `out` raises NotImplementedError.
+
+    >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     refuse("stack", out=out)
     parts = _sequence("stack", arrays)
     first = parts[0].aval.shape
@@ -390,7 +572,13 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Any
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The slices along `axis`."""
+    """The slices of x along `axis`, a tuple: what `stack` joins.
+
+    x: an array with at least one axis (ValueError).
+
+    >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]))
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
     x = one_array("unstack", x)
     if not x.aval.ndim:
         raise ValueError("unstack: needs an array with at least one dimension.")
@@ -399,24 +587,54 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 
 def vstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays below each other."""
+    """Arrays joined below each other: along axis 0, vectors being rows.
+
+    tup: a sequence of arrays, or an array. dtype: that of the result; by default they promote.
+    Errors as of `concatenate`.
+
+    >>> jnp.vstack([jnp.array([1, 2]), jnp.array([[3, 4]])])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
     parts = [atleast_2d(x) for x in _sequence("vstack", tup)]
     return concatenate(parts, 0, dtype)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays beside each other."""
+    """Arrays joined beside each other: along axis 1, vectors along axis 0.
+
+    tup: a sequence of arrays, or an array. dtype: that of the result; by default they promote.
+    Errors as of `concatenate`.
+
+    >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3])])
+    Array([1, 2, 3], dtype=int32)
+    """
     parts = [atleast_1d(x) for x in _sequence("hstack", tup)]
     return concatenate(parts, 0 if parts[0].aval.ndim == 1 else 1, dtype)
 
 
 def dstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays behind each other."""
+    """Arrays joined behind each other: along axis 2, after `atleast_3d`.
+
+    tup: a sequence of arrays, or an array. dtype: that of the result; by default they promote.
+    Errors as of `concatenate`.
+
+    >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[[1, 3],
+            [2, 4]]], dtype=int32)
+    """
     return concatenate([atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
 
 
 def column_stack(tup: Any) -> Any:
-    """Vectors as columns of a matrix."""
+    """Vectors as the columns of a matrix; matrices beside each other.
+
+    tup: a sequence of arrays, or an array. Errors as of `concatenate`.
+
+    >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     parts = []
     for x in _sequence("column_stack", tup):
         parts.append(_reshape(x, (x.aval.size, 1)) if x.aval.ndim < 2 else x)
@@ -424,7 +642,16 @@ def column_stack(tup: Any) -> Any:
 
 
 def block(arrays: Any) -> Any:
-    """An array from nested lists of blocks."""
+    """One array of nested lists of blocks: the innermost lists are joined along the last axis,
+    those around them along the one before.
+
+    arrays: an array, or lists of one depth. TypeError for tuples, ValueError for empty lists.
+
+    >>> a, b = jnp.ones((2, 2)), jnp.zeros((2, 1))
+    >>> jnp.block([[a, b]])
+    Array([[1., 1., 0.],
+           [1., 1., 0.]], dtype=float32)
+    """
 
     def depth(x: Any) -> int:
         return 1 + depth(x[0]) if isinstance(x, list) else 0
@@ -450,7 +677,14 @@ def _max_rank(x: Any) -> int:
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """`values` joined to the end of `arr`."""
+    """`values` joined to the end of `arr`: a new array.
+
+    arr, values: arrays, which promote. axis: along which, or None for both flattened. Errors as of
+    `concatenate`.
+
+    >>> jnp.append(jnp.array([1, 2]), jnp.array([[3], [4]]))
+    Array([1, 2, 3, 4], dtype=int32)
+    """
     arr, values = as_arrays("append", arr, values)
     return (
         concatenate([arr, values], axis)
@@ -492,33 +726,72 @@ def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[A
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Parts of `ary` along `axis`: equal ones, or cut at the given indices."""
+    """The parts of `ary` along `axis`, a list.
+
+    ary: an array of any dtype. indices_or_sections: a number of equal parts (ValueError where they
+    are not; see `array_split`), or the positions to cut at.
+
+    >>> jnp.split(jnp.arange(5), [1, 4])
+    [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32), Array([4], dtype=int32)]
+    """
     return _split("split", ary, indices_or_sections, axis, True)
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """`split` that allows parts of unequal size."""
+    """The parts of `ary` along `axis`, a list; the first ones may be longer by one.
+
+    ary: an array of any dtype. indices_or_sections: a number of parts, or the positions to cut at.
+
+    >>> jnp.array_split(jnp.arange(5), 2)
+    [Array([0, 1, 2], dtype=int32), Array([3, 4], dtype=int32)]
+    """
     return _split("array_split", ary, indices_or_sections, axis, False)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along axis 0."""
+    """The parts of `ary` along axis 0: `split` there.
+
+    indices_or_sections: a number of equal parts, or the positions to cut at.
+
+    >>> jnp.vsplit(jnp.array([[1, 2], [3, 4]]), 2)
+    [Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32)]
+    """
     return _split("vsplit", ary, indices_or_sections, 0, True)
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along axis 1 (0 for vectors)."""
+    """The parts of `ary` along axis 1, of vectors along axis 0.
+
+    indices_or_sections: a number of equal parts, or the positions to cut at.
+
+    >>> jnp.hsplit(jnp.array([[1, 2, 3]]), [1])
+    [Array([[1]], dtype=int32), Array([[2, 3]], dtype=int32)]
+    """
     return _split("hsplit", ary, indices_or_sections, 0 if ndim(ary) == 1 else 1, True)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along axis 2."""
+    """The parts of `ary` along axis 2: `split` there.
+
+    indices_or_sections: a number of equal parts, or the positions to cut at.
+
+    >>> [part.shape for part in jnp.dsplit(jnp.zeros((2, 2, 6)), 2)]
+    [(2, 2, 3), (2, 2, 3)]
+    """
     return _split("dsplit", ary, indices_or_sections, 2, True)
 
 
 # ------------------------------------------------------------------ repetition
 def tile(A: Any, reps: Any) -> Any:
-    """`A` laid side by side `reps` times along each axis."""
+    """`A` laid side by side `reps` times along each axis.
+
+    A: an array of any dtype. reps: an integer or a tuple; the shorter of it and A's shape gets ones
+    in front.
+
+    >>> jnp.tile(jnp.array([1, 2]), (2, 2))
+    Array([[1, 2, 1, 2],
+           [1, 2, 1, 2]], dtype=int32)
+    """
     x = one_array("tile", A)
     reps = canonical_shape(reps, "tile")
     rank = max(len(reps), x.aval.ndim)
@@ -542,9 +815,15 @@ def repeat(
     total_repeat_length: int | None = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Each element of `a` repeated along `axis` (flattened without one).
+    """Each element of `a` repeated along `axis`.
 
-    With traced `repeats` the size must be given as `total_repeat_length`.
+    a: an array of any dtype. repeats: an integer, or one for each element of the axis (ValueError).
+    axis: an integer, or None for the flattened array. total_repeat_length: the result's length,
+    needed where `repeats` is traced (ConcretizationTypeError); longer ones are cut, the last
+    element fills up shorter ones. out_sharding: has no effect. TypeError for lists.
+
+    >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 1]))
+    Array([1, 1, 2], dtype=int32)
     """
     x = one_array("repeat", a)
     if isinstance(repeats, (list, tuple)):
@@ -601,7 +880,14 @@ def _repeat_each(x: Any, count: int, axis: int) -> Any:
 
 
 def resize(a: Any, new_shape: Any) -> Any:
-    """`a` repeated or cut, row by row, to `new_shape`."""
+    """The elements of `a`, row by row, repeated or cut to `new_shape`.
+
+    a: an array of any dtype; an empty one gives zeros. new_shape: an integer or a tuple.
+
+    >>> jnp.resize(jnp.array([1, 2, 3]), (2, 2))
+    Array([[1, 2],
+           [3, 1]], dtype=int32)
+    """
     new = canonical_shape(new_shape, "resize")
     flat = ravel(a)
     total, n = math.prod(new), flat.aval.size
@@ -611,7 +897,15 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """`a` shifted along axes; what leaves at one end enters at the other."""
+    """`a` shifted along axes; what leaves at one end enters at the other.
+
+    a: an array of any dtype. shift: an integer, also a traced one, or one for each axis. axis: an
+    integer, a tuple of them, or None for the flattened array. ValueError for numbers of shifts and
+    axes that differ.
+
+    >>> jnp.roll(jnp.arange(5), 2)
+    Array([3, 4, 0, 1, 2], dtype=int32)
+    """
     x = one_array("roll", a)
     if axis is None:
         return _reshape(roll(ravel(x), shift, 0), x.aval.shape)
@@ -650,7 +944,14 @@ def canonical_axes_repeated(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """`filt` without leading ('f') and trailing ('b') zeros; needs concrete values."""
+    """`filt` without the zeros at its ends.
+
+    filt: an array, whose values must be known (ConcretizationTypeError while tracing). trim: 'f'
+    for the front, 'b' for the back, 'fb' for both. axis: an integer, a tuple, or None for all.
+
+    >>> jnp.trim_zeros(jnp.array([0, 0, 1, 0, 2, 0]))
+    Array([1, 0, 2], dtype=int32)
+    """
     x = one_array("trim_zeros", filt)
     known = concrete_or_none(x)
     if known is None:

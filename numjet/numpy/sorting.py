@@ -91,7 +91,16 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Any:
-    """A sorted copy along `axis`; NaN comes last."""
+    """A sorted copy along `axis`, rising; NaN comes last.
+
+    a: an array of any dtype; complex numbers are ordered by real part, then imaginary part. axis:
+    an integer, or None for the flattened array. descending: falling, NaN first. stable: has no
+    effect on values; `kind` is not asked for. The derivative follows the elements. ValueError for
+    `order`.
+
+    >>> jnp.sort(jnp.array([3.0, jnp.nan, 1.0]))
+    Array([ 1.,  3., nan], dtype=float32)
+    """
     x, axis = _checked("sort", a, axis, order)
     out = lax.sort(x, dimension=axis, is_stable=stable)
     return flip(out, axis) if descending else out
@@ -107,7 +116,16 @@ def argsort(
     descending: bool = False,
     dtype: Any = None,
 ) -> Any:
-    """The positions that sort `a` along `axis`."""
+    """The positions that sort `a` along `axis`.
+
+    a: an array of any dtype; NaN comes last, complex numbers are ordered by real part, then
+    imaginary part. axis: an integer, or None for the flattened array. stable: equal elements keep
+    their order, as they do by default (in NumPy they need not). descending: falling. dtype: of the
+    result, by default the default integer. `kind` is not asked for; ValueError for `order`.
+
+    >>> jnp.argsort(jnp.array([3, 1, 2, 1]))
+    Array([1, 3, 2, 0], dtype=int32)
+    """
     x, axis = _checked("argsort", a, axis, order)
     dtype = int_dtype() if dtype is None else canonical_dtype(dtype, "argsort")
     index = lax.broadcasted_iota(dtype, x.aval.shape, axis)
@@ -119,7 +137,16 @@ def argsort(
 
 
 def lexsort(keys: Any, axis: int = -1) -> Any:
-    """The positions that sort by several keys, the last one first."""
+    """The positions that sort by several keys: by the last one, and where it is equal by that
+    before it.
+
+    keys: a sequence of arrays of one shape, or an array of them. axis: along which to sort. Returns
+    the default integer; equal elements keep their order. TypeError without keys, ValueError for
+    keys of several shapes.
+
+    >>> jnp.lexsort((jnp.array([9, 4, 1]), jnp.array([1, 2, 1])))
+    Array([2, 0, 1], dtype=int32)
+    """
     arrays = list(keys)
     if not arrays:
         raise TypeError("lexsort: needs at least one key.")
@@ -136,7 +163,13 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 
 def sort_complex(a: Any) -> Any:
-    """`a` as complex numbers, sorted by real, then imaginary part."""
+    """`a` as complex numbers, sorted along the last axis by real part, then imaginary part.
+
+    a: numbers with at least one dimension. float64 becomes complex128, other real dtypes complex64.
+
+    >>> jnp.sort_complex(jnp.array([2 + 1j, 1 + 5j, 2 - 1j]))
+    Array([1.+5.j, 2.-1.j, 2.+1.j], dtype=complex64)
+    """
     x = one_array("sort_complex", a)
     out = lax.sort(x, dimension=x.aval.ndim - 1)
     if dtypes.is_complex(out.aval.dtype):
@@ -152,7 +185,15 @@ def sort_complex(a: Any) -> Any:
 
 
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
-    """`a` arranged so that element `kth` is at its sorted place (here: sorted)."""
+    """`a` rearranged along `axis`: what is before `kth` is not larger, what is behind it not
+    smaller.
+
+    a: an array of any dtype. kth: a Python integer. Here the result is sorted throughout, which
+    fulfils that. ValueError for a position out of range.
+
+    >>> jnp.partition(jnp.array([4, 1, 3, 2]), 1)[1]
+    Array(2, dtype=int32)
+    """
     x = one_array("partition", a)
     axis = canonical_axis(axis, x.aval.ndim, "partition")
     canonical_axis(operator.index(kth), x.aval.shape[axis], "partition: kth")
@@ -160,7 +201,13 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
-    """The positions that `partition` would bring the elements from."""
+    """The positions in `a` from which `partition` would take the elements.
+
+    a: an array of any dtype. kth: a Python integer. axis: along which. Returns the default integer.
+
+    >>> jnp.argpartition(jnp.array([4, 1, 3, 2]), 1)[1]
+    Array(3, dtype=int32)
+    """
     x = one_array("argpartition", a)
     axis = canonical_axis(axis, x.aval.ndim, "argpartition")
     canonical_axis(operator.index(kth), x.aval.shape[axis], "argpartition: kth")
@@ -171,7 +218,16 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
 def searchsorted(
     a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
 ) -> Any:
-    """Where to insert the values `v` into the sorted vector `a` to keep it sorted."""
+    """Where to insert the values `v` into the sorted vector `a` to keep it sorted.
+
+    a: a sorted vector, NaN last; v: an array of any shape, which the result has, as int32. side:
+    'left' before equal elements, 'right' behind them. sorter: positions that sort `a`, where it is
+    not. method: all of JAX's are understood; it is bisection each time. ValueError for others and
+    for `a` of another rank.
+
+    >>> jnp.searchsorted(jnp.array([1, 3, 3, 5]), jnp.array([3, 4]))
+    Array([1, 3], dtype=int32)
+    """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
     if method not in ("scan", "scan_unrolled", "sort", "compare_all", "default"):
@@ -215,7 +271,15 @@ def _precedes(x: Any, y: Any) -> Any:
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
-    """The number of the bin that each element of x falls into."""
+    """The number of the bin that each element of x falls into: bins[i - 1] <= x < bins[i].
+
+    x: an array of any shape, which the result has, as int32. bins: a vector that rises or falls.
+    right: the right edge belongs to the bin, and not the left one. 0 and len(bins) are outside.
+    method: not asked for. ValueError for bins of another rank.
+
+    >>> jnp.digitize(jnp.array([0.5, 1.0, 9.0]), jnp.array([0.0, 1.0, 2.0]))
+    Array([1, 2, 3], dtype=int32)
+    """
     x, bins = as_arrays("digitize", x, bins)
     if bins.aval.ndim != 1:
         raise ValueError(f"digitize: bins must have one dimension, got {bins.aval.shape}.")
@@ -237,9 +301,16 @@ def bincount(
     length: int | None = None,
     out_sharding: Any = None,
 ) -> Any:
-    """How often each non-negative integer occurs in x (or the sum of its weights).
+    """How often each integer occurs in x; with `weights` the sum of those.
 
-    Under transformations give `length`; larger values are then dropped.
+    x: a vector of integers; negative ones count as 0 (NumPy raises ValueError). weights: of x's
+    shape. minlength: the least size of the result. length: its size, needed where x is traced;
+    larger integers are dropped. out_sharding: has no effect. Returns the default integer, or the
+    dtype of the weights. TypeError for other dtypes, ConcretizationTypeError for traced x without
+    length.
+
+    >>> jnp.bincount(jnp.array([0, 2, 2, 3]))
+    Array([1, 0, 2, 1], dtype=int32)
     """
     x = one_array("bincount", x)
     if not dtypes.is_integer(x.aval.dtype) and x.aval.dtype != dtypes.bool_:
@@ -288,7 +359,15 @@ def _counts(values: np.ndarray, length: int) -> np.ndarray:
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """The edges of the bins: `bins` equal ones over `range`, or `bins` itself."""
+    """The edges of bins for `histogram`, one more than there are bins.
+
+    a: numbers of any shape. bins: how many of one width, a Python integer; or the edges themselves.
+    range: (lowest, highest) edge, by default those of the elements. weights: not asked for.
+    NotImplementedError for the names of NumPy's rules.
+
+    >>> jnp.histogram_bin_edges(jnp.array([0.0, 1.0, 4.0]), bins=2)
+    Array([0., 2., 4.], dtype=float32)
+    """
     if isinstance(bins, str):
         raise NotImplementedError(
             f"histogram_bin_edges: bins={bins!r} is not supported. Give a "
@@ -315,7 +394,16 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any]:
-    """How many elements (or which weight) fall into each bin, and the edges of the bins."""
+    """(counts, edges): how many elements fall into each bin, and the bins' edges.
+
+    a: numbers of any shape. bins, range: as in `histogram_bin_edges`; a bin holds its left edge,
+    the last one both; what is outside is not counted. weights: of a's shape, added up instead of
+    counting. density: divide by the total and the bins' widths. The counts are floats (NumPy's are
+    integers). ValueError for weights of another size.
+
+    >>> jnp.histogram(jnp.array([0.0, 1.0, 1.5, 4.0]), bins=2)
+    (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
+    """
     x = ravel(one_array("histogram", a))
     edges = histogram_bin_edges(x, bins, range)
     x, edges = promote_inexact(promote_inexact(x)[0], edges)
@@ -346,7 +434,17 @@ def histogram2d(
     weights: Any = None,
     density: bool | None = None,
 ) -> tuple[Any, Any, Any]:
-    """A histogram of points (x, y)."""
+    """(counts, x edges, y edges) of points in the plane.
+
+    x, y: vectors of one length n. bins: a number, edges for both, or one of these for each. range:
+    a pair of (lowest, highest). weights: a vector of n. density: divide by the total and the areas.
+    Returns counts with x along the rows.
+
+    >>> counts, _, _ = jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)
+    >>> counts
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
+    """
     x, y = as_arrays("histogram2d", x, y)
     several = isinstance(bins, (list, tuple)) or getattr(bins, "ndim", False)
     if several and len(bins) not in (1, 2):
@@ -359,7 +457,17 @@ def histogram2d(
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, list[Any]]:
-    """A histogram of points in the rows of `sample`."""
+    """(counts, list of edges) of points in a space of d dimensions.
+
+    sample: [n, d], a point in each row. bins: a number, or a sequence with a number or edges for
+    each coordinate. range: for each coordinate None or (lowest, highest). weights: a vector of n.
+    density: divide by the total and the volumes. ValueError where `bins` has not d entries.
+
+    >>> counts, edges = jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]]), bins=2)
+    >>> counts
+    Array([[1, 0],
+           [1, 1]], dtype=int32)
+    """
     (points,) = promote_inexact(one_array("histogramdd", sample))
     if points.aval.ndim == 1:
         points = reshape(points, (-1, 1))
@@ -435,9 +543,17 @@ def true_positions(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
 
 
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
-    """The indices of the non-zero elements, one array for each axis.
+    """The positions of the non-zero elements: a tuple with one vector for each axis.
 
-    size: how many to give, needed under transformations; missing ones are `fill_value` (0).
+    a: an array with at least one dimension (ValueError). size: how many positions to give, needed
+    where `a` is traced (ConcretizationTypeError): further ones are left out, missing ones are
+    `fill_value` (0, or a tuple with one for each axis). Returns the default integer, in the order
+    of rows.
+
+    >>> jnp.nonzero(jnp.array([[1, 0], [0, 5]]))
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    >>> jnp.nonzero(jnp.array([0, 7]), size=3, fill_value=-1)
+    (Array([ 1, -1, -1], dtype=int32),)
     """
     x = one_array("nonzero", a)
     if not x.aval.ndim:
@@ -476,12 +592,26 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The indices of the non-zero elements of the flattened array."""
+    """The positions of the non-zero elements in the flattened array.
+
+    a: an array of any shape. size, fill_value: as in `nonzero`.
+
+    >>> jnp.flatnonzero(jnp.array([[1, 0], [0, 5]]))
+    Array([0, 3], dtype=int32)
+    """
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The indices of the non-zero elements, one row for each."""
+    """The positions of the non-zero elements, one row for each.
+
+    a: an array of any shape. size, fill_value: as in `nonzero`. Returns [count, a.ndim] of the
+    default integer.
+
+    >>> jnp.argwhere(jnp.array([[1, 0], [0, 5]]))
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
+    """
     x = one_array("argwhere", a)
     if not x.aval.ndim:
         found = nonzero(reshape(x, (1,)), size=size)[0]
@@ -491,7 +621,14 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """The elements of `arr` where `condition` holds."""
+    """The elements of `arr` where `condition` holds, as a vector.
+
+    condition: an array of as many elements. size: how many to give, needed where it is traced
+    (ConcretizationTypeError); missing ones are `fill_value`.
+
+    >>> jnp.extract(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
+    Array([1, 3], dtype=int32)
+    """
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
@@ -504,7 +641,17 @@ def compress(
     fill_value: Any = 0,
     out: Any = None,
 ) -> Any:
-    """The slices of `a` along `axis` where the vector `condition` holds."""
+    """The slices of `a` along `axis` where the vector `condition` holds.
+
+    condition: a vector at most as long as the axis. axis: an integer, or None for the flattened
+    array. size: how many to give, needed where the condition is traced (ConcretizationTypeError);
+    missing ones are `fill_value`. ValueError for a condition of another rank or that is too long;
+    `out` raises NotImplementedError.
+
+    >>> jnp.compress(jnp.array([True, False, True]), jnp.array([[1, 2, 3], [4, 5, 6]]), axis=1)
+    Array([[1, 3],
+           [4, 6]], dtype=int32)
+    """
     refuse("compress", out=out)
     condition, x = as_arrays("compress", condition, a)
     if condition.aval.ndim != 1:
@@ -540,7 +687,17 @@ def where_or_nonzero(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """x where `condition` is true, else y. With one argument: the indices of non-zero elements."""
+    """x where `condition` is true, else y, element by element.
+
+    condition: booleans, or what is compared with 0; x, y: arrays or numbers. The three broadcast to
+    one shape, x and y to one dtype. Both branches are computed: where one of them is infinite or
+    NaN its derivative is NaN even where the other is taken, so make its argument safe first. With
+    `condition` alone: its `nonzero`, with `size` and `fill_value`. ValueError for these with x and
+    y, and for x without y.
+
+    >>> jnp.where(jnp.array([True, False]), jnp.array([1, 2]), 0)
+    Array([1, 0], dtype=int32)
+    """
     if x is not None and y is not None:
         if size is not None or fill_value is not None:
             raise ValueError("where: size and fill_value belong to where(condition) only.")

@@ -67,9 +67,18 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Any:
-    """The slices of `a` at `indices` along `axis` (of the flattened array without one).
+    """The slices of `a` at `indices` along `axis`.
 
-    mode: 'fill' (the default: NaN, or `fill_value`, out of bounds), 'clip' or 'wrap'.
+    indices: integers of any shape, which takes the axis's place; negative ones count from the end.
+    axis: an integer, or None for the flattened array. mode: what is out of bounds: 'fill' (the
+    default) gives `fill_value`, by default NaN, the smallest signed or the largest unsigned
+    integer, or True; 'clip' the element at that end; 'wrap' counts on from the other end; 'raise'
+    is not supported (NotImplementedError). unique_indices, indices_are_sorted: promises. TypeError
+    for a list and other dtypes; `out` raises NotImplementedError.
+
+    >>> jnp.take(jnp.array([[1, 2], [3, 4], [5, 6]]), jnp.array([2, 0]), axis=0)
+    Array([[5, 6],
+           [1, 2]], dtype=int32)
     """
     refuse("take", out=out)
     x = one_array("take", a)
@@ -115,9 +124,18 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Any:
-    """Elements of `arr` at `indices` along `axis`; both broadcast on the other axes.
+    """The elements of `arr` at `indices` along `axis`: each row is indexed by its own positions.
 
-    mode: 'fill' (the default) or 'clip'.
+    arr, indices: of one rank (ValueError), broadcast on the other axes; indices are integers,
+    negative ones count from the end unless `wrap_negative_indices` is False. axis: an integer, or
+    None for the flattened array. mode: what is out of bounds: 'fill' (the default) gives
+    `fill_value`, by default as in `take`; 'clip' the element at that end. Undoes `argsort`: the
+    sorted array is that at its positions.
+
+    >>> x = jnp.array([[3, 1, 2], [9, 8, 7]])
+    >>> jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1)
+    Array([[1, 2, 3],
+           [7, 8, 9]], dtype=int32)
     """
     x, index = one_array("take_along_axis", arr), _positions("take_along_axis", indices)
     if axis is None:
@@ -167,7 +185,16 @@ def take_along_axis(
 def put_along_axis(
     arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
 ) -> Any:
-    """`arr` with `values` at `indices` along `axis`; needs inplace=False, arrays are immutable."""
+    """`arr` with `values` at `indices` along `axis`: the counterpart of `take_along_axis`.
+
+    arr: an array of any dtype, which the result has. indices: integers of its rank; values:
+    broadcast to them. axis: an integer, or None for the flattened array. mode: as in
+    `x.at[...].set`. Arrays are immutable: give inplace=False (ValueError) and use the result.
+
+    >>> jnp.put_along_axis(jnp.zeros((2, 3)), jnp.array([[0], [2]]), 5.0, axis=1, inplace=False)
+    Array([[5., 0., 0.],
+           [0., 0., 5.]], dtype=float32)
+    """
     _not_in_place("put_along_axis", inplace)
     x, index = one_array("put_along_axis", arr), _positions("put_along_axis", indices)
     shape = x.aval.shape
@@ -198,7 +225,16 @@ def _not_in_place(name: str, inplace: bool) -> None:
 
 
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
-    """`a` with the values `v` (repeated) at flat positions `ind`; needs inplace=False."""
+    """`a` with the values `v` at the positions `ind` of the flattened array.
+
+    a: an array of any dtype, which the result has. ind: integers; v: repeated where it is shorter.
+    mode: what is out of bounds: by default it is dropped; 'clip' or 'wrap'. Arrays are immutable:
+    give inplace=False (ValueError) and use the result. TypeError for a list as ind.
+
+    >>> jnp.put(jnp.zeros((2, 2)), jnp.array([0, 3]), jnp.array([1.0, 2.0]), inplace=False)
+    Array([[1., 0.],
+           [0., 2.]], dtype=float32)
+    """
     _not_in_place("put", inplace)
     x = one_array("put", a)
     if isinstance(ind, (list, tuple)):
@@ -226,7 +262,14 @@ def _resized(values: Any, n: int) -> Any:
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
-    """`arr` with `vals` (repeated), in order, where `mask` holds; needs inplace=False."""
+    """`arr` with the values `vals`, one after another, where `mask` holds.
+
+    arr: an array of any dtype, which the result has. mask: of its size (ValueError). vals: repeated
+    where there are fewer. Arrays are immutable: give inplace=False (ValueError) and use the result.
+
+    >>> jnp.place(jnp.arange(4), jnp.array([1, 0, 1, 1]), jnp.array([8, 9]), inplace=False)
+    Array([8, 1, 9, 8], dtype=int32)
+    """
     _not_in_place("place", inplace)
     x, mask = as_arrays("place", arr, mask)
     values = ravel(array(vals))
@@ -242,7 +285,16 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
-    """`a` with its diagonal set; needs inplace=False."""
+    """`a` with `val` on its diagonal.
+
+    a: an array of two or more axes (ValueError), whose dtype the result has. val: a scalar, or a
+    vector that is repeated. Arrays are immutable: give inplace=False (ValueError) and use the
+    result. wrap=True raises NotImplementedError.
+
+    >>> jnp.fill_diagonal(jnp.zeros((2, 3)), 7.0, inplace=False)
+    Array([[7., 0., 0.],
+           [0., 7., 0.]], dtype=float32)
+    """
     _not_in_place("fill_diagonal", inplace)
     x, value = as_arrays("fill_diagonal", a, val)
     if wrap:
@@ -259,7 +311,15 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 
 
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """For each element of `a` the element of that number among `choices`."""
+    """For each element of `a` the element at its place in the array of that number among `choices`.
+
+    a: integers (ValueError); choices: a sequence of arrays of one dtype after promotion; all
+    broadcast to one shape. mode: what is out of range: 'raise' (ValueError; needs known values,
+    TypeError while tracing), 'clip' or 'wrap'. `out` raises NotImplementedError.
+
+    >>> jnp.choose(jnp.array([1, 0, 1]), [jnp.array([1, 2, 3]), jnp.array([10, 20, 30])])
+    Array([10,  2, 30], dtype=int32)
+    """
     refuse("choose", out=out)
     index = one_array("choose", a)
     if not dtypes.is_integer(index.aval.dtype):
@@ -294,7 +354,15 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """For each element the choice of the first condition that holds, else `default`."""
+    """For each element the choice of the first condition that holds, else `default`.
+
+    condlist: a sequence of arrays of booleans, choicelist: as many arrays (ValueError); they
+    broadcast to one shape, the choices and `default` to one dtype.
+
+    >>> x = jnp.arange(4)
+    >>> jnp.select([x < 1, x > 2], [x - 10, x + 10], default=5)
+    Array([-10,   5,   5,  13], dtype=int32)
+    """
     if len(condlist) != len(choicelist):
         raise ValueError(
             "select: condlist must have length equal to choicelist, got "
@@ -310,8 +378,17 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """The function of the last condition that holds, element by element; one function more is for
-    elements where none does."""
+    """Functions by conditions, element by element: the value of that of the last condition that
+    holds.
+
+    x: an array, whose dtype the result has. condlist: arrays of booleans. funclist: as many
+    functions, called as f(x, *args, **kw) on all of x, or numbers; one more (0 by default) is for
+    the elements where none holds. ValueError for another number of them.
+
+    >>> x = jnp.array([-2.0, 0.5, 3.0])
+    >>> jnp.piecewise(x, [x < 0, x > 1], [lambda v: -v, jnp.square, 0.0])
+    Array([2., 0., 9.], dtype=float32)
+    """
     x = one_array("piecewise", x)
     if isinstance(condlist, (Array, np.ndarray)) and condlist.ndim == x.aval.ndim:
         condlist = [condlist]
@@ -338,7 +415,16 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """`arr` with values put before the positions `obj`, integers (known or traced) or a slice."""
+    """`arr` with `values` put before the positions `obj` along `axis`.
+
+    arr: an array of any dtype, which the result has. obj: an integer, an array of them (known or
+    traced), booleans or a slice; positions count in `arr` and are moved inside its bounds (NumPy
+    raises IndexError). values: broadcast to what is inserted. axis: an integer, or None for the
+    flattened array. TypeError for a list as obj.
+
+    >>> jnp.insert(jnp.array([1, 2, 3]), 1, jnp.array([8, 9]))
+    Array([1, 8, 9, 2, 3], dtype=int32)
+    """
     x = one_array("insert", arr)
     if isinstance(obj, (list, tuple)):
         raise TypeError(not_an_array("insert", obj, 1))
@@ -420,7 +506,16 @@ def _front_to(y: Any, axis: int) -> Any:
 def delete(
     arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Any:
-    """`arr` without the positions `obj` along `axis`."""
+    """`arr` without the positions `obj` along `axis`.
+
+    obj: an integer, an array of them or of booleans, or a slice. axis: an integer, or None for the
+    flattened array. assume_unique_indices: that traced positions do not repeat, which makes the
+    result's size known; else they raise TypeError. IndexError for known positions out of bounds,
+    TypeError for a list.
+
+    >>> jnp.delete(jnp.array([1, 2, 3, 4]), jnp.array([0, 2]))
+    Array([2, 4], dtype=int32)
+    """
     x = one_array("delete", arr)
     if isinstance(obj, (list, tuple)):
         raise TypeError(not_an_array("delete", obj, 1))
