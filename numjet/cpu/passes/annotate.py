@@ -16,6 +16,7 @@ from numjet.cpu.loops.text import canonical
 from numjet.cpu.loops.verify import verify
 from numjet.cpu.passes.parallelize import parallelize
 from numjet.cpu.passes.prefetch import prefetch
+from numjet.cpu.passes.split_ranges import split_ranges
 from numjet.cpu.passes.stream import stream, streamed
 from numjet.cpu.passes.tile import tile
 from numjet.cpu.passes.vectorize import vectorize
@@ -24,12 +25,13 @@ from numjet.cpu.program.steps import KernelStep, Step
 
 LOOP_PASSES: tuple[Callable[[Kernel], Kernel], ...] = (
     whole_complex,  # before the others: they see elements then, not parts
+    split_ranges,  # before tile and vectorize, which see loops without computed positions then
     tile,  # before vectorize: it needs loops that nobody annotated
     vectorize,  # before parallelize: lanes decide what a chunk costs
     parallelize,
     prefetch,  # after vectorize: vector loops announce
 )
-ANNOTATED_PASSES = LOOP_PASSES[2:]  # for kernels that were lowered with their vector loops
+ANNOTATED_PASSES = LOOP_PASSES[3:]  # for kernels that were lowered with their vector loops
 
 
 class _Known:
