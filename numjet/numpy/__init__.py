@@ -1,6 +1,31 @@
 """numjet.numpy: NumPy's functions on immutable arrays, differentiable, compilable, in JAX's names.
 
-Import it as `jnp`. Importing it also gives Arrays their operators and methods.
+Import it as `jnp`. Importing it also gives Arrays their operators and methods. What is said here
+holds for all functions; their docstrings say what is particular.
+
+Arguments. An array argument is an Array, one of NumPy's, a traced value, or a Python number; a list
+raises TypeError, but where sequences are named. Shapes broadcast as NumPy's do, from the last axis
+on; BroadcastError (a TypeError and a ValueError) is raised where they cannot. An axis may be
+negative; AxisError (a ValueError and an IndexError) where there is none. What shapes depend on must
+be known while tracing: ConcretizationTypeError, where a docstring does not name another.
+
+Dtypes. Arguments promote to one dtype: booleans < integers < floats < complex numbers, and within
+a kind the wider one; int32 and float16 are float16, where NumPy has float64. Python's numbers are
+weak: they take the dtype of arrays of their kind or a higher one. "Integers count as floats" means:
+as float32, those of 64 bits as float64. Without `numjet.config.update("enable_x64", True)` dtypes
+of 64 bits become those of 32, with a warning where they were asked for; the default float is then
+float32 and the default integer int32.
+
+Results are always new: arrays are immutable, and `out` raises NotImplementedError where it is an
+argument. Nothing warns of overflow, division by zero or invalid values, as NumPy does: the results
+are infinities and NaN.
+
+Derivatives. Functions are differentiable in both modes and any order in all floating and complex
+arguments; where that is not so, or where a function has a corner, its docstring says what it gives.
+
+>>> import numjet as nj, numjet.numpy as jnp
+>>> nj.grad(lambda x: jnp.sum(jnp.maximum(x, 0) ** 2))(jnp.array([-1.0, 3.0]))
+Array([0., 6.], dtype=float32)
 """
 
 # ruff: noqa: F401, A004 - NumPy's names shadow Python's
@@ -468,12 +493,24 @@ printoptions, get_printoptions = _np.printoptions, _np.get_printoptions
 
 
 def set_printoptions(*args: _Any, **kwargs: _Any) -> None:
-    """numpy.set_printoptions: how arrays are printed, NumPy's and these alike."""
+    """How arrays are printed, NumPy's and these alike: numpy.set_printoptions.
+
+    args, kwargs: precision, threshold, edgeitems, linewidth, suppress, ... as NumPy takes them.
+
+    >>> jnp.set_printoptions(precision=8)
+    """
     _np.set_printoptions(*args, **kwargs)
 
 
 def result_type(*args: _Any) -> _Any:
-    """The dtype that the arguments (arrays, scalars, dtypes) promote to."""
+    """The dtype that the arguments promote to.
+
+    args: arrays, Python's numbers and types, dtypes; at least one (ValueError). Python's numbers
+    are weak: they give way to the dtype of an array of their kind.
+
+    >>> jnp.result_type(jnp.int8(1), 2), jnp.result_type(jnp.int8(1), 2.5)
+    (dtype('int8'), dtype('float32'))
+    """
     return _result_type(*args)
 
 

@@ -57,7 +57,15 @@ def _section(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
 
 # ------------------------------------------------------------------ differences and sums
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Differences of neighbours along `axis`, n times; of booleans `!=`."""
+    """The differences of neighbours along `axis`, taken n times.
+
+    a: numbers with at least one axis (ValueError), whose dtype the result has; of booleans whether
+    they differ. n: a Python integer, not negative (ValueError); each time the axis gets one
+    shorter. prepend, append: what is joined to the ends before; scalars are repeated.
+
+    >>> jnp.diff(jnp.array([1, 4, 9, 16])), jnp.diff(jnp.array([1, 4, 9, 16]), n=2)
+    (Array([3, 5, 7], dtype=int32), Array([2, 2], dtype=int32))
+    """
     x = one_array("diff", a)
     n = operator.index(n)
     if n < 0:
@@ -82,7 +90,13 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Differences of neighbours of the flattened array, with values before and after."""
+    """The differences of neighbours of the flattened array.
+
+    ary: numbers of any shape. to_begin, to_end: what is put before and behind them, as their dtype.
+
+    >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_end=0)
+    Array([3, 5, 0], dtype=int32)
+    """
     x = ravel(one_array("ediff1d", ary))
     out = subtract(getitem(x, slice(1, None)), getitem(x, slice(None, -1)))
     parts = [out]
@@ -94,7 +108,17 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
-    """Derivatives by central differences, one-sided at the edges."""
+    """Derivatives along axes: central differences, one-sided ones at the ends.
+
+    f: numbers; integers count as floats. varargs: the spacing: none for 1, one for all axes, or one
+    for each; a number, or a vector of coordinates. axis: an integer, a tuple, or None for all.
+    edge_order: 1 only (NotImplementedError). Returns an Array for one axis, a list for several.
+    ValueError for axes shorter than 2, TypeError for a number of spacings that does not fit.
+    Source: Fornberg, Math. Comp. 51 (1988), for coordinates that are not even.
+
+    >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0, 16.0]))
+    Array([3., 4., 6., 7.], dtype=float32)
+    """
     if edge_order is not None and edge_order != 1:
         raise NotImplementedError("gradient: edge_order other than 1 is not supported.")
     (x,) = promote_inexact(one_array("gradient", f))
@@ -137,7 +161,14 @@ def _gradient_along(x: Any, axis: int, h: Any) -> Any:
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral of samples by the trapezoidal rule."""
+    """The integral of samples along `axis` by the trapezoidal rule.
+
+    y: numbers with at least one axis (ValueError); integers count as floats. x: the coordinates, a
+    vector or of y's shape; without them samples are `dx` apart.
+
+    >>> jnp.trapezoid(jnp.array([0.0, 1.0, 4.0]), dx=2.0)
+    Array(6., dtype=float32)
+    """
     if x is None:
         (y,) = promote_inexact(one_array("trapezoid", y))
         n = y.aval.ndim
@@ -159,7 +190,16 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
-    """Linear interpolation of the points (xp, fp), xp rising; `left` and `right` outside."""
+    """The values at x of the polygon through the points (xp, fp).
+
+    x: real numbers of any shape. xp: a vector that rises; fp: one of its length (ValueError).
+    Integers count as floats. left, right: the values outside, by default those at the ends; or
+    'extrapolate'. period: xp repeats with this period, and may be in any order. At xp the
+    derivative is that on the right; it flows to x, xp and fp.
+
+    >>> jnp.interp(jnp.array([1.5, 9.0]), jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 10.0, 30.0]))
+    Array([ 5., 30.], dtype=float32)
+    """
     x, xp, fp = promote_inexact(*as_arrays("interp", x, xp, fp))
     if xp.aval.ndim != 1 or fp.aval.shape != xp.aval.shape:
         raise ValueError(
@@ -195,7 +235,14 @@ def interp(
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
-    """`p` with jumps of more than half a period taken out along `axis`."""
+    """`p` along `axis` with multiples of `period` added, so that no step is larger than half of it.
+
+    p: real numbers, such as angles. discont: steps of less than this stay, where it is larger than
+    half a period. period: 2 pi by default.
+
+    >>> jnp.unwrap(jnp.array([0, 3, 5, 1]), period=6)
+    Array([0, 3, 5, 7], dtype=int32)
+    """
     x = one_array("unwrap", p)
     if x.aval.dtype == dtypes.bool_:
         (x,) = promote_inexact(x)
@@ -249,7 +296,16 @@ def _convolution(
 def convolve(
     a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
-    """The convolution of two vectors."""
+    """The convolution of two vectors: element k is the sum of a[i] * v[k - i].
+
+    a, v: vectors that are not empty (ValueError), which promote; integers count as floats. mode:
+    'full' gives all n + m - 1 elements, 'same' the middle ones, as many as the longer vector has,
+    'valid' those where they overlap whole (ValueError for others). precision,
+    preferred_element_type: as in `matmul`. Computed as a product, not by Fourier transforms.
+
+    >>> jnp.convolve(jnp.array([1, 2, 3]), jnp.array([1, 10]))
+    Array([ 1., 12., 23., 30.], dtype=float32)
+    """
     return _convolution("convolve", a, v, mode, True, precision, preferred_element_type)
 
 
@@ -261,7 +317,14 @@ def correlate(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The cross-correlation of two vectors (`v` conjugated)."""
+    """The cross-correlation of two vectors: element k is the sum of a[i + k] * conj(v[i]).
+
+    a, v: vectors that are not empty (ValueError), which promote; integers count as floats. mode,
+    precision, preferred_element_type: as in `convolve`.
+
+    >>> jnp.correlate(jnp.array([1, 2, 3]), jnp.array([1, 10]))
+    Array([21., 32.], dtype=float32)
+    """
     x, y = as_arrays("correlate", a, v)
     if dtypes.is_complex(y.aval.dtype):
         y = lax.conj(y)
@@ -270,7 +333,14 @@ def correlate(
 
 # ------------------------------------------------------------------ polynomials
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
-    """The polynomial with coefficients p, highest first, at x (Horner's scheme)."""
+    """The polynomial with the coefficients p at x, by Horner's scheme.
+
+    p: [n, ...], the highest power first; x: numbers of any shape, which broadcasts with p's other
+    axes. They promote. unroll: has no effect. ValueError for a scalar p.
+
+    >>> jnp.polyval(jnp.array([1, 2, 3]), 2)
+    Array(11, dtype=int32)
+    """
     p, x = promote_dtypes(*as_arrays("polyval", p, x))
     if p.aval.ndim < 1:
         raise ValueError("polyval: p must have at least one dimension.")
@@ -287,20 +357,40 @@ def _front_padded(x: Any, n: int) -> Any:
 
 
 def polyadd(a1: Any, a2: Any) -> Any:
-    """The sum of two polynomials."""
+    """The sum of two polynomials.
+
+    a1, a2: vectors of coefficients, the highest power first, which promote. Leading zeros stay.
+
+    >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([1, 0, 0]))
+    Array([1, 1, 2], dtype=int32)
+    """
     x, y = promote_dtypes(*as_arrays("polyadd", a1, a2))
     n = max(x.aval.shape[0], y.aval.shape[0])
     return add(_front_padded(x, n), _front_padded(y, n))
 
 
 def polysub(a1: Any, a2: Any) -> Any:
-    """The difference of two polynomials."""
+    """The difference of two polynomials.
+
+    a1, a2: vectors of coefficients, the highest power first, which promote. Leading zeros stay.
+
+    >>> jnp.polysub(jnp.array([1, 2]), jnp.array([1, 0, 0]))
+    Array([-1,  1,  2], dtype=int32)
+    """
     x, y = promote_dtypes(*as_arrays("polysub", a1, a2))
     return polyadd(x, negative(y))
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
-    """The product of two polynomials."""
+    """The product of two polynomials, in floats.
+
+    a1, a2: vectors or lists of coefficients, the highest power first, which promote.
+    trim_leading_zeros: leave out leading zeros first, which NumPy does; needs known values
+    (TypeError).
+
+    >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, -2]))
+    Array([ 1.,  0., -4.], dtype=float32)
+    """
     x, y = (array(a) if isinstance(a, (list, tuple)) else one_array("polymul", a) for a in (a1, a2))
     if trim_leading_zeros:
         x, y = (_trim_front(v) for v in (x, y))
@@ -321,7 +411,15 @@ def _trim_front(x: Any) -> Any:
 
 
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
-    """Quotient and remainder of two polynomials."""
+    """(quotient, remainder) of two polynomials.
+
+    u, v: vectors of coefficients, the highest power first, which promote; integers count as floats.
+    trim_leading_zeros: leave out the remainder's leading zeros, which NumPy does; needs known
+    values (TypeError).
+
+    >>> jnp.polydiv(jnp.array([1, -3, 3]), jnp.array([1, -1]))
+    (Array([ 1., -2.], dtype=float32), Array([0., 0., 1.], dtype=float32))
+    """
     u, v = promote_inexact(*as_arrays("polydiv", u, v))
     m, n = u.aval.shape[0] - 1, v.aval.shape[0] - 1
     count = max(m - n + 1, 1)
@@ -338,7 +436,14 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 
 
 def polyder(p: Any, m: int = 1) -> Any:
-    """The m-th derivative of a polynomial."""
+    """The coefficients of the m-th derivative of a polynomial.
+
+    p: a vector of coefficients, the highest power first; integers count as floats. m: a Python
+    integer, not negative (ValueError). Of a constant there are no coefficients.
+
+    >>> jnp.polyder(jnp.array([1, 2, 3]))
+    Array([2., 2.], dtype=float32)
+    """
     (p,) = promote_inexact(one_array("polyder", p))
     m = operator.index(m)
     if m < 0:
@@ -353,7 +458,14 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    """The m-th integral of a polynomial, with constants k."""
+    """The coefficients of the m-th integral of a polynomial.
+
+    p: a vector of coefficients, the highest power first; integers count as floats. m: a Python
+    integer, not negative (ValueError). k: the constants of the integrals, one or m; 0 by default.
+
+    >>> jnp.polyint(jnp.array([2, 2]), k=7)
+    Array([1., 2., 7.], dtype=float32)
+    """
     (p,) = promote_inexact(one_array("polyint", p))
     m = operator.index(m)
     if m < 0:
@@ -371,7 +483,16 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 def poly(seq_of_zeros: Any) -> Any:
-    """The coefficients of the polynomial with the given roots (or eigenvalues of a matrix)."""
+    """The coefficients of the polynomial with given roots, the highest power, whose coefficient is
+    1, first.
+
+    seq_of_zeros: a vector of roots, or a square matrix, whose eigenvalues are the roots: its
+    characteristic polynomial, complex here (NumPy makes it real where it is). ValueError for more
+    axes.
+
+    >>> jnp.poly(jnp.array([1, 2]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    """
     (roots_,) = promote_inexact(one_array("poly", seq_of_zeros))
     if roots_.aval.ndim == 2:
         roots_ = linalg.eigvals(roots_)
@@ -389,7 +510,14 @@ def poly(seq_of_zeros: Any) -> Any:
 
 
 def roots(p: Any, *, strip_zeros: bool = True) -> Any:
-    """The roots of a polynomial: the eigenvalues of its companion matrix."""
+    """The roots of a polynomial, complex: the eigenvalues of its companion matrix.
+
+    p: a vector of coefficients, the highest power first. strip_zeros: leave out leading and
+    trailing zeros first, which needs known values (TypeError); without it leading ones give NaN.
+
+    >>> jnp.roots(jnp.array([1, -3, 2])).round(3)
+    Array([2.+0.j, 1.+0.j], dtype=complex64)
+    """
     (p,) = promote_inexact(one_array("roots", p))
     tail = 0
     if strip_zeros:
@@ -424,7 +552,18 @@ def polyfit(
     w: Any = None,
     cov: bool = False,
 ) -> Any:
-    """The polynomial of degree `deg` that fits the points (x, y) by least squares."""
+    """The polynomial of degree `deg` that fits points best: least squares by singular values.
+
+    x: a vector; y: a vector of its length, or a matrix with a column for each polynomial. rcond:
+    singular values below this part of the largest count as 0; by default the rounding error times
+    the number of points. w: weights of the differences, not of their squares. full: also give
+    (residuals, rank, singular values, rcond). cov: also give the covariance matrix, scaled by the
+    residuals unless it is 'unscaled'. Returns coefficients, the highest power first. ValueError for
+    arrays that do not fit, and for too few points to scale.
+
+    >>> jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
+    Array([2., 1.], dtype=float32)
+    """
     x, y = [promote_inexact(a)[0] for a in as_arrays("polyfit", x, y)]
     x, y = promote_inexact(x, y)
     order = operator.index(deg) + 1

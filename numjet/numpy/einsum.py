@@ -30,10 +30,21 @@ def einsum(
     _dot_general: Callable = dot_general,
     out_sharding: Any = None,
 ) -> Any:
-    """The sum of products that `subscripts` ("ij,jk->ik") describes.
+    """The sum of products that `subscripts` describes: 'ij,jk->ik' multiplies matrices.
 
-    The operands may also come with lists of axis numbers: einsum(x, [0, 1], y, [1, 2], [0, 2]).
-    _dot_general: what multiplies two operands, called as `lax.dot_general`.
+    subscripts: letters for the axes of each operand, those of the result behind an arrow; what is
+    not there is summed over. Without an arrow the result has the letters that come once, in their
+    order. '...' stands for axes that broadcast; a letter twice in one operand takes the diagonal.
+    operands: arrays, which promote; they may also come with lists of axis numbers instead of
+    letters: einsum(x, [0, 1], y, [1, 2], [0, 2]). optimize: the order of contractions, as
+    opt_einsum takes it; for more than two operands. precision, preferred_element_type: as in
+    `matmul`. out_sharding: has no effect. _dot_general: what multiplies two operands, called as
+    `lax.dot_general`. ValueError for subscripts that do not fit; `out` raises NotImplementedError.
+
+    >>> x = jnp.array([[1, 2], [3, 4]])
+    >>> jnp.einsum("ij,jk->ik", x, x), jnp.einsum("ii", x)
+    (Array([[ 7, 10],
+           [15, 22]], dtype=int32), Array(5, dtype=int32))
     """
     refuse("einsum", out=out)
     subscripts, arrays = _explicit(subscripts, operands)
@@ -62,7 +73,15 @@ def einsum(
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[Any, Any]:
-    """The order of contractions that `einsum` would take, and opt_einsum's report."""
+    """(path, report): the order of contractions that `einsum` would take, found by opt_einsum.
+
+    subscripts, operands: as in `einsum`; only shapes matter. optimize: which search; True is
+    'optimal', False contracts all at once. path: pairs of positions in the list of operands,
+    results being put at its end.
+
+    >>> jnp.einsum_path("ij,jk,k", jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4))[0]
+    [(1, 2), (0, 1)]
+    """
     import opt_einsum
 
     subscripts, arrays = _explicit(subscripts, operands)

@@ -1,4 +1,7 @@
-"""numjet.numpy.fft: discrete Fourier transforms."""
+"""numjet.numpy.fft: discrete Fourier transforms.
+
+Computed in the dtype of the argument: float32 and complex64 stay so, as in NumPy since 2.0.
+"""
 
 from __future__ import annotations
 
@@ -112,27 +115,62 @@ def _one(name: str, kind: str, a: Any, n: int | None, axis: int, norm: str | Non
 
 
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The discrete Fourier transform along `axis`, cut or padded to n."""
+    """The discrete Fourier transform: element k is the sum of a[j] exp(-2 pi i j k / n).
+
+    a: numbers; the result is complex. n: to how many elements `axis` is cut or filled with zeros,
+    by default its length. axis: an integer (AxisError). norm: 'backward' (also None) divides the
+    inverse by n, 'forward' the transform, 'ortho' both by sqrt(n). 16-bit floats are transformed in
+    32 bits. ValueError for other norms and n < 1.
+
+    >>> jnp.fft.fft(jnp.array([1.0, 2.0, 3.0, 4.0])).round(3)
+    Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
+    """
     return _one("fft", "FFT", a, n, axis, norm)
 
 
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `fft`."""
+    """The inverse of `fft`: with exp(+2 pi i j k / n), divided by n.
+
+    a, n, axis, norm: as in `fft`.
+
+    >>> jnp.fft.ifft(jnp.array([4.0, 0.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
     return _one("ifft", "IFFT", a, n, axis, norm)
 
 
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """`fft` of real input: the non-negative frequencies."""
+    """`fft` of real numbers: the n // 2 + 1 frequencies that are not negative.
+
+    a: real numbers (TypeError). n, axis, norm: as in `fft`.
+
+    >>> jnp.fft.rfft(jnp.array([1.0, 2.0, 3.0, 4.0])).round(3)
+    Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
+    """
     return _one("rfft", "RFFT", a, n, axis, norm)
 
 
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `rfft`; n is the size of the real result."""
+    """The inverse of `rfft`: real numbers from the frequencies that are not negative.
+
+    a: numbers; the imaginary part of the first one counts as 0. n: how many real numbers there are,
+    by default 2 (m - 1) for m frequencies; odd numbers have to be given. axis, norm: as in `fft`.
+
+    >>> jnp.fft.irfft(jnp.array([10.0, -2 + 2j, -2.0]))
+    Array([1., 2., 3., 4.], dtype=float32)
+    """
     return _one("irfft", "IRFFT", a, n, axis, norm)
 
 
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The transform of a signal with hermitian symmetry: real."""
+    """The transform, real, of a signal that is hermitian, of which half is given.
+
+    a: numbers. n: how many the result has, by default 2 (m - 1) for m of them. axis, norm: as in
+    `fft`.
+
+    >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 3.0]))
+    Array([ 8., -2.,  0., -2.], dtype=float32)
+    """
     x = one_array("hfft", a)
     size = 2 * (x.aval.shape[axis] - 1) if n is None else n
     x = conjugate(x)
@@ -140,7 +178,13 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `hfft`."""
+    """The inverse of `hfft`: half of the hermitian signal whose transform is real.
+
+    a: real numbers (TypeError). n, axis, norm: as in `fft`.
+
+    >>> jnp.fft.ihfft(jnp.array([8.0, -2.0, 0.0, -2.0])).real
+    Array([1., 2., 3.], dtype=float32)
+    """
     return lax.conj(rfft(a, n, axis, _swapped(norm)))
 
 
@@ -149,52 +193,120 @@ def _swapped(norm: str | None) -> str | None:
 
 
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """The transform over several axes (all by default)."""
+    """The discrete Fourier transform over several axes.
+
+    a: numbers; the result is complex. s: to how many elements each axis is cut or filled with
+    zeros; None or -1 leave it. axes: which, by default the last len(s), or all. norm: as in `fft`,
+    n being the product of the lengths. ValueError where s and axes do not fit.
+
+    >>> jnp.fft.fftn(jnp.array([[1.0, 2.0], [3.0, 4.0]])).real
+    Array([[10., -2.],
+           [-4.,  0.]], dtype=float32)
+    """
     return _transform("fftn", "FFT", a, s, axes, norm)
 
 
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """The inverse of `fftn`."""
+    """The inverse of `fftn`.
+
+    a, s, axes, norm: as in `fftn`.
+
+    >>> jnp.fft.ifftn(jnp.array([[10.0, -2.0], [-4.0, 0.0]])).real
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
     return _transform("ifftn", "IFFT", a, s, axes, norm)
 
 
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """`fftn` of real input; the last axis holds the non-negative frequencies."""
+    """`fftn` of real numbers: of the last axis the frequencies that are not negative.
+
+    a: real numbers (TypeError). s, axes, norm: as in `fftn`.
+
+    >>> jnp.fft.rfftn(jnp.ones((2, 4))).shape
+    (2, 3)
+    """
     return _transform("rfftn", "RFFT", a, s, axes, norm)
 
 
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """The inverse of `rfftn`."""
+    """The inverse of `rfftn`: real numbers.
+
+    a, axes, norm: as in `fftn`. s: the lengths of the result, by default 2 (m - 1) for the last
+    one.
+
+    >>> jnp.fft.irfftn(jnp.ones((2, 3))).shape
+    (2, 4)
+    """
     return _transform("irfftn", "IRFFT", a, s, axes, norm)
 
 
 def fft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """`fftn` over two axes."""
+    """`fftn` over two axes, by default the last ones.
+
+    a, s, axes, norm: as in `fftn`.
+
+    >>> jnp.fft.fft2(jnp.array([[1.0, 2.0], [3.0, 4.0]])).real
+    Array([[10., -2.],
+           [-4.,  0.]], dtype=float32)
+    """
     return _transform("fft2", "FFT", a, s, axes, norm)
 
 
 def ifft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """The inverse of `fft2`."""
+    """The inverse of `fft2`.
+
+    a, s, axes, norm: as in `fftn`.
+
+    >>> jnp.fft.ifft2(jnp.array([[10.0, -2.0], [-4.0, 0.0]])).real
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
     return _transform("ifft2", "IFFT", a, s, axes, norm)
 
 
 def rfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """`rfftn` over two axes."""
+    """`rfftn` over two axes, by default the last ones.
+
+    a: real numbers (TypeError). s, axes, norm: as in `fftn`.
+
+    >>> jnp.fft.rfft2(jnp.ones((2, 4))).shape
+    (2, 3)
+    """
     return _transform("rfft2", "RFFT", a, s, axes, norm)
 
 
 def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    """The inverse of `rfft2`."""
+    """The inverse of `rfft2`: real numbers.
+
+    a, s, axes, norm: as in `irfftn`.
+
+    >>> jnp.fft.irfft2(jnp.ones((2, 3))).shape
+    (2, 4)
+    """
     return _transform("irfft2", "IRFFT", a, s, axes, norm)
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """The frequencies of `fft`'s result, for samples `d` apart."""
+    """The frequencies of the elements of `fft`: 0, 1, ..., -2, -1, each divided by n d.
+
+    n: how many samples, a positive integer (ValueError). d: the distance of samples, a scalar
+    (ValueError). dtype: by default the default float. device: has no effect.
+
+    >>> jnp.fft.fftfreq(4, d=0.5)
+    Array([ 0. ,  0.5, -1. , -0.5], dtype=float32)
+    """
     return _frequencies("fftfreq", np.fft.fftfreq(_count("fftfreq", n)), d, dtype)
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """The frequencies of `rfft`'s result, for samples `d` apart."""
+    """The frequencies of the elements of `rfft`: 0, 1, ..., n // 2, each divided by n d.
+
+    n, d, dtype, device: as in `fftfreq`.
+
+    >>> jnp.fft.rfftfreq(4, d=0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
     return _frequencies("rfftfreq", np.fft.rfftfreq(_count("rfftfreq", n)), d, dtype)
 
 
@@ -216,12 +328,24 @@ def _frequencies(name: str, values: np.ndarray, d: Any, dtype: Any) -> Any:
 
 
 def fftshift(x: Any, axes: Any = None) -> Any:
-    """The zero frequency moved to the middle."""
+    """The elements along `axes` turned so that the frequency 0 is in the middle.
+
+    x: an array of any dtype. axes: an integer, a tuple, or None for all.
+
+    >>> jnp.fft.fftshift(jnp.array([0, 1, -2, -1]))
+    Array([-2, -1,  0,  1], dtype=int32)
+    """
     return _shifted("fftshift", x, axes, 1)
 
 
 def ifftshift(x: Any, axes: Any = None) -> Any:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`: the frequency 0 comes first.
+
+    x: an array of any dtype. axes: an integer, a tuple, or None for all.
+
+    >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1]))
+    Array([ 0,  1, -2, -1], dtype=int32)
+    """
     return _shifted("ifftshift", x, axes, -1)
 
 

@@ -35,7 +35,13 @@ from numjet.numpy.unary import isclose, isnan
 
 # ------------------------------------------------------------------ whole arrays
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether all elements are close: |a - b| <= atol + rtol * |b|."""
+    """Whether all elements are close: |a - b| <= atol + rtol * |b|. A boolean Array.
+
+    a, b, rtol, atol, equal_nan: as in `isclose`.
+
+    >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.000001]))
+    Array(True, dtype=bool)
+    """
     return all_(isclose(a, b, rtol, atol, equal_nan))
 
 
@@ -44,7 +50,14 @@ def _sequence_too(name: str, x: Any) -> Any:
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether shapes and all elements are equal."""
+    """Whether both arrays have one shape and equal elements. A boolean Array.
+
+    a1, a2: arrays, numbers or nested lists, compared in their common dtype. equal_nan: NaN equals
+    NaN.
+
+    >>> jnp.array_equal(jnp.array([1, 2]), [1, 2])
+    Array(True, dtype=bool)
+    """
     x, y = (_sequence_too("array_equal", a) for a in (a1, a2))
     if x.aval.shape != y.aval.shape:
         return scalar(False, dtypes.bool_)
@@ -55,7 +68,14 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether the arrays are equal after broadcasting."""
+    """Whether the arrays are equal once they are broadcast. A boolean Array, False where they
+    cannot be.
+
+    a1, a2: arrays, numbers or nested lists.
+
+    >>> jnp.array_equiv(jnp.array([1, 1]), 1)
+    Array(True, dtype=bool)
+    """
     x, y = (_sequence_too("array_equiv", a) for a in (a1, a2))
     try:
         join_shapes("array_equiv", [x.aval.shape, y.aval.shape])
@@ -65,7 +85,13 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether `element` is a number or an array without dimensions."""
+    """Whether `element` is a number or an array without axes; a Python boolean.
+
+    element: anything; text counts, as in NumPy, which does not count arrays.
+
+    >>> jnp.isscalar(3.0), jnp.isscalar(jnp.array(3.0)), jnp.isscalar(jnp.array([3.0]))
+    (True, True, False)
+    """
     if isinstance(element, (Array, np.ndarray)):
         return element.ndim == 0
     return (
@@ -76,7 +102,13 @@ def isscalar(element: Any) -> bool:
 
 
 def iterable(y: Any) -> bool:
-    """Whether `iter(y)` works."""
+    """Whether `iter(y)` works; a Python boolean.
+
+    y: anything.
+
+    >>> jnp.iterable(jnp.arange(3)), jnp.iterable(3)
+    (True, False)
+    """
     try:
         iter(y)
     except TypeError:
@@ -87,7 +119,14 @@ def iterable(y: Any) -> bool:
 def array_repr(
     arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
 ) -> str:
-    """`repr` of an array."""
+    """What repr() shows of an array.
+
+    arr: an Array, or NumPy's (TypeError for others). max_line_width, precision, suppress_small: as
+    in numpy.array_repr, for NumPy's arrays only; `printoptions` are for both.
+
+    >>> jnp.array_repr(jnp.array([1, 2]))
+    'Array([1, 2], dtype=int32)'
+    """
     if isinstance(arr, Array):
         return repr(arr)
     if not isinstance(arr, np.ndarray):
@@ -98,13 +137,27 @@ def array_repr(
 def array_str(
     a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
 ) -> str:
-    """`str` of an array."""
+    """What str() shows of an array.
+
+    a: an array. max_line_width, precision, suppress_small: as in numpy.array_str.
+
+    >>> jnp.array_str(jnp.array([0.123456, 2.0]), precision=2)
+    '[0.12 2.  ]'
+    """
     return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
 
 
 # ------------------------------------------------------------------ applying functions
 def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """`func1d` of each vector along `axis`; its result takes the axis's place."""
+    """`func1d` of each vector of `arr` along `axis`; what it gives takes the axis's place.
+
+    func1d: called as func1d(vector, *args, **kwargs), once for all of them, under `vmap` (NumPy
+    calls it for each). axis: an integer (AxisError).
+
+    >>> jnp.apply_along_axis(jnp.cumsum, 1, jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [3, 7]], dtype=int32)
+    """
     x = one_array("apply_along_axis", arr)
     axis = canonical_axis(axis, x.aval.ndim, "apply_along_axis")
     f = lambda v: func1d(v, *args, **kwargs)
@@ -116,7 +169,14 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
 
 
 def apply_over_axes(func: Callable, a: Any, axes: Sequence[int]) -> Any:
-    """`func(a, axis)` for one axis after another; axes that it removes are kept with size 1."""
+    """`func(a, axis)` for one of the `axes` after another, on what the last one gave.
+
+    func: gives an array with the axis or without it; then it is kept with size 1. a: an array.
+    ValueError for what has another rank.
+
+    >>> jnp.apply_over_axes(jnp.sum, jnp.array([[1, 2], [3, 4]]), [0, 1])
+    Array([[10]], dtype=int32)
+    """
     x = one_array("apply_over_axes", a)
     for axis in axes:
         out = one_array("apply_over_axes", func(x, axis))
@@ -150,10 +210,17 @@ def _signature(text: str) -> tuple[list[tuple], list[tuple]]:
 def vectorize(
     pyfunc: Callable, *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
 ) -> Callable:
-    """`pyfunc` mapped over all leading axes of its arguments, broadcast like NumPy's.
+    """`pyfunc` mapped over the leading axes of its arguments, which broadcast against each other.
 
-    signature: the core dimensions that one call takes and gives, such as '(n),(n)->()'. excluded:
-    positions and names of arguments that are passed on as they are.
+    pyfunc: a function of Arrays; it is called once, under `vmap`. signature: the core axes that one
+    call takes and gives, such as '(n),(n)->()'; without one, calls take and give scalars. excluded:
+    positions and names of arguments that are handed on as they are. Calls raise ValueError where
+    core axes do not fit, TypeError for other numbers of arguments or results; ValueError for a
+    signature that cannot be read. NumPy's `otypes`, `doc` and `cache` are not there.
+
+    >>> dot = jnp.vectorize(lambda x, y: x @ y, signature="(n),(n)->()")
+    >>> dot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+    Array([12, 34], dtype=int32)
     """
     if any(not isinstance(e, (str, int)) for e in excluded):
         raise TypeError(
@@ -267,7 +334,15 @@ def _checked(call: Callable, outs: list[tuple] | None, sizes: dict[str, int]) ->
 
 # ------------------------------------------------------------------ bits
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
-    """Non-zero elements as bits, eight to a uint8."""
+    """Elements as bits, 1 where they are not zero, eight to a uint8.
+
+    a: integers or booleans (TypeError). axis: an integer, or None for the flattened array; the last
+    byte is filled with zeros. bitorder: 'big' has the first element highest, 'little' lowest
+    (ValueError for others).
+
+    >>> jnp.packbits(jnp.array([1, 0, 1]))
+    Array([160], dtype=uint8)
+    """
     x = one_array("packbits", a)
     if not (dtypes.is_integer(x.aval.dtype) or x.aval.dtype == dtypes.bool_):
         raise TypeError(
@@ -296,7 +371,15 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 def unpackbits(
     a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Any:
-    """The bits of uint8 elements as zeros and ones."""
+    """The bits of bytes as zeros and ones, in uint8.
+
+    a: uint8 (TypeError). axis: an integer, or None for the flattened array. count: how many bits to
+    give, more being zeros; by default all. bitorder: 'big' gives the highest bit first, 'little'
+    the lowest (ValueError for others). NumPy also counts negative numbers from the end.
+
+    >>> jnp.unpackbits(jnp.array([5], dtype=jnp.uint8))
+    Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)
+    """
     x = one_array("unpackbits", a)
     if x.aval.dtype != dtypes.uint8:
         raise TypeError(f"unpackbits: expected an input of unsigned byte type, got {x.aval.dtype}.")

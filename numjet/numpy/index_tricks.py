@@ -39,7 +39,14 @@ def _of(value: np.ndarray, dtype: Any = None) -> ArrayImpl:
 
 # ------------------------------------------------------------------ diagonals
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The diagonal of two axes, as the last axis of the result."""
+    """The diagonal of two axes, as the last axis of the result.
+
+    a: an array of two or more axes (ValueError). offset: 0 for the main diagonal, positive above,
+    negative below; a Python integer. axis1, axis2: rows and columns. A new array, never a view.
+
+    >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]), offset=1)
+    Array([2], dtype=int32)
+    """
     x = one_array("diagonal", a)
     if x.aval.ndim < 2:
         raise ValueError(f"diagonal requires an array of at least two dimensions, got {x.aval}.")
@@ -53,7 +60,15 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def diag(v: Any, k: int = 0) -> Any:
-    """The matrix with diagonal `v`, or the diagonal of a matrix."""
+    """The matrix with `v` on its diagonal `k`, zeros elsewhere; of a matrix its diagonal `k`.
+
+    v: a vector or a matrix (ValueError for others). k: 0 for the main diagonal, positive above,
+    negative below; a Python integer.
+
+    >>> jnp.diag(jnp.array([1, 2])), jnp.diag(jnp.array([[1, 2], [3, 4]]))
+    (Array([[1, 0],
+           [0, 2]], dtype=int32), Array([1, 4], dtype=int32))
+    """
     x = one_array("diag", v)
     if x.aval.ndim == 2:
         return diagonal(x, k)
@@ -63,7 +78,15 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 def diagflat(v: Any, k: int = 0) -> Any:
-    """The matrix whose diagonal `k` is the flattened `v`."""
+    """The matrix with the elements of `v` on its diagonal `k`, zeros elsewhere.
+
+    v: an array of any shape, flattened. k: 0 for the main diagonal, positive above, negative below.
+
+    >>> jnp.diagflat(jnp.array([1, 2]), k=1)
+    Array([[0, 1, 0],
+           [0, 0, 2],
+           [0, 0, 0]], dtype=int32)
+    """
     x = ravel(v)
     k = operator.index(k)
     n = x.aval.size
@@ -93,7 +116,15 @@ def strided_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> Any:
-    """The sum of the diagonal of two axes."""
+    """The sum of the diagonal of two axes.
+
+    a: an array of two or more axes (ValueError). offset: 0 for the main diagonal, positive above,
+    negative below; may be traced. axis1, axis2: rows and columns. dtype: what is added up and
+    returned, by default as in `sum`. `out` raises NotImplementedError.
+
+    >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     refuse("trace", out=out)
     x = one_array("trace", a)
     if x.aval.ndim < 2:
@@ -113,7 +144,14 @@ def trace(
 
 # ------------------------------------------------------------------ indices of regions
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
-    """The index of the diagonal of an array of `ndim` axes of size n."""
+    """The positions of the diagonal of an array of `ndim` axes of length n: a tuple to index with.
+
+    n, ndim: integers, not negative (ValueError).
+
+    >>> jnp.zeros((2, 2)).at[jnp.diag_indices(2)].set(1)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     n, ndim = operator.index(n), operator.index(ndim)
     if n < 0 or ndim < 0:
         raise ValueError(f"diag_indices: n and ndim must not be negative, got {n} and {ndim}.")
@@ -121,7 +159,13 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """`diag_indices` of an array whose axes have one size."""
+    """`diag_indices` for the shape of `arr`.
+
+    arr: an array of two or more axes of one length (ValueError).
+
+    >>> jnp.diag_indices_from(jnp.zeros((2, 2)))
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
     shape = np.shape(arr) if not isinstance(arr, Array) else arr.aval.shape
     if len(shape) < 2:
         raise ValueError("diag_indices_from: input array must be at least 2-d.")
@@ -133,13 +177,25 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """The indices of the lower triangle of an n x m array."""
+    """(rows, columns) of the lower triangle of an n x m array.
+
+    n, m: integers, m by default n. k: the highest diagonal that belongs to it, 0 the main one.
+
+    >>> jnp.tril_indices(2)
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     rows, columns = np.tril_indices(n, k, m)
     return _of(rows), _of(columns)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-    """The indices of the upper triangle of an n x m array."""
+    """(rows, columns) of the upper triangle of an n x m array.
+
+    n, m: integers, m by default n. k: the lowest diagonal that belongs to it, 0 the main one.
+
+    >>> jnp.triu_indices(2)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     rows, columns = np.triu_indices(n, k, m)
     return _of(rows), _of(columns)
 
@@ -154,13 +210,25 @@ def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """`tril_indices` for the shape of a matrix."""
+    """`tril_indices` for the shape of the matrix `arr`.
+
+    arr: an array of two axes (ValueError). k: the highest diagonal that belongs to it.
+
+    >>> jnp.tril_indices_from(jnp.zeros((2, 3)), k=-1)
+    (Array([1], dtype=int32), Array([0], dtype=int32))
+    """
     n, m = _matrix_shape("tril_indices_from", arr)
     return tril_indices(n, k, m)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
-    """`triu_indices` for the shape of a matrix."""
+    """`triu_indices` for the shape of the matrix `arr`.
+
+    arr: an array of two axes (ValueError). k: the lowest diagonal that belongs to it.
+
+    >>> jnp.triu_indices_from(jnp.zeros((2, 3)), k=1)
+    (Array([0, 0, 1], dtype=int32), Array([1, 2, 2], dtype=int32))
+    """
     n, m = _matrix_shape("triu_indices_from", arr)
     return triu_indices(n, k, m)
 
@@ -172,13 +240,27 @@ def mask_indices(
     *,
     size: int | None = None,
 ) -> tuple[Any, Any]:
-    """The indices where `mask_func(ones((n, n)), k)` is non-zero."""
+    """(rows, columns) where `mask_func` leaves something of an n x n matrix.
+
+    n: an integer. mask_func: called as mask_func(ones((n, n)), k), such as `tril`. size: how many
+    positions to give, needed where the mask is traced.
+
+    >>> jnp.mask_indices(2, jnp.tril)
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     found = nonzero(mask_func(lax.full((n, n), 1, int_dtype()), k), size=size)
     return found[0], found[1]
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """Flat positions as one index array for each axis; clamped to the shape."""
+    """Positions in a flattened array as one array of positions for each axis.
+
+    indices: integers of any shape; negative ones count from the end. shape: that of the array. What
+    is outside is moved to the nearest end (NumPy raises ValueError).
+
+    >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
+    (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))
+    """
     index = one_array("unravel_index", indices)
     sizes = canonical_shape(shape, "unravel_index")
     total = int(np.prod(sizes)) if sizes else 1
@@ -204,7 +286,16 @@ def ravel_multi_index(
     *,
     dtype: Any = None,
 ) -> Any:
-    """Index arrays, one for each axis, as flat positions."""
+    """One array of positions for each axis as positions in the flattened array.
+
+    multi_index: as many arrays of integers (TypeError) as `dims` has lengths (ValueError). mode:
+    what is out of bounds: 'raise' (ValueError; needs known values, TypeError while tracing), 'clip'
+    or 'wrap'. order: 'C' row by row, 'F' column by column. dtype: of the result, by default that to
+    which they promote.
+
+    >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([1, 2])), (2, 3))
+    Array([1, 5], dtype=int32)
+    """
     if len(multi_index) != len(dims):
         raise ValueError(
             f"ravel_multi_index: {len(multi_index)} index arrays for {len(dims)} axes."
@@ -258,7 +349,18 @@ def _wrapped(x: Any, n: int) -> Any:
 def meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> tuple[Any, ...]:
-    """Coordinate grids of vectors, a tuple; 'xy' exchanges the first two axes."""
+    """The coordinates of a grid: for each of the vectors `xi` an array that varies along its axis.
+
+    indexing: 'xy' has the first vector along axis 1 and the second along axis 0, 'ij' in their
+    order (ValueError for others). sparse: axes of length 1 instead of repetition. copy: must be
+    True, as arrays are immutable (ValueError). Returns a tuple. ValueError for arguments with more
+    than one axis.
+
+    >>> jnp.meshgrid(jnp.array([1, 2]), jnp.array([5, 6, 7]), sparse=True)
+    (Array([[1, 2]], dtype=int32), Array([[5],
+           [6],
+           [7]], dtype=int32))
+    """
     if not copy:
         raise ValueError("meshgrid: copy=False is not supported, arrays are immutable.")
     if indexing not in ("xy", "ij"):
@@ -283,7 +385,15 @@ def meshgrid(
 
 
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
-    """The index grids of an array of the given shape."""
+    """The positions along each axis of an array of the shape `dimensions`.
+
+    dimensions: a tuple of integers. dtype: by default the default integer. Returns
+    [len(dimensions), *dimensions]; with `sparse` a tuple of arrays with axes of length 1.
+
+    >>> jnp.indices((2, 2))[0]
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
+    """
     dimensions = canonical_shape(dimensions, "indices")
     wanted = int_dtype() if dtype is None else canonical_dtype(dtype, "indices")
     out = []
@@ -299,7 +409,14 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:
-    """Vectors shaped to index an open mesh; boolean ones become positions."""
+    """Vectors shaped so that they index the grid of their combinations.
+
+    args: vectors of integers or booleans (whose True positions count), lists too. ValueError for
+    other ranks.
+
+    >>> jnp.arange(6).reshape(2, 3)[jnp.ix_([1], [0, 2])]
+    Array([[3, 5]], dtype=int32)
+    """
     out = []
     for i, a in enumerate(args):
         x = array(a) if isinstance(a, (list, tuple)) else one_array("ix_", a)

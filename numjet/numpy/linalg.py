@@ -1,6 +1,9 @@
 """numjet.numpy.linalg: norms, factorizations, solutions of linear systems, eigenvalues.
 
-Built from the primitives of `ops.linalg`; batches of matrices are leading axes everywhere.
+Built from the primitives of `ops.linalg`; batches of matrices are leading axes everywhere. Where
+NumPy raises LinAlgError, since a matrix is singular or not positive definite, results hold NaN or
+infinities: values are not known while tracing. What arguments and dtypes have in common is said in
+`numjet.numpy`.
 """
 
 from __future__ import annotations
@@ -62,27 +65,32 @@ from numjet.ops.linalg_more import geqrf
 
 
 class QRResult(NamedTuple):
+    """What `qr` gives: Q, with orthonormal columns, and R, upper triangular."""
     Q: Any
     R: Any
 
 
 class EigResult(NamedTuple):
+    """What `eig` gives: eigenvalues, and eigenvectors in columns."""
     eigenvalues: Any
     eigenvectors: Any
 
 
 class EighResult(NamedTuple):
+    """What `eigh` gives: eigenvalues, rising, and eigenvectors in columns."""
     eigenvalues: Any
     eigenvectors: Any
 
 
 class SVDResult(NamedTuple):
+    """What `svd` gives: U, the singular values S, falling, and the adjoint Vh of V."""
     U: Any
     S: Any
     Vh: Any
 
 
 class SlogdetResult(NamedTuple):
+    """What `slogdet` gives: the sign, and the logarithm of the determinant's size."""
     sign: Any
     logabsdet: Any
 
@@ -115,9 +123,16 @@ def adjoint(x: Any) -> Any:
 
 # ------------------------------------------------------------------ factorizations
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
-    """The lower (or upper) triangular factor of hermitian positive definite matrices.
+    """The triangular factor L of hermitian positive definite matrices: a = L @ adjoint(L).
 
-    NaN where a matrix is not positive definite.
+    a: (..., n, n) of floats or complex; integers count as floats. upper: give the adjoint, upper
+    triangular. symmetrize_input: use (a + adjoint(a)) / 2, which makes derivatives symmetric; else
+    the lower triangle alone is read. NaN where a matrix is not positive definite (NumPy raises
+    LinAlgError). ValueError for matrices that are not square, TypeError for 16-bit floats.
+
+    >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
     """
     x = _matrix("cholesky", a, True)
     if upper:
@@ -127,8 +142,20 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """Q with orthonormal columns and upper triangular R. mode: reduced, complete, r; or raw, which
-    gives (factors, taus) as LAPACK keeps them, the factors transposed (see `lax.linalg.ormqr`)."""
+    """(Q, R) with a = Q @ R: Q with orthonormal columns, R upper triangular. By Householder's
+    reflections.
+
+    a: (..., m, n) of floats or complex; integers count as floats. mode: 'reduced' gives k = min(m,
+    n) columns of Q, 'complete' all m; 'r' gives R alone; 'raw' gives (factors, taus) as LAPACK
+    keeps them, the factors transposed (see `lax.linalg.ormqr`). The derivative is there for
+    'reduced' and m >= n (NotImplementedError). ValueError for other modes, TypeError for 16-bit
+    floats.
+
+    >>> q, r = jnp.linalg.qr(jnp.array([[3.0, 1.0], [4.0, 2.0]]))
+    >>> jnp.abs(r).round(3)
+    Array([[5. , 2.2],
+           [0. , 0.4]], dtype=float32)
+    """
     x = _matrix("qr", a)
     if mode == "raw":
         factors, taus = geqrf(x)
@@ -146,7 +173,18 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """U, the singular values (falling), and the conjugate transpose of V."""
+    """(U, S, Vh): the singular value decomposition, a = U @ diag(S) @ Vh.
+
+    a: (..., m, n) of floats or complex; integers count as floats. S: real, falling. full_matrices:
+    U is m x m and Vh n x n; else both have min(m, n) singular vectors. compute_uv: False gives S
+    alone. hermitian: `a` is, and `eigh` is used. The derivative of U and Vh is infinite or NaN
+    where singular values are equal, and NotImplementedError is raised for that of full matrices
+    that are not square. ValueError for vectors, TypeError for 16-bit floats, NotImplementedError
+    for `subset_by_index`.
+
+    >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]])).S
+    Array([3., 2.], dtype=float32)
+    """
     x = _matrix("svd", a)
     if subset_by_index is not None:
         raise NotImplementedError("svd: subset_by_index is not supported. Slice the results.")
@@ -179,12 +217,27 @@ def along(x: Any, order: Any) -> Any:
 
 
 def svdvals(x: Any, /) -> Any:
-    """The singular values, falling."""
+    """The singular values of matrices, real and falling.
+
+    x: (..., m, n) of floats or complex; integers count as floats. Returns (..., min(m, n)).
+
+    >>> jnp.linalg.svdvals(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    Array([3., 2.], dtype=float32)
+    """
     return svd(x, full_matrices=False, compute_uv=False)
 
 
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """The eigenvalues (rising) and eigenvectors of hermitian matrices."""
+    """(eigenvalues, eigenvectors) of hermitian matrices: real and rising; orthonormal, in columns.
+
+    a: (..., n, n) of floats or complex; integers count as floats. symmetrize_input: use (a +
+    adjoint(a)) / 2; else only the triangle that `UPLO` names is read, 'L' (also None) or 'U'
+    (ValueError for others). Derivatives of eigenvectors are NaN where eigenvalues are equal.
+    ValueError for matrices that are not square, TypeError for 16-bit floats.
+
+    >>> jnp.linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.round(3)
+    Array([1., 3.], dtype=float32)
+    """
     x = _matrix("eigh", a, True)
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"eigh: UPLO must be None, 'L' or 'U', got {UPLO!r}.")
@@ -193,19 +246,43 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
-    """The eigenvalues of hermitian matrices, rising."""
+    """The eigenvalues of hermitian matrices, real and rising.
+
+    a, UPLO, symmetrize_input: as in `eigh`. Returns (..., n).
+
+    >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).round(3)
+    Array([1., 3.], dtype=float32)
+    """
     x = _matrix("eigvalsh", a, True)
     return core.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)[1]
 
 
 def eig(a: Any) -> EigResult:
-    """The eigenvalues and right eigenvectors of square matrices, complex."""
+    """(eigenvalues, eigenvectors) of square matrices, complex; the right ones, in columns of length
+    1.
+
+    a: (..., n, n) of floats or complex; integers count as floats. The results are always complex
+    (NumPy's are real where they can be), in no order. There is no derivative (NotImplementedError):
+    use `eigvals`, or `eigh` for hermitian matrices. ValueError for matrices that are not square,
+    TypeError for 16-bit floats.
+
+    >>> w, v = jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 3.0]]))
+    >>> w
+    Array([2.+0.j, 3.+0.j], dtype=complex64)
+    """
     w, v = core.eig(_matrix("eig", a, True), compute_left_eigenvectors=False)
     return EigResult(w, v)
 
 
 def eigvals(a: Any) -> Any:
-    """The eigenvalues of square matrices, complex."""
+    """The eigenvalues of square matrices, complex, in no order.
+
+    a: (..., n, n) of floats or complex; integers count as floats. Differentiable where they are
+    distinct. ValueError for matrices that are not square, TypeError for 16-bit floats.
+
+    >>> jnp.linalg.eigvals(jnp.array([[0.0, 1.0], [-1.0, 0.0]])).imag
+    Array([ 1., -1.], dtype=float32)
+    """
     return core.eig(
         _matrix("eigvals", a, True),
         compute_left_eigenvectors=False,
@@ -215,7 +292,15 @@ def eigvals(a: Any) -> Any:
 
 # ------------------------------------------------------------------ systems
 def solve(a: Any, b: Any) -> Any:
-    """x with a @ x = b; b is a vector (1-D) or holds columns."""
+    """x with a @ x = b, by elimination with pivots.
+
+    a: (..., n, n); b: (n,), or (..., n, k) with the right-hand sides in columns. They promote,
+    integers count as floats; leading axes broadcast. A singular `a` gives infinities or NaN (NumPy
+    raises LinAlgError). ValueError for shapes that do not fit, TypeError for 16-bit floats.
+
+    >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([4.0, 5.0]))
+    Array([2., 3.], dtype=float32)
+    """
     a, b = promote_inexact(*as_arrays("solve", a, b))
     a = _matrix("solve", a, True)
     if not b.aval.ndim:
@@ -236,7 +321,16 @@ def solve(a: Any, b: Any) -> Any:
 
 
 def inv(a: Any) -> Any:
-    """The inverse of square matrices."""
+    """The inverse of square matrices. To solve a system, `solve` is quicker and more exact.
+
+    a: (..., n, n) of floats or complex; integers count as floats. A singular matrix gives
+    infinities or NaN (NumPy raises LinAlgError). ValueError for matrices that are not square,
+    TypeError for 16-bit floats.
+
+    >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
     x = _matrix("inv", a, True)
     n = x.aval.shape[-1]
     return core.solve(x, broadcast(eye(n, dtype=x.aval.dtype), x.aval.shape))
@@ -260,7 +354,15 @@ def _lu_sign(x: Any) -> tuple[Any, Any]:
 
 
 def det(a: Any) -> Any:
-    """The determinant of square matrices."""
+    """The determinant of square matrices.
+
+    a: (..., n, n) of floats or complex; integers count as floats. Of n up to 3 by cofactors, else
+    by elimination; then the derivative of a singular matrix is NaN. ValueError for matrices that
+    are not square, TypeError for 16-bit floats.
+
+    >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array(-2., dtype=float32)
+    """
     x = _matrix("det", a, True)
     n = x.aval.shape[-1]
 
@@ -292,7 +394,17 @@ def det(a: Any) -> Any:
 
 
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
-    """The sign (or phase) of the determinant and the logarithm of its size."""
+    """(sign, logabsdet) of the determinant of square matrices: the sign, or phase of complex
+    numbers, and the natural logarithm of the size. It does not overflow where `det` would.
+
+    a: (..., n, n) of floats or complex; integers count as floats. A singular matrix gives 0 and
+    -inf. method: 'lu' or 'qr' (ValueError for others), which has no effect. ValueError for matrices
+    that are not square, TypeError for 16-bit floats.
+
+    >>> sign, log = jnp.linalg.slogdet(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> sign, jnp.exp(log).round(3)
+    (Array(-1., dtype=float32), Array(2., dtype=float32))
+    """
     if method not in (None, "lu", "qr"):
         raise ValueError(f"slogdet: method must be None, 'lu' or 'qr', got {method!r}.")
     return SlogdetResult(*_slogdet(_matrix("slogdet", a, True)))
@@ -340,7 +452,19 @@ def lstsq(
     *,
     numpy_resid: bool = False,
 ) -> tuple[Any, Any, Any, Any]:
-    """The least squares solution of a @ x = b: (x, residuals, rank, singular values)."""
+    """(x, residuals, rank, singular values): the x with the least norm for which |a @ x - b| is
+    least.
+
+    a: (m, n); b: (m,), or (m, k) with the right-hand sides in columns. They promote, integers count
+    as floats. rcond: singular values below this part of the largest count as 0; by default the
+    rounding error times max(m, n), for negative ones the rounding error alone. numpy_resid: give no
+    residuals where m <= n or the rank is below n, as NumPy does; needs known values. By singular
+    values. ValueError for shapes that do not fit, TypeError for 16-bit floats.
+
+    >>> a = jnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> jnp.linalg.lstsq(a, jnp.array([1.0, 3.0, 5.0]))[0].round(3)
+    Array([1., 2.], dtype=float32)
+    """
     a, b = promote_inexact(*as_arrays("lstsq", a, b))
     a, b = _matrix("lstsq", a), strong(b)
     if a.aval.ndim != 2 or b.aval.ndim not in (1, 2) or a.aval.shape[0] != b.aval.shape[0]:
@@ -377,7 +501,16 @@ def lstsq(
 
 
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
-    """The Moore-Penrose inverse; singular values below rtol times the largest count as zero."""
+    """The Moore-Penrose inverse of matrices, by singular values.
+
+    a: (..., m, n) of floats or complex; integers count as floats. Returns (..., n, m). rtol (also
+    rcond): singular values up to this part of the largest count as 0; by default 10 max(m, n) times
+    the rounding error. hermitian: `a` is, and `eigh` is used. TypeError for 16-bit floats.
+
+    >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 0.0]]))
+    Array([[0.5, 0. ],
+           [0. , 0. ]], dtype=float32)
+    """
     x = _matrix("pinv", a)
     if rcond is not None:
         rtol = rcond
@@ -394,7 +527,15 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
-    """The number of singular values above rtol times the largest."""
+    """The rank of matrices: how many singular values are not negligible.
+
+    M: (..., m, n); of fewer axes whether any element is not 0. rtol: those up to this part of the
+    largest do not count, by default max(m, n) times the rounding error; tol: those up to this.
+    hermitian: M is, and `eigh` is used. Returns the default integer.
+
+    >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 2.0], [2.0, 4.0]]))
+    Array(1, dtype=int32)
+    """
     x = one_array("matrix_rank", M)
     if x.aval.ndim < 2:
         return cast(not_equal(sum_(not_equal(x, 0)), 0), int_dtype())
@@ -411,7 +552,15 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 
 
 def cond(x: Any, p: Any = None) -> Any:
-    """The condition number: the norm times the norm of the inverse (singular values for p=2)."""
+    """The condition number of matrices: the norm times that of the inverse.
+
+    x: (..., m, n) of floats or complex, square for norms by the inverse. p: the order of the norm
+    as in `norm`; None and 2 give the largest by the smallest singular value, -2 the reverse.
+    Infinite for singular matrices. ValueError for vectors, TypeError for 16-bit floats.
+
+    >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array(2., dtype=float32)
+    """
     x = _matrix("cond", x)
     if p in (None, 2, -2):
         s = svdvals(x)
@@ -425,7 +574,19 @@ def cond(x: Any, p: Any = None) -> Any:
 
 # ------------------------------------------------------------------ norms
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of vectors (one axis) or matrices (two axes), or of all elements (neither)."""
+    """The norm of vectors, of matrices, or of all elements.
+
+    x: numbers; integers count as floats; the result is real. axis: an integer for vectors, a pair
+    for matrices; None with `ord` for the array's own axes, one or two, and without it for the
+    2-norm of all elements. ord: of vectors any number p, for (sum of |x|**p)**(1/p), 0 for the
+    number of non-zero elements, inf and -inf for the largest and smallest size; of matrices 'fro',
+    'nuc' (sum of singular values), 2 and -2 (largest and smallest one), 1 and -1 (sums of columns),
+    inf and -inf (of rows). keepdims: reduced axes stay with size 1. The derivative of the 2-norm at
+    0 is NaN. ValueError for other orders and numbers of axes.
+
+    >>> jnp.linalg.norm(jnp.array([3.0, 4.0])), jnp.linalg.norm(jnp.array([[3.0, 4.0]]), axis=0)
+    (Array(5., dtype=float32), Array([3., 4.], dtype=float32))
+    """
     (x,) = promote_inexact(one_array("norm", x))
     rank = x.aval.ndim
     if axis is None:
@@ -492,19 +653,43 @@ def _matrix_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """The norm of matrices in the last two axes."""
+    """The norm of the matrices in the last two axes.
+
+    x: (..., m, n). ord: 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, as in `norm` (ValueError).
+    keepdims: the two axes stay with size 1. AxisError for vectors.
+
+    >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    Array(5., dtype=float32)
+    """
     return norm(x, ord, (-2, -1), keepdims)
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """The norm of vectors along `axis` (of all elements without one)."""
+    """The norm of vectors along `axis`; of all elements, flattened, without one.
+
+    x: numbers; integers count as floats. axis: an integer, a tuple whose elements count as one
+    vector, or None. ord: any number, as in `norm`. keepdims: reduced axes stay with size 1.
+    ValueError for names of orders.
+
+    >>> jnp.linalg.vector_norm(jnp.array([[3.0, 4.0], [5.0, 12.0]]), axis=1)
+    Array([ 5., 13.], dtype=float32)
+    """
     (x,) = promote_inexact(one_array("vector_norm", x))
     return _vector_norm(x, canonical_axes(axis, x.aval.ndim, "vector_norm"), ord, keepdims)
 
 
 # ------------------------------------------------------------------ products
 def matrix_power(a: Any, n: int) -> Any:
-    """The n-th power of square matrices, by repeated squaring."""
+    """The n-th power of square matrices, by repeated squaring; of the inverse for negative n.
+
+    a: (..., k, k) of any dtype, which the result has; for negative n integers count as floats. n: a
+    Python integer. TypeError for other powers and for matrices that are not square (NumPy:
+    LinAlgError).
+
+    >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 3)
+    Array([[1, 3],
+           [0, 1]], dtype=int32)
+    """
     if not hasattr(n, "__index__"):
         raise TypeError(f"matrix_power: the power must be an integer, got {n!r}.")
     n = operator.index(n)
@@ -525,7 +710,15 @@ def matrix_power(a: Any, n: int) -> Any:
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
-    """The product of several matrices in the cheapest order; the ends may be vectors."""
+    """The product of several matrices in the order that multiplies least.
+
+    arrays: at least two; matrices, the first and the last may be vectors (ValueError). precision:
+    as in `jnp.matmul`. The order is found by the dynamic program of Cormen et al., Introduction to
+    Algorithms, section 15.2.
+
+    >>> jnp.linalg.multi_dot([jnp.array([1, 2]), jnp.array([[1, 0], [1, 1]]), jnp.array([5, 1])])
+    Array(17, dtype=int32)
+    """
     xs = as_arrays("multi_dot", *arrays)
     if len(xs) < 2:
         raise ValueError("multi_dot: needs at least two arrays.")
@@ -562,7 +755,15 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
 
 
 def tensorinv(a: Any, ind: int = 2) -> Any:
-    """The inverse of tensordot with `a` over its first `ind` axes."""
+    """The inverse of the linear map that tensordot with `a` is.
+
+    a: numbers whose first `ind` axes have as many elements as the others (ValueError). ind: a
+    positive integer (ValueError). tensordot(tensorinv(a, ind), b, b.ndim) is the x for which
+    tensordot(a, x, x.ndim) = b, with b.ndim = ind.
+
+    >>> jnp.linalg.tensorinv(jnp.eye(6).reshape(2, 3, 6)).shape
+    (6, 2, 3)
+    """
     (x,) = promote_inexact(one_array("tensorinv", a))
     if ind <= 0:
         raise ValueError(f"tensorinv: ind must be positive, got {ind}.")
@@ -575,7 +776,14 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
-    """x with tensordot(a, x, x.ndim) = b."""
+    """x with tensordot(a, x, x.ndim) = b.
+
+    a: its first axes are those of b, and the others, which x has, are of as many elements
+    (ValueError). axes: axes of `a` that are put behind the others first.
+
+    >>> jnp.linalg.tensorsolve(2 * jnp.eye(4).reshape(2, 2, 4), jnp.array([[2.0, 4.0], [6.0, 8.0]]))
+    Array([1., 2., 3., 4.], dtype=float32)
+    """
     a, b = as_arrays("tensorsolve", a, b)
     if axes is not None:
         moved = [i for i in range(a.aval.ndim) if i not in canonical_axes(axes, a.aval.ndim)]
@@ -595,7 +803,14 @@ def matmul(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The matrix product."""
+    """The matrix product, over leading axes that broadcast: `jnp.matmul`.
+
+    x1: (..., m, k), x2: (..., k, n), or vectors. precision, preferred_element_type: as in
+    `jnp.matmul`.
+
+    >>> jnp.linalg.matmul(jnp.array([[1, 2]]), jnp.array([[3], [4]]))
+    Array([[11]], dtype=int32)
+    """
     return _matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
@@ -609,14 +824,28 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The sum of products over axes."""
+    """The sum of products over axes: `jnp.tensordot`.
+
+    x1, x2, axes, precision, preferred_element_type, out_sharding: as there, but that the arrays
+    come by position and `axes` by name.
+
+    >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
     return products.tensordot(
         x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type
     )
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """The cross product of vectors of three components."""
+    """The cross product of vectors of three components.
+
+    x1, x2: numbers with 3 components along `axis` (ValueError), which promote; the other axes
+    broadcast.
+
+    >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
     x, y = as_arrays("cross", x1, x2)
     for v in (x, y):
         if v.aval.shape[canonical_axis(axis, v.aval.ndim, "cross")] != 3:
@@ -625,8 +854,14 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 def outer(x1: Any, x2: Any, /) -> Any:
-    """The products of all elements of vector `x1` with all of vector `x2`. Raises ValueError for
-    operands of another number of axes."""
+    """The products of all elements of vector `x1` with all of vector `x2`: a matrix.
+
+    x1, x2: vectors (ValueError; `jnp.outer` flattens), which promote; not conjugated.
+
+    >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([10, 20]))
+    Array([[10, 20],
+           [20, 40]], dtype=int32)
+    """
     x, y = as_arrays("outer", x1, x2)
     if x.aval.ndim != 1 or y.aval.ndim != 1:
         raise ValueError(
@@ -637,12 +872,26 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """The diagonals of matrices."""
+    """The diagonals of the matrices in the last two axes.
+
+    x: (..., m, n) of any dtype (ValueError for vectors). offset: 0 for the main diagonal, positive
+    above, negative below.
+
+    >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
     return _diagonal(x, offset, -2, -1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """The sums of the diagonals of matrices."""
+    """The sums of the diagonals of the matrices in the last two axes.
+
+    x: (..., m, n) of any dtype (ValueError for vectors). offset: 0 for the main diagonal, positive
+    above, negative below. dtype: what is added up and returned, by default as in `jnp.sum`.
+
+    >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     return _trace(x, offset, -2, -1, dtype)
 
 

@@ -29,10 +29,21 @@ _STATISTICS: dict[str, Callable] = {
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """`array` with values added at the ends of each axis.
+    """`array` with values added at the ends of its axes.
 
-    mode: constant, edge, reflect, symmetric, wrap, linear_ramp, maximum, minimum, mean, median,
-    empty, or a function as NumPy describes it.
+    array: an array of any dtype, which the result has. pad_width: how many before and after: a
+    number, a pair, a pair for each axis, or a dictionary of these by axis. mode: 'constant'
+    (`constant_values`, by default 0), 'edge' repeats the last element, 'reflect' mirrors at it,
+    'symmetric' behind it (`reflect_type` 'even' or 'odd'), 'wrap' goes on at the other end,
+    'linear_ramp' goes to `end_values`, 'maximum', 'minimum', 'mean' and 'median' are of
+    `stat_length` elements, 'empty' adds zeros; or a function as NumPy describes it. kwargs: these
+    options, and those of the function. ValueError for negative widths and options of another mode,
+    TypeError for widths that are not integers, NotImplementedError for an unknown mode.
+
+    >>> jnp.pad(jnp.array([1, 2, 3]), (1, 2), constant_values=9)
+    Array([9, 1, 2, 3, 9, 9], dtype=int32)
+    >>> jnp.pad(jnp.array([1, 2, 3]), 2, mode="reflect")
+    Array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
     """
     x = one_array("pad", array)
     widths = _pad_pairs(pad_width, x.aval.ndim, "pad_width")

@@ -157,7 +157,16 @@ def dot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The product over the last axis of `a` and the second last (or only) axis of `b`."""
+    """The product over the last axis of `a` and the second last (or only) axis of `b`.
+
+    a, b: numbers of any shape, which promote; where one is a scalar it multiplies. precision: a
+    `lax.Precision`, a name of it, or one for each operand. preferred_element_type: the dtype of
+    sums and result. out_sharding: has no effect. TypeError for lengths that differ. For stacks of
+    matrices use `matmul`.
+
+    >>> jnp.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+    Array([12, 34], dtype=int32)
+    """
     quick = None
     if precision is None and preferred_element_type is None:
         # Of more axes it is another product than `matmul`.
@@ -186,7 +195,17 @@ def matmul(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The matrix product, over broadcast leading axes."""
+    """The matrix product a @ b, over leading axes that broadcast.
+
+    a: (..., m, k) or (k,); b: (..., k, n) or (k,), which promote; vectors count as rows of `a` or
+    columns of `b`, and their axis does not stay. precision: a `lax.Precision`, a name of it, or one
+    for each operand. preferred_element_type: the dtype of sums and result. out_sharding: has no
+    effect. TypeError for lengths that differ, ValueError for scalars.
+
+    >>> jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 0], [1, 1]]))
+    Array([[3, 2],
+           [7, 4]], dtype=int32)
+    """
     quick = _quick_product(a, b) if precision is None and preferred_element_type is None else None
     if quick is not None:
         return quick
@@ -250,7 +269,16 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The sum of products over `axes`: the last n of `a` and first n of `b`, or pairs of axes."""
+    """The sum of products over `axes` of `a` and `b`.
+
+    axes: a number n, for the last n of `a` and the first n of `b`; or a pair of axes, or of tuples
+    of them, to be summed over together. The result has the other axes of `a`, then those of `b`.
+    precision, preferred_element_type, out_sharding: as in `matmul`. TypeError for lengths that
+    differ and for n above the ranks, ValueError for pairs that do not fit.
+
+    >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((4, 3)), axes=(1, 1)).shape
+    (2, 4)
+    """
     x, y = as_arrays("tensordot", a, b)
     if isinstance(axes, (list, tuple)) or isinstance(axes, np.ndarray) and axes.ndim:
         if len(axes) != 2:
@@ -278,7 +306,15 @@ def tensordot(
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of products over the last axes."""
+    """The sum of products over the last axes of `a` and `b`.
+
+    a: (..., k), b: (..., k), which promote, scalars multiply; not conjugated. Returns the other
+    axes of `a`, then those of `b`. precision, preferred_element_type: as in `matmul`. TypeError for
+    lengths that differ.
+
+    >>> jnp.inner(jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]]))
+    Array([11, 17], dtype=int32)
+    """
     x, y = as_arrays("inner", a, b)
     if not x.aval.ndim or not y.aval.ndim:
         return multiply(x, y)
@@ -288,14 +324,29 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 
 def outer(a: Any, b: Any, out: Any = None) -> Any:
-    """The products of all elements of `a` with all of `b`."""
+    """The products of all elements of `a` with all of `b`: a matrix.
+
+    a, b: numbers of any shape, flattened, which promote; not conjugated. `out` raises
+    NotImplementedError.
+
+    >>> jnp.outer(jnp.array([1, 2]), jnp.array([10, 20]))
+    Array([[10, 20],
+           [20, 40]], dtype=int32)
+    """
     refuse("outer", out=out)
     x, y = promote_dtypes(*as_arrays("outer", a, b))
     return multiply(reshape(x, (x.aval.size, 1)), reshape(y, (1, y.aval.size)))
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of conj(a) * b over the flattened arrays."""
+    """The sum of conj(a) * b over the flattened arrays: a scalar.
+
+    a, b: numbers of as many elements (TypeError), which promote. precision, preferred_element_type:
+    as in `matmul`.
+
+    >>> jnp.vdot(jnp.array([1j, 2]), jnp.array([1j, 3]))
+    Array(7.+0.j, dtype=complex64)
+    """
     x, y = as_arrays("vdot", a, b)
     return dot(
         conjugate(ravel(x)),
@@ -314,7 +365,14 @@ def vecdot(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The sum of conj(x1) * x2 along `axis`, over broadcast other axes."""
+    """The sum of conj(x1) * x2 along `axis`, over the other axes, which broadcast.
+
+    x1, x2: numbers with at least one axis and of one length along `axis` (ValueError), which
+    promote. precision, preferred_element_type: as in `matmul`.
+
+    >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+    Array([12, 34], dtype=int32)
+    """
     x, y = as_arrays("vecdot", x1, x2)
     if not x.aval.ndim or not y.aval.ndim:
         raise ValueError(f"vecdot: operands need a dimension, got {x.aval} and {y.aval}.")
@@ -329,7 +387,14 @@ def vecdot(
 
 
 def matvec(x1: Any, x2: Any, /) -> Any:
-    """Matrix times vector, over broadcast leading axes."""
+    """The products of matrices and vectors, over leading axes that broadcast.
+
+    x1: (..., m, k), x2: (..., k), which promote. Returns (..., m). ValueError for fewer axes,
+    TypeError for lengths that differ.
+
+    >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+    Array([12, 34], dtype=int32)
+    """
     x, y = as_arrays("matvec", x1, x2)
     if x.aval.ndim < 2 or not y.aval.ndim:
         raise ValueError(f"matvec: needs a matrix and a vector, got {x.aval} and {y.aval}.")
@@ -338,7 +403,14 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
-    """conj(vector) times matrix, over broadcast leading axes."""
+    """The products of conjugated vectors and matrices, over leading axes that broadcast.
+
+    x1: (..., k), x2: (..., k, n), which promote. Returns (..., n). ValueError for fewer axes,
+    TypeError for lengths that differ.
+
+    >>> jnp.vecmat(jnp.array([10, 1]), jnp.array([[1, 2], [3, 4]]))
+    Array([13, 24], dtype=int32)
+    """
     x, y = as_arrays("vecmat", x1, x2)
     if y.aval.ndim < 2 or not x.aval.ndim:
         raise ValueError(f"vecmat: needs a vector and a matrix, got {x.aval} and {y.aval}.")
@@ -347,7 +419,14 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 
 
 def kron(a: Any, b: Any) -> Any:
-    """The Kronecker product."""
+    """The Kronecker product: each element of `a` times the whole of `b`, as blocks.
+
+    a, b: numbers of any rank, which promote. The lengths of the result are the products of theirs.
+
+    >>> jnp.kron(jnp.array([1, 10]), jnp.array([[1, 2], [3, 4]]))
+    Array([[ 1,  2, 10, 20],
+           [ 3,  4, 30, 40]], dtype=int32)
+    """
     x, y = promote_dtypes(*as_arrays("kron", a, b))
     rank = max(x.aval.ndim, y.aval.ndim)
     xs = (1,) * (rank - x.aval.ndim) + x.aval.shape
@@ -360,7 +439,16 @@ def kron(a: Any, b: Any) -> Any:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
-    """The cross product of vectors of two or three components."""
+    """The cross product of vectors.
+
+    a, b: numbers with 2 or 3 components along `axisa` and `axisb` (ValueError), which promote; the
+    other axes broadcast. A missing third component is 0. axisc: where the result has its
+    components; axis: stands for all three. Of two components each there is only the third, without
+    an axis.
+
+    >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
     dtype, _ = promoted(*as_arrays("cross", a, b))
     x, y = [cast(v, dtype) for v in as_arrays("cross", a, b)]
     if axis is not None:

@@ -172,9 +172,13 @@ _ABSTRACT = (
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Whether dtype `arg1` is, or lies below, `arg2` in NumPy's hierarchy of types.
+    """Whether the dtype `arg1` is, or lies below, `arg2` in NumPy's hierarchy of types.
 
-    Knows bfloat16, the 8-bit floats, small integers and PRNG keys.
+    arg1, arg2: dtypes or abstract types such as `floating`. Knows what NumPy does not: bfloat16,
+    the narrow floats and integers, PRNG keys.
+
+    >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
+    True
     """
     a = arg1 if arg1 in _ABSTRACT else _as_type(arg1)
     if dtypes.is_extended(a) or dtypes.is_extended(arg2):
@@ -190,8 +194,14 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether `dtype` is of `kind`: a dtype, a name of the array API ('real floating', 'integral',
-    'numeric', ...), or a tuple of these."""
+    """Whether `dtype` is of a kind, in the array API's words.
+
+    kind: a dtype, 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating',
+    'complex floating', 'numeric', or a tuple of these. ValueError for another name.
+
+    >>> jnp.isdtype(jnp.int8, ("bool", "integral"))
+    True
+    """
     dtype = np.dtype(_as_type(dtype))
     kinds = kind if isinstance(kind, tuple) else (kind,)
     named = {
@@ -220,7 +230,14 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """NumPy's `can_cast` for dtypes."""
+    """Whether NumPy's rules allow to convert one dtype to another.
+
+    from_, to: dtypes. casting: 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', as in
+    numpy.can_cast.
+
+    >>> jnp.can_cast("int32", "float32"), jnp.can_cast("int8", "float32")
+    (False, True)
+    """
     return bool(np.can_cast(_as_type(from_), np.dtype(_as_type(to)), casting=casting))
 
 
@@ -260,7 +277,14 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 
 def promote_types(a: Any, b: Any) -> Any:
-    """The dtype that two dtypes promote to."""
+    """The dtype that two dtypes promote to, by the rules for arrays (see `numjet.numpy`).
+
+    a, b: dtypes, or Python's int, float and complex for its numbers. Unlike NumPy's, integers with
+    floats give the float: int32 and float16 are float16.
+
+    >>> jnp.promote_types("int32", "float16"), jnp.promote_types("uint8", "int8")
+    (dtype('float16'), dtype('int16'))
+    """
     pairs = []
     for x in (a, b):
         weak = isinstance(x, type) and x in (int, float, complex)
@@ -284,7 +308,15 @@ def scalar_type_of(x: Any) -> type:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
-    """`x` as `dtype`: floats to integers truncate, complex to real drops the imaginary part."""
+    """x as another dtype.
+
+    x: an array or number. dtype: what it becomes; float64 for None. Floats to integers lose the
+    fraction and stay within bounds (NaN is 0), complex to real lose the imaginary part, integers to
+    narrower ones wrap around; all to bool is != 0. copy, device: have no effect.
+
+    >>> jnp.astype(jnp.array([1.7, -1.7, 300.0]), jnp.uint8)
+    Array([  1,   0, 255], dtype=uint8)
+    """
     array = as_array(x)
     new = canonical_dtype(dtype, "astype", default=dtypes.float64)
     return cast(array, new)

@@ -73,10 +73,17 @@ def unique(
     fill_value: Any = None,
     sorted: bool = True,
 ) -> Any:
-    """The distinct elements (or slices along `axis`), sorted; optionally with positions and counts.
+    """The distinct elements, rising; or the distinct slices along `axis`.
 
-    size: the size of the result, needed under transformations; missing ones are `fill_value` (the
-    smallest element by default).
+    ar: an array of any dtype. return_index: also where each is first; return_inverse: also which of
+    them stands at each place of `ar`; return_counts: also how often each occurs. axis: an integer,
+    or None for the flattened array. equal_nan: all NaN count as one. size: how many to give, needed
+    where `ar` is traced (ConcretizationTypeError): further ones are left out, missing ones are
+    `fill_value`, by default the smallest. sorted: has no effect, they are. Returns an Array, or a
+    tuple where more is asked for.
+
+    >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
+    (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     x = one_array("unique", ar)
     flat = axis is None
@@ -132,14 +139,27 @@ def _runs(rows: Any, equal_nan: bool) -> tuple[Any, Any, Any]:
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAll:
-    """Values, first positions, inverse and counts."""
+    """(values, indices, inverse_indices, counts) of the distinct elements, as the array API has
+    them.
+
+    x: an array of any dtype; each NaN is distinct. size, fill_value: as in `unique`.
+
+    >>> jnp.unique_all(jnp.array([3, 1, 3])).indices
+    Array([1, 0], dtype=int32)
+    """
     return _UniqueAll(
         *unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     )
 
 
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueCounts:
-    """Values and counts."""
+    """(values, counts) of the distinct elements, as the array API has them.
+
+    x: an array of any dtype; each NaN is distinct. size, fill_value: as in `unique`.
+
+    >>> jnp.unique_counts(jnp.array([3, 1, 3])).counts
+    Array([1, 2], dtype=int32)
+    """
     return _UniqueCounts(
         *unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
     )
@@ -152,14 +172,26 @@ def unique_inverse(
     size: int | None = None,
     fill_value: Any = None,
 ) -> _UniqueInverse:
-    """Values and the positions that rebuild x."""
+    """(values, inverse_indices) of the distinct elements: values[inverse_indices] is x.
+
+    x: an array of any dtype; each NaN is distinct. size, fill_value: as in `unique`.
+
+    >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
+    Array([1, 0, 1], dtype=int32)
+    """
     return _UniqueInverse(
         *unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
     )
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct values."""
+    """The distinct elements, rising, as the array API has them.
+
+    x: an array of any dtype; each NaN is distinct. size, fill_value: as in `unique`.
+
+    >>> jnp.unique_values(jnp.array([3, 1, 3]))
+    Array([1, 3], dtype=int32)
+    """
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
@@ -171,7 +203,16 @@ def isin(
     *,
     method: str = "auto",
 ) -> Any:
-    """Whether each element is among `test_elements`."""
+    """Whether each element is among `test_elements`.
+
+    element, test_elements: arrays or numbers, compared in their common dtype. invert: whether it is
+    not. assume_unique, method: have no effect; all pairs are compared. Returns booleans of
+    element's shape. TypeError for a list.
+
+    >>> jnp.isin(jnp.array([[1, 2], [3, 4]]), jnp.array([2, 3]))
+    Array([[False,  True],
+           [ True, False]], dtype=bool)
+    """
     x, y = as_arrays("isin", element, test_elements)
     x, y = promote_dtypes(x, y)
     y = ravel(y)
@@ -195,7 +236,13 @@ def _pair(name: str, a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements of both arrays."""
+    """The distinct elements of both arrays, rising.
+
+    ar1, ar2: arrays, flattened, which promote. size, fill_value: as in `unique`.
+
+    >>> jnp.union1d(jnp.array([3, 1]), jnp.array([2, 3]))
+    Array([1, 2, 3], dtype=int32)
+    """
     return unique(concatenate(list(_pair("union1d", ar1, ar2))), size=size, fill_value=fill_value)
 
 
@@ -224,7 +271,15 @@ def setdiff1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The distinct elements of `ar1` that are not in `ar2`."""
+    """The distinct elements of `ar1` that are not in `ar2`, rising.
+
+    ar1, ar2: arrays, flattened. assume_unique: those of ar1 are distinct, and stay in their order.
+    size: how many to give, needed while tracing (ConcretizationTypeError); missing ones are
+    `fill_value`, by default 0.
+
+    >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
+    Array([1, 3], dtype=int32)
+    """
     x, y = [ravel(a) for a in as_arrays("setdiff1d", ar1, ar2)]
     if not assume_unique:
         x = unique(x) if size is None else sort(x)
@@ -243,7 +298,16 @@ def intersect1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The sorted distinct elements in both arrays."""
+    """The distinct elements that are in both arrays, rising.
+
+    ar1, ar2: arrays, flattened, which promote. assume_unique: each one's are distinct.
+    return_indices: also where they are first in both. size: how many to give, needed while tracing
+    (ConcretizationTypeError); missing ones are `fill_value`, by default the smallest, with
+    positions behind the end.
+
+    >>> jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3, 9]))
+    Array([2, 3], dtype=int32)
+    """
     x, y = _pair("intersect1d", ar1, ar2)
     if assume_unique:
         return _equal_neighbours(x, y, return_indices, size, fill_value)
@@ -298,7 +362,15 @@ def setxor1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The distinct elements in exactly one of the arrays."""
+    """The distinct elements that are in exactly one of the arrays, rising.
+
+    ar1, ar2: arrays, flattened, which promote. assume_unique: has no effect. size: how many to
+    give, needed while tracing (ConcretizationTypeError); missing ones are `fill_value`, by default
+    the smallest.
+
+    >>> jnp.setxor1d(jnp.array([3, 1]), jnp.array([3, 9]))
+    Array([1, 9], dtype=int32)
+    """
     x, y = _pair("setxor1d", ar1, ar2)
     both = sort(concatenate([x, y]))
     alone = logical_and(bitwise_not(logical_and(isin(both, x), isin(both, y))), _begins(both))

@@ -188,7 +188,17 @@ def axes_of(axis: Any) -> tuple:
 
 
 def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """A ufunc from a function of scalars."""
+    """A function of scalars as a `ufunc`, with the methods reduce, accumulate, at, outer and
+    reduceat.
+
+    func: takes `nin` scalars and gives `nout`; it is traced once, where NumPy calls it for each
+    element and gives objects. identity: what an empty reduction gives; without one that raises
+    ValueError.
+
+    >>> larger = jnp.frompyfunc(lambda x, y: jnp.where(x > y, x, y), 2, 1)
+    >>> larger(jnp.array([1, 5]), 3), larger.reduce(jnp.array([1, 5, 2]))
+    (Array([3, 5], dtype=int32), Array(5, dtype=int32))
+    """
     return ufunc(func, nin, nout, identity=identity)
 
 
