@@ -25,7 +25,14 @@ from numjet.lax import Precision
 
 
 class ResizeMethod(enum.Enum):
-    """How pixels are interpolated."""
+    """How pixels are interpolated: NEAREST, LINEAR, LANCZOS3, LANCZOS5 or CUBIC.
+
+    `from_string("bilinear")` gives the member that a word means. Raises ValueError for other words.
+
+    >>> from numjet import image
+    >>> image.ResizeMethod.from_string("bilinear")
+    <ResizeMethod.LINEAR: 1>
+    """
 
     NEAREST = 0
     LINEAR = 1
@@ -138,16 +145,18 @@ def scale_and_translate(
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Any:
-    """The image at `shape`, where pixel center x of axis `spatial_dims[i]` lies at
-    `scale[i]` x + `translation[i]`; what lies outside of the image is 0.
+    """An image scaled and moved: pixel centre x lies at scale x + translation.
 
-    Differentiable in image, scale and translation. method: all but "nearest". antialias: kernels
-    widen where the image shrinks.
+    image: a floating or integer array. shape: of the result, one size for each axis. spatial_dims:
+    the axes that are moved. scale, translation: floats, one for each of them. method: as of
+    `resize`, but "nearest" (ValueError). antialias: kernels widen where the image shrinks.
+    precision: of the products. What lies outside of the image is 0. Differentiable in image, scale
+    and translation.
 
-    >>> import numjet.numpy as jnp
-    >>> ones = jnp.ones(1)
-    >>> print(scale_and_translate(jnp.arange(4.0), (4,), (0,), ones, ones, "linear"))
-    [0. 0. 1. 2.]
+    >>> from numjet import image, numpy as jnp
+    >>> one = jnp.ones(1)
+    >>> image.scale_and_translate(jnp.arange(4.0), (4,), (0,), one, one, "linear")
+    Array([0., 0., 1., 2.], dtype=float32)
     """
     image, shape, method = _prepared("scale_and_translate", image, shape, method)
     if method is ResizeMethod.NEAREST:
@@ -184,18 +193,21 @@ def resize(
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Any:
-    """The image at another size, its edges where they were.
+    """An image at another size, its edges where they were.
 
-    shape: one size for each axis, of channels and batches too. method: "nearest", "linear",
-    "cubic", "lanczos3" or "lanczos5" ("bilinear" and the like mean the same). antialias: kernels
-    widen where the image shrinks.
+    image: a floating or integer array of any rank; integers become floats. shape: one size for each
+    axis, of channels and batches too. method: "nearest", "linear", "cubic", "lanczos3" or
+    "lanczos5" ("bilinear" and the like mean the same), or a ResizeMethod. antialias: kernels widen
+    where the image shrinks. precision: of the products. Result: floats of that shape. Linear in the
+    image. Raises ValueError for another number of sizes or another method. Source of "cubic": Keys,
+    Cubic convolution interpolation for digital image processing (1981).
 
-    >>> import numjet.numpy as jnp
-    >>> print(resize(jnp.eye(2), (4, 4), "nearest"))
-    [[1. 1. 0. 0.]
-     [1. 1. 0. 0.]
-     [0. 0. 1. 1.]
-     [0. 0. 1. 1.]]
+    >>> from numjet import image, numpy as jnp
+    >>> image.resize(jnp.eye(2), (4, 4), "nearest")
+    Array([[1., 1., 0., 0.],
+           [1., 1., 0., 0.],
+           [0., 0., 1., 1.],
+           [0., 0., 1., 1.]], dtype=float32)
     """
     image, shape, method = _prepared("resize", image, shape, method)
     if method is ResizeMethod.NEAREST:

@@ -223,8 +223,15 @@ def process_count(backend: str | None = None) -> int:
 
 
 class Sharding:
-    """Where an array lives. Kinds give `device_set`, `indices(shape)` - pairs of a device and what
-    part of the array it holds - and `shard_shape(shape)`."""
+    """Where an array lives. Its kinds are NamedSharding, SingleDeviceSharding and PmapSharding.
+
+    They give `device_set`, `indices(shape)` - pairs of a device and what part of the array it holds
+    -, `shard_shape(shape)` and `is_equivalent_to(other, ndim)`.
+
+    >>> from numjet import sharding, numpy as jnp
+    >>> isinstance(jnp.zeros(2).sharding, sharding.Sharding)
+    True
+    """
 
     __slots__ = ()
 
@@ -283,7 +290,15 @@ class Sharding:
 
 
 class SingleDeviceSharding(Sharding):
-    """The whole array on one device."""
+    """The whole array on one device.
+
+    device: a Device. memory_kind: the name of a memory, kept.
+
+    >>> import numjet as nj
+    >>> from numjet import sharding
+    >>> len(sharding.SingleDeviceSharding(nj.devices()[0]).device_set)
+    1
+    """
 
     __slots__ = ("_device", "memory_kind")
     is_fully_replicated = True
@@ -321,7 +336,15 @@ class SingleDeviceSharding(Sharding):
 
 
 class PmapSharding(Sharding):
-    """One slice of axis `axis` on each device, as `pmap` leaves its results."""
+    """One slice of an axis on each device, as `pmap` leaves its results.
+
+    devices: a Device for each slice; axis: which axis.
+
+    >>> import numjet as nj
+    >>> from numjet import sharding
+    >>> sharding.PmapSharding(nj.devices()[:1]).shard_shape((1, 3))
+    (3,)
+    """
 
     __slots__ = ("devices", "axis")
     is_fully_addressable = True

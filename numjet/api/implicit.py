@@ -30,15 +30,17 @@ def custom_root(
     """A root of `f`, found by `solve(f, initial_guess)` and differentiated by the implicit function
     theorem.
 
-    `tangent_solve(g, y)` solves the linear system g(x) = y. Derivatives flow into the values that
-    `f` closes over.
+    f: from a pytree of arrays to one of the same structure. initial_guess: where the solver begins;
+    it gets no derivative. solve(f, initial_guess): any method. tangent_solve(g, y): solves the
+    linear system g(x) = y. has_aux: `solve` returns (root, auxiliary data). Derivative: dx =
+    -(∂f/∂x)⁻¹ df, for what f closes over.
 
     >>> import numjet as nj
     >>> from numjet import lax
     >>> newton = lambda f, x0: lax.fori_loop(0, 20, lambda i, x: x - f(x) / (2 * x), x0)
     >>> root = lambda a: lax.custom_root(lambda x: x ** 2 - a, 1.0, newton, lambda g, y: y / g(1.0))
-    >>> print(f"{nj.grad(root)(4.0):.3f}")
-    0.250
+    >>> print(f"{root(4.0):.3f} {nj.grad(root)(4.0):.3f}")
+    2.000 0.250
     """
     guess_leaves, guess_tree = array_leaves("custom_root", initial_guess, "initial_guess")
     avals = [x.aval for x in guess_leaves]
@@ -210,9 +212,12 @@ def custom_linear_solve(
     """The x with `matvec(x) = b`, found by `solve(matvec, b)` and differentiated through the
     equation.
 
-    `transpose_solve(vecmat, b)` solves with the transpose (reverse mode needs it; `symmetric` says
-    it is `solve`). Derivatives flow into b and into what `matvec` closes over. With `has_aux` the
-    solves return (x, auxiliary data), and so does this function.
+    matvec: a linear function. b: a pytree of arrays. solve(matvec, b): finds x, of b's structure,
+    in any way; it is not differentiated. transpose_solve(vecmat, b): solves with the transpose,
+    which reverse mode needs. symmetric: matvec is its own transpose, and solve solves it. has_aux:
+    the solves return (x, auxiliary data), and so does this function. Derivative: matvec(dx) = db -
+    (d matvec)(x), for b and for what matvec closes over. Raises TypeError where structures do not
+    fit, when reverse mode lacks transpose_solve among it.
 
     >>> import numjet as nj
     >>> from numjet import lax

@@ -202,8 +202,15 @@ def _axis_types(given: Any, count: int) -> tuple:
 class Mesh(_Axes):
     """An array of devices with a name for each of its axes. `with mesh:` makes it the current one.
 
+    devices: an array of Devices, of any rank; axis_names: a name for each axis (ValueError for
+    another number); axis_types: an AxisType each. `shape` (sizes by name), `size`, `devices`,
+    `axis_names`. Compares by value. `make_mesh` is easier.
+
+    >>> import numpy as np
     >>> import numjet as nj
-    >>> dict(nj.make_mesh((1,), ("x",)).shape)
+    >>> from numjet import sharding
+    >>> mesh = sharding.Mesh(np.array(nj.devices()[:1]), ("x",))
+    >>> dict(mesh.shape)
     {'x': 1}
     """
 
@@ -317,7 +324,15 @@ class Mesh(_Axes):
 
 @dataclasses.dataclass(frozen=True)
 class AbstractDevice:
-    """What kind of devices a mesh is of."""
+    """What kind of devices a mesh is of.
+
+    device_kind: the hardware's name; num_cores: cores of each, or None; platform: "cpu", "gpu" or
+    "tpu".
+
+    >>> from numjet import sharding
+    >>> sharding.AbstractDevice("cpu", None, "cpu").platform
+    'cpu'
+    """
 
     device_kind: str
     num_cores: int | None
@@ -332,7 +347,14 @@ class AbstractDevice:
 
 @dataclasses.dataclass(frozen=True)
 class ManualAxisType:
-    """Over which manual axes of a mesh a value differs, or is a sum that is pending or done."""
+    """Over which manual axes of a mesh a value differs, or is a sum that is pending or done.
+
+    varying, unreduced, reduced: frozensets of names.
+
+    >>> from numjet import sharding
+    >>> sorted(sharding.ManualAxisType(varying=frozenset({"x"})).varying)
+    ['x']
+    """
 
     _: dataclasses.KW_ONLY
     varying: frozenset = frozenset()
@@ -431,7 +453,14 @@ _tokens: list = []
 
 
 def get_mesh() -> Mesh:
-    """The mesh of the enclosing `with mesh:` or `set_mesh`; an empty one outside."""
+    """The mesh of the enclosing `with mesh:` or `set_mesh`; an empty one outside.
+
+    >>> import numjet as nj
+    >>> from numjet import sharding
+    >>> with nj.make_mesh((1,), ("x",)):
+    ...     print(sharding.get_mesh().axis_names)
+    ('x',)
+    """
     return _current.get()
 
 
@@ -439,7 +468,16 @@ _abstract: ContextVar[AbstractMesh | None] = ContextVar("numjet.abstract_mesh", 
 
 
 class use_abstract_mesh(contextlib.AbstractContextManager):  # noqa: N801 - read as a statement
-    """`with use_abstract_mesh(mesh):` makes it what `get_abstract_mesh` returns."""
+    """`with use_abstract_mesh(mesh):` makes it what `get_abstract_mesh` returns.
+
+    mesh: an AbstractMesh.
+
+    >>> import numjet as nj
+    >>> from numjet import sharding
+    >>> with sharding.use_abstract_mesh(nj.AbstractMesh((2,), ("x",))):
+    ...     print(sharding.get_abstract_mesh().axis_names)
+    ('x',)
+    """
 
     def __init__(self, mesh: AbstractMesh) -> None:
         if not isinstance(mesh, AbstractMesh):
@@ -455,7 +493,12 @@ class use_abstract_mesh(contextlib.AbstractContextManager):  # noqa: N801 - read
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The axes of the current mesh."""
+    """The axes of the current mesh, without its devices; none outside of `set_mesh`.
+
+    >>> from numjet import sharding
+    >>> sharding.get_abstract_mesh().axis_names
+    ()
+    """
     chosen = _abstract.get()
     if chosen is not None:
         return chosen
@@ -695,7 +738,15 @@ def unsharded(ndim: int) -> NamedSharding:
 def make_single_device_sharding(
     device: Device, *, memory_kind: str | None = None
 ) -> SingleDeviceSharding:
-    """The sharding of whole arrays on `device`."""
+    """The sharding of whole arrays on one device.
+
+    device: a Device. memory_kind: the name of a memory, kept.
+
+    >>> import numjet as nj
+    >>> from numjet import sharding
+    >>> nj.device_put(1.0, sharding.make_single_device_sharding(nj.devices()[0]))
+    Array(1., dtype=float32, weak_type=True)
+    """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
@@ -736,10 +787,17 @@ def _same_axes(name: str, f: Any, axes: Any) -> Any:
 
 
 def auto_axes(f: Any = None, /, *, axes: Any = None, out_sharding: Any = None) -> Any:
-    """`f`, within which `axes` (default: all) of the mesh are of type Auto; its results are laid
-    out as `out_sharding` says. A decorator where `f` is not given.
+    """`f`, within which some axes of the mesh are of type Auto; its results are laid out as told.
 
-    Raises ValueError for an axis that the current mesh has not.
+    f: a function of pytrees of arrays; left out, the result is a decorator. axes: a name, several,
+    or None for all. out_sharding: the layout of the results. Raises ValueError for an axis that the
+    current mesh has not.
+
+    >>> import numjet as nj
+    >>> from numjet import sharding, numpy as jnp
+    >>> with nj.set_mesh(nj.make_mesh((1,), ("x",))):
+    ...     sharding.auto_axes(lambda x: 2 * x, out_sharding=nj.P("x"))(jnp.arange(2))
+    Array([0, 2], dtype=int32)
     """
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
@@ -752,10 +810,18 @@ def auto_axes(f: Any = None, /, *, axes: Any = None, out_sharding: Any = None) -
 
 
 def explicit_axes(f: Any = None, /, *, axes: Any = None, in_sharding: Any = None) -> Any:
-    """`f`, within which `axes` (default: all) of the mesh are of type Explicit; its positional
-    arguments are laid out as `in_sharding` says first. A decorator where `f` is not given.
+    """`f`, within which some axes of the mesh are of type Explicit; its arguments are laid out as
+    told.
 
-    Raises ValueError for an axis that the current mesh has not.
+    f: a function of pytrees of arrays; left out, the result is a decorator. axes: a name, several,
+    or None for all. in_sharding: the layout of the positional arguments. Raises ValueError for an
+    axis that the current mesh has not.
+
+    >>> import numjet as nj
+    >>> from numjet import sharding, numpy as jnp
+    >>> with nj.set_mesh(nj.make_mesh((1,), ("x",))):
+    ...     sharding.explicit_axes(lambda x: 2 * x, in_sharding=nj.P("x"))(jnp.arange(2))
+    Array([0, 2], dtype=int32)
     """
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
@@ -775,11 +841,18 @@ def constrained(x: Any, sharding: Sharding) -> Any:
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """`x`, laid out as `shardings` say (a sharding, a PartitionSpec of the current mesh, or a
-    pytree of them).
+    """x, laid out as `shardings` say.
 
-    Inside a traced function it is a constraint that the partitioner keeps to. Raises ValueError for
-    a layout that does not fit the shape, RuntimeError for a PartitionSpec where there is no mesh.
+    x: a pytree of arrays. shardings: a sharding, a PartitionSpec of the current mesh, or a pytree
+    of them. Inside a traced function it is a constraint that the partitioner keeps to. Derivative:
+    the identity, with the same constraint. Raises ValueError for a layout that does not fit the
+    shape, RuntimeError for a PartitionSpec where there is no mesh.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x"))
+    >>> nj.jit(lambda x: lax.with_sharding_constraint(x * 2, layout))(jnp.arange(2))
+    Array([0, 2], dtype=int32)
     """
     return _laid_out("with_sharding_constraint", x, shardings)
 

@@ -15,7 +15,16 @@ KeyPath = tuple[Any, ...]
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """A key path as text: `['a'][0].x`; with simple=True the bare names joined by `separator`."""
+    """A key path as text.
+
+    keys: as of `tree_flatten_with_path`. simple: the bare names, joined by `separator`, instead of
+    Python's notation.
+
+    >>> from numjet import tree_util
+    >>> [(path, leaf)] = tree_util.tree_leaves_with_path({"a": [5]})
+    >>> tree_util.keystr(path), tree_util.keystr(path, simple=True, separator="/")
+    ("['a'][0]", 'a/0')
+    """
     if not isinstance(separator, str):
         raise TypeError(f"keystr: separator must be a string, got {separator!r}.")
     return separator.join([_bare(key) if simple else str(key) for key in keys])
@@ -37,7 +46,16 @@ def child_keys(kind: NodeKind, node: Any, count: int) -> list:
 def flatten_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False,
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """([(key path, leaf), ...], structure); is_leaf(path, node) when is_leaf_takes_path."""
+    """The leaves of a tree with the ways to them, and its structure.
+
+    tree: a pytree. is_leaf: subtrees for which it holds count as leaves; is_leaf_takes_path: it is
+    called with (path, node). Result: ([(key path, leaf), ...], PyTreeDef); `tree_util.keystr`
+    prints a path.
+
+    >>> from numjet import tree
+    >>> tree.flatten_with_path({"a": [5]})[0]
+    [((DictKey(key='a'), SequenceKey(idx=0)), 5)]
+    """
     out: list[tuple[KeyPath, Any]] = []
 
     def visit(node: Any, path: KeyPath) -> PyTreeDef:

@@ -38,7 +38,12 @@ class _Key:
 
 
 class SequenceKey(_Key):
-    """Position `idx` of a list or tuple; prints as `[0]`."""
+    """Position `idx` of a list or tuple; prints as `[0]`.
+
+    >>> from numjet import tree_util
+    >>> tree_util.keystr((tree_util.SequenceKey(0),))
+    '[0]'
+    """
 
     __slots__ = ()
     __match_args__ = ("idx",)
@@ -56,7 +61,12 @@ class SequenceKey(_Key):
 
 
 class DictKey(_Key):
-    """Entry `key` of a dictionary; prints as `['a']`."""
+    """Entry `key` of a dictionary; prints as `['a']`.
+
+    >>> from numjet import tree_util
+    >>> tree_util.keystr((tree_util.DictKey("a"),))
+    "['a']"
+    """
 
     __slots__ = ()
     __match_args__ = ("key",)
@@ -73,7 +83,12 @@ class DictKey(_Key):
 
 
 class GetAttrKey(_Key):
-    """Attribute `name` of an object; prints as `.name`."""
+    """Attribute `name` of an object; prints as `.name`.
+
+    >>> from numjet import tree_util
+    >>> tree_util.keystr((tree_util.GetAttrKey("x"),))
+    '.x'
+    """
 
     __slots__ = ()
     __match_args__ = ("name",)
@@ -91,7 +106,12 @@ class GetAttrKey(_Key):
 
 
 class FlattenedIndexKey(_Key):
-    """Child number `key` of a registered node that gives no names; prints as `[<flat index 0>]`."""
+    """Child number `key` of a registered node that gives no names; prints as `[<flat index 0>]`.
+
+    >>> from numjet import tree_util
+    >>> tree_util.keystr((tree_util.FlattenedIndexKey(0),))
+    '[<flat index 0>]'
+    """
 
     __slots__ = ()
     __match_args__ = ("key",)
@@ -221,12 +241,21 @@ def register_pytree_node(
     unflatten_func: Callable[[Any, Sequence[Any]], Any],
     flatten_with_keys_func: FlattenWithKeys | None = None,
 ) -> None:
-    """Make `nodetype` a node of pytrees.
+    """Make a type a node of pytrees.
 
-    flatten_func(node) returns (children, data); data is static, hashable and compared by ==.
-    unflatten_func(data, children) makes the node again; it must accept any objects as children.
-    flatten_with_keys_func(node) returns ([(key, child), ...], data) and names the children.
-    Raises ValueError when the type is a node already.
+    nodetype: a class. flatten_func(node) returns (children, data); data is static, hashable and
+    compared by ==. unflatten_func(data, children) makes the node again; it must accept any objects
+    as children. flatten_with_keys_func(node) returns ([(key, child), ...], data) and names the
+    children. Raises ValueError when the type is a node already.
+
+    >>> from numjet import tree_util
+    >>> class Pair:
+    ...     def __init__(self, first, second):
+    ...         self.first, self.second = first, second
+    >>> tree_util.register_pytree_node(
+    ...     Pair, lambda p: ((p.first, p.second), None), lambda data, children: Pair(*children))
+    >>> tree_util.tree_leaves(Pair(1, [2, 3]))
+    [1, 2, 3]
     """
     if not isinstance(nodetype, type):
         raise TypeError(f"register_pytree_node: expected a class, got {nodetype!r}.")
@@ -248,7 +277,22 @@ def register_pytree_with_keys(
     unflatten_func: Callable[[Any, Sequence[Any]], Any],
     flatten_func: Callable[[Any], tuple[Iterable[Any], Hashable]] | None = None,
 ) -> None:
-    """Make `nodetype` a node whose children have names; see `register_pytree_node`."""
+    """Make a type a node whose children have names.
+
+    nodetype: a class. flatten_with_keys(node) returns ([(key, child), ...], data).
+    unflatten_func(data, children) makes the node again. flatten_func(node) returns (children,
+    data), to be faster without names. See `register_pytree_node`. Raises ValueError when the type
+    is a node already.
+
+    >>> from numjet import tree_util
+    >>> class Cell:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    >>> tree_util.register_pytree_with_keys(
+    ...     Cell, lambda c: ([(tree_util.GetAttrKey("x"), c.x)], None), lambda data, xs: Cell(*xs))
+    >>> tree_util.keystr(tree_util.tree_leaves_with_path(Cell(5))[0][0])
+    '.x'
+    """
     if flatten_func is None:
         def flatten_func(node):
             pairs, data = flatten_with_keys(node)
@@ -265,14 +309,50 @@ def _needs(cls: Any, name: str, *methods: str) -> None:
 
 
 def register_pytree_node_class(cls: Any) -> Any:
-    """Class decorator: use the class's `tree_flatten()` and `tree_unflatten(data, children)`."""
+    """Class decorator: a node of pytrees, by the class's `tree_flatten()` and `tree_unflatten(data,
+    children)`.
+
+    cls: a class with these methods, the second a classmethod; see `register_pytree_node`. Returns
+    it. Raises ValueError when it is a node already.
+
+    >>> from numjet import tree_util
+    >>> @tree_util.register_pytree_node_class
+    ... class Box:
+    ...     def __init__(self, content):
+    ...         self.content = content
+    ...     def tree_flatten(self):
+    ...         return (self.content,), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, data, children):
+    ...         return cls(*children)
+    >>> tree_util.tree_leaves(Box(5))
+    [5]
+    """
     _needs(cls, "register_pytree_node_class", "tree_unflatten", "tree_flatten")
     register_pytree_node(cls, lambda node: node.tree_flatten(), cls.tree_unflatten)
     return cls
 
 
 def register_pytree_with_keys_class(cls: Any) -> Any:
-    """Class decorator: use `tree_flatten_with_keys()`, `tree_unflatten`, perhaps `tree_flatten`."""
+    """Class decorator: a node with named children, by methods `tree_flatten_with_keys()` and
+    `tree_unflatten`.
+
+    cls: a class with these methods, perhaps with `tree_flatten()`; see `register_pytree_with_keys`.
+    Returns it. Raises ValueError when it is a node already.
+
+    >>> from numjet import tree_util
+    >>> @tree_util.register_pytree_with_keys_class
+    ... class Named:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    ...     def tree_flatten_with_keys(self):
+    ...         return [(tree_util.GetAttrKey("x"), self.x)], None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, data, children):
+    ...         return cls(*children)
+    >>> tree_util.keystr(tree_util.tree_leaves_with_path(Named(5))[0][0])
+    '.x'
+    """
     _needs(cls, "register_pytree_with_keys_class", "tree_unflatten", "tree_flatten_with_keys")
     flatten = (lambda node: node.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(cls, lambda node: node.tree_flatten_with_keys(),
@@ -322,10 +402,23 @@ def register_dataclass(
     nodetype: Any, data_fields: Sequence[str] | None = None,
     meta_fields: Sequence[str] | None = None, drop_fields: Sequence[str] = (),
 ) -> Any:
-    """Make a dataclass a node: `data_fields` are children, `meta_fields` are static data.
+    """Make a dataclass a node of pytrees; returns the class.
 
-    Both default to the dataclass's fields, where `field(metadata={"static": True})` marks static
-    ones. Works as a call and as a decorator. Returns the class.
+    nodetype: the class. data_fields: names of fields that are children; meta_fields: of those that
+    are static data, hashable and compared by ==. Both default to the dataclass's fields, where
+    `field(metadata={"static": True})` marks static ones. drop_fields: those that are neither. Works
+    as a call and as a decorator. Raises ValueError for names that are no fields or fields left out,
+    TypeError for what is no class.
+
+    >>> from numjet import tree_util
+    >>> import dataclasses
+    >>> @tree_util.register_dataclass
+    ... @dataclasses.dataclass
+    ... class Point:
+    ...     x: float
+    ...     y: float
+    >>> tree_util.tree_map(lambda v: 2 * v, Point(1.0, 2.0)).y
+    4.0
     """
     data, meta = _dataclass_fields(nodetype, data_fields, meta_fields, drop_fields)
     keys = [GetAttrKey(name) for name in data]
@@ -343,7 +436,18 @@ def register_dataclass(
 
 
 def register_static(cls: Any) -> Any:
-    """Class decorator: an instance is a node without leaves, itself the static data."""
+    """Class decorator: an instance is a node without leaves, itself the static data.
+
+    cls: a class whose instances are hashable and compared by ==. Returns it. Compiled functions are
+    traced anew for instances that differ. Raises ValueError when it is a node already.
+
+    >>> from numjet import tree_util
+    >>> @tree_util.register_static
+    ... class Mode(str):
+    ...     pass
+    >>> tree_util.tree_leaves([Mode("train"), 1])
+    [1]
+    """
     register_pytree_node(cls, lambda node: ((), node), lambda data, children: data)
     return cls
 
@@ -372,7 +476,16 @@ class _FrozenPartial:
 
 
 class Partial(functools.partial):
-    """`functools.partial` as a pytree: the arguments are children, the function is static."""
+    """`functools.partial` as a pytree: the arguments are children, the function is static.
+
+    func: a function, compared by identity; args, kw: its first arguments, pytrees. Compiled
+    functions so take and return functions with arrays inside.
+
+    >>> from numjet import tree_util
+    >>> add = tree_util.Partial(lambda x, y: x + y, 1)
+    >>> add(2), tree_util.tree_leaves(add)
+    (3, [1])
+    """
 
     def __new__(cls, func: Callable, *args: Any, **kw: Any):
         if isinstance(func, functools.partial):

@@ -45,7 +45,15 @@ class TreeMismatch(Exception):
 
 
 class PyTreeDef:
-    """The structure of a tree: its nodes and static data, and where its leaves stand. Immutable."""
+    """The structure of a tree: its nodes and static data, and where its leaves stand. Immutable.
+
+    `num_leaves`, `num_nodes`, `children()`, `unflatten(leaves)`, `flatten_up_to(tree)`; compared by
+    == and hashable. `tree.structure` makes one; kind, data and children are what it is made of.
+
+    >>> from numjet import tree_util
+    >>> tree_util.tree_structure({"a": 1, "b": [2, 3]}).num_leaves
+    3
+    """
 
     __slots__ = ("_kind", "_data", "_children", "num_leaves", "num_nodes", "_depth", "_plain",
                  "_hash", "_match", "_read", "_build", "_uses", "__weakref__")
@@ -285,9 +293,15 @@ _candidates: dict[Any, list[PyTreeDef]] = {}
 
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None,
                  ) -> tuple[list, PyTreeDef]:
-    """(leaves in order, structure). Subtrees for which is_leaf holds count as leaves.
+    """The leaves of a tree in order, and its structure.
 
-    Structures seen before are flattened by generated code.
+    tree: a pytree: nested lists, tuples, dictionaries (in the order of sorted keys), None (no
+    leaf), and registered types; everything else is a leaf. is_leaf: subtrees for which it holds
+    count as leaves. Result: (list, PyTreeDef). The inverse is `unflatten`.
+
+    >>> from numjet import tree
+    >>> tree.flatten({"b": 1, "a": (2, None)})
+    ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
     """
     if is_leaf is not None:
         leaves: list[Any] = []

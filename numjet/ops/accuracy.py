@@ -21,8 +21,14 @@ class AccuracyMode(enum.Enum):
 
 
 class Tolerance:
-    """How far a result may be from the true value: absolutely, relatively, or in units in the last
-    place. At least one must be set, none may be negative (ValueError).
+    """How far a result may be from the true value.
+
+    atol: absolutely; rtol: relatively; ulps: in units in the last place. What is not set is not
+    asked for. At least one must be set, none may be negative (ValueError).
+
+    >>> from numjet import lax
+    >>> lax.Tolerance(rtol=1e-6).rtol
+    1e-06
     """
 
     __slots__ = ("atol", "rtol", "ulps")

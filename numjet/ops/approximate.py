@@ -44,16 +44,17 @@ def _approximate(name: str, operand: Any, k: int, axis: int, recall: float, over
 def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
                  reduction_input_size_override: int = -1,
                  aggregate_to_topk: bool = True) -> list[Any]:
-    """(values, indices) of the k largest elements along an axis, falling.
+    """The k largest elements along an axis, falling: [values, indices].
 
-    operand: real floats. The result is exact, so that any `recall_target` in (0, 1] is met, and of
-    k elements and sorted whether they are aggregated or not. Differentiable. Raises ValueError for
-    k out of range and other dtypes.
+    operand: real floats. k: how many. reduction_dimension: the axis. The result is exact, so that
+    any recall_target in (0, 1] is met, and of k elements and sorted whether they are aggregated or
+    not: reduction_input_size_override and aggregate_to_topk change nothing. indices are int32.
+    Derivative: that of taking the elements at these indices. Raises ValueError for k out of range
+    and other dtypes.
 
-    >>> import numjet.numpy as jnp
-    >>> from numjet import lax
-    >>> lax.approx_max_k(jnp.array([1., 3., 2.]), 2)[1]
-    Array([1, 2], dtype=int32)
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.approx_max_k(jnp.array([1.0, 3.0, 2.0]), 2)
+    [Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32)]
     """
     return _approximate("approx_max_k", operand, k, reduction_dimension, recall_target,
                         reduction_input_size_override, aggregate_to_topk, True)
@@ -62,6 +63,15 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
 def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
                  reduction_input_size_override: int = -1,
                  aggregate_to_topk: bool = True) -> list[Any]:
-    """(values, indices) of the k smallest elements along an axis, rising. See `approx_max_k`."""
+    """The k smallest elements along an axis, rising: [values, indices].
+
+    operand, k, reduction_dimension, recall_target, reduction_input_size_override,
+    aggregate_to_topk: as of `approx_max_k`; the result is exact. Raises ValueError for k out of
+    range and other dtypes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.approx_min_k(jnp.array([1.0, 3.0, 2.0]), 2)
+    [Array([1., 2.], dtype=float32), Array([0, 2], dtype=int32)]
+    """
     return _approximate("approx_min_k", operand, k, reduction_dimension, recall_target,
                         reduction_input_size_override, aggregate_to_topk, False)

@@ -41,7 +41,15 @@ def _stop(x: Any) -> Any:
 
 
 def stop_gradient(x: Any) -> Any:
-    """`x` (a pytree), through which no derivative flows: tangents and cotangents stop here."""
+    """x (a pytree), through which no derivative flows: tangents and cotangents stop here.
+
+    The value is x's own; leaves that are not floating pass through.
+
+    >>> import numjet as nj
+    >>> from numjet import lax
+    >>> print(nj.grad(lambda x: x * lax.stop_gradient(x))(3.0))
+    3.0
+    """
     return tree.tree_map(_stop, x)
 
 
@@ -74,7 +82,14 @@ optimization_barrier_p = Primitive(
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """`operand` (a pytree) unchanged; the compiler moves no computation across."""
+    """operand (a pytree of arrays) unchanged; the compiler moves no computation across.
+
+    Derivative: the identity.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.optimization_barrier(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
     leaves, treedef = tree.tree_flatten(operand)
     return tree.tree_unflatten(
         treedef, optimization_barrier_p.bind(*map(as_array, leaves)) if leaves else []
@@ -83,8 +98,17 @@ def optimization_barrier(operand: Any, /) -> Any:
 
 # ------------------------------------------------------------------ dtypes and constants
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """`operand` as another dtype; floats become integers by truncation, values out of range
-    saturate."""
+    """operand as another dtype.
+
+    operand: an array or number. new_dtype: a dtype; a Python type (float) gives a weakly typed
+    result of its default width. Floats become integers by truncation; values out of range saturate,
+    NaN gives 0. Derivative: the identity, between floating dtypes. Raises TypeError for complex to
+    real.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.convert_element_type(jnp.array([1.7, -1.7, 300.0]), jnp.int8)
+    Array([  1,  -1, 127], dtype=int8)
+    """
     x = as_array(operand)
     if new_dtype is None:
         raise ValueError("convert_element_type: give a dtype; None names none.")
@@ -103,14 +127,30 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
 
 def dtype(x: Any) -> Any:
-    """The dtype of an array or scalar; of a dtype, itself."""
+    """The dtype of an array or scalar; of a dtype, itself.
+
+    x: an array, Python number (its default dtype) or dtype. Raises TypeError for other objects.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.dtype(1.0), lax.dtype(jnp.int8)
+    (dtype('float32'), dtype('int8'))
+    """
     if isinstance(x, type | np.dtype):
         return dtypes.canonical(x)
     return as_array(x).aval.dtype
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
-    """An array of `shape` whose elements are all `fill_value`, which has no dimensions."""
+    """An array of `shape` whose elements are all fill_value.
+
+    shape: a sequence of integers. fill_value: a number without dimensions. dtype: by default that
+    of fill_value. sharding: the layout. Raises TypeError for a value with dimensions; `numpy.full`
+    broadcasts.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.full((2,), 7, jnp.float32)
+    Array([7., 7.], dtype=float32)
+    """
     shape = canonical_shape(shape)
     value = as_array(fill_value)
     if value.aval.shape:
@@ -128,8 +168,15 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
 ) -> Any:
-    """`full` with the shape and dtype of `x` (an array or anything with both) where they are not
-    given."""
+    """An array like x whose elements are all fill_value.
+
+    x: an array or anything with shape and dtype. fill_value: a number without dimensions. dtype,
+    shape, sharding: by default those of x. Raises TypeError for a value with dimensions.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.full_like(jnp.zeros(2), 7)
+    Array([7., 7.], dtype=float32)
+    """
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else as_array(x).aval
     weak = dtype is None and getattr(aval, "weak_type", False)
     out = full(
@@ -139,7 +186,14 @@ def full_like(
 
 
 def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
-    """An array of `shape`; its elements are zeros."""
+    """An array whose elements nobody should rely on; here they are zeros.
+
+    shape: a sequence of integers. dtype: anything that names one. out_sharding: the layout.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.empty((2,), jnp.int8).shape
+    (2,)
+    """
     return full(shape, 0, dtype)
 
 
@@ -151,15 +205,40 @@ def broadcast_in_dim(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """`operand` with axis i becoming axis broadcast_dimensions[i] of an array of `shape`; the
-    rest repeats."""
-    return structural.broadcast_in_dim(
-        as_array(operand), canonical_shape(shape), tuple(map(operator.index, broadcast_dimensions))
-    )
+    """operand as part of an array of `shape`, repeated along the other axes.
+
+    operand: an array; its axis i becomes axis broadcast_dimensions[i], whose size it must have, or
+    1. shape: of the result. out_sharding: the layout of the result. Derivative: the sum over what
+    was repeated. Raises TypeError for sizes that do not fit, and dimensions that do not ascend.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
+    Array([[1, 1, 1],
+           [2, 2, 2]], dtype=int32)
+    """
+    x, sizes = as_array(operand), canonical_shape(shape)
+    places = tuple(map(operator.index, broadcast_dimensions))
+    if x.aval.shape == sizes and places != tuple(range(len(sizes))):
+        # The layers below take equal shapes for an operand that stays as it is.
+        raise TypeError(
+            f"broadcast_in_dim: broadcast_dimensions {places} must name, in ascending order, an "
+            f"axis of shape {sizes} for each axis of {x.aval.str_short()}."
+        )
+    return structural.broadcast_in_dim(x, sizes, places)
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
-    """New leading axes of `sizes`."""
+    """operand repeated along new leading axes.
+
+    operand: an array. sizes: the sizes of the new axes. out_sharding: the layout of the result.
+    Result: shape (*sizes, *operand.shape). Derivative: the sum over the new axes. Raises ValueError
+    for negative sizes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.broadcast(jnp.array([1, 2]), (2,))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     x, sizes = as_array(operand), canonical_shape(sizes)
     n = len(sizes)
     return (
@@ -170,8 +249,15 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that NumPy's broadcasting gives. Raises ValueError where sizes differ and none is
-    1."""
+    """The shape that NumPy's broadcasting gives.
+
+    shapes: tuples of integers. Sizes are compared from the last axis; a size of 1 stretches. Raises
+    ValueError where sizes differ and none is 1.
+
+    >>> from numjet import lax
+    >>> lax.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
     try:
         # As an index each size may be large; as a shape NumPy refuses what does not fit memory.
         rank = max(map(len, shapes), default=0)
@@ -188,7 +274,14 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """Leading axes of size 1 until there are `rank`."""
+    """x with leading axes of size 1 until there are `rank`.
+
+    x: an array. rank: an integer. Raises ValueError where x has more axes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.broadcast_to_rank(jnp.array([1, 2]), 3).shape
+    (1, 1, 2)
+    """
     x = as_array(x)
     missing = rank - x.aval.ndim
     if missing < 0:
@@ -197,7 +290,16 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
-    """`arr` broadcast, by NumPy's rules, to the shape of `like_arr`."""
+    """`arr` broadcast, by NumPy's rules, to the shape of `like_arr`.
+
+    arr, like_arr: arrays; the dtype of the second does not matter. Raises ValueError for shapes
+    that do not fit.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.broadcast_like(jnp.array([1, 2]), jnp.zeros((2, 2)))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     x, shape = as_array(arr), as_array(like_arr).aval.shape
     if broadcast_shapes(x.aval.shape, shape) != shape:
         raise ValueError(
@@ -208,13 +310,30 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
 
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
-    """Output axis i is input axis permutation[i]."""
+    """operand with its axes in another order: output axis i is input axis permutation[i].
+
+    operand: an array. permutation: each axis once (TypeError for others). `numpy.transpose`
+    reverses the axes where none are given.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.transpose(jnp.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     return structural.transpose(as_array(operand), tuple(map(operator.index, permutation)))
 
 
 # ------------------------------------------------------------------ joining and cutting
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """Axes start_dimension to stop_dimension - 1 made one."""
+    """operand with neighbouring axes made one.
+
+    operand: an array. start_dimension: the first of the axes; stop_dimension: behind the last one,
+    by default all the rest; negative ones count from the end. Raises ValueError for a range out of
+    order.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.collapse(jnp.zeros((2, 3, 4)), 1, 3).shape
+    (2, 12)
+    """
     x = as_array(operand)
     shape = x.aval.shape
     lo, hi, _ = slice(start_dimension, stop_dimension).indices(len(shape))
@@ -227,7 +346,15 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
-    """Consecutive parts of `sizes` along `axis`, which must add up to its size."""
+    """Consecutive parts of an array along an axis.
+
+    operand: an array. sizes: how long the parts are; they must add up to the axis's size
+    (ValueError). axis: an integer. Result: a list. `numpy.split` takes positions.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.split(jnp.arange(5), (2, 3))
+    [Array([0, 1], dtype=int32), Array([2, 3, 4], dtype=int32)]
+    """
     x, sizes = as_array(operand), canonical_shape(sizes)
     axis = canonical_axis(axis, x.aval.ndim)
     if sum(sizes) != x.aval.shape[axis] or any(n < 0 for n in sizes):
@@ -241,7 +368,16 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:
-    """Arrays of one shape along a new axis."""
+    """Arrays of one shape and dtype along a new axis.
+
+    operands: at least one array. axis: where the new axis is in the result. Raises TypeError for
+    shapes or dtypes that differ, ValueError for no operand; `numpy.stack` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.stack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
     xs = [as_array(x) for x in operands]
     if not xs:
         raise ValueError("stack: at least one array is needed.")
@@ -257,14 +393,29 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
-    """The rows along `axis`, without it."""
+    """The rows of x along an axis, without it: a tuple of arrays.
+
+    x: an array. axis: an integer (ValueError out of range). The inverse of `stack`.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.unstack(jnp.array([[1, 2], [3, 4]]))
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
     x = as_array(x)
     axis = canonical_axis(axis, x.aval.ndim)
     return tuple([squeeze(index_in_dim(x, i, axis), (axis,)) for i in range(x.aval.shape[axis])])
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:
-    """`operand` repeated reps[i] times along axis i."""
+    """operand repeated reps[i] times along axis i.
+
+    operand: an array. reps: an integer for each axis (TypeError for another number). Derivative:
+    the sum over the copies. `numpy.tile` adds axes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.tile(jnp.array([1, 2]), (2,))
+    Array([1, 2, 1, 2], dtype=int32)
+    """
     x, reps = as_array(operand), canonical_shape(reps)
     shape = x.aval.shape
     if len(reps) != len(shape):
@@ -278,7 +429,14 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 
 
 def shape_as_value(shape: Sequence[int]) -> Any:
-    """A shape as a NumPy array of int32; no axes as an Array."""
+    """A shape as a NumPy array of int32; of no axes, as an Array.
+
+    shape: a tuple of integers.
+
+    >>> from numjet import lax
+    >>> lax.shape_as_value((2, 3))
+    array([2, 3], dtype=int32)
+    """
     if not shape:
         return as_array(np.zeros(0, np.int32))
     return np.asarray(tuple(shape), np.int32)

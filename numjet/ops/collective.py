@@ -45,8 +45,15 @@ def _names(axis_name: AxisName) -> tuple:
 
 
 def axis_size(axis_name: AxisName) -> int:
-    """The size of a named axis in scope (the product for several). Raises NameError for an unbound
-    name."""
+    """The size of a named axis, a Python integer; of several, the product.
+
+    axis_name: a mapped axis. Raises NameError for an unbound axis.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: x * lax.axis_size("i"), axis_name="i")(jnp.array([1, 1]))
+    Array([2, 2], dtype=int32)
+    """
     size = 1
     for name in _names(axis_name):
         size *= _axis_size(name)
@@ -142,13 +149,16 @@ pmin_p = _all_reduce("pmin", reduce_min, lambda x, n: x, _extreme_jvp(lambda: pm
 
 
 def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
-    """Sum a pytree over the named axis (or axes); every member gets the total.
+    """The sum over the named axis, for every member.
 
-    A Python number gives itself times the axis size. Raises NameError for an unbound axis.
+    x: a pytree of arrays; a Python number gives itself times the axis's size. axis_name: a mapped
+    axis, or several. axis_index_groups: lists of positions, each with a sum of its own. Its
+    transpose is a psum of cotangents. Raises NameError for an unbound axis.
 
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> print(nj.vmap(lambda x: x / nj.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0])))
-    [0.25 0.75]
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([0.25, 0.75], dtype=float32)
     """
     names = _names(axis_name)
     if axis_index_groups is not None:
@@ -166,7 +176,17 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
-    """The mean of a pytree over the named axis."""
+    """The mean over the named axis, for every member.
+
+    x: a pytree of arrays. axis_name: a mapped axis, or several. axis_index_groups: lists of
+    positions, each with a mean of its own. Derivative: each member gets the mean of the cotangents.
+    Raises NameError for an unbound axis.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([2., 2.], dtype=float32)
+    """
     if axis_index_groups is not None:
         return _grouped("pmean", x, _names(axis_name), axis_index_groups)
     n = axis_size(axis_name)
@@ -181,7 +201,16 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
-    """The maximum of a pytree over the named axis."""
+    """The maximum over the named axis, for every member.
+
+    x: a pytree of arrays. axis_name: a mapped axis, or several. axis_index_groups: lists of
+    positions, each with a maximum of its own. Raises NameError for an unbound axis.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 3]))
+    Array([3, 3], dtype=int32)
+    """
     names = _names(axis_name)
     if axis_index_groups is not None:
         return _grouped("pmax", x, names, axis_index_groups)
@@ -189,7 +218,16 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
 
 
 def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
-    """The minimum of a pytree over the named axis."""
+    """The minimum over the named axis, for every member.
+
+    x: a pytree of arrays. axis_name: a mapped axis, or several. axis_index_groups: lists of
+    positions, each with a minimum of its own. Raises NameError for an unbound axis.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 3]))
+    Array([1, 1], dtype=int32)
+    """
     names = _names(axis_name)
     if axis_index_groups is not None:
         return _grouped("pmin", x, names, axis_index_groups)
@@ -215,7 +253,16 @@ axis_index_p = Primitive(
 
 
 def axis_index(axis_name: AxisName) -> Any:
-    """This member's position along the named axis (row-major over several), int32."""
+    """This member's position along the named axis, an int32 scalar.
+
+    axis_name: a mapped axis; of several the position counts row by row. Raises NameError for an
+    unbound axis.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: x * lax.axis_index("i"), axis_name="i")(jnp.array([5, 5, 5]))
+    Array([ 0,  5, 10], dtype=int32)
+    """
     index: Any = None
     for name in _names(axis_name):
         here = axis_index_p.bind(axis_name=name)
@@ -270,10 +317,19 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> Any:
-    """Every member's value, stacked along a new `axis` (or joined along `axis` with `tiled`).
+    """Every member's value, stacked along a new axis, for every member.
 
-    to: what the result is known to be, 'varying', 'invarying' or 'reduced'; nothing of it is
-    tracked here. Raises ValueError for another word.
+    x: a pytree of arrays. axis_name: the mapped axis, or several. axis_index_groups: lists of
+    positions, which gather among themselves. axis: where the new axis goes; with tiled, the axis
+    along which the values are joined. to: what the result is known to be, 'varying', 'invarying' or
+    'reduced'; nothing of it is tracked here. Derivative: its transpose is `psum_scatter`. Raises
+    NameError for an unbound axis, ValueError for another word.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.array([1, 2]))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
     """
     if to not in ("varying", "invarying", "reduced"):
         raise ValueError(
@@ -403,8 +459,18 @@ ppermute_p = Primitive(
 
 
 def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """Send values between members: `perm` lists (source, destination); members that receive nothing
-    get zeros."""
+    """Send values between members of the named axis.
+
+    x: a pytree of arrays. axis_name: a mapped axis. perm: pairs (source, destination), each at most
+    once; members that receive nothing get zeros. Its transpose sends the other way. Raises
+    NameError for an unbound axis, ValueError for positions named twice.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> shift = lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2)])
+    >>> nj.vmap(shift, axis_name="i")(jnp.array([1, 2, 3]))
+    Array([0, 1, 2], dtype=int32)
+    """
     (name,) = _names(axis_name)
     pairs = tuple([(int(src), int(dst)) for src, dst in perm])
     size = _axis_size(name)
@@ -419,13 +485,33 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
 
 
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
-    """`ppermute` where member i receives from member `perm[i]`."""
+    """Exchange values: member i receives that of member perm[i].
+
+    x: a pytree of arrays. axis_name: a mapped axis. perm: a permutation of the positions
+    (ValueError for others). Raises NameError for an unbound axis.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.array([5, 6, 7]))
+    Array([7, 5, 6], dtype=int32)
+    """
     return ppermute(x, axis_name, [(src, dst) for dst, src in enumerate(perm)])
 
 
 def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Any = None) -> Any:
-    """Swap the mapped axis with `axis` of each member's array: `all_to_all` that splits and joins
-    along the same axis."""
+    """Swap the mapped axis with `axis` of each member's array.
+
+    x: a pytree of arrays whose `axis` has the size of the named axis. axis_name: a mapped axis.
+    axis_index_groups: lists of positions, which swap among themselves. It is `all_to_all` that
+    splits and joins along the same axis. Raises ValueError where sizes do not fit, NameError for an
+    unbound axis.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
@@ -488,10 +574,19 @@ def all_to_all(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """Send slice j along `split_axis` to member j, and stack what comes along `concat_axis`.
+    """Send slice j along split_axis to member j, and stack what comes along concat_axis.
 
-    `tiled` splits and joins existing axes instead of consuming and making one. Raises ValueError
-    when the split axis does not fit the axis size.
+    x: a pytree of arrays whose split_axis has the size of the named axis (a multiple of it with
+    tiled). axis_name: the mapped axis. tiled: split and join existing axes instead of consuming and
+    making one. axis_index_groups: lists of positions, which exchange among themselves. Its
+    transpose is all_to_all with the axes exchanged. Raises ValueError where sizes do not fit,
+    NameError for an unbound axis.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
     """
     if axis_index_groups is not None:
         options = {"split_axis": split_axis, "concat_axis": concat_axis, "tiled": tiled}
@@ -526,7 +621,18 @@ def psum_scatter(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """Sum over the named axis and give each member its slice along `scatter_dimension`."""
+    """Sum over the named axis and give each member its slice of the sum.
+
+    x: a pytree of arrays. axis_name: a mapped axis. scatter_dimension: the axis that is cut, of the
+    named axis's size, which goes; with tiled, of a multiple of it, which stays. axis_index_groups:
+    lists of positions, each with a sum of its own. Its transpose is `all_gather`. Raises NameError
+    for an unbound axis, ValueError for sizes that do not fit.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([4, 6], dtype=int32)
+    """
     if axis_index_groups is not None:
         options = {"scatter_dimension": scatter_dimension, "tiled": tiled}
         return _grouped("psum_scatter", x, _names(axis_name), axis_index_groups, **options)
@@ -536,6 +642,12 @@ def psum_scatter(
     def one(leaf: Any) -> Any:
         total = psum_p.bind(as_array(leaf), axes=(name,))
         here = axis_index(name)
+        size = total.shape[scatter_dimension]
+        if size % n if tiled else size != n:
+            raise ValueError(
+                f"psum_scatter: axis {scatter_dimension} of {total.aval.str_short()} must "
+                f"{'be a multiple of' if tiled else 'equal'} the size {n} of axis {name!r}."
+            )
         if not tiled:
             return dynamic_index_in_dim(total, here, scatter_dimension, keepdims=False)
         width = total.shape[scatter_dimension] // n

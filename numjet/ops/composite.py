@@ -50,11 +50,13 @@ composite_p = Primitive(
 
 
 def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
-    """`decomposition` as one equation called `name`, with its `version`.
+    """`decomposition` as one equation of the program, called `name`.
 
-    Positional arguments of the result are pytrees of arrays; keyword arguments are attributes of
-    the equation and must not be traced (UnexpectedTracerError); those that are None are left out of
-    them. Differentiation and vmap see the function itself.
+    decomposition: a function of pytrees of arrays. name: for a backend that knows a better way.
+    version: an integer, part of the equation. The result takes positional arguments (pytrees of
+    arrays); keyword arguments are attributes of the equation and must not be traced
+    (UnexpectedTracerError); those that are None are left out. Differentiation and `vmap` see the
+    function itself.
 
     >>> from numjet import lax
     >>> twice = lax.composite(lambda x: x * 2.0, "my.twice")

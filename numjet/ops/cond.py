@@ -286,10 +286,13 @@ def _operands(what: str, operands: tuple, operand: Any) -> tuple:
 def switch(
     index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _NOT_GIVEN
 ) -> Any:
-    """Run `branches[index](*operands)`; the index is clamped into range.
+    """Run `branches[index](*operands)`; an index out of range is moved into it.
 
-    index: integer without dimensions. Branches must return pytrees of one structure, shapes and
-    dtypes. Under vmap with a mapped index all branches run. Raises TypeError when outputs differ.
+    index: an integer without dimensions. branches: at least one function; all must return pytrees
+    of one structure, shapes and dtypes. operands: pytrees of arrays; operand: one, by name, of an
+    older form. Under `vmap` with a mapped index all branches run. Derivative: that of the branch
+    taken. Raises TypeError when outputs differ or the index is no integer, ValueError for no
+    branches.
 
     >>> from numjet import lax
     >>> print(lax.switch(1, [lambda x: x, lambda x: x * 10.0], 3.0))
@@ -322,11 +325,11 @@ def cond(
 ) -> Any:
     """Run `true_fun(*operands)` if `pred`, else `false_fun(*operands)`.
 
-    Also understood is `cond(pred, true_operand, true_fun, false_operand, false_fun)`.
-
-    pred: boolean or number without dimensions. Both functions must return pytrees of one structure,
-    shapes and dtypes. Under vmap with a mapped predicate both run. Raises TypeError when outputs
-    differ.
+    pred: a boolean or number without dimensions. true_fun, false_fun: must return pytrees of one
+    structure, shapes and dtypes. operands: pytrees of arrays; operand: one, by name, of an older
+    form. `cond(pred, true_operand, true_fun, false_operand, false_fun)` is understood as well. Only
+    one of them runs, except under `vmap` with a mapped predicate, where both do. Derivative: that
+    of the branch taken. Raises TypeError when outputs differ, and for a predicate with dimensions.
 
     >>> from numjet import lax
     >>> print(lax.cond(True, lambda x: x + 1.0, lambda x: x - 1.0, 3.0))

@@ -357,10 +357,24 @@ def conv_general_dilated(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """A convolution (without reversing the kernel) of lhs with rhs over their spatial axes.
+    """A convolution of lhs with rhs over their spatial axes; the kernel is not reversed (a
+    correlation).
 
-    padding: 'SAME', 'VALID', 'SAME_LOWER' or (low, high) for each spatial axis; lhs_dilation: gaps
-    between elements of lhs (a transposed convolution); rhs_dilation: gaps in the kernel.
+    lhs: the input, with an axis of batch, one of features and any of space; rhs: the kernel, with
+    axes of output features, input features and space; of one dtype. window_strides: an integer for
+    each spatial axis. padding: 'SAME', 'VALID', 'SAME_LOWER' or (low, high) for each. lhs_dilation:
+    gaps between elements of lhs (a transposed convolution); rhs_dilation: gaps in the kernel.
+    dimension_numbers: as of `conv_dimension_numbers`. feature_group_count, batch_group_count:
+    groups of features or examples that are convolved apart. precision, preferred_element_type,
+    out_sharding: as of `dot_general`.
+
+    Linear in both operands. Raises TypeError for dtypes that differ, ValueError for shapes and
+    groups that do not fit.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> x, kernel = jnp.arange(4.0).reshape(1, 1, 4), jnp.ones((1, 1, 2))
+    >>> lax.conv_general_dilated(x, kernel, (1,), "SAME")
+    Array([[[1., 3., 5., 3.]]], dtype=float32)
     """
     lhs, rhs = as_array(lhs), as_array(rhs)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
@@ -427,7 +441,17 @@ def conv(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv_general_dilated` of NCHW inputs with OIHW kernels."""
+    """A convolution of inputs by batch, feature, space with a kernel by output feature, input
+    feature, space.
+
+    lhs: [n, c, ...], rhs: [o, c, ...], floating or integer, of one dtype. window_strides, padding,
+    precision, preferred_element_type: as of `conv_general_dilated`, which it is without dilation.
+    Result: [n, o, ...].
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.conv(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (2,), "VALID")
+    Array([[[2., 2.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -448,7 +472,17 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv_general_dilated` of NCHW inputs with OIHW kernels, with dilations."""
+    """As `conv`, with padding and dilations free: `conv_general_dilated` of [n, c, ...] by [o, c,
+    ...].
+
+    lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision,
+    preferred_element_type: as there. Result: [n, o, ...].
+
+    >>> from numjet import lax, numpy as jnp
+    >>> x, kernel = jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2))
+    >>> lax.conv_with_general_padding(x, kernel, (1,), [(1, 0)], None, None)
+    Array([[[1., 2., 2.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -480,10 +514,19 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Any:
-    """The transposed (fractionally strided) convolution; axes NHWC and HWIO unless told.
+    """The transposed (fractionally strided) convolution: strides spread the input instead of
+    thinning it.
 
-    transpose_kernel: reverse the kernel and exchange its features, so that this is the gradient of
-    the forward convolution with the same kernel.
+    lhs: the input, rhs: the kernel; axes [n, ..., c] and [..., c, o] unless dimension_numbers say
+    otherwise. strides: an integer for each spatial axis. padding: 'SAME', 'VALID' or (low, high)
+    for each, of the forward convolution with use_consistent_padding. rhs_dilation: gaps in the
+    kernel. transpose_kernel: reverse the kernel and exchange its features, so that this is the
+    gradient of the forward convolution with the same kernel. precision, preferred_element_type: as
+    of `dot_general`. Linear in both operands.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((2, 1, 1)), (2,), "SAME").ravel()
+    Array([1., 1., 1., 1.], dtype=float32)
     """
     lhs, rhs = as_array(lhs), as_array(rhs)
     if dimension_numbers is None:
@@ -532,7 +575,18 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The windows a convolution sees, as features: feature-major, then window positions."""
+    """The windows that a convolution sees, as features: by input feature, then by position in the
+    window.
+
+    lhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision,
+    preferred_element_type: as of `conv_general_dilated`. filter_shape: the window's sizes. Result:
+    as the convolution's, with c · ∏ filter_shape features.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.conv_general_dilated_patches(jnp.arange(3.0).reshape(1, 1, 3), (2,), (1,), "VALID")
+    Array([[[0., 1.],
+            [1., 2.]]], dtype=float32)
+    """
     lhs = as_array(lhs)
     filter_shape = tuple([int(k) for k in filter_shape])
     numbers = conv_dimension_numbers(lhs.shape, (1, 1, *filter_shape), dimension_numbers)
@@ -564,7 +618,15 @@ def conv_transpose_shape_tuple(
     padding: Any,
     dimension_numbers: Any,
 ) -> tuple[int, ...]:
-    """The shape of a transposed convolution's result. See `conv_transpose`."""
+    """The shape of a transposed convolution's result. See `conv_transpose`.
+
+    lhs_shape, rhs_shape, window_strides, padding, dimension_numbers: as there; padding is (low,
+    high) for each spatial axis, or a word. Raises TypeError or ValueError for what does not fit.
+
+    >>> from numjet import lax
+    >>> lax.conv_transpose_shape_tuple((1, 2, 1), (2, 1, 3), (2,), "SAME", ("NHC", "HIO", "NHC"))
+    (1, 4, 3)
+    """
     numbers = conv_dimension_numbers(tuple(lhs_shape), tuple(rhs_shape), dimension_numbers)
     sizes = []
     spatial = zip(numbers.lhs_spec[2:], numbers.rhs_spec[2:], window_strides, strict=True)
@@ -597,9 +659,15 @@ def conv_general_dilated_local(
 ) -> Any:
     """A convolution with a kernel of its own at each output position (a locally connected layer).
 
-    lhs: as of `conv_general_dilated`. rhs: its spatial axes are the output's positions, its input
-    features those of lhs times the places of the window, features first. filter_shape: the window's
-    sizes. Raises TypeError where the positions differ.
+    lhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as of
+    `conv_general_dilated`. rhs: its spatial axes are the output's positions, its input features
+    those of lhs times the places of the window, features first. filter_shape: the window's sizes.
+    Raises TypeError where the positions differ.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> kernels = jnp.arange(6.0).reshape(1, 2, 3)
+    >>> lax.conv_general_dilated_local(jnp.ones((1, 1, 4)), kernels, (1,), "VALID", (2,))
+    Array([[[3., 5., 7.]]], dtype=float32)
     """
     lhs, rhs = as_array(lhs), as_array(rhs)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)

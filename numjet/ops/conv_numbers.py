@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 class ConvDimensionNumbers(NamedTuple):
     """Where the axes are: lhs (batch, feature, spatial…), rhs (out feature, in feature, spatial…),
     out like lhs.
+
+    lhs_spec, rhs_spec, out_spec: tuples of integers, for each such place the axis of the array.
+    `conv_dimension_numbers` makes one from letters.
     """
 
     lhs_spec: tuple[int, ...]
@@ -37,7 +40,16 @@ def padtype_to_pads(
     window_strides: Sequence[int],
     padding: Any,
 ) -> list[tuple[int, int]]:
-    """The (low, high) pads that 'SAME', 'SAME_LOWER' or 'VALID' mean."""
+    """The (low, high) pads that a word means, for each spatial axis.
+
+    in_shape, window_shape, window_strides: integers for each spatial axis. padding: 'SAME' (as many
+    windows as strides fit in, the odd element at the end), 'SAME_LOWER' (at the beginning) or
+    'VALID' (none). Raises ValueError for other words.
+
+    >>> from numjet import lax
+    >>> lax.padtype_to_pads((5,), (2,), (2,), "SAME")
+    [(0, 1)]
+    """
     name = str(getattr(padding, "name", padding)).upper()
     if name == "VALID":
         return [(0, 0)] * len(window_shape)
@@ -58,8 +70,15 @@ def conv_dimension_numbers(
     rhs_shape: Sequence[int],
     dimension_numbers: Any,
 ) -> ConvDimensionNumbers:
-    """Dimension numbers from None (NCHW, OIHW), three strings such as ('NHWC', 'HWIO', 'NHWC'), or
-    themselves.
+    """What the axes of a convolution's arrays mean, as ConvDimensionNumbers.
+
+    lhs_shape, rhs_shape: the shapes of input and kernel. dimension_numbers: None for [n, c, ...]
+    and [o, c, ...]; three strings for input, kernel and output, such as ('NHWC', 'HWIO', 'NHWC');
+    or ConvDimensionNumbers, which stay. Raises TypeError or ValueError for letters that do not fit.
+
+    >>> from numjet import lax
+    >>> lax.conv_dimension_numbers((1, 5, 5, 3), (2, 2, 3, 8), ("NHWC", "HWIO", "NHWC")).lhs_spec
+    (0, 3, 1, 2)
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
@@ -83,8 +102,15 @@ def conv_dimension_numbers(
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """The axes (batch or out feature, feature, spatial in the order of the kernel) that the letters
-    name.
+    """The order of axes that three strings of letters mean.
+
+    dimension_numbers: strings for input, kernel and output. Result: for each the axes of batch (or
+    output feature), feature, and space in the order of the kernel's letters. Raises TypeError for
+    letters that do not fit.
+
+    >>> from numjet import lax
+    >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+    ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
     letters: tuple = (("N", "C"), ("O", "I"), ("N", "C"))
     spatial = [c for c in dimension_numbers[1] if c not in "OI"]
@@ -122,7 +148,16 @@ def conv_shape_tuple(
     pads: Any,
     batch_group_count: int = 1,
 ) -> tuple[int, ...]:
-    """The output shape for NCHW inputs and OIHW kernels."""
+    """The shape of a convolution's result, for [n, c, ...] inputs and [o, c, ...] kernels.
+
+    lhs_shape, rhs_shape: shapes. strides: an integer for each spatial axis. pads: 'SAME', 'VALID'
+    or (low, high) for each. batch_group_count: groups of examples that are convolved apart. Raises
+    TypeError or ValueError for what does not fit.
+
+    >>> from numjet import lax
+    >>> lax.conv_shape_tuple((1, 3, 8), (4, 3, 2), (2,), [(0, 0)])
+    (1, 4, 4)
+    """
     if isinstance(pads, str):
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
     spatial = [
@@ -139,7 +174,15 @@ def conv_general_shape_tuple(
     padding: Any,
     dimension_numbers: Any,
 ) -> tuple[int, ...]:
-    """The output shape for the given dimension numbers."""
+    """The shape of a convolution's result, for axes named by letters.
+
+    lhs_shape, rhs_shape, window_strides, padding, dimension_numbers: as of `conv_general_dilated`.
+    Raises TypeError or ValueError for what does not fit.
+
+    >>> from numjet import lax
+    >>> lax.conv_general_shape_tuple((1, 8, 3), (2, 3, 4), (2,), "SAME", ("NHC", "HIO", "NHC"))
+    (1, 4, 4)
+    """
     ls, rs, out = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     plain = conv_shape_tuple(
         [lhs_shape[i] for i in ls], [rhs_shape[i] for i in rs], window_strides, padding

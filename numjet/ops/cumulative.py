@@ -159,30 +159,76 @@ cumlogsumexp_p = _cumulative("cumlogsumexp", np.logaddexp, _logsumexp_jvp, float
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running sum along `axis`, from the end with `reverse`."""
+    """Running sums along an axis.
+
+    operand: an integer, floating or complex array. axis: an integer. reverse: from the end. Result:
+    operand's shape and dtype; element i is the sum of elements 0 to i. Its transpose runs the other
+    way. Raises TypeError for booleans, ValueError for an axis out of range.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.cumsum(jnp.array([1, 2, 3])), lax.cumsum(jnp.array([1, 2, 3]), reverse=True)
+    (Array([1, 3, 6], dtype=int32), Array([6, 5, 3], dtype=int32))
+    """
     x = as_array(operand)
     return cumsum_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
 
 
 def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running product along `axis`."""
+    """Running products along an axis.
+
+    operand: an integer, floating or complex array. axis: an integer. reverse: from the end. Result:
+    operand's shape and dtype. Differentiable, also where there are zeros. Raises TypeError for
+    booleans, ValueError for an axis out of range.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.cumprod(jnp.array([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
     x = as_array(operand)
     return cumprod_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
 
 
 def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running maximum along `axis`."""
+    """Running maxima along an axis.
+
+    operand: an integer, floating or complex array (ordered by real, then imaginary parts). axis: an
+    integer. reverse: from the end. Result: operand's shape and dtype; NaN stays from where it comes
+    on. Derivative: that of the element taken. Raises TypeError for booleans, ValueError for an axis
+    out of range.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.cummax(jnp.array([1, 3, 2, 4]))
+    Array([1, 3, 3, 4], dtype=int32)
+    """
     x = as_array(operand)
     return cummax_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
 
 
 def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running minimum along `axis`."""
+    """Running minima along an axis.
+
+    operand: an integer, floating or complex array (ordered by real, then imaginary parts). axis: an
+    integer. reverse: from the end. Result: operand's shape and dtype; NaN stays from where it comes
+    on. Derivative: that of the element taken. Raises TypeError for booleans, ValueError for an axis
+    out of range.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.cummin(jnp.array([3, 1, 2, 0]))
+    Array([3, 1, 1, 0], dtype=int32)
+    """
     x = as_array(operand)
     return cummin_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
 
 
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Running log of the sum of exponentials along `axis`."""
+    """Running log Σ exp along an axis, without overflow.
+
+    operand: a real floating array. axis: an integer. reverse: from the end. Result: operand's shape
+    and dtype. Raises TypeError for other dtypes, ValueError for an axis out of range.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.cumlogsumexp(jnp.zeros(3)).round(4)
+    Array([0.    , 0.6931, 1.0986], dtype=float32)
+    """
     x = as_array(operand)
     return cumlogsumexp_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))

@@ -309,9 +309,17 @@ def dot_general(
 ) -> Any:
     """Σ lhs · rhs over the contracting axes, for each element of the batch axes.
 
-    dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)). The result's
-    axes are the batch axes, the other axes of lhs, the other axes of rhs. preferred_element_type:
-    its dtype. Raises TypeError when sizes differ.
+    lhs, rhs: arrays; dtypes promote. dimension_numbers: ((lhs contracting, rhs contracting), (lhs
+    batch, rhs batch)), tuples of axes that pair up. precision: None, a Precision, a DotAlgorithm or
+    its preset, or a pair; CPUs compute floats in their own width or wider. preferred_element_type:
+    the dtype that sums and result have. out_sharding: the layout of the result. Result: the batch
+    axes, the other axes of lhs, the other axes of rhs. Linear in both operands. Raises TypeError
+    when sizes differ.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lhs, rhs = jnp.ones((2, 3, 4)), jnp.ones((2, 4, 5))
+    >>> lax.dot_general(lhs, rhs, (((2,), (1,)), ((0,), (0,)))).shape
+    (2, 3, 5)
     """
     (lc, rc), (lb, rb) = dimension_numbers
     numbers = ((_axes(lc), _axes(rc)), (_axes(lb), _axes(rb)))
@@ -358,7 +366,16 @@ def dot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """The product of vectors and matrices: contracts the last axis of lhs with the first of rhs."""
+    """The product of vectors and matrices: contracts the last axis of lhs with the first of rhs.
+
+    lhs: [k] or [m, k]; rhs: [k] or [k, n]; dtypes promote. dimension_numbers: as of `dot_general`,
+    whatever the ranks. precision, preferred_element_type, out_sharding: as there. Result: [], [m],
+    [n] or [m, n]. Raises TypeError for other ranks and sizes that differ.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
+    Array([21, 43], dtype=int32)
+    """
     lhs, rhs = as_array(lhs), as_array(rhs)
     if dimension_numbers is None:
         if lhs.ndim not in (1, 2) or rhs.ndim not in (1, 2):
@@ -371,7 +388,16 @@ def dot(
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
-    """lhs[..., m, k] times rhs[..., k, n] for each of the equal leading axes."""
+    """The matrix product for each element of the leading axes.
+
+    lhs: [..., m, k], rhs: [..., k, n], with equal leading axes; dtypes promote. precision: as of
+    `dot_general`. Result: [..., m, n]. Raises TypeError for sizes that differ; `numpy.matmul`
+    broadcasts.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.batch_matmul(jnp.ones((2, 1, 3)), jnp.ones((2, 3, 1))).shape
+    (2, 1, 1)
+    """
     lhs, rhs = as_array(lhs), as_array(rhs)
     if lhs.ndim != rhs.ndim or lhs.ndim < 2:
         raise ValueError(

@@ -18,7 +18,12 @@ _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class DotAlgorithm(NamedTuple):
-    """A product's arithmetic, field by field."""
+    """A product's arithmetic, field by field.
+
+    lhs_precision_type, rhs_precision_type, accumulation_type: dtypes; lhs_component_count,
+    rhs_component_count, num_primitive_operations: into how many parts an operand is cut, and how
+    many of their products are added; allow_imprecise_accumulation: sums may be less exact.
+    """
 
     lhs_precision_type: Any
     rhs_precision_type: Any

@@ -23,15 +23,32 @@ from numjet.ops.slicing import index_in_dim
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """The value that member `source` of the named axis has, for every member. x: a pytree."""
+    """The value that member `source` of the named axis has, for every member.
+
+    x: a pytree of arrays. axis_name: a mapped axis. source: a Python integer. Raises NameError for
+    an unbound axis.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([5, 6, 7]))
+    Array([6, 6, 6], dtype=int32)
+    """
     return tree.tree_map(
         lambda leaf: index_in_dim(all_gather(leaf, axis_name), source, 0, False), x)
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """`x` as a value that varies over the named axes (to='varying'), or whose parts are still to be
-    added up ('unreduced') or have been ('reduced'). Nothing of it is tracked here: a value is as it
-    is. Raises ValueError for another word, NameError for an axis that is not in scope."""
+    """x as a value that is known to vary over named axes, or not.
+
+    x: a pytree of arrays. axis_name: mapped axes. to: 'varying', 'unreduced' (parts that are still
+    to be added up) or 'reduced'. Nothing of it is tracked here: a value is as it is. Raises
+    ValueError for another word, NameError for an axis that is not in scope.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> nj.vmap(lambda x: lax.pcast(x, "i", to="varying"), axis_name="i")(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
     words = ("reduced", "unreduced", "varying")
     if to not in words:
         raise ValueError(f"Got unexpected `to` value. Allowed `to` values are: {set(words)}, got "
@@ -46,12 +63,30 @@ def _no_channels(name: str) -> NoReturn:
 
 
 def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Not there. Raises NotImplementedError: `ppermute` sends and receives."""
+    """Not there: raises NotImplementedError. `ppermute` sends and receives.
+
+    x, axis_name, perm: what JAX's takes.
+
+    >>> from numjet import lax
+    >>> lax.psend(1.0, "i", [(0, 1)])  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     _no_channels("psend")
 
 
 def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Not there. Raises NotImplementedError: `ppermute` sends and receives."""
+    """Not there: raises NotImplementedError. `ppermute` sends and receives.
+
+    token, out_shape, axis_name, perm: what JAX's takes.
+
+    >>> from numjet import lax
+    >>> lax.precv(lax.create_token(), (2,), "i", [(0, 1)])  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     _no_channels("precv")
 
 
@@ -97,10 +132,22 @@ def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes:
     """`output` with slices of the members' operands written in.
 
     operand: [n, ...], output: [m, ...] of one dtype; the others integers[k], k a multiple of the
-    axis's size p. Slice i of `operand`, input_offsets[i] and send_sizes[i] long, goes to member
-    i // (k / p), which writes it at output_offsets[i]; recv_sizes[i] is the length of what comes
-    from there, so that it is member i // (k / p)'s send size for this one. Raises ValueError where
-    k is no multiple of p.
+    axis's size p. Slice i of `operand`, input_offsets[i] and send_sizes[i] long, goes to member i
+    // (k / p), which writes it at output_offsets[i]; recv_sizes[i] is the length of what comes from
+    there, so that it is member i // (k / p)'s send size for this one. Raises ValueError where k is
+    no multiple of p.
+
+    axis_name: a mapped axis. axis_index_groups must be None (NotImplementedError).
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> one, zero = jnp.array([1, 1]), jnp.array([0, 0])
+    >>> def exchange(x, i):
+    ...     return lax.ragged_all_to_all(
+    ...         x, jnp.zeros(2), jnp.arange(2), one, jnp.full(2, i), one, axis_name="i")
+    >>> nj.vmap(exchange, axis_name="i")(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.arange(2))
+    Array([[1., 3.],
+           [2., 4.]], dtype=float32)
     """
     operand, output = as_array(operand), as_array(output)
     places = [convert(as_array(v), np.dtype(np.int32))

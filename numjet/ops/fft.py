@@ -121,11 +121,17 @@ fft_p = Primitive(
 
 
 def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
-    """The transform of the last len(fft_lengths) axes; inverse ones divide by their number of
-    elements.
+    """The discrete Fourier transform over the last axes.
 
-    fft_type: 'FFT', 'IFFT', 'RFFT' or 'IRFFT'. The operand's axes must have the lengths (IRFFT: n
-    // 2 + 1 last).
+    x: an array, real for RFFT; integers become floats. fft_type: 'FFT', 'IFFT', 'RFFT' (to n // 2 +
+    1 elements) or 'IRFFT' (back), or an FftType. fft_lengths: one to three lengths, which the last
+    axes must have (IRFFT: n // 2 + 1 last). Inverse transforms divide by the number of elements.
+    Result: complex64 or complex128, for IRFFT real. Linear. Raises ValueError for lengths and types
+    that do not fit; `numpy.fft` pads.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.fft(jnp.array([1.0, 0.0, 0.0, 0.0]), "RFFT", (4,))
+    Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
     x = as_array(x)
     if isinstance(fft_type, str):

@@ -301,12 +301,20 @@ def gather(
     mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """Windows of `slice_sizes` of `operand` at `start_indices` (the last axis holds the index
-    components).
+    """Windows of an array at many positions, each of one size.
 
-    mode: 'clip', 'fill' or 'drop' (fill_value outside, by default NaN, the smallest signed, the
-    largest unsigned integer), 'promise_in_bounds' (the default; clamps). Raises TypeError when
-    shapes do not fit.
+    operand: an array. start_indices: integers [..., k], the last axis holds the components of one
+    position. dimension_numbers: GatherDimensionNumbers, which say what axes mean. slice_sizes: the
+    window, an integer for each axis of operand. unique_indices, indices_are_sorted: promises about
+    the positions. mode: 'clip' moves windows inside; 'fill' or 'drop' gives fill_value outside, by
+    default NaN, the smallest signed, the largest unsigned integer; 'promise_in_bounds' (the
+    default; clamps). Its transpose is `scatter_add`. Raises TypeError when shapes do not fit.
+    `numpy`'s indexing is easier.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    >>> lax.gather(jnp.array([5, 6, 7]), jnp.array([[2], [0]]), numbers, (1,))
+    Array([7, 5], dtype=int32)
     """
     operand, start_indices = as_array(operand), as_array(start_indices)
     mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)

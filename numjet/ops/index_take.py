@@ -15,11 +15,15 @@ from numjet.ops.shape import canonical_axis, concatenate, expand_dims, select_n
 
 
 def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
-    """The parts of `src` at positions along `axes`: one vector of positions for each axis.
+    """The parts of `src` at positions along `axes`.
 
-    idxs: a sequence of integer vectors of one length k. Result: [k, ...] with the axes of src that
-    are not among `axes`, in their order. Positions count modulo the axis's length. Raises
-    ValueError for another number of vectors.
+    src: an array. idxs: for each axis a vector of integers, all of one length k, which count modulo
+    the axis's length. axes: integers. Result: [k, ...] with the axes of src that are not among
+    `axes`, in their order. Raises ValueError for another number of vectors.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.index_take(jnp.array([[1, 2], [3, 4]]), (jnp.array([0, 1]), jnp.array([1, 0])), (0, 1))
+    Array([2, 3], dtype=int32)
     """
     src, positions = as_array(src), [as_array(x) for x in idxs]
     axes = tuple([canonical_axis(a, src.aval.ndim) for a in axes])

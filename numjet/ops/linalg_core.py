@@ -239,9 +239,18 @@ cholesky_p = Primitive(
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
-    """The lower triangular L with L Lᴴ = x, NaN where x is not positive definite.
+    """The lower triangular L with L Lᴴ = x.
 
-    symmetrize_input: use (x + xᴴ)/2; else only the lower triangle is read.
+    x: [..., n, n], Hermitian and positive definite, floats or complex numbers of 32 or 64 bits each
+    (UnsupportedDtypeError for others). symmetrize_input: use (x + xᴴ)/2; else only the lower
+    triangle is read. Result: x's shape and dtype, zeros above the diagonal; NaN where x is not
+    positive definite. Differentiable. Raises TypeError for matrices that are not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
     """
     x = as_array(x)
     check_matrix("cholesky", x.aval, square=True)
@@ -369,10 +378,21 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """x with op(a) x = b (left_side) or x op(a) = b, for triangular `a`; op transposes and
-    conjugates as told.
+    """The x with op(a) x = b, or x op(a) = b, for triangular a.
 
-    Only the triangle named by `lower` is read. b may be a vector (one axis less than a).
+    a: [..., n, n], of which only the triangle named by `lower` is read, floats or complex numbers
+    of 32 or 64 bits each (UnsupportedDtypeError for others). b: [..., n, k] with left_side, else
+    [..., k, n], of a's dtype and leading axes, or a vector (one axis less than a). transpose_a,
+    conjugate_a: what op does. unit_diagonal: the diagonal counts as ones. Result: b's shape;
+    infinite or NaN for a singular a. Differentiable in both. Raises TypeError for shapes that do
+    not fit.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> a, b = jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([[2.0], [3.0]])
+    >>> linalg.triangular_solve(a, b, left_side=True, lower=True)
+    Array([[1.],
+           [2.]], dtype=float32)
     """
     a, b = as_array(a), as_array(b)
     vector = b.ndim == a.ndim - 1
@@ -455,5 +475,17 @@ solve_p = Primitive(
 
 
 def solve(a: Any, b: Any) -> Any:
-    """x with a x = b for batches of square matrices a[..., n, n] and right sides b[..., n, k]."""
+    """The x with a x = b.
+
+    a: [..., n, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    others). b: [..., n, k], of the same dtype and leading axes. Result: [..., n, k]; NaN or
+    infinite where a is singular. By LU with row exchanges. Differentiable in both. Raises TypeError
+    for shapes and dtypes that do not fit; `numpy.linalg.solve` takes vectors and broadcasts.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([[2.0], [8.0]]))
+    Array([[1.],
+           [2.]], dtype=float32)
+    """
     return solve_p.bind(as_array(a), as_array(b))

@@ -177,7 +177,20 @@ def eigh(
     subset_by_index: tuple[int, int] | None = None,
     implementation: Any = None,
 ) -> tuple[Any, Any]:
-    """(vectors, values) of hermitian matrices: x v = v w, values ascending."""
+    """Eigenvectors and eigenvalues of Hermitian matrices, (vectors, values): x v = v w.
+
+    x: [..., n, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    others). lower: which triangle is read. symmetrize_input: use (x + xᴴ)/2. sort_eigenvalues: they
+    are always ascending. subset_by_index: (first, behind the last) of the values wanted.
+    implementation: one (LAPACK's) serves all. Result: vectors [..., n, n] in columns, of x's dtype,
+    values [..., n], real. Derivative: grows without bound where eigenvalues meet. Raises TypeError
+    for matrices that are not square. `numpy.linalg.eigh` gives the values first.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]))[1].round(4)
+    Array([1., 3.], dtype=float32)
+    """
     x = as_array(x)
     check_matrix("eigh", x.aval, square=True)
     if symmetrize_input:
@@ -282,7 +295,20 @@ def eig(
     implementation: Any = None,
     use_magma: bool | None = None,
 ) -> list[Any]:
-    """[values, left vectors, right vectors] of general matrices, complex; vectors as asked for."""
+    """Eigenvalues and eigenvectors of general matrices: [values, left vectors, right vectors].
+
+    x: [..., n, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    others). compute_left_eigenvectors, compute_right_eigenvectors: which of them are in the list.
+    implementation, use_magma: one implementation (LAPACK's geev) serves all. Result: complex,
+    values [..., n] in no particular order, vectors [..., n, n] in columns. Only the values have
+    derivatives (NotImplementedError; enable_eigvec_derivs does not change it). Raises TypeError for
+    matrices that are not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.eig(jnp.array([[0.0, 1.0], [-1.0, 0.0]]), compute_left_eigenvectors=False)[0]
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
     return list(
         eig_p.bind(
             as_array(x),
@@ -370,7 +396,20 @@ def svd(
     subset_by_index: tuple[int, int] | None = None,
     algorithm: Any = None,
 ) -> Any:
-    """(u, s, vᴴ) with x = u diag(s) vᴴ, values descending; only s when `compute_uv` is False."""
+    """The singular value decomposition: (u, s, vᴴ) with x = u diag(s) vᴴ.
+
+    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    others). full_matrices: u [..., m, m] and vᴴ [..., n, n]; else [..., m, k] and [..., k, n], k =
+    min(m, n). compute_uv: False gives s alone. subset_by_index is refused (NotImplementedError).
+    algorithm: one (divide and conquer) serves all. Result: s real, [..., k], descending.
+    Derivative: of s always; of u and v with full_matrices=False, and growing without bound where
+    singular values meet. Raises TypeError for less than two axes.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.svd(jnp.array([[3.0, 0.0], [4.0, 0.0]]), compute_uv=False).round(4)
+    Array([5., 0.], dtype=float32)
+    """
     if subset_by_index is not None:
         raise NotImplementedError(
             "svd: subset_by_index is not supported. Compute all values and slice."
@@ -411,7 +450,20 @@ def schur(
     sort_eig_vals: bool = False,
     select_callable: Any = None,
 ) -> list:
-    """(t, z) with x = z t zᴴ, t (quasi) upper triangular and z unitary."""
+    """The Schur form of matrices: (t, z) with x = z t zᴴ.
+
+    x: [..., n, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    others). compute_schur_vectors: else t alone. sort_eig_vals and select_callable are refused
+    (NotImplementedError). Result: t, upper triangular, of real matrices with 2 by 2 blocks for
+    pairs of complex eigenvalues; z unitary; a list. No derivative is known (NotImplementedError).
+    Raises TypeError for matrices that are not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
+    Array([[1., 2.],
+           [0., 3.]], dtype=float32)
+    """
     if sort_eig_vals or select_callable is not None:
         raise NotImplementedError(
             "schur: sorting of the eigenvalues is not supported; leave sort_eig_vals False."
@@ -435,6 +487,18 @@ hessenberg_p = decomposition("hessenberg", _hessenberg_abstract, _hessenberg_ref
 
 
 def hessenberg(a: Any) -> list[Any]:
-    """(h, taus): the Hessenberg form with the reflectors below it, and their factors."""
+    """The Hessenberg form of matrices with the reflectors below it, and their factors: [h, taus].
+
+    a: [..., n, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    others). Result: h [..., n, n], with the Householder reflectors below the first subdiagonal as
+    LAPACK's gehrd leaves them; taus [..., n - 1]. No derivative is known (NotImplementedError).
+    Raises TypeError for matrices that are not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.hessenberg(jnp.array([[1.0, 2.0], [3.0, 4.0]]))[0]
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
     h, taus = hessenberg_p.bind(as_array(a))
     return [h, taus]

@@ -104,8 +104,18 @@ lu_p = decomposition("lu", _lu_abstract, lambda x: each_matrix(_lu_one, x), _lu_
 
 
 def lu(x: Any) -> list[Any]:
-    """(factors, pivots, permutation): x[permutation] = L U, both in `factors`, L with a diagonal of
-    ones.
+    """The LU factors of matrices, with row exchanges: [factors, pivots, permutation].
+
+    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    others). Result: factors [..., m, n], both in one, L with a diagonal of ones; pivots int32[...,
+    min(m, n)], the rows exchanged one after the other; permutation int32[..., m], with
+    x[permutation] = L U. Differentiable. Raises TypeError for less than two axes.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.lu(jnp.array([[1.0, 2.0], [4.0, 4.0]]))
+    [Array([[4.  , 4.  ],
+           [0.25, 1.  ]], dtype=float32), Array([1, 1], dtype=int32), Array([1, 0], dtype=int32)]
     """
     factors, pivots, order = lu_p.bind(as_array(x))
     return [factors, pivots, order]
@@ -134,7 +144,16 @@ lu_pivots_to_permutation_p = decomposition(
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
-    """The permutation that a sequence of row exchanges amounts to."""
+    """The permutation that a sequence of row exchanges amounts to.
+
+    pivots: int32[..., k], as of `lu`. permutation_size: m, how many rows there are. Result:
+    int32[..., m].
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.lu_pivots_to_permutation(jnp.array([1, 1]), 3)
+    Array([1, 0, 2], dtype=int32)
+    """
     return lu_pivots_to_permutation_p.bind(as_array(pivots), permutation_size=int(permutation_size))
 
 
@@ -222,8 +241,22 @@ qr_p = decomposition("qr", _qr_abstract, _qr_reference, _qr_jvp, prune=_qr_prune
 def qr(
     x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
 ) -> tuple:
-    """(q, r) with x = q r, q unitary and r upper triangular; with `pivoting` (q, r, order): x[:,
-    order] = q r.
+    """The QR factors of matrices: (q, r) with x = q r, q with orthonormal columns and r upper
+    triangular.
+
+    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    others). pivoting: exchange columns so that r's diagonal falls in size; the result is (q, r,
+    order) with x[:, order] = q r. full_matrices: q [..., m, m] and r [..., m, n]; else q [..., m,
+    k] and r [..., k, n], k = min(m, n). use_magma: one implementation (LAPACK) serves.
+    Differentiable without pivoting and full_matrices, for m >= n. Raises TypeError for less than
+    two axes.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> q, r = linalg.qr(jnp.array([[3.0, 1.0], [4.0, 2.0]]))
+    >>> jnp.abs(r).round(4)
+    Array([[5. , 2.2],
+           [0. , 0.4]], dtype=float32)
     """
     return tuple(
         qr_p.bind(
@@ -246,6 +279,11 @@ def _householder_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
         raise TypeError(
             f"householder_product: taus {taus.str_short()} do not fit a {a.str_short()}."
         )
+    if a.shape[-2] < a.shape[-1]:
+        raise TypeError(
+            f"householder_product: a {a.str_short()} has more columns than rows; its product has "
+            "only as many columns as rows."
+        )
     return a.strong()
 
 
@@ -267,7 +305,18 @@ householder_product_p = decomposition(
 
 
 def householder_product(a: Any, taus: Any) -> Any:
-    """The first columns of the product of the reflectors stored below the diagonal of `a` with
-    factors `taus`.
+    """The first columns of a product of Householder reflectors, as `qr` and `hessenberg` leave
+    them.
+
+    a: [..., m, n] with m >= n, the reflectors below the diagonal, floats or complex numbers of 32
+    or 64 bits each (UnsupportedDtypeError for others). taus: [..., k] with k <= n, their factors.
+    Result: [..., m, n], orthonormal columns. No derivative is known (NotImplementedError). Raises
+    TypeError for shapes that do not fit.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> jnp.abs(linalg.householder_product(jnp.zeros((2, 2)), jnp.array([2.0, 0.0])))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
     """
     return householder_product_p.bind(as_array(a), as_array(taus))

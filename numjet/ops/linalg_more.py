@@ -134,13 +134,18 @@ ormqr_p = Primitive(
 
 
 def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
-    """Q c, where Q is the product of the Householder reflectors that `geqrf` (or
-    `numpy.linalg.qr(mode="raw")`, transposed) stores below the diagonal of `a`.
+    """The product of a matrix with a Q that is given by Householder reflectors.
 
-    a: [..., m, k], taus: [..., <= k], c: [..., m, n]; with left=False c Q, c: [..., n, m].
-    transpose: Qᴴ instead of Q. Linear in c; the derivative with respect to a and taus is not known
-    (NotImplementedError). Raises ValueError for shapes that do not fit, TypeError for dtypes that
-    differ.
+    a: [..., m, k], the reflectors below its diagonal, as `numpy.linalg.qr(mode="raw")` gives them,
+    transposed. taus: [..., <= k], their factors. c: [..., m, n]; with left=False [..., n, m], and
+    the result is c Q. transpose: Qᴴ instead of Q. Linear in c; the derivative in a and taus is not
+    known (NotImplementedError). Raises ValueError for shapes that do not fit, TypeError for dtypes
+    that differ.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.ormqr(jnp.zeros((2, 2)), jnp.array([2.0, 0.0]), jnp.ones((2, 1))).ravel()
+    Array([-1.,  1.], dtype=float32)
     """
     return ormqr_p.bind(as_array(a), as_array(taus), as_array(c), left=bool(left),
                         transpose=bool(transpose))
@@ -177,12 +182,17 @@ tridiagonal_p = decomposition("tridiagonal", _tridiagonal_abstract, _tridiagonal
 
 
 def tridiagonal(a: Any, *, lower: bool = True) -> list[Any]:
-    """(factors, d, e, taus): a Hermitian matrix `a`[..., n, n] reduced to tridiagonal form.
+    """A Hermitian matrix reduced to tridiagonal form: [factors, d, e, taus].
 
-    Of `a` the lower (or upper) triangle is read. d[..., n] is the diagonal, e[..., n-1] the
-    diagonal beside it, both real; `factors` and taus[..., n-1] hold the Householder reflectors as
-    LAPACK's sytrd and hetrd leave them. No derivative is known. Raises ValueError for a matrix that
-    is not square.
+    a: [..., n, n]; lower: which triangle is read. Result: d[..., n], the diagonal, and e[..., n-1],
+    the one beside it, both real; factors [..., n, n] and taus[..., n-1], the Householder reflectors
+    as LAPACK's sytrd and hetrd leave them. No derivative is known (NotImplementedError). Raises
+    ValueError for a matrix that is not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.tridiagonal(jnp.array([[2.0, 1.0], [1.0, 3.0]]))[1:3]
+    [Array([2., 3.], dtype=float32), Array([1.], dtype=float32)]
     """
     return list(tridiagonal_p.bind(as_array(a), lower=bool(lower)))
 
@@ -278,16 +288,17 @@ tridiagonal_solve_p = Primitive(
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
-    """x with T x = b, T tridiagonal; NaN where T is singular.
+    """The x with T x = b, for tridiagonal T.
 
     dl, d, du: [..., n], the diagonals: T[i, i-1] = dl[i], T[i, i] = d[i], T[i, i+1] = du[i]; dl[0]
-    and du[n-1] are not read. b: [..., n, k]. Differentiable in all four. Gaussian elimination with
-    row exchanges (LAPACK's gtsv). Raises TypeError for shapes and dtypes that do not fit.
+    and du[n-1] are not read. b: [..., n, k]. perturb_singular must be False (NotImplementedError).
+    Result: b's shape; NaN where T is singular. Differentiable in all four. Gaussian elimination
+    with row exchanges (LAPACK's gtsv). Raises TypeError for shapes and dtypes that do not fit.
 
-    >>> import numjet.numpy as jnp
+    >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
     >>> one = jnp.ones(3)
-    >>> linalg.tridiagonal_solve(one, 4 * one, one, jnp.array([[6.], [12.], [14.]])).ravel()
+    >>> linalg.tridiagonal_solve(one, 4 * one, one, jnp.array([[6.0], [12.0], [14.0]])).ravel()
     Array([1., 2., 3.], dtype=float32)
     """
     if perturb_singular:
@@ -337,11 +348,18 @@ cholesky_update_p = composed("cholesky_update", _update_checked)
 
 
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
-    """The upper triangular S with SᵀS = RᵀR + w wᵀ, in O(n²).
+    """The upper triangular S with SᵀS = RᵀR + w wᵀ, in O(n²) operations.
 
-    r_matrix: float[n, n], upper triangular; what lies below the diagonal is returned as it is.
-    w_vector: float[n]. Differentiable. Raises ValueError for sizes that differ, TypeError for other
-    ranks and for complex numbers.
+    r_matrix: float[n, n], upper triangular, R; what lies below the diagonal is returned as it is.
+    w_vector: float[n], w. Result: float[n, n]. Differentiable. Raises ValueError for sizes that
+    differ, TypeError for other ranks and for complex numbers. Source: Golub and Van Loan, Matrix
+    Computations, section 6.5.4.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.cholesky_update(jnp.eye(2), jnp.array([3.0, 0.0])).round(4)
+    Array([[3.1623, 0.    ],
+           [0.    , 1.    ]], dtype=float32)
     """
     return cholesky_update_p.bind(as_array(r_matrix), as_array(w_vector))
 
@@ -363,11 +381,18 @@ symmetric_product_p = composed("symmetric_product", _product)
 
 def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0,
                       symmetrize_output: bool = False) -> Any:
-    """alpha · a aᵀ + beta · c.
+    """alpha · a aᵀ + beta · c, for a symmetric c.
 
-    a_matrix: float[..., n, m], c_matrix: float[..., n, n], of which the lower triangle alone counts
-    with symmetrize_output (the upper one of the result is then its mirror image). Differentiable.
-    Raises ValueError for shapes that do not fit, TypeError for complex numbers.
+    a_matrix: float[..., n, m]. c_matrix: float[..., n, n], of which the lower triangle alone counts
+    with symmetrize_output (the upper one of the result is then its mirror image). alpha, beta:
+    numbers. Differentiable. Raises ValueError for shapes that do not fit, TypeError for complex
+    numbers.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> linalg.symmetric_product(jnp.array([[1.0], [2.0]]), jnp.eye(2), beta=1.0)
+    Array([[2., 2.],
+           [2., 5.]], dtype=float32)
     """
     out = symmetric_product_p.bind(as_array(a_matrix), as_array(c_matrix), alpha=float(alpha),
                                    beta=float(beta))

@@ -31,13 +31,21 @@ _MOST = 10
 
 def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None,
          eps: float | None = None, dynamic_shape: Any = None) -> tuple[Any, Any, Any, Any]:
-    """(u, h, num_iters, is_converged): x = u h, u with orthonormal columns, h Hermitian and
-    positive semidefinite.
+    """The polar decomposition x = u h: (u, h, num_iters, is_converged).
 
     x: inexact[m, n] of full rank, m >= n (ValueError else). eps: iterations end where they move u
     by less than (4 eps)^(1/3) of its norm, by default the dtype's. max_iterations: at most so many,
     10 by default. is_hermitian changes nothing: the method is the same. dynamic_shape is refused
-    (NotImplementedError). Like every loop without a known number of rounds it has no reverse mode.
+    (NotImplementedError). Result: u with orthonormal columns, h Hermitian and positive
+    semidefinite, an int32 and a boolean. Like every loop without a known number of rounds it has no
+    reverse mode. Source: Nakatsukasa, Bai and Gygi, Optimizing Halley's iteration for computing the
+    matrix polar decomposition (2010).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.lax import linalg
+    >>> u, h, *_ = linalg.qdwh(jnp.array([[0.0, -2.0], [3.0, 0.0]]))
+    >>> jnp.diag(h).round(4)
+    Array([3., 2.], dtype=float32)
     """
     del is_hermitian
     if dynamic_shape is not None:

@@ -130,13 +130,20 @@ def ragged_dot_general(lhs: Any, rhs: Any, group_sizes: Any,
                        group_offset: Any = None, out_sharding: Any = None) -> Any:
     """A dot_general of groups: rows of one axis of lhs, `group_sizes` many each.
 
-    Where the ragged axis is none of those contracted or of the batch, each group multiplies its own
-    matrix of rhs, along its group axis; where it is contracted, each group gives a product of its
-    own, along a new leading axis; where it is of the batch, the groups change nothing. group_sizes:
-    integers[groups], or with the sizes for each element of the axes before the ragged one. Rows
-    behind the last group count as zeros in the first two. Differentiable in lhs and rhs. Raises
-    TypeError for numbers and shapes that do not fit; group_offset and out_sharding are refused
-    (NotImplementedError).
+    lhs, rhs: arrays. group_sizes: integers[groups], or with the sizes for each element of the axes
+    before the ragged one. ragged_dot_dimension_numbers: RaggedDotDimensionNumbers. precision,
+    preferred_element_type: as of `dot_general`. Where the ragged axis is none of those contracted
+    or of the batch, each group multiplies its own matrix of rhs, along its group axis; where it is
+    contracted, each group gives a product of its own, along a new leading axis; where it is of the
+    batch, the groups change nothing. Rows behind the last group count as zeros in the first two.
+    Differentiable in lhs and rhs. Raises TypeError for numbers and shapes that do not fit;
+    group_offset and out_sharding are refused (NotImplementedError).
+
+    >>> from numjet import lax, numpy as jnp
+    >>> numbers = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())
+    >>> rows = jnp.ones((3, 1))
+    >>> lax.ragged_dot_general(rows, rows, jnp.array([1, 2]), numbers).ravel()
+    Array([1., 2.], dtype=float32)
     """
     for name, value in (("group_offset", group_offset), ("out_sharding", out_sharding)):
         if value is not None:
@@ -156,12 +163,13 @@ def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any, precision: Any = None,
                out_sharding: Any = None) -> Any:
     """The rows of `lhs`, group by group, each times its group's matrix.
 
-    lhs: [m, k], rhs: [groups, k, n], group_sizes: integers[groups]. Result: [m, n]; rows behind the
-    last group are zero. See `ragged_dot_general`.
+    lhs: [m, k], rhs: [groups, k, n], group_sizes: integers[groups], how many rows each group has.
+    precision, preferred_element_type: as of `dot_general`. group_offset, out_sharding: must be None
+    (NotImplementedError). Result: [m, n]; rows behind the last group are zero. Differentiable in
+    lhs and rhs. See `ragged_dot_general`.
 
-    >>> import numjet.numpy as jnp
-    >>> from numjet import lax
-    >>> matrices = jnp.array([[[1.]], [[10.]]])
+    >>> from numjet import lax, numpy as jnp
+    >>> matrices = jnp.array([[[1.0]], [[10.0]]])
     >>> lax.ragged_dot(jnp.ones((3, 1)), matrices, jnp.array([1, 2])).ravel()
     Array([ 1., 10., 10.], dtype=float32)
     """

@@ -209,47 +209,133 @@ def _position(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -
 
 
 def sum_over(operand: Any, axes: Axes | None, *, out_sharding: Any = None) -> Any:
-    """The sum over `axes`; the dtype stays. `lax.reduce_sum`."""
+    """The sum over axes; the dtype stays.
+
+    operand: an array; booleans give their disjunction. axes: integers, or None for all.
+    out_sharding: the layout of the result. Result: operand's shape without the axes; 0 of no
+    elements. Float16 and bfloat16 are summed in float32. Derivative: the cotangent, repeated.
+    Raises ValueError for an axis out of range or named twice. `numpy.sum` widens small integers.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))
+    Array([4, 6], dtype=int32)
+    """
     return _over(reduce_sum_p, operand, axes)
 
 
 def reduce_max(operand: Any, axes: Axes | None) -> Any:
-    """The largest element over `axes`; NaN if there is one."""
+    """The largest element over axes; NaN if there is one.
+
+    operand: an array; complex numbers are ordered by real, then imaginary parts. axes: integers, or
+    None for all. Result: operand's shape without the axes, its dtype; of no elements -∞ or the
+    least integer. Derivative: 1, shared by equal ones. Raises ValueError for an axis out of range.
+    `numpy.max` refuses empty axes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.reduce_max(jnp.array([[1, 5], [3, 4]]), (0,))
+    Array([3, 5], dtype=int32)
+    """
     return _over(reduce_max_p, operand, axes)
 
 
 def reduce_min(operand: Any, axes: Axes | None) -> Any:
-    """The smallest element over `axes`; NaN if there is one."""
+    """The smallest element over axes; NaN if there is one.
+
+    operand: an array; complex numbers are ordered by real, then imaginary parts. axes: integers, or
+    None for all. Result: operand's shape without the axes, its dtype; of no elements ∞ or the
+    largest integer. Derivative: 1, shared by equal ones. Raises ValueError for an axis out of
+    range. `numpy.min` refuses empty axes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.reduce_min(jnp.array([[1, 5], [3, 4]]), (0,))
+    Array([1, 4], dtype=int32)
+    """
     return _over(reduce_min_p, operand, axes)
 
 
 def reduce_prod(operand: Any, axes: Axes | None) -> Any:
-    """The product over `axes`."""
+    """The product over axes; the dtype stays.
+
+    operand: an integer, floating or complex array. axes: integers, or None for all. Result:
+    operand's shape without the axes; 1 of no elements. Derivative: the product of the other
+    elements, also where there are zeros. Raises ValueError for an axis out of range.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.reduce_prod(jnp.array([[1, 2], [3, 4]]), (0,))
+    Array([3, 8], dtype=int32)
+    """
     return _over(reduce_prod_p, operand, axes)
 
 
 def reduce_and(operand: Any, axes: Axes | None) -> Any:
-    """The conjunction over `axes`."""
+    """Bitwise and over axes; of booleans, whether all hold.
+
+    operand: integers or booleans (TypeError for others). axes: integers, or None for all. Result:
+    operand's shape without the axes, its dtype; of no elements all bits set. Raises ValueError for
+    an axis out of range.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.reduce_and(jnp.array([7, 5]), (0,))
+    Array(5, dtype=int32)
+    """
     return _over(reduce_and_p, operand, axes)
 
 
 def reduce_or(operand: Any, axes: Axes | None) -> Any:
-    """The disjunction over `axes`."""
+    """Bitwise or over axes; of booleans, whether any holds.
+
+    operand: integers or booleans (TypeError for others). axes: integers, or None for all. Result:
+    operand's shape without the axes, its dtype; 0 of no elements. Raises ValueError for an axis out
+    of range.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.reduce_or(jnp.array([1, 4]), (0,))
+    Array(5, dtype=int32)
+    """
     return _over(reduce_or_p, operand, axes)
 
 
 def reduce_xor(operand: Any, axes: Axes | None) -> Any:
-    """The exclusive or over `axes`."""
+    """Bitwise exclusive or over axes; of booleans, whether an odd number holds.
+
+    operand: integers or booleans (TypeError for others). axes: integers, or None for all. Result:
+    operand's shape without the axes, its dtype; 0 of no elements. Raises ValueError for an axis out
+    of range.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.reduce_xor(jnp.array([7, 5]), (0,))
+    Array(2, dtype=int32)
+    """
     return _over(reduce_xor_p, operand, axes)
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """The index of the first largest element along `axis` (of the first NaN if there is one)."""
+    """The index of the largest element along an axis: of the first, or of the first NaN if there is
+    one.
+
+    operand: a real array or booleans. axis: an integer. index_dtype: the result's integer dtype
+    (TypeError for others). Result: operand's shape without the axis. No derivative flows. Raises
+    ValueError for an axis out of range or of size 0.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.argmax(jnp.array([1.0, 3.0, 3.0]), 0, jnp.int32)
+    Array(1, dtype=int32)
+    """
     return _position(argmax_p, operand, axis, index_dtype)
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """The index of the first smallest element along `axis` (of the first NaN if there is one)."""
+    """The index of the smallest element along an axis: of the first, or of the first NaN if there
+    is one.
+
+    operand: a real array or booleans. axis: an integer. index_dtype: the result's integer dtype
+    (TypeError for others). Result: operand's shape without the axis. No derivative flows. Raises
+    ValueError for an axis out of range or of size 0.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.argmin(jnp.array([3.0, 1.0, 1.0]), 0, jnp.int32)
+    Array(1, dtype=int32)
+    """
     return _position(argmin_p, operand, axis, index_dtype)
 
 
@@ -286,11 +372,17 @@ def reduce(
     dimensions: Axes,
     out_sharding: Any = None,
 ) -> Any:
-    """Combine elements over `dimensions` with an associative `computation(x, y)`.
+    """Elements combined over axes with an associative `computation(x, y)`.
 
-    operands: a pytree of arrays of one shape; init_values: scalars of the same structure. One of
-    add, mul, max, min, and, or, xor becomes that reduction; any other computation is applied to
-    halves, log₂ n times.
+    operands: an array, or a pytree of arrays of one shape. init_values: scalars of the same
+    structure, neutral for the computation. computation: one of add, mul, max, min, bitwise_and,
+    bitwise_or, bitwise_xor becomes that reduction; any other is applied to halves, about log₂ n
+    times. dimensions: the axes that go. out_sharding: the layout of the result. Raises ValueError
+    where structures differ.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.reduce(jnp.array([[1, 2], [3, 4]]), 0, lax.add, (0,))
+    Array([4, 6], dtype=int32)
     """
     leaves, treedef = tree.tree_flatten(operands)
     starts, start_tree = tree.tree_flatten(init_values)

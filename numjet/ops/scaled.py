@@ -43,13 +43,18 @@ def _stretched(x: Any, scale: Any, side: str, contracting: tuple, dtype: Any) ->
 
 def scaled_dot(lhs: Any, rhs: Any, *, lhs_scale: Any = None, rhs_scale: Any = None,
                dimension_numbers: Any = None, preferred_element_type: Any = None) -> Any:
-    """The product of scaled operands: (lhs · lhs_scale) @ (rhs · rhs_scale), in bfloat16 and added
-    up in float32.
+    """The product of operands that are scaled block by block.
 
-    lhs, rhs: of any float dtype. A scale has the operand's shape, but along contracted axes one
-    element for each block of equally many neighbours. dimension_numbers: as of `dot_general`; for
+    lhs, rhs: of any float dtype. lhs_scale, rhs_scale: of the operand's shape, but along contracted
+    axes one element for each block of equally many neighbours. Computed as (lhs · lhs_scale) @ (rhs
+    · rhs_scale) in bfloat16, added up in float32. dimension_numbers: as of `dot_general`; for
     matrices, and for batches of them, those of `matmul` by default. preferred_element_type:
     bfloat16 (the default) or float32. Raises TypeError for shapes that do not fit.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> scale = jnp.full((1, 1), 2.0, jnp.bfloat16)
+    >>> lax.scaled_dot(jnp.ones((1, 4)), jnp.ones((4, 1)), lhs_scale=scale, rhs_scale=scale)
+    Array([[16]], dtype=bfloat16)
     """
     lhs, rhs = as_array(lhs), as_array(rhs)
     if dimension_numbers is None:

@@ -349,13 +349,13 @@ def scan(
     """Run `carry, y = f(carry, x)` over the leading axis of `xs`; returns the last carry and the
     stacked ys.
 
-    init: pytree, the first carry; f must return a carry of the same structure, shapes and dtypes.
-    xs: pytree of arrays with equal leading sizes, or None with `length`. `reverse` runs from the
-    end. `unroll` is accepted and left to the compiler. Raises TypeError when the carry changes
-    type, ValueError when sizes differ.
+    f: must return a carry of the same structure, shapes and dtypes. init: the first carry, a
+    pytree. xs: a pytree of arrays with equal leading sizes, or None with length, which is how often
+    f runs. reverse: from the end. unroll is accepted and left to the compiler. f is traced once and
+    compiled to a loop. Differentiable in both modes; reverse mode keeps what f's derivative needs
+    of each step. Raises TypeError when the carry changes type, ValueError when sizes differ.
 
-    >>> import numjet.numpy as jnp
-    >>> from numjet import lax
+    >>> from numjet import lax, numpy as jnp
     >>> total, partial = lax.scan(lambda c, x: (c + x, c + x), 0.0, jnp.array([1.0, 2.0, 3.0]))
     >>> print(total, partial)
     6.0 [1. 3. 6.]

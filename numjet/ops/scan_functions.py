@@ -19,14 +19,15 @@ from numjet.transforms.batch import Axis, all_to_front, batch_call
 
 # ------------------------------------------------------------------ map
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:  # noqa: A001 - lax's name
-    """f of each row of `xs` (a pytree of arrays of one leading size), the results stacked.
+    """f of each row of `xs`, one after the other, the results stacked.
 
-    The rows are taken one after the other; with `batch_size`, that many at once, vectorized.
+    f: a function of one pytree. xs: a pytree of arrays of one leading size. batch_size: take that
+    many rows at once, vectorized. Differentiable in both modes. Raises ValueError where sizes
+    differ. Python's `map` gives an iterator; `vmap` takes all rows at once.
 
-    >>> import numpy as np
-    >>> from numjet import lax
-    >>> print(lax.map(lambda x: x * x, np.arange(4)))
-    [0 1 4 9]
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.map(lambda x: x * x, jnp.arange(4))
+    Array([0, 1, 4, 9], dtype=int32)
     """
     if not callable(f):
         raise TypeError(f"map: the first argument must be a function, got {f!r}.")
@@ -76,16 +77,17 @@ def _vectorized(f: Callable, block: Any) -> Any:
 
 # ------------------------------------------------------------------ associative_scan
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """Running combinations with an associative `fn(a, b)`, in log₂ n steps.
+    """Running combinations with an associative `fn(a, b)`, in about log₂ n steps that are parallel.
 
-    elems: a pytree of arrays of one size along `axis`; `fn` takes and returns such pytrees and
-    works elementwise along that axis. Element i of the result combines elements 0 to i (from the
-    end with `reverse`). Source: Blelloch 1990.
+    fn: takes and returns pytrees of arrays, and works elementwise along the axis. elems: a pytree
+    of arrays of one size along `axis`. reverse: from the end. Result: elems' structure, shapes and
+    dtypes; element i combines elements 0 to i. Differentiable where fn is. Raises ValueError where
+    sizes differ, TypeError for what is no function. Source: Blelloch, Prefix sums and their
+    applications (1990).
 
-    >>> import numpy as np
-    >>> from numjet import lax
-    >>> print(lax.associative_scan(lax.mul, np.arange(1, 6)))
-    [  1   2   6  24 120]
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.associative_scan(lax.mul, jnp.arange(1, 6))
+    Array([  1,   2,   6,  24, 120], dtype=int32)
     """
     leaves, treedef = tree.tree_flatten(elems)
     if not callable(fn):
@@ -156,7 +158,15 @@ def _interleaved(a: Any, b: Any, axis: int) -> Any:
 def platform_dependent(
     *args: Any, default: Callable | None = None, **per_platform: Callable
 ) -> Any:
-    """The function for the platform that runs this, 'cpu', else `default`, applied to `args`."""
+    """The function for the platform that runs this, applied to args.
+
+    args: pytrees of arrays. per_platform: functions by platform: cpu, cuda, tpu; default: for the
+    others. Raises NotImplementedError where there is none for this platform.
+
+    >>> from numjet import lax
+    >>> print(lax.platform_dependent(1, cpu=lambda x: x + 1, default=lambda x: x))
+    2
+    """
     chosen = per_platform.get("cpu", default)
     if chosen is None:
         raise NotImplementedError(

@@ -422,7 +422,7 @@ def dimension_numbers_of(numbers: Any) -> ScatterDimensionNumbers:
     )
 
 
-def _public(primitive: Primitive, what: str) -> Callable:
+def _public(primitive: Primitive, what: str, example: str, more: str) -> Callable:
     def scatter_function(
         operand: Any,
         scatter_indices: Any,
@@ -445,22 +445,35 @@ def _public(primitive: Primitive, what: str) -> Callable:
         )
 
     scatter_function.__name__ = scatter_function.__qualname__ = primitive.name.replace("-", "_")
+    name = scatter_function.__name__
     scatter_function.__doc__ = (
-        f"`operand` with windows at `scatter_indices` {what} `updates`.\n\n"
-        "The last axis of scatter_indices holds the index components. mode: 'drop' (default; "
-        "windows that reach\n"
-        "outside change nothing), 'clip', 'promise_in_bounds'. Raises TypeError when shapes do "
-        "not fit."
+        f"operand with windows at many positions {what} updates.\n\n"
+        "operand: an array. scatter_indices: integers [..., k], the last axis holds the components "
+        "of one\nposition. updates: of operand's dtype, for each position a window. "
+        "dimension_numbers:\nScatterDimensionNumbers, which say what axes mean. indices_are_sorted,"
+        " unique_indices: promises\nabout the positions. mode: 'drop' (default; windows that reach "
+        "outside change nothing), 'clip'\n(they are moved inside), 'promise_in_bounds'. Result: "
+        f"operand's shape and dtype. {more}\nRaises TypeError when shapes do not fit. "
+        "`numpy`'s `x.at[...]` is easier.\n\n"
+        ">>> from numjet import lax, numpy as jnp\n"
+        ">>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))\n"
+        f">>> lax.{name}(jnp.array([1, 2, 3]), jnp.array([[1]]), jnp.array([5]), numbers)\n"
+        f"Array([{example}], dtype=int32)"
     )
     return scatter_function
 
 
-scatter = _public(scatter_p, "replaced by")
-scatter_add = _public(scatter_add_p, "increased by")
-scatter_sub = _public(scatter_sub_p, "decreased by")
-scatter_mul = _public(scatter_mul_p, "multiplied by")
-scatter_min = _public(scatter_min_p, "lowered to")
-scatter_max = _public(scatter_max_p, "raised to")
+_LINEAR = "Linear in operand and updates."
+_SHARED = "Derivative: to the one taken, shared by equal ones."
+scatter = _public(
+    scatter_p, "replaced by", "1, 5, 3",
+    "Of several for one place\nany may stay. Linear in operand and updates.",
+)  # fmt: skip
+scatter_add = _public(scatter_add_p, "increased by", "1, 7, 3", _LINEAR)
+scatter_sub = _public(scatter_sub_p, "decreased by", " 1, -3,  3", _LINEAR)
+scatter_mul = _public(scatter_mul_p, "multiplied by", " 1, 10,  3", "Differentiable in both.")
+scatter_min = _public(scatter_min_p, "lowered to", "1, 2, 3", _SHARED)
+scatter_max = _public(scatter_max_p, "raised to", "1, 5, 3", _SHARED)
 
 
 def scatter_apply(
@@ -474,10 +487,17 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:
-    """`operand` with the elementwise `func` applied at `scatter_indices`, once for each time a
-    place occurs.
+    """operand with the elementwise `func` applied at positions, once for each time one occurs.
 
-    update_shape: the shape updates would have (windows and positions), as in `scatter`.
+    operand: an array. scatter_indices, dimension_numbers, indices_are_sorted, unique_indices, mode:
+    as of `scatter`. func: from an element to one of the same dtype. update_shape: the shape that
+    updates would have (windows and positions). Raises TypeError when shapes do not fit.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, at = jnp.array([1, 2, 3]), jnp.array([[1]])
+    >>> lax.scatter_apply(x, at, lambda x: -x, numbers, update_shape=(1,))
+    Array([ 1, -2,  3], dtype=int32)
     """
     operand, indices = as_array(operand), as_array(scatter_indices)
     mode = GatherScatterMode.from_any(mode)

@@ -79,8 +79,17 @@ reshape_p = Primitive(
 def reshape(
     operand: Any, new_sizes: Any, dimensions: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """`operand` with another shape of as many elements, in row-major order (after permuting by
-    `dimensions`)."""
+    """operand with another shape of as many elements, in row-major order.
+
+    operand: an array. new_sizes: a tuple of integers; -1 is not understood. dimensions: a
+    permutation of the axes that is applied first. out_sharding: the layout of the result. Raises
+    TypeError where the number of elements differs. `numpy.reshape` takes -1.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.reshape(jnp.arange(4), (2, 2))
+    Array([[0, 1],
+           [2, 3]], dtype=int32)
+    """
     x = as_array(operand)
     sizes = canonical_shape(new_sizes)
     if dimensions is not None and tuple(dimensions) != tuple(range(x.ndim)):
@@ -126,14 +135,30 @@ squeeze_p = Primitive(
 
 
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
-    """Drop axes of size 1."""
+    """array without some of its axes of size 1.
+
+    array: an array. dimensions: the axes to drop. Raises ValueError for an axis of another size;
+    `numpy.squeeze` drops all of them where none is named.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.squeeze(jnp.zeros((1, 3, 1)), (0,)).shape
+    (3, 1)
+    """
     x = as_array(array)
     dims = tuple(sorted({canonical_axis(d, x.ndim) for d in dimensions}))
     return squeeze_p.bind(x, dimensions=dims) if dims else x
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
-    """Insert axes of size 1 at these places of the result."""
+    """array with axes of size 1 inserted.
+
+    array: an array. dimensions: where the new axes are in the result; negative ones count from its
+    end. Raises ValueError for places out of range or named twice.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.expand_dims(jnp.array([1, 2]), (0, 2)).shape
+    (1, 2, 1)
+    """
     x = as_array(array)
     ndim = x.ndim + len(dimensions)
     new = {canonical_axis(d, ndim) for d in dimensions}
@@ -167,7 +192,15 @@ rev_p = Primitive(
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
-    """Reverse the order along `dimensions`."""
+    """operand with its order reversed along some axes.
+
+    operand: an array. dimensions: the axes, each once. Its own transpose. Raises ValueError for an
+    axis out of range.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.rev(jnp.array([1, 2, 3]), (0,))
+    Array([3, 2, 1], dtype=int32)
+    """
     x = as_array(operand)
     dims = tuple(sorted({canonical_axis(d, x.ndim) for d in dimensions}))
     return rev_p.bind(x, dimensions=dims) if dims else x
@@ -268,7 +301,16 @@ concatenate_p = Primitive(
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
-    """Join arrays along an axis; dtypes and other sizes must agree."""
+    """Arrays joined along an axis.
+
+    operands: at least one array, of one dtype, equal in all other sizes. dimension: the axis.
+    Derivative: each operand gets its slice of the cotangent. Raises TypeError for dtypes or sizes
+    that differ, ValueError for no operand; `numpy.concatenate` promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
+    Array([1, 2, 3], dtype=int32)
+    """
     xs = [as_array(x) for x in operands]
     if not xs:
         raise ValueError("concatenate: at least one array is needed.")
@@ -416,7 +458,17 @@ pad_p = Primitive(
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
-    """Pad each axis by (low, high, interior) elements; negative low and high cut off."""
+    """operand with elements added at both ends of each axis and between its elements.
+
+    operand: an array. padding_value: what is added, a number without dimensions. padding_config:
+    (low, high, interior) for each axis; negative low and high cut off. Result: operand's dtype.
+    Linear in operand and value. Raises TypeError or ValueError for a configuration that does not
+    fit.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.pad(jnp.array([1, 2]), 0, [(1, 2, 1)])
+    Array([0, 1, 0, 2, 0, 0], dtype=int32)
+    """
     x, value = as_array(operand), as_array(padding_value)
     if value.dtype != x.dtype and value.weak_type:
         value = convert(value, x.dtype, True)
@@ -528,12 +580,30 @@ select_n_p = Primitive(
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    """cases[which], elementwise: which is boolean (False takes the first of two) or int32."""
+    """cases[which], element by element.
+
+    which: booleans (False takes the first of two cases) or int32 from 0 on, of the cases' shape or
+    without axes. cases: arrays of one shape and dtype. Derivative: to the case that was taken.
+    Raises TypeError for shapes or dtypes that differ.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.select_n(jnp.array([0, 2]), jnp.array([1, 2]), jnp.array([3, 4]), jnp.array([5, 6]))
+    Array([1, 6], dtype=int32)
+    """
     return select_n_p.bind(as_array(which), *[as_array(c) for c in cases])
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """on_true where pred holds, else on_false."""
+    """on_true where pred holds, else on_false.
+
+    pred: booleans of the cases' shape, or without axes. on_true, on_false: arrays of one shape and
+    dtype. Derivative: to the case that was taken. Raises TypeError for shapes or dtypes that
+    differ; `numpy.where` broadcasts and promotes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([1, 4], dtype=int32)
+    """
     return select_n(pred, on_false, on_true)
 
 
@@ -559,14 +629,32 @@ iota_p = Primitive(
 
 
 def iota(dtype: Any, size: int) -> Any:
-    """0, 1, ..., size - 1."""
+    """0, 1, ..., size - 1.
+
+    dtype: a number type. size: an integer, not negative (ValueError). Result: [size].
+    `numpy.arange` takes a start and a step.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.iota(jnp.float32, 3)
+    Array([0., 1., 2.], dtype=float32)
+    """
     return broadcasted_iota(dtype, (operator.index(size),), 0)
 
 
 def broadcasted_iota(
     dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
 ) -> Any:
-    """An array whose elements are their index along `dimension`."""
+    """An array whose elements are their index along `dimension`.
+
+    dtype: a number type. shape: of the result. dimension: an axis. out_sharding: the layout of the
+    result. Raises TypeError for other dtypes, ValueError for an axis out of range or negative
+    sizes.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
     shape = canonical_shape(shape)
     return iota_p.bind(
         dtype=dtypes.canonical(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape))
@@ -640,8 +728,18 @@ bitcast_convert_type_p = Primitive(
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
-    """The same bits as another dtype; a narrower one gets a new last axis, a wider one takes it
-    away."""
+    """The same bits as another dtype.
+
+    operand: an array. new_dtype: of the same width, or narrower (a new last axis holds the parts,
+    the low ones first), or wider (the last axis, which must have their number, goes). No derivative
+    flows. Raises ValueError where the widths do not fit, TypeError for booleans and complex.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.bitcast_convert_type(jnp.float32(1.0), jnp.int32)
+    Array(1065353216, dtype=int32)
+    >>> lax.bitcast_convert_type(jnp.uint16(258), jnp.uint8)
+    Array([2, 1], dtype=uint8)
+    """
     x = as_array(operand)
     new = dtypes.canonical(new_dtype)
     if x.dtype == new:

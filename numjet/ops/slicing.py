@@ -130,7 +130,16 @@ def slice(
     limit_indices: Sequence[int],  # noqa: A001 - lax's name
     strides: Sequence[int] | None = None,
 ) -> Any:
-    """operand[start:limit:stride] along every axis. Raises TypeError where the box does not fit."""
+    """operand[start:limit:stride] along every axis.
+
+    operand: an array. start_indices, limit_indices, strides (1 by default): Python integers for
+    each axis, not negative. Derivative: zeros with the cotangent in its places. Raises TypeError
+    where the box does not fit; Python's slices are cut off.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.slice(jnp.arange(6), (1,), (5,), (2,))
+    Array([1, 3], dtype=int32)
+    """
     x = as_array(operand)
     start, limit = (
         tuple(map(operator.index, start_indices)),
@@ -147,8 +156,15 @@ def slice(
 def slice_in_dim(
     operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Any:
-    """operand[start:limit:stride] along one axis; None and negative positions count as in
-    Python."""
+    """operand[start:limit:stride] along one axis.
+
+    operand: an array. start_index, limit_index: Python integers or None; negative ones count from
+    the end. stride, axis: integers. Raises TypeError or ValueError for what is out of range.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.slice_in_dim(jnp.arange(6), 1, -1, stride=2)
+    Array([1, 3], dtype=int32)
+    """
     x = as_array(operand)
     shape, axis = x.aval.shape, canonical_axis(axis, x.aval.ndim)
     size = shape[axis]
@@ -162,7 +178,16 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
-    """operand[index] along one axis; the axis stays, with size 1, unless keepdims is False."""
+    """operand[index] along one axis.
+
+    operand: an array. index: a Python integer, negative ones from the end. axis: an integer.
+    keepdims: the axis stays, with size 1. Raises IndexError for an index out of range, ValueError
+    for an axis. For traced indices: `dynamic_index_in_dim`.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.index_in_dim(jnp.array([5, 6, 7]), -1, keepdims=False)
+    Array(7, dtype=int32)
+    """
     x = as_array(operand)
     axis = canonical_axis(axis, x.aval.ndim)
     size, index = x.aval.shape[axis], operator.index(index)
@@ -352,11 +377,17 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
-    """A box of `slice_sizes` at start indices that may be traced; moved inside where it would
-    reach out.
+    """A box of fixed size at start indices that may be traced.
 
-    start_indices: one integer scalar per axis, or an array of them; negative ones count from the
-    end.
+    operand: an array. start_indices: one integer scalar for each axis, or a vector of them;
+    negative ones count from the end unless allow_negative_indices (a boolean, or one for each axis)
+    is False; a box that would reach out is moved inside. slice_sizes: Python integers. Derivative:
+    zeros with the cotangent in the box; none in the indices. Raises TypeError where the box is
+    larger than operand.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.dynamic_slice(jnp.arange(5), (3,), (3,))
+    Array([2, 3, 4], dtype=int32)
     """
     x = as_array(operand)
     starts = _start_list("dynamic_slice", x, start_indices, allow_negative_indices)
@@ -371,7 +402,16 @@ def dynamic_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Any:
-    """`slice_size` rows from `start_index` along one axis."""
+    """slice_size rows from start_index along one axis, where start_index may be traced.
+
+    operand: an array. start_index: an integer scalar, moved so that the slice lies inside; negative
+    ones count from the end unless allow_negative_indices is False. slice_size, axis: Python
+    integers. Raises TypeError where the slice is larger than the axis.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.dynamic_slice_in_dim(jnp.arange(5), 1, 2)
+    Array([1, 2], dtype=int32)
+    """
     x = as_array(operand)
     axis = canonical_axis(axis, x.aval.ndim)
     starts: list[Any] = [0] * x.aval.ndim
@@ -390,8 +430,16 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Any:
-    """operand[index] along one axis, where `index` may be traced; the axis stays unless keepdims
-    is False."""
+    """operand[index] along one axis, where `index` may be traced.
+
+    operand: an array. index: an integer scalar, moved inside where it would reach out; negative
+    ones count from the end unless allow_negative_indices is False. axis: an integer. keepdims: the
+    axis stays, with size 1. Derivative: zeros with the cotangent at the index.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.dynamic_index_in_dim(jnp.array([5, 6, 7]), 1, keepdims=False)
+    Array(6, dtype=int32)
+    """
     x = as_array(operand)
     axis = canonical_axis(axis, x.aval.ndim)
     row = dynamic_slice_in_dim(x, index, 1, axis, allow_negative_indices=allow_negative_indices)
@@ -515,8 +563,18 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
-    """`operand` with the box at `start_indices` replaced by `update`; moved inside where it would
-    reach out."""
+    """operand with the box at start_indices replaced by update.
+
+    operand, update: arrays of one dtype and rank, update no larger. start_indices: one integer
+    scalar for each axis, or a vector of them; negative ones count from the end unless
+    allow_negative_indices (a boolean, or one for each axis) is False; a box that would reach out is
+    moved inside. Result: operand's shape and dtype. Linear in operand and update. Raises TypeError
+    for dtypes and sizes that do not fit.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.dynamic_update_slice(jnp.arange(5), jnp.array([0, 0]), (1,))
+    Array([0, 0, 0, 3, 4], dtype=int32)
+    """
     x, new = pair(operand, update)
     starts = _start_list("dynamic_update_slice", x, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind(x, new, *starts)
@@ -525,7 +583,17 @@ def dynamic_update_slice(
 def dynamic_update_slice_in_dim(
     operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`operand` with rows from `start_index` along one axis replaced by `update`."""
+    """operand with rows from start_index along one axis replaced by update.
+
+    operand, update: arrays of one dtype and rank, equal in all other sizes. start_index: an integer
+    scalar, moved so that the rows lie inside; negative ones count from the end unless
+    allow_negative_indices is False. axis: an integer. Raises TypeError for dtypes and sizes that do
+    not fit.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.dynamic_update_slice_in_dim(jnp.arange(5), jnp.array([0, 0]), 3, 0)
+    Array([0, 1, 2, 0, 0], dtype=int32)
+    """
     x = as_array(operand)
     axis = canonical_axis(axis, x.aval.ndim)
     starts: list[Any] = [0] * x.aval.ndim
@@ -538,8 +606,17 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`operand` with its row `index` along one axis replaced by `update` (with or without that
-    axis)."""
+    """operand with its row `index` along one axis replaced by update.
+
+    operand: an array. update: of the same dtype, a row with or without the axis. index: an integer
+    scalar, moved inside where it would reach out; negative ones count from the end unless
+    allow_negative_indices is False. axis: an integer. Raises TypeError for dtypes and sizes that do
+    not fit.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.dynamic_update_index_in_dim(jnp.arange(3), 9, 1, 0)
+    Array([0, 9, 2], dtype=int32)
+    """
     x, new = pair(operand, update)
     axis = canonical_axis(axis, x.aval.ndim)
     if new.aval.ndim != x.aval.ndim:

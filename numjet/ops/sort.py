@@ -194,9 +194,18 @@ def _axis(axis: int, ndim: int, name: str) -> int:
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """Sort along `dimension`, ascending, NaN last. Several operands move together, ordered by the
-    first
-    `num_keys` of them; the result is then a tuple."""
+    """operand sorted along an axis, ascending, NaN last.
+
+    operand: an array, or a tuple of arrays of one shape, which move together. dimension: the axis.
+    is_stable: keep the order of equal keys (it always is kept). num_keys: how many of the first
+    operands decide. Result: of the same shapes and dtypes, a tuple for a tuple. Complex numbers are
+    ordered by real, then imaginary parts. Derivative: the same permutation. Raises TypeError for
+    shapes that differ, ValueError for an axis out of range.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.sort((jnp.array([3, 1, 2]), jnp.array([10, 20, 30])))
+    (Array([1, 2, 3], dtype=int32), Array([20, 30, 10], dtype=int32))
+    """
     several = isinstance(operand, Sequence)
     operands = [as_array(x) for x in operand] if several else [as_array(operand)]
     if not operands:
@@ -213,7 +222,16 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 def sort_key_val(
     keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Any, Any]:
-    """`keys` sorted along `dimension`, and `values` in the same order."""
+    """`keys` sorted along an axis, and `values` in the same order.
+
+    keys, values: arrays of one shape. dimension: the axis. is_stable: keep the order of equal keys.
+    Result: the pair of both. Derivative: the same permutation. Raises TypeError for shapes that
+    differ.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([10, 20, 30]))
+    (Array([1, 2, 3], dtype=int32), Array([20, 30, 10], dtype=int32))
+    """
     keys, values = sort((keys, values), dimension, is_stable)
     return keys, values
 
@@ -227,8 +245,16 @@ def argsort(operand: Any, axis: int = -1, is_stable: bool = True) -> Any:
 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
-    """The `k` largest values along `axis`, largest first, and their int32 positions; NaN counts as
-    largest and of equal values the first comes first."""
+    """The k largest values along an axis, largest first, and their positions: [values, indices].
+
+    operand: a real array (TypeError for complex). k: how many, from 0 to the axis's size
+    (ValueError). axis: an integer. indices are int32. NaN counts as largest, and of equal values
+    the first comes first. Derivative: that of taking the elements at these positions.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.top_k(jnp.array([1, 4, 2]), 2)
+    [Array([4, 2], dtype=int32), Array([1, 2], dtype=int32)]
+    """
     operand = as_array(operand)
     if not operand.ndim:
         raise TypeError("top_k: the operand needs at least one axis.")

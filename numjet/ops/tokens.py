@@ -33,12 +33,25 @@ after_all_p = composed("after_all", _token, differentiable=False)
 
 
 def create_token(_: Any = None) -> Any:
-    """A token: something that `after_all` takes. It is an array without elements."""
+    """A token: something that `after_all` takes. It is an array without elements.
+
+    >>> from numjet import lax
+    >>> lax.create_token().shape
+    (0,)
+    """
     return create_token_p.bind()
 
 
 def after_all(*operands: Any) -> Any:
-    """One token made of several. Raises TypeError for what is no token."""
+    """One token made of several: it depends on all of them.
+
+    operands: tokens, as of `create_token`; at least one may be left out. Result: a token. Raises
+    TypeError for what is no token.
+
+    >>> from numjet import lax
+    >>> lax.after_all(lax.create_token(), lax.create_token()).shape
+    (0,)
+    """
     for x in operands:
         if not isinstance(x, Array) or x.aval.update(weak_type=False) is not _TOKEN:
             raise TypeError(f"Arguments to after_all must be tokens, got {x!r}.")
@@ -71,7 +84,14 @@ dce_sink_p = Primitive(
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     """Keep what computes `val` (a pytree of arrays) in the jaxpr although nobody reads it.
-    prevent_mlir_dce is kept as a parameter; machine code computes what results need alone."""
+
+    prevent_mlir_dce is taken for JAX's sake: machine code computes what results need alone.
+
+    >>> import numjet as nj
+    >>> from numjet import lax
+    >>> nj.make_jaxpr(lambda x: lax.dce_sink(x + 1))(1).eqns[0].primitive.name
+    'add'
+    """
     for leaf in tree.tree_leaves(val):
         dce_sink_p.bind(as_array(leaf), prevent_mlir_dce=prevent_mlir_dce)
 
@@ -85,5 +105,13 @@ unstack_p = composed("unstack", unstack, several=True)
 
 
 def stage(x: Any, /) -> Any:
-    """`x`, a number or an array, as an Array, or as a value of the function being traced."""
+    """x, a number or an array, as an Array, or as a value of the function being traced.
+
+    Within a traced function a constant so becomes part of the program. Raises TypeError for other
+    objects.
+
+    >>> from numjet import lax
+    >>> lax.stage(1.5)
+    Array(1.5, dtype=float32, weak_type=True)
+    """
     return as_array(x) if isinstance(x, Array) else stage_p.bind(as_array(x))

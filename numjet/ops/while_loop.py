@@ -269,8 +269,10 @@ while_p = Primitive(
 def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     """Repeat `val = body_fun(val)` while `cond_fun(val)`; returns the last value.
 
-    init_val: pytree; body_fun must keep its structure, shapes and dtypes; cond_fun gives one
-    boolean. Forward-mode differentiable. Raises TypeError when a carry changes type.
+    cond_fun: gives one boolean. body_fun: must keep the structure, shapes and dtypes of its
+    argument. init_val: the pytree of arrays to begin with. Forward-mode differentiable; reverse
+    mode raises ValueError, since the number of steps is not known (`scan`, `fori_loop`). Under
+    `vmap` it runs until all are done. Raises TypeError when val changes its type.
 
     >>> from numjet import lax
     >>> print(lax.while_loop(lambda x: x < 100, lambda x: x * 2, 3))
@@ -350,8 +352,11 @@ def fori_loop(
 ) -> Any:
     """Repeat `val = body_fun(i, val)` for i from `lower` to `upper` - 1; returns the last value.
 
-    With bounds known while tracing it can be differentiated in reverse mode. `unroll` is left to
-    the compiler.
+    lower, upper: integers, which may be traced. body_fun(i, val): returns a pytree of val's
+    structure, shapes and dtypes. init_val: the pytree to begin with, the result if there is nothing
+    to repeat. unroll: left to the compiler. With bounds known while tracing it can be
+    differentiated in reverse mode, otherwise forward only. Raises TypeError for bounds that are no
+    integers, and where val changes its type.
 
     >>> from numjet import lax
     >>> print(lax.fori_loop(0, 5, lambda i, total: total + i, 0))

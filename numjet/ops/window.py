@@ -347,8 +347,17 @@ def select_and_scatter_add(
     window_strides: Sequence[int],
     padding: Sequence[tuple[int, int]],
 ) -> Any:
-    """For each window of `operand`, `source`'s element added where its largest (smallest) element
-    is.
+    """For each window of operand, source's element added where its largest (smallest) element is.
+
+    source: an array of the windows' shape. operand: an array. largest: a boolean.
+    window_dimensions, window_strides: integers for each axis. padding: (low, high) for each axis.
+    Result: operand's shape, source's elements at the places chosen (the first of equal ones) and
+    zeros elsewhere: the gradient of pooling by maxima.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> x = jnp.array([1.0, 3.0, 2.0, 0.0])
+    >>> lax.select_and_scatter_add(jnp.array([5.0, 6.0]), x, True, (2,), (2,), [(0, 0)])
+    Array([0., 5., 6., 0.], dtype=float32)
     """
     source, operand = as_array(source), as_array(operand)
     ones = (1,) * operand.ndim
@@ -411,11 +420,19 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """`computation` folded over windows of `operand`, starting from init_value; padding takes no
-    part.
+    """`computation` folded over windows of an array.
 
-    operand: an array, or a pytree of arrays of one shape with init values of the same structure.
-    add, max and min from their neutral values become window sums, maxima and minima.
+    operand: an array, or a pytree of arrays of one shape. init_value: where folding begins, or a
+    pytree of the same structure. computation: associative; add, max and min from their neutral
+    values become window sums, maxima and minima. window_dimensions: the window's sizes, one for
+    each axis. window_strides: its steps. padding: 'SAME', 'VALID' or (low, high) for each axis;
+    padding takes no part. base_dilation, window_dilation: gaps between elements, and within the
+    window. Sums, maxima and minima are differentiable. Raises TypeError or ValueError for sizes
+    that do not fit.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.reduce_window(jnp.arange(6.0), 0.0, lax.add, (2,), (2,))
+    Array([1., 5., 9.], dtype=float32)
     """
     leaves, treedef = tree.tree_flatten(operand)
     starts, start_tree = tree.tree_flatten(init_value)
@@ -467,7 +484,15 @@ def reduce_window_shape_tuple(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
-    """The shape of `reduce_window`'s result."""
+    """The shape of `reduce_window`'s result.
+
+    operand_shape: a tuple. window_dimensions, window_strides, base_dilation, window_dilation:
+    integers for each axis. padding: (low, high) for each axis.
+
+    >>> from numjet import lax
+    >>> lax.reduce_window_shape_tuple((6,), (2,), (2,), [(0, 0)])
+    (3,)
+    """
     ones = (1,) * len(tuple(operand_shape))
     return _out_shape(
         tuple(operand_shape),

@@ -162,7 +162,17 @@ def uniform(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Floats uniformly distributed in [minval, maxval)."""
+    """Floats uniformly distributed in [minval, maxval).
+
+    key: one PRNG key. minval, maxval: numbers or arrays that broadcast to the shape. shape: of the
+    result, () by default. dtype: real floating, the default one unless given. out_sharding: the
+    layout of the result. Differentiable in minval and maxval. Raises TypeError for what is no key,
+    ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.uniform(random.key(0), (2,)).round(4)
+    Array([0.9477, 0.9786], dtype=float32)
+    """
     dtype, shape = float_dtype("uniform", dtype), shape_of(shape)
     low, high = as_float(minval, dtype), as_float(maxval, dtype)
     result_shape("uniform", shape, low, high)
@@ -179,7 +189,18 @@ def randint(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Integers uniformly distributed in [minval, maxval); minval where that is empty."""
+    """Integers uniformly distributed in [minval, maxval).
+
+    key: one PRNG key. shape: of the result. minval, maxval: integers or arrays that broadcast to
+    the shape; what the dtype cannot hold is moved into its range. An empty range gives minval.
+    dtype: an integer dtype (TypeError for others), int32 unless given. out_sharding: the layout of
+    the result. Where the range's size is no power of two some values are more probable, by less
+    than 2^-32. Raises TypeError for what is no key, ValueError for several keys (use `vmap`).
+
+    >>> from numjet import random
+    >>> random.randint(random.key(0), (4,), 0, 10)
+    Array([9, 0, 2, 3], dtype=int32)
+    """
     dtype = dtypes.canonical(int if dtype is None else dtype)
     if not dtypes.is_integer(dtype):
         raise TypeError(f"random.randint: dtype must be an integer dtype, got {dtype}.")
@@ -272,7 +293,17 @@ _compiled_normal = jit(_normal, static_argnames=("shape", "dtype"))
 def normal(
     key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """Standard normal values; complex ones have variance 1/2 in each part."""
+    """Standard normal values; complex ones have variance 1/2 in each part.
+
+    key: one PRNG key. shape: of the result, () by default. dtype: floating or complex, the default
+    float unless given. out_sharding: the layout of the result. Made by the inverse distribution
+    function of uniform values. Raises TypeError for what is no key, ValueError for several keys
+    (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.normal(random.key(0), (2,)).round(4)
+    Array([1.6226, 2.0253], dtype=float32)
+    """
     return normal_of(
         single_key(key, "normal"), shape_of(shape), float_dtype("normal", dtype, complex_too=True)
     )
@@ -287,7 +318,18 @@ def truncated_normal(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Standard normal values conditioned on lying between `lower` and `upper`."""
+    """Standard normal values on condition that they lie between lower and upper.
+
+    key: one PRNG key. lower, upper: arrays; nothing outside (lower, upper) comes out. shape: of the
+    result; by default what the parameters broadcast to (ValueError where they do not fit it).
+    dtype: real floating, the default one unless given. out_sharding: the layout of the result.
+    Differentiable in the bounds. Raises TypeError for what is no key, ValueError for several keys
+    (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.truncated_normal(random.key(0), -1.0, 1.0, (2,)).round(4)
+    Array([0.8619, 0.9413], dtype=float32)
+    """
     dtype, key = float_dtype("truncated_normal", dtype), single_key(key, "truncated_normal")
     lower, upper = as_float(lower, dtype), as_float(upper, dtype)
     shape = result_shape("truncated_normal", shape, lower, upper)
@@ -309,7 +351,18 @@ def bernoulli(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """True with probability `p`. mode 'high' takes twice the random bits, exact for tiny p."""
+    """True with probability p.
+
+    key: one PRNG key. p: floats (TypeError for others) in [0, 1]. shape: of the result; by default
+    p's, to which p must broadcast (ValueError). mode: 'low', or 'high', which takes twice the
+    random bits and is exact for tiny p. out_sharding: the layout of the result. Result: booleans.
+    No derivative flows to p. Raises TypeError for what is no key, ValueError for several keys (use
+    `vmap`) and for another mode.
+
+    >>> from numjet import random
+    >>> random.bernoulli(random.key(0), 0.5, (4,))
+    Array([False, False,  True,  True], dtype=bool)
+    """
     if mode not in ("low", "high"):
         raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}.")
     key, p = single_key(key, "bernoulli"), as_array(p)
@@ -331,7 +384,16 @@ def bernoulli(
 def rademacher(
     key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """-1 or 1 with equal probability."""
+    """-1 or 1 with equal probability.
+
+    key: one PRNG key. shape: of the result, () by default. dtype: any number type, int32 unless
+    given. out_sharding: the layout of the result. Raises TypeError for what is no key, ValueError
+    for several keys (use `vmap`).
+
+    >>> from numjet import random
+    >>> random.rademacher(random.key(0), (4,))
+    Array([-1, -1,  1,  1], dtype=int32)
+    """
     dtype = dtypes.canonical(int if dtype is None else dtype)
     flips = bernoulli(
         key, np.float32(0.5) if dtypes.canonical(float) == dtypes.float32 else 0.5, shape_of(shape)
@@ -374,8 +436,17 @@ def _axis(name: str, axis: int, ndim: int) -> int:
 def permutation(
     key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
 ) -> Any:
-    """A random order of `x` along `axis` (of range(x) for an integer); `independent`: its own order
-    for every row.
+    """A random order.
+
+    key: one PRNG key. x: an array, or an integer for range(x). axis: along which its entries are
+    put into another order. independent: an order of its own for every row instead of moving whole
+    slices. out_sharding: the layout of the result. Result: x's shape and dtype. Raises TypeError
+    for what is no key and for an `x` that is a float without axes, ValueError for several keys (use
+    `vmap`).
+
+    >>> from numjet import random
+    >>> random.permutation(random.key(0), 5)
+    Array([0, 1, 4, 3, 2], dtype=int32)
     """
     key, x = single_key(key, "permutation"), as_array(x)
     if not x.ndim:
@@ -397,7 +468,19 @@ def choice(
     axis: int = 0,
     mode: str | None = None,
 ) -> Any:
-    """Samples from `a` (or range(a)) along `axis`, with probabilities `p`."""
+    """Samples from an array (or range) along an axis.
+
+    key: one PRNG key. a: an array, or an integer for range(a). shape: how many samples, () by
+    default; the result's shape is a's with the axis replaced by it. replace: whether an entry may
+    come again. p: floats, one probability for each entry; uniform where not given. axis: of a.
+    mode: as of `gumbel`, for samples without replacement with p. Raises TypeError for what is no
+    key, ValueError for several keys (use `vmap`) and for an empty `a`, a `p` of another shape, or
+    more samples than entries without replacement.
+
+    >>> from numjet import random, numpy as jnp
+    >>> random.choice(random.key(0), jnp.array([10, 20, 30]), (4,))
+    Array([20, 10, 30, 20], dtype=int32)
+    """
     key, a, shape = single_key(key, "choice"), as_array(a), shape_of(shape)
     count = math.prod(shape)
     if a.ndim:
@@ -481,7 +564,17 @@ def gumbel(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Gumbel values: -log(-log(u))."""
+    """Gumbel values: -log(-log u).
+
+    key: one PRNG key. mode: 'low' (the default), or 'high', which takes twice the random bits for
+    the tail. shape: of the result, () by default. dtype: real floating, the default one unless
+    given. out_sharding: the layout of the result. Raises TypeError for what is no key, ValueError
+    for several keys (use `vmap`) and for another dtype or mode.
+
+    >>> from numjet import random
+    >>> random.gumbel(random.key(0), (2,)).round(4)
+    Array([2.9234, 3.8326], dtype=float32)
+    """
     return gumbel_of(single_key(key, "gumbel"), shape_of(shape), float_dtype("gumbel", dtype), mode)
 
 
@@ -495,7 +588,20 @@ def categorical(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Indices along `axis` with probabilities softmax(logits)."""
+    """Indices along an axis with probabilities softmax(logits).
+
+    key: one PRNG key. logits: real floats, logarithms of what the probabilities are proportional
+    to. axis: the categories. shape: of the result; ends with logits' shape without the axis, which
+    it is by default. replace: False draws distinct indices, along the leading axes of the shape.
+    mode: as of `gumbel`. out_sharding: the layout of the result. Result: int32. No derivative flows
+    to logits. Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for
+    shapes that do not fit or more samples than categories without replacement. Source: the
+    Gumbel-max trick.
+
+    >>> from numjet import random, numpy as jnp
+    >>> random.categorical(random.key(0), jnp.zeros(3), shape=(5,))
+    Array([1, 1, 2, 1, 2], dtype=int32)
+    """
     key, logits = single_key(key, "categorical"), as_array(logits)
     if not dtypes.is_floating(logits.dtype):
         logits = convert(logits, dtypes.canonical(float))

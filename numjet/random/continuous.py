@@ -48,7 +48,16 @@ def _exponential(key: Any, shape: tuple, dtype: Any) -> Any:
 def exponential(
     key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """Exponential values with mean 1."""
+    """Exponential values with mean 1: -log u.
+
+    key: one PRNG key. shape: of the result, () by default. dtype: real floating, the default one
+    unless given. out_sharding: the layout of the result. Raises TypeError for what is no key,
+    ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.exponential(random.key(0), (2,)).round(4)
+    Array([2.9501, 3.8434], dtype=float32)
+    """
     key, dtype, shape, _ = _start("exponential", key, dtype, shape)
     return _exponential(key, shape, dtype)
 
@@ -56,7 +65,16 @@ def exponential(
 def laplace(
     key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """Laplace values: density exp(-|x|) / 2."""
+    """Laplace values: density exp(-|x|) / 2.
+
+    key: one PRNG key. shape: of the result, () by default. dtype: real floating, the default one
+    unless given. out_sharding: the layout of the result. Raises TypeError for what is no key,
+    ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.laplace(random.key(0), (2,)).round(4)
+    Array([-2.257 , -3.1503], dtype=float32)
+    """
     key, dtype, shape, _ = _start("laplace", key, dtype, shape)
     u = unit(key, shape, dtype, -1 + _finfo(dtype).epsneg, 1)
     return ar.mul(ar.sign(u), log1p(ar.neg(ar.abs(u))))
@@ -65,7 +83,16 @@ def laplace(
 def logistic(
     key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """Logistic values: log(u / (1 - u))."""
+    """Logistic values: log(u / (1 - u)).
+
+    key: one PRNG key. shape: of the result, () by default. dtype: real floating, the default one
+    unless given. out_sharding: the layout of the result. Raises TypeError for what is no key,
+    ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.logistic(random.key(0), (2,)).round(4)
+    Array([2.8964, 3.8218], dtype=float32)
+    """
     key, dtype, shape, _ = _start("logistic", key, dtype, shape)
     u = unit(key, shape, dtype, _finfo(dtype).tiny, 1)
     return ar.sub(log(u), log1p(ar.neg(u)))
@@ -74,7 +101,16 @@ def logistic(
 def cauchy(
     key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """Cauchy values: tan(π (u - 1/2))."""
+    """Cauchy values: tan(π (u - 1/2)).
+
+    key: one PRNG key. shape: of the result, () by default. dtype: real floating, the default one
+    unless given. out_sharding: the layout of the result. Raises TypeError for what is no key,
+    ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.cauchy(random.key(0), (2,)).round(3)
+    Array([ 6.027, 14.838], dtype=float32)
+    """
     key, dtype, shape, _ = _start("cauchy", key, dtype, shape)
     u = unit(key, shape, dtype, _finfo(dtype).eps, 1)
     return tan(ar.mul(scalar(np.pi, dtype), ar.sub(u, scalar(0.5, dtype))))
@@ -88,7 +124,17 @@ def pareto(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Pareto values of 1 and more with exponent `b`."""
+    """Pareto values of 1 and more: u^(-1/b).
+
+    key: one PRNG key. b: positive numbers, the exponent. shape: of the result; by default what the
+    parameters broadcast to (ValueError where they do not fit it). dtype: real floating, the default
+    one unless given. out_sharding: the layout of the result. Differentiable in b. Raises TypeError
+    for what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.pareto(random.key(0), 3.0, (2,)).round(4)
+    Array([2.6735, 3.6007], dtype=float32)
+    """
     key, dtype, shape, (b,) = _start("pareto", key, dtype, shape, b)
     return exp(ar.div(_exponential(key, shape, dtype), b))
 
@@ -101,7 +147,17 @@ def rayleigh(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Rayleigh values with the given scale."""
+    """Rayleigh values: scale √(-2 log u).
+
+    key: one PRNG key. scale: positive numbers. shape: of the result; by default what the parameters
+    broadcast to (ValueError where they do not fit it). dtype: real floating, the default one unless
+    given. out_sharding: the layout of the result. Differentiable in scale. Raises TypeError for
+    what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.rayleigh(random.key(0), 2.0, (2,)).round(4)
+    Array([0.6558, 0.4162], dtype=float32)
+    """
     key, dtype, shape, (scale,) = _start("rayleigh", key, dtype, shape, scale)
     u = unit(key, shape, dtype)
     return ar.mul(scale, sqrt(ar.mul(scalar(-2, dtype), log(u))))
@@ -110,7 +166,16 @@ def rayleigh(
 def weibull_min(
     key: Any, scale: Any, concentration: Any, shape: Sequence[int] = (), dtype: Any = None
 ) -> Any:
-    """Weibull values: scale (-log u)^(1 / concentration)."""
+    """Weibull values: scale (-log u)^(1 / concentration).
+
+    key: one PRNG key. scale, concentration: positive numbers or arrays. shape: of the result, () by
+    default. dtype: real floating, the default one unless given. Differentiable in both. Raises
+    TypeError for what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.weibull_min(random.key(0), 1.0, 2.0, (2,)).round(4)
+    Array([1.7176, 1.9605], dtype=float32)
+    """
     key, dtype, shape, (scale, c) = _start("weibull_min", key, dtype, shape, scale, concentration)
     return ar.mul(pow(_exponential(key, shape, dtype), ar.div(scalar(1, dtype), c)), scale)
 
@@ -123,7 +188,18 @@ def lognormal(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """exp of normal values with standard deviation `sigma`."""
+    """exp of normal values with mean 0.
+
+    key: one PRNG key. sigma: the standard deviation of the logarithm. shape: of the result; by
+    default what the parameters broadcast to (ValueError where they do not fit it). dtype: real
+    floating, the default one unless given. out_sharding: the layout of the result. Differentiable
+    in sigma. Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for
+    another dtype.
+
+    >>> from numjet import random
+    >>> random.lognormal(random.key(0), 0.5, (2,)).round(4)
+    Array([2.2509, 2.7528], dtype=float32)
+    """
     key, dtype, shape, (sigma,) = _start("lognormal", key, dtype, shape, sigma)
     return exp(ar.mul(normal_of(key, shape, dtype), sigma))
 
@@ -131,7 +207,16 @@ def lognormal(
 def maxwell(
     key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """The length of a standard normal vector of three components."""
+    """The length of a standard normal vector of three components.
+
+    key: one PRNG key. shape: of the result, () by default. dtype: real floating, the default one
+    unless given. out_sharding: the layout of the result. Raises TypeError for what is no key,
+    ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.maxwell(random.key(0), (2,)).round(4)
+    Array([2.6311, 0.991 ], dtype=float32)
+    """
     key, dtype, shape, _ = _start("maxwell", key, dtype, shape)
     x = normal_of(key, (*shape, 3), dtype)
     return sqrt(reduce_sum(ar.mul(x, x), (len(shape),)))
@@ -140,7 +225,16 @@ def maxwell(
 def double_sided_maxwell(
     key: Any, loc: Any, scale: Any, shape: Sequence[int] = (), dtype: Any = None
 ) -> Any:
-    """loc plus or minus scale times Maxwell values."""
+    """loc plus or minus scale times Maxwell values.
+
+    key: one PRNG key. loc, scale: numbers or arrays, whose shape goes behind `shape`. shape: of the
+    samples, () by default. dtype: real floating, the default one unless given. Raises TypeError for
+    what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,)).round(4)
+    Array([1.5457, 1.5741], dtype=float32)
+    """
     key, dtype, _, (loc, scale) = _start("double_sided_maxwell", key, dtype, None, loc, scale)
     shape = (*shape_of(shape), *loc.shape)
     first, second = split_two(key)
@@ -158,7 +252,18 @@ def triangular(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Values with a triangular density from `left` over `mode` to `right`."""
+    """Values with a triangular density from left over mode to right.
+
+    key: one PRNG key. left, mode, right: numbers, not descending. shape: of the result; by default
+    what the parameters broadcast to (ValueError where they do not fit it). dtype: real floating,
+    the default one unless given. out_sharding: the layout of the result. Differentiable in all
+    three. Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for
+    another dtype.
+
+    >>> from numjet import random
+    >>> random.triangular(random.key(0), 0.0, 1.0, 2.0, (2,)).round(4)
+    Array([1.6765, 1.793 ], dtype=float32)
+    """
     key, dtype, shape, (left, mode, right) = _start(
         "triangular", key, dtype, shape, left, mode, right
     )
@@ -178,7 +283,18 @@ def wald(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Inverse Gaussian values with the given mean and scale 1 (Michael, Schucany & Haas 1976)."""
+    """Inverse Gaussian values with scale 1.
+
+    key: one PRNG key. mean: positive numbers. shape: of the result; by default what the parameters
+    broadcast to (ValueError where they do not fit it). dtype: real floating, the default one unless
+    given. out_sharding: the layout of the result. Differentiable in mean. Raises TypeError for what
+    is no key, ValueError for several keys (use `vmap`) and for another dtype. Source: Michael,
+    Schucany and Haas, Generating random variates using transformations with multiple roots (1976).
+
+    >>> from numjet import random
+    >>> random.wald(random.key(0), 1.0, (2,)).round(4)
+    Array([0.3806, 0.4157], dtype=float32)
+    """
     key, dtype, shape, (mean,) = _start("wald", key, dtype, shape, mean)
     first, second = split_two(key)
     v, z = normal_of(first, shape, dtype), unit(second, shape, dtype)
@@ -198,7 +314,18 @@ def chisquare(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Sums of `df` squared standard normal values."""
+    """Chi-square values: sums of df squared standard normal values.
+
+    key: one PRNG key. df: positive numbers, the degrees of freedom, which need not be whole. shape:
+    of the result; by default what the parameters broadcast to (ValueError where they do not fit
+    it). dtype: real floating, the default one unless given. out_sharding: the layout of the result.
+    Differentiable in df. Raises TypeError for what is no key, ValueError for several keys (use
+    `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.chisquare(random.key(0), 3.0, (2,)).round(4)
+    Array([2.2051, 2.49  ], dtype=float32)
+    """
     key, dtype, shape, (df,) = _start("chisquare", key, dtype, shape, df)
     return _chisquare(key, df, shape, dtype)
 
@@ -217,7 +344,18 @@ def f(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """F values: the quotient of two chi-square values, each divided by its degrees of freedom."""
+    """F values: the quotient of two chi-square values, each divided by its degrees of freedom.
+
+    key: one PRNG key. dfnum, dfden: positive numbers, the degrees of freedom. shape: of the result;
+    by default what the parameters broadcast to (ValueError where they do not fit it). dtype: real
+    floating, the default one unless given. out_sharding: the layout of the result. Differentiable
+    in both. Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for
+    another dtype.
+
+    >>> from numjet import random
+    >>> random.f(random.key(0), 3.0, 4.0, (2,)).round(4)
+    Array([2.7039, 0.226 ], dtype=float32)
+    """
     key, dtype, shape, (m, n) = _start("f", key, dtype, shape, dfnum, dfden)
     second, first = split_two(key)
     top, bottom = (
@@ -235,7 +373,18 @@ def t(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Student's t values with `df` degrees of freedom."""
+    """Student's t values.
+
+    key: one PRNG key. df: positive numbers, the degrees of freedom. shape: of the result; by
+    default what the parameters broadcast to (ValueError where they do not fit it). dtype: real
+    floating, the default one unless given. out_sharding: the layout of the result. Differentiable
+    in df. Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for
+    another dtype.
+
+    >>> from numjet import random
+    >>> random.t(random.key(0), 3.0, (2,)).round(4)
+    Array([ 0.6902, -3.2393], dtype=float32)
+    """
     key, dtype, shape, (df,) = _start("t", key, dtype, shape, df)
     first, second = split_two(key)
     half = ar.div(df, scalar(2, dtype))
@@ -247,7 +396,16 @@ def t(
 def generalized_normal(
     key: Any, p: float, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """Values with density proportional to exp(-|x|^p)."""
+    """Values with density proportional to exp(-|x|^p).
+
+    key: one PRNG key. p: a positive number. shape: of the result, () by default. dtype: real
+    floating, the default one unless given. out_sharding: the layout of the result. Raises TypeError
+    for what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.generalized_normal(random.key(0), 2.0, (2,)).round(4)
+    Array([0.9543, 0.0902], dtype=float32)
+    """
     key, dtype, shape, _ = _start("generalized_normal", key, dtype, shape)
     first, second = split_two(key)
     inverse = _inverse(p, dtype)
@@ -272,8 +430,18 @@ def ball(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Uniform points of the unit ball of the p-norm in `d` dimensions; the last axis holds the
-    coordinates.
+    """Uniform points of the unit ball of the p-norm in d dimensions.
+
+    key: one PRNG key. d: an integer. p: a positive number, 2 for Euclid's norm. shape: of the
+    result without its last axis, which holds the d coordinates; () by default. dtype: real
+    floating, the default one unless given. out_sharding: the layout of the result. Raises TypeError
+    for what is no key, ValueError for several keys (use `vmap`) and for another dtype. Source:
+    Barthe, Guédon, Mendelson and Naor, A probabilistic approach to the geometry of the ℓp-ball
+    (2005).
+
+    >>> from numjet import random
+    >>> random.ball(random.key(0), 2).round(4)
+    Array([0.9172, 0.3928], dtype=float32)
     """
     key, dtype, shape, _ = _start("ball", key, dtype, shape)
     first, second = split_two(key)
@@ -294,7 +462,18 @@ def orthogonal(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Uniform matrices [..., n, m] with orthonormal columns (rows, if m exceeds n)."""
+    """Uniformly distributed orthogonal (unitary) matrices, or their first columns.
+
+    key: one PRNG key. n: rows. m: columns, n unless given; the columns are orthonormal, or the rows
+    where m exceeds n. shape: of the leading axes of the result [..., n, m]. dtype: floating or
+    complex, the default float unless given. out_sharding: the layout of the result. Raises
+    TypeError for what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+    Source: Mezzadri, How to generate random matrices from the classical compact groups (2007).
+
+    >>> from numjet import random
+    >>> random.orthogonal(random.key(0), 2).shape
+    (2, 2)
+    """
     dtype, key, shape = (
         float_dtype("orthogonal", dtype, complex_too=True),
         single_key(key, "orthogonal"),
@@ -317,7 +496,19 @@ def multivariate_normal(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Normal vectors with the given mean and covariance. method: 'cholesky', 'eigh' or 'svd'."""
+    """Normal vectors with the given mean and covariance.
+
+    key: one PRNG key. mean: [..., n]. cov: [..., n, n], symmetric, positive semidefinite. method:
+    'cholesky' (the fastest; NaN for singular ones), 'eigh' or 'svd', how its root is found. shape:
+    of the result without its last axis; by default what the leading axes broadcast to. dtype: real
+    floating, the default one unless given. out_sharding: the layout of the result. Differentiable
+    in mean and cov. Raises TypeError for what is no key, ValueError for several keys (use `vmap`)
+    and for another dtype, shapes that do not fit or another method.
+
+    >>> from numjet import random, numpy as jnp
+    >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2)).round(4)
+    Array([1.6226, 2.0253], dtype=float32)
+    """
     key, dtype = single_key(key, "multivariate_normal"), float_dtype("multivariate_normal", dtype)
     mean, cov = as_float(mean, dtype), as_float(cov, dtype)
     if not mean.ndim or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1],) * 2:
@@ -366,7 +557,17 @@ def geometric(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """The number of trials up to the first success with probability `p`."""
+    """The number of trials up to the first success, 1 or more.
+
+    key: one PRNG key. p: the probability of success, in (0, 1]. shape: of the result; by default
+    what the parameters broadcast to (ValueError where they do not fit it). dtype: an integer dtype,
+    int32 unless given. out_sharding: the layout of the result. Raises TypeError for what is no key,
+    ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.geometric(random.key(0), 0.5, (3,))
+    Array([1, 1, 2], dtype=int32)
+    """
     dtype, key, p = (
         dtypes.canonical(int if dtype is None else dtype),
         single_key(key, "geometric"),

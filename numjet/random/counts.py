@@ -120,10 +120,14 @@ def _counts(key: Any, n: Any, p: Any, dtype: Any) -> Any:
 def binomial(
     key: Any, n: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any = None
 ) -> Any:
-    """The number of successes in `n` trials of probability `p` each, as floats.
+    """The number of successes in n trials, as floats.
 
-    shape: what n and p broadcast to by default. NaN where n < 0 or p is outside [0, 1], infinite
-    where n is. The same key gives JAX's counts, but where rounding decides.
+    key: one PRNG key. n: numbers of trials. p: their probabilities of success, in [0, 1]. shape: of
+    the result; by default what n and p broadcast to. dtype: real floating, the default one unless
+    given. NaN where n < 0 or p is outside [0, 1], infinite where n is. The same key gives JAX's
+    counts, but where rounding decides. Raises TypeError for what is no key, ValueError for several
+    keys (use `vmap`) and for another dtype. Source: Hörmann, The generation of binomial random
+    variates (1993).
 
     >>> from numjet import random
     >>> random.binomial(random.key(0), 10, 0.5, (3,)).shape
@@ -145,15 +149,18 @@ def multinomial(
     dtype: Any = None,
     unroll: int | bool = 1,
 ) -> Any:
-    """How many of `n` trials fall to each of the categories along the last axis of `p`, as floats.
+    """How many of n trials fall to each category, as floats.
 
-    p: probabilities of the categories, or what is proportional to them. shape: that of the result,
-    with the categories as last axis; by default what n (with a further axis) and p broadcast to.
+    key: one PRNG key. n: numbers of trials. p: [..., k], probabilities of the categories, or what
+    is proportional to them. shape: that of the result, with the categories as last axis; by default
+    what n (with a further axis) and p broadcast to. dtype: real floating. unroll: left to the
+    compiler. Each category is a `binomial` of the trials that are left. Raises TypeError for what
+    is no key, ValueError for several keys (use `vmap`) and for another dtype.
 
-    >>> from numjet import random
-    >>> counts = random.multinomial(random.key(0), 10, [0.2, 0.3, 0.5])
-    >>> print(counts.sum())
-    10.0
+    >>> from numjet import random, numpy as jnp
+    >>> counts = random.multinomial(random.key(0), 10, jnp.array([0.2, 0.3, 0.5]))
+    >>> print(counts.shape, counts.sum())
+    (3,) 10.0
     """
     dtype, key = float_dtype("multinomial", dtype), single_key(key, "multinomial")
     work = dtype if dtype.itemsize >= 4 else dtypes.float32

@@ -72,16 +72,32 @@ def _seed(seed: Any, name: str) -> Any:
 def key(seed: int | Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """A typed PRNG key made from an integer seed.
 
-    impl: the implementation - `threefry2x32`, `rbg`, `unsafe_rbg`, what
-    `extend.random.define_prng_impl` made, or the dtype of keys; the flag `default_prng_impl`'s
-    unless given. Raises ValueError for unknown names.
+    seed: an integer scalar (TypeError for others); of wider ones the low 64 bits count. impl: the
+    implementation: 'threefry2x32', 'rbg', 'unsafe_rbg', what `extend.random.define_prng_impl` made,
+    or the dtype of keys; the flag `default_prng_impl`'s unless given. dtype: the same, given as a
+    dtype. Result: a scalar array of a key dtype. Every function of this module is determined by its
+    key: give each use a key of its own, from `split` or `fold_in`. Raises ValueError for unknown
+    names.
+
+    >>> from numjet import random
+    >>> random.key(0)
+    Array((), dtype=key<fry>) overlaying:
+    [0 0]
     """
     return random_seed(_seed(seed, "random.key"), _dtype(impl, dtype))
 
 
 def PRNGKey(seed: int | Any, *, impl: Any = None) -> Any:  # noqa: N802 - a public name
-    """A raw key - uint32[2], or the words of another implementation - made from an integer seed; a
-    typed one under `enable_custom_prng`. New code takes `key`."""
+    """A raw key made from an integer seed: the words without their type. New code takes `key`.
+
+    seed, impl: as of `key`. Result: uint32[2] for threefry2x32, uint32[4] for rbg; a typed key
+    under `enable_custom_prng`. Raises TypeError for seeds that are no integers, ValueError for
+    unknown names.
+
+    >>> from numjet import random
+    >>> random.PRNGKey(0)
+    Array([0, 0], dtype=uint32)
+    """
     made = random_seed(_seed(seed, "random.PRNGKey"), _dtype(impl))
     return made if config.enable_custom_prng.value else random_unwrap(made)
 
@@ -136,7 +152,17 @@ def _like_given(keys: Any, raw: bool) -> Any:
 
 
 def split(key: Any, num: int | Sequence[int] = 2) -> Any:
-    """`num` new keys (or an array of them, when `num` is a shape)."""
+    """New keys from one, as good as independent; the old one must not be used again.
+
+    key: one PRNG key, typed or raw. num: how many, or the shape of an array of them. Result: keys
+    [num] or [*num], raw ones with their words behind. Raises TypeError for what is no key,
+    ValueError for several keys and for negative numbers.
+
+    >>> from numjet import random
+    >>> first, second = random.split(random.key(0))
+    >>> print(random.key_data(first))
+    [1797259609 2579123966]
+    """
     typed, raw = as_keys(key, "split")
     if typed.ndim:
         raise ValueError(
@@ -167,7 +193,16 @@ def split_many(typed: Any, num: int) -> list[Any]:
 
 
 def fold_in(key: Any, data: Any) -> Any:
-    """A new key from a key and an integer."""
+    """A new key from a key and an integer, such as the number of a step or a device.
+
+    key: one PRNG key, typed or raw. data: a scalar, taken as uint32; it may be traced. Different
+    numbers give keys that are as good as independent. Raises TypeError for what is no key and for
+    arrays of data (use `vmap`).
+
+    >>> from numjet import random
+    >>> random.key_data(random.fold_in(random.key(0), 3))
+    Array([2467461003, 3840466878], dtype=uint32)
+    """
     typed, raw = as_keys(key, "fold_in")
     if typed.ndim:
         raise ValueError(
@@ -194,32 +229,70 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 def key_data(keys: Any) -> Any:
-    """The words of keys: uint32[..., 2], or of the implementation's shape. Raw keys come back as
-    they are."""
+    """The words of keys, as integers.
+
+    keys: PRNG keys [...]. Result: uint32[..., 2], or of the implementation's shape. Raw keys come
+    back as they are. The inverse is `wrap_key_data`.
+
+    >>> from numjet import random
+    >>> random.key_data(random.key(7))
+    Array([0, 7], dtype=uint32)
+    """
     keys = keys if isinstance(keys, Array) else as_array(keys)
     return random_unwrap(keys) if dtypes.is_key(keys.dtype) else keys
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """Typed keys from their words: uint32[..., 2] for `threefry2x32`, uint32[..., 4] for `rbg`.
+    """Typed keys from their words.
 
-    impl: as in `key`. Raises TypeError for words of another shape.
+    key_bits_array: uint32[..., 2] for threefry2x32, uint32[..., 4] for rbg. impl: as of `key`.
+    dtype: the same, given as a dtype. Result: keys [...]. Raises TypeError for words of another
+    shape or dtype, ValueError for unknown names.
+
+    >>> from numjet import random, numpy as jnp
+    >>> random.wrap_key_data(jnp.array([0, 7], jnp.uint32))
+    Array((), dtype=key<fry>) overlaying:
+    [0 7]
     """
     return random_wrap(as_array(key_bits_array), _dtype(impl, dtype))
 
 
 def key_impl(keys: Any) -> Any:
-    """The keys' implementation: its name, or what `define_prng_impl` made."""
+    """The implementation of keys: its name, or what `define_prng_impl` made.
+
+    keys: PRNG keys, typed or raw ones of the default implementation. Raises TypeError for what is
+    no key.
+
+    >>> from numjet import random
+    >>> random.key_impl(random.key(0))
+    'threefry2x32'
+    """
     return as_keys(keys, "key_impl")[0].dtype.impl
 
 
 def key_dtype(impl_spec: Any = None) -> Any:
-    """The dtype of typed keys of an implementation, or of the default one."""
+    """The dtype of typed keys of an implementation.
+
+    impl_spec: as impl of `key`; None is the default implementation. Raises ValueError for unknown
+    names.
+
+    >>> from numjet import random
+    >>> random.key_dtype()
+    key<fry>
+    """
     return _dtype(impl_spec)
 
 
 def clone(key: Any) -> Any:
-    """A copy of a key, for use where reuse is meant."""
+    """A copy of a key, for use where using it again is meant.
+
+    key: a PRNG key, or an array of them. The same words come out; here nothing watches how often a
+    key is used.
+
+    >>> from numjet import random
+    >>> bool(random.clone(random.key(0)) == random.key(0))
+    True
+    """
     return copy(key)
 
 
@@ -229,8 +302,17 @@ _UNSIGNED = {dtypes.uint8: 8, dtypes.uint16: 16, dtypes.uint32: 32, dtypes.uint6
 def bits(
     key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """Uniformly distributed unsigned integers of `shape`; dtype uint32 (uint64 with 64 bits) unless
-    given.
+    """Uniformly distributed unsigned integers: the bits that all other functions are made of.
+
+    key: one PRNG key. shape: of the result, () by default. dtype: unsigned, uint32 (uint64 under
+    `enable_x64`) unless given. out_sharding: the layout of the result. Raises TypeError for what is
+    no key, ValueError for several keys (use `vmap`) and for another dtype. Source: Salmon, Moraes,
+    Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3 (2011), for the default
+    implementation.
+
+    >>> from numjet import random
+    >>> random.bits(random.key(0), (2,))
+    Array([4070199207, 4202968722], dtype=uint32)
     """
     dtype = dtypes.canonical(dtypes.uint64 if dtype is None else dtype)
     if dtype not in _UNSIGNED:

@@ -189,7 +189,19 @@ def gamma(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Gamma values with shape parameter `a` and scale 1."""
+    """Gamma values with shape parameter `a` and scale 1.
+
+    key: one PRNG key. a: positive numbers; 0 gives 0, negative ones NaN. shape: of the result; by
+    default what the parameters broadcast to (ValueError where they do not fit it). dtype: real
+    floating, the default one unless given. out_sharding: the layout of the result. Derivative in a:
+    by implicit reparameterization (`lax.random_gamma_grad`). Raises TypeError for what is no key,
+    ValueError for several keys (use `vmap`) and for another dtype. Source: Marsaglia and Tsang, A
+    simple method for generating gamma variables (2000).
+
+    >>> from numjet import random
+    >>> random.gamma(random.key(0), 2.0, (2,)).round(4)
+    Array([1.5898, 1.7599], dtype=float32)
+    """
     return _gamma_public("gamma", key, a, shape, dtype, False)
 
 
@@ -201,7 +213,18 @@ def loggamma(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """The logarithm of gamma values, accurate also where these underflow."""
+    """The logarithm of gamma values, accurate also where these underflow.
+
+    key: one PRNG key. a: positive numbers, the shape parameter. shape: of the result; by default
+    what the parameters broadcast to (ValueError where they do not fit it). dtype: real floating,
+    the default one unless given. out_sharding: the layout of the result. Differentiable in a.
+    Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for another
+    dtype.
+
+    >>> from numjet import random
+    >>> random.loggamma(random.key(0), 2.0, (2,)).round(4)
+    Array([0.4636, 0.5653], dtype=float32)
+    """
     return _gamma_public("loggamma", key, a, shape, dtype, True)
 
 
@@ -221,7 +244,17 @@ def beta(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Beta values: g(a) / (g(a) + g(b))."""
+    """Beta values: g(a) / (g(a) + g(b)) of gamma values.
+
+    key: one PRNG key. a, b: positive numbers. shape: of the result; by default what the parameters
+    broadcast to (ValueError where they do not fit it). dtype: real floating, the default one unless
+    given. out_sharding: the layout of the result. Differentiable in a and b. Raises TypeError for
+    what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+
+    >>> from numjet import random
+    >>> random.beta(random.key(0), 2.0, 3.0, (2,)).round(4)
+    Array([0.2363, 0.4905], dtype=float32)
+    """
     dtype, key = float_dtype("beta", dtype), single_key(key, "beta")
     a, b = as_float(a, dtype), as_float(b, dtype)
     shape = result_shape("beta", shape, a, b)
@@ -240,7 +273,17 @@ def dirichlet(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Points on a simplex: gamma values divided by their sum along the last axis."""
+    """Points on a simplex: gamma values divided by their sum along the last axis.
+
+    key: one PRNG key. alpha: positive numbers [..., n]. shape: of the result without its last axis;
+    by default alpha's. dtype: real floating, the default one unless given. out_sharding: the layout
+    of the result. Differentiable in alpha. Raises TypeError for what is no key, ValueError for
+    several keys (use `vmap`) and for another dtype, and for alpha without axes.
+
+    >>> from numjet import random, numpy as jnp
+    >>> random.dirichlet(random.key(0), jnp.ones(3)).round(4)
+    Array([0.3647, 0.4283, 0.207 ], dtype=float32)
+    """
     dtype, key = float_dtype("dirichlet", dtype), single_key(key, "dirichlet")
     alpha = as_float(alpha, dtype)
     if not alpha.ndim:
@@ -324,7 +367,19 @@ def poisson(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Poisson counts with mean `lam`."""
+    """Poisson counts with mean lam.
+
+    key: one PRNG key. lam: positive numbers; NaN and negative ones give -1. shape: of the result;
+    by default what the parameters broadcast to (ValueError where they do not fit it). dtype: an
+    integer dtype, int32 unless given. out_sharding: the layout of the result. Raises TypeError for
+    what is no key, ValueError for several keys (use `vmap`) and for another dtype. Source: Knuth's
+    products for small lam; Hörmann, The transformed rejection method for generating Poisson random
+    variables (1993) for others.
+
+    >>> from numjet import random
+    >>> random.poisson(random.key(0), 4.0, (3,))
+    Array([0, 1, 5], dtype=int32)
+    """
     dtype, key = dtypes.canonical(int if dtype is None else dtype), single_key(key, "poisson")
     if not dtypes.is_integer(dtype):
         raise TypeError(f"random.poisson: dtype must be an integer dtype, got {dtype}.")

@@ -318,3 +318,9 @@ def test_vmap_is_stacked_calls(name: str) -> None:
     close(
         np.asarray(nj.jit(nj.vmap(f, in_axes=1, out_axes=-1))(m.T)), np.moveaxis(want, 0, -1), 1e-5
     )
+
+
+@pytest.mark.parametrize("tiled, words", [(False, "must equal"), (True, "must be a multiple of")])
+def test_psum_scatter_refuses_sizes_that_do_not_fit(tiled, words) -> None:
+    with pytest.raises(ValueError, match=f"psum_scatter: axis 0 of f32.3. {words} the size 2"):
+        nj.vmap(lambda a: lax.psum_scatter(a, "i", tiled=tiled), axis_name="i")(np.ones((2, 3)))

@@ -166,3 +166,8 @@ def test_empty_matrices_have_empty_factors(shape: tuple) -> None:
         np.testing.assert_array_equal(q, np.eye(m))
         assert r.shape == (m, n)
         np.testing.assert_array_equal(order, np.arange(n))
+
+
+def test_householder_product_wants_as_many_rows_as_columns() -> None:
+    with pytest.raises(TypeError, match="has more columns than rows"):
+        linalg.householder_product(jnp.ones((2, 3)), jnp.zeros(2))
