@@ -30,12 +30,27 @@ from numjet.transforms.stage import StageTrace
 
 
 def identity(x: Any) -> Any:
-    """x."""
+    """x as an Array.
+
+    x: an array or number. Result: x's shape. Derivative: 1.
+
+    >>> from numjet import nn
+    >>> nn.identity(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
     return one_array("identity", x)
 
 
 def relu(x: Any) -> Any:
-    """max(x, 0), with derivative 0 at 0."""
+    """max(x, 0).
+
+    x: an array of any shape and dtype, which it keeps. Result: x's shape. Derivative: 1 above 0, 0
+    at 0 and below.
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.relu(jnp.array([-2.0, 0.0, 2.0]))
+    Array([0., 0., 2.], dtype=float32)
+    """
     x = one_array("relu", x)
     trace = current_trace()
     if trace is EVAL:
@@ -64,7 +79,15 @@ def _relu_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 def relu6(x: Any) -> Any:
-    """min(max(x, 0), 6), with derivative 0 at 0 and at 6."""
+    """min(max(x, 0), 6).
+
+    x: a real array of any shape. Result: x's shape. Derivative: 1 between 0 and 6, 0 at both and
+    outside. Source: Krizhevsky, Convolutional deep belief networks on CIFAR-10 (2010).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.relu6(jnp.array([-2.0, 3.0, 8.0]))
+    Array([0., 3., 6.], dtype=float32)
+    """
     x = _beside_floats("relu6", x)
     return lax.clamp(constant(0, x), x, constant(6, x))
 
@@ -75,17 +98,41 @@ def _beside_floats(name: str, x: Any) -> Any:
 
 
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x))."""
+    """The logistic function 1 / (1 + exp(-x)), without overflow.
+
+    x: a floating array of any shape (TypeError for integers). Result: x's shape. Derivative: y (1 -
+    y).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.sigmoid(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([0.1192, 0.5   , 0.8808], dtype=float32)
+    """
     return lax.logistic(one_array("sigmoid", x))
 
 
 def softplus(x: Any) -> Any:
-    """log(1 + exp(x)), without overflow."""
+    """log(1 + exp(x)), without overflow.
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    shape. Derivative: the sigmoid of x.
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.softplus(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([0.1269, 0.6931, 2.1269], dtype=float32)
+    """
     return logaddexp(one_inexact("softplus", x), 0.0)
 
 
 def sparse_plus(x: Any) -> Any:
-    """0 below -1, (x + 1)**2 / 4 up to 1, x above."""
+    """0 below -1, (x + 1)² / 4 up to 1, x above: a softplus that is exactly 0 and x outside.
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    shape. Derivative: `sparse_sigmoid`(x).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.sparse_plus(jnp.array([-2.0, 0.0, 2.0]))
+    Array([0.  , 0.25, 2.  ], dtype=float32)
+    """
     x = _beside_floats("sparse_plus", x)
     return where(
         less_equal(x, -1.0), 0.0, where(greater(x, 1.0), x, divide(power(add(x, 1.0), 2), 4))
@@ -93,13 +140,30 @@ def sparse_plus(x: Any) -> Any:
 
 
 def soft_sign(x: Any) -> Any:
-    """x / (|x| + 1)."""
+    """x / (|x| + 1).
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    shape. Derivative: 1 / (|x| + 1)².
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.soft_sign(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([-0.6667,  0.    ,  0.6667], dtype=float32)
+    """
     x = one_inexact("soft_sign", x)
     return divide(x, cast(add(lax.abs(x), 1), x.aval.dtype, x.aval.weak_type))
 
 
 def silu(x: Any) -> Any:
-    """x * sigmoid(x)."""
+    """x times the sigmoid of x; `swish` is another name.
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    shape. Derivative: y + sigmoid(x) (1 - y). Source: Elfwing, Uchibe and Doya, Sigmoid-weighted
+    linear units (2017).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.silu(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([-0.2384,  0.    ,  1.7616], dtype=float32)
+    """
     x = one_array("silu", x)
     return multiply(x, lax.logistic(x))
 
@@ -108,25 +172,58 @@ swish = silu
 
 
 def mish(x: Any) -> Any:
-    """x * tanh(softplus(x))."""
+    """x tanh(softplus(x)).
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    shape. Source: Misra, Mish: a self regularized non-monotonic activation function (2019).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.mish(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([-0.2525,  0.    ,  1.944 ], dtype=float32)
+    """
     x = one_inexact("mish", x)
     return multiply(x, tanh(softplus(x)))
 
 
 def log_sigmoid(x: Any) -> Any:
-    """log(sigmoid(x))."""
+    """The logarithm of the sigmoid of x, without overflow: -softplus(-x).
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    shape. Derivative: the sigmoid of -x.
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.log_sigmoid(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([-2.1269, -0.6931, -0.1269], dtype=float32)
+    """
     return negative(softplus(negative(one_inexact("log_sigmoid", x))))
 
 
 def elu(x: Any, alpha: Any = 1.0) -> Any:
-    """x above 0, alpha * (exp(x) - 1) below."""
+    """x above 0, alpha (exp(x) - 1) below.
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. alpha: a number
+    or an array. Result: x's shape. Derivative: 1 above 0, y + alpha below. Source: Clevert,
+    Unterthiner and Hochreiter, Exponential linear units (2015).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.elu(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([-0.8647,  0.    ,  2.    ], dtype=float32)
+    """
     x = _beside_floats("elu", x)
     above = greater(x, 0)
     return where(above, x, multiply(alpha, expm1(where(above, 0.0, x))))
 
 
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
-    """x above 0, negative_slope * x below."""
+    """x from 0 on, negative_slope x below.
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. negative_slope:
+    a number or an array. Result: x's shape. Derivative: 1 from 0 on, negative_slope below.
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.leaky_relu(jnp.array([-2.0, 0.0, 2.0]))
+    Array([-0.02,  0.  ,  2.  ], dtype=float32)
+    """
     x = _beside_floats("leaky_relu", x)
     return where(lax.ge(x, _zero(x)), x, multiply(negative_slope, x))
 
@@ -136,13 +233,31 @@ def _zero(x: Any) -> Any:
 
 
 def hard_tanh(x: Any) -> Any:
-    """x limited to [-1, 1]."""
+    """x limited to [-1, 1].
+
+    x: a real array of any shape and dtype, which it keeps. Result: x's shape. Derivative: 1 within
+    [-1, 1], 0 outside.
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.hard_tanh(jnp.array([-2.0, 0.0, 2.0]))
+    Array([-1.,  0.,  1.], dtype=float32)
+    """
     x = one_array("hard_tanh", x)
     return where(greater(x, 1), 1, where(less(x, -1), -1, x))
 
 
 def celu(x: Any, alpha: Any = 1.0) -> Any:
-    """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))."""
+    """max(x, 0) + min(0, alpha (exp(x / alpha) - 1)).
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. alpha: a
+    positive number or array. Result: x's shape. Derivative: 1 above 0, exp(x / alpha) below:
+    continuous for every alpha. Source: Barron, Continuously differentiable exponential linear units
+    (2017).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.celu(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([-0.8647,  0.    ,  2.    ], dtype=float32)
+    """
     x = _beside_floats("celu", x)
     above = greater(x, 0)
     return where(above, x, multiply(alpha, expm1(divide(where(above, 0.0, x), alpha))))
@@ -153,12 +268,30 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804
 
 
 def selu(x: Any) -> Any:
-    """The self-normalizing scaled elu."""
+    """1.0507 times the elu of x with alpha 1.6733: keeps mean 0 and variance 1 of its inputs.
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    shape. Source: Klambauer, Unterthiner, Mayr and Hochreiter, Self-normalizing neural networks
+    (2017).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.selu(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([-1.5202,  0.    ,  2.1014], dtype=float32)
+    """
     return multiply(_SELU_SCALE, elu(x, _SELU_ALPHA))
 
 
 def gelu(x: Any, approximate: bool = True) -> Any:
-    """x times the normal distribution function at x; by default its tanh approximation."""
+    """x times the normal distribution function at x, by default by a formula with tanh.
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. approximate: x/2
+    (1 + tanh(√(2/π) (x + 0.044715 x³))) instead of erf. Result: x's shape. Source: Hendrycks and
+    Gimpel, Gaussian error linear units (2016).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.gelu(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([-0.0454,  0.    ,  1.9546], dtype=float32)
+    """
     x = one_inexact("gelu", x)
     if approximate:
         return _gelu(x)
@@ -192,7 +325,16 @@ def _gelu_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 def glu(x: Any, axis: int = -1) -> Any:
-    """The first half along `axis` times the sigmoid of the second."""
+    """The first half of x along an axis times the sigmoid of the second.
+
+    x: a floating array. axis: an integer, whose size must be even (ValueError). Result: x's shape
+    with the axis half as long. Source: Dauphin, Fan, Auli and Grangier, Language modeling with
+    gated convolutional networks (2016).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.glu(jnp.array([1.0, 2.0, 0.0, 0.0]))
+    Array([0.5, 1. ], dtype=float32)
+    """
     x = one_array("glu", x)
     if x.aval.shape[axis] % 2:
         raise ValueError(f"glu: axis {axis} of {x.aval} must have an even size.")
@@ -201,18 +343,43 @@ def glu(x: Any, axis: int = -1) -> Any:
 
 
 def squareplus(x: Any, b: Any = 4) -> Any:
-    """(x + sqrt(x**2 + b)) / 2."""
+    """(x + √(x² + b)) / 2: a softplus without exponentials.
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. b: a number or
+    an array, not negative; 0 gives relu. Result: x's shape. Derivative: (1 + x / √(x² + b)) / 2.
+    Source: Barron, Squareplus (2021).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.squareplus(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([0.4142, 1.    , 2.4142], dtype=float32)
+    """
     x = one_inexact("squareplus", x)
     return divide(add(x, sqrt(add(lax.square(x), b))), 2)
 
 
 def hard_sigmoid(x: Any) -> Any:
-    """relu6(x + 3) / 6."""
+    """relu6(x + 3) / 6: a sigmoid of straight lines.
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    shape. Derivative: 1/6 between -3 and 3, 0 outside.
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.hard_sigmoid(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([0.1667, 0.5   , 0.8333], dtype=float32)
+    """
     return divide(relu6(add(_beside_floats("hard_sigmoid", x), 3.0)), 6.0)
 
 
 def hard_silu(x: Any) -> Any:
-    """x * hard_sigmoid(x)."""
+    """x hard_sigmoid(x); `hard_swish` is another name.
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    shape. Source: Howard and others, Searching for MobileNetV3 (2019).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.hard_silu(jnp.array([-2.0, 0.0, 2.0])).round(4)
+    Array([-0.3333,  0.    ,  1.6667], dtype=float32)
+    """
     x = _beside_floats("hard_silu", x)
     return multiply(x, hard_sigmoid(x))
 
@@ -221,12 +388,29 @@ hard_swish = hard_silu
 
 
 def sparse_sigmoid(x: Any) -> Any:
-    """(x + 1) / 2 limited to [0, 1]."""
+    """(x + 1) / 2, limited to [0, 1].
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    shape. Derivative: 1/2 between -1 and 1, half of it at both, 0 outside.
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.sparse_sigmoid(jnp.array([-2.0, 0.0, 2.0]))
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
     return multiply(0.5, clip(add(_beside_floats("sparse_sigmoid", x), 1.0), 0.0, 2.0))
 
 
 def log1mexp(x: Any) -> Any:
-    """log(1 - exp(-x)), exact for small and large x (Mächler 2012)."""
+    """log(1 - exp(-x)), exact for small and large x.
+
+    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    shape. Derivative: 1 / (exp(x) - 1). -∞ at 0, NaN below. Source: Mächler, Accurately computing
+    log(1 - exp(-|a|)) (2012).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.log1mexp(jnp.array([0.0, 1e-8, 1.0])).round(4)
+    Array([    -inf, -18.4207,  -0.4587], dtype=float32)
+    """
     x = one_inexact("log1mexp", x)
     small = less(x, math.log(2))
     near = log(negative(expm1(negative(where(small, x, 1.0)))))

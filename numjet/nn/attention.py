@@ -41,11 +41,23 @@ def dot_product_attention(
     implementation: Any = None,
     return_residual: bool = False,
 ) -> Any:
-    """softmax(query @ key * scale + bias) @ value, with masked positions left out.
+    """softmax(query · key scale + bias) · value: attention of several heads.
 
-    query: (batch, T, N, H) or (T, N, H); key and value: (batch, S, K, H), N a multiple of K.
-    bias and mask broadcast to (batch, N, T, S). Sequence lengths hide what lies beyond them.
-    local_window_size (left, right) limits how far a position looks.
+    query: [batch, T, N, H] or [T, N, H]; key, value: [batch, S, K, H], N a multiple of K (queries
+    share heads in groups); floats of one dtype. bias, mask: broadcast to [batch, N, T, S]; mask is
+    boolean, and positions without it are left out. scale: 1/√H unless given. is_causal: a position
+    sees none behind it. query_seq_lengths, key_value_seq_lengths: integers[batch]; what lies beyond
+    is hidden. local_window_size: (left, right), or one number for both, how far a position looks.
+    implementation: None or 'xla'; others raise NotImplementedError. return_residual: the logarithm
+    of the softmax's denominator [batch, T, N] as well. Result: query's shape. Softmax and sums are
+    computed in float32. Raises ValueError for shapes that do not fit. Source: Vaswani and others,
+    Attention is all you need (2017).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> x = jnp.ones((2, 1, 4))
+    >>> nn.dot_product_attention(x, x, jnp.arange(8.0).reshape(2, 1, 4), is_causal=True)[:, 0]
+    Array([[0., 1., 2., 3.],
+           [2., 3., 4., 5.]], dtype=float32)
     """
     if implementation not in (None, "xla"):
         raise NotImplementedError(
@@ -149,7 +161,18 @@ def _visible(
 def scaled_matmul(
     lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
 ) -> Any:
-    """The batched product of operands (B, M, K) and (B, N, K) whose blocks along K have scales."""
+    """The batched product of operands whose blocks along the last axis have scales.
+
+    lhs: [b, m, k], rhs: [b, n, k], of any float dtype. lhs_scales: [b, m, k/s], rhs_scales: [b, n,
+    k/s], one for s neighbours each. preferred_element_type: the result's dtype. Result: [b, m, n],
+    Σ over k of lhs · rhs with both scales. Raises ValueError or TypeError for shapes that do not
+    fit.
+
+    >>> from numjet import nn, numpy as jnp
+    >>> ones, scales = jnp.ones((1, 1, 4)), jnp.full((1, 1, 2), 2.0)
+    >>> nn.scaled_matmul(ones, ones, scales, scales)
+    Array([[[16.]]], dtype=float32)
+    """
     lhs, rhs, lhs_scales, rhs_scales = as_arrays("scaled_matmul", lhs, rhs, lhs_scales, rhs_scales)
     if lhs.aval.ndim != 3 or rhs.aval.ndim != 3 or lhs.aval.shape[2] != rhs.aval.shape[2]:
         raise ValueError(
@@ -174,7 +197,15 @@ def scaled_dot_general(
     configs: Any = None,
     implementation: Any = None,
 ) -> Any:
-    """`lax.dot_general`; quantization to scaled blocks (`configs`) is not available."""
+    """`lax.dot_general`; quantization to scaled blocks is not available.
+
+    lhs, rhs, dimension_numbers, preferred_element_type: as there. configs, implementation: must be
+    None (NotImplementedError).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.scaled_dot_general(jnp.ones((2, 3)), jnp.ones((3, 2)), (((1,), (0,)), ((), ()))).shape
+    (2, 2)
+    """
     if configs is not None or implementation is not None:
         raise NotImplementedError(
             "scaled_dot_general: block-scaled quantization is not supported. "
@@ -189,7 +220,16 @@ def scaled_dot_general(
 
 
 def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> Any:
-    """Not available: it describes quantization of a GPU library."""
+    """Not there: raises NotImplementedError. It describes quantization of a GPU library.
+
+    mode, global_scale: what JAX's takes.
+
+    >>> from numjet import nn
+    >>> nn.get_scaled_dot_general_config("mxfp8")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     raise NotImplementedError(
         f"get_scaled_dot_general_config({mode!r}): block-scaled quantization "
         "is not supported. Use lax.dot_general."

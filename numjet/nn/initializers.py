@@ -18,7 +18,16 @@ from numjet.numpy.shape import moveaxis, reshape
 
 
 class Initializer(Protocol):
-    """A function that makes an Array of the given shape and dtype from a PRNG key."""
+    """A function that makes an Array of the given shape and dtype from a PRNG key.
+
+    key: as of `numjet.random`; shape: a tuple of integers; dtype: floating or complex, the default
+    float unless given; out_sharding: the layout.
+
+    >>> from numjet import random
+    >>> from numjet.nn import initializers
+    >>> initializers.zeros(random.key(0), (2,))
+    Array([0., 0.], dtype=float32)
+    """
 
     def __call__(
         self,
@@ -42,17 +51,44 @@ def _dtype(given: Any, default: Any) -> Any:
 
 
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-    """Zeros; the key is not used."""
+    """Zeros of the given shape: an initializer itself.
+
+    key: is not used. shape: a tuple of integers. dtype: any, the default float unless given.
+    out_sharding: the layout.
+
+    >>> from numjet import random
+    >>> from numjet.nn import initializers
+    >>> initializers.zeros(random.key(0), (2,))
+    Array([0., 0.], dtype=float32)
+    """
     return zeros_(shape, np.float32 if dtype is None else dtype)
 
 
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-    """Ones; the key is not used."""
+    """Ones of the given shape: an initializer itself.
+
+    key: is not used. shape: a tuple of integers. dtype: any, the default float unless given.
+    out_sharding: the layout.
+
+    >>> from numjet import random
+    >>> from numjet.nn import initializers
+    >>> initializers.ones(random.key(0), (2,))
+    Array([1., 1.], dtype=float32)
+    """
     return ones_(shape, np.float32 if dtype is None else dtype)
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
-    """`value` everywhere."""
+    """An initializer that gives `value` everywhere.
+
+    value: a number, or an array that broadcasts to the shape. dtype: the default of the
+    initializer's. Result: a function (key, shape, dtype, out_sharding) -> Array.
+
+    >>> from numjet import random
+    >>> from numjet.nn import initializers
+    >>> initializers.constant(0.5)(random.key(0), (2,))
+    Array([0.5, 0.5], dtype=float32)
+    """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         return full_(shape, value, _dtype(dtype, None))
@@ -71,12 +107,30 @@ def _times(draw: Callable, scale: Any, dtype: Any) -> Initializer:
 
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """Uniform in [0, scale)."""
+    """An initializer of uniform values in [0, scale).
+
+    scale: a number. dtype: the default of the initializer's. Result: a function (key, shape, dtype,
+    out_sharding) -> Array.
+
+    >>> from numjet import random
+    >>> from numjet.nn import initializers
+    >>> initializers.uniform(2.0)(random.key(0), (2,)).round(4)
+    Array([1.8953, 1.9572], dtype=float32)
+    """
     return _times(random.uniform, scale, dtype)
 
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """Normal with standard deviation `stddev`."""
+    """An initializer of normal values with mean 0.
+
+    stddev: the standard deviation. dtype: the default of the initializer's; complex ones have both
+    parts. Result: a function (key, shape, dtype, out_sharding) -> Array.
+
+    >>> from numjet import random
+    >>> from numjet.nn import initializers
+    >>> initializers.normal(1.0)(random.key(0), (2,)).round(4)
+    Array([1.6226, 2.0253], dtype=float32)
+    """
     return _times(random.normal, stddev, dtype)
 
 
@@ -86,7 +140,17 @@ def truncated_normal(
     lower: Any = -2.0,
     upper: Any = 2.0,
 ) -> Initializer:
-    """Normal, cut to [lower, upper] standard deviations."""
+    """An initializer of normal values with mean 0, cut at some standard deviations.
+
+    stddev: the standard deviation before they are cut. dtype: the default of the initializer's.
+    lower, upper: the bounds, in standard deviations. Result: a function (key, shape, dtype,
+    out_sharding) -> Array.
+
+    >>> from numjet import random
+    >>> from numjet.nn import initializers
+    >>> initializers.truncated_normal(1.0)(random.key(0), (2,)).round(4)
+    Array([1.456 , 1.7147], dtype=float32)
+    """
 
     def draw(key: Any, shape: Any, dtype: Any) -> Any:
         return random.truncated_normal(key, lower, upper, shape, dtype)
@@ -123,7 +187,19 @@ def variance_scaling(
     batch_axis: Any = (),
     dtype: Any = None,
 ) -> Initializer:
-    """Random weights of variance scale / fan: the fan of the inputs, the outputs or their mean."""
+    """An initializer of random weights with variance scale / fan.
+
+    scale: a positive number. mode: which fan, 'fan_in', 'fan_out', 'fan_avg' (their mean) or
+    'fan_geo_avg'. distribution: 'truncated_normal' (cut at two standard deviations, of the variance
+    asked for), 'normal' or 'uniform'. in_axis, out_axis, batch_axis: which axes are inputs, outputs
+    and neither; the others count for both fans. dtype: the default of the initializer's. Result: a
+    function (key, shape, dtype, out_sharding) -> Array. Raises ValueError for other words.
+
+    >>> from numjet import random
+    >>> from numjet.nn import initializers
+    >>> initializers.variance_scaling(1.0, "fan_in", "uniform")(random.key(0), (4, 1)).shape
+    (4, 1)
+    """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = _dtype(dtype, None)
@@ -187,7 +263,17 @@ def _complex_truncated(key: Any, shape: tuple, dtype: Any, upper: float) -> Any:
     return lax.complex(multiply(radius, lax.cos(angle)), multiply(radius, lax.sin(angle)))
 
 
-def _scaled(scale: float, mode: str, distribution: str, doc: str) -> Any:
+# The names of a layer's weights, by where their variance was derived.
+_SOURCES = {
+    "glorot": "Glorot and Bengio, Understanding the difficulty of training deep networks (2010)",
+    "lecun": "LeCun, Bottou, Orr and Müller, Efficient BackProp (1998)",
+    "he": "He, Zhang, Ren and Sun, Delving deep into rectifiers (2015)",
+}
+
+
+def _scaled(name: str, scale: float, mode: str, distribution: str) -> Any:
+    """`variance_scaling` with its first three arguments given, under `name`."""
+
     def make(
         in_axis: Any = -2,
         out_axis: Any = -1,
@@ -196,30 +282,48 @@ def _scaled(scale: float, mode: str, distribution: str, doc: str) -> Any:
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
-    make.__doc__ = doc
+    who, kind = name.split("_")
+    fan = {"fan_in": "inputs", "fan_avg": "mean of inputs and outputs"}[mode]
+    drawn = "uniform" if kind == "uniform" else "normal, cut at two deviations"
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"""An initializer of variance {scale:g} / {fan}: weights are {drawn}.
+
+    in_axis, out_axis, batch_axis: which axes are inputs, outputs and neither; the others count for
+    inputs and outputs. dtype: the default of the initializer's. Result: a function (key, shape,
+    dtype, out_sharding) -> Array. Raises ValueError for shapes of less than two axes.
+    Source: {_SOURCES[who]}.
+
+    >>> from numjet import random
+    >>> from numjet.nn import initializers
+    >>> initializers.{name}()(random.key(0), (4, 2)).shape
+    (4, 2)
+    """
     return make
 
 
-xavier_uniform = glorot_uniform = _scaled(
-    1.0, "fan_avg", "uniform", "Uniform of variance 1 / mean fan (Glorot 2010)."
-)
-xavier_normal = glorot_normal = _scaled(
-    1.0, "fan_avg", "truncated_normal", "Normal of variance 1 / mean fan (Glorot 2010)."
-)
-lecun_uniform = _scaled(1.0, "fan_in", "uniform", "Uniform of variance 1 / fan in (LeCun 1998).")
-lecun_normal = _scaled(
-    1.0, "fan_in", "truncated_normal", "Normal of variance 1 / fan in (LeCun 1998)."
-)
-kaiming_uniform = he_uniform = _scaled(
-    2.0, "fan_in", "uniform", "Uniform of variance 2 / fan in (He 2015)."
-)
-kaiming_normal = he_normal = _scaled(
-    2.0, "fan_in", "truncated_normal", "Normal of variance 2 / fan in (He 2015)."
-)
+xavier_uniform = glorot_uniform = _scaled("glorot_uniform", 1.0, "fan_avg", "uniform")
+xavier_normal = glorot_normal = _scaled("glorot_normal", 1.0, "fan_avg", "truncated_normal")
+lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform")
+lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal")
+kaiming_uniform = he_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform")
+kaiming_normal = he_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal")
 
 
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Matrices with orthonormal rows or columns (whichever are fewer), times `scale`."""
+    """An initializer of matrices with orthonormal rows or columns, whichever are fewer.
+
+    scale: a factor. column_axis: the axis of the columns; the others together are the rows. dtype:
+    the default of the initializer's. Result: a function (key, shape, dtype, out_sharding) -> Array.
+    It raises ValueError for less than two axes. Source: Saxe, McClelland and Ganguli, Exact
+    solutions to the nonlinear dynamics of learning (2013).
+
+    >>> from numjet import random, numpy as jnp
+    >>> from numjet.nn import initializers
+    >>> w = initializers.orthogonal()(random.key(0), (3, 2))
+    >>> jnp.abs(w.T @ w).round(3)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = _dtype(dtype, None)
@@ -244,7 +348,18 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
 
 
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Convolution kernels that are an orthogonal matrix at their middle and 0 elsewhere."""
+    """An initializer of convolution kernels: an orthogonal matrix at their middle, 0 elsewhere.
+
+    scale: a factor. column_axis: the axis of the output features. dtype: the default of the
+    initializer's. Result: a function (key, shape, dtype, out_sharding) -> Array. It takes shapes of
+    3 to 5 axes with no more inputs than outputs (ValueError). Source: Xiao and others, Dynamical
+    isometry and a mean field theory of CNNs (2018).
+
+    >>> from numjet import random
+    >>> from numjet.nn import initializers
+    >>> initializers.delta_orthogonal()(random.key(0), (3, 2, 2)).shape
+    (3, 2, 2)
+    """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = _dtype(dtype, None)

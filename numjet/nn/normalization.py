@@ -50,7 +50,16 @@ def _peak(x: Any, axis: Any, mask: Any) -> Any:
 
 
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
-    """exp(x) divided by its sum along `axis`; 0 where the mask `where` does not hold."""
+    """exp(x) divided by its sum along an axis, without overflow.
+
+    x: a real array; integers become floats. axis: an integer, several, or None for all. where:
+    booleans that broadcast to x; elements without are left out, and 0 in the result. Result: x's
+    shape; sums to 1, or to 0 where nothing is left. Derivative: y (dx - Σ y dx).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.softmax(jnp.array([0.0, 0.0, 5.0]), where=jnp.array([True, True, False]))
+    Array([0.5, 0.5, 0. ], dtype=float32)
+    """
     (x,) = promote_inexact(one_array("softmax", x))
     x = x if where is None else _where(where, x, -np.inf)
     # A rule of its own matters to transformations only, and costs an eager call as much again.
@@ -86,7 +95,15 @@ def _softmax_jvp(axis: Any, primals: tuple, tangents: tuple) -> tuple:
 
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
-    """The logarithm of `softmax`, without overflow."""
+    """The logarithm of `softmax`: x - logsumexp(x), without overflow.
+
+    x: a real array; integers become floats. axis: an integer, several, or None for all. where:
+    booleans that broadcast to x; elements without are left out, and -∞ in the result.
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.log_softmax(jnp.array([0.0, 0.0])).round(4)
+    Array([-0.6931, -0.6931], dtype=float32)
+    """
     (x,) = promote_inexact(one_array("log_softmax", x))
     masked = x if where is None else _where(where, x, -np.inf)
     shifted = subtract(masked, _peak(masked, axis, None))
@@ -102,7 +119,19 @@ def logsumexp(
     return_sign: bool = False,
     where: Any = None,
 ) -> Any:
-    """log Σ b exp(a) along `axis`, without overflow; with `return_sign` also the sum's sign."""
+    """log Σ b exp(a) along an axis, without overflow.
+
+    a: a real or complex array; integers become floats. axis: an integer, several, or None for all.
+    b: weights that broadcast to a; they may be negative. keepdims: the axes stay, with size 1.
+    return_sign: the result is (log |Σ|, sign) instead of NaN for a negative sum. where: booleans
+    that broadcast to a; elements without are left out. Result: -∞ of nothing. Derivative: the
+    softmax. Source: Blanchard, Higham and Higham, Accurately computing the log-sum-exp and softmax
+    functions (2021).
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.logsumexp(jnp.array([1000.0, 1000.0])).round(3)
+    Array(1000.693, dtype=float32)
+    """
     if b is None:
         (x,) = promote_inexact(one_array("logsumexp", a))
     else:
@@ -134,7 +163,15 @@ def logsumexp(
 
 
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
-    """log of the mean of exp(x) along `axis`."""
+    """log of the mean of exp(x) along an axis, without overflow.
+
+    x: a real array. axis: an integer, several, or None for all. where: booleans that broadcast to
+    x; elements without do not count. keepdims: the axes stay, with size 1.
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.logmeanexp(jnp.array([1000.0, 1000.0]))
+    Array(1000., dtype=float32)
+    """
     (x,) = promote_inexact(one_array("logmeanexp", x))
     total = logsumexp(x, axis, keepdims=keepdims, where=where)
     if where is None:
@@ -154,9 +191,16 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Any:
-    """x minus its mean, divided by its standard deviation, along `axis`.
+    """x minus its mean, divided by its standard deviation, along an axis.
 
-    algorithm: 'fast' takes the variance as E[x²] - E[x]², 'stable' as E[(x - E[x])²].
+    x: a real floating array. axis: an integer, several, or None for all. mean, variance: those to
+    use instead of x's own. epsilon: what is added to the variance. where: booleans; elements
+    without do not count. algorithm: 'fast' takes the variance as E[x²] - E[x]², 'stable' as E[(x -
+    E[x])²] (ValueError for others). Result: x's shape.
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.standardize(jnp.array([1.0, 3.0])).round(4)
+    Array([-1.,  1.], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}.")
@@ -176,7 +220,19 @@ def standardize(
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Any:
-    """A 1 at the position that each element of x names, 0 elsewhere; out of range all 0."""
+    """A 1 at the position that each element of x names, 0 elsewhere.
+
+    x: an array of integers; those outside [0, num_classes) give zeros alone. num_classes: an
+    integer. dtype: of the result, the default float unless given. axis: where the axis of the
+    classes goes, or the name of a mapped axis. Result: x's shape with a further axis. No derivative
+    flows.
+
+    >>> from numjet import nn, numpy as jnp
+    >>> nn.one_hot(jnp.array([0, 2, 5]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.],
+           [0., 0., 0.]], dtype=float32)
+    """
     if not hasattr(num_classes, "__index__"):
         raise TypeError(f"one_hot: num_classes must be an integer, got {num_classes!r}.")
     num_classes = operator.index(num_classes)

@@ -136,12 +136,15 @@ _confluent = _with_derivatives(_hyp1f1, lambda f, a, b, x: a / b * f(a + 1, b + 
 def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     """Kummer's function: Σ (a)_k / (b)_k x^k / k!, real.
 
-    Infinite where b is 0, -1, ... and no numerator is 0 before; 1 for a = 0. The digits of a result
-    that is small beside its terms (a < 0 < x) are lost. No reverse mode beyond first order in the
-    parameters.
+    a, b, x: real floats that broadcast. Result: infinite where b is 0, -1, ... and no numerator is
+    0 before; 1 for a = 0. The digits of a result that is small beside its terms (a < 0 < x) are
+    lost. Derivative: a/b times the function at a + 1, b + 1 in x; in the parameters too, but there
+    without reverse mode beyond first order.
 
-    >>> print(round(float(hyp1f1(1.0, 2.0, 1.0)), 4))
-    1.7183
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.hyp1f1(1.0, 2.0, jnp.array([1.0])).round(4)
+    Array([1.7183], dtype=float32)
     """
     (a, b, x), dtype = wide("hyp1f1", a, b, x)
     return _confluent(*jnp.broadcast_arrays(a, b, x)).astype(dtype)
@@ -262,12 +265,15 @@ _gauss = _with_derivatives(_hyp2f1, lambda f, a, b, c, x: a * b / c * f(a + 1, b
 def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     """Gauss's function: Σ (a)_k (b)_k / (c)_k x^k / k!, real, for x <= 1.
 
-    Polynomials (a or b is 0, -1, ...) are there for every x; otherwise it is infinite for x > 1, at
-    x = 1 with c <= a + b, and where c is 0, -1, ... No reverse mode beyond first order in the
-    parameters.
+    a, b, c, x: real floats that broadcast. Polynomials (a or b is 0, -1, ...) are there for every
+    x; otherwise it is infinite for x > 1, at x = 1 with c <= a + b, and where c is 0, -1, ...
+    Derivative: a b / c times the function at a + 1, b + 1, c + 1 in x; in the parameters too, but
+    there without reverse mode beyond first order.
 
-    >>> print(round(float(hyp2f1(1.0, 2.0, 3.0, 0.5)), 4))
-    1.5452
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.hyp2f1(1.0, 2.0, 3.0, jnp.array([0.5])).round(4)
+    Array([1.5452], dtype=float32)
     """
     (a, b, c, x), dtype = wide("hyp2f1", a, b, c, x)
     return _gauss(*jnp.broadcast_arrays(a, b, c, x)).astype(dtype)

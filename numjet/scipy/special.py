@@ -65,38 +65,106 @@ def _floats(name: str, *args: Any) -> list[Any]:
 
 # ------------------------------------------------------------------ gamma
 def gammaln(x: Any) -> Any:
-    """log |gamma(x)|."""
+    """log |Γ(x)|, also where Γ overflows.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: digamma(x). ∞ at 0 and the negative integers; `gammasgn` has the sign. Raises
+    TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.gammaln(jnp.array([4.0, 100.0])).round(3)
+    Array([  1.792, 359.134], dtype=float32)
+    """
     return lax.lgamma(one_inexact("gammaln", x))
 
 
 def loggamma(x: Any) -> Any:
-    """log gamma(x), NaN where gamma(x) is not on the real branch: for x < 0."""
+    """log Γ(x) of real x: `gammaln` where x is positive, NaN where it is negative.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: digamma(x). SciPy's takes complex numbers as well. Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.loggamma(jnp.array([4.0, -0.5])).round(4)
+    Array([1.7918,    nan], dtype=float32)
+    """
     x = one_inexact("loggamma", x)
     return where(less(x, 0), constant(np.nan, x), lax.lgamma(x))
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The regularized incomplete beta function."""
+    """The regularized incomplete beta function I(a, b; x).
+
+    a, b: positive; x: in [0, 1]; arrays that broadcast; integers become floats. Result: the
+    broadcast shape, the promoted dtype. Derivative: in x alone, x^(a-1) (1-x)^(b-1) / B(a, b); in a
+    and b NotImplementedError. NaN outside of the domain.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.betainc(2.0, 1.0, jnp.array([0.5, 1.0]))
+    Array([0.25, 1.  ], dtype=float32)
+    """
     return lax.betainc(*_floats("betainc", a, b, x))
 
 
 def gammainc(a: Any, x: Any) -> Any:
-    """The regularized lower incomplete gamma function."""
+    """The regularized lower incomplete gamma function P(a, x).
+
+    a: positive; x: not negative; arrays that broadcast; integers become floats. Result: the
+    broadcast shape, the promoted dtype. Derivative: x^(a-1) e^-x / Γ(a) in x; in a as well. NaN
+    outside of the domain.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.gammainc(1.0, jnp.array([0.0, 1.0])).round(4)
+    Array([0.    , 0.6321], dtype=float32)
+    """
     return lax.igamma(*_floats("gammainc", a, x))
 
 
 def gammaincc(a: Any, x: Any) -> Any:
-    """The regularized upper incomplete gamma function."""
+    """The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), without cancellation.
+
+    a: positive; x: not negative; arrays that broadcast; integers become floats. Result: the
+    broadcast shape, the promoted dtype. Derivative: the negative of `gammainc`'s. NaN outside of
+    the domain.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.gammaincc(1.0, jnp.array([0.0, 1.0])).round(4)
+    Array([1.    , 0.3679], dtype=float32)
+    """
     return lax.igammac(*_floats("gammaincc", a, x))
 
 
 def digamma(x: Any) -> Any:
-    """The derivative of log gamma."""
+    """The derivative of log Γ.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: polygamma(1, x). -∞ at 0, NaN at the negative integers. Raises TypeError for complex
+    x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.digamma(jnp.array([1.0, 2.0])).round(4)
+    Array([-0.5772,  0.4228], dtype=float32)
+    """
     return lax.digamma(one_inexact("digamma", x))
 
 
 def polygamma(n: Any, x: Any) -> Any:
-    """The n-th derivative of digamma. ValueError where n is made of floats."""
+    """The n-th derivative of digamma.
+
+    n: integers, not negative (ValueError for floats); x: real floats that broadcast with them.
+    Derivative: polygamma(n + 1, x) in x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.polygamma(1, jnp.array([1.0])).round(4)  # π²/6
+    Array([1.6449], dtype=float32)
+    """
     (orders,) = as_arrays("polygamma", n)
     if not dtypes.is_integer(orders.dtype):
         raise ValueError(
@@ -106,7 +174,16 @@ def polygamma(n: Any, x: Any) -> Any:
 
 
 def multigammaln(a: Any, d: Any) -> Any:
-    """log of the multivariate gamma function of dimension d (a Python integer)."""
+    """log of the multivariate gamma function of dimension d.
+
+    a: real floats above (d - 1) / 2. d: a Python integer. Result: a's shape: d (d-1)/4 log π + Σ
+    gammaln(a - j/2) over j < d. Differentiable in a.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.multigammaln(jnp.array([3.0]), 2).round(4)
+    Array([1.5502], dtype=float32)
+    """
     d = int(d)
     a = one_inexact("multigammaln", a)
     shift = np.arange(d) / -2.0
@@ -115,7 +192,16 @@ def multigammaln(a: Any, d: Any) -> Any:
 
 
 def factorial(n: Any, exact: bool = False) -> Any:
-    """n! as a float; 0 for negative n."""
+    """n! as floats, Γ(n + 1) for n between integers.
+
+    n: a real array; negative ones give 0. exact: must be False (NotImplementedError);
+    `math.factorial` is exact. Result: n's shape. Differentiable.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.factorial(jnp.array([0, 4])).round(3)
+    Array([ 1., 24.], dtype=float32)
+    """
     if exact:
         raise NotImplementedError("factorial: exact=True is not supported. Use math.factorial.")
     n = one_inexact("factorial", n)
@@ -124,12 +210,30 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 # ------------------------------------------------------------------ logistic and entropies
 def expit(x: Any) -> Any:
-    """1 / (1 + exp(-x))."""
+    """The logistic function 1 / (1 + exp(-x)), without overflow.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: y (1 - y). Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.expit(jnp.array([0.0, 2.0])).round(4)
+    Array([0.5   , 0.8808], dtype=float32)
+    """
     return lax.logistic(one_inexact("expit", x))
 
 
 def logit(x: Any) -> Any:
-    """log(x / (1 - x))."""
+    """log(x / (1 - x)), the inverse of expit.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: 1 / (x (1 - x)). -∞ at 0, ∞ at 1, NaN outside. Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.logit(jnp.array([0.5, 1.0])).round(4)
+    Array([ 0., inf], dtype=float32)
+    """
     x = one_inexact("logit", x)
     return subtract(log(x), log1p(negative(x)))
 
@@ -147,7 +251,16 @@ _xlogy.defjvps(
 
 
 def xlogy(x: Any, y: Any) -> Any:
-    """x log(y), 0 for x = 0 (NaN beside NaN). Its derivatives are log(y) and x / y also there."""
+    """x log(y), and 0 for x = 0 (NaN beside NaN).
+
+    x, y: real or complex; arrays that broadcast; integers become floats. Result: the broadcast
+    shape, the promoted dtype. Derivative: log(y) in x and x / y in y, also at x = 0.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.xlogy(jnp.array([0.0, 2.0]), 0.5).round(4)
+    Array([ 0.    , -1.3863], dtype=float32)
+    """
     return _xlogy(*_floats("xlogy", x, y))
 
 
@@ -165,8 +278,16 @@ _xlog1py.defjvps(
 
 
 def xlog1py(x: Any, y: Any) -> Any:
-    """x log(1 + y), 0 for x = 0 (NaN beside NaN). Its derivatives are log(1 + y) and x / (1 + y)
-    also there."""
+    """x log(1 + y), and 0 for x = 0 (NaN beside NaN).
+
+    x, y: real or complex; arrays that broadcast; integers become floats. Result: the broadcast
+    shape, the promoted dtype. Derivative: log(1 + y) in x and x / (1 + y) in y, also at x = 0.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.xlog1py(jnp.array([0.0, 2.0]), 0.5).round(4)
+    Array([0.    , 0.8109], dtype=float32)
+    """
     return _xlog1py(*_floats("xlog1py", x, y))
 
 
@@ -181,12 +302,30 @@ _entr.defjvps(lambda t, out, x: multiply(t, subtract(-1, log(x))))
 
 
 def entr(x: Any) -> Any:
-    """-x log(x); 0 at 0, -infinity below. Its derivative is infinite at 0."""
+    """-x log(x): the contribution to an entropy.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: -log(x) - 1, infinite at 0. 0 at 0, -∞ below. Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.entr(jnp.array([0.0, 0.5, -1.0])).round(4)
+    Array([0.    , 0.3466,   -inf], dtype=float32)
+    """
     return _entr(one_inexact("entr", x))
 
 
 def rel_entr(p: Any, q: Any) -> Any:
-    """p log(p / q); 0 for p = 0, infinity out of the domain."""
+    """p log(p / q): the contribution to a relative entropy.
+
+    p, q: real; arrays that broadcast; integers become floats. Result: the broadcast shape, the
+    promoted dtype. Derivative: log(p / q) + 1 in p, -p / q in q. 0 for p = 0, ∞ out of the domain.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.rel_entr(jnp.array([0.0, 1.0]), 2.0).round(4)
+    Array([ 0.    , -0.6931], dtype=float32)
+    """
     p, q = _floats("rel_entr", p, q)
     both = logical_and(greater(p, 0), greater(q, 0))
     zero = logical_and(equal(p, 0), lax.ge(q, broadcast_like(zeros_like(q), q)))
@@ -196,13 +335,32 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 
 def kl_div(p: Any, q: Any) -> Any:
-    """rel_entr(p, q) - p + q."""
+    """rel_entr(p, q) - p + q: the contribution to a Kullback-Leibler divergence, never negative.
+
+    p, q: real; arrays that broadcast; integers become floats. Result: the broadcast shape, the
+    promoted dtype. Derivative: log(p / q) in p, 1 - p / q in q. ∞ out of the domain.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.kl_div(jnp.array([0.0, 1.0]), 2.0).round(4)
+    Array([2.    , 0.3069], dtype=float32)
+    """
     p, q = _floats("kl_div", p, q)
     return add(subtract(rel_entr(p, q), p), q)
 
 
 def boxcox(x: Any, lmbda: Any) -> Any:
-    """(x**lmbda - 1) / lmbda, log(x) for lmbda = 0."""
+    """(x^lmbda - 1) / lmbda, and log(x) for lmbda = 0.
+
+    x: positive; lmbda: real; arrays that broadcast; integers become floats. Result: the broadcast
+    shape, the promoted dtype. Exact near lmbda = 0. Source: Box and Cox, An analysis of
+    transformations (1964).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.boxcox(2.0, jnp.array([0.0, 2.0])).round(4)
+    Array([0.6931, 1.5   ], dtype=float32)
+    """
     x, power_ = _floats("boxcox", x, lmbda)
     flat = equal(power_, 0)
     safe = where(flat, constant(1, power_), power_)
@@ -210,7 +368,16 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 
 
 def boxcox1p(x: Any, lmbda: Any) -> Any:
-    """boxcox of 1 + x."""
+    """boxcox of 1 + x, exact for small x.
+
+    x: above -1; lmbda: real; arrays that broadcast; integers become floats. Result: the broadcast
+    shape, the promoted dtype.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.boxcox1p(1.0, jnp.array([0.0, 2.0])).round(4)
+    Array([0.6931, 1.5   ], dtype=float32)
+    """
     x, power_ = _floats("boxcox1p", x, lmbda)
     flat = equal(power_, 0)
     safe = where(flat, constant(1, power_), power_)
@@ -219,17 +386,44 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 
 # ------------------------------------------------------------------ Bessel functions and others
 def i0e(x: Any) -> Any:
-    """exp(-|x|) times the modified Bessel function of order 0."""
+    """exp(-|x|) times the modified Bessel function of the first kind, of order 0.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: i1e(x) - sign(x) y. Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.i0e(jnp.array([0.0, 1.0])).round(4)
+    Array([1.    , 0.4658], dtype=float32)
+    """
     return lax.bessel_i0e(one_inexact("i0e", x))
 
 
 def i1e(x: Any) -> Any:
-    """exp(-|x|) times the modified Bessel function of order 1."""
+    """exp(-|x|) times the modified Bessel function of the first kind, of order 1.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: i0e(x) - y (sign(x) + 1/x). Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.i1e(jnp.array([0.0, 1.0])).round(4)
+    Array([0.    , 0.2079], dtype=float32)
+    """
     return lax.bessel_i1e(one_inexact("i1e", x))
 
 
 def i1(x: Any) -> Any:
-    """The modified Bessel function of order 1."""
+    """The modified Bessel function of the first kind, of order 1.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: i0(x) - y / x. `i1e` does not overflow. Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.i1(jnp.array([0.0, 1.0])).round(4)
+    Array([0.    , 0.5652], dtype=float32)
+    """
     x = one_inexact("i1", x)
     return multiply(exp(lax.abs(x)), lax.bessel_i1e(x))
 
@@ -252,7 +446,14 @@ _EVEN_BERNOULLI = (
 
 
 def bernoulli(n: int) -> Any:
-    """The Bernoulli numbers B_0 ... B_n."""
+    """The Bernoulli numbers B₀ ... Bₙ, with B₁ = -1/2.
+
+    n: a Python integer, not negative (ValueError). Result: floats [n + 1].
+
+    >>> from numjet.scipy import special
+    >>> special.bernoulli(4).round(4)
+    Array([ 1.    , -0.5   ,  0.1667,  0.    , -0.0333], dtype=float32)
+    """
     if n < 0:
         raise ValueError(f"bernoulli: n must be a non-negative integer, got {n}.")
     values = np.zeros(n + 1)
@@ -271,12 +472,29 @@ def bernoulli(n: int) -> Any:
 
 
 def softmax(x: Any, /, *, axis: Any = None) -> Any:
-    """exp(x) divided by its sum."""
+    """exp(x) divided by its sum, without overflow.
+
+    x: a real array; integers become floats. axis: an integer, several, or None for all
+    (`nn.softmax` takes the last). Result: x's shape. Derivative: y (dx - Σ y dx).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.softmax(jnp.array([1.0, 1.0]))
+    Array([0.5, 0.5], dtype=float32)
+    """
     return _softmax(x, axis)
 
 
 def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
-    """The logarithm of softmax."""
+    """The logarithm of `softmax`: x - logsumexp(x), without overflow.
+
+    x: a real array; integers become floats. axis: an integer, several, or None for all.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.log_softmax(jnp.array([0.0, 0.0])).round(4)
+    Array([-0.6931, -0.6931], dtype=float32)
+    """
     return _log_softmax(x, axis)
 
 

@@ -40,7 +40,17 @@ def _correction(x: Any) -> Any:
 
 
 def gammasgn(x: Any) -> Any:
-    """The sign of Γ(x); NaN at its poles."""
+    """The sign of Γ(x), ±1.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: 0. NaN at the negative integers, at 0 the sign of the zero. Raises TypeError for
+    complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.gammasgn(jnp.array([2.0, -0.5]))
+    Array([ 1., -1.], dtype=float32)
+    """
     (x,) = _floats("gammasgn", x)
     whole = jnp.floor(x)
     odd = (x < 0) & (whole % 2 != 0)
@@ -49,7 +59,17 @@ def gammasgn(x: Any) -> Any:
 
 
 def gamma(x: Any) -> Any:
-    """The gamma function."""
+    """The gamma function Γ(x), (n - 1)! for whole n.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: Γ(x) digamma(x). ∞ at 0, NaN at the negative integers. Raises TypeError for complex
+    x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.gamma(jnp.array([0.5, 4.0])).round(4)
+    Array([1.7725, 6.    ], dtype=float32)
+    """
     (x,) = _floats("gamma", x)
     return strong(gammasgn(x) * jnp.exp(lax.lgamma(x)))
 
@@ -57,8 +77,13 @@ def gamma(x: Any) -> Any:
 def betaln(a: Any, b: Any) -> Any:
     """log |B(a, b)|, also of large arguments.
 
-    >>> print(round(float(betaln(1e10, 1.0)), 3))
-    -23.026
+    a, b: real; arrays that broadcast; integers become floats. Result: the broadcast shape, the
+    promoted dtype. Derivative: digamma(a) - digamma(a + b) in a.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.betaln(jnp.array([2.0, 1e10]), 1.0).round(3)
+    Array([ -0.693, -23.026], dtype=float32)
     """
     a, b = _floats("betaln", a, b)
     small, large = jnp.minimum(a, b), jnp.maximum(a, b)
@@ -82,7 +107,16 @@ def betaln(a: Any, b: Any) -> Any:
 
 
 def beta(a: Any, b: Any) -> Any:
-    """Γ(a) Γ(b) / Γ(a + b)."""
+    """The beta function Γ(a) Γ(b) / Γ(a + b).
+
+    a, b: real; arrays that broadcast; integers become floats. Result: the broadcast shape, the
+    promoted dtype. Derivative: y (digamma(a) - digamma(a + b)) in a.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.beta(2.0, jnp.array([1.0, 3.0])).round(4)
+    Array([0.5   , 0.0833], dtype=float32)
+    """
     a, b = _floats("beta", a, b)
     return strong(gammasgn(a) * gammasgn(b) * gammasgn(a + b) * jnp.exp(betaln(a, b)))
 
@@ -90,11 +124,14 @@ def beta(a: Any, b: Any) -> Any:
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:  # noqa: N803 - a public name
     """The number of ways to choose k of N, for real N and k: Γ(N + 1) / (Γ(k + 1) Γ(N - k + 1)).
 
-    0 where N or k is negative or k exceeds N. repetition: things may be chosen again; then k may
-    exceed N.
+    N, k: real arrays that broadcast; integers become floats. repetition: things may be chosen
+    again; then k may exceed N. Result: floats; 0 where N or k is negative or k exceeds N.
+    Differentiable. SciPy's `exact` is not there.
 
-    >>> print(comb(5, 2), round(float(comb(2.5, 1.5)), 4))
-    10.0 2.5
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.comb(5, jnp.array([2, 6]))
+    Array([10.,  0.], dtype=float32)
     """
     n, k = _floats("comb", N, k)
     bad = (n < 0) | (k < 0)
@@ -114,10 +151,14 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:  # noqa: N803 - a 
 
 
 def poch(z: Any, m: Any) -> Any:
-    """Pochhammer's symbol Γ(z + m) / Γ(z); its limit where both are infinite.
+    """Pochhammer's symbol (z)_m = Γ(z + m) / Γ(z); its limit where both are infinite.
 
-    >>> print(round(float(poch(3.0, 2.0)), 4))
-    12.0
+    z, m: real floats that broadcast. Differentiable in both.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.poch(3.0, jnp.array([0.0, 2.0])).round(4)
+    Array([ 1., 12.], dtype=float32)
     """
     z, m = _floats("poch", z, m)
     top = z + m
@@ -152,12 +193,15 @@ def _alternating_weights(terms: int) -> list[float]:
 
 
 def zeta(x: Any, q: Any = None) -> Any:
-    """Hurwitz's zeta function, Σ (k + q)^-x over k >= 0, for x > 1.
+    """Hurwitz's zeta function, Σ (k + q)^-x over k >= 0, or Riemann's.
 
-    Without `q` Riemann's zeta function of any real x, infinite at 1.
+    x, q: real floats that broadcast, x above 1. Without q: Riemann's zeta function of any real x,
+    infinite at 1. Derivative: -x zeta(x + 1, q) in q; in x NotImplementedError.
 
-    >>> print(round(float(zeta(2.0)), 4), round(float(zeta(-1.0)), 4))
-    1.6449 -0.0833
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.zeta(jnp.array([2.0, -1.0])).round(4)
+    Array([ 1.6449, -0.0833], dtype=float32)
     """
     if q is not None:
         return lax.zeta(*_floats("zeta", x, q))

@@ -39,13 +39,17 @@ SINE_FROM = 4.0  # from here on the auxiliary functions
 
 
 def sici(x: Any) -> tuple[Any, Any]:
-    """Si(x), the integral of sin(t) / t from 0, and Ci(x), γ + log x + that of (cos(t) - 1) / t.
+    """The sine and cosine integrals: Si(x), of sin(t) / t from 0, and Ci(x), γ + log x + that of
+    (cos(t) - 1) / t.
 
-    Ci of a negative x is NaN. ValueError for complex x. Source: DLMF 6.6 (series), 6.2(iii).
+    x: real floats of any shape (ValueError for complex ones). Result: (Si, Ci); Ci of a negative x
+    is NaN. Derivative: sin(x) / x and cos(x) / x. Source: DLMF 6.6 (series), 6.2(iii).
 
-    >>> si, ci = sici(1.0)
-    >>> print(round(float(si), 4), round(float(ci), 4))
-    0.9461 0.3374
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> si, ci = special.sici(jnp.array([1.0]))
+    >>> print(si.round(4), ci.round(4))
+    [0.9461] [0.3374]
     """
     (x,), dtype = wide("sici", x)
     si, ci = _sici(x)
@@ -107,13 +111,16 @@ def _quarter_turns(x: Any) -> Any:
 
 
 def fresnel(x: Any) -> tuple[Any, Any]:
-    """S(x) and C(x), the integrals of sin and cos of π t² / 2 from 0.
+    """The Fresnel integrals S(x) and C(x), of sin and cos of π t² / 2 from 0 to x.
 
-    NotImplementedError for complex x. Source: DLMF 7.6 (series), 7.2(iv) (auxiliary functions).
+    x: real floats of any shape; NotImplementedError for complex ones. Result: (S, C). Derivative:
+    sin and cos of π x² / 2. Source: DLMF 7.6 (series), 7.2(iv) (auxiliary functions).
 
-    >>> s, c = fresnel(1.0)
-    >>> print(round(float(s), 4), round(float(c), 4))
-    0.4383 0.7799
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> s, c = special.fresnel(jnp.array([1.0]))
+    >>> print(s.round(4), c.round(4))
+    [0.4383] [0.7799]
     """
     if dtypes.is_complex(jnp.result_type(x)):
         raise NotImplementedError("fresnel: complex numbers are not supported. Take real x.")
@@ -166,10 +173,13 @@ def _fresnel_rule(primals: tuple, tangents: tuple) -> tuple:
 def dawsn(x: Any) -> Any:
     """Dawson's integral: exp(-x²) times the integral of exp(t²) from 0 to x.
 
-    ValueError for complex x.
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: 1 - 2 x y. Raises TypeError for complex x.
 
-    >>> print(round(float(dawsn(1.0)), 4))
-    0.5381
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.dawsn(jnp.array([1.0])).round(4)
+    Array([0.5381], dtype=float32)
     """
     (x,), dtype = wide("dawsn", x)
     size = jnp.abs(x)
@@ -233,11 +243,14 @@ def _owens_t_rule(primals: tuple, tangents: tuple) -> tuple:
 def owens_t(h: Any, a: Any) -> Any:
     """Owen's T: the integral of exp(-h² (1 + x²) / 2) / (1 + x²) / 2π from 0 to a.
 
-    By quadrature for |a| <= 1, by Owen's relation for others. Source: Owen, "Tables for computing
-    bivariate normal probabilities", Ann. Math. Statist. 27, 1956.
+    h, a: real floats that broadcast. By quadrature for |a| <= 1, by Owen's relation for others.
+    Differentiable in both. Source: Owen, Tables for computing bivariate normal probabilities, Ann.
+    Math. Statist. 27 (1956).
 
-    >>> print(round(float(owens_t(1.0, 2.0)), 5))
-    0.07847
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.owens_t(1.0, jnp.array([2.0])).round(5)
+    Array([0.07847], dtype=float32)
     """
     (h, a), dtype = wide("owens_t", h, a)
     h, a = jnp.broadcast_arrays(h, a)
@@ -285,26 +298,46 @@ _expn.defjvps(None, _expn_rule)
 
 
 def expn(n: Any, x: Any) -> Any:
-    """The generalized exponential integral E_n(x), the integral of exp(-x t) / t^n from 1 on.
+    """The generalized exponential integral E_n(x), the integral of exp(-x t) / tⁿ from 1 on.
 
-    n: whole numbers, also traced ones; NaN for others and for n < 0 or x < 0. The derivative is
-    taken in x only.
+    n: whole numbers, also traced ones; x: floats that broadcast with them. Result: the broadcast
+    shape; NaN for other n, for n < 0 and x < 0. Derivative: -E_(n-1)(x) in x, none in n.
 
-    >>> print(round(float(expn(2, 0.5)), 4))
-    0.3266
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.expn(2, jnp.array([0.5])).round(4)
+    Array([0.3266], dtype=float32)
     """
     (n, x), dtype = wide("expn", n, x)
     return _expn(*jnp.broadcast_arrays(n, x)).astype(dtype)
 
 
 def exp1(x: Any) -> Any:
-    """The exponential integral E_1(x); NaN for x < 0."""
+    """The exponential integral E₁(x), the integral of exp(-t) / t from x on.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: -exp(-x) / x. ∞ at 0, NaN below. Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.exp1(jnp.array([0.5, 1.0])).round(4)
+    Array([0.5598, 0.2194], dtype=float32)
+    """
     (x,), dtype = wide("exp1", x)
     return _expn(jnp.ones_like(x), x).astype(dtype)
 
 
 def expi(x: Any) -> Any:
-    """The exponential integral Ei: the principal value of the integral of exp(t) / t up to x."""
+    """The exponential integral Ei(x): the principal value of the integral of exp(t) / t up to x.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: exp(x) / x. -∞ at 0. Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.expi(jnp.array([0.5, 1.0])).round(4)
+    Array([0.4542, 1.8951], dtype=float32)
+    """
     (x,), dtype = wide("expi", x)
     return _expi(x).astype(dtype)
 
@@ -351,10 +384,13 @@ _DILOGARITHM = [
 def spence(x: Any) -> Any:
     """Spence's function, the integral of log(t) / (1 - t) from 1 to x: the dilogarithm of 1 - x.
 
-    Of floats of any shape; NaN below 0.
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: log(x) / (1 - x). NaN below 0. Raises TypeError for complex x.
 
-    >>> print(round(float(spence(2.0)), 4))
-    -0.8225
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.spence(jnp.array([0.0, 2.0])).round(4)
+    Array([ 1.6449, -0.8225], dtype=float32)
     """
     (x,), dtype = wide("spence", x)
     small, large = x < 0.5, x > 2

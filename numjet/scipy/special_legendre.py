@@ -65,27 +65,37 @@ def _rows(m: int, n: int, z: Any, normalized: bool) -> list[Any]:
 
 
 def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Any:
-    """The associated Legendre functions of the first kind of the orders 0..m and degrees 0..n.
+    """Associated Legendre functions of the first kind of the orders 0..m and degrees 0..n.
 
-    z: float32 or float64 vector, between -1 and 1. Result: shape (m + 1, n + 1, len(z)), of z's
-    dtype; 0 where the order exceeds the degree. The Condon-Shortley phase (-1)^m is included.
-    is_normalized: times sqrt((2l+1) (l-m)! / (4π (l+m)!)), as spherical harmonics are made of.
-    Raises ValueError for a z of another rank, TypeError for another dtype.
+    m, n: Python integers. z: float32 or float64 vector within [-1, 1]. is_normalized: times
+    √((2l+1) (l-m)! / (4π (l+m)!)), as spherical harmonics are made of. Result: [m + 1, n + 1,
+    len(z)], of z's dtype; 0 where the order exceeds the degree. The Condon-Shortley phase (-1)^m is
+    included. Raises ValueError for a z of another rank, TypeError for another dtype.
 
-    >>> import numjet.numpy as jnp
-    >>> print(lpmn_values(1, 1, jnp.array([0.6]), False)[..., 0])
-    [[ 1.   0.6]
-     [ 0.  -0.8]]
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.lpmn_values(1, 1, jnp.array([0.6]), False)[..., 0].round(4)
+    Array([[ 1. ,  0.6],
+           [ 0. , -0.8]], dtype=float32)
     """
     m, n, z = _checked("lpmn_values", m, n, z)
     return jnp.stack(_rows(m, n, z, is_normalized), 1)
 
 
 def lpmn(m: int, n: int, z: Any) -> tuple[Any, Any]:
-    """The associated Legendre functions of the first kind, and their derivatives, of the orders
-    0..m and degrees 0..n: two arrays of shape (m + 1, n + 1, len(z)).
+    """Associated Legendre functions of the first kind, and their derivatives.
 
-    z: as in `lpmn_values`. At z = ±1 the derivative of order 1 is infinite.
+    m, n: Python integers: orders 0..m and degrees 0..n. z: float32 or float64 vector within [-1,
+    1]. Result: two arrays [m + 1, n + 1, len(z)]; 0 where the order exceeds the degree, with the
+    Condon-Shortley phase (-1)^m. At z = ±1 the derivative of order 1 is infinite. Raises ValueError
+    for a z of another rank, TypeError for another dtype.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> values, slopes = special.lpmn(1, 1, jnp.array([0.6]))
+    >>> slopes[..., 0].round(4)
+    Array([[0.  , 1.  ],
+           [0.  , 0.75]], dtype=float32)
     """
     m, n, z = _checked("lpmn", m, n, z)
     rows = _rows(m, n, z, False)

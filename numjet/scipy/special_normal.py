@@ -38,22 +38,58 @@ def _wide(name: str, x: Any) -> tuple[Any, Any]:
 
 
 def erf(x: Any) -> Any:
-    """The error function."""
+    """The error function 2/√π ∫₀ˣ exp(-t²) dt.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: 2/√π exp(-x²). Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.erf(jnp.array([0.5, 1.0])).round(4)
+    Array([0.5205, 0.8427], dtype=float32)
+    """
     return lax.erf(one_inexact("erf", x))
 
 
 def erfc(x: Any) -> Any:
-    """1 - erf(x), exact for large x."""
+    """1 - erf(x), exact for large x.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: -2/√π exp(-x²). Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.erfc(jnp.array([0.0, 1.0])).round(4)
+    Array([1.    , 0.1573], dtype=float32)
+    """
     return lax.erfc(one_inexact("erfc", x))
 
 
 def erfinv(x: Any) -> Any:
-    """The inverse of erf."""
+    """The inverse of erf: the y with erf(y) = x.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: √π/2 exp(y²). ±∞ at ±1, NaN outside. Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.erfinv(jnp.array([0.0, 0.5, 1.0])).round(4)
+    Array([0.    , 0.4769,    inf], dtype=float32)
+    """
     return lax.erf_inv(one_inexact("erfinv", x))
 
 
 def ndtr(x: Any) -> Any:
-    """The normal distribution function."""
+    """The normal distribution function, the integral of its density up to x.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: exp(-x²/2) / √(2π). Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.ndtr(jnp.array([0.0, 1.0])).round(4)
+    Array([0.5   , 0.8413], dtype=float32)
+    """
     x, kind = _wide("ndtr", x)
     half = multiply(x, math.sqrt(0.5))
     size = lax.abs(half)
@@ -66,7 +102,16 @@ def ndtr(x: Any) -> Any:
 
 
 def ndtri(p: Any) -> Any:
-    """The inverse of ndtr."""
+    """The inverse of ndtr: the quantile of the normal distribution.
+
+    p: a real array of any shape; integers become floats, which keep their dtype. Result: p's shape.
+    Derivative: √(2π) exp(y²/2). -∞ at 0, ∞ at 1, NaN outside. Raises TypeError for complex p.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.ndtri(jnp.array([0.5, 0.975])).round(4)
+    Array([0.  , 1.96], dtype=float32)
+    """
     p, kind = _wide("ndtri", p)
     # erf_inv loses digits near -1; below 0.5 Newton steps on log ndtr sharpen the tail.
     x = multiply(math.sqrt(2), lax.erf_inv(subtract(multiply(2, p), 1)))
@@ -87,7 +132,17 @@ def ndtri(p: Any) -> Any:
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
-    """log of ndtr, exact in the lower tail (by its asymptotic series)."""
+    """log of ndtr, exact in the lower tail.
+
+    x: a real array of any shape; integers become floats. series_order: how many terms of the
+    asymptotic series are taken far below 0, 0 to 30 (ValueError). Result: x's shape. Derivative:
+    exp(-x²/2 - y) / √(2π).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.log_ndtr(jnp.array([0.0, -30.0])).round(3)
+    Array([  -0.693, -454.321], dtype=float32)
+    """
     if not isinstance(series_order, int) or not 0 <= series_order <= 30:
         raise ValueError(
             f"log_ndtr: series_order must be an integer in [0, 30], got {series_order!r}."
@@ -112,7 +167,16 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 
 
 def erfcx(x: Any) -> Any:
-    """exp(x**2) erfc(x), without overflow for large x."""
+    """exp(x²) erfc(x), without overflow for large x.
+
+    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
+    Derivative: 2 x y - 2/√π. Raises TypeError for complex x.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.erfcx(jnp.array([0.0, 100.0])).round(4)
+    Array([1.    , 0.0056], dtype=float32)
+    """
     x, kind = _wide("erfcx", x)
     small = less(x, 5.0)
     near = where(small, x, constant(0, x))

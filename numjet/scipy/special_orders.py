@@ -104,13 +104,15 @@ def _bessel(v: int, n_iter: int) -> Any:
 
 
 def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
-    """The Bessel functions of the first kind J_0(z), ..., J_v(z), [v + 1, *shape of z].
+    """The Bessel functions of the first kind J₀(z), ..., J_v(z).
 
-    z: real floats of any size. n_iter: the least order from which their recurrence runs downwards;
-    more are taken where v needs them. TypeError for a `v` that is no integer.
+    z: real floats of any size and shape. v: a Python integer (TypeError for others). n_iter: the
+    least order from which their recurrence runs downwards; more are taken where v needs them.
+    Result: [v + 1, *shape of z]. Differentiable. Source: Miller's algorithm, DLMF 10.74(iv).
 
-    >>> print(bessel_jn(1.0, v=1).round(4))
-    [0.7652 0.4401]
+    >>> from numjet.scipy import special
+    >>> special.bessel_jn(1.0, v=1).round(4)
+    Array([0.7652, 0.4401], dtype=float32)
     """
     v, n_iter = operator.index(v), operator.index(n_iter)
     (z,) = promote_inexact(*as_arrays("bessel_jn", z))
@@ -154,16 +156,17 @@ def _legendre(n: Any, m: Any, x: Any, sine: Any, most: int) -> Any:
 def sph_harm_y(
     n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
 ) -> Any:
-    """The spherical harmonics of degrees `n` and orders `m`, |m| <= n, at polar angles `theta` and
-    azimuths `phi`: complex, of the shape that they broadcast to.
+    """The spherical harmonics of degrees n and orders m, |m| <= n.
 
-    n_max: the largest degree, to which others are clipped; needed where n is traced. diff_n is
-    refused. 0 where |m| exceeds n.
+    n, m: integers; theta: polar angles in [0, π]; phi: azimuths; arrays that broadcast. n_max: the
+    largest degree, to which others are clipped; needed where n is traced. diff_n is refused
+    (NotImplementedError). Result: complex, the broadcast shape; 0 where |m| exceeds n. The
+    Condon-Shortley phase is included.
 
-    >>> import numjet.numpy as jnp
-    >>> value = sph_harm_y(jnp.array([1]), jnp.array([0]), jnp.array([0.0]), jnp.array([0.0]))
-    >>> print(value.real.round(4))
-    [0.4886]
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import special
+    >>> special.sph_harm_y(jnp.array([1]), 0, 0.0, 0.0).real.round(4)
+    Array([0.4886], dtype=float32)
     """
     if diff_n is not None:
         raise NotImplementedError("sph_harm_y: the argument diff_n is not supported. Leave it out.")

@@ -10,7 +10,16 @@ from numjet.scipy.stats.common import floats
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of `k`."""
+    """The logarithm of the probabilities of the Bernoulli distribution.
+
+    k: where; p: in [0, 1]; loc: shifts it. Arrays that broadcast; integers become floats. Result:
+    the broadcast shape. -∞ outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import bernoulli
+    >>> bernoulli.logpmf(jnp.array([1]), p=0.25).round(4)
+    Array([-1.3863], dtype=float32)
+    """
     k, p, loc = floats("bernoulli.logpmf", k, p, loc)
     k = k - loc
     outside = (k < 0) | (k > 1)
@@ -19,19 +28,46 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
-    """The probability of `k`."""
+    """The probabilities of the Bernoulli distribution: 1 with probability p, otherwise 0.
+
+    k: where; p: in [0, 1]; loc: shifts it. Arrays that broadcast; integers become floats. Result:
+    the broadcast shape. 0 outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import bernoulli
+    >>> bernoulli.pmf(jnp.array([1]), p=0.25).round(4)
+    Array([0.25], dtype=float32)
+    """
     return jnp.exp(logpmf(k, p, loc))
 
 
 def cdf(k: Any, p: Any) -> Any:
-    """The probability of values up to `k`."""
+    """The probability of values up to k: Bernoulli distribution.
+
+    k: where; p: in [0, 1]. Arrays that broadcast; integers become floats. Result: the broadcast
+    shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import bernoulli
+    >>> bernoulli.cdf(jnp.array([1]), p=0.25).round(4)
+    Array([1.], dtype=float32)
+    """
     k, p = floats("bernoulli.cdf", k, p)
     value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
     return jnp.where(jnp.isnan(k) | ~((p >= 0) & (p <= 1)), jnp.nan, value)
 
 
 def ppf(q: Any, p: Any) -> Any:
-    """The least value up to which a part `q` of the distribution lies."""
+    """The value that a part q lies below, the inverse of cdf: Bernoulli distribution.
+
+    q: in [0, 1], NaN outside; p: in [0, 1]. Arrays that broadcast; integers become floats. Result:
+    the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import bernoulli
+    >>> bernoulli.ppf(jnp.array([0.25, 0.875]), p=0.25).round(4)
+    Array([0., 1.], dtype=float32)
+    """
     q, p = floats("bernoulli.ppf", q, p)
     bad = ~((q >= 0) & (q <= 1) & (p >= 0) & (p <= 1))
     none = jnp.zeros_like(q)

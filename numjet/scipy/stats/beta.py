@@ -10,7 +10,17 @@ from numjet.scipy.stats.common import floats, inside
 
 
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the beta distribution.
+
+    x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
+    loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. -∞
+    outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import beta
+    >>> beta.logpdf(jnp.array([0.5]), 2.0, 3.0).round(4)
+    Array([0.4055], dtype=float32)
+    """
     x, a, b, loc, scale = floats("beta.logpdf", x, a, b, loc, scale)
     z = (x - loc) / scale
     outside = (z < 0) | (z > 1)
@@ -21,7 +31,17 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the beta distribution, density x^(a-1) (1-x)^(b-1) / B(a, b) in [0, 1].
+
+    x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
+    loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. 0
+    outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import beta
+    >>> beta.pdf(jnp.array([0.5]), 2.0, 3.0).round(4)
+    Array([1.5], dtype=float32)
+    """
     return jnp.exp(logpdf(x, a, b, loc, scale))
 
 
@@ -34,22 +54,62 @@ def _part(a: Any, b: Any, z: Any) -> Any:
 
 
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values up to `x`."""
+    """The probability of values up to x: beta distribution.
+
+    x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
+    loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import beta
+    >>> beta.cdf(jnp.array([0.5]), 2.0, 3.0).round(4)
+    Array([0.6875], dtype=float32)
+    """
     x, a, b, loc, scale = floats("beta.cdf", x, a, b, loc, scale)
     return _part(a, b, (x - loc) / scale)
 
 
 def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values up to `x`."""
+    """The logarithm of the probability of values up to x: beta distribution.
+
+    x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
+    loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import beta
+    >>> beta.logcdf(jnp.array([0.5]), 2.0, 3.0).round(4)
+    Array([-0.3747], dtype=float32)
+    """
     return jnp.log(cdf(x, a, b, loc, scale))
 
 
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values above `x`."""
+    """The probability of values above x: beta distribution.
+
+    x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
+    loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import beta
+    >>> beta.sf(jnp.array([0.5]), 2.0, 3.0).round(4)
+    Array([0.3125], dtype=float32)
+    """
     x, a, b, loc, scale = floats("beta.sf", x, a, b, loc, scale)
     return _part(b, a, 1 - (x - loc) / scale)
 
 
 def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values above `x`."""
+    """The logarithm of the probability of values above x: beta distribution.
+
+    x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
+    loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import beta
+    >>> beta.logsf(jnp.array([0.5]), 2.0, 3.0).round(4)
+    Array([-1.1632], dtype=float32)
+    """
     return jnp.log(sf(x, a, b, loc, scale))

@@ -11,10 +11,15 @@ from numjet.scipy.stats.common import floats, inside
 
 
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of `k`.
+    """The logarithm of the probabilities of the beta-binomial distribution.
 
-    >>> print(round(float(logpmf(1, 2, 1.0, 1.0)), 4))
-    -1.0986
+    k: where; n: trials; a, b: shapes, positive; loc: shifts it. Arrays that broadcast; integers
+    become floats. Result: the broadcast shape. -∞ outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import betabinom
+    >>> betabinom.logpmf(jnp.array([1]), 4, 2.0, 3.0).round(4)
+    Array([-1.2528], dtype=float32)
     """
     k, n, a, b, loc = floats("betabinom.logpmf", k, n, a, b, loc)
     k = jnp.floor(k) - loc
@@ -27,5 +32,15 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
 
 
 def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
-    """The probability of `k`."""
+    """The probabilities of the beta-binomial distribution: n trials whose probability of success is
+    beta(a, b) distributed.
+
+    k: where; n: trials; a, b: shapes, positive; loc: shifts it. Arrays that broadcast; integers
+    become floats. Result: the broadcast shape. 0 outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import betabinom
+    >>> betabinom.pmf(jnp.array([1]), 4, 2.0, 3.0).round(4)
+    Array([0.2857], dtype=float32)
+    """
     return jnp.exp(logpmf(k, n, a, b, loc))

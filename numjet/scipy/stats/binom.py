@@ -10,7 +10,16 @@ from numjet.scipy.stats.common import floats, inside
 
 
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of `k`."""
+    """The logarithm of the probabilities of the binomial distribution.
+
+    k: where; n: trials; p: probability of success; loc: shifts it. Arrays that broadcast; integers
+    become floats. Result: the broadcast shape. -∞ outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import binom
+    >>> binom.logpmf(jnp.array([1]), 4, 0.5).round(4)
+    Array([-1.3863], dtype=float32)
+    """
     k, n, p, loc = floats("binom.logpmf", k, n, p, loc)
     k = k - loc
     outside = (k < 0) | (k > n)
@@ -21,5 +30,14 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
 
 
 def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
-    """The probability of `k`."""
+    """The probabilities of the binomial distribution, C(n, k) p^k (1-p)^(n-k).
+
+    k: where; n: trials; p: probability of success; loc: shifts it. Arrays that broadcast; integers
+    become floats. Result: the broadcast shape. 0 outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import binom
+    >>> binom.pmf(jnp.array([1]), 4, 0.5).round(4)
+    Array([0.25], dtype=float32)
+    """
     return jnp.exp(logpmf(k, n, p, loc))

@@ -9,47 +9,121 @@ from numjet.scipy.stats.common import floats, probability
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the Cauchy distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import cauchy
+    >>> cauchy.logpdf(jnp.array([1.0])).round(4)
+    Array([-1.8379], dtype=float32)
+    """
     x, loc, scale = floats("cauchy.logpdf", x, loc, scale)
     z = (x - loc) / scale
     return -jnp.log(jnp.pi * scale) - jnp.log1p(z * z)
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the Cauchy distribution, density 1 / (π (1 + x²)).
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import cauchy
+    >>> cauchy.pdf(jnp.array([1.0])).round(4)
+    Array([0.1592], dtype=float32)
+    """
     return jnp.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values up to `x`."""
+    """The probability of values up to x: Cauchy distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import cauchy
+    >>> cauchy.cdf(jnp.array([1.0])).round(4)
+    Array([0.75], dtype=float32)
+    """
     x, loc, scale = floats("cauchy.cdf", x, loc, scale)
     # Exact in the lower tail, too: the angle of a point right of the axis.
     return jnp.arctan2(jnp.ones_like(x), (loc - x) / scale) / jnp.pi
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values up to `x`."""
+    """The logarithm of the probability of values up to x: Cauchy distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import cauchy
+    >>> cauchy.logcdf(jnp.array([1.0])).round(4)
+    Array([-0.2877], dtype=float32)
+    """
     return jnp.log(cdf(x, loc, scale))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values above `x`."""
+    """The probability of values above x: Cauchy distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import cauchy
+    >>> cauchy.sf(jnp.array([1.0])).round(4)
+    Array([0.25], dtype=float32)
+    """
     x, loc, scale = floats("cauchy.sf", x, loc, scale)
     return cdf(2 * loc - x, loc, scale)
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values above `x`."""
+    """The logarithm of the probability of values above x: Cauchy distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import cauchy
+    >>> cauchy.logsf(jnp.array([1.0])).round(4)
+    Array([-1.3863], dtype=float32)
+    """
     return jnp.log(sf(x, loc, scale))
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `q` of the distribution lies below."""
+    """The value that a part q lies below, the inverse of cdf: Cauchy distribution.
+
+    q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
+    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import cauchy
+    >>> cauchy.ppf(jnp.array([0.25, 0.875])).round(4)
+    Array([-1.    ,  2.4142], dtype=float32)
+    """
     q, loc, scale = floats("cauchy.ppf", q, loc, scale)
     return loc + scale * jnp.tan(jnp.pi * (probability(q) - 0.5))
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `q` of the distribution lies above."""
+    """The value that a part q lies above, the inverse of sf: Cauchy distribution.
+
+    q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
+    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import cauchy
+    >>> cauchy.isf(jnp.array([0.25, 0.875])).round(4)
+    Array([ 1.    , -2.4142], dtype=float32)
+    """
     q, loc, scale = floats("cauchy.isf", q, loc, scale)
     return loc + scale * jnp.tan(jnp.pi * (0.5 - probability(q)))

@@ -9,36 +9,96 @@ from numjet.scipy.stats.common import floats
 
 
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the chi-square distribution.
+
+    x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
+    distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
+    broadcast shape. -∞ outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import chi2
+    >>> chi2.logpdf(jnp.array([2.0]), 3.0).round(4)
+    Array([-1.5724], dtype=float32)
+    """
     x, df, loc, scale = floats("chi2.logpdf", x, df, loc, scale)
     return gamma.logpdf(x, df / 2, loc, 2 * scale)
 
 
 def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the chi-square distribution: a sum of df squared normal values.
+
+    x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
+    distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
+    broadcast shape. 0 outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import chi2
+    >>> chi2.pdf(jnp.array([2.0]), 3.0).round(4)
+    Array([0.2076], dtype=float32)
+    """
     x, df, loc, scale = floats("chi2.pdf", x, df, loc, scale)
     return gamma.pdf(x, df / 2, loc, 2 * scale)
 
 
 def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values up to `x`."""
+    """The probability of values up to x: chi-square distribution.
+
+    x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
+    distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
+    broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import chi2
+    >>> chi2.cdf(jnp.array([2.0]), 3.0).round(4)
+    Array([0.4276], dtype=float32)
+    """
     x, df, loc, scale = floats("chi2.cdf", x, df, loc, scale)
     return gamma.cdf(x, df / 2, loc, 2 * scale)
 
 
 def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values up to `x`."""
+    """The logarithm of the probability of values up to x: chi-square distribution.
+
+    x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
+    distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
+    broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import chi2
+    >>> chi2.logcdf(jnp.array([2.0]), 3.0).round(4)
+    Array([-0.8496], dtype=float32)
+    """
     x, df, loc, scale = floats("chi2.logcdf", x, df, loc, scale)
     return gamma.logcdf(x, df / 2, loc, 2 * scale)
 
 
 def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values above `x`."""
+    """The probability of values above x: chi-square distribution.
+
+    x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
+    distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
+    broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import chi2
+    >>> chi2.sf(jnp.array([2.0]), 3.0).round(4)
+    Array([0.5724], dtype=float32)
+    """
     x, df, loc, scale = floats("chi2.sf", x, df, loc, scale)
     return gamma.sf(x, df / 2, loc, 2 * scale)
 
 
 def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values above `x`."""
+    """The logarithm of the probability of values above x: chi-square distribution.
+
+    x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
+    distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
+    broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import chi2
+    >>> chi2.logsf(jnp.array([2.0]), 3.0).round(4)
+    Array([-0.5579], dtype=float32)
+    """
     x, df, loc, scale = floats("chi2.logsf", x, df, loc, scale)
     return gamma.logsf(x, df / 2, loc, 2 * scale)

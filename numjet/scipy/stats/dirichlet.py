@@ -10,9 +10,16 @@ from numjet.scipy.stats.common import floats, inside
 
 
 def logpdf(x: Any, alpha: Any) -> Any:
-    """The logarithm of the density at `x`, whose first axis holds the parts, which add up to 1.
+    """The logarithm of the density of the Dirichlet distribution.
 
-    x may lack the last part.
+    x: [n, ...], along the first axis the coordinates, which add up to 1; or [n - 1, ...], without
+    the last. alpha: [n], positive. Result: x's shape without the first axis; -∞ outside of the
+    simplex. Raises ValueError for sizes that do not fit.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import dirichlet
+    >>> dirichlet.logpdf(jnp.array([0.25, 0.75]), jnp.array([2.0, 3.0])).round(4)
+    Array(0.5232, dtype=float32)
     """
     x, alpha = floats("dirichlet.logpdf", x, alpha)
     if alpha.ndim != 1 or x.ndim < 1 or x.shape[0] not in (alpha.shape[0], alpha.shape[0] - 1):
@@ -31,5 +38,15 @@ def logpdf(x: Any, alpha: Any) -> Any:
 
 
 def pdf(x: Any, alpha: Any) -> Any:
-    """The density at `x`; see `logpdf`."""
+    """The density of the Dirichlet distribution, ∏ x_i^(alpha_i - 1) / B(alpha), on the simplex.
+
+    x: [n, ...], along the first axis the coordinates, which add up to 1; or [n - 1, ...], without
+    the last. alpha: [n], positive. Result: x's shape without the first axis; 0 outside of the
+    simplex. Raises ValueError for sizes that do not fit.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import dirichlet
+    >>> dirichlet.pdf(jnp.array([0.25, 0.75]), jnp.array([2.0, 3.0])).round(4)
+    Array(1.6875, dtype=float32)
+    """
     return jnp.exp(logpdf(x, alpha))

@@ -9,23 +9,61 @@ from numjet.scipy.stats.common import floats, inside, probability, standard
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the exponential distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. -∞ outside of its support.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import expon
+    >>> expon.logpdf(jnp.array([1.0])).round(4)
+    Array([-1.], dtype=float32)
+    """
     z, scale = standard("expon.logpdf", x, loc, scale)
     return jnp.where(z < 0, -jnp.inf, -z - jnp.log(scale))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the exponential distribution, density e^-x from 0 on.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. 0 outside of its support.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import expon
+    >>> expon.pdf(jnp.array([1.0])).round(4)
+    Array([0.3679], dtype=float32)
+    """
     return jnp.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values up to `x`."""
+    """The probability of values up to x: exponential distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import expon
+    >>> expon.cdf(jnp.array([1.0])).round(4)
+    Array([0.6321], dtype=float32)
+    """
     return -jnp.expm1(logsf(x, loc, scale))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values up to `x`."""
+    """The logarithm of the probability of values up to x: exponential distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import expon
+    >>> expon.logcdf(jnp.array([1.0])).round(4)
+    Array([-0.4587], dtype=float32)
+    """
     z, _ = standard("expon.logcdf", x, loc, scale)
     below = z <= 0
     z = inside(~below, z, 1.0)
@@ -35,17 +73,45 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values above `x`."""
+    """The probability of values above x: exponential distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import expon
+    >>> expon.sf(jnp.array([1.0])).round(4)
+    Array([0.3679], dtype=float32)
+    """
     return jnp.exp(logsf(x, loc, scale))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values above `x`."""
+    """The logarithm of the probability of values above x: exponential distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import expon
+    >>> expon.logsf(jnp.array([1.0])).round(4)
+    Array([-1.], dtype=float32)
+    """
     z, _ = standard("expon.logsf", x, loc, scale)
     return jnp.where(z < 0, 0, -z)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `q` of the distribution lies below."""
+    """The value that a part q lies below, the inverse of cdf: exponential distribution.
+
+    q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
+    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import expon
+    >>> expon.ppf(jnp.array([0.25, 0.875])).round(4)
+    Array([0.2877, 2.0794], dtype=float32)
+    """
     q, loc, scale = floats("expon.ppf", q, loc, scale)
     return loc - scale * jnp.log1p(-probability(q))

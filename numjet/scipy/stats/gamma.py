@@ -10,7 +10,17 @@ from numjet.scipy.stats.common import floats, inside
 
 
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the gamma distribution.
+
+    x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
+    scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. -∞ outside
+    of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gamma
+    >>> gamma.logpdf(jnp.array([1.0]), 2.0).round(4)
+    Array([-1.], dtype=float32)
+    """
     x, a, loc, scale = floats("gamma.logpdf", x, a, loc, scale)
     z = (x - loc) / scale
     outside = z < 0
@@ -20,27 +30,77 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the gamma distribution, density x^(a-1) e^-x / Γ(a) from 0 on.
+
+    x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
+    scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. 0 outside
+    of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gamma
+    >>> gamma.pdf(jnp.array([1.0]), 2.0).round(4)
+    Array([0.3679], dtype=float32)
+    """
     return jnp.exp(logpdf(x, a, loc, scale))
 
 
 def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values up to `x`."""
+    """The probability of values up to x: gamma distribution.
+
+    x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
+    scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gamma
+    >>> gamma.cdf(jnp.array([1.0]), 2.0).round(4)
+    Array([0.2642], dtype=float32)
+    """
     x, a, loc, scale = floats("gamma.cdf", x, a, loc, scale)
     return special.gammainc(a, jnp.maximum((x - loc) / scale, 0))
 
 
 def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values up to `x`."""
+    """The logarithm of the probability of values up to x: gamma distribution.
+
+    x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
+    scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gamma
+    >>> gamma.logcdf(jnp.array([1.0]), 2.0).round(4)
+    Array([-1.3309], dtype=float32)
+    """
     return jnp.log(cdf(x, a, loc, scale))
 
 
 def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values above `x`."""
+    """The probability of values above x: gamma distribution.
+
+    x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
+    scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gamma
+    >>> gamma.sf(jnp.array([1.0]), 2.0).round(4)
+    Array([0.7358], dtype=float32)
+    """
     x, a, loc, scale = floats("gamma.sf", x, a, loc, scale)
     return special.gammaincc(a, jnp.maximum((x - loc) / scale, 0))
 
 
 def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values above `x`."""
+    """The logarithm of the probability of values above x: gamma distribution.
+
+    x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
+    scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gamma
+    >>> gamma.logsf(jnp.array([1.0]), 2.0).round(4)
+    Array([-0.3069], dtype=float32)
+    """
     return jnp.log(sf(x, a, loc, scale))

@@ -10,7 +10,16 @@ from numjet.scipy.stats.common import floats, inside
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of `k`."""
+    """The logarithm of the probabilities of the geometric distribution.
+
+    k: where; p: probability of success; loc: shifts it. Arrays that broadcast; integers become
+    floats. Result: the broadcast shape. -∞ outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import geom
+    >>> geom.logpmf(jnp.array([2]), 0.5).round(4)
+    Array([-1.3863], dtype=float32)
+    """
     k, p, loc = floats("geom.logpmf", k, p, loc)
     k = k - loc
     outside = k <= 0
@@ -19,5 +28,15 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
-    """The probability of `k`."""
+    """The probabilities of the geometric distribution: trials up to the first success, (1-p)^(k-1)
+    p.
+
+    k: where; p: probability of success; loc: shifts it. Arrays that broadcast; integers become
+    floats. Result: the broadcast shape. 0 outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import geom
+    >>> geom.pmf(jnp.array([2]), 0.5).round(4)
+    Array([0.25], dtype=float32)
+    """
     return jnp.exp(logpmf(k, p, loc))

@@ -14,40 +14,114 @@ def _turned(x: Any, loc: Any, scale: Any) -> tuple[Any, Any, Any]:
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the left Gumbel distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_l
+    >>> gumbel_l.logpdf(jnp.array([0.5])).round(4)
+    Array([-1.1487], dtype=float32)
+    """
     return gumbel_r.logpdf(*_turned(x, loc, scale))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the left Gumbel distribution, density exp(x - e^x).
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_l
+    >>> gumbel_l.pdf(jnp.array([0.5])).round(4)
+    Array([0.317], dtype=float32)
+    """
     return gumbel_r.pdf(*_turned(x, loc, scale))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `cdf`."""
+    """The logarithm of the probability of values up to x: left Gumbel distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_l
+    >>> gumbel_l.logcdf(jnp.array([0.5])).round(4)
+    Array([-0.2136], dtype=float32)
+    """
     return gumbel_r.logsf(*_turned(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values up to `x`."""
+    """The probability of values up to x: left Gumbel distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_l
+    >>> gumbel_l.cdf(jnp.array([0.5])).round(4)
+    Array([0.8077], dtype=float32)
+    """
     return gumbel_r.sf(*_turned(x, loc, scale))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values above `x`."""
+    """The probability of values above x: left Gumbel distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_l
+    >>> gumbel_l.sf(jnp.array([0.5])).round(4)
+    Array([0.1923], dtype=float32)
+    """
     return gumbel_r.cdf(*_turned(x, loc, scale))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `sf`."""
+    """The logarithm of the probability of values above x: left Gumbel distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_l
+    >>> gumbel_l.logsf(jnp.array([0.5])).round(4)
+    Array([-1.6487], dtype=float32)
+    """
     return gumbel_r.logcdf(*_turned(x, loc, scale))
 
 
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `p` of the distribution lies below."""
+    """The value that a part p lies below, the inverse of cdf: left Gumbel distribution.
+
+    p: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
+    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_l
+    >>> gumbel_l.ppf(jnp.array([0.25, 0.875])).round(4)
+    Array([-1.2459,  0.7321], dtype=float32)
+    """
     return -gumbel_r.isf(p, jnp.negative(loc), scale)
 
 
 def isf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `p` of the distribution lies above."""
+    """The value that a part p lies above, the inverse of sf: left Gumbel distribution.
+
+    p: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
+    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_l
+    >>> gumbel_l.isf(jnp.array([0.25, 0.875])).round(4)
+    Array([ 0.3266, -2.0134], dtype=float32)
+    """
     return -gumbel_r.ppf(p, jnp.negative(loc), scale)

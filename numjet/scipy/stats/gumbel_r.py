@@ -15,7 +15,16 @@ _TAIL = 15
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the right Gumbel distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_r
+    >>> gumbel_r.logpdf(jnp.array([0.5])).round(4)
+    Array([-1.1065], dtype=float32)
+    """
     z, scale = standard("gumbel_r.logpdf", x, loc, scale)
     finite = z != -np.inf
     z = inside(finite, z, 0)
@@ -23,28 +32,73 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the right Gumbel distribution, density exp(-x - e^-x).
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_r
+    >>> gumbel_r.pdf(jnp.array([0.5])).round(4)
+    Array([0.3307], dtype=float32)
+    """
     return jnp.exp(logpdf(x, loc, scale))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `cdf`."""
+    """The logarithm of the probability of values up to x: right Gumbel distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_r
+    >>> gumbel_r.logcdf(jnp.array([0.5])).round(4)
+    Array([-0.6065], dtype=float32)
+    """
     z, _ = standard("gumbel_r.logcdf", x, loc, scale)
     return -jnp.exp(-z)
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values up to `x`."""
+    """The probability of values up to x: right Gumbel distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_r
+    >>> gumbel_r.cdf(jnp.array([0.5])).round(4)
+    Array([0.5452], dtype=float32)
+    """
     return jnp.exp(logcdf(x, loc, scale))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values above `x`."""
+    """The probability of values above x: right Gumbel distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_r
+    >>> gumbel_r.sf(jnp.array([0.5])).round(4)
+    Array([0.4548], dtype=float32)
+    """
     return -jnp.expm1(logcdf(x, loc, scale))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of `sf`."""
+    """The logarithm of the probability of values above x: right Gumbel distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_r
+    >>> gumbel_r.logsf(jnp.array([0.5])).round(4)
+    Array([-0.788], dtype=float32)
+    """
     z, _ = standard("gumbel_r.logsf", x, loc, scale)
     far = z > _TAIL
     near = inside(~far, z, 0)
@@ -60,12 +114,32 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `p` of the distribution lies below."""
+    """The value that a part p lies below, the inverse of cdf: right Gumbel distribution.
+
+    p: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
+    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_r
+    >>> gumbel_r.ppf(jnp.array([0.25, 0.875])).round(4)
+    Array([-0.3266,  2.0134], dtype=float32)
+    """
     p, loc, scale = floats("gumbel_r.ppf", p, loc, scale)
     return loc - scale * jnp.log(-jnp.log(p))
 
 
 def isf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `p` of the distribution lies above."""
+    """The value that a part p lies above, the inverse of sf: right Gumbel distribution.
+
+    p: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
+    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import gumbel_r
+    >>> gumbel_r.isf(jnp.array([0.25, 0.875])).round(4)
+    Array([ 1.2459, -0.7321], dtype=float32)
+    """
     p, loc, scale = floats("gumbel_r.isf", p, loc, scale)
     return loc - scale * jnp.log(-jnp.log1p(-p))

@@ -9,18 +9,45 @@ from numjet.scipy.stats.common import floats
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the Laplace distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import laplace
+    >>> laplace.logpdf(jnp.array([1.0])).round(4)
+    Array([-1.6931], dtype=float32)
+    """
     x, loc, scale = floats("laplace.logpdf", x, loc, scale)
     return -jnp.abs(x - loc) / scale - jnp.log(2 * scale)
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the Laplace distribution, density exp(-|x|) / 2.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import laplace
+    >>> laplace.pdf(jnp.array([1.0])).round(4)
+    Array([0.1839], dtype=float32)
+    """
     return jnp.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values up to `x`."""
+    """The probability of values up to x: Laplace distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import laplace
+    >>> laplace.cdf(jnp.array([1.0])).round(4)
+    Array([0.8161], dtype=float32)
+    """
     x, loc, scale = floats("laplace.cdf", x, loc, scale)
     z = (x - loc) / scale
     tail = 0.5 * jnp.exp(-jnp.abs(z))

@@ -10,36 +10,92 @@ from numjet.scipy.stats.common import floats
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the logistic distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import logistic
+    >>> logistic.logpdf(jnp.array([1.0])).round(4)
+    Array([-1.6265], dtype=float32)
+    """
     x, loc, scale = floats("logistic.logpdf", x, loc, scale)
     z = jnp.abs(x - loc) / scale
     return -z - jnp.log(scale) - 2 * jnp.log1p(jnp.exp(-z))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the logistic distribution, density e^-x / (1 + e^-x)².
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import logistic
+    >>> logistic.pdf(jnp.array([1.0])).round(4)
+    Array([0.1966], dtype=float32)
+    """
     return jnp.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values up to `x`."""
+    """The probability of values up to x: logistic distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import logistic
+    >>> logistic.cdf(jnp.array([1.0])).round(4)
+    Array([0.7311], dtype=float32)
+    """
     x, loc, scale = floats("logistic.cdf", x, loc, scale)
     return special.expit((x - loc) / scale)
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values above `x`."""
+    """The probability of values above x: logistic distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import logistic
+    >>> logistic.sf(jnp.array([1.0])).round(4)
+    Array([0.2689], dtype=float32)
+    """
     x, loc, scale = floats("logistic.sf", x, loc, scale)
     return special.expit((loc - x) / scale)
 
 
 def ppf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `x` of the distribution lies below."""
+    """The value that a part x lies below, the inverse of cdf: logistic distribution.
+
+    x: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
+    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import logistic
+    >>> logistic.ppf(jnp.array([0.25, 0.875])).round(4)
+    Array([-1.0986,  1.9459], dtype=float32)
+    """
     x, loc, scale = floats("logistic.ppf", x, loc, scale)
     return loc + scale * special.logit(x)
 
 
 def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `x` of the distribution lies above."""
+    """The value that a part x lies above, the inverse of sf: logistic distribution.
+
+    x: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
+    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import logistic
+    >>> logistic.isf(jnp.array([0.25, 0.875])).round(4)
+    Array([ 1.0986, -1.9459], dtype=float32)
+    """
     x, loc, scale = floats("logistic.isf", x, loc, scale)
     return loc - scale * special.logit(x)

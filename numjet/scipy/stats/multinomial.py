@@ -10,7 +10,17 @@ from numjet.scipy.stats.common import floats, inside
 
 
 def logpmf(x: Any, n: Any, p: Any) -> Any:
-    """The logarithm of the probability of the counts `x`, along the last axis."""
+    """The logarithm of the probabilities of the multinomial distribution.
+
+    x: [..., k], how often each category came. n: the number of trials; p: [..., k], the categories'
+    probabilities. Arrays that broadcast. Result: their shape without the last axis; -∞ where x does
+    not add up to n. Raises ValueError where x or n are no integers.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import multinomial
+    >>> multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5])).round(4)
+    Array(-0.6931, dtype=float32)
+    """
     for what, value in (("x", x), ("n", n)):
         if not jnp.issubdtype(jnp.result_type(value), jnp.integer):
             raise ValueError(
@@ -25,5 +35,15 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
 
 
 def pmf(x: Any, n: Any, p: Any) -> Any:
-    """The probability of the counts `x`."""
+    """The probabilities of the multinomial distribution, n! ∏ p_i^x_i / x_i!.
+
+    x: [..., k], how often each category came. n: the number of trials; p: [..., k], the categories'
+    probabilities. Arrays that broadcast. Result: their shape without the last axis; 0 where x does
+    not add up to n. Raises ValueError where x or n are no integers.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import multinomial
+    >>> multinomial.pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5])).round(4)
+    Array(0.5, dtype=float32)
+    """
     return jnp.exp(logpmf(x, n, p))

@@ -10,10 +10,17 @@ from numjet.scipy.stats.common import floats
 
 
 def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
-    """The logarithm of the density at `x`: vectors along the last axes of x and mean, matrices
-    along the last two of cov (or a number, the variance of each component).
+    """The logarithm of the density of the multivariate normal distribution.
 
-    NaN where a covariance is not positive definite.
+    x: [..., n]. mean: [n] or a number. cov: [n, n], symmetric and positive definite, or a number;
+    of which the lower triangle's Cholesky factor is taken: NaN where it is not definite.
+    allow_singular must be None (NotImplementedError). Result: x's shape without the last axis.
+    Differentiable in all three. Raises ValueError for shapes that do not fit.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import multivariate_normal
+    >>> multivariate_normal.logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2)).round(4)
+    Array(-1.8379, dtype=float32)
     """
     if allow_singular is not None:
         raise NotImplementedError(
@@ -44,5 +51,16 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
 
 
 def pdf(x: Any, mean: Any, cov: Any) -> Any:
-    """The density at `x`; see `logpdf`."""
+    """The density of the multivariate normal distribution.
+
+    x: [..., n]. mean: [n] or a number. cov: [n, n], symmetric and positive definite, or a number;
+    of which the lower triangle's Cholesky factor is taken: NaN where it is not definite. Result:
+    x's shape without the last axis. Differentiable in all three. Raises ValueError for shapes that
+    do not fit.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import multivariate_normal
+    >>> multivariate_normal.pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2)).round(4)
+    Array(0.1592, dtype=float32)
+    """
     return jnp.exp(logpdf(x, mean, cov))

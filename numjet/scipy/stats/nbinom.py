@@ -10,7 +10,17 @@ from numjet.scipy.stats.common import floats, inside
 
 
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of `k`."""
+    """The logarithm of the probabilities of the negative binomial distribution.
+
+    k: where; n: successes; p: probability of success; loc: shifts it. Arrays that broadcast;
+    integers become floats. Result: the broadcast shape. -∞ outside of its support. Differentiable
+    in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import nbinom
+    >>> nbinom.logpmf(jnp.array([1]), 2, 0.5).round(4)
+    Array([-1.3863], dtype=float32)
+    """
     k, n, p, loc = floats("nbinom.logpmf", k, n, p, loc)
     k = k - loc
     outside = k < 0
@@ -22,5 +32,15 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
 
 
 def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
-    """The probability of `k`."""
+    """The probabilities of the negative binomial distribution: failures before n successes.
+
+    k: where; n: successes; p: probability of success; loc: shifts it. Arrays that broadcast;
+    integers become floats. Result: the broadcast shape. 0 outside of its support. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import nbinom
+    >>> nbinom.pmf(jnp.array([1]), 2, 0.5).round(4)
+    Array([0.25], dtype=float32)
+    """
     return jnp.exp(logpmf(k, n, p, loc))

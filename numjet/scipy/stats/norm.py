@@ -18,43 +18,117 @@ def _standard(name: str, x: Any, loc: Any, scale: Any) -> Any:
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the normal distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import norm
+    >>> norm.logpdf(jnp.array([1.0])).round(4)
+    Array([-1.4189], dtype=float32)
+    """
     x, loc, scale = floats("norm.logpdf", x, loc, scale)
     return -0.5 * jnp.square((x - loc) / scale) - _HALF_LOG_TAU - jnp.log(jnp.abs(scale))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the normal distribution, density exp(-x²/2) / √(2π).
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import norm
+    >>> norm.pdf(jnp.array([1.0])).round(4)
+    Array([0.242], dtype=float32)
+    """
     return jnp.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values up to `x`."""
+    """The probability of values up to x: normal distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import norm
+    >>> norm.cdf(jnp.array([1.0])).round(4)
+    Array([0.8413], dtype=float32)
+    """
     return special.ndtr(_standard("cdf", x, loc, scale))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values up to `x`."""
+    """The logarithm of the probability of values up to x: normal distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import norm
+    >>> norm.logcdf(jnp.array([1.0])).round(4)
+    Array([-0.1728], dtype=float32)
+    """
     return special.log_ndtr(_standard("logcdf", x, loc, scale))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values above `x`."""
+    """The probability of values above x: normal distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import norm
+    >>> norm.sf(jnp.array([1.0])).round(4)
+    Array([0.1587], dtype=float32)
+    """
     return special.ndtr(-_standard("sf", x, loc, scale))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values above `x`."""
+    """The logarithm of the probability of values above x: normal distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import norm
+    >>> norm.logsf(jnp.array([1.0])).round(4)
+    Array([-1.841], dtype=float32)
+    """
     return special.log_ndtr(-_standard("logsf", x, loc, scale))
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `q` of the distribution lies below."""
+    """The value that a part q lies below, the inverse of cdf: normal distribution.
+
+    q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
+    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import norm
+    >>> norm.ppf(jnp.array([0.25, 0.875])).round(4)
+    Array([-0.6745,  1.1503], dtype=float32)
+    """
     q, loc, scale = floats("norm.ppf", q, loc, scale)
     return special.ndtri(q) * scale + loc
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `q` of the distribution lies above."""
+    """The value that a part q lies above, the inverse of sf: normal distribution.
+
+    q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
+    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import norm
+    >>> norm.isf(jnp.array([0.25, 0.875])).round(4)
+    Array([ 0.6745, -1.1503], dtype=float32)
+    """
     q, loc, scale = floats("norm.isf", q, loc, scale)
     return loc - special.ndtri(q) * scale

@@ -9,7 +9,17 @@ from numjet.scipy.stats.common import floats, inside, probability
 
 
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the Pareto distribution.
+
+    x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
+    loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. -∞
+    outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import pareto
+    >>> pareto.logpdf(jnp.array([2.0]), 2.0).round(4)
+    Array([-1.3863], dtype=float32)
+    """
     x, b, loc, scale = floats("pareto.logpdf", x, b, loc, scale)
     z = (x - loc) / scale
     outside = z < 1
@@ -18,33 +28,93 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the Pareto distribution, density b / x^(b+1) from 1 on.
+
+    x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
+    loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. 0
+    outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import pareto
+    >>> pareto.pdf(jnp.array([2.0]), 2.0).round(4)
+    Array([0.25], dtype=float32)
+    """
     return jnp.exp(logpdf(x, b, loc, scale))
 
 
 def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values up to `x`."""
+    """The probability of values up to x: Pareto distribution.
+
+    x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
+    loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import pareto
+    >>> pareto.cdf(jnp.array([2.0]), 2.0).round(4)
+    Array([0.75], dtype=float32)
+    """
     return -jnp.expm1(logsf(x, b, loc, scale))
 
 
 def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values up to `x`."""
+    """The logarithm of the probability of values up to x: Pareto distribution.
+
+    x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
+    loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import pareto
+    >>> pareto.logcdf(jnp.array([2.0]), 2.0).round(4)
+    Array([-0.2877], dtype=float32)
+    """
     return jnp.log(cdf(x, b, loc, scale))
 
 
 def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values above `x`."""
+    """The probability of values above x: Pareto distribution.
+
+    x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
+    loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import pareto
+    >>> pareto.sf(jnp.array([2.0]), 2.0).round(4)
+    Array([0.25], dtype=float32)
+    """
     return jnp.exp(logsf(x, b, loc, scale))
 
 
 def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the probability of values above `x`."""
+    """The logarithm of the probability of values above x: Pareto distribution.
+
+    x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
+    loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import pareto
+    >>> pareto.logsf(jnp.array([2.0]), 2.0).round(4)
+    Array([-1.3863], dtype=float32)
+    """
     x, b, loc, scale = floats("pareto.logsf", x, b, loc, scale)
     z = (x - loc) / scale
     return -b * jnp.log(inside(~(z < 1), z, 1.0))
 
 
 def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `q` of the distribution lies below."""
+    """The value that a part q lies below, the inverse of cdf: Pareto distribution.
+
+    q: in [0, 1], NaN outside; b: its exponent, positive; loc, scale: shift it and stretch it: the
+    distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
+    broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import pareto
+    >>> pareto.ppf(jnp.array([0.25, 0.875]), 2.0).round(4)
+    Array([1.1547, 2.8284], dtype=float32)
+    """
     q, b, loc, scale = floats("pareto.ppf", q, b, loc, scale)
     return loc + scale * jnp.exp(-jnp.log1p(-probability(q)) / b)

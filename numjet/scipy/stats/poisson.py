@@ -10,7 +10,16 @@ from numjet.scipy.stats.common import floats, inside
 
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
-    """The logarithm of the probability of `k`."""
+    """The logarithm of the probabilities of the Poisson distribution.
+
+    k: where; mu: its mean; loc: shifts it. Arrays that broadcast; integers become floats. Result:
+    the broadcast shape. -∞ outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import poisson
+    >>> poisson.logpmf(jnp.array([1]), 2.0).round(4)
+    Array([-1.3069], dtype=float32)
+    """
     k, mu, loc = floats("poisson.logpmf", k, mu, loc)
     k = k - loc
     outside = (k < 0) | (k > jnp.floor(k))
@@ -19,12 +28,30 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
 
 def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
-    """The probability of `k`."""
+    """The probabilities of the Poisson distribution, mu^k e^-mu / k!.
+
+    k: where; mu: its mean; loc: shifts it. Arrays that broadcast; integers become floats. Result:
+    the broadcast shape. 0 outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import poisson
+    >>> poisson.pmf(jnp.array([1]), 2.0).round(4)
+    Array([0.2707], dtype=float32)
+    """
     return jnp.exp(logpmf(k, mu, loc))
 
 
 def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
-    """The probability of values up to `k`."""
+    """The probability of values up to k: Poisson distribution.
+
+    k: where; mu: its mean; loc: shifts it. Arrays that broadcast; integers become floats. Result:
+    the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import poisson
+    >>> poisson.cdf(jnp.array([1]), 2.0).round(4)
+    Array([0.406], dtype=float32)
+    """
     k, mu, loc = floats("poisson.cdf", k, mu, loc)
     k = jnp.floor(k - loc)
     below = k < 0
@@ -37,10 +64,15 @@ _ENTROPY = (-1 / 12, -1 / 24, -19 / 360, -9 / 80, -863 / 2520)
 
 
 def entropy(mu: Any, loc: Any = 0) -> Any:
-    """The entropy of the distribution, in nats; NaN for a negative `mu`.
+    """The entropy of the Poisson distribution.
 
-    >>> print(round(float(entropy(3.0)), 3))
-    1.931
+    mu: its mean; loc: shifts it. Arrays that broadcast; integers become floats. Result: the
+    broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import poisson
+    >>> poisson.entropy(jnp.array([2.0])).round(4)
+    Array([1.7049], dtype=float32)
     """
     mu, loc = floats("poisson.entropy", mu, loc)
     # Beyond `few` the series is exact to rounding (its next term is 1.4 / mu**6); up to it so many

@@ -17,14 +17,18 @@ def sem(
     *,
     keepdims: bool = False,
 ) -> Any:
-    """The standard error of the mean along `axis` (of all elements if None).
+    """The standard error of the mean along an axis.
 
-    ddof: what the number of values exceeds the degrees of freedom by. nan_policy: "propagate", or
-    "omit" to leave NaN out.
+    a: a real array. axis: an integer, or None for all elements. ddof: what the number of values
+    exceeds the degrees of freedom by. nan_policy: "propagate", or "omit" to leave NaN out
+    (ValueError for others). keepdims: the axis stays, with size 1. Result: floats of a's shape
+    without the axis.
 
-    >>> import numjet.numpy as jnp
-    >>> print(sem(jnp.array([1.0, 2.0, 3.0, 6.0])).round(4))
-    1.0801
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import stats
+    >>> from numjet.scipy import stats
+    >>> stats.sem(jnp.array([1.0, 2.0, 3.0, 6.0])).round(4)
+    Array(1.0801, dtype=float32)
     """
     if nan_policy not in ("propagate", "omit"):
         raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit', got {nan_policy!r}.")
@@ -57,13 +61,18 @@ def _check_policy(name: str, nan_policy: str) -> None:
 def mode(
     a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
-    """The most frequent value along `axis` (of all elements if None), and its count (int32).
+    """The most frequent value along an axis, and how often it is there.
 
-    Of values that are as frequent, the least; NaN counts as one value, greater than others. NaN,
-    with a count of 0, where there is no element.
+    a: an array. axis: an integer, or None for all elements. nan_policy: must be "propagate"
+    (NotImplementedError). keepdims: the axis stays, with size 1. Of values that are as frequent,
+    the least; NaN counts as one value, greater than others; NaN, with a count of 0, where there is
+    no element. Result: ModeResult(mode, count), count int32. Raises ValueError for an axis out of
+    range.
 
-    >>> import numjet.numpy as jnp
-    >>> print(*mode(jnp.array([1, 2, 2, 3, 3])))
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import stats
+    >>> from numjet.scipy import stats
+    >>> print(*stats.mode(jnp.array([1, 2, 2, 3, 3])))
     2 2
     """
     _check_policy("mode", nan_policy)
@@ -96,14 +105,18 @@ def mode(
 def rankdata(
     a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Any:
-    """The ranks of elements along `axis` (of all in one row if None), from 1 on, as floats.
+    """The ranks of elements along an axis, from 1 on, as floats.
 
-    method: what equal elements get of their ranks: the "average", "min" or "max", their places in
-    order ("ordinal"), or the rank among different elements ("dense"). Rows with NaN are NaN.
+    a: a real array. method: what equal elements get of their ranks: the "average", "min" or "max",
+    their places in order ("ordinal"), or the rank among different elements ("dense"). axis: an
+    integer, or None for all elements in one row. nan_policy: must be "propagate"
+    (NotImplementedError): rows with NaN are NaN. Raises ValueError for another method.
 
-    >>> import numjet.numpy as jnp
-    >>> print(rankdata(jnp.array([30, 10, 10])))
-    [3.  1.5 1.5]
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import stats
+    >>> from numjet.scipy import stats
+    >>> stats.rankdata(jnp.array([30, 10, 10]))
+    Array([3. , 1.5, 1.5], dtype=float32)
     """
     if method not in _METHODS:
         raise ValueError(f"rankdata: unknown method {method!r}. Use one of {list(_METHODS)}.")

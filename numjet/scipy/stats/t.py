@@ -10,7 +10,17 @@ from numjet.scipy.stats.common import floats
 
 
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the distribution of Student's t.
+
+    x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
+    distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
+    broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import t
+    >>> t.logpdf(jnp.array([1.0]), 3.0).round(4)
+    Array([-1.5763], dtype=float32)
+    """
     x, df, loc, scale = floats("t.logpdf", x, df, loc, scale)
     z = (x - loc) / scale
     # Γ((df + 1)/2) / (Γ(df/2) Γ(1/2)) is 1 / B(df/2, 1/2).
@@ -19,5 +29,15 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the distribution of Student's t.
+
+    x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
+    distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
+    broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import t
+    >>> t.pdf(jnp.array([1.0]), 3.0).round(4)
+    Array([0.2067], dtype=float32)
+    """
     return jnp.exp(logpdf(x, df, loc, scale))

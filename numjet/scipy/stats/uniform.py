@@ -9,24 +9,63 @@ from numjet.scipy.stats.common import floats
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the density at `x`."""
+    """The logarithm of the density of the uniform distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. -∞ outside of its support.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import uniform
+    >>> uniform.logpdf(jnp.array([0.5]), scale=2.0).round(4)
+    Array([-0.6931], dtype=float32)
+    """
     x, loc, scale = floats("uniform.logpdf", x, loc, scale)
     outside = (x < loc) | (x > loc + scale)
     return jnp.where(outside, -jnp.inf, jnp.where(jnp.isnan(x), x, -jnp.log(scale)))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density at `x`."""
+    """The density of the uniform distribution, density 1 in [0, 1].
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. 0 outside of its support.
+    Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import uniform
+    >>> uniform.pdf(jnp.array([0.5]), scale=2.0).round(4)
+    Array([0.5], dtype=float32)
+    """
     return jnp.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of values up to `x`."""
+    """The probability of values up to x: uniform distribution.
+
+    x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import uniform
+    >>> uniform.cdf(jnp.array([0.5]), scale=2.0).round(4)
+    Array([0.25], dtype=float32)
+    """
     x, loc, scale = floats("uniform.cdf", x, loc, scale)
     return jnp.clip((x - loc) / scale, 0, 1)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The value that a part `q` of the distribution lies below."""
+    """The value that a part q lies below, the inverse of cdf: uniform distribution.
+
+    q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
+    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
+    floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import uniform
+    >>> uniform.ppf(jnp.array([0.25, 0.875]), scale=2.0).round(4)
+    Array([0.5 , 1.75], dtype=float32)
+    """
     q, loc, scale = floats("uniform.ppf", q, loc, scale)
     return jnp.where((q < 0) | (q > 1), jnp.nan, loc + q * scale)

@@ -11,10 +11,15 @@ from numjet.scipy.stats.common import floats
 
 
 def logpdf(x: Any, kappa: Any) -> Any:
-    """The logarithm of the density at the angle `x`; NaN for a negative `kappa`.
+    """The logarithm of the density of the von Mises distribution.
 
-    >>> print(round(float(logpdf(0.0, 1.0)), 4))
-    -1.0738
+    x: where; kappa: its concentration. Arrays that broadcast; integers become floats. Result: the
+    broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import vonmises
+    >>> vonmises.logpdf(jnp.array([0.5]), 2.0).round(4)
+    Array([-0.9067], dtype=float32)
     """
     x, kappa = floats("vonmises.logpdf", x, kappa)
     value = kappa * (jnp.cos(x) - 1) - jnp.log(2 * math.pi * special.i0e(kappa))
@@ -22,5 +27,15 @@ def logpdf(x: Any, kappa: Any) -> Any:
 
 
 def pdf(x: Any, kappa: Any) -> Any:
-    """The density at the angle `x`."""
+    """The density of the von Mises distribution, density exp(kappa cos x) / (2π I₀(kappa)) on the
+    circle.
+
+    x: where; kappa: its concentration. Arrays that broadcast; integers become floats. Result: the
+    broadcast shape. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import vonmises
+    >>> vonmises.pdf(jnp.array([0.5]), 2.0).round(4)
+    Array([0.4039], dtype=float32)
+    """
     return jnp.exp(logpdf(x, kappa))

@@ -10,10 +10,15 @@ from numjet.scipy.stats.common import floats
 
 
 def logpdf(x: Any, c: Any) -> Any:
-    """The logarithm of the density at the angle `x`, for `c` between 0 and 1; NaN for others.
+    """The logarithm of the density of the wrapped Cauchy distribution.
 
-    >>> print(round(float(logpdf(0.0, 0.5)), 4))
-    -0.7393
+    x: where; c: its concentration, in (0, 1). Arrays that broadcast; integers become floats.
+    Result: the broadcast shape. -∞ outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import wrapcauchy
+    >>> wrapcauchy.logpdf(jnp.array([1.0]), 0.5).round(4)
+    Array([-1.7826], dtype=float32)
     """
     x, c = floats("wrapcauchy.logpdf", x, c)
     spread = jnp.log1p(c * c - 2 * c * jnp.cos(x))
@@ -23,5 +28,15 @@ def logpdf(x: Any, c: Any) -> Any:
 
 
 def pdf(x: Any, c: Any) -> Any:
-    """The density at the angle `x`."""
+    """The density of the wrapped Cauchy distribution, density (1 - c²) / (2π (1 + c² - 2 c cos x))
+    in [0, 2π].
+
+    x: where; c: its concentration, in (0, 1). Arrays that broadcast; integers become floats.
+    Result: the broadcast shape. 0 outside of its support. Differentiable in floats.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.stats import wrapcauchy
+    >>> wrapcauchy.pdf(jnp.array([1.0]), 0.5).round(4)
+    Array([0.1682], dtype=float32)
+    """
     return jnp.exp(logpdf(x, c))
