@@ -654,7 +654,7 @@ def block(arrays: Any) -> Any:
     """
 
     def depth(x: Any) -> int:
-        return 1 + depth(x[0]) if isinstance(x, list) else 0
+        return 1 + (depth(x[0]) if x else 0) if isinstance(x, list) else 0
 
     levels = depth(arrays)
     rank = max(levels, _max_rank(arrays))
@@ -673,7 +673,7 @@ def block(arrays: Any) -> Any:
 
 
 def _max_rank(x: Any) -> int:
-    return max(map(_max_rank, x)) if isinstance(x, list) else ndim(x)
+    return max(map(_max_rank, x), default=0) if isinstance(x, list) else ndim(x)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:

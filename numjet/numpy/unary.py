@@ -750,12 +750,14 @@ def modf(x: Any, /, out: Any = None) -> tuple[Any, Any]:
 def spacing(x: Any, /) -> Any:
     """The distance from x to the next float away from 0, with the sign of x.
 
-    x: real numbers of any shape; integers and booleans count as floats. NaN for infinities and NaN.
+    x: real numbers of any shape; integers and booleans count as floats. NaN for infinities
+    and NaN. The derivative is zero.
 
     >>> jnp.spacing(jnp.array([1.0, -4.0]))
     Array([ 1.1920929e-07, -4.7683716e-07], dtype=float32)
     """
     (x,) = promote_inexact(one_array("spacing", x))
+    x = lax.stop_gradient(x)
     direction = copysign(constant(np.inf, x), x)
     return where(
         isfinite(x),

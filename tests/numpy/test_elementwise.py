@@ -299,3 +299,8 @@ def test_division_of_known_and_traced_integers(dtype, by_zero):
         with np.errstate(all="ignore"):
             want = getattr(np, f.__name__)(x, y)
         np.testing.assert_array_equal(known[y != 0], want[y != 0])
+
+
+def test_the_spacing_of_floats_is_constant_between_powers_of_two():
+    x = jnp.array([1.0, -3.0, 0.0, jnp.inf])
+    np.testing.assert_array_equal(numjet.vmap(numjet.grad(jnp.spacing))(x), np.zeros(4))

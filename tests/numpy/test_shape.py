@@ -136,6 +136,8 @@ def test_joining_elsewhere():
     agree("stack", [F, G], axis=-1)
     got = jnp.block([[jnp.asarray(F), jnp.asarray(G)], [jnp.asarray(G), jnp.asarray(F)]])
     np.testing.assert_array_equal(got, np.block([[F, G], [G, F]]))
+    with pytest.raises(ValueError, match="lists must not be empty"):
+        jnp.block([])
     np.testing.assert_array_equal(jnp.array([jnp.float32(1), 2.0, jnp.arange(2)[1]]), [1, 2, 1])
     np.testing.assert_array_equal(
         numjet.jit(lambda x: jnp.array([x, [1.0, 2.0]]))(V[:2]), [V[:2], [1, 2]]

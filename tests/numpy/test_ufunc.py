@@ -45,3 +45,9 @@ def test_frompyfunc():
     assert isinstance(f, jnp.ufunc) and f.nin == 2
     with pytest.raises(TypeError, match="takes 2 arrays"):
         f(I)
+
+
+def test_methods_refuse_out():
+    for name, args in (("reduce", ()), ("accumulate", ()), ("reduceat", ([0],))):
+        with pytest.raises(NotImplementedError, match="out"):
+            getattr(jnp.add, name)(jnp.arange(3), *args, out=np.zeros(3))
