@@ -16,6 +16,11 @@ from typing import Any
 
 import pytest
 
+import numjet
+from numjet.core.array import ArrayImpl
+from numjet.numpy import ufunc
+from numjet.numpy.at import IndexUpdateRef
+
 # Holes that are left, by public module. A module that is not named has none.
 MOST_HOLES = {
     "numjet.scipy.fft": 3,
@@ -79,3 +84,21 @@ def test_public_docstrings_have_no_holes(name: str) -> None:
     most = MOST_HOLES.get(name, 0)
     lines = "\n".join(f"  {key}: {value}" for key, value in holes.items())
     assert len(holes) <= most, f"{name} has {len(holes)} holes, at most {most}:\n{lines}"
+
+
+@pytest.mark.parametrize("kind", [numjet.Array, ArrayImpl, IndexUpdateRef, ufunc])
+def test_methods_have_no_holes(kind: type) -> None:
+    holes = {}
+    for name in dir(kind):
+        value = inspect.getattr_static(kind, name)
+        if name.startswith("_") or inspect.ismemberdescriptor(value):
+            continue
+        if inspect.isfunction(value):
+            # Functions of numjet.numpy are methods too: the array is their first parameter.
+            lacks = missing(name, value)
+            first = next(iter(inspect.signature(value).parameters))
+            holes[name] = [what for what in lacks if what != first]
+        else:
+            holes[name] = [] if inspect.getdoc(value) else ["summary"]
+    lines = [f"  {name}: {' '.join(lacks)}" for name, lacks in holes.items() if lacks]
+    assert not lines, f"methods of {kind.__name__}:\n" + "\n".join(lines)

@@ -493,10 +493,28 @@ def _array_device(self: Any) -> Any:
     return next(iter(sharding.device_set)) if len(sharding.device_set) == 1 else sharding
 
 
+def _devices_of(self: Any) -> set:
+    """The devices that hold the array, a set.
+
+    >>> len(jnp.ones(2).devices())
+    1
+    """
+    return _sharding(self).device_set
+
+
+def _addressable_data(self: Any, index: int) -> Any:
+    """The part of the array on this process's device of number `index`, an Array.
+
+    >>> jnp.ones(2).addressable_data(0)
+    Array([1., 1.], dtype=float32)
+    """
+    return _shards(self)[index].data
+
+
 install_methods(
     {
         "sharding": property(_sharding, doc="Where the array lives."),
-        "devices": lambda self: _sharding(self).device_set,
+        "devices": _devices_of,
         "device": property(
             _array_device, doc="The device of the array, or its sharding when there are several."
         ),
@@ -504,7 +522,7 @@ install_methods(
         "global_shards": property(
             _global_shards, doc="The parts on all processes' devices; only this one's hold data."
         ),
-        "addressable_data": lambda self, i: _shards(self)[i].data,
+        "addressable_data": _addressable_data,
     }
 )
 

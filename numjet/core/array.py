@@ -38,30 +38,38 @@ class Array:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes, a tuple of Python integers."""
         return self.aval.shape
 
     @property
     def dtype(self) -> Any:
+        """The dtype of the elements, NumPy's."""
         return self.aval.dtype
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return self.aval.ndim
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         return self.aval.size
 
     @property
     def itemsize(self) -> int:
+        """Bytes of an element."""
         return self.aval.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all elements."""
         return self.aval.nbytes
 
     @property
     def weak_type(self) -> bool:
+        """Whether the array takes the dtype of others, as what came of Python's numbers alone does.
+        """
         return self.aval.weak_type
 
     def __len__(self) -> int:
@@ -192,14 +200,27 @@ class ArrayImpl(Array):
         return self._value[()]
 
     def item(self, *args: int) -> Any:
-        """The element as a Python scalar; `args` index into larger arrays."""
+        """The element as a Python number; `args` give the position in larger arrays.
+
+        >>> jnp.array([[1, 2]]).item(0, 1)
+        2
+        """
         return self._value.item(*args)
 
     def tolist(self) -> Any:
-        """Nested lists of Python scalars."""
+        """Nested lists of Python numbers.
+
+        >>> jnp.array([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+        """
         return self._value.tolist()
 
     def tobytes(self, order: Any = "C") -> bytes:
+        r"""The bytes of the elements; `order` 'C' row by row, 'F' column by column.
+
+        >>> jnp.array([1, 2], dtype=jnp.uint8).tobytes()
+        b'\x01\x02'
+        """
         return self._value.tobytes(order)
 
     def __hash__(self) -> int:
@@ -244,20 +265,37 @@ class ArrayImpl(Array):
 
     # ---------------------------------------------------------------- life of the buffer
     def block_until_ready(self) -> ArrayImpl:
-        """Wait for the value; errors of the computation surface here."""
+        """Wait for the value, and return the array; errors of the computation surface here.
+
+        >>> (jnp.ones(2) * 2).block_until_ready()
+        Array([2., 2.], dtype=float32)
+        """
         self._value  # noqa: B018 - reading waits
         return self
 
     def is_ready(self) -> bool:
-        """Whether the value is there."""
+        """Whether the value is there.
+
+        >>> jnp.ones(2).block_until_ready().is_ready()
+        True
+        """
         pending = self._pending
         return pending is None or pending.done()
 
     def copy_to_host_async(self) -> None:
-        """The CPU's memory is the host's: nothing to copy."""
+        """Begin to copy the value to the host. The CPU's memory is the host's: nothing to do.
+
+        >>> jnp.ones(2).copy_to_host_async()
+        """
 
     def delete(self) -> None:
-        """Give the buffer back; later reads raise RuntimeError."""
+        """Give the memory back; later reads raise RuntimeError.
+
+        >>> x = jnp.ones(2)
+        >>> x.delete()
+        >>> x.is_deleted()
+        True
+        """
         if self.is_deleted():
             return
         self._value  # noqa: B018 - a pending value arrives first
@@ -265,6 +303,11 @@ class ArrayImpl(Array):
         del self._value
 
     def is_deleted(self) -> bool:
+        """Whether `delete` was called, or the array was donated to a function.
+
+        >>> jnp.ones(2).is_deleted()
+        False
+        """
         try:
             object.__getattribute__(self, "_value")
         except AttributeError:
@@ -272,7 +315,12 @@ class ArrayImpl(Array):
         return False
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the first element."""
+        """The address of the first element. The array must outlive its use, and nothing may be
+        written.
+
+        >>> jnp.ones(2).unsafe_buffer_pointer() != 0
+        True
+        """
         return self._value.ctypes.data
 
     @property

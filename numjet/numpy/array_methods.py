@@ -24,7 +24,13 @@ API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def diagonal(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The diagonals of the matrices in two axes, as a new last axis."""
+    """The diagonal of two axes, as the last axis of the result: see `jnp.diagonal`.
+
+    offset, axis1, axis2: as there.
+
+    >>> jnp.array([[1, 2], [3, 4]]).diagonal()
+    Array([1, 4], dtype=int32)
+    """
     return _diagonal(self, offset, axis1, axis2)
 
 
@@ -40,7 +46,12 @@ def contains(self: Any, element: Any) -> Any:
 
 def byteswap(self: Any, inplace: bool = False) -> Any:
     """The array with the bytes of each number (of its real and imaginary part) in reverse order.
-    Raises NotImplementedError for `inplace`."""
+
+    inplace: True raises NotImplementedError.
+
+    >>> jnp.array([1, 256], dtype=jnp.uint16).byteswap()
+    Array([256,   1], dtype=uint16)
+    """
     if inplace:
         raise NotImplementedError("Array.byteswap: arrays do not change in place.")
     dtype = self.aval.dtype
@@ -53,8 +64,14 @@ def byteswap(self: Any, inplace: bool = False) -> Any:
 
 
 def to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
-    """The array on `device`, one of numjet.devices() or a sharding. Raises NotImplementedError for
-    a stream, of which the CPU has none."""
+    """The array on another device: see `numjet.device_put`.
+
+    device: one of numjet.devices(), or a sharding. stream: raises NotImplementedError, the CPU has
+    none.
+
+    >>> jnp.arange(2).to_device(nj.devices()[0])
+    Array([0, 1], dtype=int32)
+    """
     if stream is not None:
         raise NotImplementedError("Array.to_device: stream is not supported. Leave it away.")
     return device_put(self, device)
@@ -78,17 +95,34 @@ def array_namespace(self: Any, *, api_version: str | None = None) -> Any:
     return sys.modules["numjet.numpy"]  # loaded, as it installed this method
 
 
+def _clone(self: Any) -> Any:
+    """A copy of the array on its devices.
+
+    >>> jnp.arange(3).clone()
+    Array([0, 1, 2], dtype=int32)
+    """
+    return copy(self)
+
+
 def _size_in_bytes(self: Any) -> int:
-    """Bytes of the array's memory."""
+    """Bytes of the array's memory.
+
+    >>> jnp.zeros(3).on_device_size_in_bytes()
+    12
+    """
     return self.nbytes
 
 
 def _platform(self: Any) -> str:
-    """The kind of device that the array is on."""
+    """The kind of device that the array is on.
+
+    >>> jnp.zeros(3).platform()
+    'cpu'
+    """
     return "cpu"
 
 
-def _whole(name: str, of_concrete: Any) -> property:
+def _whole(name: str, doc: str, of_concrete: Any) -> property:
     def get(self: Any) -> bool:
         if isinstance(self, Tracer):
             value = self._need_concrete(
@@ -99,7 +133,7 @@ def _whole(name: str, of_concrete: Any) -> property:
             return bool(getattr(value, name))
         return of_concrete(self)
 
-    return property(get, doc=f"{name}: of concrete arrays.")
+    return property(get, doc=doc)
 
 
 METHODS: dict[str, Any] = {
@@ -108,12 +142,18 @@ METHODS: dict[str, Any] = {
     "byteswap": byteswap,
     "to_device": to_device,
     "flat": property(flat, doc=flat.__doc__),
-    "clone": lambda self: copy(self),
+    "clone": _clone,
     "on_device_size_in_bytes": _size_in_bytes,
     "platform": _platform,
     "__array_namespace__": array_namespace,
-    "is_fully_addressable": _whole("is_fully_addressable", lambda x: True),
-    "is_fully_replicated": _whole("is_fully_replicated", lambda x: x.sharding.is_fully_replicated),
-    "committed": _whole("committed", lambda x: x._sharding is not None),
+    "is_fully_addressable": _whole(
+        "is_fully_addressable", "Whether this process holds all parts; not while tracing.",
+        lambda x: True),
+    "is_fully_replicated": _whole(
+        "is_fully_replicated", "Whether each device holds the whole array; not while tracing.",
+        lambda x: x.sharding.is_fully_replicated),
+    "committed": _whole(
+        "committed", "Whether a device or sharding was asked for; not while tracing.",
+        lambda x: x._sharding is not None),
 }
 

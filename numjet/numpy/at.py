@@ -65,6 +65,23 @@ class IndexUpdateHelper(AtSlots):
         return f"{self.array!r}.at"
 
 
+# What each write gives, with an example of it on the array [1, 2, 3].
+_WRITES = {
+    "set": ("x with `values` at the index; one of them where a position comes twice.",
+            "at[0].set(9)", "Array([9, 2, 3], dtype=int32)"),
+    "add": ("x with `values` added at the index, as often as a position comes.",
+            "at[jnp.array([0, 0])].add(5)", "Array([11,  2,  3], dtype=int32)"),
+    "subtract": ("x with `values` subtracted at the index, as often as a position comes.",
+                 "at[1:].subtract(2)", "Array([1, 0, 1], dtype=int32)"),
+    "multiply": ("x multiplied by `values` at the index, as often as a position comes.",
+                 "at[1:].multiply(2)", "Array([1, 4, 6], dtype=int32)"),
+    "min": ("x with the smaller of the element and of `values` at the index.",
+            "at[:].min(2)", "Array([1, 2, 2], dtype=int32)"),
+    "max": ("x with the larger of the element and of `values` at the index.",
+            "at[:].max(2)", "Array([2, 2, 3], dtype=int32)"),
+}
+
+
 def _write(name: str) -> Callable:
     def method(
         self: IndexUpdateRef,
@@ -96,7 +113,18 @@ def _write(name: str) -> Callable:
         )
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"x with `{name}` done at the index."
+    what, example, shown = _WRITES[name]
+    method.__doc__ = f"""{what}
+
+    values: broadcast to the elements at the index, and converted to x's dtype. mode: positions out
+    of bounds are dropped by default, and with 'clip' moved to the end; a name or member of
+    `lax.GatherScatterMode`. wrap_negative_indices: negative positions count from the end.
+    indices_are_sorted, unique_indices: promises; where they do not hold the result is not defined.
+    out_sharding: has no effect.
+
+    >>> jnp.array([1, 2, 3]).{example}
+    {shown}
+    """
     return method
 
 
@@ -116,12 +144,24 @@ class IndexUpdateRef(AtIndexSlots):
     max = _write("max")
 
     def divide(self, values: Any, **options: Any) -> Any:
-        """x divided by the values at the index."""
+        """x divided by `values` at the index; where a position comes twice, by both.
+
+        values, options: as in `set`. Integers become floats, in all of x.
+
+        >>> jnp.array([2.0, 4.0]).at[1].divide(8)
+        Array([2. , 0.5], dtype=float32)
+        """
         x = self.array
         return divide(x, ones_like(x).at[self.index].multiply(values, **options))
 
     def power(self, values: Any, **options: Any) -> Any:
-        """x to the power of the values at the index."""
+        """x to the power of `values` at the index; where a position comes twice, of their product.
+
+        values, options: as in `set`.
+
+        >>> jnp.array([2.0, 4.0]).at[1].power(2)
+        Array([ 2., 16.], dtype=float32)
+        """
         x = self.array
         return power(x, ones_like(x).at[self.index].multiply(values, **options))
 
@@ -135,7 +175,15 @@ class IndexUpdateRef(AtIndexSlots):
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        """x with `func` applied to the elements at the index (again for repeated positions)."""
+        """x with `func` of the elements at the index; where a position comes twice, of its result
+        again.
+
+        func: an elementwise function that keeps the shape. indices_are_sorted, unique_indices,
+        mode, out_sharding, wrap_negative_indices: as in `set`.
+
+        >>> jnp.array([1.0, -4.0]).at[1].apply(jnp.abs)
+        Array([1., 4.], dtype=float32)
+        """
         x = self.array
         plan = parse(self.index, x.aval.shape)
         if not plan.arrays or unique_indices:
@@ -162,7 +210,15 @@ class IndexUpdateRef(AtIndexSlots):
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        """The elements at the index; mode='fill' gives `fill_value` out of bounds."""
+        """The elements at the index: x[index], with a choice of what is out of bounds.
+
+        mode: 'clip' gives the element at that end, as x[index] does; 'fill' gives `fill_value`, by
+        default NaN, the smallest signed or the largest unsigned integer, or True.
+        indices_are_sorted, unique_indices, out_sharding, wrap_negative_indices: as in `set`.
+
+        >>> jnp.array([1.0, 2.0]).at[5].get(mode="fill", fill_value=-1)
+        Array(-1., dtype=float32)
+        """
         return get(
             self.array,
             self.index,

@@ -114,13 +114,27 @@ def _pow(x: Any, y: Any, modulus: Any = None) -> Any:
 
 # ------------------------------------------------------------------ methods with forms of their own
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-    """The array converted to `dtype`."""
+    """The array as another dtype: see `jnp.astype`.
+
+    dtype: what it becomes; float64 for None. copy, device: have no effect.
+
+    >>> jnp.array([1.7, -1.7]).astype(int)
+    Array([ 1, -1], dtype=int32)
+    """
     new = canonical_dtype(dtype, "astype", default=dtypes.float64)
     return cast(self, new)
 
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
-    """The same bytes as elements of `dtype`."""
+    """The same bytes as elements of `dtype`.
+
+    Elements of another size are taken from the last axis, which gets longer or shorter (ValueError
+    where it does not hold whole ones). Booleans are viewed as uint8; as booleans bytes are != 0.
+    `type` raises NotImplementedError.
+
+    >>> jnp.array([1.0, -2.0]).view(jnp.uint32)
+    Array([1065353216, 3221225472], dtype=uint32)
+    """
     if type is not None:
         raise NotImplementedError(
             "view: the argument 'type' is not supported: there is one array type."
@@ -171,19 +185,41 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
 def _reshape(
     self: Any, *args: Any, order: str = "C", copy: Any = None, out_sharding: Any = None
 ) -> Any:
-    """The elements in another shape."""
+    """The elements in another shape: see `jnp.reshape`.
+
+    args: the lengths, or a tuple of them; one may be -1 and follows from the others. order: 'C' row
+    by row, 'F' column by column. copy, out_sharding: have no effect.
+
+    >>> jnp.arange(6).reshape(2, -1)
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
+    """
     return sh.reshape(self, args[0] if len(args) == 1 else args, order)
 
 
 def _transpose(self: Any, *axes: Any) -> Any:
-    """The axes permuted, by default reversed."""
+    """The array with its axes in another order: see `jnp.transpose`.
+
+    axes: for each axis of the result that of the array, one by one or as a tuple; reversed by
+    default.
+
+    >>> jnp.zeros((2, 3, 4)).transpose(1, 0, 2).shape
+    (3, 2, 4)
+    """
     if not axes or axes == (None,):
         return sh.transpose(self)
     return sh.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
 
 
 def _item(self: Any, *args: Any) -> Any:
-    """The element as a Python scalar; ValueError unless there is one, or an index is given."""
+    """The element as a Python number.
+
+    args: the position of the element; without one there must be one element (ValueError). While
+    tracing it raises ConcretizationTypeError.
+
+    >>> jnp.array([[1, 2]]).item(0, 1)
+    2
+    """
     if not args and self.aval.size != 1:
         raise ValueError(
             f"can only convert an array of size 1 to a Python scalar: got {self.aval}."
@@ -192,12 +228,24 @@ def _item(self: Any, *args: Any) -> Any:
 
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """One dimension."""
+    """The elements in one dimension, as `ravel`.
+
+    order: 'C' row by row, 'F' column by column. out_sharding: has no effect.
+
+    >>> jnp.array([[1, 2], [3, 4]]).flatten()
+    Array([1, 2, 3, 4], dtype=int32)
+    """
     return sh.ravel(self, order)
 
 
 def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
-    """Limited to [min, max]."""
+    """The elements limited to [min, max]: see `jnp.clip`.
+
+    min, max: bounds that broadcast; either may be missing.
+
+    >>> jnp.arange(5).clip(1, 3)
+    Array([1, 1, 2, 3, 3], dtype=int32)
+    """
     return el.clip(self, min, max)
 
 
@@ -210,14 +258,26 @@ def _sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Any:
-    """A sorted copy."""
+    """A sorted copy along `axis`, where NumPy's method works in place: see `jnp.sort`.
+
+    axis, kind, order, stable, descending: as there.
+
+    >>> jnp.array([3, 1, 2]).sort()
+    Array([1, 2, 3], dtype=int32)
+    """
     return sorting.sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
 
 def _trace(
     self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> Any:
-    """The sum of the diagonal."""
+    """The sum of the diagonal of two axes: see `jnp.trace`.
+
+    offset, axis1, axis2, dtype, out: as there.
+
+    >>> jnp.array([[1, 2], [3, 4]]).trace()
+    Array(5, dtype=int32)
+    """
     return index_tricks.trace(self, offset, axis1, axis2, dtype, out)
 
 
@@ -251,7 +311,34 @@ def _property(get: Callable, doc: str) -> property:
     return property(get, doc=doc)
 
 
-_AT_DOC = "Write by index: x.at[i].set(y)."
+_AT_DOC = """Write by index: x.at[i].set(y) is a copy of x with y at the index i.
+
+    Indexing it gives an object with the methods set, add, subtract, multiply, divide, power, min,
+    max, apply, and get. Under `jit` nothing is copied where x is not used again.
+
+    >>> jnp.zeros(3).at[1].set(5.0)
+    Array([0., 5., 0.], dtype=float32)
+    """
+
+
+def _copy(self: Any) -> Any:
+    """A copy of the array with a memory of its own: see `jnp.copy`.
+
+    >>> jnp.arange(3).copy()
+    Array([0, 1, 2], dtype=int32)
+    """
+    return copy_(self)
+
+
+def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
+    """The slices along `axis` where the vector `condition` holds: see `jnp.compress`.
+
+    options: size, fill_value and out, as there.
+
+    >>> jnp.array([1, 2, 3]).compress(jnp.array([True, False, True]))
+    Array([1, 3], dtype=int32)
+    """
+    return compress(condition, self, axis, **options)
 
 
 def install() -> None:
@@ -285,9 +372,9 @@ def install() -> None:
             "repeat": sh.repeat,
             "clip": _clip,
             "round": el.round,
-            "copy": lambda x: copy_(x),
-            "conj": lambda x: unary.conj(x),
-            "conjugate": lambda x: unary.conj(x),
+            "copy": _copy,
+            "conj": unary.conj,
+            "conjugate": unary.conj,
             "dot": products.dot,
             "sum": reductions.sum,
             "prod": reductions.prod,
@@ -309,9 +396,7 @@ def install() -> None:
             "searchsorted": sorting.searchsorted,
             "take": take,
             "choose": choose,
-            "compress": lambda self, condition, axis=None, **options: compress(
-                condition, self, axis, **options
-            ),
+            "compress": _compress,
             "trace": _trace,
             "item": _item,
             "argpartition": sorting.argpartition,

@@ -18,7 +18,7 @@ from numjet.numpy import elementwise as el, reductions, unary
 from numjet.numpy.creation import array
 from numjet.numpy.functional import vectorize
 from numjet.numpy.indexing import getitem
-from numjet.numpy.promote import broadcast, canonical_axis, canonical_dtype, cast, one_array
+from numjet.numpy.promote import broadcast, canonical_axis, canonical_dtype, cast, one_array, refuse
 from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape, stack
 from numjet.ops.cumulative import cummax, cummin
 from numjet.ops.scan import scan
@@ -33,7 +33,16 @@ def _rows_first(name: str, a: Any, axis: Any, dtype: Any) -> tuple[Any, int]:
 
 
 class ufunc:  # noqa: N801 - NumPy's name
-    """A function of scalars as a function of arrays, with NumPy's ufunc methods."""
+    """A function of scalars as a function of arrays, with NumPy's ufunc methods.
+
+    func: of `nin` scalars with `nout` results. name: what it is called; nargs: nin + nout.
+    identity: what a reduction of nothing gives. call, reduce, accumulate, at, reduceat: functions
+    that do the same quicker. A call takes arrays that broadcast; `out` and `where` raise
+    NotImplementedError. Made by `frompyfunc`; `jnp.add` and its kin have the methods, too.
+
+    >>> jnp.add.reduce(jnp.array([[1, 2], [3, 4]]))
+    Array([4, 6], dtype=int32)
+    """
 
     def __init__(
         self,
@@ -87,8 +96,20 @@ class ufunc:  # noqa: N801 - NumPy's name
         initial: Any = None,
         where: Any = None,
     ) -> Any:
-        """The function folded over `axis` (None: over all elements)."""
+        """The function folded over `axis`.
+
+        a: an array. axis: an integer, a tuple of them one after another, or None for all. dtype:
+        that of the result. keepdims: reduced axes stay with size 1. initial: what it begins with,
+        by default the identity. where: which elements count, for `add`, `multiply`, `maximum`,
+        `minimum` and the logical functions (NotImplementedError for others). ValueError for
+        functions of other than two arrays, and of nothing without an identity; `out` raises
+        NotImplementedError.
+
+        >>> jnp.multiply.reduce(jnp.array([[1, 2], [3, 4]]), axis=1)
+        Array([ 2, 12], dtype=int32)
+        """
         self._binary("reduce")
+        refuse(f"{self.__name__}.reduce", out=out)
         if self._own["reduce"] is not None:
             return self._own["reduce"](
                 a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
@@ -123,8 +144,16 @@ class ufunc:  # noqa: N801 - NumPy's name
         return expand_dims(result, axis) if keepdims else result
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-        """All partial results of `reduce`."""
+        """All partial results of `reduce` along `axis`.
+
+        a: an array, whose shape the result has. axis: an integer. dtype: that of the result.
+        ValueError for functions of other than two arrays; `out` raises NotImplementedError.
+
+        >>> jnp.maximum.accumulate(jnp.array([1, 3, 2]))
+        Array([1, 3, 3], dtype=int32)
+        """
         self._binary("accumulate")
+        refuse(f"{self.__name__}.accumulate", out=out)
         own = self._own["accumulate"]
         if own in (cummax, cummin):
             a = one_array(self.__name__, a)
@@ -147,13 +176,28 @@ class ufunc:  # noqa: N801 - NumPy's name
         return moveaxis(concatenate([expand_dims(first, 0), rest], 0), 0, axis)
 
     def outer(self, A: Any, B: Any, /) -> Any:
-        """The function of every pair of elements."""
+        """The function of every pair of an element of `A` and one of `B`.
+
+        A, B: arrays; the result has the axes of both. ValueError for functions of other than two
+        arrays.
+
+        >>> jnp.subtract.outer(jnp.array([1, 2]), jnp.array([10, 20]))
+        Array([[ -9, -19],
+               [ -8, -18]], dtype=int32)
+        """
         self._binary("outer")
         x, y = one_array("outer", A), one_array("outer", B)
         return self(reshape(x, x.aval.shape + (1,) * y.aval.ndim), y)
 
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
-        """`a` with the function done at the indices; needs inplace=False."""
+        """`a` with the function of its elements at `indices`, and of those of `b`, in their place.
+
+        indices: as in a[indices]; b: broadcast to them, for functions of two arrays. Arrays are
+        immutable: give inplace=False (NotImplementedError) and use the result.
+
+        >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 0, 2]), 1.0, inplace=False)
+        Array([2., 0., 1.], dtype=float32)
+        """
         if inplace:
             raise NotImplementedError(
                 f"{self.__name__}.at: arrays are immutable. Pass inplace=False and use the result."
@@ -169,8 +213,18 @@ class ufunc:  # noqa: N801 - NumPy's name
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> Any:
-        """`reduce` of the slices between concrete `indices`."""
+        """`reduce` of the slices along `axis` that begin at `indices` and end where the next
+        begins.
+
+        a: an array. indices: a vector of known integers; where one is not below the next, that
+        element alone. dtype: that of the result. ValueError for functions of other than two arrays;
+        `out` raises NotImplementedError.
+
+        >>> jnp.add.reduceat(jnp.arange(6), [0, 2, 5])
+        Array([1, 9, 5], dtype=int32)
+        """
         self._binary("reduceat")
+        refuse(f"{self.__name__}.reduceat", out=out)
         x, axis = _rows_first(f"{self.__name__}.reduceat", a, axis, dtype)
         starts = np.asarray(indices).tolist()
         n = x.aval.shape[0]
