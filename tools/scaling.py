@@ -212,7 +212,7 @@ def main() -> None:
 
 # A cluster as they are built: 2 microseconds and 12.5 GB/s a process, 100 GFLOPS, and this
 # package's own costs as measured.
-CLUSTER = {"alpha": 2e-6, "beta": 8e-11, "gamma": 5e-11, "rate": 1e11, "call": 1.5e-5,
+CLUSTER = {"alpha": 2e-6, "beta": 8e-11, "gamma": 5e-11, "rate": 1e11, "call": 1e-6,
            "step": 1.5e-4}
 
 

@@ -17,6 +17,7 @@ from numjet.core.array import ArrayImpl, as_array
 from numjet.core.cluster import Cluster, Ranks
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.spread import SpreadArray
+from numjet.core.structural import transpose_p
 from numjet.partition.emit import Partitioned, partition
 
 
@@ -141,7 +142,7 @@ def _renamed(jaxpr: Jaxpr, mesh: Any, done: dict[int, Jaxpr]) -> Jaxpr:
                 known[eqn.outvars[0]] = Literal(here, here.aval)
                 continue
             invars = [known.get(v, v) if type(v) is Var else v for v in eqn.invars]
-            eqns.append(_renamed_eqn(eqn.replace(invars=invars), mesh, done))
+            eqns += _along_rows(_renamed_eqn(eqn.replace(invars=invars), mesh, done))
         outs = [known.get(v, v) if type(v) is Var else v for v in jaxpr.outvars]
         found = done[id(jaxpr)] = jaxpr.replace(eqns=eqns, outvars=outs, effects=None)
     return found
@@ -164,6 +165,36 @@ def _renamed_eqn(eqn: Eqn, mesh: Any, done: dict[int, Jaxpr]) -> Eqn:
     avals = tuple([v.aval for v in eqn.invars])
     effects = eqn.primitive.effects_of(params, avals)
     return eqn.replace(params=params, effects=effects)
+
+
+# The axes that a collective takes parts from, and puts them together along.
+_PARTS = {"all_gather": (None, "axis"), "reduce_scatter": ("axis", None),
+          "all_to_all": ("split_axis", "concat_axis")}  # fmt: skip
+
+
+def _along_rows(eqn: Eqn) -> list[Eqn]:
+    """The equation as MPI knows it, whose parts are rows: between transposes, which are loops."""
+    if eqn.primitive.name not in _PARTS:
+        return [eqn]
+    taken, joined = _PARTS[eqn.primitive.name]
+    params, (x,), (out,) = dict(eqn.params), eqn.invars, eqn.outvars
+    made = []
+    if taken is not None and params[taken]:
+        order = [params[taken], *[i for i in range(x.aval.ndim) if i != params[taken]]]
+        x, before = _transposed(x, order), x
+        made.append(Eqn([before], [x], transpose_p, {"permutation": tuple(order)}))
+        params[taken] = 0
+    if joined is None or not params[joined]:
+        return [*made, eqn.replace(invars=[x], params=params)]
+    axis, params[joined] = params[joined], 0
+    order = [*range(1, axis + 1), 0, *range(axis + 1, out.aval.ndim)]
+    rows = _transposed(out, [axis, *[i for i in range(out.aval.ndim) if i != axis]])
+    made.append(eqn.replace(invars=[x], outvars=[rows], params=params))
+    return [*made, Eqn([rows], [out], transpose_p, {"permutation": tuple(order)})]
+
+
+def _transposed(atom: Any, order: Sequence[int]) -> Var:
+    return Var(atom.aval.update(shape=tuple([atom.aval.shape[i] for i in order])))
 
 
 def ranks(mesh: Any, axes: Sequence[Any]) -> Ranks:

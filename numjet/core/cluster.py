@@ -44,3 +44,10 @@ class Ranks:
 
     def __reduce__(self) -> tuple:
         return Ranks, (self.groups,)
+
+
+def ranks_of(params: dict) -> Ranks | None:
+    """The processes that a collective with these params runs over; None where it runs over the
+    members of a map."""
+    names = params["axes"] if "axes" in params else (params.get("axis_name"),)
+    return names[0] if names and isinstance(names[0], Ranks) else None

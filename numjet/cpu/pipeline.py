@@ -290,6 +290,7 @@ def _seconds(program: Program, flops: float, bytes_accessed: float) -> float:
         step.blocks() or (isinstance(step, KernelStep) and step.kernel.notes.get("looping"))
         for step in program.steps
     )
-    return (
-        flops / _FLOPS_PER_SECOND + bytes_accessed / _BYTES_PER_SECOND + (1e-3 if looping else 0.0)
-    )
+    # A collective waits for other processes.
+    waiting = any([getattr(call, "over_processes", False) for call in program.hosts.values()])
+    unknown = 1e-3 if looping or waiting else 0.0
+    return flops / _FLOPS_PER_SECOND + bytes_accessed / _BYTES_PER_SECOND + unknown

@@ -31,7 +31,7 @@ from numjet.ops.arithmetic import div, mul
 from numjet.ops.logic import eq
 from numjet.ops.reduce import reduce_max, reduce_min
 from numjet.ops.shape import concatenate, iota, reshape
-from numjet.ops.slicing import dynamic_index_in_dim, dynamic_slice_in_dim, index_in_dim
+from numjet.ops.slicing import dynamic_index_in_dim, index_in_dim
 from numjet.transforms.batch import Axis, AxisEffect, axis_size as _axis_size
 
 AxisName = Any
@@ -613,6 +613,39 @@ def all_to_all(
     return tree.tree_map(one, x)
 
 
+# ------------------------------------------------------------------ reduce_scatter
+def _scattered_shape(x: Any, *, axis: int, **_: Any) -> tuple:
+    return (*x.shape[:axis], *x.shape[axis + 1 :])
+
+
+def _scatter_batch(mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any, axis: int) -> tuple:
+    (x,), (dim,) = args, dims
+    if mapped.name != axis_name:
+        return reduce_scatter_p.bind(moveaxis(x, dim, 0), axis_name=axis_name, axis=axis + 1), 0
+    # Axis `axis` of a member counts the members.
+    if dim is None:
+        total = moveaxis(_times(x, mapped.size), axis, 0)
+    else:
+        total = reduce_sum(moveaxis(moveaxis(x, dim, 0), axis + 1, 0), (1,))
+    return (total if mapped.pin is None else mapped.pin(total)), 0
+
+
+reduce_scatter_p = Primitive(
+    "reduce_scatter",
+    linear=True,
+    abstract=lambda x, **params: x.update(shape=_scattered_shape(x, **params)),
+    reference=_over_processes("reduce_scatter", _scattered_shape),
+    jvp=linear_jvp(lambda: reduce_scatter_p),
+    transpose=lambda ct, x, *, axis_name, axis: [
+        all_gather_p.bind(ct, axis_name=axis_name, axis=axis, size=x.aval.shape[axis])
+    ],
+    batch=_scatter_batch,
+    loops=Host(),
+    effects=_effects,
+    collective=True,
+)
+
+
 def psum_scatter(
     x: Any,
     axis_name: AxisName,
@@ -640,17 +673,16 @@ def psum_scatter(
     n = _axis_size(name)
 
     def one(leaf: Any) -> Any:
-        total = psum_p.bind(as_array(leaf), axes=(name,))
-        here = axis_index(name)
-        size = total.shape[scatter_dimension]
-        if size % n if tiled else size != n:
+        leaf = as_array(leaf)
+        place = scatter_dimension % leaf.ndim
+        shape = leaf.shape
+        if shape[place] % n if tiled else shape[place] != n:
             raise ValueError(
-                f"psum_scatter: axis {scatter_dimension} of {total.aval.str_short()} must "
+                f"psum_scatter: axis {place} of {leaf.aval.str_short()} must "
                 f"{'be a multiple of' if tiled else 'equal'} the size {n} of axis {name!r}."
             )
-        if not tiled:
-            return dynamic_index_in_dim(total, here, scatter_dimension, keepdims=False)
-        width = total.shape[scatter_dimension] // n
-        return dynamic_slice_in_dim(total, here * width, width, scatter_dimension)
+        if tiled:
+            leaf = reshape(leaf, (*shape[:place], n, shape[place] // n, *shape[place + 1 :]))
+        return reduce_scatter_p.bind(leaf, axis_name=name, axis=place)
 
     return tree.tree_map(one, x)

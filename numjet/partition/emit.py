@@ -27,6 +27,7 @@ from numjet.ops.collective import (
     pmin_p,
     ppermute,
     psum_p,
+    psum_scatter,
 )
 from numjet.ops.shape import concatenate, squeeze
 from numjet.ops.slicing import dynamic_slice_in_dim, index_in_dim
@@ -103,11 +104,29 @@ def partition(
     return Partitioned(local, found, results, sizes, emitter.moves)
 
 
+def _readers(
+    jaxpr: Jaxpr, plan: Plan, outs: Sequence[Layout]
+) -> dict[Any, list[Layout | None]]:
+    """For each variable what reads it: the layout that it is moved to, None for other readers."""
+    found: dict[Any, list[Layout | None]] = {}
+    for eqn in jaxpr.eqns:
+        constrains = eqn.primitive.name == "sharding_constraint"
+        want = plan.fixed(eqn.outvars[0]) if constrains else None
+        for v in eqn.invars:
+            if type(v) is not Literal:
+                found.setdefault(v, []).append(want)
+    for v, layout in zip(jaxpr.outvars, outs, strict=True):
+        if type(v) is not Literal:
+            found.setdefault(v, []).append(layout)
+    return found
+
+
 class _Emitter:
     def __init__(self, devices: Sizes, members: Sizes) -> None:
         self.devices, self.sizes = devices, members
         self.moves: list[Move] = []
         self.rounds = 1  # how often what is written now runs
+        self.readers: dict[Any, list[Layout | None]] = {}  # layouts that a value is moved to
 
     def staged(
         self, closed: ClosedJaxpr, plan: Plan, ins: Sequence[Layout], outs: Sequence[Layout]
@@ -133,6 +152,7 @@ class _Emitter:
         def read(atom: Any) -> tuple[Any, Layout]:
             return (atom.value, ()) if type(atom) is Literal else env[atom]
 
+        outer, self.readers = self.readers, _readers(jaxpr, plan, outs)
         for eqn in jaxpr.eqns:
             values = [read(v) for v in eqn.invars]
             for v, (x, layout) in zip(eqn.outvars, self.eqn(eqn, plan, values), strict=True):
@@ -143,6 +163,7 @@ class _Emitter:
                         f"laid out as {layout}."
                     )
                 env[v] = x, layout
+        self.readers = outer
         return [
             self.moved(read(v), want, "the program", "to the result's layout", None)
             for v, want in zip(jaxpr.outvars, outs, strict=True)
@@ -186,6 +207,13 @@ class _Emitter:
         for kind, complete in _COMPLETE.items():
             axes = tuple([a for f, how in rule.reduced.items() if how == kind
                           for a in cuts.get(f, ()) if self.sizes[a] > 1])
+            at = self._scattered(eqn, layouts, axes) if kind == "add" else None
+            if at is not None:
+                (x,), (axis,) = outs, axes
+                outs = [psum_scatter(x, axis, scatter_dimension=at, tiled=True)]
+                self._note("reduce_scatter", axes, outs[0], name, "sums of parts", eqn.source)
+                cut = tuple([(*a, axis) if i == at else a for i, a in enumerate(layouts[0])])
+                return [(outs[0], cut)]
             if axes:
                 outs = [complete.bind(x, axes=axes) for x in outs]
                 for x in outs:
@@ -195,6 +223,19 @@ class _Emitter:
             (self.moved((x, have), want, name, "as it was", eqn.source), want)
             for x, have, want in zip(outs, layouts, ends, strict=True)
         ]
+
+    def _scattered(self, eqn: Eqn, layouts: list[Layout], axes: tuple) -> int | None:
+        """The dimension that a sum over an axis is then cut along, over the same axis, by its only
+        reader: the devices need no more than their parts of the sum."""
+        readers = self.readers.get(eqn.outvars[0], [])
+        if len(axes) != 1 or len(readers) != 1 or readers[0] is None or len(layouts) != 1:
+            return None
+        (have,), (want,) = layouts, readers
+        for i in range(len(have)):
+            cut = tuple([(*a, axes[0]) if j == i else a for j, a in enumerate(have)])
+            if cut == want:
+                return i
+        return None
 
     def _everywhere(self, eqn: Eqn, values: list) -> list[tuple[Any, Layout]]:
         args = [

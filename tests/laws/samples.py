@@ -475,6 +475,7 @@ for _name, _fun in {
     "all_gather": lambda x: jnp.sum(lax.all_gather(x, "i"), axis=0) * x,
     "ppermute": lambda x: x * lax.ppermute(x, "i", [(0, 1), (1, 2)]),
     "all_to_all": lambda x: lax.all_to_all(x, "i", 0, 0) * x,
+    "reduce_scatter": lambda x: lax.psum_scatter(x, "i") * x[0],
     "ragged_all_to_all": lambda x: x * lax.ragged_all_to_all(
         x, jnp.zeros_like(x), jnp.arange(3), jnp.ones(3, int),
         jnp.full(3, lax.axis_index("i")), jnp.ones(3, int), axis_name="i"),

@@ -184,6 +184,56 @@ def test_faults_end_all_processes_with_a_sentence(fault: str, message: str) -> N
     assert re.search(message, out, re.S), out
 
 
+def test_a_hang_inside_a_program_is_seen() -> None:
+    out = run(FAULTS.replace("FAULT", "time.sleep(60)"), 2, fails=True, timeout=60,
+              NUMJET_COLLECTIVE_TIMEOUT="3", NUMJET_COLLECTIVE_CHECKS="0")
+    assert re.search(r"psum.float32.3.. of program .* did not end in 3 s", out), out
+    assert "Missing: rank 1" in out and "rank 0: waits in psum[float32[3]] for" in out, out
+
+
+def test_programs_call_mpi_themselves() -> None:
+    """Collectives, those along other axes than the first too, run without Python; types that MPI
+    has no reduction of, and what fails, go through it."""
+    out = run("""
+from numjet.core.cluster import Cluster
+transport = Cluster.transport
+n, me = nj.device_count(), nj.process_index()
+mesh = nj.make_mesh((n,), ("x",))
+ring = [(i, (i + 1) % n) for i in range(n - 1)]
+X = np.random.default_rng(0).normal(size=(8 * n, 8, 12)).astype(np.float32)
+x = nj.device_put(X, NamedSharding(mesh, P("x")))
+def all_of_them(a):
+    return (lax.psum(a, "x"), lax.pmax(a, "x"), lax.pmin(a, "x"),
+            lax.all_gather(a, "x", axis=1), lax.all_gather(a, "x", axis=3, tiled=False),
+            lax.all_to_all(a, "x", 1, 2, tiled=True), lax.all_to_all(a, "x", 0, 1, tiled=True),
+            lax.psum_scatter(a, "x", tiled=True),
+            lax.psum_scatter(a, "x", scatter_dimension=2, tiled=True),
+            lax.ppermute(a, "x", ring), lax.ppermute(a, "x", [(0, 0)]), lax.pmean(a, "x"))
+def member(a):
+    return tuple([v[None] for v in all_of_them(a)])
+f = nj.jit(nj.shard_map(member, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False))
+def refuse(*args): raise SystemExit("a collective ran in Python")
+kept, transport.run = transport.run, refuse
+begun = transport.library.state.begun
+outs = f(x)
+assert transport.library.state.begun >= begun + 12
+wanted = nj.vmap(all_of_them, axis_name="x", out_axes=0)(X.reshape(n, 8, 8, 12))
+for k, (out, want) in enumerate(zip(outs, wanted)):
+    mine = np.asarray(out.addressable_shards[0].data)[0]
+    np.testing.assert_allclose(mine, np.asarray(want)[me], atol=1e-5, err_msg=str(k))
+odd = nj.device_put(np.array([[1, np.nan], [np.nan, 2], [3, 4], [-0.5, 1]], np.float32),
+                    NamedSharding(mesh, P("x")))
+g = nj.jit(lambda v: (v.max(0), v.min(0)))
+most, least = g(odd)
+assert np.isnan(np.asarray([most, least])).all()
+transport.run = kept
+half = nj.jit(lambda v: v.astype(jnp.bfloat16).sum(0))(x)
+np.testing.assert_allclose(np.asarray(half, np.float32), X.sum(0), atol=0.3)
+print("natively", me)
+""", 4)
+    assert out.count("natively") == 4
+
+
 def test_wrong_use_is_refused() -> None:
     out = run("""
 def says(f, kind, text):

@@ -19,13 +19,13 @@ from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from numjet.cpu import host
 from numjet.cpu.graph.forms import Forms
 from numjet.cpu.link import link
-from numjet.cpu.program.executable import HostCall
+from numjet.cpu.program.executable import Description, HostCall
 from numjet.cpu.runtime.entry import RUNTIME
 
 if TYPE_CHECKING:  # the compiler proper, which a process with all programs on disk never loads
     from numjet.cpu.program.values import Values
 
-_FORMAT = 8
+_FORMAT = 9
 
 
 def key(closed: ClosedJaxpr, donate: tuple[int, ...], forms: Forms | None = None) -> str | None:
@@ -75,7 +75,8 @@ def pack(
             call = program.hosts[k]
             if id(call.params) not in eqns:
                 return None
-            table.append(["host", eqns[id(call.params)]])
+            kind = "description" if isinstance(call, Description) else "host"
+            table.append([kind, eqns[id(call.params)]])
             continue
         assert array is not None  # as of all but calls of Python
         if array.size <= 1 and array.dtype.name in np.sctypeDict:
@@ -101,7 +102,7 @@ def providers(symbols: Iterable[str]) -> list[str]:
 
 def unpack(
     data: bytes, compiled: Callable[[], ClosedJaxpr]
-) -> tuple[dict, list, dict[int, HostCall], dict[int, int], list[bytes]]:
+) -> tuple[dict, list, dict[int, HostCall | Description], dict[int, int], list[bytes]]:
     """(facts, consts, hosts, aliases, images) of a packed program. `compiled` tells what was
     compiled; it is asked where constants or callbacks have to be found. Raises one of
     `link.MALFORMED` where the bytes are no program."""
@@ -110,7 +111,7 @@ def unpack(
     if sum(sizes) != len(data) - 8 - size or not {PROVIDERS}.issuperset(facts["providers"]):
         raise ValueError("a program whose parts do not fit")
     consts: list[Any] = []
-    hosts: dict[int, HostCall] = {}
+    hosts: dict[int, HostCall | Description] = {}
     closed: Any = None
     for k, entry in enumerate(table):
         if closed is None and entry[0] != "value":
@@ -124,6 +125,11 @@ def unpack(
                 [v.aval for v in eqn.invars],
                 [v.aval for v in eqn.outvars],
             )
+            consts.append(None)
+        elif entry[0] == "description":
+            call = hosts[k - 1]
+            assert isinstance(call, HostCall)
+            hosts[k] = Description(call)
             consts.append(None)
         elif entry[0] == "value":
             _, name, shape, content = entry

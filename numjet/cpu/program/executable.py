@@ -22,7 +22,7 @@ from numjet.base import locks
 from numjet.base.config import check_bounds
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.cluster import Cluster
+from numjet.core.cluster import Cluster, ranks_of
 from numjet.core.dtypes import physical
 from numjet.core.evaluate import evaluate
 from numjet.core.primitive import Primitive
@@ -49,9 +49,13 @@ KEPT_ARENA = 1 << 22
 
 
 class HostCall:
-    """One call back into Python: run `primitive`'s reference on views of native memory."""
+    """One call back into Python: run `primitive`'s reference on views of native memory.
 
-    __slots__ = ("primitive", "params", "ins", "outs", "failures", "function")
+    A collective of processes calls MPI natively where it can (`runtime.collectives`); the first
+    entry of its table is what describes it, then come operands and results as for all.
+    """
+
+    __slots__ = ("primitive", "params", "ins", "outs", "failures", "function", "collective")
 
     def __init__(
         self,
@@ -63,6 +67,13 @@ class HostCall:
         self.primitive, self.params, self.ins, self.outs = primitive, params, ins, outs
         self.failures: dict[int, BaseException] = {}
         self.function: Any = None
+        # The description of a collective, None before it was made.
+        self.collective: Any = None
+
+    @property
+    def over_processes(self) -> bool:
+        """Whether it is a collective of processes, which waits for others."""
+        return self.primitive.collective and ranks_of(self.params) is not None
 
     @classmethod
     def of(
@@ -83,11 +94,33 @@ class HostCall:
     def bind(self, failures: dict[int, BaseException]) -> int:
         """The native address to call; exceptions are put into `failures`, under the thread."""
         self.failures = failures
+        if self.described():
+            return Cluster.transport.library.entry
         self.function = _CALLBACK(self._run)
         return ctypes.cast(self.function, ctypes.c_void_p).value or 0
 
+    def described(self) -> int:
+        """The address of what describes a collective to native code; 0: it runs in Python."""
+        transport = Cluster.transport
+        if not self.over_processes or transport is None or transport.library is None:
+            return 0
+        if self.collective is None:
+            dtype = self.ins[0][1] if self.ins else None
+            shapes = [shape for shape, _, _ in self.ins]
+            self.collective = transport.library.record(
+                self.primitive.name, self.params, shapes, dtype, self.outs[0][0], self._failed
+            )
+        return 0 if self.collective is None else self.collective._at
+
+    def _failed(self, code: int) -> int:
+        """MPI returned an error; the program's status."""
+        self.failures[threading.get_ident()] = Cluster.transport.mpi.Exception(code)
+        return 1
+
     def _run(self, table: int) -> int:
         try:
+            if self.over_processes:
+                table += ctypes.sizeof(ctypes.c_void_p)
             pointers = (ctypes.c_void_p * (len(self.ins) + len(self.outs))).from_address(table)
             if self.primitive.collective and Cluster.transport is not None:
                 views = [_view(pointers[k], s, d) for k, (s, d, _) in enumerate(self.ins)]
@@ -111,6 +144,23 @@ class HostCall:
             self.failures[threading.get_ident()] = error
             return 1
         return 0
+
+
+class Description:
+    """What describes a call, a collective's, as an entry of a program's table."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: HostCall) -> None:
+        self.call = call
+
+    @property
+    def params(self) -> dict:
+        return self.call.params
+
+    def bind(self, failures: dict[int, BaseException]) -> int:
+        """The address of the description, 0 where nothing reads it."""
+        return self.call.described()
 
 
 def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
@@ -173,7 +223,7 @@ class Executable:
         images: Sequence[bytes],
         *,
         consts: Sequence[Any],
-        hosts: dict[int, HostCall],
+        hosts: dict[int, HostCall | Description],
         n_args: int,
         outs: Sequence[tuple[tuple, np.dtype]],
         facts: dict[str, Any],

@@ -12,7 +12,7 @@ import numpy as np
 
 from numjet.core.avals import ShapedArray
 from numjet.cpu.graph.nodes import Node, Val
-from numjet.cpu.program.executable import HostCall
+from numjet.cpu.program.executable import Description, HostCall
 from numjet.cpu.program.steps import Counter, HostStep, Place, Program, Slot, arena
 
 
@@ -73,4 +73,10 @@ class Values:
         index = len(self.program.consts)
         self.program.consts.append(None)
         self.program.hosts[index] = call
+        if call.over_processes:
+            description = Val.of(ShapedArray((1,), np.dtype(np.int64)))
+            description.place = Place(Slot("const", description.nbytes, index + 1))
+            self.program.consts.append(None)
+            self.program.hosts[index + 1] = Description(call)
+            reads.insert(0, description)
         return HostStep(node.primitive.name, reads, list(node.outs), index)

@@ -1,14 +1,17 @@
 """Collectives of compiled programs over MPI: `Transport`, on the programs' own buffers.
 
-`distributed.initialize` makes it; `cpu.program.executable` calls `run` with addresses. Sums of
-types that MPI does not know (bfloat16, float16) and extremes, which must keep NaN, are added by
-NumPy inside MPI's reduction. What would break it: two threads of a process that run programs over
-processes side by side: the order of collectives must be the same everywhere.
+`distributed.initialize` makes it. Programs call MPI themselves (`runtime.collectives`) where they
+can, and `run` with addresses where not. Sums of types that MPI does not know (bfloat16, float16)
+are added by NumPy inside MPI's reduction, and so are extremes here, which must keep NaN. What would
+break it: two threads of a process that run programs over processes side by side: the order of
+collectives must be the same everywhere.
 """
 from __future__ import annotations
 
+import importlib
 import os
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +24,10 @@ _SUMS = frozenset(
 )
 
 
+Arrays = Sequence[np.ndarray]
+Out = np.ndarray
+
+
 class Disagreement(RuntimeError):
     """Processes wanted to run programs that differ."""
 
@@ -28,8 +35,8 @@ class Disagreement(RuntimeError):
 class Transport:
     """What carries collectives between the processes of an MPI communicator.
 
-    calls: how many programs were run. place: what runs now, (operation, since when), for who looks
-    after hangs (`distributed`).
+    calls: how many programs were run. place: what runs now from Python, (operation, since when).
+    library: what programs call without Python, None where that cannot be.
     """
 
     def __init__(self, mpi: Any, comm: Any) -> None:
@@ -46,6 +53,25 @@ class Transport:
         self._ops: dict[tuple[str, str], Any] = {}
         self._mine = np.zeros(16, np.uint8)
         self._all = np.zeros((self.count, 16), np.uint8)
+        self.library = self._library()
+
+    def _library(self) -> Any:
+        try:
+            return importlib.import_module("numjet.cpu.runtime.collectives").Library(self)
+        except (OSError, AttributeError, RuntimeError) as reason:
+            warnings.warn(
+                f"collectives of programs go through Python: MPI's functions are not to be had "
+                f"({reason}).", RuntimeWarning, stacklevel=3,
+            )  # fmt: skip
+            return None
+
+    def doing(self) -> tuple[str | None, float]:
+        """The operation that this process waits in, None outside of them, and for how long."""
+        place = self.place
+        if place is not None:
+            return place[0], time.monotonic() - place[1]
+        found = None if self.library is None else self.library.doing()
+        return (None, 0.0) if found is None else found
 
     # -------------------------------------------------------------- programs
     def entering(self, name: str) -> None:
@@ -104,10 +130,14 @@ class Transport:
     ) -> None:
         """One collective, from `ins` to `outs`: views of a program's memory."""
         ranks = params["axes"][0] if "axes" in params else params["axis_name"]
-        label = f"{name}[{', '.join([f'{x.dtype}{list(x.shape)}' for x in ins])}]"
-        self.place = label, time.monotonic()
+        self.place = self.label(name, [(x.dtype, x.shape) for x in ins]), time.monotonic()
         _RUN[name](self, self.group(ranks), ranks, params, ins, outs[0])
         self.place = None
+
+    @staticmethod
+    def label(name: str, operands: Sequence[tuple[np.dtype, tuple]]) -> str:
+        """What messages call a collective of operands of these types and shapes."""
+        return f"{name}[{', '.join([f'{dtype}{list(shape)}' for dtype, shape in operands])}]"
 
     def type_of(self, dtype: np.dtype) -> Any:
         """MPI's name of an element type; plain bytes for types that it has none for."""
@@ -148,14 +178,14 @@ def _message(transport: Transport, x: np.ndarray) -> list:
 
 
 def _reduction(kind: str) -> Callable:
-    def run(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out: Any) -> None:
+    def run(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Arrays, out: Out) -> None:
         (x,) = ins
         comm.Allreduce(_message(t, x), _message(t, out), t.operation(kind, x.dtype))
 
     return run
 
 
-def _all_gather(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out: Any) -> None:
+def _all_gather(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Arrays, out: Out) -> None:
     (x,), axis = ins, params["axis"]
     if axis == 0:
         comm.Allgather(_message(t, x), _parts(t, out, comm.size))
@@ -169,7 +199,7 @@ def _parts(t: Transport, x: np.ndarray, count: int) -> list:
     return [_flat(x), x.size // count, t.type_of(x.dtype)]
 
 
-def _all_to_all(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out: Any) -> None:
+def _all_to_all(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Arrays, out: Out) -> None:
     (x,), split, concat = ins, params["split_axis"], params["concat_axis"]
     sent = np.ascontiguousarray(np.moveaxis(x, split, 0))
     got = out if concat == 0 else np.empty(sent.shape, x.dtype)
@@ -179,7 +209,7 @@ def _all_to_all(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, o
 
 
 def _reduce_scatter(
-    t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out: Any
+    t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Arrays, out: np.ndarray
 ) -> None:
     (x,), axis = ins, params["axis"]
     sent = np.ascontiguousarray(np.moveaxis(x, axis, 0))
@@ -188,7 +218,7 @@ def _reduce_scatter(
     )
 
 
-def _ppermute(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out: Any) -> None:
+def _ppermute(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Arrays, out: Out) -> None:
     (x,), here, requests = ins, comm.rank, []
     received = False
     for source, target in params["perm"]:
@@ -206,7 +236,7 @@ def _ppermute(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out
     t.mpi.Request.Waitall(requests)
 
 
-def _axis_index(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Any, out: Any) -> None:
+def _axis_index(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Arrays, out: Out) -> None:
     out[...] = ranks.mine.index(Cluster.index)
 
 

@@ -90,11 +90,10 @@ class _Watch:
         """Say what this rank does, and notice that it waits too long."""
         transport = self.transport
         while not self.ended:
-            place = transport.place
-            waits = 0.0 if place is None else time.monotonic() - place[1]
+            operation, waits = transport.doing()
             self._send({
                 "calls": transport.calls, "program": transport.program,
-                "operation": None if place is None else place[0], "waits": waits,
+                "operation": operation, "waits": waits,
                 "late": bool(self.limit and waits > self.limit),
             })
             time.sleep(_BEAT)

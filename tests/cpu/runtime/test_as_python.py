@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from numjet.cpu import host
-from numjet.cpu.builder.records import Array, Call, Int, Pointer
-from numjet.cpu.runtime import programs, threads
-from numjet.cpu.runtime.code import programs as code, threads as pool
+from numjet.cpu.builder.records import Array, Call, Int, Pointer, layout_of
+from numjet.cpu.runtime import build, programs, threads
+from numjet.cpu.runtime.code import collectives, programs as code, threads as pool
 
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -104,3 +104,61 @@ def test_lanes() -> None:
             native = getattr(code, name)
             native(Call(native.types()[0][0], function), 7, two.ctypes.data, *rest)
             assert (one == two).all() and (one != x).any()
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_collectives_tell_where_they_are_and_what_failed(native: bool) -> None:
+    seen, errors = [], []
+    word = ctypes.c_int64
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, *[word] * 6)
+    def reduce(sent: int, got: int, count: int, kind: int, op: int, comm: int) -> int:
+        seen.append((state.call, state.begun, sent, got, count, kind & 0xFFFFFFFF, op, comm))
+        return 7 if count == 5 else 0
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, word)
+    def report(error: int) -> int:
+        errors.append(error)
+        return 1
+
+    def made(kind: type) -> object:
+        memory = (word * (layout_of(kind).size // 8))()
+        return kind(ctypes.addressof(memory), memory)
+
+    def address(function: object) -> int:
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+    state, call = made(collectives.State), made(collectives.Collective)
+    call.state, call.reduce, call.report = state, address(reduce), address(report)
+    call.kind, call.type, call.op, call.comm = collectives.REDUCE, 0x4C00040A, 2, 3
+    table = (ctypes.c_void_p * 3)(call._at, 1000, 2000)
+    if native:
+        entry = build.library("collectives").address("collective")
+        run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(entry)
+    else:
+        run = collectives.collective
+    for count, status in ((4, 0), (5, 1)):
+        call.count = count
+        assert run(ctypes.addressof(table)) == status
+        assert state.call == 0
+    assert errors == [7]
+    assert seen == [(call._at, k + 1, 1000, 2000, 4 + k, 0x4C00040A, 2, 3) for k in range(2)]
+    call.kind, call.bytes = collectives.STAY, 8
+    memory = (word * 2)(1, 2)
+    table[1], table[2] = ctypes.addressof(memory), ctypes.addressof(memory) + 8
+    assert run(ctypes.addressof(table)) == 0 and memory[1] == 1
+
+
+@pytest.mark.parametrize("name", ["most_f32", "most_f64", "least_f32", "least_f64"])
+def test_extremes_keep_nan(name: str) -> None:
+    dtype = np.float32 if name.endswith("32") else np.float64
+    ufunc = np.maximum if name.startswith("most") else np.minimum
+    values = [1, -1, np.nan, np.inf, -np.inf, 0]
+    a = np.repeat(values, 6).astype(dtype)
+    b = np.tile(values, 6).astype(dtype)
+    count = np.array([36], np.int32)
+    for run in (getattr(collectives, name), ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(
+            build.library("collectives").address(name))):  # fmt: skip
+        into = b.copy()
+        run(a.ctypes.data, into.ctypes.data, count.ctypes.data, 0)
+        np.testing.assert_array_equal(into, ufunc(a, b))
