@@ -1,0 +1,124 @@
+"""jet against forward mode applied as often as there are orders."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.experimental.jet import jet
+
+X = np.array([0.3, 0.7, 1.2])
+SERIES = [np.array(s) for s in ([1.0, 0.5, -0.2], [0.3, -0.4, 0.1], [0.2, 0.1, 0.6],
+                                [0.05, 0.2, 0.1])]
+M = np.random.default_rng(0).normal(size=(3, 3))
+
+
+@pytest.fixture(autouse=True)
+def wide():
+    with nj.enable_x64(True):
+        yield
+
+
+def nested(f):
+    g = lambda t: f(X + sum(s * t**k / math.factorial(k) for k, s in enumerate(SERIES, 1)))
+    found = [g(0.0)]
+    for _ in SERIES:
+        g = (lambda g: lambda t: nj.jvp(g, (t,), (1.0,))[1])(g)
+        found.append(g(0.0))
+    return found
+
+
+def looped(x):
+    carry, rows = lax.scan(lambda c, a: (c * jnp.sin(a) + x.sum(), c * c), x, jnp.outer(x, x))
+    return carry + rows
+
+
+@nj.custom_jvp
+def ruled(x):
+    return jnp.exp(x)
+
+
+@ruled.defjvp
+def _rule(primals, tangents):
+    (x,), (t,) = primals, tangents
+    out = ruled(x)
+    last = lax.scan(lambda c, _: (c * 0.5, None), nj.jit(lambda y: y * 4.0)(out), None, length=2)[0]
+    return out, t * last
+
+
+@nj.custom_vjp
+def backward_only(x):
+    return jnp.sin(x) * x
+
+
+backward_only.defvjp(lambda x: (backward_only(x), x), lambda x, ct: (ct * jnp.cos(x),))
+
+FUNCTIONS = {
+    "elementwise": lambda x: jnp.tanh(jnp.exp(jnp.sin(x)) / (1 + x * x)) + jnp.log1p(x) * x**2.5,
+    "powers": lambda x: x**x + x**7 + jnp.sqrt(x) * lax.rsqrt(x + 1),
+    "special": lambda x: lax.erf(x) + lax.lgamma(x),
+    "corners": lambda x: jnp.maximum(x, 0.6 * x + 0.2) * jnp.abs(x - 0.5) + jnp.clip(x * x, 0.2, 1),
+    "products": lambda x: jnp.sin(x) @ M @ jnp.cos(x) + jnp.outer(x, x * x) + jnp.convolve(x, x)[1],
+    "shapes": lambda x: jnp.concatenate([x, x * x])[::2].at[1].mul(x[0])[jnp.array([2, 0, 2])],
+    "softmax": nj.nn.softmax,
+    "linear algebra": lambda x: jnp.linalg.solve(M + jnp.diag(x), x)
+        + jnp.linalg.cholesky(M @ M.T + jnp.diag(x)),
+    "sort": lambda x: jnp.sort(-x * x) * jnp.cumprod(x) * jnp.max(x),
+    "scan": looped,
+    "while": lambda x: lax.fori_loop(0, jnp.asarray(3), lambda i, c: c * jnp.sin(c) + x, x),
+    "branches": lambda x: lax.cond(x[0] > 0.1, lambda y: y * y, jnp.sin, x),
+    "calls": nj.jit(nj.checkpoint(lambda x: jnp.sin(x) * jnp.exp(x))),
+    "gradient": nj.grad(lambda x: jnp.sum(jnp.sin(x) * x**3)),
+    "rule of the user's": lambda x: ruled(x * x),
+    "reverse rule of the user's": backward_only,
+    "mapped": nj.vmap(lambda a: jnp.sin(a) * a),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives_are_those_of_nested_forward_mode(name):
+    f = FUNCTIONS[name]
+    expand = lambda x, s: jet(f, (x,), (s,))
+    # The function whose reverse rule is all there is has no forward mode to compare with.
+    want = nested((lambda x: jnp.sin(x) * x) if f is backward_only else f)
+    for run in (expand, nj.jit(expand)):
+        value, series = run(X, SERIES)
+        for found, true in zip([value, *series], want, strict=True):
+            np.testing.assert_allclose(found, true, rtol=1e-8, atol=1e-8)
+
+
+def test_coefficients_instead_of_derivatives():
+    scaled = jet(jnp.exp, (0.0,), ((1.0, 0.0, 0.0),))
+    plain = jet(jnp.exp, (0.0,), ((1.0, 0.0, 0.0),), factorial_scaled=False)
+    np.testing.assert_allclose(scaled[1], [1.0, 1.0, 1.0])
+    np.testing.assert_allclose(plain[1], [1.0, 1 / 2, 1 / 6])
+
+
+def test_structures_several_arguments_and_constants():
+    value, series = jet(lambda x, y: {"product": x * y, "constant": 2.0, "floor": jnp.floor(x)},
+                        (2.0, 3.0), ((1.0, 0.0), (0.5, 1.0)))
+    assert value["product"] == 6.0 and series["constant"] == series["floor"] == [0.0, 0.0]
+    np.testing.assert_allclose(series["product"], [4.0, 3.0])
+
+
+def test_derivatives_of_the_derivatives():
+    third = lambda x: jet(jnp.sin, (x,), ((1.0, 0.0, 0.0),))[1][2]
+    np.testing.assert_allclose(nj.grad(third)(0.3), np.sin(0.3), rtol=1e-12)
+    np.testing.assert_allclose(nj.vmap(third)(X), -np.cos(X), rtol=1e-12)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="primal value at position 0 is not an array"):
+        jet(lambda x: x, ({"a": 1.0},), ((1.0,),))
+    with pytest.raises(ValueError, match="inconsistent lengths"):
+        jet(lambda x, y: x * y, (1.0, 2.0), ((1.0,), (1.0, 0.0)))
+    with pytest.raises(ValueError, match="2 primal values and 1 series"):
+        jet(lambda x, y: x * y, (1.0, 2.0), ((1.0,),))
+    with pytest.raises(TypeError, match="argument 0 has dtype int32"):
+        jet(lambda x: x, (np.arange(3, dtype=np.int32),), ((1.0,),))
+    with pytest.raises(TypeError, match=r"expected shape \(3,\)"):
+        jet(lambda x: x, (X,), ((np.ones(4),),))
