@@ -294,7 +294,7 @@ direct_code = Flag("direct_code", True, bool, "machine code without LLVM where p
 cache_bytes = Flag("cache_bytes", 1 << 30, int, "bound of the disk cache in bytes")
 async_dispatch = Flag("async_dispatch", True, bool, "hand long calls to a background thread")
 threefry_partitionable = Flag(
-    "threefry_partitionable", True, bool, "splittable bits by position", traced=True
+    "threefry_partitionable", True, bool, "random bits by position, not in pairs", traced=True
 )
 
 _TRACED = tuple(flag for flag in FLAGS.values() if flag.traced)

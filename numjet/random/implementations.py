@@ -21,6 +21,7 @@ from numjet.ops.generators import rng_bit_generator
 from numjet.ops.logic import bitwise_xor
 from numjet.ops.shape import concatenate, reshape
 from numjet.ops.slicing import index_in_dim, slice_in_dim
+from numjet.random import halves
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +81,7 @@ def _bits(words: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
 RBG = PRNGImpl(
     key_shape=(4,),
     seed=_seed,
-    split=lambda words, shape: _joined(threefry.random_split(_halves(words), shape=shape)),
+    split=lambda words, shape: _joined(halves.random_split(_halves(words), shape=shape)),
     random_bits=_bits,
     fold_in=lambda words, data: _joined(threefry.random_fold_in(_halves(words), data)),
     name="rbg",
@@ -115,9 +116,9 @@ THREEFRY = PRNGImpl(
     key_shape=(2,),
     seed=lambda seed: threefry.random_unwrap(threefry.random_seed(seed)),
     split=lambda words, shape: threefry.random_unwrap(
-        threefry.random_split(threefry.random_wrap(words), shape=shape)
+        halves.random_split(threefry.random_wrap(words), shape=shape)
     ),
-    random_bits=lambda words, bit_width, shape: threefry.random_bits(
+    random_bits=lambda words, bit_width, shape: halves.random_bits(
         threefry.random_wrap(words), bit_width=bit_width, shape=shape
     ),
     fold_in=lambda words, data: threefry.random_unwrap(

@@ -1,7 +1,8 @@
 """What every draw is made of: bits, split, fold_in, seed of keys of any implementation.
 
-Threefry's keys go to the primitives of `ops.random_bits`; those of others to the functions of their
-implementation, mapped over arrays of keys. The other files of this package import these.
+Threefry's keys go to the primitives of `ops.random_bits` (`random.halves`); those of others to the
+functions of their implementation, mapped over arrays of keys. The other files of this package
+import these.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from numjet.api.mapping import vmap
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.ops import key_words, random_bits as threefry
+from numjet.random import halves
 from numjet.random.implementations import implementation
 
 
@@ -29,7 +31,7 @@ def _mapped(function: Callable, count: int) -> Callable:
 def random_bits(keys: Any, *, bit_width: int, shape: tuple[int, ...]) -> Any:
     """Unsigned integers of `bit_width` bits: an array of `shape` for every key."""
     if is_threefry(keys):
-        return threefry.random_bits(keys, bit_width=bit_width, shape=shape)
+        return halves.random_bits(keys, bit_width=bit_width, shape=tuple(shape))
     draw = implementation(keys.aval.dtype).random_bits
     return _mapped(lambda words: draw(words, bit_width, tuple(shape)), keys.ndim)(
         key_words.unwrap(keys)
@@ -39,7 +41,7 @@ def random_bits(keys: Any, *, bit_width: int, shape: tuple[int, ...]) -> Any:
 def random_split(keys: Any, *, shape: tuple[int, ...]) -> Any:
     """New keys: an array of `shape` for every key."""
     if is_threefry(keys):
-        return threefry.random_split(keys, shape=shape)
+        return halves.random_split(keys, shape=tuple(shape))
     dtype = keys.aval.dtype
     split = implementation(dtype).split
     words = _mapped(lambda words: split(words, tuple(shape)), keys.ndim)(key_words.unwrap(keys))

@@ -119,3 +119,25 @@ def test_raw_and_typed_keys_draw_the_same() -> None:
 def test_mistakes_are_explained(call, error, text) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_the_streams_of_unpartitionable_threefry_are_those_recorded_of_jax():
+    with numjet.threefry_partitionable(False):
+        k = random.PRNGKey(0)
+        np.testing.assert_array_equal(random.split(k, 3), [[2467461003, 428148500],
+                                      [3186719485, 3840466878], [2562233961, 1946702221]])
+        np.testing.assert_array_equal(
+            random.bits(k, (5,)), [2467461003, 428148500, 1688610540, 3840466878, 2562233961])
+        np.testing.assert_array_equal(random.bits(k, (3,), "uint8"), [89, 1, 32])
+        np.testing.assert_array_equal(random.bits(k, (3,), "uint16"), [9103, 14175, 5405])
+        np.testing.assert_array_equal(random.permutation(k, 7), [4, 1, 6, 0, 2, 5, 3])
+        mapped = numjet.jit(numjet.vmap(lambda k: random.bits(k, (3,))))(random.split(k))
+        np.testing.assert_array_equal(mapped, [[2384771982, 2983891053, 1278412471],
+                                               [3746991216, 476962823, 1190051861]])
+        with numjet.enable_x64(True):
+            np.testing.assert_array_equal(random.bits(k, (3,)), np.array(
+                [10597664315880824766, 1838883807893689961, 13686855971547664781], np.uint64))
+        halves = random.key_data(random.split(random.key(1, impl="rbg")))
+        np.testing.assert_array_equal(halves, [[2441914641, 1384938218] * 2,
+                                               [3819641963, 2025898573] * 2])
+    assert random.split(k, 3)[0, 0] == 1797259609
