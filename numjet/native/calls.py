@@ -238,6 +238,8 @@ def _entry(
     program = executable.prepared()
     consts = list(entry.consts)
     leaves = _leaves(treedef, args, kwargs, statics)
+    if leaves is None:  # static data that cannot be told from others without their own ==
+        return None
     given = len(args) + len(kwargs)
     positional, keywords = treedef.children()
     reader = _Reader([*consts, *leaves], given + len(consts), keep, 0)
@@ -293,9 +295,9 @@ def _entry(
     return np.array([made[name] for name in words(CallEntry)], np.uint64)
 
 
-def _leaves(treedef: Any, args: tuple, kwargs: dict, statics: dict) -> list:
+def _leaves(treedef: Any, args: tuple, kwargs: dict, statics: dict) -> list | None:
     dynamic = tuple([x for i, x in enumerate(args) if i not in statics])
-    return treedef.matcher()((dynamic, kwargs)) or []
+    return treedef.matcher()((dynamic, kwargs))
 
 
 def _outputs(entry: Any, program: Any, keep: list) -> tuple[list[int], list[int], int, Any]:

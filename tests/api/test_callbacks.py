@@ -259,3 +259,17 @@ def test_what_a_callback_raises_is_a_failure_of_the_program(call, wrap):
 def test_a_debug_callback_outside_of_programs_raises_what_it_raises():
     with pytest.raises(ZeroDivisionError):
         nj.debug.callback(lambda x: 1 // 0, jnp.ones(2))
+
+
+def test_a_call_without_results_beside_a_product_that_is_read():
+    told = []
+
+    @nj.jit
+    def f(x):
+        y = x @ x
+        nj.debug.callback(lambda: told.append(1))
+        return jnp.sin(y) + 1
+
+    np.testing.assert_allclose(f(jnp.ones((16, 16))), np.sin(16.0) + 1, rtol=1e-6)
+    nj.effects_barrier()
+    assert told == [1]

@@ -116,3 +116,21 @@ def test_hostile_arguments_go_to_the_fallback_in_both() -> None:
         else:
             assert same(*results)
     assert len(seen) == 2 * fallbacks > 200
+
+
+class Labeled:
+    """A node whose static data have no hash, so that only `==` tells them from others."""
+
+    def __init__(self, value, names):
+        self.value, self.names = value, names
+
+
+numjet.tree_util.register_pytree_node(
+    Labeled, lambda x: ([x.value], dict(x.names)), lambda names, xs: Labeled(xs[0], names))
+
+
+def test_static_data_without_a_hash_go_the_long_way():
+    f = numjet.jit(lambda x, y: x.value * x.names["factor"] + y)
+    for factor in (2, 3, 2):
+        for _ in range(4):
+            assert f(Labeled(jnp.float32(1.5), {"factor": factor}), 1) == 1.5 * factor + 1

@@ -70,8 +70,8 @@ def pair(fusion: Fusion) -> dict[int, tuple[Group, bool]]:
     if not products:
         return {}
     for node in fusion.graph.nodes:
-        out = node.outs[0]
-        if out.base is not None:
+        out = node.outs[0] if node.outs else None  # a call for its effects alone has none
+        if out is not None and out.base is not None:
             root, start, terms = out.root()
             if root in products and not start and not terms:
                 products[out] = products[root]
