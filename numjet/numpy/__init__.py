@@ -477,8 +477,8 @@ _wrap_public(
      "float_power sinc var std nanvar nanstd nanmean nansum nanmax nanmin average ptp median "
      "nanmedian percentile quantile nanpercentile nanquantile convolve correlate interp cov "
      "corrcoef gradient trapezoid diff kron cross ldexp frexp modf i0 unwrap angle isclose "
-     "nan_to_num polyval searchsorted digitize lcm fmax fmin tril triu roll tile "
-     "take_along_axis").split(),
+     "nan_to_num packbits polyder polyint polyval searchsorted digitize lcm fmax fmin tril triu "
+     "roll tile take_along_axis isin").split(),
 )  # fmt: skip
 for _name in ("var", "std", "ptp", "__floordiv__", "__mod__", "__divmod__"):
     setattr(ndarray, _name, _as_program(getattr(ndarray, _name)))

@@ -33,6 +33,7 @@ from numjet.numpy.indexing import (
     Plan,
     Slice,
     get,
+    many_places,
     normalized,
     numpy_index,
     parse,
@@ -317,7 +318,7 @@ def _eager_write(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl 
     else:
         return None
     plain = index if type(index) is int else numpy_index(index)
-    if plain is None or dtype.kind == "b" and name != "set":
+    if plain is None or dtype.kind == "b" and name != "set" or many_places(plain):
         return None
     new = x._value.copy()
     token = quiet_enter(QUIET)

@@ -42,6 +42,7 @@ from numjet.numpy.promote import (
     canonical_axes,
     canonical_axis,
     cast,
+    int_dtype,
     one_array,
     promote_dtypes,
     promote_inexact,
@@ -435,6 +436,11 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     return quotient, rest
 
 
+def _falling(n: int, dtype: Any) -> Any:
+    """n, n - 1, ... 1."""
+    return cast(subtract(n, lax.iota(int_dtype(), n)), dtype)
+
+
 def polyder(p: Any, m: int = 1) -> Any:
     """The coefficients of the m-th derivative of a polynomial.
 
@@ -452,8 +458,7 @@ def polyder(p: Any, m: int = 1) -> Any:
         n = p.aval.shape[0]
         if n <= 1:
             return lax.full((0,), 0, p.aval.dtype)
-        factors = array(np.arange(n - 1, 0, -1), dtype=p.aval.dtype)
-        p = multiply(getitem(p, slice(None, -1)), factors)
+        p = multiply(getitem(p, slice(None, -1)), _falling(n - 1, p.aval.dtype))
     return p
 
 
@@ -477,8 +482,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     )
     for i in range(m):
         n = p.aval.shape[0]
-        factors = array(np.arange(n, 0, -1), dtype=p.aval.dtype)
-        p = concatenate([divide(p, factors), getitem(constants, slice(i, i + 1))])
+        p = concatenate([divide(p, _falling(n, p.aval.dtype)), getitem(constants, slice(i, i + 1))])
     return p
 
 

@@ -19,9 +19,10 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
-from numjet.core.evaluate import another
+from numjet.core.evaluate import LARGE, another
 from numjet.core.structural import scalar
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
+from numjet.cpu.runtime import memory
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, divide, multiply, power, subtract, where
 from numjet.numpy.promote import (
@@ -194,10 +195,21 @@ def _from_numpy(x: Any, dtype: Any, copy: bool | None) -> ArrayImpl:
         if target != x.dtype:
             value = np.asarray(
                 x.real if x.dtype.kind == "c" and not dtypes.is_complex(target) else x
-            ).astype(target)
+            )
+            value = _copied(value, target)
         else:
-            value = np.array(x) if copy else np.asarray(x)
+            value = _copied(np.asarray(x), target) if copy else np.asarray(x)
     return ArrayImpl(value, ShapedArray(value.shape, target))
+
+
+def _copied(value: np.ndarray, dtype: Any) -> np.ndarray:
+    """A copy of this dtype; of many numbers in memory that nobody can write to, so that operations
+    on them may wait."""
+    if value.size < LARGE:
+        return value.astype(dtype)
+    copy = memory.empty(value.shape, np.dtype(dtype))
+    np.copyto(copy, value, casting="unsafe")
+    return copy
 
 
 def _from_sequence(x: Any, dtype: Any) -> Any:

@@ -14,6 +14,7 @@ from numjet.api.mapping import vmap
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import LARGE
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
@@ -352,7 +353,8 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, "packbits")
-    if type(x) is ArrayImpl and x.aval.dtype.kind in "iub" and eager():
+    small = type(x) is ArrayImpl and x.aval.size < LARGE
+    if small and x.aval.dtype.kind in "iub" and eager():
         order: Any = bitorder
         packed = np.asarray(np.packbits(x._value, axis, order), order="C")
         return ArrayImpl(packed, ShapedArray(packed.shape, packed.dtype))

@@ -17,7 +17,7 @@ from numjet.base.errors import NonConcreteBooleanIndexError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.evaluate import another
+from numjet.core.evaluate import LARGE, another
 from numjet.core.memo import Memo
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.native.operators import Forms
@@ -286,7 +286,7 @@ def getitem(x: Any, index: Any, /) -> Any:
             return ArrayImpl(x._value[index, ...], row)
         return _complete(x, index)
     plain = index if type(index) is slice else numpy_index(index)
-    if plain is None:
+    if plain is None or many_places(plain):
         return _complete(x, index)
     try:
         value = x._value[plain]
@@ -301,6 +301,13 @@ def getitem(x: Any, index: Any, /) -> Any:
         if aval.shape and value.shape[:1] and value.shape[1:] == aval.shape[1:]:
             index_forms.learn_view(aval, value.shape[0], found)
     return ArrayImpl(value, found)
+
+
+def many_places(index: Any) -> bool:
+    """Whether an index of NumPy's names so many places that a program finds them sooner."""
+    if type(index) is tuple:
+        return any(map(many_places, index))
+    return type(index) is np.ndarray and index.size >= LARGE and index.dtype != np.bool_
 
 
 _PLAIN = (int, slice, type(None), type(Ellipsis))
@@ -456,7 +463,7 @@ def normalized(index: Any, n: int, wrap: bool = True, dtype: np.dtype | None = N
     """Index values as `dtype` (that of positions on the axis), negative ones counted from the
     end."""
     dtype = dtype or index_dtype(n)
-    if type(index) is ArrayImpl:
+    if type(index) is ArrayImpl and index.aval.size < LARGE:
         value = index._value
         if wrap and dtypes.kind(value.dtype) == "i":
             value = np.where(value < 0, value.astype(np.int64) + n, value)
@@ -482,7 +489,7 @@ def _dynamic_ints(x: Any, arrays: dict[int, Any], wrap: bool) -> Any:
 
 def stack_indices(parts: list[Any], batch: tuple[int, ...]) -> Any:
     """Index components (each broadcast to `batch` already) beside each other on a last axis."""
-    if all(type(p) is ArrayImpl for p in parts):
+    if all(type(p) is ArrayImpl and p.aval.size < LARGE for p in parts):
         value = np.stack([np.broadcast_to(p._value, batch) for p in parts], -1)
         return ArrayImpl(value, ShapedArray(value.shape, value.dtype))
     columns = [lax.reshape(broadcast(p, batch), (*batch, 1)) for p in parts]

@@ -11,6 +11,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
+    add,
     bitwise_not,
     equal,
     isnan_of,
@@ -42,6 +43,9 @@ from numjet.numpy.sorting import (
     sort,
     true_positions,
 )
+
+# `isin` compares each element with each test element up to so many comparisons.
+COMPARED = 1 << 14
 
 
 class _UniqueAll(NamedTuple):
@@ -206,8 +210,9 @@ def isin(
     """Whether each element is among `test_elements`.
 
     element, test_elements: arrays or numbers, compared in their common dtype. invert: whether it is
-    not. assume_unique, method: have no effect; all pairs are compared. Returns booleans of
-    element's shape. TypeError for a list.
+    not. method: 'compare_all', or 'binary_search' or 'sort' among the sorted test elements; 'auto'
+    is the first for a few. assume_unique: has no effect. Returns booleans of element's shape.
+    TypeError for a list.
 
     >>> jnp.isin(jnp.array([[1, 2], [3, 4]]), jnp.array([2, 3]))
     Array([[False,  True],
@@ -216,9 +221,10 @@ def isin(
     x, y = as_arrays("isin", element, test_elements)
     x, y = promote_dtypes(x, y)
     y = ravel(y)
+    few = x.aval.size * y.aval.size <= COMPARED or method == "compare_all"
     if not y.aval.size:
         out = lax.full(x.aval.shape, False, dtypes.bool_)
-    else:
+    elif few or dtypes.kind(x.aval.dtype) not in "biuf":
         wide = (*x.aval.shape, y.aval.size)
         out = any_(
             equal(
@@ -227,6 +233,12 @@ def isin(
             ),
             -1,
         )
+    else:
+        if x.aval.dtype == dtypes.bool_:
+            x, y = cast(x, dtypes.uint8), cast(y, dtypes.uint8)
+        zero = lax.full((), 0, x.aval.dtype)  # -0 + 0 is 0, as the order would tell them apart
+        x, y = add(x, zero), sort(add(y, zero))
+        out = equal(getitem(y, searchsorted(y, x)), x)
     return bitwise_not(out) if invert else out
 
 

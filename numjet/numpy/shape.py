@@ -500,11 +500,10 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3.5])])
     Array([1. , 2. , 3.5], dtype=float32)
     """
-    if isinstance(arrays, (Array, np.ndarray)) and axis is not None and arrays.ndim >= 2:
-        x = one_array("concatenate", arrays)
-        parts = [lax.index_in_dim(x, i, 0, keepdims=False) for i in range(x.aval.shape[0])]
-    else:
-        parts = _sequence("concatenate", arrays)
+    if _is_one(arrays) and axis is not None and arrays.ndim >= 2:
+        rank = arrays.ndim - 1
+        return _joined(arrays, rank, 0, canonical_axis(axis, rank, "concatenate"), dtype)
+    parts = _sequence("concatenate", arrays)
     if axis is None:
         parts, axis = [ravel(x) for x in parts], 0
     if not parts[0].aval.ndim:
@@ -558,6 +557,10 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Any
            [2, 4]], dtype=int32)
     """
     refuse("stack", out=out)
+    if _is_one(arrays):
+        (whole,) = as_arrays("stack", arrays)
+        whole = moveaxis(whole, 0, canonical_axis(axis, arrays.ndim, "stack"))
+        return whole if dtype is None else cast(whole, canonical_dtype(dtype, "stack"))
     parts = _sequence("stack", arrays)
     first = parts[0].aval.shape
     axis = canonical_axis(axis, len(first) + 1, "stack")
@@ -586,6 +589,24 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return tuple([lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.aval.shape[axis])])
 
 
+def _joined(a: Any, rank: int, lead: int, axis: int, dtype: Any) -> Any:
+    """The arrays that `a` consists of, joined along `axis`: each reshaped to `rank` dimensions
+    first, `lead` of them before its own."""
+    a = as_arrays("concatenate", a)[0]
+    shape = a.aval.shape[1:]
+    shape = (1,) * lead + shape if len(shape) < rank else shape
+    shape = shape + (1,) * (rank - len(shape))
+    n = a.aval.shape[0]
+    a = moveaxis(_reshape(a, (n, *shape)), 0, axis)
+    a = _reshape(a, (*shape[:axis], n * shape[axis], *shape[axis + 1 :]))
+    return a if dtype is None else cast(a, canonical_dtype(dtype, "concatenate"))
+
+
+def _is_one(tup: Any) -> bool:
+    """Whether a sequence of arrays is one array."""
+    return isinstance(tup, (Array, np.ndarray)) and tup.ndim > 0 and tup.size > 0
+
+
 def vstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays joined below each other: along axis 0, vectors being rows.
 
@@ -596,6 +617,8 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
+    if _is_one(tup):
+        return _joined(tup, 2, 2 - min(tup.ndim - 1, 2), 0, dtype)
     parts = [atleast_2d(x) for x in _sequence("vstack", tup)]
     return concatenate(parts, 0, dtype)
 
@@ -609,6 +632,8 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3])])
     Array([1, 2, 3], dtype=int32)
     """
+    if _is_one(tup):
+        return _joined(tup, 1, 0, 0 if tup.ndim <= 2 else 1, dtype)
     parts = [atleast_1d(x) for x in _sequence("hstack", tup)]
     return concatenate(parts, 0 if parts[0].aval.ndim == 1 else 1, dtype)
 
@@ -623,6 +648,8 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
     Array([[[1, 3],
             [2, 4]]], dtype=int32)
     """
+    if _is_one(tup):
+        return _joined(tup, 3, int(tup.ndim <= 2), 2, dtype)
     return concatenate([atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
 
 
@@ -635,6 +662,8 @@ def column_stack(tup: Any) -> Any:
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
+    if _is_one(tup):
+        return _joined(tup, 2, int(tup.ndim == 1), 1, None)
     parts = []
     for x in _sequence("column_stack", tup):
         parts.append(_reshape(x, (x.aval.size, 1)) if x.aval.ndim < 2 else x)

@@ -12,6 +12,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import LARGE
 from numjet.core.structural import scalar
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax
@@ -327,7 +328,7 @@ def bincount(
             )
         values = known._value
         length = max(operator.index(minlength), int(values.max()) + 1 if values.size else 0)
-    known = concrete_or_none(x) if weights is None else None
+    known = concrete_or_none(x) if weights is None and x.aval.size < LARGE else None
     if known is not None:
         return as_constant(_counts(known._value, operator.index(length)))
     w = (

@@ -11,6 +11,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import LARGE
 from numjet.core.trace import Tracer, concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
@@ -95,6 +96,7 @@ def take(
             "tracing. Use 'fill' or 'clip'."
         )
     known = concrete_or_none(index) if mode is None and fill_value is None else None
+    known = None if known is not None and known.aval.size >= LARGE else known  # a program asks
     inside = known is not None and (
         not known.aval.size or (known._value.min() >= -n and known._value.max() < n)
     )

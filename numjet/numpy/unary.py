@@ -20,7 +20,6 @@ from numjet.numpy.elementwise import (
     as_bool,
     broadcast_like,
     constant,
-    floor,
     full_scalar,
     logical_and,
     logical_not,
@@ -28,7 +27,6 @@ from numjet.numpy.elementwise import (
     minimum,
     multiply,
     not_equal,
-    power,
     prepared,
     remainder,
     subtract,
@@ -685,12 +683,29 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     if not (dtypes.is_integer(n.aval.dtype) or n.aval.dtype == dtypes.bool_):
         raise ValueError(f"ldexp: x2 must be integers, got {n.aval.dtype}.")
     (x,) = promote_inexact(x)
-    n = cast(n, x.aval.dtype)
-    # In two steps, since 2**n may overflow where the product does not.
-    half = floor(multiply(n, 0.5))
-    scaled = multiply(x, power(constant(2, x), half))
-    out = multiply(scaled, power(constant(2, x), subtract(n, half)))
-    return where(logical_and(isfinite(x), not_equal(x, 0)), out, x)
+    dtype = x.aval.dtype
+    wide = dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
+    info = np.finfo(wide)
+    bits = np.dtype(f"int{info.bits}")
+    low, high = int(info.minexp), int(info.maxexp) - 1
+    n = cast(n, dtypes.uint8) if n.aval.dtype == dtypes.bool_ else n
+    limits = np.iinfo(n.aval.dtype)
+    bounds = max(3 * low, int(limits.min)), min(3 * high, int(limits.max))
+    least, most = [scalar(b, n.aval.dtype) for b in bounds]
+    rest = cast(lax.clamp(least, n, most), bits)
+    # Powers of two that are normal numbers, the last of them the largest: the others leave a
+    # number exact unless it ends as 0, so that one product rounds.
+    parts = []
+    for _ in range(3):
+        part = lax.clamp(scalar(low, bits), rest, scalar(high, bits))
+        rest = lax.sub(rest, part)
+        parts.append(part)
+    out = cast(x, wide)
+    for part in reversed(parts):
+        power_of_two = lax.shift_left(lax.add(part, scalar(high, bits)), scalar(info.nmant, bits))
+        real = lax.bitcast_convert_type(power_of_two, np.dtype(f"float{info.bits}"))
+        out = multiply(out, real)
+    return cast(out, dtype)
 
 
 def frexp(x: Any, /) -> tuple[Any, Any]:

@@ -33,6 +33,13 @@ FUNCTIONS = {
     "clip": lambda x, y, k: jnp.clip(x, -0.5, 0.5),
     "quantile": lambda x, y, k: jnp.quantile(x, 0.3),
     "gcd": lambda x, y, k: jnp.gcd(k, k[::-1]), "views": lambda x, y, k: x[:-1:2] + y[1::2],
+    "take": lambda x, y, k: jnp.take(x, k * 3000), "indices": lambda x, y, k: x[k * 3],
+    "two indices": lambda x, y, k: x[:400].reshape(20, 20)[k % 20, k % -20],
+    "update": lambda x, y, k: x.at[k * 3000].add(y),
+    "bincount": lambda x, y, k: jnp.bincount(k + 50),
+    "isin": lambda x, y, k: jnp.isin(jnp.round(x, 2), jnp.round(y, 2)),
+    "packbits": lambda x, y, k: jnp.packbits(k), "ldexp": lambda x, y, k: jnp.ldexp(x, k * 4),
+    "polyint": lambda x, y, k: jnp.polyint(x), "polyder": lambda x, y, k: jnp.polyder(x, 2),
     "broadcast": lambda x, y, k: jnp.ones((300, 1)) * x[:300], "shift": lambda x, y, k: k << 3,
 }  # fmt: skip
 

@@ -304,3 +304,20 @@ def test_division_of_known_and_traced_integers(dtype, by_zero):
 def test_the_spacing_of_floats_is_constant_between_powers_of_two():
     x = jnp.array([1.0, -3.0, 0.0, jnp.inf])
     np.testing.assert_array_equal(numjet.vmap(numjet.grad(jnp.spacing))(x), np.zeros(4))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("of", ["int8", "uint8", "int32", "int64"])
+def test_ldexp_rounds_once(dtype, of):
+    rng = np.random.default_rng(0)
+    with np.errstate(all="ignore"):
+        special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 5e-324, 3.4e38]
+        x = np.append(rng.normal(size=3000) * 2.0 ** rng.integers(-150, 120, 3000), special)
+        x = x.astype(dtype)
+        n = rng.integers(-2200, 2200, x.size) // rng.choice([1, 8], x.size)
+        n = n.astype(of)
+        want = np.ldexp(x, n.astype(np.int64)).astype(dtype)
+    with numjet.enable_x64(True):
+        np.testing.assert_array_equal(jnp.ldexp(x, n), want)
+        slope = numjet.grad(lambda v: jnp.ldexp(v, -3))(np.asarray(0.0, dtype))
+        assert slope == 0.125

@@ -442,3 +442,36 @@ def test_convolutions_of_all_lengths():
                 jnp.correlate(a, v, mode), np.correlate(a, v, mode), atol=1e-5
             )
             np.testing.assert_allclose(jnp.convolve(a, v, mode), np.convolve(a, v, mode), atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(3,), (1,), (2, 3), (3, 1), (2, 3, 4), (1, 3, 4), (2, 3, 4, 5)])
+def test_one_array_is_joined_as_the_list_of_its_parts(shape):
+    a = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    x, parts = jnp.array(a), list(a)
+    for name in ("vstack", "hstack", "dstack", "column_stack"):
+        np.testing.assert_array_equal(getattr(jnp, name)(x), getattr(np, name)(parts), strict=True)
+        text = str(numjet.make_jaxpr(getattr(jnp, name))(x))
+        assert "slice" not in text and "concatenate" not in text  # no part alone
+    for axis in range(-a.ndim, a.ndim):
+        np.testing.assert_array_equal(jnp.stack(x, axis), np.stack(parts, axis), strict=True)
+    for axis in range(1 - a.ndim, a.ndim - 1):
+        want = np.concatenate(parts, axis)
+        np.testing.assert_array_equal(jnp.concatenate(x, axis), want, strict=True)
+    assert jnp.vstack(x, dtype=jnp.int32).dtype == jnp.int32
+    with pytest.raises(ValueError):
+        jnp.stack(x, a.ndim)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("method", ["auto", "sort", "binary_search", "compare_all"])
+def test_membership_by_order_is_that_by_comparison(dtype, method, monkeypatch):
+    monkeypatch.setattr("numjet.numpy.sets.COMPARED", 100)
+    rng = np.random.default_rng(0)
+    x, y = [np.round(rng.normal(size=n) * 5) for n in ((30, 40), 50)]
+    if dtype == "float32":
+        y = np.append(y[y != 0], [-0.0, np.nan, np.inf])
+        x[0, :4] = [np.nan, 0.0, -0.0, np.inf]
+    x, y = x.astype(dtype), y.astype(dtype)
+    for invert in (False, True):
+        got = jnp.isin(x, y, invert=invert, method=method)
+        np.testing.assert_array_equal(got, np.isin(x, y, invert=invert))
