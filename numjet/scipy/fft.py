@@ -105,14 +105,17 @@ def _along(transform: Callable, name: str, x: Any, n: int | None, axis: int, nor
 def dct(
     x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Any:
-    """The cosine transform of type 2 along `axis`: y_k = 2 Σ x_j cos(π k (2j + 1) / 2n).
+    """The cosine transform of type 2 along an axis: y_k = 2 Σ x_j cos(π k (2j + 1) / 2n).
 
-    x: numbers of any dtype (float32 where it is none of 32 bits and more). n: the length that x is
-    cut or padded to. norm: None or "backward" (as above), "ortho" (an orthogonal transform).
+    x: numbers of any dtype (float32 where it is none of 32 bits and more). type must be 2
+    (NotImplementedError). n: the length that x is cut or padded to. axis: an integer. norm: None or
+    "backward" (as above), "ortho" (an orthogonal transform). Result: x's shape, with n along the
+    axis. Linear. Raises ValueError for other norms and lengths.
 
-    >>> import numjet.numpy as jnp
-    >>> print(dct(jnp.ones(4)).round(3) + 0.0)
-    [8. 0. 0. 0.]
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.fft import dct
+    >>> dct(jnp.ones(4)).round(3) + 0.0
+    Array([8., 0., 0., 0.], dtype=float32)
     """
     x = _checked("dct", x, type, norm)
     return _along(_last, "dct", x, n, _axis("dct", axis, x.ndim), norm)
@@ -121,7 +124,16 @@ def dct(
 def idct(
     x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Any:
-    """The inverse of `dct` with the same arguments."""
+    """The inverse cosine transform of type 2 along an axis: idct(dct(x)) is x.
+
+    x, type, n, axis, norm: as of `dct`, norm as it was there. Linear. Raises ValueError for other
+    norms and lengths, NotImplementedError for another type.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.fft import dct, idct
+    >>> idct(dct(jnp.array([1.0, 2.0, 3.0]))).round(4)
+    Array([1., 2., 3.], dtype=float32)
+    """
     x = _checked("idct", x, type, norm)
     return _along(_last_inverse, "idct", x, n, _axis("idct", axis, x.ndim), norm)
 
@@ -147,7 +159,18 @@ def dctn(
     axes: Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Any:
-    """`dct` along several `axes` (all, or the last len(s)), each of the length that `s` says."""
+    """The cosine transform of type 2 along several axes.
+
+    x, type, norm: as of `dct`. s: the lengths that x is cut or padded to. axes: all unless given,
+    or the last len(s). Linear. Raises ValueError for other norms and lengths, NotImplementedError
+    for another type.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.fft import dctn
+    >>> dctn(jnp.ones((2, 2))).round(3) + 0.0
+    Array([[16.,  0.],
+           [ 0.,  0.]], dtype=float32)
+    """
     return _several(_last, "dctn", _checked("dctn", x, type, norm), s, axes, norm)
 
 
@@ -158,7 +181,18 @@ def idctn(
     axes: Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Any:
-    """The inverse of `dctn` with the same arguments."""
+    """The inverse cosine transform of type 2 along several axes: idctn(dctn(x)) is x.
+
+    x, type, norm: as of `dct`, norm as it was there. s: the lengths that x is cut or padded to.
+    axes: all unless given, or the last len(s). Linear. Raises ValueError for other norms and
+    lengths, NotImplementedError for another type.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.fft import dctn, idctn
+    >>> idctn(dctn(jnp.ones((2, 2)))).round(4)
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
     return _several(_last_inverse, "idctn", _checked("idctn", x, type, norm), s, axes, norm)
 
 

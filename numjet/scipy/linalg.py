@@ -68,7 +68,19 @@ def cholesky(
     overwrite_a: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """The upper (or lower) triangular factor of hermitian positive definite matrices."""
+    """The triangular factor of Hermitian positive definite matrices: a = Uᴴ U, or L Lᴴ.
+
+    a: [..., n, n], of which the triangle asked for is read; integers become floats. lower: give L
+    instead of U. overwrite_a and check_finite are taken for SciPy's sake and have no effect.
+    Result: a's shape; NaN where a is not positive definite (SciPy raises). Differentiable. Raises
+    ValueError for matrices that are not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 1.],
+           [0., 2.]], dtype=float32)
+    """
     x = matrices("cholesky", a, True)
     # Only the named triangle is read, as in SciPy.
     factor = core.cholesky(x if lower else adjoint(x), symmetrize_input=False)
@@ -81,14 +93,36 @@ def cho_factor(
     overwrite_a: bool = False,
     check_finite: bool = True,
 ) -> tuple[Any, bool]:
-    """A factor and its kind for `cho_solve`."""
+    """A Cholesky factor of a and which triangle it is, for `cho_solve`.
+
+    a: [..., n, n], Hermitian and positive definite; integers become floats. lower: take L of a = L
+    Lᴴ instead of U of a = Uᴴ U. overwrite_a and check_finite are taken for SciPy's sake and have no
+    effect. Result: (factor, lower); the other triangle is zero. Differentiable. Raises ValueError
+    for matrices that are not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.cho_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    (Array([[2., 1.],
+           [0., 2.]], dtype=float32), False)
+    """
     return cholesky(a, lower), lower
 
 
 def cho_solve(
     c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    """x with a x = b, from `cho_factor(a)`."""
+    """The x with a x = b, from `cho_factor(a)`.
+
+    c_and_lower: what cho_factor gave. b: [n] or [..., n, k]. overwrite_b and check_finite have no
+    effect. Result: b's shape. Differentiable. Raises ValueError for sizes that do not fit.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> factor = linalg.cho_factor(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
+    >>> linalg.cho_solve(factor, jnp.array([4.0, 4.0])).round(4)
+    Array([1., 2.], dtype=float32)
+    """
     c, lower = c_and_lower
     c, b = promote_inexact(*as_arrays("cho_solve", c, b))
     first = solve_triangular(c, b, trans=0 if lower else "C", lower=lower)
@@ -96,7 +130,18 @@ def cho_solve(
 
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
-    """Both triangular factors in one matrix, and the row exchanges."""
+    """The LU factors of matrices in one, with the row exchanges, for `lu_solve`.
+
+    a: [..., n, n]; integers become floats. overwrite_a and check_finite are taken for SciPy's sake
+    and have no effect. Result: (factors, int32 pivots). Differentiable in the factors. Raises
+    ValueError for matrices that are not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.lu_factor(jnp.array([[2.0, 1.0], [1.0, 3.0]]))
+    (Array([[2. , 1. ],
+           [0.5, 2.5]], dtype=float32), Array([0, 1], dtype=int32))
+    """
     factors, pivots, _ = core.lu(matrices("lu_factor", a))
     return factors, pivots
 
@@ -108,13 +153,29 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """x with a x = b (trans 0), a.T x = b (1) or a^H x = b (2), from `lu_factor(a)`."""
+    """The x with a x = b, from `lu_factor(a)`.
+
+    lu_and_piv: what lu_factor gave. b: [n] or [..., n, k]. trans: 1 solves aᵀ x = b, 2 aᴴ x = b
+    (ValueError for others). overwrite_b and check_finite have no effect. Result: b's shape.
+    Differentiable. Raises ValueError for sizes that do not fit.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> factors = linalg.lu_factor(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    >>> linalg.lu_solve(factors, jnp.array([2.0, 2.0]))
+    Array([1. , 0.5], dtype=float32)
+    """
     factors, pivots = lu_and_piv
     factors, b = promote_inexact(*as_arrays("lu_solve", factors, b))
     if trans not in (0, 1, 2):
         raise ValueError(f"lu_solve: trans must be 0, 1 or 2, got {trans!r}.")
     n = factors.aval.shape[-1]
     vector = b.aval.ndim == 1 or b.aval.ndim == factors.aval.ndim - 1 and factors.aval.ndim > 2
+    if not b.aval.ndim or b.aval.shape[-1 if vector else -2] != n:
+        raise ValueError(
+            f"lu_solve: factors {factors.aval.str_short()} and b {b.aval.str_short()} do not fit: "
+            f"b must have {n} rows."
+        )
     x = expand_dims(b, -1) if vector else b
     order = core.lu_pivots_to_permutation(one_array("lu_solve", pivots), n)
     if trans == 0:
@@ -139,7 +200,19 @@ def lu(
     overwrite_a: bool = False,
     check_finite: bool = True,
 ) -> tuple[Any, ...]:
-    """(p, l, u) with a = p l u; with `permute_l` (p l, u)."""
+    """The LU factors of matrices: (p, l, u) with a = p l u.
+
+    a: [..., m, n]; integers become floats. permute_l: (p l, u). overwrite_a and check_finite are
+    taken for SciPy's sake and have no effect. Result: p a permutation matrix, l with a diagonal of
+    ones, u upper triangular. Differentiable.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> p, l, u = linalg.lu(jnp.array([[1.0, 2.0], [4.0, 4.0]]))
+    >>> u
+    Array([[4., 4.],
+           [0., 1.]], dtype=float32)
+    """
     x = matrices("lu", a)
     factors, _, order = core.lu(x)
     m, n = x.aval.shape[-2:]
@@ -162,7 +235,20 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Any, ...]:
-    """(q, r), with `pivoting` (q, r, order). mode: full, economic, r."""
+    """The QR factors of matrices: (q, r) with a = q r.
+
+    a: [..., m, n]; integers become floats. mode: 'full', 'economic' (min(m, n) columns) or 'r' (r
+    alone, in a tuple); ValueError for others. pivoting: (q, r, order) with a[:, order] = q r.
+    overwrite_a, lwork and check_finite have no effect. Differentiable for m >= n in mode 'economic'
+    without pivoting.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> q, r = linalg.qr(jnp.array([[3.0, 1.0], [4.0, 2.0]]))
+    >>> jnp.abs(r).round(4)
+    Array([[5. , 2.2],
+           [0. , 0.4]], dtype=float32)
+    """
     x = matrices("qr", a)
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"qr: unsupported mode {mode!r}. Use 'full', 'economic' or 'r'.")
@@ -178,7 +264,18 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """U, singular values and the conjugate transpose of V."""
+    """The singular value decomposition: (u, s, vᴴ) with a = u diag(s) vᴴ.
+
+    a: [..., m, n]; integers become floats. full_matrices: u [..., m, m] and vᴴ [..., n, n]; else
+    [..., m, k] and [..., k, n], k = min(m, n). compute_uv: False gives s alone. overwrite_a,
+    check_finite and lapack_driver have no effect. Result: s real, descending. Derivative: of s
+    always; of u and v with full_matrices=False, growing without bound where singular values meet.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.svd(jnp.array([[3.0, 0.0], [4.0, 0.0]]), compute_uv=False).round(4)
+    Array([5., 0.], dtype=float32)
+    """
     out = linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
     return tuple(out) if compute_uv else out
 
@@ -195,8 +292,20 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:
-    """The eigenvalues (rising) and eigenvectors of hermitian matrices; of others those of their
-    hermitian part, whichever triangle `lower` names."""
+    """The eigenvalues (rising) and eigenvectors of Hermitian matrices: (w, v) with a v = v w.
+
+    a: [..., n, n]; of matrices that are not Hermitian the Hermitian part counts, whichever triangle
+    lower names. eigvals_only: w alone. b, eigvals and type must be left as they are
+    (NotImplementedError): generalized problems and subsets are not there. overwrite_a, overwrite_b,
+    turbo and check_finite have no effect. Result: w real [..., n], v [..., n, n] in columns.
+    Derivative: grows without bound where eigenvalues meet. Raises ValueError for matrices that are
+    not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True).round(4)
+    Array([1., 3.], dtype=float32)
+    """
     if b is not None or eigvals is not None or type != 1:
         raise NotImplementedError(
             "eigh: generalized problems and subsets are not supported. Factor "
@@ -208,7 +317,18 @@ def eigh(
 
 
 def schur(a: Any, output: str = "real") -> list[Any]:
-    """[t, z] with a = z t z^H, t upper triangular (in blocks, for output='real')."""
+    """The Schur form: [t, z] with a = z t zᴴ, z unitary.
+
+    a: [n, n]; integers become floats. output: 'real', t with 2 by 2 blocks for pairs of complex
+    eigenvalues, or 'complex', t upper triangular (ValueError for others). No derivative is known
+    (NotImplementedError). Raises ValueError for matrices that are not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
+    Array([[1., 2.],
+           [0., 3.]], dtype=float32)
+    """
     if output not in ("real", "complex"):
         raise ValueError(f"schur: output must be 'real' or 'complex', got {output!r}.")
     x = matrices("schur", a, True)
@@ -220,7 +340,18 @@ def schur(a: Any, output: str = "real") -> list[Any]:
 def hessenberg(
     a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
-    """The form h, zero below the first subdiagonal; with `calc_q` also q: a = q h q^H."""
+    """The Hessenberg form of matrices, zero below the first subdiagonal.
+
+    a: [..., n, n]; integers become floats. calc_q: (h, q) with a = q h qᴴ. overwrite_a and
+    check_finite are taken for SciPy's sake and have no effect. No derivative is known
+    (NotImplementedError). Raises ValueError for matrices that are not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.hessenberg(jnp.array([[2.0, 1.0], [1.0, 3.0]]))
+    Array([[2., 1.],
+           [1., 3.]], dtype=float32)
+    """
     x = matrices("hessenberg", a, True)
     n = x.aval.shape[-1]
     packed, taus = core.hessenberg(x)
@@ -243,7 +374,18 @@ def solve_triangular(
     debug: Any = None,
     check_finite: bool = True,
 ) -> Any:
-    """x with a x = b for triangular a (trans 0), a.T x = b (1, 'T') or a^H x = b (2, 'C')."""
+    """The x with a x = b, for triangular a.
+
+    a: [..., n, n], of which one triangle is read, the upper one unless lower. b: [n] or [..., n,
+    k]. trans: 1 or 'T' solves aᵀ x = b, 2 or 'C' aᴴ x = b (ValueError for others). unit_diagonal:
+    the diagonal counts as ones. overwrite_b, debug and check_finite have no effect. Result: b's
+    shape; infinite or NaN for a singular a. Differentiable in both.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.solve_triangular(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([3.0, 4.0]))
+    Array([1., 1.], dtype=float32)
+    """
     kinds = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
     if trans not in kinds:
         raise ValueError(
@@ -284,7 +426,19 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Any:
-    """x with a x = b; assume_a='pos' uses a Cholesky factorization."""
+    """The x with a x = b.
+
+    a: [..., n, n]; b: [n] or [..., n, k]; integers become floats. assume_a: 'gen' (LU), 'pos'
+    (Cholesky, for positive definite a), 'sym' or 'her' (ValueError for others). lower: the triangle
+    that is read with 'pos'. overwrite_a, overwrite_b, debug and check_finite have no effect.
+    Result: b's shape; NaN or infinite where a is singular (SciPy raises). Differentiable in both.
+    Raises ValueError for sizes that do not fit.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
+    Array([1. , 0.5], dtype=float32)
+    """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ValueError(f"solve: assume_a must be 'gen', 'sym', 'her' or 'pos', got {assume_a!r}.")
     if assume_a != "pos":
@@ -293,12 +447,33 @@ def solve(
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The inverse."""
+    """The inverse of matrices.
+
+    a: [..., n, n]; integers become floats. overwrite_a and check_finite are taken for SciPy's sake
+    and have no effect. Result: a's shape; NaN or infinite where a is singular (SciPy raises).
+    Derivative: -a⁻¹ da a⁻¹. Raises ValueError for matrices that are not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
     return linalg.inv(a)
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The determinant."""
+    """The determinant of matrices.
+
+    a: [..., n, n]; integers become floats. overwrite_a and check_finite are taken for SciPy's sake
+    and have no effect. Result: [...]. By LU factors. Derivative: det(a) tr(a⁻¹ da), also for
+    singular a. Raises ValueError for matrices that are not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.det(jnp.array([[2.0, 1.0], [1.0, 3.0]])).round(4)
+    Array(5., dtype=float32)
+    """
     return linalg.det(a)
 
 
@@ -323,9 +498,19 @@ _PADE = (
 
 
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
-    """The exponential of square matrices, by scaling and squaring of a Padé approximant.
+    """The exponential of square matrices, Σ Aᵏ / k!.
 
-    NaN when the norm asks for more than `max_squarings` squarings.
+    A: [..., n, n]; integers become floats. upper_triangular: A's lower part counts as zeros.
+    max_squarings: NaN where the norm asks for more. Result: A's shape. Differentiable in both
+    modes. By scaling and squaring of a Padé approximant; Raises ValueError for matrices that are
+    not square. Source: Higham, The scaling and squaring method for the matrix exponential revisited
+    (2005).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.expm(jnp.array([[0.0, 1.0], [0.0, 0.0]]))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
     """
     x = matrices("expm", A, True)
     n = x.aval.shape[-1]
@@ -376,7 +561,17 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
 
 
 def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
-    """The derivative of expm at A in the direction E: the corner of expm([[A, E], [0, A]])."""
+    """The derivative of expm at A in the direction E.
+
+    A, E: [n, n] of one shape (ValueError). method has no effect: it is the corner of expm([[A, E],
+    [0, A]]). compute_expm: False gives the derivative alone. Result: (expm(A), derivative).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.expm_frechet(jnp.zeros((2, 2)), jnp.eye(2), compute_expm=False)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     a, e = promote_inexact(*as_arrays("expm_frechet", A, E))
     a, e = matrices("expm_frechet", a, True), strong(e)
     if a.aval.shape != e.aval.shape:
@@ -390,7 +585,18 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
 
 def funm(A: Any, func: Callable, disp: bool = True) -> Any:
-    """`func` of a matrix, by its eigenvalues; the matrix must be diagonalizable (see `sqrtm`)."""
+    """A function of a matrix, by its eigenvalues: v func(w) v⁻¹.
+
+    A: [n, n], which must be diagonalizable. func: of an array of numbers. disp: False gives
+    (result, estimate of the error). Result: complex. Eigenvectors have no derivatives
+    (NotImplementedError); `expm` and `sqrtm` have.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.funm(jnp.diag(jnp.array([0.0, 4.0])), jnp.sqrt).real
+    Array([[0., 0.],
+           [0., 2.]], dtype=float32)
+    """
     x = matrices("funm", A, True)
     w, v = linalg.eig(x)
     out = matmul(multiply(v, expand_dims(func(w), -2)), linalg.inv(v))
@@ -402,7 +608,16 @@ def funm(A: Any, func: Callable, disp: bool = True) -> Any:
 def sqrtm(A: Any, blocksize: int = 1) -> Any:
     """A square root of a matrix, complex; infinite or NaN where there is none.
 
-    By the Schur form, whose triangular root is found column by column (Björck & Hammarling 1983).
+    A: [n, n]; integers become floats. blocksize must be 1 (NotImplementedError). Result: complex
+    [n, n], the root whose eigenvalues have positive real parts. Differentiable. By the Schur form,
+    whose triangular root is found column by column. Source: Björck and Hammarling, A Schur method
+    for the square root of a matrix (1983).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.sqrtm(jnp.diag(jnp.array([4.0, 9.0]))).real
+    Array([[2., 0.],
+           [0., 3.]], dtype=float32)
     """
     if blocksize != 1:
         raise NotImplementedError("sqrtm: blocksize other than 1 is not supported. Leave it out.")
@@ -484,7 +699,18 @@ def polar(
     eps: Any = None,
     max_iterations: Any = None,
 ) -> tuple[Any, Any]:
-    """(u, p) with a = u p (side 'right') or a = p u, u unitary and p positive semidefinite."""
+    """The polar decomposition: (u, p) with a = u p, or a = p u.
+
+    a: [m, n]. side: 'right' (a = u p) or 'left'. method: 'qdwh' or 'svd', both by singular values;
+    eps and max_iterations have no effect. Result: u with orthonormal columns (or rows), p Hermitian
+    and positive semidefinite. Differentiable. Raises ValueError for other words.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> u, p = linalg.polar(jnp.array([[0.0, -2.0], [3.0, 0.0]]))
+    >>> jnp.diag(p).round(4)
+    Array([3., 2.], dtype=float32)
+    """
     if side not in ("right", "left"):
         raise ValueError(f"polar: side must be 'right' or 'left', got {side!r}.")
     if method not in ("qdwh", "svd"):
@@ -500,7 +726,19 @@ def polar(
 
 
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
-    """X with A X + X B = C, as one linear system for the elements of X."""
+    """The X with A X + X B = C, as one linear system for the elements of X.
+
+    A: [m, m], B: [n, n], C: [m, n]; integers become floats. method: 'schur' or 'eigen', which give
+    the same (ValueError for others); tol: taken for JAX's sake. Costs (m n)³ operations. Result:
+    [m, n]; NaN or infinite where A and -B share an eigenvalue. Differentiable.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> A = jnp.array([[1.0, 0.0], [0.0, 3.0]])
+    >>> linalg.solve_sylvester(A, A, jnp.eye(2)).round(4)
+    Array([[0.5   , 0.    ],
+           [0.    , 0.1667]], dtype=float32)
+    """
     if method not in ("schur", "eigen"):
         raise ValueError(
             f"solve_sylvester: Unrecognized method {method!r}. The two valid methods are either "
@@ -525,7 +763,18 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: Any = None,
 ) -> Any:
-    """The eigenvalues (and vectors) of a symmetric tridiagonal matrix, by its dense form."""
+    """The eigenvalues (and vectors) of a symmetric tridiagonal matrix, by its dense form.
+
+    d: [n], the diagonal; e: [n - 1], the one beside it, real. eigvals_only: the values alone.
+    select: 'a' all, 'v' those in the interval select_range, 'i' those of the indices select_range.
+    tol and key have no effect. Result: w [n] rising, v [n, n]. Differentiable, as `eigh`. Raises
+    ValueError for sizes that do not fit.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.eigh_tridiagonal(jnp.ones(2), jnp.ones(1), eigvals_only=True).round(4)
+    Array([0., 2.], dtype=float32)
+    """
     d, e = promote_inexact(*as_arrays("eigh_tridiagonal", d, e))
     if select not in ("a", "i", "v"):
         raise ValueError(
@@ -554,7 +803,18 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> tuple[Any, ...]:
-    """(c q, r) or, for mode='left', (q c, r), q and r being the factors of `a`."""
+    """The product of a matrix with the q of a's QR factors, without q: (c q, r), or (q c, r).
+
+    a: [m, n]. c: a matrix, or a vector. mode: 'right' gives c q, 'left' q c (ValueError for
+    others). pivoting: exchange a's columns; the order is a third result. conjugate: take q's
+    conjugate. overwrite_a and overwrite_c have no effect.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> qc, r = linalg.qr_multiply(jnp.eye(2), jnp.array([1.0, 2.0]))
+    >>> jnp.abs(qc)
+    Array([1., 2.], dtype=float32)
+    """
     if mode not in ("left", "right"):
         raise ValueError(f"qr_multiply: mode must be 'left' or 'right', got {mode!r}.")
     (c,) = promote_inexact(one_array("qr_multiply", c))
@@ -564,7 +824,17 @@ def qr_multiply(
 
 
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
-    """A real Schur form (quasi triangular T) made complex triangular."""
+    """A real Schur form made complex, so that T is triangular.
+
+    T: [n, n], quasi triangular; Z: [n, n], orthogonal. check_finite has no effect. Result: (T, Z),
+    complex, with the same Z T Zᴴ. Source: Golub and Van Loan, Matrix Computations, section 7.4.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> t, z = linalg.rsf2csf(jnp.array([[0.0, 1.0], [-1.0, 0.0]]), jnp.eye(2))
+    >>> jnp.abs(jnp.diag(t)).round(4)
+    Array([1., 1.], dtype=float32)
+    """
     t, z = promote_inexact(*as_arrays("rsf2csf", T, Z))
     kind = t.aval.dtype if dtypes.is_complex(t.aval.dtype) else dtypes.complex_of(t.aval.dtype)
     # T itself is factored once more: T = w s w^H, so Z T Z^H = (Z w) s (Z w)^H.

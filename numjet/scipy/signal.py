@@ -145,11 +145,14 @@ def convolve(
 
     in1, in2: of one number of axes; integers as floats. mode: "full", all positions where the
     arrays meet; "same", as many as in1 has, from the middle; "valid", those where one array lies
-    within the other. method: "direct" ("auto" means it) or "fft", `fftconvolve`.
+    within the other. method: "direct" ("auto" means it) or "fft", `fftconvolve`. precision: of the
+    products, as of `lax.dot_general`. Linear in both. Raises ValueError for other words and for
+    numbers of axes that differ.
 
-    >>> import numjet.numpy as jnp
-    >>> print(convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0])))
-    [1. 5. 6.]
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import signal
+    >>> signal.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0]))
+    Array([1., 5., 6.], dtype=float32)
     """
     if method == "fft":
         _operands("convolve", in1, in2, mode)
@@ -165,11 +168,15 @@ def correlate(
 ) -> Any:
     """The correlation of arrays: the convolution of in1 with in2 reversed and conjugated.
 
-    Arguments as for `convolve`.
+    in1, in2: of one number of axes; integers as floats. mode: "full", all positions where the
+    arrays meet; "same", as many as in1 has, from the middle; "valid", those where one array lies
+    within the other. method: "direct" ("auto" means it) or "fft". precision: of the products.
+    Raises ValueError for other words and for numbers of axes that differ.
 
-    >>> import numjet.numpy as jnp
-    >>> print(correlate(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0])))
-    [3. 7. 2.]
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import signal
+    >>> signal.correlate(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0]))
+    Array([3., 7., 2.], dtype=float32)
     """
     x, y = _operands("correlate", in1, in2, mode)
     turned = jnp.flip(jnp.conj(y))
@@ -196,7 +203,19 @@ def convolve2d(
     fillvalue: float = 0,
     precision: Any = None,
 ) -> Any:
-    """`convolve` of two matrices; outside of them are zeros."""
+    """`convolve` of two matrices; outside of them are zeros.
+
+    in1, in2: matrices (ValueError for others); integers as floats. mode: "full", all positions
+    where the arrays meet; "same", as many as in1 has, from the middle; "valid", those where one
+    array lies within the other. boundary must be "fill", fillvalue 0 (NotImplementedError).
+    precision: of the products.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import signal
+    >>> signal.convolve2d(jnp.eye(2), jnp.array([[1.0, 2.0]]))
+    Array([[1., 2., 0.],
+           [0., 1., 2.]], dtype=float32)
+    """
     _check_boundary("convolve2d", in1, in2, boundary, fillvalue)
     return convolve(in1, in2, mode, precision=precision)
 
@@ -211,8 +230,16 @@ def correlate2d(
 ) -> Any:
     """`correlate` of two matrices; outside of them are zeros.
 
-    Mode "same" differs for even sizes of in2: position i has in2's element n // 2 on in1's
-    element i, as in SciPy.
+    in1, in2: matrices (ValueError for others); integers as floats. mode: as of `convolve`, but
+    "same" differs for even sizes of in2: position i has in2's element n // 2 on in1's element i, as
+    in SciPy. boundary must be "fill", fillvalue 0 (NotImplementedError). precision: of the
+    products.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import signal
+    >>> signal.correlate2d(jnp.eye(2), jnp.array([[1.0, 2.0]]))
+    Array([[2., 1., 0.],
+           [0., 2., 1.]], dtype=float32)
     """
     _check_boundary("correlate2d", in1, in2, boundary, fillvalue)
     x, y = _operands("correlate2d", in1, in2, mode)

@@ -31,7 +31,18 @@ def _floats(values: np.ndarray) -> Any:
 
 
 def block_diag(*arrs: Any) -> Any:
-    """The matrix with the given blocks on its diagonal."""
+    """The matrix with the given blocks on its diagonal, zeros elsewhere.
+
+    arrs: arrays of at most two axes (ValueError for more); vectors are rows, numbers 1 by 1 blocks.
+    Result: their promoted dtype.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.block_diag(jnp.eye(2), 5.0)
+    Array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 5.]], dtype=float32)
+    """
     if not arrs:
         return lax.full((1, 0), 0, dtypes.canonical(dtypes.float64))
     parts = promote_dtypes(
@@ -72,7 +83,15 @@ def _with_batch(c: Any, r: Any) -> tuple[Any, Any]:
 def toeplitz(c: Any, r: Any = None) -> Any:
     """The matrix with first column c and first row r, constant along diagonals.
 
-    c, r: [..., m] and [..., n]; without r it is c conjugated. Leading axes are a batch.
+    c: [..., m]; r: [..., n], c's conjugate unless given; its first element is not read. Leading
+    axes are a batch. Result: [..., m, n].
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.toeplitz(jnp.array([1, 2, 3]))
+    Array([[1, 2, 3],
+           [2, 1, 2],
+           [3, 2, 1]], dtype=int32)
     """
     if r is None:
         (c,) = _rows("toeplitz", c)
@@ -87,8 +106,18 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
 
 def hankel(c: Any, r: Any = None) -> Any:
-    """The matrix with first column c and last row r (0 unless given), constant along
-    antidiagonals. Leading axes are a batch."""
+    """The matrix with first column c and last row r, constant along antidiagonals.
+
+    c: [..., m]; r: [..., n], zeros unless given; its first element is not read. Leading axes are a
+    batch. Result: [..., m, n].
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.hankel(jnp.array([1, 2, 3]))
+    Array([[1, 2, 3],
+           [2, 3, 0],
+           [3, 0, 0]], dtype=int32)
+    """
     if r is None:
         (c,) = _rows("hankel", c)
         r = lax.full(c.aval.shape, 0, c.aval.dtype)
@@ -101,7 +130,17 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 
 def circulant(c: Any) -> Any:
-    """The matrix whose columns are rotations of c."""
+    """The matrix whose columns are rotations of c.
+
+    c: [..., n]; leading axes are a batch. Result: [..., n, n], of c's dtype.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.circulant(jnp.array([1, 2, 3]))
+    Array([[1, 3, 2],
+           [2, 1, 3],
+           [3, 2, 1]], dtype=int32)
+    """
     c = atleast_1d(array(c))
     n = c.aval.shape[-1]
     index = (np.arange(n)[:, None] - np.arange(n)[None]) % n
@@ -109,7 +148,17 @@ def circulant(c: Any) -> Any:
 
 
 def companion(a: Any) -> Any:
-    """The companion matrix of a polynomial with coefficients a, [..., n + 1]."""
+    """The companion matrix of a polynomial, whose eigenvalues are its roots.
+
+    a: [..., n + 1], coefficients, the highest first, which must not be 0; leading axes are a batch.
+    Result: [..., n, n]. Raises ValueError for less than two.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.companion(jnp.array([1.0, 2.0, 3.0]))
+    Array([[-2., -3.],
+           [ 1.,  0.]], dtype=float32)
+    """
     (a,) = promote_inexact(*_rows("companion", a))
     n = a.aval.shape[-1] - 1
     if n < 1:
@@ -123,13 +172,29 @@ def companion(a: Any) -> Any:
 
 
 def hilbert(n: int) -> Any:
-    """The matrix 1 / (i + j + 1)."""
+    """The Hilbert matrix: element (i, j) is 1 / (i + j + 1).
+
+    n: the size. Result: floats [n, n]. It is very badly conditioned.
+
+    >>> from numjet.scipy import linalg
+    >>> linalg.hilbert(2).round(4)
+    Array([[1.    , 0.5   ],
+           [0.5   , 0.3333]], dtype=float32)
+    """
     i = np.arange(n)
     return _floats(1 / (i[:, None] + i[None] + 1))
 
 
 def helmert(n: int, full: bool = False) -> Any:
-    """The Helmert matrix; with `full` its constant first row, too."""
+    """The Helmert matrix: orthonormal contrasts of each element with the mean of those before it.
+
+    n: the size, positive. full: with the constant first row, so that it is orthogonal. Result:
+    floats [n - 1, n], or [n, n].
+
+    >>> from numjet.scipy import linalg
+    >>> linalg.helmert(2).round(4)
+    Array([[ 0.7071, -0.7071]], dtype=float32)
+    """
     rows = np.tril(np.ones((n, n)), -1) - np.diag(np.arange(n))
     rows[0] = 1
     size = np.arange(n) * np.arange(1, n + 1)
@@ -139,7 +204,16 @@ def helmert(n: int, full: bool = False) -> Any:
 
 
 def hadamard(n: int, dtype: Any = int) -> Any:
-    """The Hadamard matrix of a power of two."""
+    """The Hadamard matrix of ±1 whose rows are orthogonal.
+
+    n: a power of two (ValueError for others). dtype: of the result, the default integer unless
+    given. By Sylvester's construction.
+
+    >>> from numjet.scipy import linalg
+    >>> linalg.hadamard(2)
+    Array([[ 1,  1],
+           [ 1, -1]], dtype=int32)
+    """
     if n < 1 or n & (n - 1):
         raise ValueError(f"hadamard: n must be a power of 2, got {n}.")
     out = np.ones((1, 1))
@@ -154,7 +228,17 @@ def _check_kind(name: str, kind: str | None) -> None:
 
 
 def pascal(n: int, kind: str | None = None) -> Any:
-    """The Pascal matrix: 'symmetric' (default), 'lower' or 'upper'."""
+    """The Pascal matrix of binomial coefficients.
+
+    n: the size. kind: 'symmetric' (the default, element (i, j) is C(i + j, i)), 'lower' or 'upper'
+    (ValueError for others). Result: floats [n, n]; SciPy's `exact` is not there.
+
+    >>> from numjet.scipy import linalg
+    >>> linalg.pascal(3)
+    Array([[1., 1., 1.],
+           [1., 2., 3.],
+           [1., 3., 6.]], dtype=float32)
+    """
     _check_kind("pascal", kind)
     low = np.array([[math.comb(i, j) for j in range(n)] for i in range(n)], float).reshape(n, n)
     values = low if kind == "lower" else low.T if kind == "upper" else low @ low.T
@@ -162,7 +246,17 @@ def pascal(n: int, kind: str | None = None) -> Any:
 
 
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
-    """The matrix of the discrete Fourier transform."""
+    """The matrix of the discrete Fourier transform: element (j, k) is exp(-2πi j k / n).
+
+    n: the size. scale: None, 'sqrtn' (divided by √n, unitary) or 'n' (ValueError for others).
+    dtype: complex, the default one unless given. Result: [n, n].
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> jnp.abs(linalg.dft(2, "sqrtn")).round(4)
+    Array([[0.7071, 0.7071],
+           [0.7071, 0.7071]], dtype=float32)
+    """
     if scale not in (None, "sqrtn", "n"):
         raise ValueError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}.")
     i = np.arange(n)
@@ -175,7 +269,18 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
 
 
 def leslie(f: Any, s: Any) -> Any:
-    """The Leslie matrix of fertilities f, [..., n], and survivals s, [..., n - 1]."""
+    """The Leslie matrix of a population: fertilities in the first row, survivals below the
+    diagonal.
+
+    f: [..., n], s: [..., n - 1] (ValueError for other sizes); leading axes are a batch. Result:
+    [..., n, n].
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.leslie(jnp.array([1.0, 2.0]), jnp.array([0.5]))
+    Array([[1. , 2. ],
+           [0.5, 0. ]], dtype=float32)
+    """
     f, s = _with_batch(*_rows("leslie", f, s))
     n = f.aval.shape[-1]
     if s.aval.shape[-1] != n - 1 or n < 2:
@@ -187,13 +292,34 @@ def leslie(f: Any, s: Any) -> Any:
 
 
 def fiedler(a: Any) -> Any:
-    """The matrix |a_i - a_j|. Leading axes are a batch."""
+    """The matrix |a_i - a_j|.
+
+    a: [..., n]; leading axes are a batch. Result: [..., n, n], of a's dtype.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.fiedler(jnp.array([1, 4, 9]))
+    Array([[0, 3, 8],
+           [3, 0, 5],
+           [8, 5, 0]], dtype=int32)
+    """
     (a,) = _rows("fiedler", a)
     return lax.abs(subtract(expand_dims(a, -1), expand_dims(a, -2)))
 
 
 def fiedler_companion(a: Any) -> Any:
-    """A pentadiagonal companion matrix of a polynomial (Fiedler 2003)."""
+    """A pentadiagonal companion matrix of a polynomial, whose eigenvalues are its roots.
+
+    a: [n + 1], coefficients, the highest first, which must not be 0. Result: [n, n]. Source:
+    Fiedler, A note on companion matrices (2003).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.fiedler_companion(jnp.array([1.0, 2.0, 3.0, 4.0]))
+    Array([[-2., -3.,  1.],
+           [ 1.,  0.,  0.],
+           [ 0., -4.,  0.]], dtype=float32)
+    """
     (a,) = promote_inexact(*_rows("fiedler_companion", a))
     if a.aval.shape[-1] <= 2:
         if a.aval.shape[-1] == 2:
@@ -222,7 +348,16 @@ def fiedler_companion(a: Any) -> Any:
 
 
 def invhilbert(n: int) -> Any:
-    """The inverse of the Hilbert matrix."""
+    """The inverse of the Hilbert matrix, whose elements are whole numbers.
+
+    n: the size. Result: floats [n, n], rounded where they have more digits; SciPy's `exact` is not
+    there.
+
+    >>> from numjet.scipy import linalg
+    >>> linalg.invhilbert(2)
+    Array([[ 4., -6.],
+           [-6., 12.]], dtype=float32)
+    """
     values = [
         [
             (-1) ** (i + j)
@@ -238,7 +373,16 @@ def invhilbert(n: int) -> Any:
 
 
 def invpascal(n: int, kind: str | None = None) -> Any:
-    """The inverse of the Pascal matrix."""
+    """The inverse of the Pascal matrix.
+
+    n: the size. kind: 'symmetric' (the default), 'lower' or 'upper' (ValueError for others).
+    Result: floats [n, n].
+
+    >>> from numjet.scipy import linalg
+    >>> linalg.invpascal(2)
+    Array([[ 2., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
     _check_kind("invpascal", kind)
     low = np.array(
         [[(-1) ** (i - j) * math.comb(i, j) if j <= i else 0 for j in range(n)] for i in range(n)],
@@ -249,7 +393,18 @@ def invpascal(n: int, kind: str | None = None) -> Any:
 
 
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
-    """The matrix whose product with v is convolve(a, v). Leading axes of a are a batch."""
+    """The matrix whose product with v is convolve(a, v).
+
+    a: [..., m]; leading axes are a batch. n: the length of v, positive. mode: 'full', 'same' or
+    'valid', as of `numpy.convolve`. Raises ValueError for other n or modes.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.convolution_matrix(jnp.array([1, 2]), 2)
+    Array([[1, 0],
+           [2, 1],
+           [0, 2]], dtype=int32)
+    """
     if n <= 0:
         raise ValueError(f"convolution_matrix: n must be a positive integer; got {n}.")
     (a,) = _rows("convolution_matrix", a)

@@ -226,16 +226,20 @@ def stft(
     padded: bool = True,
     axis: int = -1,
 ) -> tuple[Any, Any, Any]:
-    """Frequencies, times, and the Fourier transforms of overlapping pieces of `x` along `axis`.
+    """The Fourier transforms of overlapping pieces of x: (frequencies, times, transforms).
 
-    fs: samples in a unit of time. window: a name or tuple that `scipy.signal.get_window` knows, or
-    its values. nperseg, noverlap, nfft: the length of the pieces, how far they overlap (half), the
-    transforms' length. detrend: False, "constant", "linear" or a function of pieces. boundary: how
-    x is extended by half a piece: "zeros", "even", "odd", "constant", None (not). padded: zeros
-    behind so that pieces cover all. Complex x has frequencies of both signs.
+    x: a real or complex array. fs: samples in a unit of time. window: a name or tuple that
+    `scipy.signal.get_window` knows, or its values. nperseg, noverlap, nfft: the length of the
+    pieces (256, or all of a shorter x), how far they overlap (half), the transforms' length.
+    detrend: False, "constant", "linear" or a function of pieces. return_onesided: of real x the
+    frequencies from 0 on alone; complex x has those of both signs. axis: of time. boundary: how x
+    is extended by half a piece: "zeros", "even", "odd", "constant", None (not). padded: zeros
+    behind so that pieces cover all. Result: transforms complex, with the frequencies in the place
+    of the axis and the times behind. Linear in x. Raises ValueError for other words and lengths.
 
-    >>> import numjet.numpy as jnp
-    >>> frequencies, times, z = stft(jnp.ones(16), nperseg=8)
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import signal
+    >>> frequencies, times, z = signal.stft(jnp.ones(16), nperseg=8)
     >>> print(z.shape, frequencies[1])
     (5, 5) 0.125
     """
@@ -260,10 +264,22 @@ def csd(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Any, Any]:
-    """Frequencies and the cross spectral density of `x` and `y` (of x alone where y is None).
+    """The cross spectral density of two series: (frequencies, density).
 
-    scaling: "density" or "spectrum". average: "mean" or "median" of the pieces. Other arguments as
-    for `stft`; a shorter series has zeros behind.
+    x, y: real or complex arrays; a shorter one has zeros behind; y=None takes x. fs: samples in a
+    unit of time. window: a name or tuple that `scipy.signal.get_window` knows, or its values.
+    nperseg, noverlap, nfft: the length of the pieces (256, or all of a shorter x), how far they
+    overlap (half), the transforms' length. detrend: False, "constant", "linear" or a function of
+    pieces. return_onesided: of real x the frequencies from 0 on alone; complex x has those of both
+    signs. axis: of time. scaling: "density" (per unit of frequency) or "spectrum". average: "mean"
+    or "median" of the pieces. Raises ValueError for other words and lengths. Source: Welch, The use
+    of fast Fourier transform for the estimation of power spectra (1967).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import signal
+    >>> frequencies, density = signal.csd(jnp.ones(16), jnp.ones(16), nperseg=8, detrend=False)
+    >>> density.shape
+    (5,)
     """
     frequencies, _, out = _spectra(
         "csd", x, y, fs=fs, window=window, nperseg=nperseg, noverlap=noverlap, nfft=nfft,
@@ -299,10 +315,20 @@ def welch(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Any, Any]:
-    """Frequencies and the power spectral density of `x`: `csd` of x with itself.
+    """The power spectral density of a series, averaged over pieces: (frequencies, density).
 
-    >>> import numjet.numpy as jnp
-    >>> frequencies, density = welch(jnp.sin(jnp.arange(64.0)), nperseg=16)
+    x: a real or complex array. fs: samples in a unit of time. window: a name or tuple that
+    `scipy.signal.get_window` knows, or its values. nperseg, noverlap, nfft: the length of the
+    pieces (256, or all of a shorter x), how far they overlap (half), the transforms' length.
+    detrend: False, "constant", "linear" or a function of pieces. return_onesided: of real x the
+    frequencies from 0 on alone; complex x has those of both signs. axis: of time. scaling:
+    "density" (per unit of frequency) or "spectrum". average: "mean" or "median" of the pieces.
+    Result: density real. Raises ValueError for other words and lengths. Source: Welch, The use of
+    fast Fourier transform for the estimation of power spectra (1967).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import signal
+    >>> frequencies, density = signal.welch(jnp.sin(jnp.arange(64.0)), nperseg=16)
     >>> print(density.shape, jnp.argmax(density))
     (9,) 3
     """
@@ -338,14 +364,19 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Any, Any]:
-    """Times and the series whose `stft` is nearest to `Zxx`: the inverse of `stft`.
+    """The series whose `stft` is nearest to given transforms, the inverse of `stft`: (times,
+    series).
 
-    Arguments as they were for `stft`; boundary: whether it extended the series.
+    Zxx: complex, as stft gave it. fs, window, nperseg, noverlap, nfft: as they were there.
+    input_onesided: frequencies from 0 on alone, of a real series. boundary: whether stft extended
+    the series. time_axis, freq_axis: where times and frequencies are. Linear in Zxx. Raises
+    ValueError for lengths that do not fit. Source: Griffin and Lim, Signal estimation from modified
+    short-time Fourier transform (1984).
 
-    >>> import numjet.numpy as jnp
-    >>> x = jnp.arange(16.0)
-    >>> times, again = istft(stft(x, nperseg=8)[2])
-    >>> print(jnp.abs(again - x).max() < 1e-4)
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import signal
+    >>> times, again = signal.istft(signal.stft(jnp.arange(16.0), nperseg=8)[2])
+    >>> bool(jnp.abs(again - jnp.arange(16.0)).max() < 1e-4)
     True
     """
     (z,) = promote_inexact(*as_arrays("istft", Zxx))

@@ -19,13 +19,16 @@ def detrend(
     bp: int | Sequence[int] | np.ndarray = 0,
     overwrite_data: None = None,
 ) -> Any:
-    """`data` without its mean ("constant") or its line of least squares ("linear") along `axis`.
+    """A series without its mean, or without its line of least squares.
 
-    bp: breakpoints; between them each part has its own line.
+    data: a real or complex array; integers as floats. axis: of time. type: "linear" or "constant"
+    (ValueError for others). bp: breakpoints; between them each part has its own line.
+    overwrite_data must be None (NotImplementedError). Result: data's shape. Linear in data.
 
-    >>> import numjet.numpy as jnp
-    >>> print(detrend(jnp.array([1.0, 2.0, 6.0]), type="constant"))
-    [-2. -1.  3.]
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import signal
+    >>> signal.detrend(jnp.array([1.0, 2.0, 6.0]), type="constant")
+    Array([-2., -1.,  3.], dtype=float32)
     """
     if overwrite_data is not None:
         raise NotImplementedError("detrend: overwrite_data argument not implemented. Leave it out.")

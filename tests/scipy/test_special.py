@@ -190,3 +190,10 @@ def test_expm_makes_no_infinity_and_no_nan_on_the_way():
             want = scipy.linalg.expm(x.astype(np.float64))
             np.testing.assert_allclose(linalg.expm(x), want, rtol=1e-4)
             np.testing.assert_allclose(numjet.vmap(linalg.expm)(x[None])[0], want, rtol=1e-4)
+
+
+def test_lu_solve_refuses_sizes_that_do_not_fit() -> None:
+    factors = linalg.lu_factor(np.eye(2, dtype=np.float32))
+    for b in (np.ones(3), np.ones((3, 1)), np.float32(1)):
+        with pytest.raises(ValueError, match="lu_solve: factors .* b must have 2 rows"):
+            linalg.lu_solve(factors, b)

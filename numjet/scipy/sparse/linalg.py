@@ -235,12 +235,18 @@ def cg(
     maxiter: int | None = None,
     M: Any = None,
 ) -> tuple[Any, None]:
-    """(x, None) with A x = b, by conjugate gradients; A hermitian and positive definite.
+    """The x with A x = b, by conjugate gradients: (x, None).
 
-    A: a function of pytrees like b, or a matrix. M: what approximates A's inverse, likewise. Stops
-    where |b - A x| <= max(tol |b - A x0|, atol), or after maxiter steps (10 times the components).
+    A: Hermitian and positive definite, a matrix or a function of pytrees like b. b: an array or a
+    pytree of them. x0: where to begin, zeros unless given. tol, atol: it stops where |b - A x| <=
+    max(tol |b - A x0|, atol). maxiter: after as many steps, 10 times the components unless given.
+    M: what approximates A's inverse, a matrix or a function. Result: x like b; whether it converged
+    is not told. Derivative: by solving with A again, whatever the steps were. Raises ValueError for
+    structures and shapes that differ. Source: Hestenes and Stiefel, Methods of conjugate gradients
+    for solving linear systems (1952).
 
-    >>> import numjet.numpy as jnp
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.sparse.linalg import cg
     >>> x, _ = cg(lambda x: 4.0 * x, jnp.array([4.0, 8.0]))
     >>> print(x)
     [1. 2.]
@@ -258,10 +264,14 @@ def bicgstab(
     maxiter: int | None = None,
     M: Any = None,
 ) -> tuple[Any, None]:
-    """(x, None) with A x = b, by stabilized biconjugate gradients; A may be any matrix, and the
-    arguments are those of `cg`.
+    """The x with A x = b, by stabilized biconjugate gradients: (x, None).
 
-    >>> import numjet.numpy as jnp
+    A: any square matrix, or a function of pytrees like b. b, x0, tol, atol, maxiter, M: as of `cg`.
+    Derivative: by solving with A, or its transpose, again. Raises ValueError for structures and
+    shapes that differ. Source: van der Vorst, Bi-CGSTAB (1992).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.sparse.linalg import bicgstab
     >>> x, _ = bicgstab(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 8.0]))
     >>> print(x.round(4))
     [1. 2.]
@@ -281,13 +291,16 @@ def gmres(
     M: Any = None,
     solve_method: str = "batched",
 ) -> tuple[Any, None]:
-    """(x, None) with A x = b, by the generalized minimal residual method; A may be any matrix.
+    """The x with A x = b, by the generalized minimal residual method: (x, None).
 
-    restart: after so many products the search begins anew; maxiter: how often at most (by default
-    as long as each time brings it nearer). The other arguments are those of `cg`; `solve_method`
-    may be "batched" or "incremental", and both end as soon as x is near enough.
+    A: any square matrix, or a function of pytrees like b. b, x0, tol, atol, M: as of `cg`. restart:
+    after so many products the search begins anew. maxiter: how often at most (by default as long as
+    each time brings it nearer). solve_method: "batched" or "incremental" (ValueError for others),
+    and both end as soon as x is near enough. Derivative: by solving with A, or its transpose,
+    again. Source: Saad and Schultz, GMRES (1986).
 
-    >>> import numjet.numpy as jnp
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy.sparse.linalg import gmres
     >>> x, _ = gmres(jnp.array([[0.0, 1.0], [-4.0, 0.0]]), jnp.array([2.0, -4.0]))
     >>> print(x.round(4))
     [1. 2.]
