@@ -375,6 +375,7 @@ from numjet.ops.special import (
     lgamma,
     lgamma_p,
     polygamma_p,
+    random_gamma_grad_p,
     regularized_incomplete_beta_p,
     zeta_p,
 )
@@ -492,7 +493,8 @@ __all__ = [
     "population_count_p", "pow", "pow_p", "ppermute", "ppermute_p", "precv", "psend",
     "pshuffle", "psum", "psum_p", "psum_scatter", "pswapaxes", "ragged_all_to_all",
     "ragged_all_to_all_p",
-    "ragged_dot", "ragged_dot_general", "random_gamma_grad", "real", "real_p", "reciprocal",
+    "ragged_dot", "ragged_dot_general", "random_gamma_grad", "random_gamma_grad_p",
+    "real", "real_p", "reciprocal",
     "reduce", "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p", "reduce_min",
     "reduce_min_p", "reduce_or", "reduce_or_p", "reduce_p", "reduce_precision",
     "reduce_precision_p", "reduce_prod", "reduce_prod_p", "reduce_sum", "reduce_sum_p",

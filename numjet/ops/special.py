@@ -1,9 +1,9 @@
 """Special functions: erf and its kin, gamma functions, incomplete gamma and beta, Bessel
 functions, zeta.
 
-Used by `lax`, `scipy.special` and the distributions. erf, erfc, erf_inv, lgamma, digamma and the
-Bessel functions have native code; the others are SciPy's, which a compiled program calls back for
-(see docs/limits.md).
+Used by `lax`, `scipy.special` and the distributions. erf, erfc, erf_inv, lgamma and digamma have
+native code; the others are formulas over whole arrays (`ops.incomplete`, `ops.hurwitz`), of which
+eager code has SciPy's where it has them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.core.array import as_array
-from numjet.core.lowering import Expand, Host
-from numjet.core.primitive import Primitive
+from numjet.core.lowering import Expand
+from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import convert, full
-from numjet.ops import special_tables as tables
+from numjet.ops import hurwitz, incomplete, special_tables as tables
 from numjet.ops.arithmetic import (
     abs as absolute,
     add,
@@ -41,9 +41,11 @@ from numjet.ops.families import (
     quiet,
 )
 from numjet.ops.logic import eq, le, lt
+from numjet.ops.namespaces import Traced, lowering, reference
 from numjet.ops.shape import select_n
 from numjet.ops.special_series import chebyshev
 from numjet.ops.transcendental import exp, log, log1p, sqrt
+from numjet.transforms.jvp import jvp_call
 
 _SQRT_PI = 1.7724538509055160273
 
@@ -100,36 +102,67 @@ lgamma_p = elementwise(
     jvp=lambda t, out, x: mul(t, digamma(x)),
     loops=lambda e, x: e.call("lgamma", x),
 )
-digamma_p = _native(
+
+
+def _digamma(x: np.ndarray) -> np.ndarray:
+    from scipy import special
+
+    return np.where(x == 0, np.nan, special.digamma(x)).astype(x.dtype)      # as at other poles
+
+
+digamma_p = elementwise(
     "digamma",
-    "digamma",
-    lambda t, out, x: mul(t, polygamma(constant_like(x, 1), x)),
+    accepts=REAL_FLOATING,
+    reference=quiet(_digamma),
+    jvp=lambda t, out, x: mul(t, polygamma(constant_like(x, 1), x)),
+    loops=lambda e, x: e.call("digamma", x),
 )
 
 
-# ------------------------------------------------------------------ functions that SciPy computes
-def _hosted(name: str, reference: Callable, rules: tuple) -> Primitive:
-    """An elementwise primitive evaluated by SciPy; `rules` as in `elementwise_jvp`."""
+# ------------------------------------------------------------------ formulas over whole arrays
+class _Functions(Traced):
+    erfc, digamma, lgamma = map(
+        staticmethod, (lambda x: erfc(x), lambda x: digamma(x), lambda x: lgamma(x))
+    )
+
+
+def _computed(
+    name: str, formula: Callable, rules: tuple, evaluated: Callable | None = None
+) -> Primitive:
+    """An elementwise primitive that programs compute by `formula` (see `ops.namespaces`). Eager
+    code calls `evaluated`, or the formula too. `rules` as in `elementwise_jvp`."""
     primitive: Primitive
     primitive = Primitive(
         name,
         abstract=elementwise_abstract(name, REAL_FLOATING),
-        reference=reference,
+        reference=evaluated or reference(formula),
         jvp=elementwise_jvp(lambda: primitive, rules),
         batch=elementwise_batch(lambda: primitive),
-        loops=Host(),
+        loops=Expand(lowering(_Functions, formula)),
     )
     return primitive
 
 
-def _refuse(name: str, argument: str) -> Callable:
+def _through(formula: Callable, which: int) -> Callable:
+    """The rule of one operand of a primitive that programs compute by `formula`: its derivative,
+    forward, which is taken when it is asked for."""
+    function = lowering(_Functions, formula)
+
     def rule(t: Any, out: Any, *primals: Any) -> Any:
-        raise NotImplementedError(
-            f"The derivative of {name} with respect to {argument} is not implemented. Stop it "
-            f"with lax.stop_gradient({argument}), or give a custom_jvp."
-        )
+        one = primals[which]
+        tangents = [Zero(x.aval.tangent()) for x in primals]
+        tangents[which] = full(one.aval.shape, 1, one.aval.dtype)
+        _, (slope,), _ = jvp_call(lambda *xs: [function(*xs)], primals, tangents)
+        return mul(t, slope)
 
     return rule
+
+
+def _order_of_polygamma(t: Any, out: Any, m: Any, x: Any) -> Any:
+    raise NotImplementedError(
+        "The derivative of polygamma with respect to m is not implemented: it has whole orders "
+        "alone. Stop it with lax.stop_gradient(m)."
+    )
 
 
 def _polygamma(m: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -140,22 +173,50 @@ def _polygamma(m: np.ndarray, x: np.ndarray) -> np.ndarray:
     scaled = (
         np.where(order % 2 == 1, 1.0, -1.0) * special.gamma(order + 1) * special.zeta(order + 1, x)
     )
-    value = np.where(order == 0, special.digamma(x), scaled)
+    logarithm = special.gammaln(order + 1) + np.log(special.zeta(order + 1, x))
+    scaled = np.where(order > 170, np.where(order % 2 == 1, 1.0, -1.0) * np.exp(logarithm), scaled)
+    value = np.where(order == 0, _digamma(x), scaled)
     return np.where(order == np.floor(order), value, np.nan).astype(x.dtype)
+
+
+def _zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
+    from scipy import special
+
+    out = special.zeta(x, q)
+    # The first term is all, and orders that are NaN have no poles.
+    first = np.isnan(out) & (x > 1) & (q > 0)
+    return np.where(np.isnan(x), x, np.where(first, np.power(q, -x), out))
 
 
 def _zeta_second(t: Any, out: Any, x: Any, q: Any) -> Any:
     return mul(t, mul(neg(x), zeta(add(x, constant_like(x, 1)), q)))
 
 
-zeta_p = _hosted("zeta", _scipy("zeta"), (_refuse("zeta", "x"), _zeta_second))
-polygamma_p = _hosted(
-    "polygamma",
-    quiet(_polygamma),
+zeta_grad_x_p = _computed(
+    "zeta_grad_x",
+    hurwitz.zeta_slope,
     (
-        _refuse("polygamma", "m"),
+        _through(hurwitz.zeta_slope, 0),
+        # ∂ζ(x, q)/∂q = -x ζ(x + 1, q)
+        lambda t, out, x, q: neg(mul(t, add(
+            zeta(add(x, constant_like(x, 1)), q),
+            mul(x, zeta_grad_x_p.bind(add(x, constant_like(x, 1)), q))))),
+    ),
+)
+zeta_p = _computed(
+    "zeta",
+    hurwitz.zeta,
+    (lambda t, out, x, q: mul(t, zeta_grad_x_p.bind(x, q)), _zeta_second),
+    quiet(_zeta),
+)
+polygamma_p = _computed(
+    "polygamma",
+    hurwitz.polygamma,
+    (
+        _order_of_polygamma,
         lambda t, out, m, x: mul(t, polygamma(add(m, constant_like(m, 1)), x)),
     ),
+    quiet(_polygamma),
 )
 
 
@@ -165,61 +226,43 @@ def _gamma_density(a: Any, x: Any) -> Any:
     return exp(sub(sub(mul(sub(a, constant_like(a, 1)), log(x)), x), lgamma(a)))
 
 
-# The series of P starts at exp(-x), which is gone from 745 on; beyond this bound differences take
-# over.
-_SERIES_LIMIT = 500.0
-
-
-def _grad_a_reference(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """∂P/∂a: the series P = Σ t_k, t_k = x^(a+k) e^-x / Γ(a+k+1), gives Σ t_k (log x -
-    ψ(a+k+1))."""
-    from scipy import special
-
-    dtype = x.dtype
-    a, x = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(x, np.float64))
-    use = (x > 0) & (x <= _SERIES_LIMIT) & (a > 0)
-    safe_x, safe_a = np.where(use, x, 1.0), np.where(use, a, 1.0)
-    log_x = np.log(safe_x)
-    term = np.exp(safe_a * log_x - safe_x - special.gammaln(safe_a + 1))
-    psi = special.digamma(safe_a + 1)
-    total = term * (log_x - psi)
-    largest = float(safe_x.max(initial=1.0))
-    for k in range(1, int(largest + 12 * largest**0.5) + 40):
-        term = term * safe_x / (safe_a + k)
-        psi = psi + 1 / (safe_a + k)
-        total = total + term * (log_x - psi)
-    h = 1e-3 * np.maximum(np.abs(a), 1e-3)
-
-    def p(steps: int) -> np.ndarray:
-        return special.gammainc(a + steps * h, x)
-
-    far = (8 * (p(1) - p(-1)) - (p(2) - p(-2))) / (12 * h)
-    out = np.where(use, total, np.where(x == 0, 0.0, far))
-    return np.where((x < 0) | (a <= 0) | np.isnan(x), np.nan, out).astype(dtype)
-
-
 def _grad_a_second(t: Any, out: Any, a: Any, x: Any) -> Any:
     return mul(t, mul(_gamma_density(a, x), sub(log(x), digamma(a))))
 
 
-igamma_grad_a_p = _hosted(
-    "igamma_grad_a", quiet(_grad_a_reference), (_refuse("igamma_grad_a", "a"), _grad_a_second)
+def _sample_second(t: Any, out: Any, a: Any, x: Any) -> Any:
+    # With p = ∂P/∂x: -(∂p/∂a) / p - out (∂p/∂x) / p.
+    rate = sub(div(sub(a, constant_like(a, 1)), x), constant_like(x, 1))
+    return neg(mul(t, add(sub(log(x), digamma(a)), mul(out, rate))))
+
+
+igamma_grad_a_p = _computed(
+    "igamma_grad_a",
+    incomplete.gamma_slope,
+    (_through(incomplete.gamma_slope, 0), _grad_a_second),
 )
-igamma_p = _hosted(
+random_gamma_grad_p = _computed(
+    "random_gamma_grad",
+    incomplete.sample_slope,
+    (_through(incomplete.sample_slope, 0), _sample_second),
+)
+igamma_p = _computed(
     "igamma",
-    _scipy("gammainc"),
+    incomplete.lower_gamma,
     (
         lambda t, out, a, x: mul(t, igamma_grad_a(a, x)),
         lambda t, out, a, x: mul(t, _gamma_density(a, x)),
     ),
+    _scipy("gammainc"),
 )
-igammac_p = _hosted(
+igammac_p = _computed(
     "igammac",
-    _scipy("gammaincc"),
+    incomplete.upper_gamma,
     (
         lambda t, out, a, x: neg(mul(t, igamma_grad_a(a, x))),
         lambda t, out, a, x: neg(mul(t, _gamma_density(a, x))),
     ),
+    _scipy("gammaincc"),
 )
 
 
@@ -231,14 +274,43 @@ def _beta_density(a: Any, b: Any, x: Any) -> Any:
     return exp(sub(powers, log_beta))
 
 
-regularized_incomplete_beta_p = _hosted(
-    "regularized_incomplete_beta",
-    _scipy("betainc"),
+def _beta_mixed(of: Callable) -> Callable:
+    """The derivative in x of ∂I/∂a or ∂I/∂b: that of the density in a or b."""
+
+    def rule(t: Any, out: Any, a: Any, b: Any, x: Any) -> Any:
+        rate = add(of(a, b, x), digamma(add(a, b)))
+        return mul(t, mul(_beta_density(a, b, x), rate))
+
+    return rule
+
+
+betainc_grad_a_p = _computed(
+    "betainc_grad_a",
+    incomplete.beta_slope_a,
     (
-        _refuse("betainc", "a"),
-        _refuse("betainc", "b"),
+        _through(incomplete.beta_slope_a, 0),
+        _through(incomplete.beta_slope_a, 1),
+        _beta_mixed(lambda a, b, x: sub(log(x), digamma(a))),
+    ),
+)
+betainc_grad_b_p = _computed(
+    "betainc_grad_b",
+    incomplete.beta_slope_b,
+    (
+        _through(incomplete.beta_slope_b, 0),
+        _through(incomplete.beta_slope_b, 1),
+        _beta_mixed(lambda a, b, x: sub(log1p(neg(x)), digamma(b))),
+    ),
+)
+regularized_incomplete_beta_p = _computed(
+    "regularized_incomplete_beta",
+    incomplete.beta,
+    (
+        lambda t, out, a, b, x: mul(t, betainc_grad_a_p.bind(a, b, x)),
+        lambda t, out, a, b, x: mul(t, betainc_grad_b_p.bind(a, b, x)),
         lambda t, out, a, b, x: mul(t, _beta_density(a, b, x)),
     ),
+    _scipy("betainc"),
 )
 
 
@@ -404,8 +476,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
 
 def random_gamma_grad(a: Any, x: Any) -> Any:
     """How a gamma-distributed sample x moves with its shape parameter a: -(∂P/∂a) / (∂P/∂x)."""
-    a, x = pair(a, x)
-    return neg(div(igamma_grad_a(a, x), _gamma_density(a, x)))
+    return random_gamma_grad_p.bind(*pair(a, x))
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:

@@ -379,9 +379,9 @@ _FAMILIES: dict[str, Family] = {
     ),
     **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _window),
     **dict.fromkeys(
-        ("zeta", "polygamma", "igamma_grad_a", "igamma", "igammac",
-         "regularized_incomplete_beta", "bessel_i0e", "bessel_i1e", "mulhi", "eq_to", "le_to",
-         "lt_to"),
+        ("zeta", "zeta_grad_x", "polygamma", "igamma_grad_a", "random_gamma_grad", "igamma",
+         "igammac", "regularized_incomplete_beta", "betainc_grad_a", "betainc_grad_b", "bessel_i0e",
+         "bessel_i1e", "mulhi", "eq_to", "le_to", "lt_to"),
         elementwise,
     ),
     "create_token": _whole,

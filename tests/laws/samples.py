@@ -21,6 +21,7 @@ from numjet.extend.random import threefry_2x32
 from numjet.ops.collective import permute_rows
 from numjet.ops.cond import chosen_p
 from numjet.ops.fma import fma
+from numjet.ops.special import betainc_grad_a_p, betainc_grad_b_p, zeta_grad_x_p
 
 
 @dataclass(frozen=True)
@@ -516,20 +517,31 @@ add(
 )
 
 # ------------------------------------------------------------------ special functions, barriers
+def _bound(primitive: Any) -> Callable:
+    return lambda *xs: primitive.bind(*map(jnp.asarray, xs))
+
+
 for _name in ("bessel_i0e", "bessel_i1e"):
     add(_name, getattr(lax, _name), normal(5), diff=0)
-add("igamma", lambda x: lax.igamma(1.5, x), positive(4), diff=0)
-add("igammac", lambda x: lax.igammac(1.5, x), positive(4), diff=0)
+add("igamma", lax.igamma, positive(4), positive(4), diff=(0, 1))
+add("igammac", lax.igammac, positive(4), positive(4), diff=(0, 1))
 add("polygamma", lambda x: lax.polygamma(1.0, x), positive(4), diff=0)
-add("zeta", lambda x: lax.zeta(x, 1.3), positive(4) + 1.5)
+add("zeta", lax.zeta, positive(4) + 1.5, positive(4), diff=(0, 1))
+add("zeta_grad_x", _bound(zeta_grad_x_p), positive(4) + 1.5, positive(4), diff=1)
 add("fma", fma, normal(4), normal(4), normal(4), diff=(0, 1, 2))
 add(
     "regularized_incomplete_beta",
-    lambda x: lax.betainc(1.5, 2.0, x),
+    lax.betainc,
+    positive(4),
+    positive(4),
     RNG.uniform(0.1, 0.9, 4),
-    diff=0,
+    diff=(0, 1, 2),
 )
-add("igamma_grad_a", lambda x: lax.igamma_grad_a(1.5, x), positive(4))
+for _primitive in (betainc_grad_a_p, betainc_grad_b_p):
+    add(_primitive.name, _bound(_primitive), positive(4), positive(4), RNG.uniform(0.1, 0.9, 4),
+        diff=2)
+add("igamma_grad_a", lax.igamma_grad_a, positive(4), positive(4), diff=1)
+add("random_gamma_grad", lax.random_gamma_grad, positive(4), positive(4), diff=1)
 add("optimization_barrier", lambda x: lax.optimization_barrier(x) * 2.0, normal(4), diff=0)
 add("chosen", lambda x: chosen_p.bind(jnp.ones(4, bool), x) * 2.0, normal(4, 2), diff=0)
 add("stop_gradient", lambda x: lax.stop_gradient(x) * 2.0, normal(4))
