@@ -18,8 +18,9 @@ import numpy as np
 from numjet.api.custom import custom_jvp
 from numjet.base.errors import UnsupportedDtypeError
 from numjet.core import dtypes
+from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax, products
-from numjet.numpy.creation import array, eye
+from numjet.numpy.creation import array, eye, triu
 from numjet.numpy.elementwise import (
     absolute,
     add,
@@ -27,7 +28,10 @@ from numjet.numpy.elementwise import (
     divide,
     equal,
     greater,
+    less,
+    logical_and,
     multiply,
+    negative,
     not_equal,
     power,
     sign,
@@ -36,7 +40,7 @@ from numjet.numpy.elementwise import (
 )
 from numjet.numpy.index_tricks import diagonal as _diagonal, trace as _trace
 from numjet.numpy.indexing import getitem
-from numjet.numpy.products import dot, matmul as _matmul, outer as _outer, vecdot
+from numjet.numpy.products import dot, matmul as _matmul, matvec, outer as _outer, vecdot
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -51,6 +55,7 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.reductions import (
     all as all_,
+    any as any_,
     max as max_,
     min as min_,
     prod as prod_,
@@ -61,7 +66,9 @@ from numjet.numpy.sorting import argsort
 from numjet.numpy.take import take_along_axis
 from numjet.ops import linalg as core
 from numjet.ops.complex_ops import conjugate
+from numjet.ops.cond import cond as cond_
 from numjet.ops.linalg_more import geqrf
+from numjet.ops.scan import scan
 
 
 class QRResult(NamedTuple):
@@ -357,8 +364,8 @@ def det(a: Any) -> Any:
     """The determinant of square matrices.
 
     a: (..., n, n) of floats or complex; integers count as floats. Of n up to 3 by cofactors, else
-    by elimination; then the derivative of a singular matrix is NaN. ValueError for matrices that
-    are not square, TypeError for 16-bit floats.
+    by elimination. The derivative, the matrix of cofactors, is that of singular matrices too.
+    ValueError for matrices that are not square, TypeError for 16-bit floats.
 
     >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
@@ -389,8 +396,65 @@ def det(a: Any) -> Any:
             term = multiply(multiply(at(0, i), at(1, j)), at(2, k))
             total = term if total is None else (add if s > 0 else subtract)(total, term)
         return total
+    return _det_by_factors(x)
+
+
+@custom_jvp
+def _det_by_factors(x: Any) -> Any:
     diagonal, parity = _lu_sign(x)
     return multiply(parity, prod_(diagonal, -1))
+
+
+@_det_by_factors.defjvp
+def _det_by_factors_jvp(primals: tuple, tangents: tuple) -> tuple:
+    # d det x = trace(adj(x) dx), which is det x trace(x^-1 dx) where there is an inverse. With
+    # P x = L U it is the sign of P times trace(adj(U) L^-1 P dx), whatever the rank.
+    (x,), (dx,) = primals, tangents
+    factors, _, order = core.lu(x)
+    diagonal, parity = _lu_sign(x)
+    value = _det_by_factors(x)
+    change = take_along_axis(dx, expand_dims(order, -1), -2)
+    change = core.triangular_solve(
+        factors, change, left_side=True, lower=True, unit_diagonal=True
+    )
+    zero = equal(diagonal, 0)
+
+    def regular(factors: Any, change: Any) -> Any:
+        # Ones for zeros: under vmap both branches are computed, and NaN would reach the other.
+        on = logical_and(eye(x.aval.shape[-1], dtype=bool), expand_dims(zero, -2))
+        solved = core.triangular_solve(where(on, 1, factors), change, left_side=True)
+        return multiply(value, _trace(solved, 0, -2, -1))
+
+    def singular(factors: Any, change: Any) -> Any:
+        terms = multiply(_adjugate(triu(factors)), matrix_transpose(change))
+        return multiply(parity, sum_(terms, (-2, -1)))
+
+    somewhere = any_(zero)
+    known = concrete_or_none(somewhere)
+    if known is not None:
+        return value, (singular if known._value else regular)(factors, change)
+    return value, cond_(somewhere, singular, regular, factors, change)
+
+
+def _adjugate(u: Any) -> Any:
+    """The adjugate of upper triangular matrices, a column at a time and without a division: that
+    of [[V, v], [0, c]] is [[c adj(V), -adj(V) v], [0, det V]]."""
+    n, lead = u.aval.shape[-1], u.aval.shape[:-2]
+    rows = lax.iota(dtypes.int32, n)
+
+    def step(carry: tuple, item: tuple) -> tuple:
+        known, det = carry
+        k, column = item
+        pivot = sum_(where(equal(rows, k), column, 0), -1)
+        last = negative(matvec(known, where(less(rows, k), column, 0)))
+        last = where(equal(rows, k), expand_dims(det, -1), last)
+        scaled = multiply(expand_dims(pivot, (-2, -1)), known)
+        known = where(equal(rows, k), expand_dims(last, -1), scaled)
+        return (known, multiply(det, pivot)), None
+
+    start = lax.full(u.aval.shape, 0, u.aval.dtype), lax.full(lead, 1, u.aval.dtype)
+    (out, _), _ = scan(step, start, (rows, moveaxis(u, -1, 0)))
+    return out
 
 
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:

@@ -211,6 +211,36 @@ def test_derivatives(f):
     check_derivative(f, SPD + A)
 
 
+def cofactors(a):
+    minors = [[np.delete(np.delete(a, i, 0), j, 1) for j in range(len(a))] for i in range(len(a))]
+    signs = (-1.0) ** np.add.outer(np.arange(len(a)), np.arange(len(a)))
+    return signs * np.linalg.det(np.array(minors))
+
+
+def test_the_determinant_of_singular_matrices_has_its_derivative():
+    full = np.array([[1, 2, 3, 4], [5, 6, 7, 8], [2, 3, 1, 1], [3, 0, 2, 1]], float)
+    rank_3 = full.copy()
+    rank_3[3] = full[0] + full[1]
+    without_column = full * [0, 1, 1, 1]
+    batch = np.stack([
+        full, rank_3, without_column, np.ones((4, 4)), np.zeros((4, 4)), np.diag([1.0, 0, 2, 3]),
+        np.diag([1.0, 1, 1], 1), full[:, ::-1] * [1, 1, 0, 1],
+    ])
+    want = np.stack([cofactors(a) for a in batch])
+    f = numjet.grad(jnp.linalg.det)
+    for got in (
+        np.stack([f(jnp.asarray(a)) for a in batch]), numjet.jit(numjet.vmap(f))(batch),
+        np.stack([numjet.jit(f)(a) for a in batch]), numjet.vmap(f)(jnp.asarray(batch)),
+        numjet.grad(lambda x: jnp.linalg.det(x).sum())(jnp.asarray(batch)),
+    ):
+        close(got, want, 1e-4)
+    unitary = np.linalg.qr(full + 1j * rank_3)[0]
+    complex_rank_3 = unitary @ np.diag([1, 2, 0, 3]) @ unitary.conj().T
+    _, change = numjet.jvp(jnp.linalg.det, (jnp.asarray(complex_rank_3),),
+                           (jnp.asarray(unitary.astype(np.complex64)),))
+    close(change, np.sum(cofactors(complex_rank_3) * unitary), 1e-3)
+
+
 def test_compiled_and_mapped():
     close(numjet.jit(jnp.linalg.inv)(A), np.linalg.inv(A), 1e-2)
     close(numjet.vmap(jnp.linalg.det)(BATCH), np.linalg.det(BATCH), 1e-3)
