@@ -7,12 +7,14 @@ of an array that is cut (a constant from a random generator): each computes with
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from numjet.api import dispatch
+from numjet.api.overlap import overlapped
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.cluster import Cluster, Ranks
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
@@ -28,7 +30,7 @@ class Program:
     __slots__ = ("closed", "ins", "outs", "digest", "moves")
 
     def __init__(self, found: Partitioned, mesh: Any, over: Any, outs: Sequence[Any]) -> None:
-        self.closed = renamed(found.closed, mesh)
+        self.closed = _overlapped(renamed(found.closed, mesh))
         self.ins = [over.of_layout(layout) for layout in found.ins]
         self.outs = [
             over.of_layout(layout) if s is None else s
@@ -128,6 +130,11 @@ def renamed(closed: ClosedJaxpr, mesh: Any) -> ClosedJaxpr:
     """The jaxpr whose collectives name groups of processes instead of axes of the mesh, and in
     which this process's place is a number."""
     return ClosedJaxpr(_renamed(closed.jaxpr, mesh, {}), closed.consts)
+
+
+def _overlapped(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr, in which something runs while sums are on their way."""
+    return ClosedJaxpr(overlapped(closed.jaxpr, itertools.count()), closed.consts)
 
 
 def _renamed(jaxpr: Jaxpr, mesh: Any, done: dict[int, Jaxpr]) -> Jaxpr:

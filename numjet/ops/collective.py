@@ -60,12 +60,12 @@ def axis_size(axis_name: AxisName) -> int:
     return size
 
 
-def _effects(**params: Any) -> frozenset:
+def collective_effects(**params: Any) -> frozenset:
     names = params["axes"] if "axes" in params else (params["axis_name"],)
     return frozenset([AxisEffect(n) for n in names]) if names else NO_EFFECTS
 
 
-def _over_processes(name: str, shape: Callable) -> Callable:
+def over_processes(name: str, shape: Callable) -> Callable:
     """The reference of a collective: over processes where the axis's name is of these, else there
     is no map that owns the axis. shape(x, params) is the result's."""
 
@@ -73,7 +73,7 @@ def _over_processes(name: str, shape: Callable) -> Callable:
         names = params.get("axes", (params.get("axis_name"),))
         if not isinstance(names[0], Ranks):
             _unbound(**params)
-        arrays = tuple([np.ascontiguousarray(x) for x in arrays])
+        arrays = tuple([np.asarray(x, order="C") for x in arrays])
         dtype = arrays[0].dtype if arrays else np.dtype(np.int32)
         out = np.empty(shape(*arrays, **params), dtype)
         Cluster.transport.run(name, params, arrays, [out])
@@ -108,12 +108,12 @@ def _all_reduce(
         name,
         linear=transpose is not None,
         abstract=lambda x, *, axes: x,
-        reference=_over_processes(name, lambda x, **_: x.shape),
+        reference=over_processes(name, lambda x, **_: x.shape),
         jvp=jvp,
         transpose=transpose,
         batch=batch,
         loops=Host(),
-        effects=_effects,
+        effects=collective_effects,
         collective=True,
     )
     return primitive
@@ -243,11 +243,11 @@ def _axis_index_batch(axis: Axis, args: tuple, dims: tuple, *, axis_name: Any) -
 axis_index_p = Primitive(
     "axis_index",
     abstract=lambda *, axis_name: ShapedArray((), dtypes.int32),
-    reference=_over_processes("axis_index", lambda **_: ()),
+    reference=over_processes("axis_index", lambda **_: ()),
     batch=_axis_index_batch,
     loops=Host(),
     differentiable=False,
-    effects=_effects,
+    effects=collective_effects,
     collective=True,
 )
 
@@ -296,14 +296,14 @@ all_gather_p = Primitive(
     "all_gather",
     linear=True,
     abstract=_gather_abstract,
-    reference=_over_processes(
+    reference=over_processes(
         "all_gather", lambda x, axis, size, **_: (*x.shape[:axis], size, *x.shape[axis:])
     ),
     jvp=linear_jvp(lambda: all_gather_p),
     transpose=_gather_transpose,
     batch=_gather_batch,
     loops=Host(),
-    effects=_effects,
+    effects=collective_effects,
     collective=True,
 )
 
@@ -446,14 +446,14 @@ ppermute_p = Primitive(
     "ppermute",
     linear=True,
     abstract=lambda x, *, axis_name, perm: x,
-    reference=_over_processes("ppermute", lambda x, **_: x.shape),
+    reference=over_processes("ppermute", lambda x, **_: x.shape),
     jvp=linear_jvp(lambda: ppermute_p),
     transpose=lambda ct, x, *, axis_name, perm: [
         ppermute_p.bind(ct, axis_name=axis_name, perm=tuple([(dst, src) for src, dst in perm]))
     ],
     batch=_permute_batch,
     loops=Host(),
-    effects=_effects,
+    effects=collective_effects,
     collective=True,
 )
 
@@ -553,14 +553,14 @@ all_to_all_p = Primitive(
     "all_to_all",
     linear=True,
     abstract=_all_to_all_abstract,
-    reference=_over_processes("all_to_all", _exchanged_shape),
+    reference=over_processes("all_to_all", _exchanged_shape),
     jvp=linear_jvp(lambda: all_to_all_p),
     transpose=lambda ct, x, *, axis_name, split_axis, concat_axis: [
         all_to_all_p.bind(ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis)
     ],
     batch=_all_to_all_batch,
     loops=Host(),
-    effects=_effects,
+    effects=collective_effects,
     collective=True,
 )
 
@@ -634,14 +634,14 @@ reduce_scatter_p = Primitive(
     "reduce_scatter",
     linear=True,
     abstract=lambda x, **params: x.update(shape=_scattered_shape(x, **params)),
-    reference=_over_processes("reduce_scatter", _scattered_shape),
+    reference=over_processes("reduce_scatter", _scattered_shape),
     jvp=linear_jvp(lambda: reduce_scatter_p),
     transpose=lambda ct, x, *, axis_name, axis: [
         all_gather_p.bind(ct, axis_name=axis_name, axis=axis, size=x.aval.shape[axis])
     ],
     batch=_scatter_batch,
     loops=Host(),
-    effects=_effects,
+    effects=collective_effects,
     collective=True,
 )
 

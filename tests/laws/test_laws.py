@@ -25,7 +25,8 @@ with config.enable_x64(True):
 # Bound by rules only: sums of cotangents, the linear part of a custom_vjp function, and where a
 # window's extreme lies (the derivative of window maxima). rng_uniform draws other
 # numbers each time.
-INTERNAL = {"add_any", "custom_lin", "repeat", "window_winner", "rng_uniform"}
+INTERNAL = {"add_any", "custom_lin", "repeat", "window_winner", "rng_uniform",
+            "psum_start", "psum_done"}
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,7 @@ from numjet.cpu.runtime.entry import RUNTIME
 if TYPE_CHECKING:  # the compiler proper, which a process with all programs on disk never loads
     from numjet.cpu.program.values import Values
 
-_FORMAT = 9
+_FORMAT = 10
 
 
 def key(closed: ClosedJaxpr, donate: tuple[int, ...], forms: Forms | None = None) -> str | None:

@@ -79,4 +79,7 @@ class Values:
             self.program.consts.append(None)
             self.program.hosts[index + 1] = Description(call)
             reads.insert(0, description)
-        return HostStep(node.primitive.name, reads, list(node.outs), index)
+        # What is on its way lies in the memory of what was sent, and becomes the result there.
+        moves = node.primitive.name in ("psum_start", "psum_done")
+        inplace = ((node.outs[0], reads[1]),) if moves else ()
+        return HostStep(node.primitive.name, reads, list(node.outs), index, inplace)

@@ -49,6 +49,7 @@ class Library:
         self.entry = self.code.address("collective")
         self.state = _record(code.State)
         self.labels: dict[int, str] = {}
+        self.requests: dict[int, ctypes.c_int64] = {}
         self._seen: tuple[Any, float] = None, 0.0
 
     def doing(self) -> tuple[str, float] | None:
@@ -107,6 +108,13 @@ class Library:
         if name in _REDUCTIONS:
             call.kind, call.reduce, call.count = code.REDUCE, self.functions["Allreduce"], size
             call.op = self._operation(_REDUCTIONS[name], dtype)
+        elif name == "psum_start":
+            call.kind, call.start, call.count = code.START, self.functions["Iallreduce"], size
+            call.op, call.inplace = self._operation("add", dtype), int(transport.mpi.IN_PLACE)
+            call.request = self._request(params["number"])
+        elif name == "psum_done":
+            call.kind, call.wait = code.WAIT, self.functions["Wait"]
+            call.request = self._request(params["number"])
         elif name == "reduce_scatter" and params["axis"] == 0:
             call.kind, call.reduce = code.REDUCE, self.functions["Reduce_scatter_block"]
             call.op, call.count = self._operation("add", dtype), size // comm.size
@@ -124,6 +132,10 @@ class Library:
         call._keep.append(report)
         self.labels[call._at] = transport.label(name, [(dtype, shape)])
         return call
+
+    def _request(self, number: int) -> int:
+        """Where a sum of a program that is on its way is remembered: one program runs at a time."""
+        return ctypes.addressof(self.requests.setdefault(number, ctypes.c_int64()))
 
     def _permute(
         self, call: Any, perm: Sequence[tuple[int, int]], here: int, size: int

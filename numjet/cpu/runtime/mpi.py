@@ -236,12 +236,18 @@ def _ppermute(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Arrays, 
     t.mpi.Request.Waitall(requests)
 
 
+def _copy(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Arrays, out: Out) -> None:
+    out[...] = ins[0]
+
+
 def _axis_index(t: Transport, comm: Any, ranks: Ranks, params: dict, ins: Arrays, out: Out) -> None:
     out[...] = ranks.mine.index(Cluster.index)
 
 
 _RUN: dict[str, Callable] = {
     "psum": _reduction("add"),
+    "psum_start": _reduction("add"),
+    "psum_done": _copy,
     "pmax": _reduction("max"),
     "pmin": _reduction("min"),
     "all_gather": _all_gather,

@@ -21,7 +21,6 @@ from numjet.cpu.builder.records import (
     Single,
     copy,
     native,
-    place,
     stack,
 )
 
@@ -33,7 +32,7 @@ REDUCE, GATHER, EXCHANGE, STAY, START, WAIT = range(6)
 STATUS_BYTES = 256  # more than any MPI's MPI_Status
 
 Reduce = Callable[[Pointer, Pointer, Int, Int, Int, Int], Int32]
-Start = Callable[[Pointer, Pointer, Int, Int, Int, Int, Pointer], Int32]
+Start = Callable[[Int, Pointer, Int, Int, Int, Int, Pointer], Int32]
 Wait = Callable[[Pointer, Pointer], Int32]
 Gather = Callable[[Pointer, Int, Int, Pointer, Int, Int, Int], Int32]
 Exchange = Callable[
@@ -53,8 +52,9 @@ class State(Record):
 class Collective(Record):
     """A collective of a program: which function of MPI, and its arguments beside the memory.
 
-    bytes: of the result. request: MPI's word for what was started. report: what is called with
-    MPI's error code.
+    bytes: of the result. request: where MPI's word for what was begun stands. inplace: what MPI
+    takes in the place of an operand that lies in the result. report: what is called with MPI's
+    error code.
     """
 
     kind: Int
@@ -71,8 +71,8 @@ class Collective(Record):
     source: Int
     nobody: Int
     bytes: Int
-    request: Int
-    begun: Collective
+    request: Array[Int]
+    inplace: Int
     state: State
     report: Report
 
@@ -87,6 +87,13 @@ def exchange(call: Collective, sent: Pointer, got: Pointer) -> Int32:
         sent, call.count, call.type, call.target, 0,
         got, call.count, call.type, call.source, 0, call.comm, status,
     )  # fmt: skip
+
+
+@native
+def move(call: Collective, source: Pointer, target: Pointer) -> None:
+    """Copy the operand to the result, where they are not the same memory."""
+    if source != target:
+        copy(Array[Int8](target), Array[Int8](source), call.bytes)
 
 
 @native
@@ -106,13 +113,16 @@ def collective(operands: Array[Pointer]) -> Int32:
     elif call.kind == EXCHANGE:
         code = exchange(call, sent, got)
     elif call.kind == START:
-        request = place(call, "request")
-        code = call.start(sent, got, call.count, call.type, call.op, call.comm, request)
+        move(call, sent, got)
+        code = call.start(
+            call.inplace, got, call.count, call.type, call.op, call.comm, call.request
+        )
     elif call.kind == WAIT:
         status = stack(Int8, STATUS_BYTES)
-        code = call.wait(place(call.begun, "request"), status)
+        code = call.wait(call.request, status)
+        move(call, sent, got)
     else:
-        copy(Array[Int8](got), Array[Int8](sent), call.bytes)
+        move(call, sent, got)
     state.call = 0
     return 0 if code == 0 else call.report(code)
 
