@@ -72,12 +72,12 @@ def array(
 
     object: what has __array__, __jax_array__ or __dlpack__ is read through these. dtype: by default
     that of the values; Python's floats, and NumPy's of 64 bits, become float32 unless `enable_x64`
-    is on, integers int32. copy: whether an Array is given a memory of its own; ndmin: how many axes
-    there are at least, new ones in front. order: None, 'K', 'C' and 'A', which mean the same here;
-    NotImplementedError for 'F'. device, out_sharding: where it is placed. TypeError for text,
-    objects and other dtypes that arrays cannot hold, ValueError for ragged sequences and None,
-    OverflowError for integers that do not fit. copy, order and ndmin without their names (`args`)
-    warn: DeprecationWarning.
+    is on, integers int32. copy: whether NumPy's memory is copied; Arrays, which do not change, may
+    share theirs. ndmin: how many axes there are at least, new ones in front. order: None, 'K', 'C'
+    and 'A', which mean the same here; NotImplementedError for 'F'. device, out_sharding: where it
+    is placed. TypeError for text, objects and other dtypes that arrays cannot hold, ValueError for
+    ragged sequences and None, OverflowError for integers that do not fit. copy, order and ndmin
+    without their names (`args`) warn: DeprecationWarning.
 
     >>> jnp.array([[1, 2], [3, 4.5]])
     Array([[1. , 2. ],
@@ -297,10 +297,10 @@ def _stack_nested(x: Any, dtype: Any) -> Any:
 
 
 def copy(a: Any, order: str | None = None) -> Any:
-    """`a` as an Array of its own.
+    """`a` as a new Array.
 
-    a: anything `array` takes. order: has no effect. Arrays are immutable: it is needed only for
-    what is to be donated.
+    a: anything `array` takes. order: has no effect. Arrays do not change: the memory of one may
+    stay shared until a function is given it to overwrite (donated).
 
     >>> jnp.copy(jnp.array([1, 2]))
     Array([1, 2], dtype=int32)

@@ -455,11 +455,25 @@ class _Grid:
 
 
 class _Mgrid(_Grid):
-    """`mgrid[a:b, c:d]`: dense grids of ranges, one for each slice."""
+    """`mgrid[a:b, c:d]`: the coordinates of a grid, one array for each slice, stacked.
+
+    A step that is imaginary, such as 5j, is a number of values, and the end is one of them.
+
+    >>> jnp.mgrid[0:2, 1:3][1]
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
 
 
 class _Ogrid(_Grid):
-    """`ogrid[a:b, c:d]`: open grids of ranges."""
+    """`ogrid[a:b, c:d]`: the coordinates of a grid, with axes of length 1 instead of repetition.
+
+    A step that is imaginary, such as 5j, is a number of values, and the end is one of them.
+
+    >>> jnp.ogrid[0:2, 1:3]
+    (Array([[0],
+           [1]], dtype=int32), Array([[1, 2]], dtype=int32))
+    """
 
     sparse = True
 
@@ -513,11 +527,23 @@ class _AxisConcatenator:
 
 
 class _R(_AxisConcatenator):
-    """`r_[1:3, 0, x]`: joins along the first axis."""
+    """`r_[1:3, 0, x]`: slices, numbers and arrays joined along the first axis.
+
+    Text first in the brackets, such as '0,2', gives the axis, the least rank and where new axes go,
+    as in NumPy; 'r' and 'c', which make matrices, raise NotImplementedError.
+
+    >>> jnp.r_[1:3, 0, jnp.array([7, 8])]
+    Array([1, 2, 0, 7, 8], dtype=int32)
+    """
 
 
 class _C(_AxisConcatenator):
-    """`c_[x, y]`: joins as columns."""
+    """`c_[x, y]`: slices, numbers and arrays joined as columns.
+
+    >>> jnp.c_[jnp.array([1, 2]), jnp.array([3, 4])]
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
 
 
 r_, c_ = _R(0, 1, -1), _C(-1, 2, 0)

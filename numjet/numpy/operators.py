@@ -322,7 +322,7 @@ _AT_DOC = """Write by index: x.at[i].set(y) is a copy of x with y at the index i
 
 
 def _copy(self: Any) -> Any:
-    """A copy of the array with a memory of its own: see `jnp.copy`.
+    """A new array of the same elements: see `jnp.copy`.
 
     >>> jnp.arange(3).copy()
     Array([0, 1, 2], dtype=int32)

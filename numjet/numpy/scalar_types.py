@@ -65,15 +65,19 @@ def _scalar(x: Any, dtype: np.dtype) -> np.ndarray:
 
 
 _MADE: dict[Any, Any] = {}
+_WIDE = tuple(map(np.dtype, (np.int64, np.uint64, np.float64, np.complex128)))
 
 
 def _scalar_type(scalar: Any, name: str | None = None) -> Any:
     dtype = np.dtype(scalar)
-    body = {
-        "dtype": dtype,
-        "__module__": "numjet.numpy",
-        "__doc__": f"The dtype {dtype.name}; calling it makes an Array of that dtype.",
-    }
+    half = " Arrays have half as many bits unless `enable_x64` is on." if dtype in _WIDE else ""
+    doc = f"""The dtype {dtype.name}; calling it makes an Array of that dtype.
+
+    x: a number, text of one, nested sequences of numbers, or an array, which is converted as by
+    `astype`. OverflowError for integers that NumPy's integer dtypes do not hold, TypeError for
+    complex numbers as other dtypes.{half}
+    """
+    body = {"dtype": dtype, "__module__": "numjet.numpy", "__doc__": doc}
     made = _ScalarMeta(name or dtype.name, (), body)
     _MADE.setdefault(dtype, made)
     return made
@@ -113,9 +117,15 @@ dtype = np.dtype
 
 
 class finfo:  # noqa: N801 - NumPy's name
-    """The limits of a floating dtype (of an array, a scalar or a dtype; of a complex one those of
-    its parts): `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, ... For the array standard's
-    dtypes these are Python numbers."""
+    """The limits of a floating dtype; of a complex one those of its parts.
+
+    dtype: a dtype, an array or a scalar. Has `bits`, `eps`, `max`, `min`, `tiny`,
+    `smallest_normal`, ... as numpy.finfo; Python numbers for the array standard's dtypes. Knows
+    bfloat16 and the narrow floats. ValueError for integers: use `iinfo`.
+
+    >>> jnp.finfo(jnp.bfloat16).bits, jnp.finfo(jnp.float32).eps == 2.0**-23
+    (16, True)
+    """
 
     def __init__(self, dtype: Any) -> None:
         info = ml_dtypes.finfo(getattr(dtype, "dtype", dtype))
