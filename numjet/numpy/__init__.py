@@ -17,8 +17,9 @@ of 64 bits become those of 32, with a warning where they were asked for; the def
 float32 and the default integer int32.
 
 Results are always new: arrays are immutable, and `out` raises NotImplementedError where it is an
-argument. Nothing warns of overflow, division by zero or invalid values, as NumPy does: the results
-are infinities and NaN.
+argument. `out_sharding` is a layout for them, a Sharding or a PartitionSpec of the current mesh, as
+`lax.with_sharding_constraint` takes it. Nothing warns of overflow, division by zero or invalid
+values, as NumPy does: the results are infinities and NaN.
 
 Derivatives. Functions are differentiable in both modes and any order in all floating and complex
 arguments; where that is not so, or where a function has a corner, its docstring says what it gives.

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.sharding import with_sharding_constraint as laid_out
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.trace import EVAL, Tracer, current_trace
@@ -95,6 +96,12 @@ def _write(name: str) -> Callable:
         wrap_negative_indices: bool = True,
     ) -> Any:
         x = self.array
+        if out_sharding is not None:
+            out = update(
+                name, x, self.index, values, indices_are_sorted, unique_indices, mode,
+                wrap_negative_indices,
+            )  # fmt: skip
+            return laid_out(out, out_sharding)
         if type(x) is ArrayImpl and mode is None and wrap_negative_indices:
             index = self.index
             out = _eager_write(name, x, index, values)
@@ -121,7 +128,7 @@ def _write(name: str) -> Callable:
     of bounds are dropped by default, and with 'clip' moved to the end; a name or member of
     `lax.GatherScatterMode`. wrap_negative_indices: negative positions count from the end.
     indices_are_sorted, unique_indices: promises; where they do not hold the result is not defined.
-    out_sharding: has no effect.
+    out_sharding: the layout of the result.
 
     >>> jnp.array([1, 2, 3]).{example}
     {shown}
@@ -189,7 +196,7 @@ class IndexUpdateRef(AtIndexSlots):
         plan = parse(self.index, x.aval.shape)
         if not plan.arrays or unique_indices:
             values = func(take_plan(x, plan))
-            return update(
+            out = update(
                 "set",
                 x,
                 self.index,
@@ -199,7 +206,9 @@ class IndexUpdateRef(AtIndexSlots):
                 mode,
                 wrap_negative_indices,
             )
-        return _repeated_apply(x, plan, func, mode, wrap_negative_indices)
+        else:
+            out = _repeated_apply(x, plan, func, mode, wrap_negative_indices)
+        return out if out_sharding is None else laid_out(out, out_sharding)
 
     def get(
         self,
@@ -220,7 +229,7 @@ class IndexUpdateRef(AtIndexSlots):
         >>> jnp.array([1.0, 2.0]).at[5].get(mode="fill", fill_value=-1)
         Array(-1., dtype=float32)
         """
-        return get(
+        out = get(
             self.array,
             self.index,
             mode=mode,
@@ -229,6 +238,7 @@ class IndexUpdateRef(AtIndexSlots):
             unique_indices=unique_indices,
             wrap_negative_indices=wrap_negative_indices,
         )
+        return out if out_sharding is None else laid_out(out, out_sharding)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(

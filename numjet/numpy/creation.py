@@ -124,7 +124,7 @@ def asarray(
     >>> jnp.asarray([1, 2], dtype=float)
     Array([1., 2.], dtype=float32)
     """
-    if dtype is None and device is None and not copy:
+    if dtype is None and device is None and out_sharding is None and not copy:
         if isinstance(a, Array):
             return a
         if type(a) in (int, float, bool, complex):
@@ -508,13 +508,14 @@ def zeros_like(
     """Zeros of the shape and dtype of `a`.
 
     a: an array or number. dtype, shape: instead of those of `a`. device: where it is placed.
-    out_sharding: has no effect. TypeError for a list.
+    out_sharding: the layout of the result. TypeError for a list.
 
     >>> jnp.zeros_like(jnp.array([1, 2]))
     Array([0, 0], dtype=int32)
     """
     shape, dtype, weak = _like("zeros_like", a, dtype, shape)
-    return placed(_filled(shape, 0, dtype, "zeros_like", weak), device)
+    out = _filled(shape, 0, dtype, "zeros_like", weak)
+    return placed(out, device if device is not None else out_sharding)
 
 
 def ones_like(
@@ -523,13 +524,14 @@ def ones_like(
     """Ones of the shape and dtype of `a`.
 
     a: an array or number. dtype, shape: instead of those of `a`. device: where it is placed.
-    out_sharding: has no effect. TypeError for a list.
+    out_sharding: the layout of the result. TypeError for a list.
 
     >>> jnp.ones_like(jnp.array([1.5, 2.5]))
     Array([1., 1.], dtype=float32)
     """
     shape, dtype, weak = _like("ones_like", a, dtype, shape)
-    return placed(_filled(shape, 1, dtype, "ones_like", weak), device)
+    out = _filled(shape, 1, dtype, "ones_like", weak)
+    return placed(out, device if device is not None else out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
@@ -557,14 +559,15 @@ def full_like(
     """`fill_value` repeated to the shape of `a`, as a's dtype.
 
     a: an array or number. fill_value: a number or an array that broadcasts. dtype, shape: instead
-    of those of `a`. device: where it is placed. out_sharding: has no effect. TypeError for a list.
+    of those of `a`. device: where it is placed. out_sharding: the layout of the result. TypeError
+    for a list.
 
     >>> jnp.full_like(jnp.array([1, 2]), 7)
     Array([7, 7], dtype=int32)
     """
     shape, dtype, weak = _like("full_like", a, dtype, shape)
     value = cast(one_array("full_like", fill_value), dtype, weak)
-    return placed(broadcast(value, shape), device)
+    return placed(broadcast(value, shape), device if device is not None else out_sharding)
 
 
 # ------------------------------------------------------------------ ranges
@@ -597,8 +600,8 @@ def arange(
     start, stop, step: real numbers whose values are known (ConcretizationTypeError while tracing;
     ValueError for arrays with axes and a step of 0). With one argument that is the stop, the start
     0; the step is 1 by default. dtype: by default that to which they promote. device: where it is
-    placed. out_sharding: has no effect. With a fractional step the size may be one off: use
-    `linspace`.
+    placed. out_sharding: the layout of the result. With a fractional step the size may be one off:
+    use `linspace`.
 
     >>> jnp.arange(3), jnp.arange(1, 8, 2)
     (Array([0, 1, 2], dtype=int32), Array([1, 3, 5, 7], dtype=int32))
@@ -607,6 +610,7 @@ def arange(
         type(start) is int
         and dtype is None
         and device is None
+        and out_sharding is None
         and current_trace() is EVAL
         and (stop is None or type(stop) is int and (step is None or type(step) is int and step))
     ):
@@ -616,6 +620,7 @@ def arange(
         dtypes.check_elements((high - low) // by, "arange")
         value = np.arange(*bounds).astype(kind)
         return ArrayImpl(value, ShapedArray(value.shape, kind))
+    layout = device if device is not None else out_sharding
     first = "stop" if stop is None else "start"
     for x, what in ((start, first), (stop, "stop"), (step, "step")):
         if isinstance(x, (list, tuple)) or getattr(x, "ndim", False):
@@ -646,7 +651,8 @@ def arange(
         iota = lax.iota(wanted, size)
         if step != 1:
             iota = lax.mul(iota, scalar(step, wanted))
-        return iota if not start else lax.add(iota, scalar(start, wanted))
+        out = iota if not start else lax.add(iota, scalar(start, wanted))
+        return out if layout is None else placed(out, layout)
     if dtypes.kind(wanted) in "iu":
         value = np.arange(size, dtype=wanted) * wanted.type(int(step)) + _wrapped(start, wanted)
     else:
@@ -654,7 +660,7 @@ def arange(
         value = exact * step + start
     with np.errstate(all="ignore"):
         value = np.asarray(value).astype(wanted)
-    return placed(ArrayImpl(value, ShapedArray(value.shape, wanted)), device)
+    return placed(ArrayImpl(value, ShapedArray(value.shape, wanted)), layout)
 
 
 def _wrapped(x: Any, dtype: np.dtype) -> Any:

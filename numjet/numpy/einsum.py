@@ -8,6 +8,7 @@ import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numjet.api.sharding import with_sharding_constraint as laid_out
 from numjet.core import structural
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import multiply
@@ -38,8 +39,9 @@ def einsum(
     operands: arrays, which promote; they may also come with lists of axis numbers instead of
     letters: einsum(x, [0, 1], y, [1, 2], [0, 2]). optimize: the order of contractions, as
     opt_einsum takes it; for more than two operands. precision, preferred_element_type: as in
-    `matmul`. out_sharding: has no effect. _dot_general: what multiplies two operands, called as
-    `lax.dot_general`. ValueError for subscripts that do not fit; `out` raises NotImplementedError.
+    `matmul`. out_sharding: the layout of the result. _dot_general: what multiplies two operands,
+    called as `lax.dot_general`. ValueError for subscripts that do not fit; `out` raises
+    NotImplementedError.
 
     >>> x = jnp.array([[1, 2], [3, 4]])
     >>> jnp.einsum("ij,jk->ik", x, x), jnp.einsum("ii", x)
@@ -69,7 +71,8 @@ def einsum(
         result = _contract(
             inputs, output, arrays, precision, preferred_element_type, _dot_general
         )
-    return result if preferred_element_type is None else cast(result, result.aval.dtype)
+    result = result if preferred_element_type is None else cast(result, result.aval.dtype)
+    return result if out_sharding is None else laid_out(result, out_sharding)
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[Any, Any]:

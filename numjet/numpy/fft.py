@@ -6,14 +6,14 @@ Computed in the dtype of the argument: float32 and complex64 stay so, as in NumP
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
-from numjet.numpy.creation import array
+from numjet.numpy.creation import array, placed
 from numjet.numpy.elementwise import multiply
 from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
@@ -291,12 +291,12 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     """The frequencies of the elements of `fft`: 0, 1, ..., -2, -1, each divided by n d.
 
     n: how many samples, a positive integer (ValueError). d: the distance of samples, a scalar
-    (ValueError). dtype: by default the default float. device: has no effect.
+    (ValueError). dtype: by default the default float. device: where it is placed.
 
     >>> jnp.fft.fftfreq(4, d=0.5)
     Array([ 0. ,  0.5, -1. , -0.5], dtype=float32)
     """
-    return _frequencies("fftfreq", np.fft.fftfreq(_count("fftfreq", n)), d, dtype)
+    return placed(_frequencies("fftfreq", np.fft.fftfreq, n, d, dtype), device)
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
@@ -307,18 +307,14 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     >>> jnp.fft.rfftfreq(4, d=0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    return _frequencies("rfftfreq", np.fft.rfftfreq(_count("rfftfreq", n)), d, dtype)
+    return placed(_frequencies("rfftfreq", np.fft.rfftfreq, n, d, dtype), device)
 
 
-def _count(name: str, n: Any) -> int:
+def _frequencies(name: str, of_count: Callable, n: Any, d: Any, dtype: Any) -> Any:
     n = operator.index(n)
     if n < 1:
         raise ValueError(f"{name}: the number of samples must be positive, got {n}.")
-    return n
-
-
-def _frequencies(name: str, values: np.ndarray, d: Any, dtype: Any) -> Any:
-    wanted = canonical_dtype(dtype, name, dtypes.float64)
+    wanted, values = canonical_dtype(dtype, name, dtypes.float64), of_count(n)
     if isinstance(d, (int, float)):
         return array(values / d, wanted)
     step = one_array(name, d)

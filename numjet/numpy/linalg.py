@@ -897,8 +897,9 @@ def tensordot(
     (2, 4)
     """
     return products.tensordot(
-        x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type
-    )
+        x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )  # fmt: skip
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:

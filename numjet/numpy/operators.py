@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.devices import device_put
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, install_methods, is_arraylike
 from numjet.core.avals import ShapedArray
@@ -116,13 +117,13 @@ def _pow(x: Any, y: Any, modulus: Any = None) -> Any:
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """The array as another dtype: see `jnp.astype`.
 
-    dtype: what it becomes; float64 for None. copy, device: have no effect.
+    dtype: what it becomes; float64 for None. device: where it is placed. copy: has no effect.
 
     >>> jnp.array([1.7, -1.7]).astype(int)
     Array([ 1, -1], dtype=int32)
     """
-    new = canonical_dtype(dtype, "astype", default=dtypes.float64)
-    return cast(self, new)
+    out = cast(self, canonical_dtype(dtype, "astype", default=dtypes.float64))
+    return out if device is None else device_put(out, device)
 
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
@@ -188,13 +189,14 @@ def _reshape(
     """The elements in another shape: see `jnp.reshape`.
 
     args: the lengths, or a tuple of them; one may be -1 and follows from the others. order: 'C' row
-    by row, 'F' column by column. copy, out_sharding: have no effect.
+    by row, 'F' column by column. copy: has no effect. out_sharding: the layout of the result.
 
     >>> jnp.arange(6).reshape(2, -1)
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
-    return sh.reshape(self, args[0] if len(args) == 1 else args, order)
+    shape = args[0] if len(args) == 1 else args
+    return sh.reshape(self, shape, order, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *axes: Any) -> Any:
@@ -230,12 +232,12 @@ def _item(self: Any, *args: Any) -> Any:
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements in one dimension, as `ravel`.
 
-    order: 'C' row by row, 'F' column by column. out_sharding: has no effect.
+    order: 'C' row by row, 'F' column by column. out_sharding: the layout of the result.
 
     >>> jnp.array([[1, 2], [3, 4]]).flatten()
     Array([1, 2, 3, 4], dtype=int32)
     """
-    return sh.ravel(self, order)
+    return sh.ravel(self, order, out_sharding=out_sharding)
 
 
 def _clip(self: Any, min: Any = None, max: Any = None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.sharding import with_sharding_constraint as laid_out
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -161,12 +162,15 @@ def dot(
 
     a, b: numbers of any shape, which promote; where one is a scalar it multiplies. precision: a
     `lax.Precision`, a name of it, or one for each operand. preferred_element_type: the dtype of
-    sums and result. out_sharding: has no effect. TypeError for lengths that differ. For stacks of
-    matrices use `matmul`.
+    sums and result. out_sharding: the layout of the result. TypeError for lengths that differ. For
+    stacks of matrices use `matmul`.
 
     >>> jnp.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
     Array([12, 34], dtype=int32)
     """
+    if out_sharding is not None:
+        out = dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
+        return laid_out(out, out_sharding)
     quick = None
     if precision is None and preferred_element_type is None:
         # Of more axes it is another product than `matmul`.
@@ -199,13 +203,16 @@ def matmul(
 
     a: (..., m, k) or (k,); b: (..., k, n) or (k,), which promote; vectors count as rows of `a` or
     columns of `b`, and their axis does not stay. precision: a `lax.Precision`, a name of it, or one
-    for each operand. preferred_element_type: the dtype of sums and result. out_sharding: has no
-    effect. TypeError for lengths that differ, ValueError for scalars.
+    for each operand. preferred_element_type: the dtype of sums and result. out_sharding: the layout
+    of the result. TypeError for lengths that differ, ValueError for scalars.
 
     >>> jnp.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 0], [1, 1]]))
     Array([[3, 2],
            [7, 4]], dtype=int32)
     """
+    if out_sharding is not None:
+        out = matmul(a, b, precision=precision, preferred_element_type=preferred_element_type)
+        return laid_out(out, out_sharding)
     quick = _quick_product(a, b) if precision is None and preferred_element_type is None else None
     if quick is not None:
         return quick
@@ -302,7 +309,8 @@ def tensordot(
     for k, m in zip(i, j):
         if x.aval.shape[k] != y.aval.shape[m]:
             raise _mismatch("tensordot", x, y, k, m)
-    return contract(x, y, ((i, j), ((), ())), precision, preferred_element_type)
+    out = contract(x, y, ((i, j), ((), ())), precision, preferred_element_type)
+    return out if out_sharding is None else laid_out(out, out_sharding)
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.sharding import with_sharding_constraint as laid_out
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.structural import scalar
@@ -219,15 +220,16 @@ def percentile(
     """The values below which `q` percent of the sorted elements over `axis` lie.
 
     q: a number in [0, 100] or a vector of them. a, axis, out, overwrite_input, method, keepdims,
-    weights: as in `quantile`. out_sharding: has no effect.
+    weights: as in `quantile`. out_sharding: the layout of the result.
 
     >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0, 8.0]), 50)
     Array(3., dtype=float32)
     """
     (q,) = promote_inexact(one_array("percentile", q))
-    return quantile(
+    found = quantile(
         a, divide(q, 100), axis, out, overwrite_input, method, keepdims, weights=weights
     )
+    return found if out_sharding is None else laid_out(found, out_sharding)
 
 
 def nanpercentile(

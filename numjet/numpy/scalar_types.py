@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from numjet.api.devices import device_put
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -322,11 +323,10 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
     x: an array or number. dtype: what it becomes; float64 for None. Floats to integers lose the
     fraction and stay within bounds (NaN is 0), complex to real lose the imaginary part, integers to
-    narrower ones wrap around; all to bool is != 0. copy, device: have no effect.
+    narrower ones wrap around; all to bool is != 0. device: where it is placed. copy: has no effect.
 
     >>> jnp.astype(jnp.array([1.7, -1.7, 300.0]), jnp.uint8)
     Array([  1,   0, 255], dtype=uint8)
     """
-    array = as_array(x)
-    new = canonical_dtype(dtype, "astype", default=dtypes.float64)
-    return cast(array, new)
+    out = cast(as_array(x), canonical_dtype(dtype, "astype", default=dtypes.float64))
+    return out if device is None else device_put(out, device)

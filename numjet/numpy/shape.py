@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.sharding import with_sharding_constraint as laid_out
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
@@ -88,14 +89,16 @@ def reshape(
 
     a: an array of any dtype. shape: an integer or a tuple, with as many elements; one length may be
     -1 and follows from the others. order: in which elements are read and written: 'C' row by row,
-    'F' column by column. copy, out_sharding: have no effect. Always a new Array, which may share
-    memory. TypeError for a shape of another size, ConcretizationTypeError for a traced one,
-    NotImplementedError for other orders.
+    'F' column by column. copy: has no effect. out_sharding: the layout of the result. Always a new
+    Array, which may share memory. TypeError for a shape of another size, ConcretizationTypeError
+    for a traced one, NotImplementedError for other orders.
 
     >>> jnp.reshape(jnp.arange(6), (2, -1))
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
+    if out_sharding is not None:
+        return laid_out(reshape(a, shape, order), out_sharding)
     x = one_array("reshape", a)
     if order == "C" and type(x) is ArrayImpl and type(shape) in (int, tuple) and eager():
         try:
@@ -164,12 +167,13 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements of `a` in one dimension.
 
     a: an array of any dtype. order: 'C' (or 'K') row by row, 'F' column by column;
-    NotImplementedError for others. out_sharding: has no effect.
+    NotImplementedError for others. out_sharding: the layout of the result.
 
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
     Array([1, 3, 2, 4], dtype=int32)
     """
-    return reshape(a, (-1,) if size(a) else (0,), "C" if order == "K" else order)
+    order = "C" if order == "K" else order
+    return reshape(a, (-1,) if size(a) else (0,), order, out_sharding=out_sharding)
 
 
 def squeeze(a: Any, axis: Any = None) -> Any:
@@ -432,7 +436,8 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """`array` repeated to `shape`.
 
     array: an array of any dtype, each of whose lengths is 1 or that of `shape`, from the last axis
-    on (ValueError). out_sharding: has no effect. The derivative adds up over what was repeated.
+    on (ValueError). out_sharding: the layout of the result. The derivative adds up over what was
+    repeated.
 
     >>> jnp.broadcast_to(jnp.array([1, 2]), (2, 2))
     Array([[1, 2],
@@ -446,7 +451,8 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
             f"Incompatible shapes for broadcasting: {own} and requested shape "
             f"{wanted}. broadcast_to: sizes must be equal or 1, from the last axis."
         )
-    return broadcast(x, wanted)
+    out = broadcast(x, wanted)
+    return out if out_sharding is None else laid_out(out, out_sharding)
 
 
 def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
@@ -849,11 +855,14 @@ def repeat(
     a: an array of any dtype. repeats: an integer, or one for each element of the axis (ValueError).
     axis: an integer, or None for the flattened array. total_repeat_length: the result's length,
     needed where `repeats` is traced (ConcretizationTypeError); longer ones are cut, the last
-    element fills up shorter ones. out_sharding: has no effect. TypeError for lists.
+    element fills up shorter ones. out_sharding: the layout of the result. TypeError for lists.
 
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 1]))
     Array([1, 1, 2], dtype=int32)
     """
+    if out_sharding is not None:
+        out = repeat(a, repeats, axis, total_repeat_length=total_repeat_length)
+        return laid_out(out, out_sharding)
     x = one_array("repeat", a)
     if isinstance(repeats, (list, tuple)):
         raise TypeError(not_an_array("repeat", repeats, 1))

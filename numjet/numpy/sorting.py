@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.sharding import with_sharding_constraint as laid_out
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
@@ -306,13 +307,15 @@ def bincount(
 
     x: a vector of integers; negative ones count as 0 (NumPy raises ValueError). weights: of x's
     shape. minlength: the least size of the result. length: its size, needed where x is traced;
-    larger integers are dropped. out_sharding: has no effect. Returns the default integer, or the
-    dtype of the weights. TypeError for other dtypes, ConcretizationTypeError for traced x without
-    length.
+    larger integers are dropped. out_sharding: the layout of the result. Returns the default
+    integer, or the dtype of the weights. TypeError for other dtypes, ConcretizationTypeError for
+    traced x without length.
 
     >>> jnp.bincount(jnp.array([0, 2, 2, 3]))
     Array([1, 0, 2, 1], dtype=int32)
     """
+    if out_sharding is not None:
+        return laid_out(bincount(x, weights, minlength, length=length), out_sharding)
     x = one_array("bincount", x)
     if not dtypes.is_integer(x.aval.dtype) and x.aval.dtype != dtypes.bool_:
         raise TypeError(f"bincount: x must be integers, got {x.aval.dtype}.")
