@@ -163,10 +163,10 @@ def debug_callback(
 ) -> Any:
     """Call `callback(*args, **kwargs)` for its side effects; the result is ignored.
 
-    Arrays in the arguments arrive as Arrays, everything else as it is. Under vmap it runs once an
-    example; under differentiation it sees primal values; under checkpoint it runs again when
-    values are recomputed. Without a callback, a decorator that makes one of a function. partitioned
-    changes nothing: an array is one block.
+    Arrays and numbers in the arguments arrive as Arrays, everything else as it is. Under vmap it
+    runs once an example; under differentiation it sees primal values; under checkpoint it runs
+    again when values are recomputed. Without a callback, a decorator that makes one of a function.
+    partitioned changes nothing: an array is one block.
     """
     if callback is None:
         return lambda function: functools.partial(
@@ -174,7 +174,8 @@ def debug_callback(
         )
     check_callable("debug.callback", callback)
     leaves, in_tree = tree.tree_flatten((args, kwargs))
-    dynamic = [isinstance(x, Array | np.ndarray | np.generic) for x in leaves]
+    values = Array | np.ndarray | np.generic | int | float | complex
+    dynamic = [isinstance(x, values) for x in leaves]
     static = [None if d else x for x, d in zip(leaves, dynamic, strict=True)]
     arrays, _ = array_leaves(
         "debug.callback", [x for x, d in zip(leaves, dynamic, strict=True) if d]

@@ -446,7 +446,7 @@ def _join_outputs(
                     f"{a.str_short()} in branch {i} ({name_of(branches[i])}) and "
                     f"{first.str_short()} in another one. Convert with .astype() or reshape."
                 )
-        joined.append(first)
+        joined.append(group[0])  # weak where the first branch is, as in JAX
     return joined
 
 

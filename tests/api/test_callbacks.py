@@ -273,3 +273,14 @@ def test_a_call_without_results_beside_a_product_that_is_read():
     np.testing.assert_allclose(f(jnp.ones((16, 16))), np.sin(16.0) + 1, rtol=1e-6)
     nj.effects_barrier()
     assert told == [1]
+
+
+def test_numbers_arrive_as_arrays_at_debug_callbacks():
+    seen = []
+    for run in both(lambda x: nj.debug.callback(lambda *a, **k: seen.append((a, k)), 1, x, "a",
+                                                None, rate=2.5)):
+        run(jnp.ones(2))
+        nj.effects_barrier()
+        (n, x, text, nothing), keywords = seen.pop()
+        assert n.item() == 1 and x.shape == (2,) and (text, nothing) == ("a", None)
+        assert keywords["rate"].dtype == np.float32

@@ -203,3 +203,14 @@ def test_errors_inside_host_calls_come_out() -> None:
 
     with pytest.raises(TypeError, match="fori_loop.*f32"):
         f(jnp.ones((2, 2)))
+
+
+def test_outputs_of_branches_are_weak_where_the_first_branch_is():
+    weak, strong = jnp.array(1), jnp.int32(1)
+    assert not lax.cond(True, lambda: weak, lambda: strong).weak_type
+    assert lax.cond(True, lambda: strong, lambda: weak).weak_type  # branch 0 is that of False
+    assert lax.switch(1, [lambda: weak, lambda: strong]).weak_type
+    assert not nj.jit(lambda i, x: lax.switch(i, [lambda: strong, lambda: x]))(1, 1).weak_type
+    float_later = lax.while_loop(lambda c: c < 2.0, lambda c: c + 0.5,
+                                 lax.cond(False, lambda: strong, lambda: weak))
+    assert float_later.dtype == np.float32

@@ -119,9 +119,9 @@ def _new_block(size: int) -> int:
     return address
 
 
-def _discard(address: int) -> None:
+def _discard(address: int, backing: dict = _backing) -> None:
     """Give a block's memory back to the system."""
-    del _backing[address]
+    del backing[address]
 
 
 def _class_of(nbytes: int) -> _SizeClass:
