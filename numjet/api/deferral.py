@@ -35,7 +35,7 @@ from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.deferred import DeferredArray, Held, Piece, arrive, deferred, pieces
+from numjet.core.deferred import DeferredArray, Held, Piece, Plan, arrive, deferred, pieces
 from numjet.core.evaluate import _EXACT as EXACT, evaluate_python
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from numjet.core.lowering import Host, Kernel, Pointwise, Reduce
@@ -347,6 +347,24 @@ def defer(primitive: Primitive, arrays: list, params: dict, avals: tuple, out: A
 
 def _write(local: _Local, form: Form, arrays: list) -> Any:
     while True:
+        opened = _opened(local, form, arrays)
+        if opened is None:
+            return None
+        tape, rows, codes = opened
+        first = len(rows) << RESULTS
+        if form.several:
+            outs = [deferred(tape, first + k, aval) for k, aval in enumerate(form.outs)]
+            rows.append((form, tuple(codes), tuple(map(Held, outs))))
+        else:
+            out = deferred(tape, first, form.outs[0])
+            rows.append((form, tuple(codes), (Held(out),)))
+        if tape.rows is rows:
+            return outs if form.several else out
+
+
+def _opened(local: _Local, form: Form, arrays: list) -> tuple[Tape, list, list[int]] | None:
+    """The thread's tape, its rows, and the codes of operands; None where one cannot be kept."""
+    while True:
         tape = local.tape
         rows = tape.rows
         if rows is None:
@@ -373,15 +391,55 @@ def _write(local: _Local, form: Form, arrays: list) -> Any:
             continue
         if not rows:
             _begin(form)
-        first = len(rows) << RESULTS
-        if form.several:
-            outs = [deferred(tape, first + k, aval) for k, aval in enumerate(form.outs)]
-            rows.append((form, tuple(codes), tuple(map(Held, outs))))
-        else:
-            out = deferred(tape, first, form.outs[0])
-            rows.append((form, tuple(codes), (Held(out),)))
-        if tape.rows is rows:
-            return outs if form.several else out
+        return tape, rows, codes
+
+
+def defer_plan(plan: Plan, arrays: list) -> Any:
+    """Write the operations of a plan down: `hooks.defer_plan`."""
+    local = _local
+    forms = plan.forms
+    if forms is None:
+        forms = plan.forms = _forms_of(plan)
+    if not forms or local.busy or not _enabled():
+        return None
+    for x in arrays:
+        if type(x) is not DeferredArray and not x._value.flags.c_contiguous:
+            return None  # NumPy may read it without a copy
+    local.busy = True
+    try:
+        while True:
+            opened = _opened(local, forms[0], arrays + plan.constants)
+            if opened is None:
+                return None
+            tape, rows, codes = opened
+            last = len(forms) - 1
+            for k, (form, equation) in enumerate(zip(forms, plan.equations, strict=True)):
+                operands = tuple([codes[place] for place in equation[2]])
+                code = len(rows) << RESULTS
+                if k == last:
+                    out = deferred(tape, code, form.outs[0])
+                    rows.append((form, operands, (Held(out),)))
+                else:
+                    rows.append((form, operands, ()))
+                    codes.append(code)
+            if tape.rows is rows:
+                return out
+    finally:
+        local.busy = False
+
+
+def _forms_of(plan: Plan) -> tuple[Form, ...]:
+    """The forms of a plan's operations; () where not all of them are deferred."""
+    avals = list(plan.avals)
+    forms = []
+    for primitive, params, places, out in plan.equations:
+        operands = tuple([avals[place] for place in places])
+        form = None if primitive.multiple_results else _form(primitive, params, operands, out)
+        if form is None:
+            return ()
+        forms.append(form)
+        avals.append(out)
+    return tuple(forms)
 
 
 def _begin(form: Form) -> None:
@@ -564,4 +622,4 @@ def finish_here(why: str) -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=lambda: finish_here("a fork"))
 
-hooks.defer = defer
+hooks.defer, hooks.defer_plan = defer, defer_plan

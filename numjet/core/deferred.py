@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -85,6 +86,25 @@ def arrive(array: ArrayImpl, value: np.ndarray) -> None:
 
 
 Held = weakref.ref[DeferredArray]
+
+
+class Plan:
+    """Operations that are always written down together, on arrays of given avals.
+
+    `equations` are (primitive, params, places, aval): a place is that of an array, counted with the
+    constants behind the given ones, or of an earlier equation's result behind these. The last
+    equation's result is the plan's. `forms` is what `api.deferral` made of it: None before it was
+    asked, () where it leaves it alone.
+    """
+
+    __slots__ = ("avals", "constants", "equations", "forms")
+
+    def __init__(
+        self, avals: Sequence[ShapedArray], constants: Sequence[ArrayImpl], equations: Sequence
+    ) -> None:
+        self.avals = (*avals, *[c.aval for c in constants])
+        self.constants, self.equations = list(constants), equations
+        self.forms: Any = None
 
 
 class Piece(NamedTuple):

@@ -29,6 +29,10 @@ operation: Callable[[Any, tuple, dict, Any], Callable | None] = lambda *_: None
 # once. Installed by `api.deferral`.
 defer: Callable[[Any, list, dict, tuple, Any], Any] = lambda *_: None
 
+# The operations of a `deferred.Plan` on arrays of its avals, written down: a deferred array, or
+# None where they are to run one by one. Installed by `api.deferral`.
+defer_plan: Callable[[Any, list], Any] = lambda *_: None
+
 # Evaluation of a primitive for operands of these avals is a NumPy function: (primitive, avals,
 # function, aval of the result). It sets `primitive.run` to a function of the operands, which calls
 # `evaluate_python` for operands it does not know. None: nothing is learned. By `native.operators`.

@@ -12,10 +12,14 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from numjet.base import config
-from numjet.core.array import Array
+from numjet.core import hooks
+from numjet.core.array import Array, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.deferred import Plan
 from numjet.core.jaxpr import Jaxpr, Literal
 from numjet.core.memo import Memo
 from numjet.core.primitive import NO_EFFECTS
+from numjet.core.trace import EVAL, current_trace
 from numjet.transforms.stage import bind_known, stage
 
 # By key, aval and flags: constants, equations, and the place of the result in the row of the
@@ -35,7 +39,11 @@ def again(key: Hashable, x: Array, fun: Callable[[Any], Any]) -> Any:
     if not found:
         return fun(x)
     _known.used()
-    constants, equations, out = found
+    constants, equations, out, plan = found
+    if plan is not None and current_trace() is EVAL and not config.numeric_checks[0]:
+        later = hooks.defer_plan(plan, [x])
+        if later is not None:
+            return later
     values = [x, *constants]
     for primitive, params, places, aval in equations:
         operands = tuple([values[i] for i in places])
@@ -46,7 +54,10 @@ def again(key: Hashable, x: Array, fun: Callable[[Any], Any]) -> Any:
     return values[out]
 
 
-def _learn(whole: tuple, x: Array, fun: Callable[[Any], Any]) -> tuple[list, list, int] | None:
+_Found = tuple[list, list, int, Plan | None]
+
+
+def _learn(whole: tuple, x: Array, fun: Callable[[Any], Any]) -> _Found | None:
     failed = False
     try:
         jaxpr, consts = stage(lambda t: [fun(t)], [x.aval])
@@ -58,16 +69,18 @@ def _learn(whole: tuple, x: Array, fun: Callable[[Any], Any]) -> tuple[list, lis
     return found
 
 
-def _read(jaxpr: Jaxpr) -> tuple[list, list, int] | None:
+def _read(jaxpr: Jaxpr) -> _Found | None:
     """The equations over a row of values, or None where they cannot be bound as they are."""
     places: dict[Any, int] = {jaxpr.invars[0]: 0}
     constants: list[Any] = []
+    avals: dict[int, Any] = {}
     for eqn in jaxpr.eqns:
         if eqn.effects is not NO_EFFECTS or eqn.primitive.collective:
             return None
         for atom in eqn.invars:
             if type(atom) is Literal and id(atom.value) not in places:
                 constants.append(atom.value)
+                avals[id(atom.value)] = atom.aval
                 places[id(atom.value)] = len(constants)
     count = 1 + len(constants)
     equations = []
@@ -78,4 +91,11 @@ def _read(jaxpr: Jaxpr) -> tuple[list, list, int] | None:
             places[var] = count
             count += 1
     (out,) = jaxpr.outvars
-    return None if type(out) is Literal else (constants, equations, places[out])
+    if type(out) is Literal:
+        return None
+    plan = None
+    if equations and places[out] == count - 1 and type(jaxpr.invars[0].aval) is ShapedArray:
+        plan = Plan([jaxpr.invars[0].aval], [as_array(c) for c in constants], equations)
+        known = [avals[id(c)] for c in constants]
+        plan = plan if [c.aval for c in plan.constants] == known else None
+    return constants, equations, places[out], plan

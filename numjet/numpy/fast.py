@@ -24,17 +24,16 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.deferred import DeferredArray
+from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.evaluate import (
     _QUIET as QUIET,
     LARGE,
     _enter as quiet_enter,
     _leave as quiet_leave,
     evaluate_python,
-    is_large,
     numpy_function,
 )
 from numjet.core.memo import Memo
@@ -81,6 +80,7 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
     record = REGISTRY[primitive]
     reference = record.reference
     assert reference is not None
+    later = _large_unary(record, slow)
 
     def call(x: Any, /) -> Any:
         if type(x) is ArrayImpl:
@@ -95,13 +95,15 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
                 out._value = value if whole else fix(value, aval)
                 out._aval = aval
                 return out
+            if found is None and x.aval.size >= LARGE:
+                return later(x)
             out = slow(x)
             if found is None and type(out) is ArrayImpl and eager() and _direct(reference, x, out):
-                if is_large((x.aval,), out.aval):
-                    return out
                 found = known[x.aval] = _entry(out.aval, reference, x.aval.dtype)
                 forms.learn(x.aval, None, found[1], out.aval)
             return out
+        if type(x) is DeferredArray:
+            return later(x)
         if isinstance(x, Tracer):
             aval = recall_traced(x.aval)
             if aval is None:
@@ -271,6 +273,26 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
     return call
 
 
+def _large_unary(record: Primitive, slow: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The shortcut for an operand that is large, or whose value is not there yet."""
+    known: dict[ShapedArray, Any] = Memo(f"large function: {record.name}")
+    recall = known.get
+
+    def call(x: Any) -> Any:
+        aval = x.aval
+        plan = recall(aval)
+        if plan is None:
+            out = _of_floats(record, aval)
+            plan = known[aval] = () if out is None else Plan([aval], [], [(record, {}, (0,), out)])
+        if plan and current_trace() is EVAL and not CHECKS[0]:
+            found = hooks.defer_plan(plan, [x])
+            if found is not None:
+                return found
+        return slow(x)
+
+    return call
+
+
 def _large_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callable:
     """The shortcut for concrete operands that are large, or whose values are not there yet: wide
     floats and numbers, which the primitive takes as they are."""
@@ -291,10 +313,15 @@ def _large_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callabl
                 if type(y) is ArrayImpl and right.weak_type and not right.shape:
                     return call(x, ArrayImpl(y._value, right.update(weak_type=False)))
             found = _of_float_pair(record, left, right) or ()
+            if found:
+                found = *found, _plan(record, left, right, found[0])
             known[left, right] = found
         if not found or current_trace() is not EVAL or CHECKS[0]:
             return slow(x, y)
         if found[1] is None:
+            later = hooks.defer_plan(found[2], [x, y])
+            if later is not None:
+                return later
             shape = found[0].shape
             return evaluate_python(record, (broadcast(x, shape), broadcast(y, shape)), {})
         a, b = x, y
@@ -304,9 +331,28 @@ def _large_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callabl
             a = _constant(found[1], x, right.dtype)
         if a is None or b is None:
             return slow(x, y)
-        return evaluate_python(record, (a, b), {})
+        later = hooks.defer_plan(found[2], [a, b])
+        return evaluate_python(record, (a, b), {}) if later is None else later
 
     return call
+
+
+def _plan(record: Primitive, left: Any, right: Any, out: ShapedArray) -> Plan:
+    """How `record` of operands of these kinds is written down, repeated to its shape where they are
+    others (but for numbers)."""
+    array = left if type(left) is ShapedArray else right
+    number = ShapedArray((), array.dtype)
+    avals = [k if type(k) is ShapedArray else number for k in (left, right)]
+    equations, places = [], [0, 1]
+    for k, aval in enumerate(avals):
+        if aval.shape not in ((), out.shape):
+            first = out.ndim - aval.ndim
+            params = {"shape": out.shape, "broadcast_dimensions": tuple(range(first, out.ndim))}
+            places[k] = 2 + len(equations)
+            repeated = aval.update(shape=out.shape)
+            equations.append((REGISTRY["broadcast_in_dim"], params, (k,), repeated))
+    equations.append((record, {}, tuple(places), out))
+    return Plan(avals, [], equations)
 
 
 def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callable:
