@@ -35,7 +35,16 @@ from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.deferred import DeferredArray, Held, Piece, Plan, arrive, deferred, pieces
+from numjet.core.deferred import (
+    DeferredArray,
+    Held,
+    Piece,
+    Place,
+    Plan,
+    arrive,
+    deferred,
+    pieces,
+)
 from numjet.core.evaluate import _EXACT as EXACT, evaluate_python
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
 from numjet.core.lowering import Host, Kernel, Pointwise, Reduce
@@ -62,6 +71,7 @@ USES_OF_ONE_SIZE = 16
 RESULTS = 4
 _MASK = (1 << RESULTS) - 1
 
+_new = object.__new__
 _KERNELS = frozenset({"dot_general"})
 # What NumPy gives as views: a result that is read is one of what it is a part of, as it would be if
 # the operation had run at once.
@@ -338,6 +348,9 @@ def defer(primitive: Primitive, arrays: list, params: dict, avals: tuple, out: A
         for x in arrays:
             if not x._value.flags.c_contiguous:
                 return None  # NumPy reads what does not lie row by row without a copy
+    if not form.several and DeferredArray in map(type, arrays):
+        equation = primitive, form.params, tuple(range(len(arrays))), out
+        _plans[primitive, *avals, *params.items()] = Plan(avals, [], [equation])
     local.busy = True
     try:
         return _write(local, form, arrays)
@@ -362,7 +375,7 @@ def _write(local: _Local, form: Form, arrays: list) -> Any:
             return outs if form.several else out
 
 
-def _opened(local: _Local, form: Form, arrays: list) -> tuple[Tape, list, list[int]] | None:
+def _opened(local: _Local, form: Form, arrays: Sequence) -> tuple[Tape, list, list[int]] | None:
     """The thread's tape, its rows, and the codes of operands; None where one cannot be kept."""
     while True:
         tape = local.tape
@@ -394,21 +407,25 @@ def _opened(local: _Local, form: Form, arrays: list) -> tuple[Tape, list, list[i
         return tape, rows, codes
 
 
-def defer_plan(plan: Plan, arrays: list) -> Any:
+def defer_plan(plan: Plan, arrays: Sequence) -> Any:
     """Write the operations of a plan down: `hooks.defer_plan`."""
-    local = _local
     forms = plan.forms
     if forms is None:
         forms = plan.forms = _forms_of(plan)
+    local = _local
     if not forms or local.busy or not _enabled():
         return None
+    if len(forms) == 1:
+        out = _next_row(local.tape, forms[0], arrays)
+        if out is not None:
+            return out
     for x in arrays:
         if type(x) is not DeferredArray and not x._value.flags.c_contiguous:
             return None  # NumPy may read it without a copy
     local.busy = True
     try:
         while True:
-            opened = _opened(local, forms[0], arrays + plan.constants)
+            opened = _opened(local, forms[0], (*arrays, *plan.constants))
             if opened is None:
                 return None
             tape, rows, codes = opened
@@ -426,6 +443,45 @@ def defer_plan(plan: Plan, arrays: list) -> Any:
                 return out
     finally:
         local.busy = False
+
+
+def _next_row(tape: Tape, form: Form, arrays: Sequence) -> Any:
+    """`form` as the next row where the tape goes on and knows the operands: what most rows are."""
+    rows = tape.rows
+    if not rows or len(rows) >= SOFT or tape.bytes > tape.limit:
+        return None
+    codes = []
+    for x in arrays:
+        if type(x) is DeferredArray:
+            place = x._pending
+            if place is None or place.record is not tape:
+                return None
+            codes.append(place.code)
+        else:
+            code = tape.places.get(id(x._value))
+            if code is None:
+                return None
+            codes.append(code)
+    out = _new(DeferredArray)
+    place = _new(Place)
+    place.record, place.code = tape, len(rows) << RESULTS
+    out._aval, out._pending = form.outs[0], place
+    rows.append((form, tuple(codes), (Held(out),)))
+    # Else another thread has finished the tape meanwhile: this row is nobody's.
+    return out if tape.rows is rows else None
+
+
+# Operations with operands that wait, as they were deferred: by primitive, avals and params.
+_plans: dict[tuple, Plan] = Memo("deferred operations", 4096)
+
+
+def defer_again(primitive: Primitive, args: tuple, params: dict) -> Any:
+    """`defer` for avals and params that were deferred before: `hooks.defer_again`."""
+    try:
+        plan = _plans.get((primitive, *[x._aval for x in args], *params.items()))
+    except (AttributeError, TypeError):  # another kind of operand; params that do not hash
+        return None
+    return None if plan is None else defer_plan(plan, args)
 
 
 def _forms_of(plan: Plan) -> tuple[Form, ...]:
@@ -622,4 +678,4 @@ def finish_here(why: str) -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=lambda: finish_here("a fork"))
 
-hooks.defer, hooks.defer_plan = defer, defer_plan
+hooks.defer, hooks.defer_plan, hooks.defer_again = defer, defer_plan, defer_again

@@ -107,6 +107,10 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
                 result._value, result._aval = out, aval
                 return result
             return _wrap(primitive, out, aval)
+    if DeferredArray in map(type, args):
+        later = hooks.defer_again(primitive, args, params)
+        if later is not None:
+            return later
     if primitive.evaluate is not None:
         for x in args:
             if type(x) is not ArrayImpl and isinstance(x, Array):

@@ -31,7 +31,11 @@ defer: Callable[[Any, list, dict, tuple, Any], Any] = lambda *_: None
 
 # The operations of a `deferred.Plan` on arrays of its avals, written down: a deferred array, or
 # None where they are to run one by one. Installed by `api.deferral`.
-defer_plan: Callable[[Any, list], Any] = lambda *_: None
+defer_plan: Callable[[Any, Any], Any] = lambda *_: None
+
+# An operation like one that was deferred before (primitive, operands, params), written down, or
+# None. Installed by `api.deferral`.
+defer_again: Callable[[Any, tuple, dict], Any] = lambda *_: None
 
 # Evaluation of a primitive for operands of these avals is a NumPy function: (primitive, avals,
 # function, aval of the result). It sets `primitive.run` to a function of the operands, which calls

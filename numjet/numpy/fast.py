@@ -319,6 +319,8 @@ def _large_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callabl
         if not found or current_trace() is not EVAL or CHECKS[0]:
             return slow(x, y)
         if found[1] is None:
+            if config.numpy_rank_promotion.value != "allow":
+                return slow(x, y)
             later = hooks.defer_plan(found[2], [x, y])
             if later is not None:
                 return later
@@ -343,7 +345,8 @@ def _plan(record: Primitive, left: Any, right: Any, out: ShapedArray) -> Plan:
     array = left if type(left) is ShapedArray else right
     number = ShapedArray((), array.dtype)
     avals = [k if type(k) is ShapedArray else number for k in (left, right)]
-    equations, places = [], [0, 1]
+    equations: list[tuple] = []
+    places = [0, 1]
     for k, aval in enumerate(avals):
         if aval.shape not in ((), out.shape):
             first = out.ndim - aval.ndim

@@ -386,3 +386,28 @@ def test_programs_that_are_kept_are_bounded_by_their_bytes(monkeypatch):
         y = large(np.ones((N + n, 2), np.float32))
         assert float(jnp.sum(jnp.cos(y))) == pytest.approx(2 * (N + n) * np.cos(1), rel=1e-5)
     assert deferral._programs.weight <= 3 * one and 1 <= len(deferral._programs) < 8
+
+
+def test_operations_of_two_ranks_ask_what_they_may_repeat():
+    x, row = large(X[: 600 * 100].reshape(600, 100)) * 2, jnp.ones(100)
+    x = jnp.concatenate([x, x])
+    for _ in range(2):
+        np.testing.assert_array_equal(x - row, np.asarray(x) - 1)
+    with nj.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="rank"):
+        x + 1.0 - row
+
+
+def test_what_comes_together_is_written_down_together():
+    x = large(X[: 256 * 256].reshape(256, 256))
+    with config.eager_fusion(False):
+        wanted = [x - x.mean(-1, keepdims=True), jnp.tanh(x), x.max(0, keepdims=True) * x]
+    for _ in range(4):
+        y = x * 1.0
+        outs = [y - y.mean(-1, keepdims=True), jnp.tanh(y), y.max(0, keepdims=True) * y]
+        assert all(map(waits, outs))
+        names = [form.primitive.name for form, _, _ in deferral._local.tape.rows]
+        for got, want in zip(outs, wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+    assert names.count("broadcast_in_dim") >= 2 and names.count("reduce_max") == 1
+    with nj.debug_nans(True), pytest.raises(FloatingPointError):
+        jnp.log(y * 0 - 1)
