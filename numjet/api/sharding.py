@@ -33,6 +33,7 @@ from numjet.api.devices import (
 from numjet.api.process_mesh import Processes, processes_of
 from numjet.base import tree
 from numjet.base.errors import DuplicateSpecError, IndivisibleError
+from numjet.core import hooks
 from numjet.core.cluster import Cluster
 from numjet.core.remote import Remote
 from numjet.core.trace import Tracer
@@ -855,6 +856,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Array([0, 2], dtype=int32)
     """
     return _laid_out("with_sharding_constraint", x, shardings)
+
+
+hooks.laid_out = with_sharding_constraint
 
 
 def _laid_out(name: str, x: Any, shardings: Any) -> Any:

@@ -50,6 +50,9 @@ executor: Callable[[Any, tuple, dict, Any], Callable | None] | None = None
 # `api.sharding` for it.
 aval_sharding: Callable[[int], Any] = lambda _: None
 
+# Arrays with a layout that was asked for: `with_sharding_constraint`, by `api.sharding`.
+laid_out: Callable[[Any, Any], Any] = lambda x, _: x
+
 # Called when a trace has become long, until native code is there to record such. By
 # `native.operators`.
 long_trace: Callable[[], None] | None = None

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import tree
-from numjet.core import dtypes, structural
+from numjet.core import dtypes, hooks, structural
 from numjet.core.array import as_array, is_arraylike
 from numjet.core.lowering import Expand, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
@@ -151,6 +151,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     >>> lax.full((2,), 7, jnp.float32)
     Array([7., 7.], dtype=float32)
     """
+    if sharding is not None:
+        return hooks.laid_out(full(shape, fill_value, dtype), sharding)
     shape = canonical_shape(shape)
     value = as_array(fill_value)
     if value.aval.shape:
@@ -177,6 +179,8 @@ def full_like(
     >>> lax.full_like(jnp.zeros(2), 7)
     Array([7., 7.], dtype=float32)
     """
+    if sharding is not None:
+        return hooks.laid_out(full_like(x, fill_value, dtype, shape), sharding)
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else as_array(x).aval
     weak = dtype is None and getattr(aval, "weak_type", False)
     out = full(
@@ -194,7 +198,7 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
     >>> lax.empty((2,), jnp.int8).shape
     (2,)
     """
-    return full(shape, 0, dtype)
+    return full(shape, 0, dtype, sharding=out_sharding)
 
 
 # ------------------------------------------------------------------ broadcasting
@@ -216,6 +220,8 @@ def broadcast_in_dim(
     Array([[1, 1, 1],
            [2, 2, 2]], dtype=int32)
     """
+    if out_sharding is not None:
+        return hooks.laid_out(broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding)
     x, sizes = as_array(operand), canonical_shape(shape)
     places = tuple(map(operator.index, broadcast_dimensions))
     if x.aval.shape == sizes and places != tuple(range(len(sizes))):
@@ -239,6 +245,8 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
+    if out_sharding is not None:
+        return hooks.laid_out(broadcast(operand, sizes), out_sharding)
     x, sizes = as_array(operand), canonical_shape(sizes)
     n = len(sizes)
     return (

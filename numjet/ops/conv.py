@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
@@ -376,6 +376,12 @@ def conv_general_dilated(
     >>> lax.conv_general_dilated(x, kernel, (1,), "SAME")
     Array([[[1., 3., 5., 3.]]], dtype=float32)
     """
+    if out_sharding is not None:
+        out = conv_general_dilated(
+            lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
+            feature_group_count, batch_group_count, precision, preferred_element_type,
+        )  # fmt: skip
+        return hooks.laid_out(out, out_sharding)
     lhs, rhs = as_array(lhs), as_array(rhs)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     spatial = lhs.ndim - 2

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from numjet.base.errors import InternalError
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
@@ -321,6 +321,9 @@ def dot_general(
     >>> lax.dot_general(lhs, rhs, (((2,), (1,)), ((0,), (0,)))).shape
     (2, 3, 5)
     """
+    if out_sharding is not None:
+        out = dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+        return hooks.laid_out(out, out_sharding)
     (lc, rc), (lb, rb) = dimension_numbers
     numbers = ((_axes(lc), _axes(rc)), (_axes(lb), _axes(rb)))
     if preferred_element_type is not None:
@@ -384,7 +387,9 @@ def dot(
                 f"{rhs.aval.str_short()}. Pass dimension_numbers, or use numjet.numpy.matmul."
             )
         dimension_numbers = (((lhs.ndim - 1,), (0,)), ((), ()))
-    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+    return dot_general(
+        lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding
+    )
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:

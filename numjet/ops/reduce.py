@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import tree
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Reduce
@@ -220,6 +220,8 @@ def sum_over(operand: Any, axes: Axes | None, *, out_sharding: Any = None) -> An
     >>> lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))
     Array([4, 6], dtype=int32)
     """
+    if out_sharding is not None:
+        return hooks.laid_out(sum_over(operand, axes), out_sharding)
     return _over(reduce_sum_p, operand, axes)
 
 
@@ -384,6 +386,8 @@ def reduce(
     >>> lax.reduce(jnp.array([[1, 2], [3, 4]]), 0, lax.add, (0,))
     Array([4, 6], dtype=int32)
     """
+    if out_sharding is not None:
+        return hooks.laid_out(reduce(operands, init_values, computation, dimensions), out_sharding)
     leaves, treedef = tree.tree_flatten(operands)
     starts, start_tree = tree.tree_flatten(init_values)
     if treedef != start_tree:

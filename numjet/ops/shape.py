@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core import dtypes, structural
+from numjet.core import dtypes, hooks, structural
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise, elementwise_loops
@@ -90,6 +90,8 @@ def reshape(
     Array([[0, 1],
            [2, 3]], dtype=int32)
     """
+    if out_sharding is not None:
+        return hooks.laid_out(reshape(operand, new_sizes, dimensions), out_sharding)
     x = as_array(operand)
     sizes = canonical_shape(new_sizes)
     if dimensions is not None and tuple(dimensions) != tuple(range(x.ndim)):
@@ -655,6 +657,8 @@ def broadcasted_iota(
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
+    if out_sharding is not None:
+        return hooks.laid_out(broadcasted_iota(dtype, shape, dimension), out_sharding)
     shape = canonical_shape(shape)
     return iota_p.bind(
         dtype=dtypes.canonical(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape))

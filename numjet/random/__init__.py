@@ -5,9 +5,13 @@ Layer 6: built on the operations, not on numjet.numpy.
 
 from __future__ import annotations
 
+import functools as _functools
 import inspect as _inspect
+from collections.abc import Callable as _Callable
+from typing import Any as _Any
 
 from numjet.api.large import large_shape as _large_shape, wrap_public as _wrap_public
+from numjet.api.sharding import with_sharding_constraint as _with_sharding_constraint
 from numjet.random.basic import (
     bernoulli,
     categorical,
@@ -115,9 +119,25 @@ __all__ = [
     "wrap_key_data",
 ]
 
+
+
+def _keeping_layouts(function: _Callable) -> _Callable:
+    """`function`, whose results have the layout that is asked for as `out_sharding`."""
+
+    @_functools.wraps(function)
+    def draw(*args: _Any, out_sharding: _Any = None, **kwargs: _Any) -> _Any:
+        out = function(*args, **kwargs)
+        return out if out_sharding is None else _with_sharding_constraint(out, out_sharding)
+
+    draw.__module__ = __name__  # where pickle finds it
+    return draw
+
+
 # Distributions, by the place of their argument `shape`.
 for _name in __all__:
     _parameters = list(_inspect.signature(globals()[_name]).parameters) if callable(
         globals()[_name]) else []
     if "shape" in _parameters and _name not in ("random_gamma_p", "split"):
         _wrap_public(globals(), __name__, [_name], _large_shape(_parameters.index("shape")))
+    if "out_sharding" in _parameters:
+        globals()[_name] = _keeping_layouts(globals()[_name])
