@@ -208,7 +208,7 @@ def typeof(x: object) -> object:
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> print(nj.typeof(jnp.ones((2, 3))), nj.typeof(1))
-    f32[2,3] i32[]
+    float32[2,3] ~int32[]
     """
     aval = getattr(x, "aval", None)
     return core.trace.aval_of(x) if aval is None else aval

@@ -49,7 +49,7 @@ def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
     jaxpr, _ = _stage(residuals, [x.aval for x in leaves], _name_of(f))
     paths, _ = _tree.tree_flatten_with_path((args, kwargs))
     for var in jaxpr.outvars:
-        print(var.aval.str_short(), _origin(f, jaxpr, var, [path for path, _ in paths]))
+        print(var.aval.str_short(True), _origin(f, jaxpr, var, [path for path, _ in paths]))
 
 
 def _origin(f: Callable, jaxpr: Any, var: Any, paths: list) -> str:

@@ -89,8 +89,7 @@ def jvp(
 
 def _check_tangent(in_tree: Any, i: int, aval: ShapedArray, t: Any) -> Any:
     want, got = aval.tangent(), t.aval
-    converts = got.weak_type and dtypes.is_inexact(got.dtype)
-    if want.shape != got.shape or (want.dtype != got.dtype and not converts):
+    if want.shape != got.shape or want.dtype != got.dtype:
         mistake = TypeError if want.shape == got.shape else ValueError
         raise mistake(
             f"jvp: tangents{_path(in_tree, i)} must have the shape and tangent dtype of its "
@@ -297,17 +296,13 @@ def _dense_tangent(t: Any) -> Any:
 
 def _check_cotangent(out_tree: Any, i: int, aval: ShapedArray, ct: Any) -> Any:
     want, got = aval.tangent(), ct.aval
-    if want.shape != got.shape or (
-        want.dtype != got.dtype and not (got.weak_type or want.dtype == dtypes.float0)
-    ):
+    if want.shape != got.shape or want.dtype not in (got.dtype, dtypes.float0):
         raise ValueError(
             f"vjp: cotangent{_path(out_tree, i)} must have the shape and dtype of its output: "
             "expected "
             f"{want.str_short()}, got {got.str_short()}."
         )
-    if want.dtype == dtypes.float0:
-        return Zero(want)
-    return convert(ct, want.dtype, want.weak_type) if want.dtype != got.dtype else ct
+    return Zero(want) if want.dtype == dtypes.float0 else ct
 
 
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence = ()) -> Any:

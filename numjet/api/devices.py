@@ -93,6 +93,9 @@ class CpuDevice(Device):
     def __repr__(self) -> str:
         return f"CpuDevice(id={self.id})"
 
+    def __str__(self) -> str:
+        return f"cpu:{self.id}"
+
 
 @functools.cache
 def _device(number: int) -> Device:

@@ -100,18 +100,17 @@ class ShapedArray(AbstractValue):
         """Types say nothing of devices: over a mesh without axes, not split."""
         return hooks.aval_sharding(self.ndim)
 
-    def str_short(self, *_: Any, **__: Any) -> str:
-        """`f32[2,3]`."""
-        return f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+    def str_short(self, short_dtypes: bool = False, *_: Any, **__: Any) -> str:
+        """`float32[2,3]`, with short dtypes `f32[2,3]`."""
+        name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.long_name(self.dtype)
+        return f"{name}[{','.join(map(str, self.shape))}]"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        dtype = self.dtype if type(self.dtype) is dtypes.KeyDType else self.dtype.name
-        if dtype == "void0" or self.dtype == dtypes.float0:
-            dtype = "float0"
-        return f"ShapedArray({dtype}[{','.join(map(str, self.shape))}]{weak})"
+        return f"ShapedArray({self.str_short()}{weak})"
 
-    __str__ = str_short
+    def __str__(self) -> str:
+        return f"{'~' if self.weak_type else ''}{self.str_short()}"
 
     def __reduce__(self) -> tuple:
         return ShapedArray, (self.shape, self.dtype, self.weak_type)

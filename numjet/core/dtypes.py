@@ -118,6 +118,13 @@ def short_name(dtype: Any) -> str:
     return SHORT_NAMES.get(dtype) or dtype.name
 
 
+def long_name(dtype: Any) -> str:
+    """`float32`, as types and messages print it."""
+    if type(dtype) is KeyDType:
+        return str(dtype)
+    return "float0" if dtype == float0 else dtype.name
+
+
 def physical(dtype: Any) -> np.dtype:
     """The NumPy dtype in which arrays of `dtype` are stored."""
     return dtype.storage if type(dtype) is KeyDType else dtype

@@ -266,9 +266,9 @@ def check_finite(name: str, value: np.ndarray) -> None:
     if not dtypes.is_inexact(value.dtype):      # bfloat16 is no kind of NumPy's
         return
     if config.debug_nans.value and np.isnan(value).any():
-        raise FloatingPointError(f"{name} produced a NaN (debug_nans is on).")
+        raise FloatingPointError(f"invalid value (nan) encountered in {name} (debug_nans is on).")
     if config.debug_infs.value and np.isinf(value).any():
-        raise FloatingPointError(f"{name} produced an infinity (debug_infs is on).")
+        raise FloatingPointError(f"invalid value (inf) encountered in {name} (debug_infs is on).")
 
 
 def _concrete(primitive: Primitive, x: Any) -> ArrayImpl:

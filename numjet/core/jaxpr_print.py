@@ -35,13 +35,14 @@ class _Namer:
         self.supply = _names()
 
     def bind(self, var: Var) -> str:
-        return f"{self(var)}:{var.aval.str_short()}"
+        return f"{self(var)}:{var.aval.str_short(True)}"
 
     def __call__(self, atom: Any) -> str:
         if type(atom) is Literal:
             value = atom.value
             value = np.asarray(getattr(value, "_value", value))
-            return f"{value.item() if value.dtype.kind != 'V' else value!s}:{atom.aval.str_short()}"
+            text = value.item() if value.dtype.kind != "V" else value
+            return f"{text!s}:{atom.aval.str_short(True)}"
         name = self.names.get(atom)
         if name is None:
             name = self.names[atom] = next(self.supply)
@@ -71,7 +72,7 @@ def _param(name: str, value: Any, namer: _Namer, indent: int) -> str:
 
 def _eqn(eqn: Eqn, namer: _Namer, used: set[Var], indent: int) -> str:
     outs = " ".join(
-        namer.bind(v) if v in used else f"_:{v.aval.str_short()}" for v in eqn.outvars
+        namer.bind(v) if v in used else f"_:{v.aval.str_short(True)}" for v in eqn.outvars
     )
     params = [(k, v) for k, v in sorted(eqn.params.items()) if v is not None]
     params.sort(key=lambda item: item[0] != "name")

@@ -52,8 +52,8 @@ class AbstractRef(AbstractValue):
     def weak_type(self) -> bool:
         return self.inner_aval.weak_type
 
-    def str_short(self, *_: Any, **__: Any) -> str:
-        return f"Ref{{{self.inner_aval.str_short()}}}"
+    def str_short(self, short_dtypes: bool = False, *_: Any, **__: Any) -> str:
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AbstractRef) and self.inner_aval is other.inner_aval
@@ -62,8 +62,7 @@ class AbstractRef(AbstractValue):
         return hash(("Ref", self.inner_aval))
 
     def __repr__(self) -> str:
-        text = repr(self.inner_aval.strong()).removeprefix("ShapedArray(").removesuffix(")")
-        return f"Ref{{{text}}}"
+        return self.str_short()
 
 
 class Cell:

@@ -273,7 +273,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     """`a` with its axes in another order.
 
     a: an array of any dtype. axes: for each axis of the result that of `a`; reversed by default.
-    ValueError unless each is named once.
+    TypeError unless each is named once.
 
     >>> jnp.transpose(jnp.zeros((2, 3, 4)), (1, 0, 2)).shape
     (3, 2, 4)
@@ -284,7 +284,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     else:
         order = tuple([canonical_axis(i, x.aval.ndim, "transpose") for i in axes])
         if sorted(order) != list(range(x.aval.ndim)):
-            raise ValueError(
+            raise TypeError(
                 f"transpose: axes {tuple(axes)} must name each of the {x.aval.ndim} "
                 f"axes of shape {x.aval.shape} once."
             )

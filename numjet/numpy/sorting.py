@@ -697,7 +697,7 @@ def where_or_nonzero(
     one shape, x and y to one dtype. Both branches are computed: where one of them is infinite or
     NaN its derivative is NaN even where the other is taken, so make its argument safe first. With
     `condition` alone: its `nonzero`, with `size` and `fill_value`. ValueError for these with x and
-    y, and for x without y.
+    y, TypeError for x without y.
 
     >>> jnp.where(jnp.array([True, False]), jnp.array([1, 2]), 0)
     Array([1, 0], dtype=int32)
@@ -708,7 +708,7 @@ def where_or_nonzero(
         return where(condition, x, y)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
-    raise ValueError("where takes either condition alone, or condition, x and y.")
+    raise TypeError("where takes either condition alone, or condition, x and y.")
 
 
 where_or_nonzero.__name__ = where_or_nonzero.__qualname__ = "where"

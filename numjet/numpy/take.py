@@ -51,7 +51,7 @@ def _positions(name: str, indices: Any) -> Any:
         indices = array(indices)
     index = one_array(name, indices)
     if not dtypes.is_integer(index.aval.dtype) and index.aval.dtype != dtypes.bool_:
-        raise TypeError(
+        raise (ValueError if name == "take" else TypeError)(
             f"{name} requires integer indices, got {index.aval.dtype}. Convert them "
             "with .astype(int)."
         )

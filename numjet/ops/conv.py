@@ -66,7 +66,7 @@ def _abstract(
                 f"axis; got {both}."
             )
     if lhs.shape[ls[1]] != rhs.shape[rs[1]] * feature_group_count:
-        raise TypeError(
+        raise ValueError(
             f"conv_general_dilated: lhs has {lhs.shape[ls[1]]} features (axis {ls[1]}), but rhs "
             f"takes "
             f"{rhs.shape[rs[1]]} (axis {rs[1]}) in each of {feature_group_count} groups; got "

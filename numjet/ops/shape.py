@@ -15,7 +15,7 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.core.structural import convert, instantiate, linear_jvp, moveaxis, reduce_sum, zeros
+from numjet.core.structural import instantiate, linear_jvp, moveaxis, reduce_sum, zeros
 from numjet.ops.complex_ops import neg
 from numjet.ops.families import align_batched
 from numjet.transforms.batch import all_to_front, to_front
@@ -325,7 +325,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
 
 # ------------------------------------------------------------------ pad
 def _padded_size(n: int, low: int, high: int, interior: int) -> int:
-    return max(0, n + low + high + max(0, n - 1) * interior)
+    return n + low + high + max(0, n - 1) * interior
 
 
 def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: tuple) -> ShapedArray:
@@ -343,8 +343,14 @@ def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: tuple) 
         )
     if any(i < 0 for _, _, i in padding_config):
         raise ValueError(f"pad: interior padding must not be negative, got {padding_config}.")
+    sizes = [_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True)]
+    if min(sizes, default=0) < 0:
+        raise ValueError(
+            f"pad: Dimension size after padding is not at least 0: {padding_config} of "
+            f"{x.str_short()} leaves {tuple(sizes)}."
+        )
     return ShapedArray(
-        tuple([_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True)]),
+        tuple(sizes),
         x.dtype,
         x.weak_type and value.weak_type,
     )
@@ -472,8 +478,6 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     Array([0, 1, 0, 2, 0, 0], dtype=int32)
     """
     x, value = as_array(operand), as_array(padding_value)
-    if value.dtype != x.dtype and value.weak_type:
-        value = convert(value, x.dtype, True)
     config = tuple(
         [(operator.index(a), operator.index(b), operator.index(c)) for a, b, c in padding_config]
     )

@@ -233,7 +233,7 @@ def _start_list(name: str, x: Any, start_indices: Any, negative: Any) -> list[An
             )
         start_indices = [index_in_dim(whole, k, 0, False) for k in range(whole.aval.shape[0])]
     if len(start_indices) != x.aval.ndim:
-        raise TypeError(
+        raise ValueError(
             f"{name}: {x.aval.str_short()} has {x.aval.ndim} axes, but {len(start_indices)} start "
             "indices "
             "were given. Give one for each axis."

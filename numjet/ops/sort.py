@@ -257,6 +257,6 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     """
     operand = as_array(operand)
     if not operand.ndim:
-        raise TypeError("top_k: the operand needs at least one axis.")
+        raise ValueError("top_k: the operand needs at least one axis.")
     values, order = top_k_p.bind(operand, k=int(k), axis=_axis(axis, operand.ndim, "top_k"))
     return [values, order]

@@ -179,11 +179,11 @@ def test_jvp_pushes_trees() -> None:
 
 
 def test_jvp_checks_tangents() -> None:
-    with pytest.raises(ValueError, match=r"tangents\[0\].*expected f32\[3\], got f32\[2\]"):
+    with pytest.raises(ValueError, match=r"tangents\[0\].*expected float32\[3\], got float32\[2\]"):
         nj.jvp(jnp.sin, (x3,), (jnp.ones(2),))
     with pytest.raises(TypeError, match="tuple or list"):
         nj.jvp(jnp.sin, x3, x3)
-    with pytest.raises(TypeError, match="got i32"):
+    with pytest.raises(TypeError, match="got int32"):
         nj.jvp(jnp.sin, (x3,), (jnp.ones(3, int),))
     t = nj.jvp(lambda n, x: n * x, (3, 2.0), (np.zeros((), nj.dtypes.float0), 1.0))[1]
     assert float(t) == 3.0
@@ -200,7 +200,7 @@ def test_vjp_pulls_trees_back() -> None:
     close(nj.vmap(lambda ct: pull({"o": ct, "q": 0.0})[1])(jnp.eye(3)), x3)
     with pytest.raises(ValueError, match="structure of the output"):
         pull(1.0)
-    with pytest.raises(ValueError, match=r"cotangent\['o'\].*expected f32\[3\], got f32\[2\]"):
+    with pytest.raises(ValueError, match=r"cotangent\['o'\].*expected float32\[3\], got .*\[2\]"):
         pull({"o": jnp.ones(2), "q": 5.0})
 
 
@@ -241,7 +241,7 @@ def test_linear_transpose_is_the_adjoint() -> None:
     close(left, jnp.vdot(x3, transposed(ct)[0]))
     with pytest.raises((NotImplementedError, TypeError), match="sin.*linear"):
         nj.linear_transpose(jnp.sin, 1.0)(1.0)
-    with pytest.raises(TypeError, match=r"cotangent\['a'\].*f32\[2\].*f32\[5\]"):
+    with pytest.raises(TypeError, match=r"cotangent\['a'\].*float32\[2\].*float32\[5\]"):
         transposed({"a": jnp.ones(5), "b": jnp.ones(3)})
 
 
@@ -268,7 +268,7 @@ def test_jacobians_with_aux_and_under_jit_and_vmap(jac: Any) -> None:
     close(aux["mean"], x3.mean())
     close(nj.jit(jac(jnp.sin))(x3), jnp.diag(jnp.cos(x3)))
     close(nj.vmap(jac(jnp.sin))(m), nj.vmap(jnp.diag)(jnp.cos(m)))
-    with pytest.raises(TypeError, match="i32"):
+    with pytest.raises(TypeError, match="int32"):
         jac(lambda n: n * 2.0)(jnp.arange(3))
 
 

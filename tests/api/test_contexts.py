@@ -68,7 +68,7 @@ def test_misses_are_explained(caplog: pytest.LogCaptureFixture) -> None:
     with nj.explain_cache_misses(True), caplog.at_level(logging.WARNING):
         f(X)
         f(X)
-    assert len(caplog.records) == 1 and "f32[3]" in caplog.text
+    assert len(caplog.records) == 1 and "float32[3]" in caplog.text
 
 
 def test_a_flag_without_effect_says_so_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -275,7 +275,7 @@ def test_stages() -> None:
     close(
         compiled(jnp.ones((3, 4)), jnp.ones((4, 2)))["out"], np.full((3, 2), 4 * np.tanh(1.0)), 1e-5
     )
-    with pytest.raises(TypeError, match=r"f32\[3,4\].*argument x.*got f32\[5,4\]"):
+    with pytest.raises(TypeError, match=r"float32\[3,4\].*argument x.*got float32\[5,4\]"):
         compiled(jnp.ones((5, 4)), jnp.ones((4, 2)))
     with pytest.raises(TypeError, match="made for arguments"):
         compiled(jnp.ones((3, 4)))
@@ -330,7 +330,7 @@ def test_eval_shape_computes_nothing() -> None:
 def test_make_jaxpr_options() -> None:
     jaxpr, shape = nj.make_jaxpr(lambda x, n: x[:n], static_argnums=1, return_shape=True)(x3, 2)
     assert shape == nj.ShapeDtypeStruct((2,), "float32")
-    assert [v.aval.str_short() for v in jaxpr.jaxpr.invars] == ["f32[3]"]
+    assert [v.aval.str_short() for v in jaxpr.jaxpr.invars] == ["float32[3]"]
     assert nj.core.jaxpr.eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, x3)[0].shape == (2,)
 
 

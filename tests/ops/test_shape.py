@@ -96,7 +96,7 @@ def test_broadcast_shapes() -> None:
             lambda: lax.broadcast_in_dim(X, (3, 4), (1, 0)),
             r"broadcast_dimensions \(1, 0\) must name, in ascending order",
         ),
-        (lambda: lax.reshape(X, (5,)), r"reshape: f32\[3,4\] has 12 elements"),
+        (lambda: lax.reshape(X, (5,)), r"reshape: float32\[3,4\] has 12 elements"),
         (
             lambda: lax.concatenate([X, A[:, :2]], 0),
             "concatenate: shapes must agree except on axis 0",

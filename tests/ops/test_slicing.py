@@ -51,11 +51,11 @@ test_against_jax, test_laws = checks_of(CASES)
     [
         (
             lambda: lax.slice(X, (0,), (4,)),
-            r"slice: .* one entry for each of the 2 axes of f32\[4,5\]",
+            r"slice: .* one entry for each of the 2 axes of float32\[4,5\]",
         ),
         (
             lambda: lax.slice(X, (0, 0), (4, 6)),
-            r"slice: axis 1 of f32\[4,5\] needs 0 <= start <= limit <= 5",
+            r"slice: axis 1 of float32\[4,5\] needs 0 <= start <= limit <= 5",
         ),
         (
             lambda: lax.dynamic_slice(X, (0,), (2, 2)),
@@ -64,7 +64,7 @@ test_against_jax, test_laws = checks_of(CASES)
         (lambda: lax.dynamic_slice(X, (0.5, 0), (2, 2)), "start indices must be integers"),
         (
             lambda: lax.dynamic_slice(X, (0, 0), (5, 2)),
-            r"slice_sizes \(5, 2\) must fit inside f32\[4,5\]",
+            r"slice_sizes \(5, 2\) must fit inside float32\[4,5\]",
         ),
         (
             lambda: lax.dynamic_update_slice(X, NEW.astype(np.int32), (0, 0)),
@@ -75,5 +75,5 @@ test_against_jax, test_laws = checks_of(CASES)
     ],
 )
 def test_messages(call, words: str) -> None:
-    with pytest.raises((TypeError, IndexError), match=words):
+    with pytest.raises((TypeError, ValueError, IndexError), match=words):
         call()
