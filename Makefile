@@ -6,6 +6,7 @@
 #   make bounds        the laws and random programs with arrays between pages nobody may touch
 #   make compare       generated calls of the public functions beside JAX (SEED=... COUNT=...)
 #   make fuzz          random programs, run in ways that have to agree (SEED=... COUNT=...)
+#   make sharded       generated sharded programs on devices and processes (SEED=... COUNT=...)
 #   make soak          mixed programs on 16 threads with forks and interrupts (SECONDS=300)
 #   make portability       the compiler's tests as on each kind of x86-64 processor that this one can
 #                          be; all tests with the oldest packages that pyproject.toml admits, with the
@@ -52,7 +53,7 @@ PYTHONS ?= $(shell for p in python3.12 python3.13 python3.14 python3.13t python3
 	$$p -c '$(CAN_MAKE_VENV)' 2>/dev/null && echo $$p; done)
 TEST_TOOLS := pytest pytest-xdist hypothesis mpmath
 
-.PHONY: faults demo test checked bounds fuzz compare slow portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem xla-compile gpu clean
+.PHONY: faults sharded demo test checked bounds fuzz compare slow portability $(LEVELS) $(VERSIONS) $(PYTHONS) bench ecosystem xla-compile gpu clean
 
 demo: $(VENV)/.installed-demo
 	$(RUN) examples/digits.py
@@ -99,6 +100,9 @@ bench: $(VENV)/.installed-demo .venvs/oracle/.installed .venvs/torch/.installed 
 
 faults: $(VENV)/.installed-test
 	$(RUN) tools/faults.py --runs $(RUNS)
+
+sharded: $(VENV)/.installed-test
+	$(RUN) tools/sharded.py $(SEED) $(COUNT)
 
 # The compilers' wheels are large and lie apart; those that cannot be installed are left out.
 .venvs/plugins/.installed:

@@ -7,6 +7,7 @@ that axis among the cores.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -255,7 +256,7 @@ def pmap(
     of the mapped axis, otherwise that of the arguments. donate_argnums: arguments whose memory may
     be taken over. The mapped axis must not be longer than there are devices (ValueError; config
     `num_cpu_devices` sets how many virtual ones the CPU has). Results carry one slice on each
-    device.
+    device. Over several processes each gives, and gets, the slices of its own devices.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> nj.pmap(lambda x: x + nj.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0]))
@@ -287,13 +288,41 @@ def pmap(
     jitted = JitFunction(stacked, statics, (), donated, ())
 
     @wraps(fun)
+    def together(key: tuple, *leaves: Any) -> Any:
+        mesh, in_tree, dims, nums, count, fixed = key
+        out_tree: list = []
+
+        def call(values: list) -> list:
+            dynamic, named = tree.tree_unflatten(in_tree, values)
+            given = {**dict(fixed), **dict(zip(nums, dynamic, strict=True))}
+            outs, treedef = tree.tree_flatten(fun(*[given[i] for i in range(count)], **named))
+            out_tree.append(treedef)
+            return outs
+
+        outs = _across().mapped(call, mesh, leaves, dims)
+        return tree.tree_unflatten(out_tree[0], outs)
+
+    program = JitFunction(together, (0,), (), (), ())
+
+    def over_processes(mesh: Mesh, args: tuple, kwargs: dict) -> Any:
+        nums, axes = _dynamic(args, statics, in_axes)
+        dynamic = tuple([args[i] for i in nums])
+        leaves, in_tree = array_leaves("pmap", (dynamic, kwargs))
+        found = _spread("pmap", axes, dynamic, kwargs, in_tree)
+        dims = tuple([None if d is None else d % np.ndim(x) for x, d in zip(leaves, found)])
+        fixed = tuple([(i, x) for i, x in enumerate(args) if i not in nums])
+        arrays = _across().given(fun, mesh, leaves, dims, axis_size)
+        out = program((mesh, in_tree, dims, tuple(nums), len(args), fixed), *arrays)
+        outs, treedef = tree.tree_flatten(out)
+        places = tree.flatten_axes("pmap out_axes", treedef, out_axes)
+        ends = [_across().mine(mesh, x, p) for x, p in zip(outs, places, strict=True)]
+        return tree.tree_unflatten(treedef, ends)
+
+    @wraps(fun)
     def parallel(*args: Any, **kwargs: Any) -> Any:
         members = chosen or tuple(all_devices())
         if any(d.process_index != Cluster.index for d in members):
-            raise NotImplementedError(
-                "pmap: the devices of several processes are not mapped over. Use shard_map or jit "
-                "with a mesh of all devices, or pass devices=numjet.local_devices()."
-            )
+            return over_processes(Mesh(np.array(members), (label,)), args, kwargs)
         n = _check_devices(fun, args, kwargs, in_axes, statics, axis_size, len(members))
         if not isinstance(members[0], CpuDevice):  # one program of as many partitions
             mesh = Mesh(np.array(members[:n]), (label,))
@@ -309,6 +338,11 @@ def pmap(
 
     parallel.lower = jitted.lower  # type: ignore[attr-defined]
     return parallel
+
+
+def _across() -> Any:
+    """What runs over the devices of several processes."""
+    return importlib.import_module("numjet.api.pmap_processes")
 
 
 def _cut(mesh: Mesh, axis: int | None) -> NamedSharding:

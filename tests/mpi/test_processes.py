@@ -234,6 +234,32 @@ print("natively", me)
     assert out.count("natively") == 4
 
 
+def test_pmap_takes_and_gives_the_slices_of_a_process() -> None:
+    out = run("""
+me, count, n = nj.process_index(), nj.local_device_count(), nj.device_count()
+X = np.arange(3.0 * n, dtype=np.float32).reshape(n, 3)
+mine = slice(me * count, (me + 1) * count)
+def f(x, c, d):
+    return x / lax.psum(x, "i") + c + d, {"i": lax.axis_index("i"), "s": lax.psum(x, "i")}
+f = nj.pmap(f, axis_name="i", in_axes=(0, None, None), out_axes=(-1, {"i": 0, "s": None}),
+            static_broadcasted_argnums=2)
+for c, d in ((1.0, 2), (2.0, 2), (2.0, 3)):
+    a, rest = f(X[mine], c, d)
+    np.testing.assert_allclose(a, (X / X.sum(0) + c + d)[mine].T, rtol=1e-6)
+    assert rest["i"].tolist() == list(range(n))[mine] and rest["i"].shape == (count,)
+    np.testing.assert_allclose(rest["s"], X.sum(0))
+    assert len(a.addressable_shards) == count and a.is_fully_addressable
+rows = nj.make_array_from_process_local_data(
+    NamedSharding(nj.make_mesh((n,), ("i",)), P("i")), X[mine])
+np.testing.assert_allclose(nj.pmap(lambda x: 2 * x, axis_name="i")(rows), 2 * X[mine])
+step = nj.pmap(lambda w, x: w - lax.pmean(nj.grad(lambda w: ((x * w) ** 2).sum())(w), "i"),
+               axis_name="i", in_axes=(None, 0), out_axes=None)
+np.testing.assert_allclose(step(np.ones(3), X[mine]), 1 - 2 * (X**2).mean(0), rtol=1e-5)
+print("mapped", me)
+""", 2, 2)
+    assert out.count("mapped") == 2
+
+
 def test_wrong_use_is_refused() -> None:
     out = run("""
 def says(f, kind, text):
@@ -246,7 +272,8 @@ turned = nj.sharding.Mesh(np.array(nj.devices())[[0, 2, 1, 3]], ("x",))
 says(lambda: nj.distributed.initialize(), RuntimeError, "only be called once")
 says(lambda: nj.device_put(np.ones(8), NamedSharding(turned, P("x"))), NotImplementedError,
      "must be a block of the mesh")
-says(lambda: nj.pmap(lambda x: x)(np.ones((4, 2))), NotImplementedError, "shard_map")
+says(lambda: nj.pmap(lambda x: x)(np.ones((4, 2))), ValueError, "slices as it has devices, 2")
+says(lambda: nj.jit(nj.pmap(lambda x: x))(np.ones((2, 2))), NotImplementedError, "shard_map")
 says(lambda: nj.make_mesh((8,), ("x",)), ValueError, "4")
 x = nj.device_put(np.ones(8), rows)
 says(lambda: x + nj.device_put(np.ones(8), nj.local_devices()[1]), ValueError, "incompatible")
