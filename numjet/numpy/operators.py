@@ -316,7 +316,8 @@ def _property(get: Callable, doc: str) -> property:
 _AT_DOC = """Write by index: x.at[i].set(y) is a copy of x with y at the index i.
 
     Indexing it gives an object with the methods set, add, subtract, multiply, divide, power, min,
-    max, apply, and get. Under `jit` nothing is copied where x is not used again.
+    max, apply, and get. In a compiled function an intermediate x that is not used again is written
+    in place.
 
     >>> jnp.zeros(3).at[1].set(5.0)
     Array([0., 5., 0.], dtype=float32)

@@ -199,8 +199,8 @@ def _scaled_log(name: str, base: float) -> Callable:
         return strong(lax.div(value, constant(math.log(base), x)))
 
     logarithm.__name__ = logarithm.__qualname__ = name
-    logarithm.__doc__ = f"""The logarithm to base {base:g}.{_X}
-    -inf at 0, NaN for negative real numbers.
+    logarithm.__doc__ = f"""The logarithm to base {base:g}.{_X}    -inf at 0, NaN below for real
+    numbers.
 
     >>> jnp.{name}(jnp.array([1.0, {base**3:g}]))
     Array([0., 3.], dtype=float32)
