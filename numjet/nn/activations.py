@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from numjet.api.custom import custom_jvp
+from numjet.core import dtypes
 from numjet.core.trace import EVAL, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
@@ -20,6 +21,7 @@ from numjet.numpy.elementwise import (
     multiply,
     negative,
     power,
+    square,
     subtract,
     where,
 )
@@ -353,8 +355,8 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     >>> nn.squareplus(jnp.array([-2.0, 0.0, 2.0])).round(4)
     Array([0.4142, 1.    , 2.4142], dtype=float32)
     """
-    x = one_inexact("squareplus", x)
-    return divide(add(x, sqrt(add(lax.square(x), b))), 2)
+    x = one_array("squareplus", x)
+    return divide(add(x, sqrt(add(square(x), b))), 2)
 
 
 def hard_sigmoid(x: Any) -> Any:
@@ -411,6 +413,9 @@ def log1mexp(x: Any) -> Any:
     >>> nn.log1mexp(jnp.array([0.0, 1e-8, 1.0])).round(4)
     Array([    -inf, -18.4207,  -0.4587], dtype=float32)
     """
+    x = one_array("log1mexp", x)
+    if dtypes.is_bool(x.aval.dtype):
+        raise TypeError("log1mexp does not accept booleans. Convert with .astype(float).")
     x = one_inexact("log1mexp", x)
     small = less(x, math.log(2))
     near = log(negative(expm1(negative(where(small, x, 1.0)))))

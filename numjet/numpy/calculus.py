@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -528,7 +529,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
         known = concrete_or_none(p)
         if known is None:
             p._need_concrete(
-                TypeError,
+                ConcretizationTypeError,
                 "roots: with strip_zeros the result's size depends on the coefficients",
                 "Pass strip_zeros=False.",
             )

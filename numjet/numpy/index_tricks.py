@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -302,6 +303,7 @@ def ravel_multi_index(
         )
     dims = canonical_shape(dims, "ravel_multi_index")
     parts = as_arrays("ravel_multi_index", *multi_index)
+    common = promoted(*parts)[0] if parts else int_dtype()
     for part, n in zip(parts, dims):
         if not dtypes.is_integer(part.aval.dtype):
             raise TypeError(
@@ -311,7 +313,7 @@ def ravel_multi_index(
             known = concrete_or_none(part)
             if known is None:
                 part._need_concrete(
-                    TypeError,
+                    ConcretizationTypeError,
                     "ravel_multi_index: mode='raise' needs concrete indices",
                     "Use mode='clip' or 'wrap'.",
                 )
@@ -331,7 +333,7 @@ def ravel_multi_index(
     if dtype is not None:
         wanted = canonical_dtype(dtype, "ravel_multi_index")
     else:
-        wanted = promoted(*parts)[0] if parts else int_dtype()
+        wanted = common
     stride, out = 1, cast(as_array(0), wanted)
     for part, n in list(zip(parts, dims))[:: -1 if order == "C" else 1]:
         out = add(out, multiply(cast(part, wanted), stride))

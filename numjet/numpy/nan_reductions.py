@@ -177,6 +177,8 @@ def nanvar(
     Array(1., dtype=float32)
     """
     refuse("nanvar", out=out)
+    if dtype is not None and dtypes.is_bool(canonical_dtype(dtype, "nanvar")):
+        raise TypeError("nanvar: dtype must be that of numbers, got bool.")
     x = one_array("nanvar", a)
     if not dtypes.is_inexact(x.aval.dtype):
         return var(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -333,7 +334,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         known = concrete_or_none(index)
         if known is None:
             index._need_concrete(
-                TypeError,
+                ConcretizationTypeError,
                 "choose: mode='raise' needs concrete indices",
                 "Use mode='clip' or 'wrap'.",
             )
@@ -551,13 +552,13 @@ def delete(
 def _delete_traced(x: Any, obj: Any, axis: int, unique_given: bool) -> Any:
     if obj.aval.dtype == dtypes.bool_:
         obj._need_concrete(
-            TypeError,
+            ConcretizationTypeError,
             "delete: the result's size depends on the mask",
             "Use jnp.where, or positions whose number is known.",
         )
     if obj.aval.ndim and not unique_given:
         obj._need_concrete(
-            TypeError,
+            ConcretizationTypeError,
             "delete: traced positions may repeat, so the result's size is unknown",
             "Pass assume_unique_indices=True if they do not.",
         )

@@ -381,14 +381,20 @@ def abs(x: Any) -> Any:
 
     x: an integer, floating or complex array, of any shape, or a Python number. Result: x's shape
     and dtype. Derivative: sign(x), 1 at 0; of complex x the conjugate of x / |x|. Complex x give a
-    real result. The least signed integer stays negative. Raises TypeError for other dtypes; `numpy`
-    promotes.
+    real result. The least signed integer stays negative. Raises TypeError for other dtypes, and
+    for unsigned integers; `numpy` promotes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.abs(jnp.array([-2, 3])), lax.abs(3 + 4j)
     (Array([2, 3], dtype=int32), Array(5., dtype=float32, weak_type=True))
     """
-    return abs_p.bind(as_array(x))
+    x = as_array(x)
+    if x.aval.dtype.name.startswith("uint"):
+        raise TypeError(
+            f"abs does not accept dtype {x.aval.dtype.name}: unsigned integers are not negative. "
+            "Use numpy.abs, which takes them."
+        )
+    return abs_p.bind(x)
 
 
 def max(x: Any, y: Any) -> Any:

@@ -489,6 +489,14 @@ def conv_with_general_padding(
     >>> lax.conv_with_general_padding(x, kernel, (1,), [(1, 0)], None, None)
     Array([[[1., 2., 2.]]], dtype=float32)
     """
+    if isinstance(padding, str) and lhs_dilation is not None and any(
+        [d != 1 for d in lhs_dilation]
+    ):
+        raise ValueError(
+            "String padding is not implemented for transposed convolution: "
+            f"padding={padding!r} with lhs_dilation={tuple(lhs_dilation)}. Give the padding in "
+            "numbers, or use conv_transpose."
+        )
     return conv_general_dilated(
         lhs,
         rhs,

@@ -14,8 +14,9 @@ from numjet.core.lowering import Kernel
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert
 from numjet.ops.arithmetic import add, div, max, mul, sub
+from numjet.ops.complex_ops import real
 from numjet.ops.families import constant_like
-from numjet.ops.logic import eq
+from numjet.ops.logic import eq, lt
 from numjet.ops.shape import broadcasted_iota, canonical_axis, pad, select_n
 from numjet.ops.sort import take_along
 from numjet.ops.transcendental import exp, log
@@ -158,6 +159,29 @@ def _filled(x: Any, value: float) -> Any:
 cumlogsumexp_p = _cumulative("cumlogsumexp", np.logaddexp, _logsumexp_jvp, floating=True)
 
 
+def _complex_logsumexp(x: Any, axis: int, reverse: bool) -> Any:
+    """Of complex numbers, by doubling windows; the larger real part is taken out of both."""
+    n, total, step = x.aval.shape[axis], x, 1
+    while step < n:
+        before = _shift(total, step, axis, reverse, -np.inf)
+        top = select_n(lt(real(total), real(before)), total, before)
+        top = select_n(eq(real(top), constant_like(real(top), -np.inf)), top, _filled(top, 0))
+        total = add(top, log(add(exp(sub(total, top)), exp(sub(before, top)))))
+        step *= 2
+    return total
+
+
+def _axis(axis: int, ndim: int) -> int:
+    """An axis counted from the front, as these functions want it."""
+    axis_ = canonical_axis(axis, ndim)
+    if axis_ != int(axis):
+        raise ValueError(
+            f"XLA operations do not allow negative axes: write axis={axis_} for axis={axis}, or "
+            "use the function of numjet.numpy."
+        )
+    return axis_
+
+
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     """Running sums along an axis.
 
@@ -170,7 +194,7 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     (Array([1, 3, 6], dtype=int32), Array([6, 5, 3], dtype=int32))
     """
     x = as_array(operand)
-    return cumsum_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
+    return cumsum_p.bind(x, axis=_axis(axis, x.ndim), reverse=bool(reverse))
 
 
 def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
@@ -185,7 +209,7 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Array([ 1,  2,  6, 24], dtype=int32)
     """
     x = as_array(operand)
-    return cumprod_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
+    return cumprod_p.bind(x, axis=_axis(axis, x.ndim), reverse=bool(reverse))
 
 
 def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
@@ -201,7 +225,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Array([1, 3, 3, 4], dtype=int32)
     """
     x = as_array(operand)
-    return cummax_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
+    return cummax_p.bind(x, axis=_axis(axis, x.ndim), reverse=bool(reverse))
 
 
 def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
@@ -217,18 +241,21 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Array([3, 1, 1, 0], dtype=int32)
     """
     x = as_array(operand)
-    return cummin_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
+    return cummin_p.bind(x, axis=_axis(axis, x.ndim), reverse=bool(reverse))
 
 
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     """Running log Σ exp along an axis, without overflow.
 
-    operand: a real floating array. axis: an integer. reverse: from the end. Result: operand's shape
-    and dtype. Raises TypeError for other dtypes, ValueError for an axis out of range.
+    operand: a floating or complex array. axis: an integer. reverse: from the end. Result: operand's
+    shape and dtype. Raises TypeError for other dtypes, ValueError for an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.cumlogsumexp(jnp.zeros(3)).round(4)
     Array([0.    , 0.6931, 1.0986], dtype=float32)
     """
     x = as_array(operand)
-    return cumlogsumexp_p.bind(x, axis=canonical_axis(axis, x.ndim), reverse=bool(reverse))
+    axis = _axis(axis, x.ndim)
+    if dtypes.is_complex(x.aval.dtype):
+        return _complex_logsumexp(x, axis, bool(reverse))
+    return cumlogsumexp_p.bind(x, axis=axis, reverse=bool(reverse))

@@ -199,17 +199,18 @@ def _qr_jvp(
         return outs, [Zero(y.aval.tangent()) for y in outs]
     outs = qr_p.bind(x, pivoting=pivoting, full_matrices=full_matrices, compute_q=True)
     m, n = x.aval.shape[-2:]
-    if m < n or (full_matrices and m != n):
+    if full_matrices and m > n:
         raise NotImplementedError(
-            f"qr: the derivative is only defined for m >= n and full_matrices=False, got "
-            f"{x.aval.str_short()} and "
-            f"full_matrices={full_matrices}."
+            "qr: with full_matrices=True there is no derivative of tall matrices, got "
+            f"{x.aval.str_short()}."
         )
     q, r = outs[:2]
     da = tangents[0]
     if pivoting:
         da = columns_in(da, outs[2])
-    scaled = triangular_solve(r, da)
+    # The first columns alone decide Q.
+    scaled = triangular_solve(slice_in_dim(r, 0, min(m, n), axis=-1),
+                              slice_in_dim(da, 0, min(m, n), axis=-1))
     inner = batch_matmul(adjoint(q), scaled)
     below = lower_part(inner, -1)
     omega = sub(below, adjoint(below))
@@ -218,7 +219,7 @@ def _qr_jvp(
         diagonal = diagonal_part(inner)
         omega = add(omega, sub(diagonal, convert(real(diagonal), x.aval.dtype)))
     dq = add(batch_matmul(q, sub(omega, inner)), scaled)
-    dr = batch_matmul(sub(inner, omega), r)
+    dr = sub(batch_matmul(adjoint(q), da), batch_matmul(omega, r))
     tangents_out = [dq, dr, *[Zero(y.aval.tangent()) for y in outs[2:]]]
     first = 0 if compute_q else 1
     return outs[first:], tangents_out[first:]
@@ -248,7 +249,7 @@ def qr(
     others). pivoting: exchange columns so that r's diagonal falls in size; the result is (q, r,
     order) with x[:, order] = q r. full_matrices: q [..., m, m] and r [..., m, n]; else q [..., m,
     k] and r [..., k, n], k = min(m, n). use_magma: one implementation (LAPACK) serves.
-    Differentiable without pivoting and full_matrices, for m >= n. Raises TypeError for less than
+    Differentiable but for tall matrices with full_matrices. Raises TypeError for less than
     two axes.
 
     >>> from numjet import numpy as jnp

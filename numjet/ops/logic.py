@@ -9,7 +9,6 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.core.array import as_array
-from numjet.core.structural import convert
 from numjet.ops.families import (
     ANY,
     FLOATING,
@@ -364,14 +363,11 @@ def round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Any:
 def is_finite(x: Any) -> Any:
     """Whether x is neither infinite nor NaN.
 
-    x: an array of any shape; integers are always finite. Result: booleans of its shape. No
-    derivative flows. Raises TypeError for what is no array.
+    x: a floating or complex array of any shape. Result: booleans of its shape. No derivative flows.
+    Raises TypeError for other dtypes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.is_finite(jnp.array([1.0, jnp.inf, jnp.nan]))
     Array([ True, False, False], dtype=bool)
     """
-    x = as_array(x)
-    if not dtypes.is_inexact(x.dtype):
-        x = convert(x, dtypes.canonical(dtypes.float64))
-    return is_finite_p.bind(x)
+    return is_finite_p.bind(as_array(x))

@@ -12,6 +12,7 @@ from numjet.core.array import as_array
 from numjet.core.structural import convert, reduce_sum, scalar
 from numjet.ops import arithmetic as ar
 from numjet.ops.dot import dot_general
+from numjet.ops.families import constant_like
 from numjet.ops.linalg import cholesky, eigh, qr, svd
 from numjet.ops.linalg_core import diagonal_part, transposed
 from numjet.ops.logic import floor, le, lt
@@ -176,8 +177,12 @@ def weibull_min(
     >>> random.weibull_min(random.key(0), 1.0, 2.0, (2,)).round(4)
     Array([1.7176, 1.9605], dtype=float32)
     """
-    key, dtype, shape, (scale, c) = _start("weibull_min", key, dtype, shape, scale, concentration)
-    return ar.mul(pow(_exponential(key, shape, dtype), ar.div(scalar(1, dtype), c)), scale)
+    c = as_array(concentration)
+    if not dtypes.is_floating(c.aval.dtype):
+        c = as_float(c, float_dtype("weibull_min", dtype))
+    power = ar.div(constant_like(c, 1), c)
+    key, dtype, shape, (scale, power) = _start("weibull_min", key, dtype, shape, scale, power)
+    return ar.mul(pow(_exponential(key, shape, dtype), power), scale)
 
 
 def lognormal(

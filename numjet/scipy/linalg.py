@@ -818,6 +818,17 @@ def qr_multiply(
     if mode not in ("left", "right"):
         raise ValueError(f"qr_multiply: mode must be 'left' or 'right', got {mode!r}.")
     (c,) = promote_inexact(one_array("qr_multiply", c))
+    a = one_array("qr_multiply", a)
+    if a.ndim >= 2 and c.ndim:
+        m, n = a.shape[-2:]
+        got = c.shape[-1 if mode == "right" else -2 if c.ndim > 1 else -1]
+        # q has min(m, n) columns
+        want = m if mode == "right" else min(m, n)
+        if got != want:
+            raise ValueError(
+                f"qr_multiply: Array shapes are not compatible: q of a {tuple(a.shape)} takes "
+                f"{want} {'columns' if mode == 'right' else 'rows'} of c, which has {got}."
+            )
     parts = qr(a, mode="economic", pivoting=pivoting)
     q = conjugate_of(parts[0]) if conjugate else parts[0]
     return (matmul(q, c) if mode == "left" else matmul(c, q), *parts[1:])

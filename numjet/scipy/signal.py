@@ -129,6 +129,12 @@ def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
 
 def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any) -> Any:
     """Of larger arrays with smaller ones; "same" is about in1, whichever it was."""
+    sizes = list(zip(x.shape, y.shape, strict=True))
+    if any([a < b for a, b in sizes]) and any([a > b for a, b in sizes]):
+        raise ValueError(
+            f"{name}: One input must be smaller than the other in every dimension, got shapes "
+            f"{x.shape} and {y.shape}. fftconvolve takes others."
+        )
     if mode == "valid":
         x, y = _larger_first(name, x, y, range(x.ndim))
     if mode != "same" or all(a >= b for a, b in zip(x.shape, y.shape, strict=True)):

@@ -65,7 +65,7 @@ def block_diag(*arrs: Any) -> Any:
         own = p.aval.shape[1]
         rows.append(lax.pad(p, zero, [(0, 0, 0), (before, width - before - own, 0)]))
         before += own
-    return concatenate(rows, 0)
+    return strong(concatenate(rows, 0))
 
 
 def _rows(name: str, *xs: Any) -> list[Any]:

@@ -69,7 +69,9 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> pareto.logcdf(jnp.array([2.0]), 2.0).round(4)
     Array([-0.2877], dtype=float32)
     """
-    return jnp.log(cdf(x, b, loc, scale))
+    value = cdf(x, b, loc, scale)
+    good = ~(value <= 0)
+    return jnp.where(good, jnp.log(inside(good, value, 1.0)), -jnp.inf)
 
 
 def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
