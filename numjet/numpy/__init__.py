@@ -481,6 +481,7 @@ _wrap_public(
      "nan_to_num packbits polyder polyint polyval searchsorted digitize lcm fmax fmin tril triu "
      "roll tile take_along_axis isin").split(),
 )  # fmt: skip
+_wrap_public(vars(linalg), linalg.__name__, ("slogdet", "norm", "vector_norm", "matrix_norm"))
 for _name in ("var", "std", "ptp", "__floordiv__", "__mod__", "__divmod__"):
     setattr(ndarray, _name, _as_program(getattr(ndarray, _name)))
 

@@ -61,7 +61,7 @@ from numjet.numpy.reductions import (
     prod as prod_,
     sum as sum_,
 )
-from numjet.numpy.shape import expand_dims, matrix_transpose, moveaxis, ravel, reshape
+from numjet.numpy.shape import expand_dims, matrix_transpose, moveaxis, ravel, reshape, stack
 from numjet.numpy.sorting import argsort
 from numjet.numpy.take import take_along_axis
 from numjet.ops import linalg as core
@@ -343,8 +343,29 @@ def inv(a: Any) -> Any:
     return core.solve(x, broadcast(eye(n, dtype=x.aval.dtype), x.aval.shape))
 
 
+def _lu_sign_of_two(x: Any) -> tuple[Any, Any]:
+    """`_lu_sign` of matrices 2 by 2, written out: a row of numbers for each of their elements."""
+    a, b, c, d = [x[..., i, j] for i in (0, 1) for j in (0, 1)]
+
+    def size(v: Any) -> Any:
+        if not dtypes.is_complex(v.aval.dtype):
+            return absolute(v)
+        return add(absolute(lax.real(v)), absolute(lax.imag(v)))
+
+    exchanged = lax.gt(size(c), size(a))
+    first, second = where(exchanged, c, a), where(exchanged, d, b)
+    other, last = where(exchanged, a, c), where(exchanged, b, d)
+    none = equal(first, 0)
+    factor = where(none, 0, divide(other, where(none, 1, first)))
+    last = subtract(last, multiply(cast(factor, x.aval.dtype), second))
+    parity = where(exchanged, cast(array(-1), x.aval.dtype), cast(array(1), x.aval.dtype))
+    return stack([first, last], -1), parity
+
+
 def _lu_sign(x: Any) -> tuple[Any, Any]:
     """The diagonal of U and the sign of the row exchanges."""
+    if x.aval.shape[-1] == 2:
+        return _lu_sign_of_two(x)
     factors, pivots, _ = core.lu(x)
     diagonal = _diagonal(factors, 0, -2, -1)
     n = pivots.aval.shape[-1]

@@ -294,3 +294,20 @@ def test_least_squares_of_a_zero_matrix(shape: tuple) -> None:
         np.testing.assert_array_equal(x, np.zeros(shape[1]))
         assert int(rank) == 0 and not np.any(s)
         assert float(residuals[0]) == pytest.approx((b**2).sum())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_slogdet_of_two_by_two(dtype):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2, 2)).astype(dtype)
+    if x.dtype.kind == "c":
+        x = x + (1j * rng.normal(size=x.shape)).astype(dtype)
+    x[0], x[1, 0], x[2, :, 0], x[3, :, 1], x[4] = 0, 0, 0, 0, [[1, 2], [2, 4]]
+    x[5] *= 1e20
+    x[6, 0, 0] = 0
+    close = 3e-4 if x.dtype.itemsize in (4, 8) and dtype != "float64" else 1e-9
+    with numjet.enable_x64(True):
+        for call in (jnp.linalg.slogdet, numjet.jit(jnp.linalg.slogdet)):
+            for got, want in zip(call(x), np.linalg.slogdet(x), strict=True):
+                assert got.dtype == want.dtype
+                np.testing.assert_allclose(got, want, rtol=close, atol=close)
