@@ -537,7 +537,10 @@ def _integer_power(x: Any, y: Any) -> Any:
         values = np.power(x._value, np.maximum(y._value, 0), dtype=x.aval.dtype)
         values = np.where(y._value < 0, x.aval.dtype.type(0), values)
         return ArrayImpl(values, ShapedArray(values.shape, x.aval.dtype))
-    bits = x.aval.dtype.itemsize * 8
+    bits = x.aval.dtype.itemsize * 8 - (dtypes.kind(x.aval.dtype) == "i")
+    if type(y) is ArrayImpl and eager():  # its value is there: how many bits are in use
+        used = int(y._value.max()).bit_length()
+        bits = min([n for n in (4, 8, 16) if used <= n], default=bits)
     shape = max(x.aval.shape, y.aval.shape, key=len)
     x, y = (a if a.aval.shape == shape else full_scalar(a, shape) for a in (x, y))
     one = constant(1, y)
@@ -545,8 +548,9 @@ def _integer_power(x: Any, y: Any) -> Any:
     negative_exponent = lax.lt(y, zero)
     result = full(shape, 1, x.aval.dtype)
     x = strong(x)
-    # Every bit counts, since products wrap: 3 ** 64 is not 0 modulo 2 ** 32.
-    for _ in range(min(bits, 32)):
+    # Every bit counts, since products wrap: 3 ** 64 is not 0 modulo 2 ** 32. (That of the sign
+    # belongs to negative exponents, which give 0.)
+    for _ in range(bits):
         odd = lax.eq(lax.bitwise_and(y, one), one)
         result = _select(odd, lax.mul(result, x), result)
         y = lax.shift_right_logical(y, one)

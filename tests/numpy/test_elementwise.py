@@ -321,3 +321,17 @@ def test_ldexp_rounds_once(dtype, of):
         np.testing.assert_array_equal(jnp.ldexp(x, n), want)
         slope = numjet.grad(lambda v: jnp.ldexp(v, -3))(np.asarray(0.0, dtype))
         assert slope == 0.125
+
+
+@pytest.mark.parametrize("dtype", "int8 uint8 int16 int32 uint32 int64 uint64".split())
+@pytest.mark.parametrize("most", [9, 200, 70_000, 2**62])
+def test_integer_powers_use_every_bit_of_the_exponent(dtype, most):
+    rng = np.random.default_rng(0)
+    signed = dtype[0] == "i"
+    most = min(most, int(np.iinfo(dtype).max))
+    x = rng.integers(-9 if signed else 0, 9, 70_000).astype(dtype)
+    y = rng.integers(-3 if signed else 0, most, 70_000).astype(dtype)
+    want = np.where(y < 0, 0, np.power(x, np.maximum(y, 0))).astype(dtype)
+    with numjet.enable_x64(True):
+        for call in (jnp.power, numjet.jit(jnp.power)):
+            np.testing.assert_array_equal(call(jnp.array(x), jnp.array(y)), want, strict=True)
