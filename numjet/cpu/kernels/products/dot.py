@@ -113,7 +113,9 @@ def _analysed(
     if not rows:
         return None
     # The innermost columns must be C's unit stride; among rows and depths the longest is best.
-    n, bcs, _ = columns.pop()
+    n, bcs, ccs = columns.pop()
+    if ccs != size:  # a turned result whose last axes are of length 1
+        return None
     best = max(range(len(rows)), key=lambda i: rows[i][0])
     m, ars, crs = rows.pop(best)
     k, acs, brs = (1, 0, 0)
@@ -135,7 +137,9 @@ def _vector_matrix(
     if len(depth) != 1 or len(rows) + len(columns) != 1:
         return None
     k, acs, brs = depth[0]
-    n, bcs, _ = (rows or columns)[0]
+    n, bcs, ccs = (rows or columns)[0]
+    if ccs != size:
+        return None
     swapped = bool(rows)
     if swapped:
         acs, brs = brs, acs

@@ -204,3 +204,27 @@ def test_threads_meet_anywhere(m: int, k: int, n: int, behind: bool) -> None:
             threads.set_num_threads(0)
         np.testing.assert_allclose(results[0], want, rtol=0, atol=5e-3)
         assert all(np.array_equal(results[0], other) for other in results)
+
+
+@pytest.mark.parametrize(("left", "right", "numbers", "order"), [
+    # Matrices times batches of columns: A @ x with x of shape (..., k, 1).
+    ((4, 4), (100, 4, 1), (((1,), (1,)), ((), ())), (1, 0, 2)),
+    ((2, 4, 4), (100, 2, 4, 1), (((2,), (2,)), ((0,), (1,))), (2, 0, 1, 3)),
+    ((1, 64, 64), (20, 1, 64, 1), (((2,), (2,)), ((0,), (1,))), (2, 0, 1, 3)),
+    # No columns, and rows that lie apart in the result.
+    ((16, 100, 64), (16, 64, 1), (((2,), (1,)), ((0,), (0,))), (1, 0, 2)),
+    ((16, 64), (300, 64, 1), (((1,), (1,)), ((), ())), (0, 1, 2)),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_results_in_another_order_that_end_in_axes_of_length_one(
+    left: tuple, right: tuple, numbers: tuple, order: tuple, dtype: str
+) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal(left).astype(dtype), rng.standard_normal(right).astype(dtype)
+
+    def function(x: object, y: object) -> object:
+        return nj.lax.transpose(nj.lax.dot_general(x, y, numbers), order)
+
+    with nj.disable_jit():
+        want = function(x, y)
+    np.testing.assert_allclose(nj.jit(function)(x, y), want, rtol=1e-4, atol=1e-4)
