@@ -11,6 +11,8 @@
 #   make portability       the compiler's tests as on each kind of x86-64 processor that this one can
 #                          be; all tests with the oldest packages that pyproject.toml admits, with the
 #                          newest, and with each other Python that is found (PYTHONS=... names them)
+#   make arm               acceptance, laws and the compiler's tests (one in EVERY) on an ARM64 processor
+#                          that qemu emulates (tools/arm.py says what is missing for that)
 #   make slow              tests that take minutes or 14 GB of memory, one after the other
 #   make bench             time numjet beside its peers (ROWS=softmax,matmul runs a part)
 #   make ecosystem         run the tests of JAX's libraries on numjet and on JAX (docs/ecosystem.md;
@@ -36,6 +38,7 @@ COUNT ?= 300
 SECONDS ?= 300
 ROWS ?=
 RUNS ?= 200
+EVERY ?= 12
 LIBRARIES ?=
 comma := ,
 BENCH_FLAGS ?=
@@ -94,6 +97,11 @@ $(LEVELS): $(VENV)/.installed-test
 $(VERSIONS) $(PYTHONS): %: .venvs/%/.installed $(ORACLE_STAMP)
 	.venvs/$@/bin/python -m pytest -q -n $(WORKERS)
 	$(if $(ACCEPTANCE),.venvs/$@/bin/python $(ACCEPTANCE) numjet)
+
+.PHONY: arm
+arm: $(VENV)/.installed-test
+	$(if $(ACCEPTANCE),$(RUN) tools/arm.py $(ACCEPTANCE) numjet)
+	$(RUN) tools/arm.py -m pytest -q -p no:cacheprovider --every $(EVERY) tests/laws tests/cpu
 
 bench: $(VENV)/.installed-demo .venvs/oracle/.installed .venvs/torch/.installed .venvs/numba/.installed
 	$(RUN) benchmarks/run.py $(if $(ROWS),--rows $(ROWS)) $(BENCH_FLAGS)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import platform
 import shutil
 import tempfile
 
@@ -21,7 +22,18 @@ settings.register_profile("numjet", deadline=None, max_examples=60, print_blob=T
 settings.load_profile("numjet")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--every", type=int, default=1, help="run one test in so many, evenly spread")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if platform.machine() == "aarch64":
+        # NumPy's products raise flags there that no number in them does.
+        config.addinivalue_line("filterwarnings", "ignore:.*encountered in matmul:RuntimeWarning")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items[:] = items[:: config.getoption("--every")]
     no_oracle = oracle_python() is None
     no_gpu = not (os.path.exists("/dev/nvidia0") or os.path.exists("/dev/kfd"))
     for item in items:

@@ -120,9 +120,10 @@ def _bound_all() -> None:
         largest.drop(len(largest) // 2)
 
 
-def on_clear(action: Callable[[], None]) -> None:
+def on_clear(action: Callable[[], None]) -> Callable[[], None]:
     """Call `action` when everything is forgotten: for what is learned elsewhere than in memos."""
     _clearing.append(action)
+    return action
 
 
 def clear() -> None:

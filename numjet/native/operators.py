@@ -221,8 +221,9 @@ def _learn_evaluation(
     table.add(operands[0], operands[1] if len(operands) == 2 else None, function, out)
 
 
-# By primitive and params: tables, each with its function.
-_executors: dict[tuple, list[tuple[Table, Callable]]] = Memo("native evaluation", 1000)
+# By primitive and params: the latest table, with its function. Those before it live as long as the
+# functions that `Primitive.runs` holds.
+_executors: dict[tuple, tuple[Table, Callable]] = Memo("native evaluation", 1000)
 
 
 def _executor(
@@ -235,17 +236,17 @@ def _executor(
         return None
     keys = id(avals[0]), 0 if len(avals) == 1 else id(avals[1])
     key = (primitive, *params.items())
-    known = _executors.get(key, [])
-    for table, run in known:
-        if table.put(*keys, avals, lambda: made):
-            return run
+    known = _executors.get(key)
+    if known is not None and known[0].put(*keys, avals, lambda: made):
+        return known[1]
+
     def fallback(*args: Any) -> Any:
         return evaluate_python(primitive, args, params)
 
     table = Table(fallback, len(avals), check_trace=False)
     table.put(*keys, avals, lambda: made)
     run = table.function()
-    _executors[key] = [*known, (table, run)]
+    _executors[key] = table, run
     return run
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import numjet.numpy as jnp
 from numjet.base.errors import InternalError
 from numjet.cpu.builder import sources
 from numjet.cpu.link import freestanding, link
+from numjet.native import operators
 
 SCRIPT = r"""
 import hashlib, json, operator, pickle, sys, time, weakref
@@ -256,3 +259,15 @@ def test_code_is_found_under_its_identity_alone():
     g = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(addresses["g"])
     assert g(5) == 16
     assert link.cache_get(freestanding._key("test: three times")) is not None
+
+
+def test_evaluations_of_ever_new_shapes_are_bounded():
+    if not operators.possible():
+        pytest.skip("no native code here")
+    if not operators.usable():
+        operators._build()
+    for n in range(5000):
+        jnp.ones(n + 3).sum()
+    gc.collect()
+    entries = sum([len(table.entries) for table in list(operators._tables)])
+    assert entries < 3500

@@ -12,6 +12,8 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from numjet.core.memo import Memo
+
 
 class Value(NamedTuple):
     """An SSA name or a constant (`ref`) with its LLVM type (`type`)."""
@@ -105,7 +107,7 @@ def _float_text(value: float, element: str) -> str:
     return f"0xR{word >> 16:04X}"
 
 
-class _Constants(dict):
+class _Constants(Memo):
     """(value, type) -> Value. Zeros of a float type are spelled apart, since -0.0 == 0.0."""
 
     def __missing__(self, key: tuple) -> Value:
@@ -127,7 +129,7 @@ class _Constants(dict):
         return made
 
 
-_CONSTANTS = _Constants()
+_CONSTANTS = _Constants("constants of generated code", 4096)
 
 
 def const(value: float | bool, type: str) -> Value:

@@ -509,7 +509,7 @@ def small_first(nodes: list[Node]) -> list[Node]:
     return front + rest
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(1024)
 def positions(
     domain: tuple[int, ...], reduced: tuple[int, ...] | None, shape: tuple[int, ...]
 ) -> list[tuple[tuple, bool]]:

@@ -7,6 +7,7 @@ from typing import Any
 from numjet.base.record import replace
 from numjet.core import lowering as low
 from numjet.core.jaxpr import Eqn
+from numjet.core.memo import Memo
 from numjet.cpu import kernels
 from numjet.cpu.graph import products
 from numjet.cpu.graph.nodes import Graph, Node, Val
@@ -40,8 +41,6 @@ def _is_claimed(node: Node) -> bool:
     claimed = _claimed.get(key)
     if claimed is None:
         claimed = kernels.claims(node)
-        if len(_claimed) >= _MOST_CLAIMS:
-            _claimed.clear()
         _claimed[key] = claimed
     return claimed
 
@@ -59,8 +58,7 @@ def stays(eqn: Eqn) -> bool:
 
 
 # Programs have few kinds of products: whether the library takes one is decided once a kind.
-_claimed: dict[Any, bool] = {}
-_MOST_CLAIMS = 4096
+_claimed: dict[Any, bool] = Memo("products by the library")
 
 
 def _key(node: Node) -> tuple:

@@ -23,6 +23,7 @@ import time
 import warnings
 import weakref
 
+from numjet.core.memo import on_clear
 from numjet.cpu import host
 from numjet.cpu.link.folder import Folder, Refused
 from numjet.cpu.link.jobs import undisturbed
@@ -30,8 +31,9 @@ from numjet.cpu.link.jobs import undisturbed
 _MAGIC = b"NJC2"
 _HEADER = len(_MAGIC) + 32
 
-# Machine code kept in this process; a program is 2-100 KB, so this holds thousands.
-MEMORY_BYTES = 64 << 20
+# Machine code kept in this process beside what runs; a program is 2-100 KB, so this holds hundreds
+# to thousands, and the disk has the others.
+MEMORY_BYTES = 16 << 20
 
 # The growth log gets one byte per this many bytes written.
 _LOG_UNIT = 4096
@@ -47,6 +49,12 @@ _MOST_DELAYS = 20
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
 _stores: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+@on_clear
+def _clear() -> None:
+    for store in list(_stores):
+        store.clear_memory()
 
 
 def _ours(name: str, folder: str) -> bool:

@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Any, Union
 
+from numjet.core.memo import Memo
+
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
@@ -501,12 +503,9 @@ def linear_address(index: Sequence[IndexLike], shape: Sequence[int]) -> Index:
             for atom, k in i.terms:
                 sums[atom] = sums.get(atom, 0) + k * step
         step *= n
-    if len(_addresses) >= _MOST_ADDRESSES:
-        _addresses.clear()
     found = _addresses[key] = _sum(sums, const)
     return found
 
 
 # Every pass over a kernel asks for the addresses of the same accesses.
-_addresses: dict[tuple, Index] = {}
-_MOST_ADDRESSES = 1024
+_addresses: dict[tuple, Index] = Memo("addresses of accesses", 1024)

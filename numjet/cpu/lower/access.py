@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base.record import record
+from numjet.core.memo import Memo
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.loops.build import ExprEmitter
 from numjet.cpu.loops.index import Index, LoopVar
@@ -135,8 +136,7 @@ def _weigh(emitter: ExprEmitter) -> int:
 
 
 # How equal nodes read their operands is found out once.
-_known: dict[Any, Access] = {}
-_MOST_KNOWN = 4096
+_known: dict[Any, Access] = Memo("how operations read their operands")
 
 
 def access(node: Node) -> Access:
@@ -154,10 +154,7 @@ def access(node: Node) -> Access:
     except TypeError:  # a param without a hash
         return _access(node)
     if found is None:
-        found = _access(node)
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        _known[key] = found
+        found = _known[key] = _access(node)
     return found
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+import numjet
 from numjet.cpu.link import cache, link, loader, sources
 
 KEY = "ab" * 32
@@ -82,6 +83,16 @@ def test_directories_that_others_may_write_are_no_source_of_code(store, which, m
     refused(store, "may be written by others.*chmod go-w")
     path.chmod(0o755)
     assert store.get(KEY) == b"contents"
+
+
+def test_what_is_kept_in_memory_is_bounded_and_forgotten(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(cache, "MEMORY_BYTES", 1000)
+    store = cache.Store(None, 1 << 20)
+    for k in range(50):
+        store.put(f"{k:02}", bytes(100))
+    assert sum(store.get(f"{k:02}") is not None for k in range(50)) == 10
+    numjet.clear_caches()
+    assert store.get("49") is None
 
 
 @posix
