@@ -1,0 +1,155 @@
+"""A process ends cleanly whatever is in flight: programs, deferred work, compilations, signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+START = """
+import os, signal, sys, threading, time
+import numpy as np
+import numjet as nj, numjet.numpy as jnp
+
+def fresh(k):
+    return nj.jit(lambda x: jnp.sum(jnp.sin(x) * k + x[::-1]) + jnp.sort(jnp.cumsum(x * k))[0])
+
+def compile_for_ever(began):
+    x, k = np.arange(50.0, dtype=np.float32), 0
+    while True:
+        k += 1
+        fresh(k)(x)
+        began.set()
+
+def in_thread(function):
+    began = threading.Event()
+    threading.Thread(target=function, args=(began,), daemon=True).start()
+    began.wait()
+"""
+
+ENDINGS = {
+    "threads that run programs": """
+        x = jnp.ones((300, 300))
+        run = nj.jit(lambda x: jnp.tanh(x @ x).sum())
+        run(x)
+        def work(began):
+            while True:
+                run(x)
+                began.set()
+        for _ in range(4):
+            in_thread(work)
+    """,
+    "results that nobody waited for": """
+        x = jnp.ones((1200, 1200))
+        run = nj.jit(lambda x: jnp.tanh(x @ x))
+        for _ in range(5):
+            x = run(x)
+    """,
+    "deferred operations": """
+        x = jnp.ones(1_000_000)
+        kept = [jnp.sin(x * k) + 1 for k in range(6)]
+    """,
+    "deferred operations of another thread": """
+        kept = []
+        def work(began):
+            kept.append(jnp.sin(jnp.ones(1_000_000)) * 2)
+            began.set()
+            time.sleep(100)
+        in_thread(work)
+    """,
+    "a thread that compiles": "in_thread(compile_for_ever)",
+    "a thread that compiles by LLVM": """
+        nj.config.update("direct_code", False)
+        in_thread(compile_for_ever)
+    """,
+}
+
+
+def process(body: str, folder: Path) -> subprocess.Popen:
+    root = Path(__file__).resolve().parents[2]
+    environment = {
+        **os.environ, "PYTHONPATH": str(root), "NUMJET_CACHE_DIR": str(folder / "cache"),
+    }  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", "-c", START + textwrap.dedent(body)],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_interpreter_ends(ending: str, tmp_path: Path) -> None:
+    running = process(ENDINGS[ending], tmp_path)
+    _, errors = running.communicate(timeout=300)
+    assert (running.returncode, errors) == (0, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "LLVM"])
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.3])
+def test_a_signal_ends_a_process_that_compiles(direct, delay, tmp_path) -> None:
+    running = process(
+        f"""
+        nj.config.update("direct_code", {direct})
+        in_thread(compile_for_ever)
+        print("compiling", flush=True)
+        time.sleep({delay})
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(100)
+        """,
+        tmp_path,
+    )
+    _, errors = running.communicate(timeout=300)
+    assert (running.returncode, errors) == (-signal.SIGTERM, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupted_compilation_is_done_again(tmp_path) -> None:
+    running = process(
+        """
+        x, interrupts = np.arange(50.0, dtype=np.float32), 0
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        for k in range(1, 25):
+            run = fresh(k)
+            signal.setitimer(signal.ITIMER_REAL, 0.001 * k)
+            try:
+                run(x)
+            except KeyboardInterrupt:
+                interrupts += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            want = np.sum(np.sin(x) * k + x)
+            assert abs(float(run(x)) - want) <= 1e-3 * abs(want), k
+        assert interrupts
+        """,
+        tmp_path,
+    )
+    _, errors = running.communicate(timeout=300)
+    assert (running.returncode, errors) == (0, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forks_while_others_compile(tmp_path) -> None:
+    running = process(
+        """
+        import warnings
+        warnings.simplefilter("ignore")
+        in_thread(compile_for_ever)
+        x = np.arange(50.0, dtype=np.float32)
+        for k in range(8):
+            child = os.fork()
+            if not child:
+                want = np.sum(np.sin(x) * k + x)
+                right = abs(float(fresh(k)(x)) - want) <= 1e-3 * abs(want) + 1e-3
+                os._exit(0 if right else 3)
+            assert os.waitpid(child, 0)[1] == 0
+        """,
+        tmp_path,
+    )
+    _, errors = running.communicate(timeout=300)
+    assert (running.returncode, errors) == (0, "")
