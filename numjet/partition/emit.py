@@ -176,6 +176,8 @@ class _Emitter:
         if name == "sharding_constraint":
             want = plan.fixed(eqn.outvars[0])
             return [(self.moved(values[0], want, name, "as constrained", eqn.source), want)]
+        if name == "custom_partitioning":
+            return self._custom(eqn, plan, values)
         if name == "permute_rows" and any(values[0][1]):
             return [self._permuted(eqn, *values[0])]
         rule = eqn_rule(eqn)
@@ -236,6 +238,34 @@ class _Emitter:
             if cut == want:
                 return i
         return None
+
+    def _custom(self, eqn: Eqn, plan: Plan, values: list) -> list[tuple[Any, Layout]]:
+        """What the function's author gives each device to run."""
+        name, wanted = eqn.primitive.name, [plan.fixed(v) for v in eqn.outvars]
+        run, before, after = eqn.params["rules"].parts(
+            self.sizes,
+            [v.aval for v in eqn.invars],
+            [layout or everywhere(v.aval.ndim)
+             for (_, layout), v in zip(values, eqn.invars, strict=True)],
+            [v.aval for v in eqn.outvars],
+            wanted,
+        )  # fmt: skip
+        args = [
+            self.moved(value, want, name, "for its operand", eqn.source)
+            for value, want in zip(values, before, strict=True)
+        ]
+        outs = run(*args)
+        for x, layout, v in zip(outs, after, eqn.outvars, strict=True):
+            if x.aval.shape != local_shape(v.aval.shape, layout, self.sizes):
+                raise ValueError(
+                    f"custom_partitioning: the partition of {eqn.params['rules']} gave a part of "
+                    f"shape {x.aval.shape} of a result of shape {v.aval.shape} that is cut as "
+                    f"{layout}."
+                )
+        return [
+            (self.moved((x, have), want, name, "as it was", eqn.source), want)
+            for x, have, want in zip(outs, after, wanted, strict=True)
+        ]
 
     def _everywhere(self, eqn: Eqn, values: list) -> list[tuple[Any, Layout]]:
         args = [

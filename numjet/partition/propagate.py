@@ -146,12 +146,22 @@ def _results(eqn: Eqn, plan: Plan, wanted: dict[Any, Layout]) -> Sequence[Free]:
     free = all(layout is None for layout in ins)
     if free and not any(h is not None and any(h) for h in hopes):
         return [None] * len(eqn.outvars)
+    if name == "custom_partitioning":
+        operands = [plan.fixed(v) for v in eqn.invars]
+        found = eqn.params["rules"].layouts(plan.sizes, *_described(eqn, operands))
+        if found is not None:
+            return found
     rule = eqn_rule(eqn)
     if rule is None:
         return [None if free else everywhere(v.aval.ndim) for v in eqn.outvars]
     if name == "broadcast_in_dim":
         plan.open.update(eqn.outvars)
     return results(rule, ins, hopes, plan.sizes)
+
+
+def _described(eqn: Eqn, ins: Sequence[Layout]) -> tuple[list, Sequence[Layout], list]:
+    """The avals of an equation's operands, how they lie, and the avals of its results."""
+    return [v.aval for v in eqn.invars], ins, [v.aval for v in eqn.outvars]
 
 
 def eqn_rule(eqn: Eqn) -> Rule | None:

@@ -16,7 +16,14 @@ import numjet.numpy as jnp
 from numjet import lax
 from numjet.base import config
 from numjet.core.jaxpr import eval_jaxpr
+from numjet.experimental.custom_partitioning import (
+    ArrayMapping,
+    CompoundFactor,
+    SdyShardingRule,
+    custom_partitioning,
+)
 from numjet.partition.emit import Partitioned, partition
+from numjet.sharding import NamedSharding
 from numjet.transforms.stage import hoist_consts
 
 SIZES = {"x": 4, "y": 2}
@@ -179,3 +186,97 @@ def test_generated_programs(seed: int) -> None:
     ins = [layouts[i] for i in chosen.integers(0, len(layouts), 2)]
     outs = [layouts[i] for i in chosen.integers(0, len(layouts), 2)]
     agrees(program, (A, A[::-1] * 0.5), ins, outs)
+
+
+# ------------------------------------------------------------------ custom_partitioning
+def normalized(**how: Any) -> custom_partitioning:
+    """Columns of length 1, whose sums of squares the partition joins itself."""
+    @custom_partitioning
+    def f(x: Any) -> Any:
+        return x / jnp.sqrt((x * x).sum(0, keepdims=True) + np.float32(1e-3))
+
+    def part(mesh: Any, args: Any, result: Any) -> tuple:
+        (x,) = args
+        axes = x.sharding.spec[0] if len(x.sharding.spec) else None
+
+        def local(x: Any) -> Any:
+            squares = (x * x).sum(0, keepdims=True)
+            return x / jnp.sqrt((lax.psum(squares, axes) if axes else squares) + 1e-3)
+
+        return mesh, local, x.sharding, (x.sharding,)
+
+    f.def_partition(part, **how)
+    return f
+
+
+@pytest.mark.parametrize("how", [
+    {"infer_sharding_from_operands": lambda mesh, args, result: args[0].sharding},
+    {"sharding_rule": "i j -> i j"}, {"sharding_rule": "... j -> ... j"},
+    {"sharding_rule": SdyShardingRule((ArrayMapping("i", "j"),), (("i", "j"),))},
+    {"sharding_rule": lambda mesh, args, result: "i j -> i j"},
+])  # fmt: skip
+@pytest.mark.parametrize("layout", [ROWS, BOTH, COLUMNS, JOINED, ((), ())])
+def test_custom_partitioning(how: dict, layout: tuple) -> None:
+    f = normalized(**how)
+    found = agrees(lambda x: f(x) * 2, (A,), [layout])
+    assert found.outs == [layout]
+    assert "div" in str(found.closed) and not any(m.kind == "all_gather" for m in found.moves)
+
+
+def test_custom_partitioning_moves_operands_to_where_the_partition_wants_them() -> None:
+    @custom_partitioning
+    def product(scale: float, tree: dict) -> dict:
+        return {"out": scale * tree["a"] @ tree["b"]}
+
+    product.static_argnums = (0,)
+    asked = []
+
+    def part(scale: float, mesh: Any, args: Any, result: Any) -> tuple:
+        a, b = args[0]["a"], args[0]["b"]
+        asked.append((scale, a.shape, b.shape, result["out"].shape, dict(mesh.shape)))
+        rows = NamedSharding(mesh, nj.P("x"))
+        wanted = ({"a": rows, "b": NamedSharding(mesh, nj.P())},)
+        return mesh, lambda t: {"out": scale * t["a"] @ t["b"]}, {"out": rows}, wanted
+
+    product.def_partition(part, sharding_rule="i k, k j -> i j", need_replication_factors=("k",))
+    found = agrees(lambda a, b: product(2.0, {"a": a, "b": b})["out"], (A, B), [ROWS, ROWS])
+    assert asked == [(2.0, (8, 8), (8, 4), (8, 4), SIZES)] and found.outs == [ROWS]
+    assert [m.kind for m in found.moves] == ["all_gather"]
+
+
+def test_custom_partitioning_of_factors_in_one_dimension() -> None:
+    @custom_partitioning
+    def merged(x: Any) -> Any:
+        return x.reshape(-1)
+
+    def part(mesh: Any, args: Any, result: Any) -> tuple:
+        return mesh, lambda x: x.reshape(-1), result.sharding, (args[0].sharding,)
+
+    merged.def_partition(part, sharding_rule="i j -> (i j)")
+    assert agrees(merged, (A,), [ROWS]).outs == [(("x",),)]
+    rule = SdyShardingRule((("i", "j"),), ((CompoundFactor("i", "j"),),))
+    merged.def_partition(part, sharding_rule=rule)
+    assert agrees(merged, (A,), [ROWS]).outs == [(("x",),)]
+
+
+def test_wrong_custom_partitioning_is_refused() -> None:
+    f = custom_partitioning(lambda x: x * 2)
+    with pytest.raises(AttributeError, match="before def_partition"):
+        f(A)
+    wrong = lambda mesh, args, result: (mesh, lambda x: x[:1], result.sharding,  # noqa: E731
+                                        (args[0].sharding,))  # fmt: skip
+    f.def_partition(wrong, sharding_rule="i j -> i j")
+    with pytest.raises(NotImplementedError, match="Differentiation rule"):
+        nj.grad(lambda x: f(x).sum())(A)
+    with pytest.raises(NotImplementedError, match="Batching rule"):
+        nj.vmap(f)(A)
+    with pytest.raises(ValueError, match="gave a part of shape"):
+        cut(f, (A,), [ROWS])
+    for rule, message in (("i j", "no ->"), ("i -> i j", "names 1 dimensions"),
+                          ("i j, k -> i j", "has 2 operands"), ("i i -> i i", "stands twice"),
+                          ("(i j) k -> (i j) k", "sizes of .'i', 'j'. are not"),
+                          ("i $ -> i", "is no factor")):  # fmt: skip
+        f.def_partition(f.partition, sharding_rule=rule)
+        with pytest.raises(ValueError, match=message):
+            cut(f, (A,), [ROWS])
+    np.testing.assert_array_equal(nj.jit(f)(A), 2 * A)
