@@ -26,7 +26,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -585,12 +585,11 @@ def _program(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Callable, st
         _programs[key] = 1
         return lambda _: _one_by_one(tape, rows, outs), "one by one"
     _counts["compiled"] += 1
-    program = _programs[key] = _compiled(tape, rows, outs)
+    program = _programs[key] = _compiled(_jaxpr(tape, rows, outs))
     return program, "compiled"
 
 
-def _compiled(tape: Tape, rows: list[Row], outs: list[int], block: int = 0) -> Any:
-    closed = _jaxpr(tape, rows, outs, block)
+def _compiled(closed: ClosedJaxpr) -> Any:
     program = dispatch.compiled(closed, "eager")
     closed.cache.clear()  # it is found by its rows, and goes when nobody refers to it
     return program
@@ -598,34 +597,99 @@ def _compiled(tape: Tape, rows: list[Row], outs: list[int], block: int = 0) -> A
 
 def _of_any_size(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Callable, str] | None:
     """`_program` of blocks, where the rows were met on arrays of another size."""
-    patterns = [form.pattern for form, _, _ in rows]
+    if not all([x.flags.c_contiguous for x in tape.inputs]):
+        return None
     results = [rows[code >> RESULTS][0].outs[0] for code in outs]
+    flat = _flat(tape, rows, outs, results)
+    cutting = _by_rows(tape, rows, outs, results) if flat is None else flat
+    if cutting is None or not cutting.block:
+        return None
+    key = config.trace_key(), tuple(outs), cutting.pattern
+    known = _sizes.setdefault(key, cutting.size)
+    if known == cutting.size:
+        return None
+    program, how = _programs.get((key, cutting.block)), "found for any size"
+    if program is None:
+        how = "compiled for any size"
+        program = _programs[key, cutting.block] = _compiled(cutting.jaxpr())
+    if not isinstance(program, Executable):
+        return None
+
+    def compute(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        made = [memory.empty(a.shape, a.dtype) for a in results]
+        ins, targets = inputs, made
+        if flat is not None:
+            ins, targets = [[x.reshape(-1) if x.shape else x for x in xs] for xs in (inputs, made)]
+        ran = any_size.run(program, ins, cutting.cut, targets, cutting.size, cutting.block)
+        return made if ran else _one_by_one(tape, rows, outs)
+
+    return compute, how
+
+
+class _Cutting(NamedTuple):
+    """How rows are run on blocks: their number or that of elements, a block's, the rows without
+    them, which inputs are cut, and the jaxpr of one block."""
+
+    size: int
+    block: int
+    pattern: tuple
+    cut: list[bool]
+    jaxpr: Callable[[], ClosedJaxpr]
+
+
+def _flat(tape: Tape, rows: list[Row], outs: list[int], results: list) -> _Cutting | None:
+    """Elementwise rows: blocks of elements."""
+    patterns = [form.pattern for form, _, _ in rows]
     shape = any_size.common_shape([*tape.avals, *results])
     if None in patterns or shape is None:
         return None
     size = math.prod(shape)
     block = any_size.block_of(size)
-    if not block or not all([x.flags.c_contiguous for x in tape.inputs]):
-        return None
-    key = (
-        config.trace_key(), tuple(outs), tuple([bool(a.shape) for a in tape.avals]),
-        tuple([(pattern, codes) for pattern, (_, codes, _) in zip(patterns, rows, strict=True)]),
+    cut = [bool(a.shape) for a in tape.avals]
+    codes = [(pattern, codes) for pattern, (_, codes, _) in zip(patterns, rows, strict=True)]
+    return _Cutting(
+        size, block, (*cut, *codes), cut, lambda: _jaxpr(tape, rows, outs, block)
     )  # fmt: skip
-    known = _sizes.setdefault(key, size)
-    if known == size:
-        return None
-    program, how = _programs.get((key, block)), "found for any size"
-    if program is None:
-        how = "compiled for any size"
-        program = _programs[key, block] = _compiled(tape, rows, outs, block)
-    if not isinstance(program, Executable):
-        return None
 
-    def compute(inputs: list[np.ndarray]) -> list[np.ndarray]:
-        found = any_size.run(program, inputs, results, shape, block)
-        return _one_by_one(tape, rows, outs) if found is None else found
 
-    return compute, how
+def _by_rows(tape: Tape, rows: list[Row], outs: list[int], results: list) -> _Cutting | None:
+    """Operations on each row of arrays: blocks of rows."""
+    if len({a.shape[:1] for a in results}) != 1 or not results[0].shape:
+        return None
+    if any([form.several for form, _, _ in rows]):
+        return None
+    (n,) = results[0].shape[:1]
+    steps = [
+        any_size.Step(form.primitive, form.params, codes, form.avals, i << RESULTS, form.outs[0])
+        for i, (form, codes, _) in enumerate(rows)
+    ]
+    roles = any_size.roles(steps, outs, n)
+    if roles is None:
+        return None
+    steps = [step for step in steps if step.code in roles]
+    width = max([step.out.size // n for step in steps if roles[step.code]])
+    block = any_size.rows_of(n, width)
+    cut = [roles.get(-1 - k, False) for k in range(len(tape.avals))]
+    given = [
+        (a.dtype, a.weak_type, a.shape[1:] if part else a.shape, part)
+        for a, part in zip(tape.avals, cut, strict=True)
+    ]
+
+    def jaxpr() -> ClosedJaxpr:
+        def new(aval: ShapedArray, part: bool) -> Var:
+            return Var(aval.update(shape=(block, *aval.shape[1:])) if part else aval)
+
+        values = {-1 - k: new(a, part) for k, (a, part) in enumerate(zip(tape.avals, cut))}
+        ins, eqns = list(values.values()), []
+        for step in steps:
+            out = values[step.code] = new(step.out, roles[step.code])
+            operands = [values[code] for code in step.operands]
+            params = any_size.resized(step, roles, block)
+            eqns.append(Eqn(operands, [out], step.primitive, params))
+        return ClosedJaxpr(Jaxpr([], ins, [values[code] for code in outs], eqns), [])
+
+    patterns = [any_size.pattern(step, roles) for step in steps]
+    return _Cutting(n, block, (*given, *patterns), cut, jaxpr)
 
 
 # The first size that rows were met with.

@@ -21,7 +21,8 @@ from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.deferred import DeferredArray
 from numjet.core.evaluate import LARGE
-from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, subjaxprs
+from numjet.core.lowering import Pointwise, Reduce
 from numjet.core.memo import Memo
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.jit_call import jit_p
@@ -109,6 +110,14 @@ def as_program(
     return call
 
 
+def _is_simple(eqn: Eqn) -> bool:
+    primitive = eqn.primitive
+    if primitive.name == "custom_jvp_call":
+        return all([all(map(_is_simple, inner.eqns)) for inner in subjaxprs(eqn.params)])
+    of_rows = type(primitive.loops) in (Pointwise, Reduce)
+    return of_rows and not primitive.multiple_results and primitive.evaluate is None
+
+
 class _Program:
     """A function of a list and a dict of operands, compiled, or written down as one operation."""
 
@@ -116,9 +125,14 @@ class _Program:
         self.function, self.compiled = function, jit(function)
         # By avals, and what tracing depends on: the jaxpr, its constants and the results' tree.
         self.traced: dict[tuple, Any] = Memo("large functions as operations", 64, passing=True)
+        # Whether it is operations on elements and rows alone, as far as was seen.
+        self.simple = False
 
     def __call__(self, operands: list, named: dict) -> Any:
         if config.eager_fusion.value:
+            if self.simple and not self._known(operands, named):
+                # Written down as the operations that it is, which have programs of any size.
+                return self.function(operands, named)
             leaves = [as_array(x) for x in (*operands, *named.values())]
             closed, consts, structure = self._trace(leaves, len(operands), list(named))
             arrays = [*consts, *leaves]
@@ -129,6 +143,13 @@ class _Program:
             if outs is not None:
                 return tree.tree_unflatten(structure, outs)
         return self.compiled(operands, named)
+
+    def _known(self, operands: list, named: dict) -> bool:
+        """Whether the operation on such operands is there, or its errors are for it to tell."""
+        arrays = (*operands, *named.values())
+        if not all([isinstance(x, ArrayImpl) and not x.is_deleted() for x in arrays]):
+            return True
+        return (*[x.aval for x in arrays], config.trace_key()) in self.traced
 
     def _trace(self, leaves: list, count: int, names: list) -> tuple[ClosedJaxpr, list, Any]:
         avals = [x.aval for x in leaves]
@@ -145,6 +166,7 @@ class _Program:
 
             jaxpr, consts = stage(flat, avals, self.function.__name__)
             found = self.traced[key] = hoist_consts(jaxpr), consts, structures[0]
+            self.simple = all(map(_is_simple, jaxpr.eqns))
         return found
 
 

@@ -411,3 +411,45 @@ def test_what_comes_together_is_written_down_together():
     assert names.count("broadcast_in_dim") >= 2 and names.count("reduce_max") == 1
     with nj.debug_nans(True), pytest.raises(FloatingPointError):
         jnp.log(y * 0 - 1)
+
+
+def by_hand(x):
+    e = jnp.exp(x - jnp.max(x, axis=-1, keepdims=True))
+    return e / jnp.sum(e, axis=-1, keepdims=True)
+
+
+def normed(x):
+    mean = jnp.mean(x, axis=-1, keepdims=True)
+    return (x - mean) / jnp.sqrt(jnp.mean((x - mean) ** 2, axis=-1, keepdims=True) + 1e-5) * X[:64]
+
+
+ROWS = {
+    "softmax": by_hand, "layer norm": normed, "nn.softmax": nj.nn.softmax,
+    "sums": lambda x: jnp.sum(x * x, axis=1), "unit": lambda x: x / jnp.sum(x, axis=1)[:, None],
+    "planes": lambda x: by_hand(x.reshape(-1, 8, 8)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_new_numbers_of_rows_compile_nothing_new(name):
+    sizes = [1100, 1101, 1203, 1500, 1999]
+    for n in sizes:
+        x = large(np.resize(X, (n, 64)) + np.arange(n, dtype=np.float32)[:, None] / n)
+        got = np.asarray(ROWS[name](x))
+        how = last().how
+        with config.eager_fusion(False):
+            np.testing.assert_allclose(got, ROWS[name](x), rtol=2e-5, atol=1e-6)
+        if n > 1101:
+            # A public function is written down as what it is made of from its second size on.
+            seen = name == "nn.softmax" and n == 1203
+            assert how == "found for any size" or seen and how == "compiled for any size", how
+
+
+def test_what_depends_on_other_rows_is_compiled_for_its_size():
+    for n in (1100, 1101, 1203):
+        x = large(np.resize(X, (n, 64)))
+        np.testing.assert_allclose(x - jnp.sum(x, axis=0), x - np.asarray(x).sum(0), rtol=1e-4)
+        assert "any size" not in last().how
+        y = jnp.exp(x)[::-1] * 2.0  # the rows, turned
+        np.testing.assert_allclose(y, np.exp(np.asarray(x))[::-1] * 2, rtol=1e-5)
+        assert "any size" not in last().how
