@@ -60,21 +60,24 @@ def large_shape(place: int) -> Callable[[tuple, dict], bool]:
 
 
 def as_program(
-    function: Callable, is_large: Callable[[tuple, dict], bool] = _large_operand
+    function: Callable,
+    is_large: Callable[[tuple, dict], bool] = _large_operand,
+    always: bool = False,
 ) -> Callable:
-    """`function`, compiled for large concrete operands."""
+    """`function`, compiled for large concrete operands; `always`: for small ones too."""
     programs: dict[Any, Any] = {}
     untraced = object()  # in place of a program that cannot be made
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not is_large(args, kwargs) or current_trace() is not EVAL or CHECKS[0]:
+        large = is_large(args, kwargs)
+        if not (large or always) or current_trace() is not EVAL or CHECKS[0]:
             return function(*args, **kwargs)
         if config.disable_jit.value or not config.eager_compile.value:
             return function(*args, **kwargs)
-        return run(args, kwargs)
+        return run(args, kwargs, large)
 
-    def run(args: tuple, kwargs: dict) -> Any:
+    def run(args: tuple, kwargs: dict, large: bool) -> Any:
         # Positional numbers with a fraction are operands, as they may differ in each call.
         given = [type(x) in _OPERANDS for x in args]
         named = {k: v for k, v in kwargs.items() if type(v) in _OPERANDS[:2]}
@@ -102,7 +105,8 @@ def as_program(
         if program is untraced:
             return function(*args, **kwargs)
         try:
-            return program([x for x, g in zip(args, given, strict=True) if g], named)
+            operands = [x for x, g in zip(args, given, strict=True) if g]
+            return program(operands, named) if large else program.compiled(operands, named)
         except ConcretizationTypeError:  # an argument whose value is asked for: not tried again
             programs[key] = untraced
             return function(*args, **kwargs)
@@ -172,11 +176,11 @@ class _Program:
 
 def wrap_public(
     namespace: dict[str, Any], module: str, names: Iterable[str],
-    is_large: Callable[[tuple, dict], bool] = _large_operand,
+    is_large: Callable[[tuple, dict], bool] = _large_operand, always: bool = False,
 ) -> None:  # fmt: skip
     """Replace functions of a public namespace by their programs."""
     for name in names:
-        made = as_program(namespace[name], is_large)
+        made = as_program(namespace[name], is_large, always)
         made.__module__ = module  # where pickle finds it
         namespace[name] = made
 

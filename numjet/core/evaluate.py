@@ -127,7 +127,7 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
         later = hooks.defer(primitive, arrays, params, avals, out_avals)
         if later is not None:
             return later
-    if large:
+    if large or primitive.name in _DEAR and _is_dear(primitive, avals[0]):
         program = hooks.operation(primitive, avals, params, out_avals)
         if program is not None:
             return _large(primitive, program, arrays, params, out_avals)
@@ -185,6 +185,16 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
         return _wrap(primitive, out, aval)
 
     return run
+
+
+# What NumPy takes long for (functions that it has no loop for, batches of small matrices): compiled
+# from so many elements on.
+_DEAR = frozenset("erf_inv digamma lu eig eigh svd".split())
+DEAR = 256
+
+
+def _is_dear(primitive: Primitive, aval: ShapedArray) -> bool:
+    return aval.size >= DEAR and (primitive.elementwise or aval.ndim > 2)
 
 
 # Operations on so many elements run as compiled programs, on all cores; NumPy's take less than the

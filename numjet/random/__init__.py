@@ -133,11 +133,14 @@ def _keeping_layouts(function: _Callable) -> _Callable:
     return draw
 
 
+# Draws that are rejected are drawn again, in loops whose bodies would be traced in each call.
+_BY_REJECTION = "beta chisquare dirichlet f gamma generalized_normal loggamma t".split()
 # Distributions, by the place of their argument `shape`.
 for _name in __all__:
     _parameters = list(_inspect.signature(globals()[_name]).parameters) if callable(
         globals()[_name]) else []
     if "shape" in _parameters and _name not in ("random_gamma_p", "split"):
-        _wrap_public(globals(), __name__, [_name], _large_shape(_parameters.index("shape")))
+        _large = _large_shape(_parameters.index("shape"))
+        _wrap_public(globals(), __name__, [_name], _large, _name in _BY_REJECTION)
     if "out_sharding" in _parameters:
         globals()[_name] = _keeping_layouts(globals()[_name])
