@@ -21,22 +21,27 @@ from numjet.transforms.stage import stage as _stage
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """`x` (a pytree), named for `checkpoint_policies.save_only_these_names` and its kin.
+    """A pytree, named for `checkpoint_policies.save_only_these_names` and its kin.
+
+    x: arrays, which stay what they are. name: a string. Derivative: the identity.
 
     >>> from numjet.ad_checkpoint import checkpoint_name
-    >>> print(checkpoint_name(1.5, "hidden"))
+    >>> print(checkpoint_name(1.5, "activations"))
     1.5
     """
     return _tree.tree_map(lambda leaf: _name_p.bind(_as_array(leaf), name=name), x)
 
 
 def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
-    """Print what the derivative of `f` at `args` keeps from the forward pass: the shape of each
-    array, and the argument it is or the operation and line it comes from.
+    """Print what the derivative of a function keeps from the forward pass.
 
-    >>> import numjet.numpy as jnp
-    >>> print_saved_residuals(lambda x: x ** 2, 1.0)
-    f32[] output of mul from <doctest numjet.ad_checkpoint.print_saved_residuals[1]>:1 (<lambda>)
+    f: a function of pytrees of arrays; args, kwargs: its arguments. A line for each array: its
+    shape, and the argument it is or the operation and line it comes from.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.ad_checkpoint import print_saved_residuals
+    >>> print_saved_residuals(lambda x: jnp.sin(x), 1.0)  # doctest: +ELLIPSIS
+    f32[] output of cos from ...:1 (<lambda>)
     """
     leaves, in_tree = _array_leaves("print_saved_residuals", (args, kwargs))
     flat = _Flat("print_saved_residuals", lambda a, k: f(*a, **k), in_tree)

@@ -24,9 +24,20 @@ __all__ = [
 
 @transformation_with_aux2
 def flatten_fun(f: Callable, store: Any, in_tree: Any, *args_flat: Any) -> list[Any]:
-    """`flatten_fun(fun, in_tree)`: the wrapped `fun(*args, **kwargs)` as one of flat arguments,
-    where in_tree is the structure of (args, kwargs); and a function that tells the structure of
-    its output after a call."""
+    """A wrapped function as one of flat arguments.
+
+    Called as flatten_fun(f, in_tree): f is what `extend.linear_util.wrap_init` made, in_tree the
+    structure of (args, kwargs). Result: the flat function, and a function that tells the structure
+    of its output after a call. store and args_flat are what the transformation itself gets.
+
+    >>> import numjet as nj
+    >>> from numjet import api_util
+    >>> from numjet.extend import linear_util
+    >>> wrapped = linear_util.wrap_init(lambda x: [x, x])
+    >>> flat, out_tree = api_util.flatten_fun(wrapped, nj.tree.structure(((1.0,), {})))
+    >>> print(flat.call_wrapped(5), out_tree())
+    [5, 5] PyTreeDef([*, *])
+    """
     args, kwargs = tree.tree_unflatten(in_tree, args_flat)
     leaves, out_tree = tree.tree_flatten(f(*args, **kwargs))
     store.store(out_tree)
@@ -35,14 +46,35 @@ def flatten_fun(f: Callable, store: Any, in_tree: Any, *args_flat: Any) -> list[
 
 @transformation_with_aux2
 def flatten_fun_nokwargs(f: Callable, store: Any, in_tree: Any, *args_flat: Any) -> list[Any]:
-    """As `flatten_fun`, where in_tree is the structure of the positional arguments alone."""
+    """A wrapped function as one of flat arguments.
+
+    Called as flatten_fun_nokwargs(f, in_tree): f is what `extend.linear_util.wrap_init` made,
+    in_tree the structure of the positional arguments alone. Result: the flat function, and a
+    function that tells the structure of its output after a call. store and args_flat are what the
+    transformation itself gets.
+
+    >>> import numjet as nj
+    >>> from numjet import api_util
+    >>> from numjet.extend import linear_util
+    >>> wrapped = linear_util.wrap_init(lambda x: [x, x])
+    >>> flat, out_tree = api_util.flatten_fun_nokwargs(wrapped, nj.tree.structure((1.0,)))
+    >>> print(flat.call_wrapped(5), out_tree())
+    [5, 5] PyTreeDef([*, *])
+    """
     leaves, out_tree = tree.tree_flatten(f(*tree.tree_unflatten(in_tree, args_flat)))
     store.store(out_tree)
     return leaves
 
 
 def safe_map(f: Callable, /, *args: Iterable[Any]) -> list[Any]:
-    """`list(map(f, *args))` of sequences of one length. Raises ValueError for others."""
+    """`list(map(f, *args))` of sequences of one length.
+
+    f: a function; args: sequences. Raises ValueError for lengths that differ.
+
+    >>> from numjet import api_util
+    >>> api_util.safe_map(lambda x, y: x + y, [1, 2], [10, 20])
+    [11, 22]
+    """
     values = [list(x) for x in args]
     n = len(values[0])
     for i, x in enumerate(values[1:], 2):
@@ -83,8 +115,18 @@ def argnums_partial(
     args: Sequence[Any],
     require_static_args_hashable: bool = True,
 ) -> tuple[WrappedFun, tuple]:
-    """The wrapped `f` as a function of the arguments at `dyn_argnums`, the others being as in
-    `args`; and those arguments. Raises ValueError for others without a hash, unless told not to.
+    """A wrapped function of some of its arguments, the others being as they are; and those
+    arguments.
+
+    f: what `extend.linear_util.wrap_init` made. dyn_argnums: the arguments that stay. args: all of
+    them. require_static_args_hashable: raise ValueError for others without a hash. Result:
+    (function, tuple).
+
+    >>> from numjet import api_util
+    >>> from numjet.extend import linear_util
+    >>> f, dynamic = api_util.argnums_partial(linear_util.wrap_init(lambda x, y: x - y), 0, (5, 3))
+    >>> f.call_wrapped(*dynamic)
+    2
     """
     nums = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
     nums = tuple([i % len(args) for i in nums])
@@ -104,8 +146,14 @@ def argnums_partial(
 def rebase_donate_argnums(
     donate_argnums: Sequence[int], static_argnums: Sequence[int]
 ) -> tuple[int, ...]:
-    """The numbers of donated arguments when the static ones are taken out. Raises ValueError where
-    one is both."""
+    """The numbers of donated arguments when the static ones are taken out.
+
+    donate_argnums, static_argnums: integers. Raises ValueError where one is both.
+
+    >>> from numjet import api_util
+    >>> api_util.rebase_donate_argnums((2,), (0,))
+    (1,)
+    """
     both = set(donate_argnums) & set(static_argnums)
     if both:
         raise ValueError(
@@ -121,8 +169,16 @@ def donation_vector(
     in_tree: Any,
     kws: bool = True,
 ) -> tuple[bool, ...]:
-    """A flag for each leaf of (args, kwargs) of structure `in_tree` (of args alone where kws is
-    False): whether its argument is donated."""
+    """A flag for each leaf of a function's arguments: whether its argument is donated.
+
+    donate_argnums, donate_argnames: the arguments. in_tree: the structure of (args, kwargs), of
+    args alone where kws is False.
+
+    >>> import numjet as nj
+    >>> from numjet import api_util
+    >>> api_util.donation_vector((0,), (), nj.tree.structure(((1, [2, 3]), {})))
+    (True, False, False)
+    """
     whole = tree.tree_unflatten(in_tree, range(in_tree.num_leaves))
     args, kwargs = whole if kws else (whole, {})
     flags: list[bool] = []
@@ -136,10 +192,16 @@ def donation_vector(
 def flatten_axes(
     name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
 ) -> list[Any]:
-    """An entry for each leaf of `treedef` from the prefix `axis_tree`, whose None are entries.
+    """An entry for each leaf of a structure from a prefix of it, whose None are entries.
 
-    Raises ValueError, with `name`, where it is no prefix. kws and tupled_args say how a function's
-    arguments became the tree, for messages, which name the path here in any case.
+    name: for messages. treedef: a PyTreeDef. axis_tree: a pytree that is as treedef near the root
+    (ValueError for others). kws and tupled_args say how a function's arguments became the tree;
+    messages name the path here in any case.
+
+    >>> import numjet as nj
+    >>> from numjet import api_util
+    >>> api_util.flatten_axes("in_axes", nj.tree.structure(([1, 2], 3)), (0, None))
+    [0, 0, None]
     """
     del kws, tupled_args
     return tree.flatten_axes(name, treedef, axis_tree)
@@ -158,8 +220,17 @@ def debug_info(
     sourceinfo: str | None = None,
     signature: inspect.Signature | None = None,
 ) -> DebugInfo:
-    """What is known of `fun` called with these arguments: its name and place, and a name for each
-    leaf of the arguments that are not static."""
+    """What is known of a function called with arguments: its name and place, and a name for each
+    leaf.
+
+    traced_for: what traces it. fun: the function. args, kwargs: its arguments. static_argnums,
+    static_argnames: those that are Python values and have no leaves. result_paths_thunk,
+    sourceinfo, signature: what is known already. Result: a DebugInfo.
+
+    >>> from numjet import api_util
+    >>> api_util.debug_info("jit", lambda x: x, (1,), {}).arg_names
+    ('x',)
+    """
     names = _argument_names(signature, fun, args, kwargs, static_argnums, static_argnames)
     place = sourceinfo if sourceinfo is not None else _place(fun)
     return DebugInfo(traced_for, place, names, result_paths_thunk)

@@ -36,27 +36,48 @@ _FORMAT = 1
 
 
 def steps(folder: str | os.PathLike) -> list[int]:
-    """The steps that were saved in a folder, in order."""
+    """The steps that were saved in a folder, in order.
+
+    folder: a path. Result: a list of integers.
+
+    >>> from numjet import checkpoints, numpy as jnp
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = checkpoints.save(folder, [jnp.arange(2)], step=7)
+    ...     checkpoints.steps(folder)
+    [7]
+    """
     found = [_NAME.fullmatch(p.name) for p in Path(folder).glob("step_*")]
     return sorted([int(m[1]) for m in found if m])
 
 
 def latest(folder: str | os.PathLike) -> int | None:
-    """The last step that was saved in a folder, or None. Of several processes all get the answer of
-    the first."""
+    """The last step that was saved in a folder, or None.
+
+    folder: a path. Of several processes all get the answer of the first.
+
+    >>> from numjet import checkpoints, numpy as jnp
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = checkpoints.save(folder, [jnp.arange(2)], step=7)
+    ...     checkpoints.latest(folder)
+    7
+    """
     found = steps(folder) if Cluster.index == 0 else []
     value = found[-1] if found else None
     return value if Cluster.transport is None else Cluster.transport.objects(value)[0]
 
 
 def save(folder: str | os.PathLike, state: Any, step: int, *, keep: int | None = 3) -> Path:
-    """Save a pytree of arrays and numbers as the checkpoint of a step; older ones but the last
-    `keep` are removed (None: none). All processes call it.
+    """Save a pytree of arrays and numbers as the checkpoint of a step.
 
-    Returns the checkpoint's folder. Raises FileExistsError where the step was saved before.
+    folder: a path, made where it is not there. state: the pytree. step: an integer. keep: how many
+    checkpoints stay, older ones are removed (None: all stay). All processes call it. Result: the
+    checkpoint's folder. It is there as a whole or not at all. Raises FileExistsError where the step
+    was saved before.
 
-    >>> import tempfile, numjet.numpy as jnp
-    >>> from numjet import checkpoints
+    >>> from numjet import checkpoints, numpy as jnp
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = checkpoints.save(folder, {"w": jnp.arange(3.0)}, step=7)
     ...     checkpoints.latest(folder), checkpoints.restore(folder, {"w": jnp.zeros(3)})
@@ -151,11 +172,19 @@ def _sync(folder: Path) -> None:
 
 
 def restore(folder: str | os.PathLike, like: Any, step: int | None = None) -> Any:
-    """The pytree that was saved, by default the last one.
+    """The pytree that was saved for a step.
 
-    like: a pytree of the same structure, whose arrays (or ShapeDtypeStructs) say shapes, dtypes and
-    where the results go: to their shardings. Raises FileNotFoundError where nothing was saved,
-    ValueError where the structure, a shape or a dtype differs, or a file is damaged.
+    folder: a path. like: a pytree of the same structure, whose arrays (or ShapeDtypeStructs) say
+    shapes, dtypes and where the results go: to their shardings. step: the last one unless given.
+    Raises FileNotFoundError where nothing was saved, ValueError where the structure, a shape or a
+    dtype differs, or a file is damaged.
+
+    >>> from numjet import checkpoints, numpy as jnp
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = checkpoints.save(folder, [jnp.arange(2)], step=7)
+    ...     checkpoints.restore(folder, [jnp.zeros(2, int)])
+    [Array([0, 1], dtype=int32)]
     """
     number = latest(folder) if step is None else step
     where = Path(folder) / f"step_{number}"

@@ -124,7 +124,16 @@ def _checked(
 
 
 def sequential_vmap(f: Callable) -> custom_vmap:
-    """`f`, of which vmap runs one example after the other in a loop."""
+    """`f`, of which `vmap` runs one example after the other in a loop.
+
+    f: a function of pytrees of arrays. Result: a custom_vmap. For functions that cannot be
+    vectorized, or whose vectorized form needs too much memory.
+
+    >>> import numjet as nj
+    >>> from numjet import custom_batching, numpy as jnp
+    >>> nj.vmap(custom_batching.sequential_vmap(lambda x: x * x))(jnp.arange(3))
+    Array([0, 1, 4], dtype=int32)
+    """
     wrapped = custom_vmap(f)
 
     def rule(axis_size: int, in_batched: Any, *args: Any) -> tuple:

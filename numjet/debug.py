@@ -46,7 +46,18 @@ def breakpoint(  # noqa: A001 - the public name
     token: Any = None,
     **kwargs: Any,
 ) -> None:
-    """Not supported: programs run to their end. Raises NotImplementedError."""
+    """Not there: raises NotImplementedError. Programs run to their end; `disable_jit` lets Python's
+    debugger see every value.
+
+    backend, filter_frames, num_frames, ordered, token, kwargs: what JAX's takes.
+
+    >>> from numjet import debug
+    >>> from numjet import debug
+    >>> debug.breakpoint()  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     raise NotImplementedError(
         "debug.breakpoint is not supported. Use debug.print or debug.callback, or run the function "
         "under numjet.disable_jit() with Python's own breakpoint()."
@@ -54,8 +65,17 @@ def breakpoint(  # noqa: A001 - the public name
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable) -> None:
-    """Call `callback(sharding)` with where a concrete array lives. Raises NotImplementedError for
-    traced values."""
+    """Call `callback(sharding)` with where a concrete array lives.
+
+    value: an Array. callback: a function of its sharding. Raises NotImplementedError for traced
+    values.
+
+    >>> from numjet import debug, numpy as jnp
+    >>> seen = []
+    >>> debug.inspect_array_sharding(jnp.zeros(2), callback=seen.append)
+    >>> len(seen[0].device_set)
+    1
+    """
     sharding = getattr(value, "sharding", None)
     if sharding is None:
         raise NotImplementedError(
@@ -113,9 +133,9 @@ def visualize_sharding(
 ) -> None:
     """Print which device holds which part of an array of one or two axes, as a table of text.
 
-    scale: characters for each element along an axis; min_width, max_width: bounds for the width of
-    a cell and of the table. use_color and color_map change nothing: the table has no colours.
-    Raises ValueError for other numbers of axes.
+    shape: of the array; sharding: its layout. scale: characters for each element along an axis.
+    min_width, max_width: bounds for the width of a cell and of the table. use_color and color_map
+    change nothing: the table has no colours. Raises ValueError for other numbers of axes.
 
     >>> import numjet as nj
     >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x"))
@@ -146,13 +166,32 @@ def visualize_sharding(
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
-    """`visualize_sharding` of a concrete array."""
+    """Print which device holds which part of an array, as a table: `visualize_sharding`.
+
+    arr: a concrete array of one or two axes. kwargs: options of visualize_sharding.
+
+    >>> from numjet import debug, numpy as jnp
+    >>> debug.visualize_array_sharding(jnp.zeros(4))
+    +---------+
+    |  CPU 0  |
+    +---------+
+    """
     inspect_array_sharding(arr, callback=lambda s: visualize_sharding(arr.shape, s, **kwargs))
 
 
 def explain_sharding(fun: Callable, *args: Any, **kwargs: Any) -> Any:
-    """The program of one device that the partitioner makes of `fun` for these arguments, and the
-    collectives in it (`api.explain`)."""
+    """The program of one device that the partitioner makes of `fun`, with the collectives in it.
+
+    fun: a function of pytrees of arrays; args, kwargs: arguments with shardings, or
+    ShapeDtypeStructs that have them. Result: an object that prints as the program; its records are
+    in `api.explain`.
+
+    >>> import numjet as nj
+    >>> from numjet import debug, numpy as jnp
+    >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x"))
+    >>> x = nj.device_put(jnp.arange(2.0), layout)
+    >>> text = str(debug.explain_sharding(jnp.sum, x))
+    """
     explain = importlib.import_module("numjet.api.explain")
     return explain.explain_sharding(fun, *args, **kwargs)
 

@@ -31,14 +31,19 @@ def initialize(
 ) -> None:
     """Join the other processes that `mpiexec` started. Call it before arrays or devices are used.
 
-    num_processes, process_id: what MPI is expected to say; the addresses and timeouts are MPI's own
-    and are not used. Each process has the devices that NUMJET_NUM_CPU_DEVICES (config
+    num_processes, process_id: what MPI is expected to say. coordinator_address,
+    coordinator_bind_address, local_device_ids, cluster_detection_method, initialization_timeout,
+    heartbeat_timeout_seconds, shutdown_timeout_seconds, slice_index, partition_index: MPI has its
+    own, they are not used. Each process has the devices that NUMJET_NUM_CPU_DEVICES (config
     num_cpu_devices, one by default) says. Raises RuntimeError where mpi4py cannot be loaded, where
     it was called before, and where MPI says otherwise.
 
     Flags of the environment: NUMJET_COLLECTIVE_TIMEOUT (seconds, 30; 0: none) after which a
     collective that others do not come to ends the program with a sentence that names them;
     NUMJET_COLLECTIVE_CHECKS=0 leaves out the check that all processes run the same program.
+
+    >>> from numjet import distributed
+    >>> distributed.initialize()  # doctest: +SKIP
     """
     del coordinator_address, local_device_ids, cluster_detection_method, initialization_timeout
     del heartbeat_timeout_seconds, shutdown_timeout_seconds, coordinator_bind_address
@@ -73,15 +78,26 @@ def initialize(
 
 
 def shutdown() -> None:
-    """Leave the other processes: wait until all have come here. Nothing over several processes can
-    be computed afterwards; does nothing where nothing was started."""
+    """Leave the other processes: wait until all have come here.
+
+    Nothing over several processes can be computed afterwards; does nothing where nothing was
+    started.
+
+    >>> from numjet import distributed
+    >>> distributed.shutdown()
+    """
     if Cluster.transport is not None:
         Cluster.transport.control.Barrier()
         importlib.import_module("numjet.cpu.runtime.watch").stop()
 
 
 def is_initialized() -> bool:
-    """Whether `initialize` was called."""
+    """Whether `initialize` was called.
+
+    >>> from numjet import distributed
+    >>> distributed.is_initialized()
+    False
+    """
     return Cluster.transport is not None
 
 

@@ -20,12 +20,27 @@ from numjet.numpy.scalar_types import (
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether dtype `a` is, or lies below, `b` in NumPy's hierarchy of types and its extensions."""
+    """Whether a dtype is, or lies below, another in NumPy's hierarchy of types and its extensions.
+
+    a, b: dtypes or abstract types such as `numpy.floating`; bfloat16, the 4-bit integers and keys
+    have places in it too.
+
+    >>> from numjet import dtypes, numpy as jnp
+    >>> dtypes.issubdtype(jnp.bfloat16, jnp.floating)
+    True
+    """
     return _issubdtype(a, b)
 
 
 def itemsize_bits(dtype: Any) -> int:
-    """The size of an element in bits (4 for int4)."""
+    """The size of an element in bits.
+
+    dtype: anything that names one; int4 and its kin have 4, int2 2.
+
+    >>> from numjet import dtypes, numpy as jnp
+    >>> dtypes.itemsize_bits(jnp.int4), dtypes.itemsize_bits("float32")
+    (4, 32)
+    """
     name = getattr(dtype, "name", None) or canonicalize_dtype(dtype).name
     if name in ("int2", "uint2"):
         return 2

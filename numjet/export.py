@@ -265,15 +265,16 @@ def export(
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
     _override_lowering_rules: Any = None,
 ) -> Callable[..., Exported]:
-    """A function of arguments, or of `ShapeDtypeStruct`s, that gives `fun_jit` exported for them.
+    """`fun_jit`, staged for arguments of given shapes and dtypes, so that it can be stored.
 
-    fun_jit: what `jit` made. Raises ValueError for other functions, NotImplementedError for other
-    platforms than the CPU.
+    fun_jit: what `jit` made (ValueError for other functions). platforms: ("cpu",) or None;
+    NotImplementedError for others. disabled_checks is taken for JAX's sake. Result: a function of
+    arguments, or of ShapeDtypeStructs, that gives an Exported.
 
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> from numjet import export
+    >>> import numjet as nj
+    >>> from numjet import export, numpy as jnp
     >>> exported = export.export(nj.jit(lambda x: 2 * x))(jnp.arange(3))
-    >>> export.deserialize(exported.serialize()).call(jnp.arange(3))
+    >>> exported.call(jnp.arange(3))
     Array([0, 2, 4], dtype=int32)
     """
     if not hasattr(fun_jit, "trace") or not hasattr(fun_jit, "lower"):
@@ -315,8 +316,17 @@ def export(
 
 
 def deserialize(blob: bytearray) -> Exported:
-    """What `Exported.serialize` wrote. Raises ValueError for other bytes, and for those of another
-    version of numjet."""
+    """What `Exported.serialize` wrote, as an Exported again.
+
+    blob: a bytearray (or bytes). Raises ValueError for other bytes, and for those of another
+    version of numjet.
+
+    >>> import numjet as nj
+    >>> from numjet import export, numpy as jnp
+    >>> exported = export.export(nj.jit(lambda x: 2 * x))(jnp.arange(3))
+    >>> export.deserialize(exported.serialize()).call(jnp.arange(3))
+    Array([0, 2, 4], dtype=int32)
+    """
     data = bytes(blob)
     head = _MAGIC + _version.encode() + b"\n"
     if not data.startswith(head):
@@ -331,7 +341,12 @@ def deserialize(blob: bytearray) -> Exported:
 
 
 def default_export_platform() -> str:
-    """The platform that functions are exported for: "cpu"."""
+    """The platform that functions are exported for: "cpu".
+
+    >>> from numjet import export
+    >>> export.default_export_platform()
+    'cpu'
+    """
     return "cpu"
 
 
@@ -356,7 +371,17 @@ def symbolic_shape(
     scope: SymbolicScope | None = None,
     like: Sequence[int | None] | None = None,
 ) -> Any:
-    """Raises NotImplementedError: there are no symbolic dimensions."""
+    """Not there: raises NotImplementedError. There are no symbolic dimensions.
+
+    shape_spec, constraints, scope, like: what JAX's takes.
+
+    >>> from numjet import export
+    >>> from numjet import export
+    >>> export.symbolic_shape("a, b")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     return _symbolic("symbolic_shape")
 
 
@@ -366,18 +391,46 @@ def symbolic_args_specs(
     constraints: Sequence[str] = (),
     scope: SymbolicScope | None = None,
 ) -> Any:
-    """Raises NotImplementedError: there are no symbolic dimensions."""
+    """Not there: raises NotImplementedError. There are no symbolic dimensions.
+
+    args, shapes_specs, constraints, scope: what JAX's takes.
+
+    >>> from numjet import export
+    >>> from numjet import export
+    >>> export.symbolic_args_specs(1, "a")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     return _symbolic("symbolic_args_specs")
 
 
 def is_symbolic_dim(p: Any) -> bool:
-    """False: there are no symbolic dimensions."""
+    """False: there are no symbolic dimensions.
+
+    p: any object.
+
+    >>> from numjet import export
+    >>> export.is_symbolic_dim(3)
+    False
+    """
     return False
 
 
 def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
-    """`nodetype`. Named tuples are stored by module and name and need no registration, but for
-    those outside of numjet, which are refused when they are stored or read."""
+    """Not there: raises NotImplementedError. Named tuples are not stored; export a function of
+    tuples, lists and dicts.
+
+    nodetype, serialized_name: what JAX's takes.
+
+    >>> from numjet import lax, export
+    >>> from numjet import export
+    >>> export.register_namedtuple_serialization(  # doctest: +IGNORE_EXCEPTION_DETAIL
+    ...     lax.ConvDimensionNumbers, serialized_name="conv")
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     raise NotImplementedError(
         f"export.register_namedtuple_serialization: nodes of {nodetype.__name__} are not stored. "
         "Export a function of tuples, lists and dicts."
@@ -392,7 +445,19 @@ def register_pytree_node_serialization(
     deserialize_auxdata: Callable,
     from_children: Callable | None = None,
 ) -> type:
-    """Raises NotImplementedError: nodes of the user's classes are not stored."""
+    """Not there: raises NotImplementedError. Nodes of the user's classes are not stored.
+
+    nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children: what JAX's
+    takes.
+
+    >>> from numjet import export
+    >>> from numjet import export
+    >>> export.register_pytree_node_serialization(  # doctest: +IGNORE_EXCEPTION_DETAIL
+    ...     list, serialized_name="l", serialize_auxdata=repr, deserialize_auxdata=eval)
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     raise NotImplementedError(
         f"export.register_pytree_node_serialization: nodes of {nodetype.__name__} are not stored. "
         "Export a function of tuples, lists and dicts."

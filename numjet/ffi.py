@@ -31,7 +31,18 @@ def ffi_call(
     custom_call_api_version: int = 4,
     legacy_backend_config: str | None = None,
 ) -> Callable[..., Any]:
-    """Raises NotImplementedError: there are no targets of XLA's interface."""
+    """Not there: raises NotImplementedError. There are no targets of XLA's interface: call
+    functions of shared libraries with ctypes in `pure_callback`.
+
+    target_name, result_shape_dtypes, has_side_effect, vmap_method, input_layouts, output_layouts,
+    input_output_aliases, custom_call_api_version, legacy_backend_config: what JAX's takes.
+
+    >>> from numjet import ffi
+    >>> ffi.ffi_call("f", None)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     return _refuse("ffi_call")
 
 
@@ -44,7 +55,17 @@ def ffi_lowering(
     skip_ffi_layout_processing: bool = False,
     **lowering_args: Any,
 ) -> Any:
-    """Raises NotImplementedError: there is no MLIR, and no target to lower to."""
+    """Not there: raises NotImplementedError. There is no MLIR, and no target to lower to.
+
+    call_target_name, operand_layouts, result_layouts, backend_config, skip_ffi_layout_processing,
+    lowering_args: what JAX's takes.
+
+    >>> from numjet import ffi
+    >>> ffi.ffi_lowering("f")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     return _refuse("ffi_lowering")
 
 
@@ -57,37 +78,99 @@ def build_ffi_lowering_function(
     skip_ffi_layout_processing: bool = False,
     **lowering_args: Any,
 ) -> Callable[..., Any]:
-    """Raises NotImplementedError: there is no MLIR, and no target to lower to."""
+    """Not there: raises NotImplementedError. There is no MLIR, and no target to lower to.
+
+    call_target_name, operand_layouts, result_layouts, backend_config, skip_ffi_layout_processing,
+    lowering_args: what JAX's takes.
+
+    >>> from numjet import ffi
+    >>> ffi.build_ffi_lowering_function("f")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     return _refuse("build_ffi_lowering_function")
 
 
 def register_ffi_target(
     name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
 ) -> None:
-    """Raises NotImplementedError: nothing could call the target."""
+    """Not there: raises NotImplementedError. Nothing could call the target.
+
+    name, fn, platform, api_version, kwargs: what JAX's takes.
+
+    >>> from numjet import ffi
+    >>> ffi.register_ffi_target("f", None)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     _refuse("register_ffi_target")
 
 
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
-    """Raises NotImplementedError: there are no targets."""
+    """Not there: raises NotImplementedError. There are no targets.
+
+    name: what JAX's takes.
+
+    >>> from numjet import ffi
+    >>> ffi.register_ffi_target_as_batch_partitionable("f")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     _refuse("register_ffi_target_as_batch_partitionable")
 
 
 def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
-    """Raises NotImplementedError: there are no targets that could use the type."""
+    """Not there: raises NotImplementedError. There are no targets that could use the type.
+
+    name, type_registration, platform: what JAX's takes.
+
+    >>> from numjet import ffi
+    >>> ffi.register_ffi_type("t", None)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     _refuse("register_ffi_type")
 
 
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
-    """Raises NotImplementedError: there are no targets that could use the type."""
+    """Not there: raises NotImplementedError. There are no targets that could use the type.
+
+    name, obj, platform: what JAX's takes.
+
+    >>> from numjet import ffi
+    >>> ffi.register_ffi_type_id("t", None)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     _refuse("register_ffi_type_id")
 
 
 def pycapsule(funcptr: Any) -> Any:
-    """Raises NotImplementedError: nothing here takes a function in a capsule."""
+    """Not there: raises NotImplementedError. Nothing here takes a function in a capsule.
+
+    funcptr: what JAX's takes.
+
+    >>> from numjet import ffi
+    >>> ffi.pycapsule(None)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     return _refuse("pycapsule")
 
 
 def include_dir() -> str:
-    """Raises NotImplementedError: there are no headers of XLA's."""
+    """Not there: raises NotImplementedError. There are no headers of XLA's.
+
+    >>> from numjet import ffi
+    >>> ffi.include_dir()  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     return _refuse("include_dir")

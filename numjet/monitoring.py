@@ -12,66 +12,188 @@ _scalar_listeners: list[Callable] = []
 
 
 def record_event(event: str, **kwargs: Any) -> None:
-    """Tell every event listener of `event`."""
+    """Tell every event listener of an event.
+
+    event: its name. kwargs: strings and numbers that go with it.
+
+    >>> from numjet import monitoring
+    >>> show = lambda event, **kwargs: print(event)
+    >>> monitoring.register_event_listener(show)
+    >>> monitoring.record_event("compiled")
+    compiled
+    >>> monitoring.unregister_event_listener(show)
+    """
     for listener in list(_event_listeners):
         listener(event, **kwargs)
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: Any) -> None:
-    """Tell every duration listener that `event` took `duration` seconds."""
+    """Tell every listener of durations how long an event took.
+
+    event: its name; duration: in seconds. kwargs: strings and numbers that go with it.
+
+    >>> from numjet import monitoring
+    >>> show = lambda event, seconds, **kwargs: print(event, seconds)
+    >>> monitoring.register_event_duration_secs_listener(show)
+    >>> monitoring.record_event_duration_secs("compiled", 0.5)
+    compiled 0.5
+    >>> monitoring.unregister_event_duration_listener(show)
+    """
     for listener in list(_duration_listeners):
         listener(event, duration, **kwargs)
 
 
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: Any) -> None:
-    """Tell every listener of time spans when `event` began and ended, in seconds."""
+    """Tell every listener of time spans when an event began and ended.
+
+    event: its name; start_time, end_time: in seconds. kwargs: strings and numbers that go with it.
+
+    >>> from numjet import monitoring
+    >>> show = lambda event, start, end, **kwargs: print(event, end - start)
+    >>> monitoring.register_event_time_span_listener(show)
+    >>> monitoring.record_event_time_span("compiled", 1.0, 3.0)
+    compiled 2.0
+    >>> monitoring.unregister_event_time_span_listener(show)
+    """
     for listener in list(_span_listeners):
         listener(event, start_time, end_time, **kwargs)
 
 
 def record_scalar(event: str, value: float | int, **kwargs: Any) -> None:
-    """Tell every listener of scalars the value of `event`."""
+    """Tell every listener of scalars a value.
+
+    event: its name; value: a number. kwargs: strings and numbers that go with it.
+
+    >>> from numjet import monitoring
+    >>> show = lambda event, value, **kwargs: print(event, value)
+    >>> monitoring.register_scalar_listener(show)
+    >>> monitoring.record_scalar("size", 5)
+    size 5
+    >>> monitoring.unregister_scalar_listener(show)
+    """
     for listener in list(_scalar_listeners):
         listener(event, value, **kwargs)
 
 
 def register_event_listener(callback: Callable) -> None:
-    """Have `callback(event, **kwargs)` called for each event."""
+    """Have `callback(event, **kwargs)` called for each event that is recorded.
+
+    callback: a function; it is called until `unregister_event_listener` takes it away.
+
+    >>> from numjet import monitoring
+    >>> show = lambda event, **kwargs: print(event)
+    >>> monitoring.register_event_listener(show)
+    >>> monitoring.record_event("compiled")
+    compiled
+    >>> monitoring.unregister_event_listener(show)
+    """
     _event_listeners.append(callback)
 
 
 def register_event_duration_secs_listener(callback: Callable) -> None:
-    """Have `callback(event, seconds, **kwargs)` called for each duration."""
+    """Have `callback(event, seconds, **kwargs)` called for each duration that is recorded.
+
+    callback: a function; it is called until `unregister_event_duration_listener` takes it away.
+
+    >>> from numjet import monitoring
+    >>> show = lambda event, seconds, **kwargs: print(event, seconds)
+    >>> monitoring.register_event_duration_secs_listener(show)
+    >>> monitoring.record_event_duration_secs("compiled", 0.5)
+    compiled 0.5
+    >>> monitoring.unregister_event_duration_listener(show)
+    """
     _duration_listeners.append(callback)
 
 
 def register_event_time_span_listener(callback: Callable) -> None:
-    """Have `callback(event, start, end, **kwargs)` called for each time span."""
+    """Have `callback(event, start, end, **kwargs)` called for each time span that is recorded.
+
+    callback: a function; it is called until `unregister_event_time_span_listener` takes it away.
+
+    >>> from numjet import monitoring
+    >>> show = lambda event, start, end, **kwargs: print(event, end - start)
+    >>> monitoring.register_event_time_span_listener(show)
+    >>> monitoring.record_event_time_span("compiled", 1.0, 3.0)
+    compiled 2.0
+    >>> monitoring.unregister_event_time_span_listener(show)
+    """
     _span_listeners.append(callback)
 
 
 def register_scalar_listener(callback: Callable) -> None:
-    """Have `callback(event, value, **kwargs)` called for each scalar."""
+    """Have `callback(event, value, **kwargs)` called for each scalar that is recorded.
+
+    callback: a function; it is called until `unregister_scalar_listener` takes it away.
+
+    >>> from numjet import monitoring
+    >>> show = lambda event, value, **kwargs: print(event, value)
+    >>> monitoring.register_scalar_listener(show)
+    >>> monitoring.record_scalar("size", 5)
+    size 5
+    >>> monitoring.unregister_scalar_listener(show)
+    """
     _scalar_listeners.append(callback)
 
 
 def unregister_event_listener(callback: Callable) -> None:
-    """Forget a listener of events."""
+    """Forget a listener of events.
+
+    callback: what `register_event_listener` took. Raises an exception where it is no listener.
+
+    >>> from numjet import monitoring
+    >>> show = lambda event, **kwargs: print(event)
+    >>> monitoring.register_event_listener(show)
+    >>> monitoring.record_event("compiled")
+    compiled
+    >>> monitoring.unregister_event_listener(show)
+    """
     _forget(_event_listeners, callback)
 
 
 def unregister_event_duration_listener(callback: Callable) -> None:
-    """Forget a listener of durations."""
+    """Forget a listener of durations.
+
+    callback: what `register_event_duration_secs_listener` took. Raises an exception where it is no
+    listener.
+
+    >>> from numjet import monitoring
+    >>> show = lambda event, seconds, **kwargs: print(event, seconds)
+    >>> monitoring.register_event_duration_secs_listener(show)
+    >>> monitoring.record_event_duration_secs("compiled", 0.5)
+    compiled 0.5
+    >>> monitoring.unregister_event_duration_listener(show)
+    """
     _forget(_duration_listeners, callback)
 
 
 def unregister_event_time_span_listener(callback: Callable) -> None:
-    """Forget a listener of time spans."""
+    """Forget a listener of time spans.
+
+    callback: what `register_event_time_span_listener` took. Raises an exception where it is no
+    listener.
+
+    >>> from numjet import monitoring
+    >>> show = lambda event, start, end, **kwargs: print(event, end - start)
+    >>> monitoring.register_event_time_span_listener(show)
+    >>> monitoring.record_event_time_span("compiled", 1.0, 3.0)
+    compiled 2.0
+    >>> monitoring.unregister_event_time_span_listener(show)
+    """
     _forget(_span_listeners, callback)
 
 
 def unregister_scalar_listener(callback: Callable) -> None:
-    """Forget a listener of scalars."""
+    """Forget a listener of scalars.
+
+    callback: what `register_scalar_listener` took. Raises an exception where it is no listener.
+
+    >>> from numjet import monitoring
+    >>> show = lambda event, value, **kwargs: print(event, value)
+    >>> monitoring.register_scalar_listener(show)
+    >>> monitoring.record_scalar("size", 5)
+    size 5
+    >>> monitoring.unregister_scalar_listener(show)
+    """
     _forget(_scalar_listeners, callback)
 
 
@@ -82,7 +204,11 @@ def _forget(listeners: list[Callable], callback: Callable) -> None:
 
 
 def clear_event_listeners() -> None:
-    """Forget all listeners."""
+    """Forget all listeners.
+
+    >>> from numjet import monitoring
+    >>> monitoring.clear_event_listeners()
+    """
     for listeners in (_event_listeners, _duration_listeners, _span_listeners, _scalar_listeners):
         listeners.clear()
 

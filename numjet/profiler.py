@@ -47,7 +47,14 @@ class ProfileOptions:
 def annotate_function(
     func: Callable, name: str | None = None, **decorator_kwargs: Any
 ) -> Callable:
-    """`func` under a name."""
+    """`func` under a name, for recordings; it computes the same.
+
+    func: any function. name: its own by default. decorator_kwargs: kept by the annotation.
+
+    >>> from numjet import profiler
+    >>> profiler.annotate_function(lambda x: x + 1, name="step")(1)
+    2
+    """
     return named_call(func, name=name)
 
 
@@ -57,7 +64,18 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> Any:
-    """Not supported. Raises NotImplementedError."""
+    """Not there: raises NotImplementedError. `Piece`s of `debug.eager` and `log_compiles` show what
+    runs.
+
+    log_dir, create_perfetto_link, create_perfetto_trace, profiler_options: what JAX's takes.
+
+    >>> from numjet import profiler
+    >>> from numjet import profiler
+    >>> profiler.trace("log")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     raise NotImplementedError(f"profiler.trace: {_REMEDY}")
 
 
@@ -67,32 +85,87 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> None:
-    """Not supported. Raises NotImplementedError."""
+    """Not there: raises NotImplementedError. `Piece`s of `debug.eager` and `log_compiles` show what
+    runs.
+
+    log_dir, create_perfetto_link, create_perfetto_trace, profiler_options: what JAX's takes.
+
+    >>> from numjet import profiler
+    >>> from numjet import profiler
+    >>> profiler.start_trace("log")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     raise NotImplementedError(f"profiler.start_trace: {_REMEDY}")
 
 
 def stop_trace() -> None:
-    """Not supported. Raises RuntimeError, since no trace was started."""
+    """Not there: raises RuntimeError, since no trace was started.
+
+    >>> from numjet import profiler
+    >>> profiler.stop_trace()  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    RuntimeError: ...
+    """
     raise RuntimeError(f"profiler.stop_trace: no trace was started. {_REMEDY}")
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:
-    """Not supported. Raises NotImplementedError."""
+    """Not there: raises NotImplementedError. `Piece`s of `debug.eager` and `log_compiles` show what
+    runs.
+
+    port, requires_backend: what JAX's takes.
+
+    >>> from numjet import profiler
+    >>> from numjet import profiler
+    >>> profiler.start_server(9999)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     raise NotImplementedError(f"profiler.start_server: {_REMEDY}")
 
 
 def stop_server() -> None:
-    """Not supported. Raises ValueError, since no server was started."""
+    """Not there: raises ValueError, since no server was started.
+
+    >>> from numjet import profiler
+    >>> profiler.stop_server()  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    ValueError: ...
+    """
     raise ValueError(f"profiler.stop_server: no server was started. {_REMEDY}")
 
 
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
-    """Not supported. Raises NotImplementedError."""
+    """Not there: raises NotImplementedError. `Piece`s of `debug.eager` and `log_compiles` show what
+    runs.
+
+    pid, port: what JAX's takes.
+
+    >>> from numjet import profiler
+    >>> from numjet import profiler
+    >>> profiler.register_subprocess(1, 2)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     raise NotImplementedError(f"profiler.register_subprocess: {_REMEDY}")
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """The live arrays as text, a line each: bytes, shape and dtype, largest first."""
+    """The live arrays as text, a line each: bytes, shape and dtype, largest first.
+
+    backend: a platform, the default one unless given. Result: bytes; pprof's format, which JAX
+    writes, is not there.
+
+    >>> from numjet import profiler
+    >>> isinstance(profiler.device_memory_profile(), bytes)
+    True
+    """
     devices(backend)
     lines = sorted(((x.nbytes, x.aval.str_short()) for x in live_arrays(backend)), reverse=True)
     total = sum(n for n, _ in lines)
@@ -101,7 +174,15 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 
 
 def save_device_memory_profile(filename: Any, backend: str | None = None) -> None:
-    """Write `device_memory_profile` to a file."""
+    """Write `device_memory_profile` to a file.
+
+    filename: a path. backend: a platform, the default one unless given.
+
+    >>> from numjet import profiler
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     profiler.save_device_memory_profile(file.name)
+    """
     with open(filename, "wb") as file:
         file.write(device_memory_profile(backend))
 

@@ -15,22 +15,61 @@ from numjet.core.structural import zeros as _zeros
 
 
 def get(ref: Ref, idx: Any = None) -> Any:
-    """The value of a reference, or the part that `idx` names."""
+    """The value of a reference, or a part of it.
+
+    ref: a Ref. idx: an index, slices or Ellipsis; None for all. Result: an Array.
+
+    >>> import numjet as nj
+    >>> from numjet import ref, numpy as jnp
+    >>> ref.get(nj.new_ref(jnp.arange(3)), 1)
+    Array(1, dtype=int32)
+    """
     return ref.get(idx)
 
 
 def set(ref: Ref, idx: Any, value: Any) -> None:
-    """Replace the part of a reference's value that `idx` names (None: all of it)."""
+    """Replace a part of a reference's value.
+
+    ref: a Ref. idx: an index, slices or Ellipsis; None for all. value: of the part's shape and
+    dtype (ValueError: nothing is broadcast).
+
+    >>> import numjet as nj
+    >>> from numjet import ref, numpy as jnp
+    >>> r = nj.new_ref(jnp.arange(3))
+    >>> ref.set(r, 1, 9)
+    >>> r[...]
+    Array([0, 9, 2], dtype=int32)
+    """
     ref.swap(value, idx)
 
 
 def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
-    """As `set`; gives what was there."""
+    """Replace a part of a reference's value, and give what was there.
+
+    ref: a Ref. idx: an index, slices or Ellipsis; None for all. value: of the part's shape and
+    dtype (ValueError: nothing is broadcast).
+
+    >>> import numjet as nj
+    >>> from numjet import ref, numpy as jnp
+    >>> r = nj.new_ref(jnp.arange(3))
+    >>> ref.swap(r, 1, 9)
+    Array(1, dtype=int32)
+    """
     return ref.swap(value, idx)
 
 
 def addupdate(ref: Ref, idx: Any, x: Any) -> None:
-    """Add `x` to the part of a reference's value that `idx` names (None: to all of it)."""
+    """Add to a part of a reference's value.
+
+    ref: a Ref. idx: an index, slices or Ellipsis; None for all. x: of the part's shape and dtype.
+
+    >>> import numjet as nj
+    >>> from numjet import ref, numpy as jnp
+    >>> r = nj.new_ref(jnp.arange(3))
+    >>> ref.addupdate(r, 1, 10)
+    >>> r[...]
+    Array([ 0, 11,  2], dtype=int32)
+    """
     ref.addupdate(x, idx)
 
 

@@ -107,10 +107,16 @@ def check_jvp(
     eps: float | None = 1e-4,
     err_msg: str = "",
 ) -> None:
-    """Check `f_jvp(args, tangents) -> (value, tangent)` against f's values around `args`.
+    """Check a forward derivative against differences of the function.
 
-    eps: the step of the difference; None for the cube root of the dtype's precision. Raises
+    f: a function. f_jvp(args, tangents) -> (value, tangent). args: a tuple of arguments, pytrees of
+    arrays. atol, rtol: how far they may be apart, by dtype unless given. eps: the step of the
+    difference; None for the cube root of the dtype's precision. err_msg: begins the message. Raises
     AssertionError.
+
+    >>> import numjet as nj
+    >>> from numjet import test_util, numpy as jnp
+    >>> test_util.check_jvp(jnp.sin, lambda xs, ts: nj.jvp(jnp.sin, xs, ts), (1.0,))
     """
     check_callable("check_jvp", f)
     args, message = tuple(args), f"{err_msg} " if err_msg else ""
@@ -131,9 +137,14 @@ def check_vjp(
     eps: float | None = 1e-4,
     err_msg: str = "",
 ) -> None:
-    """Check `f_vjp(*args) -> (value, function of cotangents)` against f's values around `args`.
+    """Check a reverse derivative against differences of the function.
 
-    eps: see `check_jvp`. Raises AssertionError.
+    f: a function. f_vjp(*args) -> (value, function of cotangents). args: a tuple of arguments,
+    pytrees of arrays. atol, rtol, eps, err_msg: as of `check_jvp`. Raises AssertionError.
+
+    >>> import numjet as nj
+    >>> from numjet import test_util, numpy as jnp
+    >>> test_util.check_vjp(jnp.sin, lambda x: nj.vjp(jnp.sin, x), (1.0,))
     """
     check_callable("check_vjp", f)
     args, message = tuple(args), f"{err_msg} " if err_msg else ""
@@ -167,14 +178,15 @@ def check_grads(
     rtol: float | None = None,
     eps: float | None = None,
 ) -> None:
-    """Check f's derivatives up to `order` in forward ("fwd") and reverse ("rev") mode, and of each
-    other, against differences.
+    """Check a function's derivatives against differences, and modes against each other.
 
-    args: a tuple of arguments, pytrees of arrays. Raises AssertionError where they disagree, and
-    ValueError for modes or orders that there are not.
+    f: a function of pytrees of arrays. args: a tuple of arguments. order: derivatives up to this
+    one. modes: "fwd", "rev" or both. atol, rtol: how far they may be apart, by dtype unless given.
+    eps: the step of the differences. Raises AssertionError where they disagree, ValueError for
+    modes or orders that there are not.
 
-    >>> import numjet.numpy as jnp
-    >>> check_grads(lambda x, y: jnp.sum(x * jnp.tanh(y)), (2.0, jnp.ones(3)), order=2)
+    >>> from numjet import test_util, numpy as jnp
+    >>> test_util.check_grads(jnp.sin, (1.0,), order=2)
     """
     check_callable("check_grads", f)
     if order < 1:

@@ -22,12 +22,20 @@ from numjet.numpy import ufunc
 from numjet.numpy.at import IndexUpdateRef
 
 PUBLIC = (
-    "numjet numjet.flatten_util numjet.image numjet.lax numjet.lax.linalg numjet.nn "
-    "numjet.nn.initializers numjet.numpy numjet.numpy.fft numjet.numpy.linalg numjet.random "
-    "numjet.scipy.cluster.vq numjet.scipy.fft numjet.scipy.integrate numjet.scipy.interpolate "
-    "numjet.scipy.linalg numjet.scipy.ndimage numjet.scipy.optimize numjet.scipy.signal "
-    "numjet.scipy.sparse.linalg numjet.scipy.spatial.transform numjet.scipy.special "
-    "numjet.scipy.stats numjet.sharding numjet.tree numjet.tree_util"
+    "numjet numjet.ad_checkpoint numjet.api_util numjet.checkpoints numjet.custom_batching "
+    "numjet.custom_derivatives numjet.debug numjet.distributed numjet.dlpack numjet.dtypes "
+    "numjet.errors numjet.example_libraries.optimizers numjet.example_libraries.stax "
+    "numjet.experimental.checkify numjet.experimental.hijax numjet.experimental.layout "
+    "numjet.experimental.mesh_utils numjet.experimental.multihost_utils numjet.experimental.ode "
+    "numjet.experimental.pjit numjet.experimental.sparse numjet.export numjet.extend.random "
+    "numjet.ffi numjet.flatten_util numjet.image numjet.interpreters.mlir "
+    "numjet.interpreters.partial_eval numjet.interpreters.xla numjet.lax numjet.lax.linalg "
+    "numjet.monitoring numjet.nn numjet.nn.initializers numjet.numpy numjet.numpy.fft "
+    "numjet.numpy.linalg numjet.profiler numjet.random numjet.ref numjet.scipy.cluster.vq "
+    "numjet.scipy.fft numjet.scipy.integrate numjet.scipy.interpolate numjet.scipy.linalg "
+    "numjet.scipy.ndimage numjet.scipy.optimize numjet.scipy.signal numjet.scipy.sparse.linalg "
+    "numjet.scipy.spatial.transform numjet.scipy.special numjet.scipy.stats numjet.sharding "
+    "numjet.stages numjet.test_util numjet.tree numjet.tree_util numjet.typing"
 ).split()
 # A module each.
 PUBLIC += [

@@ -135,11 +135,21 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """`callback(*args, **kwargs)`, run exactly once each time the program reaches it; it may have
-    side effects.
+    """`callback(*args, **kwargs)`, run by Python exactly once each time the program reaches it.
 
-    As `pure_callback`, but never left out. Calls keep the order of the program, whether `ordered`
-    or not; `ordered=True` also forbids vmap. Under vmap it runs once an example.
+    callback: takes Arrays and returns a pytree of arrays; it may have side effects.
+    result_shape_dtypes: a pytree of objects with shape and dtype, what it returns; None for
+    nothing. args, kwargs: pytrees of arrays. sharding: the device that it runs for. ordered:
+    forbids `vmap`; calls keep the order of the program in any case. Under `vmap` it runs once an
+    example. Unlike `pure_callback` it is never left out. Raises ValueError when it is
+    differentiated.
+
+    >>> import numjet as nj
+    >>> from numjet.experimental import io_callback
+    >>> seen = []
+    >>> nj.jit(lambda x: io_callback(lambda v: seen.append(int(v)), None, x))(5)
+    >>> seen
+    [5]
     """
     del sharding
     check_callable("io_callback", callback)
@@ -161,12 +171,20 @@ def debug_callback(
     partitioned: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call `callback(*args, **kwargs)` for its side effects; the result is ignored.
+    """Call `callback(*args, **kwargs)` for its side effects whenever the program runs.
 
-    Arrays and numbers in the arguments arrive as Arrays, everything else as it is. Under vmap it
-    runs once an example; under differentiation it sees primal values; under checkpoint it runs
-    again when values are recomputed. Without a callback, a decorator that makes one of a function.
-    partitioned changes nothing: an array is one block.
+    callback: its result is ignored; without it, the result is a decorator. args, kwargs: arrays
+    and numbers arrive as Arrays, everything else as it is. ordered: calls keep the order of the
+    program (they do in any case). partitioned changes nothing: an array is one block. Under `vmap` it runs once
+    an example; under differentiation it sees primal values; under `checkpoint` it runs again when
+    values are recomputed.
+
+    >>> import numjet as nj
+    >>> from numjet import debug
+    >>> seen = []
+    >>> _ = nj.jit(lambda x: debug.callback(lambda v: seen.append(float(v)), x))(2.0)
+    >>> seen
+    [2.0]
     """
     if callback is None:
         return lambda function: functools.partial(
@@ -234,11 +252,13 @@ def debug_print(
     **kwargs: Any,
 ) -> Any:
     """Print `fmt.format(*args, **kwargs)` when the program runs, with the values of traced arrays.
-    Without a format string, a decorator that does so with the arguments of a function's calls, its
-    result being the format string.
 
-    Works under jit, vmap (once an example), grad and in loops. Raises ValueError for arguments
-    that the format string does not use.
+    fmt: a format string; without it, the result is a decorator that prints the arguments of a
+    function's calls, its result being the format string. args, kwargs: what is printed. ordered:
+    lines keep the order of the program (they do in any case). partitioned changes nothing.
+    skip_format_check: do not look for arguments that fmt leaves out. Works under `jit`, `vmap`
+    (once an example), `grad` and in loops. Raises ValueError for arguments that the format string
+    does not use.
 
     >>> import numjet as nj
     >>> @nj.jit

@@ -50,10 +50,19 @@ tree_util.register_pytree_node(
 
 
 def optimizer(opt_maker: Callable) -> Callable[..., Optimizer]:
-    """Make an optimizer of pytrees from one of single arrays.
+    """Make an optimizer of pytrees from one of single arrays; a decorator.
 
-    `opt_maker(...)` returns init(x0) -> state, update(step, gradient, state) -> state and
-    get_params(state) -> x. Raises TypeError where gradients have another structure than parameters.
+    opt_maker(...) returns init(x0) -> state, update(step, gradient, state) -> state and
+    get_params(state) -> x. Result: a function of the same arguments that gives an Optimizer. Raises
+    TypeError where gradients have another structure than parameters.
+
+    >>> from numjet.example_libraries import optimizers
+    >>> @optimizers.optimizer
+    ... def descent(rate):
+    ...     return (lambda x: x), (lambda i, g, x: x - rate * g), (lambda x: x)
+    >>> init, update, params = descent(0.5)
+    >>> params(update(0, {"w": 1.0}, init({"w": 2.0})))
+    {'w': 1.5}
     """
 
     @functools.wraps(opt_maker)
@@ -96,19 +105,41 @@ def optimizer(opt_maker: Callable) -> Callable[..., Optimizer]:
 
 
 def constant(step_size: Any) -> Schedule:
-    """The same step size at every step."""
+    """The same step size at every step.
+
+    step_size: a number. Result: a schedule, a function of the step.
+
+    >>> from numjet.example_libraries import optimizers
+    >>> print(optimizers.constant(0.5)(3))
+    0.5
+    """
     return lambda step: step_size
 
 
 def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """step_size · decay_rate^(step / decay_steps)."""
+    """step_size · decay_rate^(step / decay_steps).
+
+    step_size, decay_steps, decay_rate: numbers. Result: a schedule, a function of the step.
+
+    >>> from numjet.example_libraries import optimizers
+    >>> print(optimizers.exponential_decay(1.0, 2, 0.5)(2))
+    0.5
+    """
     return lambda step: step_size * decay_rate ** (step / decay_steps)
 
 
 def inverse_time_decay(
     step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
 ) -> Schedule:
-    """step_size / (1 + decay_rate · step / decay_steps), in whole steps of decay if `staircase`."""
+    """step_size / (1 + decay_rate · step / decay_steps).
+
+    step_size, decay_steps, decay_rate: numbers. staircase: in whole steps of decay. Result: a
+    schedule, a function of the step.
+
+    >>> from numjet.example_libraries import optimizers
+    >>> print(optimizers.inverse_time_decay(1.0, 2, 1.0)(2))
+    0.5
+    """
 
     def schedule(step: Any) -> Any:
         ratio = step / decay_steps
@@ -120,7 +151,15 @@ def inverse_time_decay(
 def polynomial_decay(
     step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
 ) -> Schedule:
-    """From step_size to final_step_size within decay_steps, as (1 - step / decay_steps)^power."""
+    """From step_size to final_step_size within decay_steps, as (1 - step / decay_steps)^power.
+
+    step_size, decay_steps, final_step_size, power: numbers; afterwards it stays. Result: a
+    schedule, a function of the step.
+
+    >>> from numjet.example_libraries import optimizers
+    >>> print(optimizers.polynomial_decay(1.0, 4, 0.0)(2))
+    0.5
+    """
 
     def schedule(step: Any) -> Any:
         left = 1 - jnp.minimum(step, decay_steps) / decay_steps
@@ -130,8 +169,15 @@ def polynomial_decay(
 
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """values[k] where k of `boundaries` are below the step. Raises ValueError unless there is one
-    value more than boundaries."""
+    """values[k] where k of `boundaries` are below the step.
+
+    boundaries: rising steps. values: one more than boundaries (ValueError). Result: a schedule, a
+    function of the step.
+
+    >>> from numjet.example_libraries import optimizers
+    >>> print(optimizers.piecewise_constant([2], [1.0, 0.5])(3))
+    0.5
+    """
     edges, levels = jnp.asarray(boundaries), jnp.asarray(values)
     if not edges.ndim == levels.ndim == 1:
         raise ValueError("boundaries and values must be sequences")
@@ -141,7 +187,14 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """A schedule as it is, a number as `constant`. Raises TypeError for anything else."""
+    """A schedule as it is, a number as `constant`.
+
+    scalar_or_schedule: one of both. Raises TypeError for anything else.
+
+    >>> from numjet.example_libraries import optimizers
+    >>> print(optimizers.make_schedule(0.5)(3))
+    0.5
+    """
     if callable(scalar_or_schedule):
         return scalar_or_schedule
     if jnp.ndim(scalar_or_schedule) == 0:
@@ -151,14 +204,34 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 
 @optimizer
 def sgd(step_size: Any) -> tuple:
-    """Gradient descent."""
+    """Gradient descent: x ← x - step_size · gradient.
+
+    step_size: a number, or a function of the step. Result: an Optimizer (init_fn, update_fn,
+    params_fn).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import optimizers
+    >>> init, update, params = optimizers.sgd(0.5)
+    >>> print(jnp.round(params(update(0, 1.0, init(2.0))), 3))
+    1.5
+    """
     rate = make_schedule(step_size)
     return lambda x: x, lambda i, g, x: x - rate(i) * g, lambda x: x
 
 
 @optimizer
 def momentum(step_size: Any, mass: float) -> tuple:
-    """Gradient descent with momentum: velocity ← mass · velocity + gradient."""
+    """Gradient descent with momentum: velocity ← mass · velocity + gradient.
+
+    step_size: a number, or a function of the step. mass: a number in [0, 1). Result: an Optimizer
+    (init_fn, update_fn, params_fn).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import optimizers
+    >>> init, update, params = optimizers.momentum(0.5, 0.9)
+    >>> print(jnp.round(params(update(0, 1.0, init(2.0))), 3))
+    1.5
+    """
     rate = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: tuple) -> tuple:
@@ -171,7 +244,17 @@ def momentum(step_size: Any, mass: float) -> tuple:
 
 @optimizer
 def nesterov(step_size: Any, mass: float) -> tuple:
-    """Nesterov's momentum: the step is along mass · velocity + gradient."""
+    """Nesterov's momentum: the step is along mass · velocity + gradient.
+
+    step_size: a number, or a function of the step. mass: a number in [0, 1). Result: an Optimizer
+    (init_fn, update_fn, params_fn).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import optimizers
+    >>> init, update, params = optimizers.nesterov(0.5, 0.9)
+    >>> print(jnp.round(params(update(0, 1.0, init(2.0))), 3))
+    1.05
+    """
     rate = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: tuple) -> tuple:
@@ -184,7 +267,18 @@ def nesterov(step_size: Any, mass: float) -> tuple:
 
 @optimizer
 def adagrad(step_size: Any, momentum: float = 0.9) -> tuple:
-    """Adagrad with momentum. Source: Duchi, Hazan & Singer 2011."""
+    """Adagrad with momentum: steps divided by the root of the sum of squares.
+
+    step_size: a number, or a function of the step. momentum: a number in [0, 1). Result: an
+    Optimizer (init_fn, update_fn, params_fn). Source: Duchi, Hazan and Singer, Adaptive subgradient
+    methods (2011).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import optimizers
+    >>> init, update, params = optimizers.adagrad(0.5)
+    >>> print(jnp.round(params(update(0, 1.0, init(2.0))), 3))
+    1.95
+    """
     rate = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: tuple) -> tuple:
@@ -199,7 +293,18 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> tuple:
 
 @optimizer
 def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> tuple:
-    """RMSProp: steps divided by the root of a running mean of squares."""
+    """RMSProp: steps divided by the root of a running mean of squares.
+
+    step_size: a number, or a function of the step. gamma: how much of the mean stays at each step.
+    eps: is added to the mean. Result: an Optimizer (init_fn, update_fn, params_fn). Source:
+    Tieleman and Hinton, lecture 6.5 of a course (2012).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import optimizers
+    >>> init, update, params = optimizers.rmsprop(0.5)
+    >>> print(jnp.round(params(update(0, 1.0, init(2.0))), 3))
+    0.419
+    """
     rate = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: tuple) -> tuple:
@@ -214,7 +319,18 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> tuple:
 def rmsprop_momentum(
     step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
 ) -> tuple:
-    """RMSProp with momentum."""
+    """RMSProp with momentum.
+
+    step_size: a number, or a function of the step. gamma: how much of the mean of squares stays at
+    each step. eps: is added to it. momentum: a number in [0, 1). Result: an Optimizer (init_fn,
+    update_fn, params_fn).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import optimizers
+    >>> init, update, params = optimizers.rmsprop_momentum(0.5)
+    >>> print(jnp.round(params(update(0, 1.0, init(2.0))), 3))
+    0.419
+    """
     rate = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: tuple) -> tuple:
@@ -228,7 +344,18 @@ def rmsprop_momentum(
 
 @optimizer
 def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> tuple:
-    """Adam. Source: Kingma & Ba 2015."""
+    """Adam: running means of gradients and of their squares, corrected at the start.
+
+    step_size: a number, or a function of the step. b1, b2: how much of both means stays at each
+    step. eps: is added to the root. Result: an Optimizer (init_fn, update_fn, params_fn). Source:
+    Kingma and Ba, Adam: a method for stochastic optimization (2015).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import optimizers
+    >>> init, update, params = optimizers.adam(0.5)
+    >>> print(jnp.round(params(update(0, 1.0, init(2.0))), 3))
+    1.5
+    """
     rate = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: tuple) -> tuple:
@@ -244,7 +371,18 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
 
 @optimizer
 def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> tuple:
-    """Adam with the largest absolute value instead of squares. Source: Kingma & Ba 2015."""
+    """Adam with the largest absolute value, decaying, instead of squares.
+
+    step_size: a number, or a function of the step. b1, b2: how much of both stays at each step.
+    eps: is added to the divisor. Result: an Optimizer (init_fn, update_fn, params_fn). Source:
+    Kingma and Ba, Adam: a method for stochastic optimization (2015).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import optimizers
+    >>> init, update, params = optimizers.adamax(0.5)
+    >>> print(jnp.round(params(update(0, 1.0, init(2.0))), 3))
+    1.5
+    """
     rate = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: tuple) -> tuple:
@@ -260,7 +398,18 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 @optimizer
 def sm3(step_size: Any, momentum: float = 0.9) -> tuple:
     """SM3-II with momentum: one accumulator for each index of each axis instead of one for each
-    element. Source: Anil, Gupta, Koren & Singer 2019."""
+    element.
+
+    step_size: a number, or a function of the step. momentum: a number in [0, 1). Result: an
+    Optimizer (init_fn, update_fn, params_fn). Source: Anil, Gupta, Koren and Singer,
+    Memory-efficient adaptive optimization (2019).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import optimizers
+    >>> init, update, params = optimizers.sm3(0.5)
+    >>> print(jnp.round(params(update(0, 1.0, init(2.0))), 3))
+    1.95
+    """
     rate = make_schedule(step_size)
 
     def init(x: Any) -> tuple:
@@ -285,12 +434,29 @@ def sm3(step_size: Any, momentum: float = 0.9) -> tuple:
 
 
 def l2_norm(tree: Any) -> Any:
-    """The Euclidean norm of all leaves together."""
+    """The Euclidean norm of all leaves of a pytree together.
+
+    tree: arrays and numbers.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import optimizers
+    >>> print(optimizers.l2_norm([3.0, jnp.array([4.0])]))
+    5.0
+    """
     return jnp.sqrt(sum([jnp.vdot(x, x) for x in tree_util.tree_leaves(tree)]))
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """Gradients scaled down to the norm `max_norm` where theirs is larger."""
+    """Gradients scaled down to a norm where theirs is larger.
+
+    grad_tree: a pytree of arrays. max_norm: a positive number, of all leaves together. Result:
+    grad_tree's structure.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import optimizers
+    >>> optimizers.clip_grads([jnp.array([3.0, 4.0])], 1.0)
+    [Array([0.6, 0.8], dtype=float32)]
+    """
     norm = l2_norm(grad_tree)
     return tree_util.tree_map(lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)),
                               grad_tree)  # fmt: skip
@@ -307,7 +473,17 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
-    """The state as a pytree like the parameters, with a `JoinPoint` for each leaf, for saving."""
+    """The state of an optimizer as a pytree like the parameters, for saving.
+
+    opt_state: an OptimizerState. Result: a pytree with a `JoinPoint` for each leaf of the
+    parameters.
+
+    >>> from numjet.example_libraries import optimizers
+    >>> state = optimizers.sgd(0.5).init_fn({"w": 2.0})
+    >>> marked = optimizers.unpack_optimizer_state(state)
+    >>> list(marked)
+    ['w']
+    """
     if not isinstance(opt_state, OptimizerState):
         raise TypeError(f"unpack_optimizer_state: expected an OptimizerState, got {opt_state!r}.")
     states = [
@@ -318,7 +494,17 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
-    """The inverse of `unpack_optimizer_state`."""
+    """The state of an optimizer from what `unpack_optimizer_state` made of it.
+
+    marked_pytree: a pytree with a `JoinPoint` for each leaf of the parameters. Result: an
+    OptimizerState.
+
+    >>> from numjet.example_libraries import optimizers
+    >>> state = optimizers.sgd(0.5).init_fn({"w": 2.0})
+    >>> marked = optimizers.unpack_optimizer_state(state)
+    >>> optimizers.sgd(0.5).params_fn(optimizers.pack_optimizer_state(marked))
+    {'w': 2.0}
+    """
     points, structure = tree_util.tree_flatten(marked_pytree)
     if not all(isinstance(point, JoinPoint) for point in points):
         raise TypeError("pack_optimizer_state: every leaf must be a JoinPoint.")

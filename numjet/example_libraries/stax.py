@@ -34,7 +34,18 @@ _IMAGES = ("NHWC", "HWIO", "NHWC")
 def Dense(  # noqa: N802 - JAX's name, as all layers below
     out_dim: int, W_init: Callable | None = None, b_init: Callable | None = None  # noqa: N803
 ) -> Layer:
-    """An affine map of the last axis; params are (W, b)."""
+    """An affine map of the last axis; params are (W, b).
+
+    out_dim: the size of the axis in the result. W_init, b_init: initializers, Glorot's and small
+    normal values unless given. Result: a layer (init_fun, apply_fun).
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> from numjet.example_libraries import stax
+    >>> init, apply = stax.Dense(3)
+    >>> shape, params = init(nj.random.key(0), (-1, 2))
+    >>> print(shape, apply(params, jnp.ones((5, 2))).shape)
+    (-1, 3) (5, 3)
+    """
     w_of, b_of = W_init or glorot_normal(), b_init or normal()
 
     def init_fun(rng: Any, input_shape: Sequence[int]) -> tuple:
@@ -58,7 +69,19 @@ def GeneralConv(  # noqa: N802
     W_init: Callable | None = None,  # noqa: N803
     b_init: Callable | None = None,
 ) -> Layer:
-    """A convolution; params are (W, b). `dimension_numbers` as `lax.conv_general_dilated` has."""
+    """A convolution with a bias.
+
+    dimension_numbers: three strings, as `lax.conv_general_dilated` has. out_chan: output features.
+    filter_shape: the window's sizes. strides: its steps, 1 unless given. padding: "VALID", "SAME"
+    or pairs. W_init, b_init: initializers. params are (W, b). Result: a layer (init_fun,
+    apply_fun).
+
+    >>> import numjet as nj
+    >>> from numjet.example_libraries import stax
+    >>> init, apply = stax.GeneralConv(("NHWC", "HWIO", "NHWC"), 3, (2, 2))
+    >>> init(nj.random.key(0), (1, 4, 4, 2))[0]
+    (1, 3, 3, 3)
+    """
     return _conv(dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init, False)
 
 
@@ -71,7 +94,19 @@ def GeneralConvTranspose(  # noqa: N802
     W_init: Callable | None = None,  # noqa: N803
     b_init: Callable | None = None,
 ) -> Layer:
-    """A transposed convolution (`lax.conv_transpose`); params are (W, b)."""
+    """A transposed convolution (`lax.conv_transpose`) with a bias.
+
+    dimension_numbers: three strings, as `lax.conv_general_dilated` has. out_chan: output features.
+    filter_shape: the window's sizes. strides: its steps, 1 unless given. padding: "VALID", "SAME"
+    or pairs. W_init, b_init: initializers. params are (W, b). Result: a layer (init_fun,
+    apply_fun).
+
+    >>> import numjet as nj
+    >>> from numjet.example_libraries import stax
+    >>> init, apply = stax.GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), 3, (2, 2))
+    >>> init(nj.random.key(0), (1, 4, 4, 2))[0]
+    (1, 5, 5, 3)
+    """
     return _conv(dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init, True)
 
 
@@ -143,8 +178,21 @@ def BatchNorm(  # noqa: N802
     beta_init: Callable = zeros,
     gamma_init: Callable = ones,
 ) -> Layer:
-    """Mean zero and variance one over `axis`, then a scale and a shift; params are (beta, gamma),
-    () for one that is left out. There are no running averages."""
+    """Mean zero and variance one over axes, then a scale and a shift; there are no running
+    averages.
+
+    axis: the axes that are averaged. epsilon: is added to the variance. center, scale: whether
+    there are a shift and a scale. beta_init, gamma_init: their initializers. params are (beta,
+    gamma), () for one that is left out. Result: a layer (init_fun, apply_fun).
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> from numjet.example_libraries import stax
+    >>> init, apply = stax.BatchNorm(axis=0)
+    >>> shape, params = init(nj.random.key(0), (-1, 1))
+    >>> apply(params, jnp.array([[1.0], [3.0]])).round(3)
+    Array([[-1.],
+           [ 1.]], dtype=float32)
+    """
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
     def init_fun(rng: Any, input_shape: Sequence[int]) -> tuple:
@@ -165,7 +213,16 @@ def BatchNorm(  # noqa: N802
 
 
 def elementwise(fun: Callable, **fun_kwargs: Any) -> Layer:
-    """A layer without parameters that applies `fun` to each element."""
+    """A layer without parameters that applies a function to each element.
+
+    fun: a function of an array; fun_kwargs: further arguments of it. Result: a layer (init_fun,
+    apply_fun).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import stax
+    >>> stax.elementwise(jnp.square)[1]((), jnp.array([3.0]))
+    Array([9.], dtype=float32)
+    """
     return _keeps_shape(lambda x: fun(x, **fun_kwargs))
 
 
@@ -190,14 +247,15 @@ Gelu = elementwise(gelu)
 Identity = _keeps_shape(lambda x: x)
 
 
-def _pool(reducer: Callable, start: float, average: bool) -> Callable[..., Layer]:
+def _pool(
+    name: str, reducer: Callable, start: float, average: bool, example: str
+) -> Callable[..., Layer]:
     def pooling(
         window_shape: Sequence[int],
         strides: Sequence[int] | None = None,
         padding: Any = "VALID",
         spec: str | None = None,
     ) -> Layer:
-        """Pooling over windows of the axes that `spec` (NHWC) calls neither N nor C."""
         names = spec or ("N" + "HWDXYZ"[: len(window_shape)] + "C")
 
         def spread(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -224,12 +282,25 @@ def _pool(reducer: Callable, start: float, average: bool) -> Callable[..., Layer
 
         return init_fun, lambda params, inputs, **_: run(inputs)
 
+    what = {"Max": "maximum", "Sum": "sum", "Avg": "mean"}[name[:3]]
+    pooling.__name__ = pooling.__qualname__ = name
+    pooling.__doc__ = f"""The {what} of each window of an image, as a layer without parameters.
+
+    window_shape: the window's sizes along the axes that spec calls neither N nor C. strides: its
+    steps, 1 unless given (ValueError for another number). padding: "VALID", "SAME" or pairs. spec:
+    the axes, such as "NHWC", which is meant unless given. Result: a layer (init_fun, apply_fun).
+
+    >>> from numjet.example_libraries import stax
+    >>> init, apply = stax.{name}((2,), (2,))
+    >>> apply((), jnp.arange(4.0).reshape(1, 4, 1)).ravel()
+    Array([{example}], dtype=float32)
+    """
     return pooling
 
 
-MaxPool = _pool(lax.max, -jnp.inf, False)
-SumPool = _pool(lax.add, 0.0, False)
-AvgPool = _pool(lax.add, 0.0, True)
+MaxPool = _pool("MaxPool", lax.max, -jnp.inf, False, "1., 3.")
+SumPool = _pool("SumPool", lax.add, 0.0, False, "1., 5.")
+AvgPool = _pool("AvgPool", lax.add, 0.0, True, "0.5, 2.5")
 
 
 def _flatten_init(rng: Any, input_shape: Sequence[int]) -> tuple:
@@ -246,7 +317,14 @@ Flatten: Layer = (
 
 
 def FanOut(num: int) -> Layer:  # noqa: N802
-    """`num` times the same value, as a list; for `parallel`."""
+    """The same value several times, as a list; for `parallel`.
+
+    num: how often. Result: a layer (init_fun, apply_fun).
+
+    >>> from numjet.example_libraries import stax
+    >>> stax.FanOut(2)[1]((), 5)
+    [5, 5]
+    """
     return (
         lambda rng, input_shape: ([input_shape] * num, ()),
         lambda params, inputs, **_: [inputs] * num,
@@ -267,7 +345,15 @@ FanInSum: Layer = (
 
 
 def FanInConcat(axis: int = -1) -> Layer:  # noqa: N802
-    """The values of a list joined along `axis`."""
+    """The values of a list joined along an axis.
+
+    axis: an integer. Result: a layer (init_fun, apply_fun).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import stax
+    >>> stax.FanInConcat()[1]((), [jnp.ones(1), jnp.zeros(1)])
+    Array([1., 0.], dtype=float32)
+    """
 
     def init_fun(rng: Any, input_shape: Sequence[Sequence[int]]) -> tuple:
         first = list(input_shape[0])
@@ -278,9 +364,16 @@ def FanInConcat(axis: int = -1) -> Layer:  # noqa: N802
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:  # noqa: N802
-    """Keep each element with probability `rate` and scale what is kept, in mode "train".
+    """Keep each element with a probability, and scale what is kept.
 
-    Raises ValueError where `apply_fun` gets no `rng`.
+    rate: the probability to keep. mode: "train", or anything else for the identity. Raises
+    ValueError where `apply_fun` gets no `rng`. Result: a layer (init_fun, apply_fun).
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> from numjet.example_libraries import stax
+    >>> init, apply = stax.Dropout(0.5, mode="test")
+    >>> apply((), jnp.ones(2), rng=nj.random.key(0))
+    Array([1., 1.], dtype=float32)
     """
 
     def apply_fun(params: tuple, inputs: Any, **kwargs: Any) -> Any:
@@ -299,7 +392,16 @@ def Dropout(rate: float, mode: str = "train") -> Layer:  # noqa: N802
 
 
 def serial(*layers: Layer) -> Layer:
-    """Layers one after the other; params are a list."""
+    """Layers one after the other; params are a list.
+
+    layers: as many as there are. Result: a layer (init_fun, apply_fun).
+
+    >>> import numjet as nj
+    >>> from numjet.example_libraries import stax
+    >>> init, apply = stax.serial(stax.Dense(4), stax.Relu, stax.Dense(1))
+    >>> init(nj.random.key(0), (-1, 2))[0]
+    (-1, 1)
+    """
     inits, applies = [layer[0] for layer in layers], [layer[1] for layer in layers]
 
     def init_fun(rng: Any, input_shape: Any) -> tuple:
@@ -321,7 +423,16 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Each layer on its own element of a list; params are a list."""
+    """Each layer on its own element of a list; params are a list.
+
+    layers: as many as the list has elements. Result: a layer (init_fun, apply_fun).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.example_libraries import stax
+    >>> init, apply = stax.parallel(stax.Identity, stax.Relu)
+    >>> apply([(), ()], [jnp.array([-1.0]), jnp.array([-1.0])])
+    [Array([-1.], dtype=float32), Array([0.], dtype=float32)]
+    """
     inits, applies = [layer[0] for layer in layers], [layer[1] for layer in layers]
 
     def init_fun(rng: Any, input_shape: Sequence[Any]) -> tuple:
@@ -344,7 +455,16 @@ def _keys(rng: Any, count: int) -> Sequence[Any]:
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """The layer `make_layer(input_shape)`, made where the shape is known."""
+    """A layer that is made where the shape of its input is known.
+
+    make_layer(input_shape): gives the layer. Result: a layer (init_fun, apply_fun).
+
+    >>> import numjet as nj
+    >>> from numjet.example_libraries import stax
+    >>> init, apply = stax.shape_dependent(lambda shape: stax.Dense(shape[-1]))
+    >>> init(nj.random.key(0), (-1, 2))[0]
+    (-1, 2)
+    """
     return (
         lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape),
         lambda params, inputs, **kwargs: make_layer(inputs.shape)[1](params, inputs, **kwargs),

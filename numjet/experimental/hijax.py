@@ -113,17 +113,41 @@ registered: dict[type, Callable] = {}
 
 
 def register_hitype(val_cls: type, typeof_fn: Callable) -> None:
-    """Declare that `typeof_fn` gives the type of the values of `val_cls`."""
+    """Declare that `typeof_fn` gives the type of the values of a class.
+
+    val_cls: a class of values that are no arrays. typeof_fn(value): its HiType.
+
+    >>> from numjet.experimental import hijax
+    >>> class Pair:
+    ...     pass
+    >>> hijax.register_hitype(Pair, lambda value: hijax.HiType())
+    """
     registered[val_cls] = typeof_fn
 
 
 def instantiate_zeros(tangent: Any) -> Any:
-    """`tangent`, or an array of zeros for a symbolic zero."""
+    """A tangent, or an array of zeros for a symbolic zero.
+
+    tangent: an array or a Zero. Result: an array.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import hijax
+    >>> hijax.instantiate_zeros(jnp.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
     return instantiate(tangent)
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Whether `x` stands for an operand that a transpose rule is linear in."""
+    """Whether x stands for an operand that a transpose rule is linear in.
+
+    x: what a transpose rule gets for an operand.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import hijax
+    >>> hijax.is_undefined_primal(jnp.ones(2))
+    False
+    """
     return isinstance(x, Linear)
 
 

@@ -27,8 +27,13 @@ def _everyone(value: Any) -> list[Any]:
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until all processes have come here. Raises AssertionError where they come with other
-    names."""
+    """Wait until all processes have come here.
+
+    name: of the place. Raises AssertionError where they come with other names.
+
+    >>> from numjet.experimental import multihost_utils
+    >>> multihost_utils.sync_global_devices("saved")
+    """
     names = _everyone(zlib.crc32(name.encode()))
     if len(set(names)) != 1:
         raise AssertionError(
@@ -38,8 +43,16 @@ def sync_global_devices(name: str) -> None:
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """The values of one process - number 0, or the one whose is_source is true - on all, as NumPy
-    arrays."""
+    """The values of one process on all, as NumPy arrays.
+
+    in_tree: a pytree of arrays and numbers, of the same structure and shapes on all. is_source:
+    true on the process that has the values; process 0 unless given.
+
+    >>> import numpy as np
+    >>> from numjet.experimental import multihost_utils
+    >>> multihost_utils.broadcast_one_to_all(np.arange(2))
+    array([0, 1])
+    """
     source = Cluster.index == 0 if is_source is None else is_source
     values = tree.tree_map(np.asarray, in_tree)
     found = [v for v in _everyone(tree.tree_leaves(values) if source else None) if v is not None]
@@ -49,12 +62,20 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The values of all processes as NumPy arrays: stacked along a new axis, or, `tiled`, joined
-    along the first. Of an array over several processes: the whole of it."""
+    """The values of all processes as NumPy arrays, on each.
+
+    in_tree: a pytree of arrays and numbers; of an array over several processes the whole comes.
+    tiled: joined along the first axis instead of stacked along a new one.
+
+    >>> import numpy as np
+    >>> from numjet.experimental import multihost_utils
+    >>> multihost_utils.process_allgather(np.arange(2), tiled=True)
+    array([0, 1])
+    """
 
     def gather(x: Any) -> np.ndarray:
         if type(x) is SpreadArray and not x.is_fully_addressable:
-            return whole(x)
+            return _whole(x)
         value = np.asarray(x)
         parts = _everyone(value)
         return np.concatenate(parts) if tiled else np.stack(parts)
@@ -62,7 +83,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     return tree.tree_map(gather, in_tree)
 
 
-def whole(x: SpreadArray) -> np.ndarray:
+def _whole(x: SpreadArray) -> np.ndarray:
     """All of an array over several processes, on each."""
     if x.is_fully_replicated:
         return np.asarray(x)
@@ -74,7 +95,14 @@ def whole(x: SpreadArray) -> np.ndarray:
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Check that all processes hold values equal to those of process 0. Raises AssertionError."""
+    """Check that all processes hold values equal to those of process 0.
+
+    in_tree: a pytree of arrays and numbers. fail_message: begins the message. Raises AssertionError
+    where they differ.
+
+    >>> from numjet.experimental import multihost_utils
+    >>> multihost_utils.assert_equal({"step": 3})
+    """
     mine = tree.tree_map(np.asarray, in_tree)
     first = broadcast_one_to_all(in_tree)
     same = [
@@ -89,14 +117,31 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 def reached_preemption_sync_point(step_id: int) -> bool:
     """Whether the processes are to save their state at this step, since one of them is to be
-    stopped: never, as nobody watches for that here."""
+    stopped.
+
+    step_id: an integer. Never, as nobody watches for that here.
+
+    >>> from numjet.experimental import multihost_utils
+    >>> multihost_utils.reached_preemption_sync_point(3)
+    False
+    """
     del step_id
     return False
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """Arrays over `global_mesh` whose parts of this process are `local_inputs`; pspecs: a pytree
-    prefix of PartitionSpecs, None for arrays that are not cut."""
+    """Arrays over a mesh, made of the parts that each process has.
+
+    local_inputs: a pytree of arrays, this process's parts. global_mesh: the Mesh. pspecs: a pytree
+    prefix of PartitionSpecs, None for arrays that are not cut.
+
+    >>> import numpy as np
+    >>> import numjet as nj
+    >>> from numjet.experimental import multihost_utils
+    >>> mesh = nj.make_mesh((1,), ("x",))
+    >>> multihost_utils.host_local_array_to_global_array(np.arange(2), mesh, nj.P("x"))
+    Array([0, 1], dtype=int32)
+    """
     is_spec = lambda s: s is None or isinstance(s, PartitionSpec)  # noqa: E731
     specs = [s or PartitionSpec() for s in tree.broadcast_prefix(pspecs, local_inputs, is_spec)]
     leaves, structure = tree.tree_flatten(local_inputs)
@@ -108,7 +153,17 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """The parts of this process of arrays over `global_mesh`, laid out as `pspecs` say first."""
+    """The parts of this process of arrays over a mesh.
+
+    global_inputs: a pytree of arrays. global_mesh: the Mesh. pspecs: a pytree prefix of
+    PartitionSpecs, as which they are laid out first.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> from numjet.experimental import multihost_utils
+    >>> mesh = nj.make_mesh((1,), ("x",))
+    >>> multihost_utils.global_array_to_host_local_array(jnp.arange(2), mesh, nj.P("x"))
+    Array([0, 1], dtype=int32)
+    """
     is_spec = lambda s: s is None or isinstance(s, PartitionSpec)  # noqa: E731
     specs = [s or PartitionSpec() for s in tree.broadcast_prefix(pspecs, global_inputs, is_spec)]
     leaves, structure = tree.tree_flatten(global_inputs)

@@ -70,8 +70,8 @@ def odeint(
     respect to y0, t and args. Raises TypeError for an argument that is no array.
 
     >>> import numjet.numpy as jnp
-    >>> print(odeint(lambda y, t: -y, 1.0, jnp.array([0.0, 1.0]), rtol=1e-6, atol=1e-6))
-    [1.        0.3678793]
+    >>> odeint(lambda y, t: -y, 1.0, jnp.array([0.0, 1.0]), rtol=1e-6, atol=1e-6).round(4)
+    Array([1.    , 0.3679], dtype=float32)
     """
     for x in tree.tree_leaves(args):
         if not isinstance(x, Array | np.ndarray | np.generic | float | int | complex):

@@ -159,17 +159,42 @@ def _of_children(static: tuple, children: tuple) -> BCOO:
 
 
 def bcoo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> BCOO:
-    """`BCOO.fromdense`."""
+    """The sparse array of a dense one: `BCOO.fromdense`.
+
+    mat: an array. nse: how many elements are stored, those that are not 0 unless given; needed
+    while tracing. index_dtype: of the indices.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> sparse.bcoo_fromdense(jnp.array([0.0, 2.0])).data
+    Array([2.], dtype=float32)
+    """
     return BCOO.fromdense(mat, nse=nse, index_dtype=index_dtype)
 
 
 def bcoo_todense(mat: BCOO) -> Array:
-    """`mat.todense()`."""
+    """The dense array of a sparse one: `mat.todense()`.
+
+    mat: a BCOO.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> sparse.bcoo_todense(sparse.bcoo_fromdense(jnp.array([0.0, 2.0])))
+    Array([0., 2.], dtype=float32)
+    """
     return mat.todense()
 
 
 def todense(arr: Any) -> Any:
-    """A dense array of a sparse one; others as they are."""
+    """A dense array of a sparse one; others as they are.
+
+    arr: an array of either kind.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> sparse.todense(sparse.bcoo_fromdense(jnp.array([0.0, 2.0])))
+    Array([0., 2.], dtype=float32)
+    """
     return arr.todense() if isinstance(arr, BCOO) else arr
 
 

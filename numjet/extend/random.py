@@ -34,20 +34,48 @@ def define_prng_impl(
 ) -> PRNGImpl:
     """An implementation of keys, for the argument `impl` of `random.key` and its kin.
 
-    key_shape: the shape of a key's uint32 words. The functions take the words of one key, as JAX
-    functions that can be traced, and are mapped over arrays of keys:
-    seed(integer) -> uint32[*key_shape]; split(words, shape) -> uint32[*shape, *key_shape];
-    random_bits(words, bit_width, shape) -> unsigned integers of `bit_width` bits, of `shape`;
-    fold_in(words, uint32) -> uint32[*key_shape].
+    key_shape: the shape of a key's uint32 words. The functions take the words of one key, can be
+    traced, and are mapped over arrays of keys: seed(integer) -> uint32[*key_shape]; split(words,
+    shape) -> uint32[*shape, *key_shape]; random_bits(words, bit_width, shape) -> unsigned integers
+    of `bit_width` bits, of `shape`; fold_in(words, uint32) -> uint32[*key_shape]. name, tag: what
+    the implementation and its dtype are printed as.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> from numjet.extend import random as extension
+    >>> impl = extension.define_prng_impl(
+    ...     key_shape=(1,), name="counter", tag="cnt",
+    ...     seed=lambda s: jnp.asarray(s, jnp.uint32).reshape(1),
+    ...     split=lambda words, shape: jnp.zeros((*shape, 1), jnp.uint32) + words,
+    ...     random_bits=lambda words, width, shape: jnp.full(shape, words[0], f"uint{width}"),
+    ...     fold_in=lambda words, data: words + data)
+    >>> nj.random.bits(nj.random.key(5, impl=impl), (2,))
+    Array([5, 5], dtype=uint32)
     """
     return PRNGImpl(tuple(key_shape), seed, split, random_bits, fold_in, name, tag)
 
 
 def seed_with_impl(impl: PRNGImpl, seed: Any) -> Any:
-    """The key that `seed` gives under an implementation."""
+    """The key that a seed gives under an implementation.
+
+    impl: a PRNGImpl. seed: an integer.
+
+    >>> import numjet as nj
+    >>> from numjet.extend import random as extension
+    >>> nj.random.key_data(extension.seed_with_impl(extension.threefry_prng_impl, 7))
+    Array([0, 7], dtype=uint32)
+    """
     return _key(seed, impl=impl)
 
 
 def random_seed(seeds: Any, impl: PRNGImpl) -> Any:
-    """The keys that `seeds` give under an implementation: one each."""
+    """The keys that seeds give under an implementation, one each.
+
+    seeds: an integer or an array of them. impl: a PRNGImpl, or the name of one. Result: keys of
+    seeds' shape.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.extend import random as extension
+    >>> extension.random_seed(jnp.arange(2), extension.threefry_prng_impl).shape
+    (2,)
+    """
     return _random_seed(seeds, _dtype_of(impl))

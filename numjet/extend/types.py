@@ -58,7 +58,12 @@ def get_aval(x: Any) -> Any:
 def shaped_abstractify(x: Any) -> ShapedArray:
     """The aval of an array, tracer, scalar or object with shape and dtype.
 
-    Raises TypeError for other values.
+    x: one of these. Raises TypeError for other values.
+
+    >>> import numpy as np
+    >>> from numjet import api_util
+    >>> print(api_util.shaped_abstractify(np.ones(2, np.float32)))
+    f32[2]
     """
     try:
         return get_aval(x)

@@ -29,8 +29,15 @@ LoweringRule = Callable
 
 
 def lower_fun(fun: Callable, multiple_results: bool = True) -> Callable:
-    """A lowering rule from a function of arrays, `fun(*arrays, **params)`, that gives a sequence of
-    arrays, or one where `multiple_results` is False."""
+    """A lowering rule from a function of arrays.
+
+    fun(*arrays, **params): gives a sequence of arrays, or one where multiple_results is False.
+    Result: a rule (ctx, *values, **params) for `register_lowering`.
+
+    >>> from numjet.interpreters import mlir
+    >>> callable(mlir.lower_fun(lambda x: x + 1, multiple_results=False))
+    True
+    """
     return LoweredFun(fun, multiple_results)
 
 
@@ -41,10 +48,16 @@ def register_lowering(
     inline: bool = True,
     cacheable: bool = True,
 ) -> None:
-    """Compiled programs run `prim` by `rule(ctx, *values, **params)`.
+    """Have compiled programs run a primitive by a rule.
 
-    A rule for the platform "cpu" goes before one for all; those for others are kept, as every
-    program runs on the CPU. inline and cacheable speak of modules that are not made here.
+    prim: a primitive of `extend.core.Primitive`. rule(ctx, *values, **params): gives the results,
+    as `lower_fun` makes it. platform: a rule for "cpu" goes before one for all (None); those for
+    others are kept, as every program runs on the CPU. inline and cacheable speak of modules that
+    are not made here.
+
+    >>> from numjet.extend.core import Primitive
+    >>> from numjet.interpreters import mlir
+    >>> mlir.register_lowering(Primitive("twice"), mlir.lower_fun(lambda x: 2 * x, False))
     """
     if prim.expansion is not None:
         prim.lowerings[platform] = rule

@@ -60,10 +60,19 @@ def trace_to_jaxpr_dynamic(
     lower: bool = False,
     auto_dce: bool = False,
 ) -> tuple[Jaxpr, list[Any], list[Any]]:
-    """The jaxpr of a wrapped flat function at `in_avals`, the avals of its results, and the values
-    of its constvars.
+    """The jaxpr of a wrapped flat function at avals: (jaxpr, avals of its results, values of its
+    constvars).
 
-    keep_inputs: which inputs stay (all where it is None); auto_dce drops what no result needs.
+    fun: what `extend.linear_util.wrap_init` made, of arrays, returning a sequence. in_avals: avals
+    of its arguments. keep_inputs: which inputs stay (all where it is None). auto_dce: drop what no
+    result needs. lower is taken for JAX's sake.
+
+    >>> import numjet as nj
+    >>> from numjet.extend import linear_util
+    >>> from numjet.interpreters import partial_eval
+    >>> fun = linear_util.wrap_init(lambda x: [x + 1])
+    >>> print(partial_eval.trace_to_jaxpr_dynamic(fun, [nj.typeof(1.0)])[0])
+    { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }
     """
     del lower  # types made of others are lowered: there are none
 
@@ -84,10 +93,21 @@ def trace_to_jaxpr_dynamic(
 def trace_to_jaxpr_nounits(
     fun: WrappedFun, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
-    """The part of a wrapped flat function that depends on unknown values, as a jaxpr of (residuals,
-    unknown inputs) to the unknown results; the results, each known or not; the residuals.
+    """The part of a wrapped flat function that depends on unknown values: (jaxpr, results,
+    residuals).
 
-    instantiate: whether (or which) known results become results of the jaxpr.
+    fun: what `extend.linear_util.wrap_init` made, returning a sequence. pvals: a PartialVal for
+    each argument, known or not. instantiate: whether (or which) known results become results of the
+    jaxpr. The jaxpr takes (residuals, unknown inputs) to the unknown results; results are
+    PartialVals.
+
+    >>> import numjet as nj
+    >>> from numjet.extend import linear_util
+    >>> from numjet.interpreters import partial_eval
+    >>> fun = linear_util.wrap_init(lambda x, y: [x + 1, y * 2])
+    >>> pvals = [partial_eval.PartialVal((None, 1)), partial_eval.PartialVal((nj.typeof(2), None))]
+    >>> print(partial_eval.trace_to_jaxpr_nounits(fun, pvals)[0])
+    { lambda ; a:i32[]. let b:i32[] = mul a 2:i32[] in (b,) }
     """
     from numjet.core.trace import current_trace, set_trace
     from numjet.transforms.linearize import PartialTrace, tape_to_jaxpr
@@ -125,8 +145,17 @@ def trace_to_jaxpr_nounits(
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """`jaxpr` without what the used outputs do not need, and which inputs it keeps: those it reads,
-    and those that `instantiate` names."""
+    """A jaxpr without what the used outputs do not need, and which inputs it keeps.
+
+    jaxpr: a Jaxpr. used_outputs: a boolean for each output. instantiate: inputs that stay in any
+    case, one boolean for all or one each. Result: (Jaxpr, list of booleans).
+
+    >>> import numjet as nj
+    >>> from numjet.interpreters import partial_eval
+    >>> jaxpr = nj.make_jaxpr(lambda x, y: (x + 1, y * 2))(1, 2).jaxpr
+    >>> print(*partial_eval.dce_jaxpr(jaxpr, [True, False]))
+    { lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) } [True, False]
+    """
     used = [used_outputs] * len(jaxpr.outvars) if isinstance(used_outputs, bool) else used_outputs
     found, reads = _dce(jaxpr, list(used))
     n = len(jaxpr.invars)
@@ -139,7 +168,17 @@ def dce_jaxpr(
 def dce_jaxpr_consts(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """As `dce_jaxpr`; tells the constvars that stay too, before the inputs."""
+    """As `dce_jaxpr`; tells the constvars that stay too, before the inputs.
+
+    jaxpr: a Jaxpr. used_outputs: a boolean for each output. instantiate: inputs that stay in any
+    case. Result: (Jaxpr, booleans of constvars, booleans of inputs).
+
+    >>> import numjet as nj
+    >>> from numjet.interpreters import partial_eval
+    >>> jaxpr = nj.make_jaxpr(lambda x, y: (x + 1, y * 2))(1, 2).jaxpr
+    >>> partial_eval.dce_jaxpr_consts(jaxpr, [True, False])[1:]
+    ([], [True, False])
+    """
     n = len(jaxpr.constvars)
     forced = (
         [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
@@ -152,13 +191,36 @@ def dce_jaxpr_consts(
 
 
 def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: Eqn) -> tuple[list[bool], Eqn | None]:
-    """A call's equation without results that are not used: which operands stay, and the equation
-    (None where nothing is used)."""
+    """A call's equation without results that are not used: which operands stay, and the equation.
+
+    used_outputs: a boolean for each result. eqn: an equation with a jaxpr in its params. Result:
+    (booleans, equation, or None where nothing is used).
+
+    >>> import numjet as nj
+    >>> from numjet.interpreters import partial_eval
+    >>> f = nj.custom_jvp(lambda x, y: (x + 1, y * 2))
+    >>> _ = f.defjvp(lambda primals, tangents: (f(*primals), tangents))
+    >>> [eqn] = nj.make_jaxpr(f)(1.0, 2.0).eqns
+    >>> partial_eval.dce_jaxpr_call_rule([False, False], eqn)[1] is None
+    True
+    """
     return _call_rule(used_outputs, eqn)
 
 
 def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: Eqn) -> tuple[list[bool], Eqn | None]:
-    """As `dce_jaxpr_call_rule`, for calls of closed jaxprs."""
+    """As `dce_jaxpr_call_rule`, for calls of closed jaxprs.
+
+    used_outputs: a boolean for each result. eqn: an equation with a closed jaxpr in its params.
+    Result: (booleans, equation, or None where nothing is used).
+
+    >>> import numjet as nj
+    >>> from numjet.interpreters import partial_eval
+    >>> f = nj.custom_jvp(lambda x, y: (x + 1, y * 2))
+    >>> _ = f.defjvp(lambda primals, tangents: (f(*primals), tangents))
+    >>> [eqn] = nj.make_jaxpr(f)(1.0, 2.0).eqns
+    >>> partial_eval.dce_jaxpr_closed_call_rule([True, False], eqn)[0]
+    [True, False]
+    """
     return _call_rule(used_outputs, eqn)
 
 

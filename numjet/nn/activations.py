@@ -115,7 +115,7 @@ def sigmoid(x: Any) -> Any:
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow.
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Derivative: the sigmoid of x.
 
     >>> from numjet import nn, numpy as jnp
@@ -128,7 +128,7 @@ def softplus(x: Any) -> Any:
 def sparse_plus(x: Any) -> Any:
     """0 below -1, (x + 1)² / 4 up to 1, x above: a softplus that is exactly 0 and x outside.
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Derivative: `sparse_sigmoid`(x).
 
     >>> from numjet import nn, numpy as jnp
@@ -144,7 +144,7 @@ def sparse_plus(x: Any) -> Any:
 def soft_sign(x: Any) -> Any:
     """x / (|x| + 1).
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Derivative: 1 / (|x| + 1)².
 
     >>> from numjet import nn, numpy as jnp
@@ -158,7 +158,7 @@ def soft_sign(x: Any) -> Any:
 def silu(x: Any) -> Any:
     """x times the sigmoid of x; `swish` is another name.
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Derivative: y + sigmoid(x) (1 - y). Source: Elfwing, Uchibe and Doya, Sigmoid-weighted
     linear units (2017).
 
@@ -176,7 +176,7 @@ swish = silu
 def mish(x: Any) -> Any:
     """x tanh(softplus(x)).
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Source: Misra, Mish: a self regularized non-monotonic activation function (2019).
 
     >>> from numjet import nn, numpy as jnp
@@ -190,7 +190,7 @@ def mish(x: Any) -> Any:
 def log_sigmoid(x: Any) -> Any:
     """The logarithm of the sigmoid of x, without overflow: -softplus(-x).
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Derivative: the sigmoid of -x.
 
     >>> from numjet import nn, numpy as jnp
@@ -203,7 +203,7 @@ def log_sigmoid(x: Any) -> Any:
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x above 0, alpha (exp(x) - 1) below.
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. alpha: a number
+    x: an array of any shape, real; integers become floats, floats keep their dtype. alpha: a number
     or an array. Result: x's shape. Derivative: 1 above 0, y + alpha below. Source: Clevert,
     Unterthiner and Hochreiter, Exponential linear units (2015).
 
@@ -219,7 +219,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x from 0 on, negative_slope x below.
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. negative_slope:
+    x: an array of any shape, real; integers become floats, floats keep their dtype. negative_slope:
     a number or an array. Result: x's shape. Derivative: 1 from 0 on, negative_slope below.
 
     >>> from numjet import nn, numpy as jnp
@@ -251,7 +251,7 @@ def hard_tanh(x: Any) -> Any:
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """max(x, 0) + min(0, alpha (exp(x / alpha) - 1)).
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. alpha: a
+    x: an array of any shape, real; integers become floats, floats keep their dtype. alpha: a
     positive number or array. Result: x's shape. Derivative: 1 above 0, exp(x / alpha) below:
     continuous for every alpha. Source: Barron, Continuously differentiable exponential linear units
     (2017).
@@ -272,7 +272,7 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804
 def selu(x: Any) -> Any:
     """1.0507 times the elu of x with alpha 1.6733: keeps mean 0 and variance 1 of its inputs.
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Source: Klambauer, Unterthiner, Mayr and Hochreiter, Self-normalizing neural networks
     (2017).
 
@@ -286,9 +286,9 @@ def selu(x: Any) -> Any:
 def gelu(x: Any, approximate: bool = True) -> Any:
     """x times the normal distribution function at x, by default by a formula with tanh.
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. approximate: x/2
-    (1 + tanh(√(2/π) (x + 0.044715 x³))) instead of erf. Result: x's shape. Source: Hendrycks and
-    Gimpel, Gaussian error linear units (2016).
+    x: an array of any shape, real; integers become floats, floats keep their dtype. approximate:
+    x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))) instead of erf. Result: x's shape. Source: Hendrycks
+    and Gimpel, Gaussian error linear units (2016).
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.gelu(jnp.array([-2.0, 0.0, 2.0])).round(4)
@@ -347,7 +347,7 @@ def glu(x: Any, axis: int = -1) -> Any:
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + √(x² + b)) / 2: a softplus without exponentials.
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. b: a number or
+    x: an array of any shape, real; integers become floats, floats keep their dtype. b: a number or
     an array, not negative; 0 gives relu. Result: x's shape. Derivative: (1 + x / √(x² + b)) / 2.
     Source: Barron, Squareplus (2021).
 
@@ -362,7 +362,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 def hard_sigmoid(x: Any) -> Any:
     """relu6(x + 3) / 6: a sigmoid of straight lines.
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Derivative: 1/6 between -3 and 3, 0 outside.
 
     >>> from numjet import nn, numpy as jnp
@@ -375,7 +375,7 @@ def hard_sigmoid(x: Any) -> Any:
 def hard_silu(x: Any) -> Any:
     """x hard_sigmoid(x); `hard_swish` is another name.
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Source: Howard and others, Searching for MobileNetV3 (2019).
 
     >>> from numjet import nn, numpy as jnp
@@ -392,7 +392,7 @@ hard_swish = hard_silu
 def sparse_sigmoid(x: Any) -> Any:
     """(x + 1) / 2, limited to [0, 1].
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Derivative: 1/2 between -1 and 1, half of it at both, 0 outside.
 
     >>> from numjet import nn, numpy as jnp
@@ -405,7 +405,7 @@ def sparse_sigmoid(x: Any) -> Any:
 def log1mexp(x: Any) -> Any:
     """log(1 - exp(-x)), exact for small and large x.
 
-    x: an array of any shape, real; integers become floats, which keep their dtype. Result: x's
+    x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Derivative: 1 / (exp(x) - 1). -∞ at 0, NaN below. Source: Mächler, Accurately computing
     log(1 - exp(-|a|)) (2012).
 

@@ -366,8 +366,9 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
 
     >>> from numjet import random
     >>> from numjet.nn import initializers
-    >>> initializers.delta_orthogonal()(random.key(0), (3, 2, 2)).shape
-    (3, 2, 2)
+    >>> initializers.delta_orthogonal()(random.key(0), (3, 2, 2))[0]
+    Array([[0., 0.],
+           [0., 0.]], dtype=float32)
     """
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:

@@ -279,7 +279,15 @@ def dtype_and_weak(x: Any) -> tuple[Any, bool]:
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """The dtype that the arguments (arrays, scalars, dtypes) promote to."""
+    """The dtype that arrays, scalars and dtypes promote to.
+
+    args: at least one (ValueError). return_weak_type_flag: the pair of it and whether the result is
+    weak, as Python numbers are. Differs from NumPy: floats win over integers of any width.
+
+    >>> from numjet import dtypes, numpy as jnp
+    >>> dtypes.result_type(jnp.int32, 1.0), dtypes.result_type(jnp.int8, jnp.float16)
+    (dtype('float32'), dtype('float16'))
+    """
     if not args:
         raise ValueError("result_type: at least one array, scalar or dtype is needed.")
     found, weak = dtypes.promote(*[dtype_and_weak(x) for x in args])
@@ -304,12 +312,27 @@ def promote_types(a: Any, b: Any) -> Any:
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
-    """The dtype of an array asked to have `dtype`: 64 bits are narrowed without `enable_x64`."""
+    """The dtype of an array that is asked to have another.
+
+    dtype: anything that names one; those of 64 bits are narrowed without `enable_x64`.
+    allow_extended_dtype: let those of keys pass (TypeError otherwise). Result: a NumPy dtype.
+
+    >>> from numjet import dtypes
+    >>> dtypes.canonicalize_dtype("float64")
+    dtype('float32')
+    """
     return dtypes.canonical(_as_type(dtype))
 
 
 def scalar_type_of(x: Any) -> type:
-    """The Python type (bool, int, float, complex) of `x`'s kind."""
+    """The Python type (bool, int, float, complex) of a value's kind.
+
+    x: an array, scalar or Python number. Raises TypeError for others.
+
+    >>> from numjet import dtypes, numpy as jnp
+    >>> dtypes.scalar_type_of(jnp.zeros(2, jnp.bfloat16))
+    <class 'float'>
+    """
     kind = dtype_and_weak(x)[0]
     if kind == dtypes.bool_:
         return bool

@@ -67,8 +67,8 @@ def _floats(name: str, *args: Any) -> list[Any]:
 def gammaln(x: Any) -> Any:
     """log |Γ(x)|, also where Γ overflows.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: digamma(x). ∞ at 0 and the negative integers; `gammasgn` has the sign. Raises
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: digamma(x). ∞ at 0 and the negative integers; `gammasgn` has the sign. Raises
     TypeError for complex x.
 
     >>> from numjet import numpy as jnp
@@ -82,8 +82,9 @@ def gammaln(x: Any) -> Any:
 def loggamma(x: Any) -> Any:
     """log Γ(x) of real x: `gammaln` where x is positive, NaN where it is negative.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: digamma(x). SciPy's takes complex numbers as well. Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: digamma(x). SciPy's takes complex numbers as well. Raises TypeError for
+    complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -142,9 +143,9 @@ def gammaincc(a: Any, x: Any) -> Any:
 def digamma(x: Any) -> Any:
     """The derivative of log Γ.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: polygamma(1, x). -∞ at 0, NaN at the negative integers. Raises TypeError for complex
-    x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: polygamma(1, x). -∞ at 0, NaN at the negative integers. Raises TypeError for
+    complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -212,8 +213,8 @@ def factorial(n: Any, exact: bool = False) -> Any:
 def expit(x: Any) -> Any:
     """The logistic function 1 / (1 + exp(-x)), without overflow.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: y (1 - y). Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: y (1 - y). Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -226,8 +227,9 @@ def expit(x: Any) -> Any:
 def logit(x: Any) -> Any:
     """log(x / (1 - x)), the inverse of expit.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: 1 / (x (1 - x)). -∞ at 0, ∞ at 1, NaN outside. Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: 1 / (x (1 - x)). -∞ at 0, ∞ at 1, NaN outside. Raises TypeError for complex
+    x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -304,8 +306,8 @@ _entr.defjvps(lambda t, out, x: multiply(t, subtract(-1, log(x))))
 def entr(x: Any) -> Any:
     """-x log(x): the contribution to an entropy.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: -log(x) - 1, infinite at 0. 0 at 0, -∞ below. Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: -log(x) - 1, infinite at 0. 0 at 0, -∞ below. Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -388,8 +390,8 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 def i0e(x: Any) -> Any:
     """exp(-|x|) times the modified Bessel function of the first kind, of order 0.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: i1e(x) - sign(x) y. Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: i1e(x) - sign(x) y. Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -402,8 +404,8 @@ def i0e(x: Any) -> Any:
 def i1e(x: Any) -> Any:
     """exp(-|x|) times the modified Bessel function of the first kind, of order 1.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: i0e(x) - y (sign(x) + 1/x). Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: i0e(x) - y (sign(x) + 1/x). Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -416,8 +418,8 @@ def i1e(x: Any) -> Any:
 def i1(x: Any) -> Any:
     """The modified Bessel function of the first kind, of order 1.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: i0(x) - y / x. `i1e` does not overflow. Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: i0(x) - y / x. `i1e` does not overflow. Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

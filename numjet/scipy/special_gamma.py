@@ -42,9 +42,9 @@ def _correction(x: Any) -> Any:
 def gammasgn(x: Any) -> Any:
     """The sign of Γ(x), ±1.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: 0. NaN at the negative integers, at 0 the sign of the zero. Raises TypeError for
-    complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: 0. NaN at the negative integers, at 0 the sign of the zero. Raises TypeError
+    for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -61,9 +61,9 @@ def gammasgn(x: Any) -> Any:
 def gamma(x: Any) -> Any:
     """The gamma function Γ(x), (n - 1)! for whole n.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: Γ(x) digamma(x). ∞ at 0, NaN at the negative integers. Raises TypeError for complex
-    x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: Γ(x) digamma(x). ∞ at 0, NaN at the negative integers. Raises TypeError for
+    complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

@@ -173,8 +173,8 @@ def _fresnel_rule(primals: tuple, tangents: tuple) -> tuple:
 def dawsn(x: Any) -> Any:
     """Dawson's integral: exp(-x²) times the integral of exp(t²) from 0 to x.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: 1 - 2 x y. Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: 1 - 2 x y. Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -315,8 +315,8 @@ def expn(n: Any, x: Any) -> Any:
 def exp1(x: Any) -> Any:
     """The exponential integral E₁(x), the integral of exp(-t) / t from x on.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: -exp(-x) / x. ∞ at 0, NaN below. Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: -exp(-x) / x. ∞ at 0, NaN below. Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -330,8 +330,8 @@ def exp1(x: Any) -> Any:
 def expi(x: Any) -> Any:
     """The exponential integral Ei(x): the principal value of the integral of exp(t) / t up to x.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: exp(x) / x. -∞ at 0. Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: exp(x) / x. -∞ at 0. Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -384,8 +384,8 @@ _DILOGARITHM = [
 def spence(x: Any) -> Any:
     """Spence's function, the integral of log(t) / (1 - t) from 1 to x: the dilogarithm of 1 - x.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: log(x) / (1 - x). NaN below 0. Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: log(x) / (1 - x). NaN below 0. Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

@@ -40,8 +40,8 @@ def _wide(name: str, x: Any) -> tuple[Any, Any]:
 def erf(x: Any) -> Any:
     """The error function 2/√π ∫₀ˣ exp(-t²) dt.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: 2/√π exp(-x²). Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: 2/√π exp(-x²). Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -54,8 +54,8 @@ def erf(x: Any) -> Any:
 def erfc(x: Any) -> Any:
     """1 - erf(x), exact for large x.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: -2/√π exp(-x²). Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: -2/√π exp(-x²). Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -68,8 +68,8 @@ def erfc(x: Any) -> Any:
 def erfinv(x: Any) -> Any:
     """The inverse of erf: the y with erf(y) = x.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: √π/2 exp(y²). ±∞ at ±1, NaN outside. Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: √π/2 exp(y²). ±∞ at ±1, NaN outside. Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -82,8 +82,8 @@ def erfinv(x: Any) -> Any:
 def ndtr(x: Any) -> Any:
     """The normal distribution function, the integral of its density up to x.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: exp(-x²/2) / √(2π). Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: exp(-x²/2) / √(2π). Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -104,8 +104,9 @@ def ndtr(x: Any) -> Any:
 def ndtri(p: Any) -> Any:
     """The inverse of ndtr: the quantile of the normal distribution.
 
-    p: a real array of any shape; integers become floats, which keep their dtype. Result: p's shape.
-    Derivative: √(2π) exp(y²/2). -∞ at 0, ∞ at 1, NaN outside. Raises TypeError for complex p.
+    p: a real array of any shape; integers become floats, floats keep their dtype. Result: p's
+    shape. Derivative: √(2π) exp(y²/2). -∞ at 0, ∞ at 1, NaN outside. Raises TypeError for complex
+    p.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -169,8 +170,8 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 def erfcx(x: Any) -> Any:
     """exp(x²) erfc(x), without overflow for large x.
 
-    x: a real array of any shape; integers become floats, which keep their dtype. Result: x's shape.
-    Derivative: 2 x y - 2/√π. Raises TypeError for complex x.
+    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
+    shape. Derivative: 2 x y - 2/√π. Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

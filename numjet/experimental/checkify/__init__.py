@@ -133,13 +133,27 @@ def _is_bool(pred: Any) -> bool:
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """As `check`, but without any effect where there is no `checkify` around it."""
+    """As `check`, but without any effect where there is no `checkify` around it.
+
+    pred: a boolean scalar that should hold. msg: a format string; fmt_args, fmt_kwargs: arrays for
+    it.
+
+    >>> from numjet.experimental import checkify
+    >>> checkify.debug_check(False, "not seen here")
+    """
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 
 def check_error(error: Error) -> None:
-    """Report `error` again: raise JaxRuntimeError if it is known and not empty, or hand it to the
-    `checkify` around. Raises TypeError for anything else than an Error."""
+    """Report an error again: raise JaxRuntimeError if it is known and not empty.
+
+    error: an Error, as a checked function gives it (TypeError for others). A traced one goes to the
+    `checkify` around.
+
+    >>> from numjet.experimental import checkify
+    >>> error, _ = checkify.checkify(lambda x: x + 1)(1)
+    >>> checkify.check_error(error)
+    """
     if not isinstance(error, Error):
         raise TypeError(
             f"check_error takes an Error as argument, got type {type(error)} instead."
