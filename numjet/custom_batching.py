@@ -18,6 +18,7 @@ from numjet.transforms.stage import hoist_consts, stage
 class custom_vmap:  # noqa: N801 - a decorator
     """A function with a batching rule of its own: `f.def_vmap(rule)`.
 
+    fun: the function, which computes the value without vmap.
     `rule(axis_size, in_batched, *args) -> (out, out_batched)`: in_batched has a bool for each leaf
     of the arguments, in their structure; batched leaves have the batch axis first. out_batched has
     one for each leaf of the output.
@@ -43,7 +44,18 @@ class custom_vmap:  # noqa: N801 - a decorator
         return self if instance is None else functools.partial(self, instance)
 
     def def_vmap(self, vmap_rule: Callable) -> Callable:
-        """Set the rule. Usable as a decorator."""
+        """Set the batching rule. Usable as a decorator.
+
+        vmap_rule(axis_size, in_batched, *args) -> (out, out_batched), as the class says. Result:
+        vmap_rule.
+
+        >>> import numjet as nj
+        >>> from numjet import custom_batching, numpy as jnp
+        >>> f = custom_batching.custom_vmap(lambda x: x + 1.0)
+        >>> _ = f.def_vmap(lambda axis_size, in_batched, x: (x + 10.0, True))
+        >>> nj.vmap(f)(jnp.zeros(2))
+        Array([10., 10.], dtype=float32)
+        """
         self.vmap_rule = vmap_rule
         return vmap_rule
 

@@ -52,7 +52,6 @@ def breakpoint(  # noqa: A001 - the public name
     backend, filter_frames, num_frames, ordered, token, kwargs: what JAX's takes.
 
     >>> from numjet import debug
-    >>> from numjet import debug
     >>> debug.breakpoint()  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
         ...

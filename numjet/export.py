@@ -99,10 +99,17 @@ class Exported:
         return ()
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The function on arguments of the exported structure, shapes and dtypes. It can be jitted
-        and mapped like any other; one that was read has the derivatives that were stored.
+        """The exported function, on arguments of its structure, shapes and dtypes.
 
-        Raises ValueError for other arguments.
+        args, kwargs: pytrees of arrays (ValueError for others). It can be compiled and mapped like
+        any other; one that was read has the derivatives that were stored.
+
+        >>> import numjet as nj
+        >>> from numjet import export, numpy as jnp
+        >>> from numjet import export
+        >>> exported = export.export(nj.jit(lambda x: 2.0 * x))(jnp.ones(2))
+        >>> exported.call(jnp.ones(2))
+        Array([2., 2.], dtype=float32)
         """
         leaves, treedef = _tree.tree_flatten((args, kwargs))
         if treedef != self.in_tree:
@@ -133,14 +140,29 @@ class Exported:
         return _tree.tree_unflatten(self.out_tree, run(*leaves))
 
     def has_vjp(self) -> bool:
-        """Whether `vjp` gives the pullback."""
+        """Whether `vjp` gives the pullback.
+
+        >>> import numjet as nj
+        >>> from numjet import export, numpy as jnp
+        >>> from numjet import export
+        >>> exported = export.export(nj.jit(lambda x: 2.0 * x))(jnp.ones(2))
+        >>> exported.has_vjp()
+        True
+        """
         return not self.was_read or self.pullback is not None
 
     def vjp(self) -> Exported:
         """The exported pullback: of the arguments and the results' cotangents, it gives those of
         the arguments.
 
-        Raises ValueError for one that was stored with `vjp_order=0`.
+        Raises ValueError for one that was stored with vjp_order=0.
+
+        >>> import numjet as nj
+        >>> from numjet import export, numpy as jnp
+        >>> from numjet import export
+        >>> exported = export.export(nj.jit(lambda x: 2.0 * x))(jnp.ones(2))
+        >>> exported.vjp().call(jnp.ones(2), jnp.ones(2))
+        (Array([2., 2.], dtype=float32),)
         """
         if not self.has_vjp():
             raise ValueError(
@@ -159,10 +181,17 @@ class Exported:
         return _replaced(found, fun_name=f"vjp({self.fun_name})")
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
-        """The exported function as bytes, for `deserialize`. vjp_order: how many times what is read
-        may be differentiated.
+        """The exported function as bytes, for `deserialize`.
 
-        Raises ValueError for functions that call back into Python.
+        vjp_order: how many times what is read may be differentiated. Result: a bytearray. Raises
+        ValueError for functions that call back into Python.
+
+        >>> import numjet as nj
+        >>> from numjet import export, numpy as jnp
+        >>> from numjet import export
+        >>> exported = export.export(nj.jit(lambda x: 2.0 * x))(jnp.ones(2))
+        >>> export.deserialize(exported.serialize()).fun_name
+        '<lambda>'
         """
         out = io.BytesIO()
         try:
@@ -376,7 +405,6 @@ def symbolic_shape(
     shape_spec, constraints, scope, like: what JAX's takes.
 
     >>> from numjet import export
-    >>> from numjet import export
     >>> export.symbolic_shape("a, b")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
         ...
@@ -395,7 +423,6 @@ def symbolic_args_specs(
 
     args, shapes_specs, constraints, scope: what JAX's takes.
 
-    >>> from numjet import export
     >>> from numjet import export
     >>> export.symbolic_args_specs(1, "a")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
@@ -450,7 +477,6 @@ def register_pytree_node_serialization(
     nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children: what JAX's
     takes.
 
-    >>> from numjet import export
     >>> from numjet import export
     >>> export.register_pytree_node_serialization(  # doctest: +IGNORE_EXCEPTION_DETAIL
     ...     list, serialized_name="l", serialize_auxdata=repr, deserialize_auxdata=eval)

@@ -42,7 +42,15 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
-        """The method of a name, such as "bilinear"."""
+        """The member that a word means: "nearest", "linear", "bilinear", "triangle", "cubic",
+        "lanczos3", ...
+
+        s: the word (ValueError for others).
+
+        >>> from numjet import image
+        >>> image.ResizeMethod.from_string("bilinear")
+        <ResizeMethod.LINEAR: 1>
+        """
         found = _METHODS.get(s)
         if found is None:
             raise ValueError(f"Unknown resize method {s!r}: use one of {sorted(_METHODS)}.")

@@ -70,7 +70,6 @@ def trace(
     log_dir, create_perfetto_link, create_perfetto_trace, profiler_options: what JAX's takes.
 
     >>> from numjet import profiler
-    >>> from numjet import profiler
     >>> profiler.trace("log")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
         ...
@@ -90,7 +89,6 @@ def start_trace(
 
     log_dir, create_perfetto_link, create_perfetto_trace, profiler_options: what JAX's takes.
 
-    >>> from numjet import profiler
     >>> from numjet import profiler
     >>> profiler.start_trace("log")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
@@ -119,7 +117,6 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
     port, requires_backend: what JAX's takes.
 
     >>> from numjet import profiler
-    >>> from numjet import profiler
     >>> profiler.start_server(9999)  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
         ...
@@ -146,7 +143,6 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
 
     pid, port: what JAX's takes.
 
-    >>> from numjet import profiler
     >>> from numjet import profiler
     >>> profiler.register_subprocess(1, 2)  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):

@@ -26,7 +26,10 @@ from numjet.transforms.stage import stage
 
 class SymbolicZero:
     """A tangent or cotangent known to be zero, as rules with `symbolic_zeros=True` see it: `.aval`,
-    `.shape`, `.dtype`."""
+    `.shape`, `.dtype`.
+
+    aval: its shape and dtype. `instantiate()` makes an array of it.
+    """
 
     __slots__ = ("aval",)
 
@@ -51,7 +54,14 @@ class SymbolicZero:
 
 class CustomVJPPrimal:
     """What the forward function of a custom_vjp with symbolic zeros gets for each leaf: `.value`
-    and `.perturbed`."""
+    and `.perturbed`.
+
+    value: the primal; perturbed: whether it is differentiated.
+
+    >>> from numjet import custom_derivatives
+    >>> custom_derivatives.CustomVJPPrimal(2.0, True).value
+    2.0
+    """
 
     __slots__ = ("value", "perturbed")
 
@@ -177,13 +187,35 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
     symbolic_zeros = False
 
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
-        """Set the rule for all arguments together. Usable as a decorator."""
+        """Set the derivative rule for all arguments together. Usable as a decorator.
+
+        jvp(primals, tangents) -> (primal_out, tangent_out), linear in the tangents; arguments of
+        nondiff_argnums come first. symbolic_zeros: zero tangents arrive as SymbolicZeros instead of
+        arrays. Result: jvp.
+
+        >>> import numjet as nj
+        >>> f = nj.custom_jvp(lambda x: x ** 2)
+        >>> @f.defjvp
+        ... def rule(primals, tangents):
+        ...     return f(*primals), 3.0 * tangents[0]
+        >>> print(nj.grad(f)(1.0))
+        3.0
+        """
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable | None) -> None:
-        """Set one rule an argument: `rule(tangent, out, *primals)`, or None where no derivative
-        flows."""
+        """Set one derivative rule for each argument; what they give is added.
+
+        jvps: rule(tangent, out, *primals) -> tangent_out for each argument, or None where no
+        derivative flows.
+
+        >>> import numjet as nj
+        >>> f = nj.custom_jvp(lambda x, y: x * y)
+        >>> f.defjvps(lambda t, out, x, y: t * y, None)
+        >>> print(*nj.grad(f, (0, 1))(2.0, 3.0))
+        3.0 0.0
+        """
         if self.nondiff_argnums:
             raise TypeError("defjvps does not go with nondiff_argnums. Use defjvp.")
 
@@ -280,7 +312,19 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
-        """Set the forward and the backward function."""
+        """Set the forward and the backward function.
+
+        fwd(*args) -> (output, residuals). bwd(*nondiff, residuals, cotangent) -> a tuple of
+        cotangents, one for each argument that is differentiated, None where nothing flows.
+        symbolic_zeros: fwd gets CustomVJPPrimals, bwd SymbolicZeros where there are zeros.
+        optimize_remat is taken for JAX's sake.
+
+        >>> import numjet as nj
+        >>> f = nj.custom_vjp(lambda x: x ** 2)
+        >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (5.0 * ct,))
+        >>> print(nj.grad(f)(1.0))
+        5.0
+        """
         del optimize_remat
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 

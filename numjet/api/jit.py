@@ -394,19 +394,46 @@ class JitFunction:
         return self if instance is None else types.MethodType(self, instance)
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
-        """The jaxpr for these arguments (arrays or ShapeDtypeStructs)."""
+        """The jaxpr of a compiled function for arguments: a Traced.
+
+        args, kwargs: pytrees of arrays or ShapeDtypeStructs; static arguments as they are.
+
+        >>> import numjet as nj
+        >>> print(nj.jit(lambda x: x * 2).trace(1.0).jaxpr)
+        { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
+        """
         return self._core.trace(*args, **kwargs)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """Trace and lower for these arguments; `.as_text()` shows the kernels."""
+        """A compiled function for arguments, before machine code is made: a Lowered.
+
+        args, kwargs: pytrees of arrays or ShapeDtypeStructs; static arguments as they are.
+        `.as_text()` shows the kernels, `.compile()` goes on.
+
+        >>> import numjet as nj
+        >>> nj.jit(lambda x: x * 2).lower(1.0).compile()(3.0)
+        Array(6., dtype=float32, weak_type=True)
+        """
         return self._core.trace(*args, **kwargs).lower()
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """Shapes and dtypes of the result."""
+        """Shapes and dtypes of a compiled function's result, without computing it.
+
+        args, kwargs: pytrees of arrays or ShapeDtypeStructs. Result: ShapeDtypeStructs.
+
+        >>> import numjet as nj, numjet.numpy as jnp
+        >>> nj.jit(jnp.sum).eval_shape(jnp.ones(3))
+        ShapeDtypeStruct(shape=(), dtype=float32)
+        """
         return self._core.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:
-        """Forget every signature."""
+        """Forget every signature of a compiled function: the next call traces it again.
+
+        >>> import numjet as nj
+        >>> f = nj.jit(lambda x: x * 2)
+        >>> f.clear_cache()
+        """
         self._core._entries.clear()
         config.changed()
 
@@ -489,7 +516,13 @@ def _aval_of_spec(x: Any) -> ShapedArray:
 
 
 class Traced(Described):
-    """A function traced for one signature: `.jaxpr`, `.out_info`, `.lower()`."""
+    """A function traced for one signature: `.jaxpr`, `.out_info`, `.lower()`.
+
+    >>> import numjet as nj
+    >>> traced = nj.jit(lambda x: x * 2).trace(1.0)
+    >>> traced.out_info
+    ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+    """
 
     in_tree: Any = None  # its own, of which the other stages tell
 
@@ -527,11 +560,23 @@ class Traced(Described):
         return self.lower().compile()(*args, **kwargs)
 
     def lower(self, **_: Any) -> Lowered:
+        """The traced function as kernels: a Lowered.
+
+        >>> import numjet as nj
+        >>> type(nj.jit(lambda x: x * 2).trace(1.0).lower()).__name__
+        'Lowered'
+        """
         return Lowered(self)
 
 
 class Lowered(Described):
-    """A traced function cut into kernels: `.as_text()`, `.compile()`."""
+    """A traced function cut into kernels: `.as_text()`, `.compile()`.
+
+    >>> import numjet as nj
+    >>> lowered = nj.jit(lambda x: x * 2).lower(1.0)
+    >>> lowered.out_info
+    ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+    """
 
     def __init__(self, traced: Traced) -> None:
         self._traced = traced
@@ -543,9 +588,15 @@ class Lowered(Described):
         return self._executable
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The kernels as loop IR, in the order they run; dialect "jaxpr" gives the jaxpr,
-        "stablehlo" what a device of XLA would run. They name no lines of the source, so that
-        debug_info adds nothing."""
+        """The kernels as text of the loop IR, in the order they run.
+
+        dialect: "jaxpr" gives the jaxpr instead, "stablehlo" what a device of XLA would run.
+        debug_info adds nothing: no lines of the source are named.
+
+        >>> import numjet as nj
+        >>> print(nj.jit(lambda x: x * 2).lower(1.0).as_text("jaxpr"))
+        { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
+        """
         if dialect == "jaxpr":
             return str(self._traced.jaxpr)
         if dialect == "stablehlo":
@@ -563,10 +614,23 @@ class Lowered(Described):
         return self._traced.jaxpr if dialect == "jaxpr" else self.as_text(dialect)
 
     def compile(self, compiler_options: Any = None) -> Compiled:
-        """Machine code for this signature."""
+        """Machine code for this signature: a Compiled, which is called with arguments of it.
+
+        compiler_options: for the backend; the CPU's has none.
+
+        >>> import numjet as nj
+        >>> nj.jit(lambda x: x * 2).lower(1.0).compile()(3.0)
+        Array(6., dtype=float32, weak_type=True)
+        """
         return Compiled(self._traced, self._get())
 
     def cost_analysis(self) -> dict:
+        """An estimate of one call: {"flops": ..., "bytes accessed": ...}.
+
+        >>> import numjet as nj
+        >>> nj.jit(lambda x: x * 2).lower(1.0).cost_analysis()
+        {'flops': 1.0, 'bytes accessed': 8.0}
+        """
         return self._get().cost_analysis()
 
     @property
@@ -575,7 +639,13 @@ class Lowered(Described):
 
 
 class Compiled(Placed):
-    """Machine code for one signature. Call it with arguments of that signature."""
+    """Machine code for one signature. Call it with arguments of that signature.
+
+    >>> import numjet as nj
+    >>> compiled = nj.jit(lambda x: x * 2).lower(1.0).compile()
+    >>> compiled(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
 
     def __init__(self, traced: Traced, executable: Any) -> None:
         self._traced, self._executable = traced, executable
@@ -608,17 +678,34 @@ class Compiled(Placed):
         return tree.tree_unflatten(entry.out_tree, outs)
 
     def as_text(self, kind: str = "llvm") -> str:
-        """The LLVM IR (kind "llvm"), or "assembly"."""
+        """The program as LLVM IR, or as assembly.
+
+        kind: "llvm" or "assembly".
+
+        >>> import numjet as nj
+        >>> "define" in nj.jit(lambda x: x * 2).lower(1.0).compile().as_text()
+        True
+        """
         if kind not in ("llvm", "assembly"):
             raise ValueError(f"as_text: kind must be 'llvm' or 'assembly', got {kind!r}.")
         return self._executable.assembly() if kind == "assembly" else self._executable.llvm_text()
 
     def cost_analysis(self) -> dict:
-        """{"flops": ..., "bytes accessed": ...} of one call."""
+        """An estimate of one call: {"flops": ..., "bytes accessed": ...}.
+
+        >>> import numjet as nj
+        >>> nj.jit(lambda x: x * 2).lower(1.0).compile().cost_analysis()
+        {'flops': 1.0, 'bytes accessed': 8.0}
+        """
         return self._executable.cost_analysis()
 
     def memory_analysis(self) -> Any:
-        """Bytes of arguments, outputs, temporaries and generated code."""
+        """Bytes of arguments, outputs, temporaries and generated code.
+
+        >>> import numjet as nj
+        >>> nj.jit(lambda x: x * 2).lower(1.0).compile().memory_analysis()["output_size_in_bytes"]
+        4
+        """
         return MemoryStats(self._executable.memory_analysis())
 
     def runtime_executable(self) -> Any:

@@ -24,6 +24,12 @@ class Layout:
     """The order of an array's axes in memory, from the slowest to the fastest.
 
     `tiling` and `sub_byte_element_size_in_bits` are kept and compared, no array here has them.
+
+    major_to_minor: the axes, from the slowest on.
+
+    >>> from numjet.experimental.layout import Layout
+    >>> Layout((1, 0)).major_to_minor
+    (1, 0)
     """
 
     AUTO = AutoLayout()

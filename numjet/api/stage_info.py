@@ -19,8 +19,10 @@ from numjet.core.remote import Remote
 
 @dataclasses.dataclass(frozen=True)
 class ArgInfo:
-    """An argument of a traced function: its shape and dtype, and whether its buffer is given
-    away."""
+    """An argument of a traced function: its shape and dtype, and whether its buffer is given away.
+
+    shape and dtype are the argument's; donated: whether its buffer is given away.
+    """
 
     _aval: ShapedArray
     donated: bool

@@ -125,7 +125,12 @@ class PyTreeDef:
     # -- looking at it ----------------------------------------------------------------------
 
     def children(self) -> list[PyTreeDef]:
-        """The structures one level down."""
+        """The structures one level down, a list.
+
+        >>> from numjet import tree_util
+        >>> tree_util.tree_structure([0, (0, 0)]).children()
+        [PyTreeDef(*), PyTreeDef((*, *))]
+        """
         return list(self._children)
 
     def node_data(self) -> tuple[type, Any] | None:
@@ -137,7 +142,14 @@ class PyTreeDef:
     # -- using it ---------------------------------------------------------------------------
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """The tree with these leaves, in order; ValueError if their number differs."""
+        """The tree of this structure with these leaves.
+
+        leaves: as many objects as it has leaves (ValueError otherwise).
+
+        >>> from numjet import tree_util
+        >>> tree_util.tree_structure({"a": 0}).unflatten([5])
+        {'a': 5}
+        """
         build = self._build
         if build is None:
             build = self.builder() if self._count_use() else self._unflatten_plainly
@@ -205,10 +217,14 @@ class PyTreeDef:
         return fold(self)
 
     def flatten_up_to(self, tree: Any, name: str = "tree") -> list:
-        """The subtrees of `tree` that stand where this structure has leaves.
+        """The subtrees of a tree at the leaves of this structure, which must be a prefix of it
+        (ValueError).
 
-        Raises ValueError naming the path that differs when this structure is no prefix of the
-        tree's; `name` is what the message calls the tree.
+        tree: a pytree.
+
+        >>> from numjet import tree_util
+        >>> tree_util.tree_structure([0, 0]).flatten_up_to([1, (2, 3)])
+        [1, (2, 3)]
         """
         out: list[Any] = []
         try:

@@ -129,7 +129,9 @@ class finfo:  # noqa: N801 - NumPy's name
     """
 
     def __init__(self, dtype: Any) -> None:
-        info = ml_dtypes.finfo(getattr(dtype, "dtype", dtype))
+        # NumPy's scalar types have an attribute of that name too, which is no dtype.
+        named = isinstance(dtype, type) and issubclass(dtype, np.generic)
+        info = ml_dtypes.finfo(dtype if named else getattr(dtype, "dtype", dtype))
         self._info = info
         self.dtype, self.bits = info.dtype, int(info.bits)
 

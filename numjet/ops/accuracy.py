@@ -14,7 +14,12 @@ BOUND = 2
 
 
 class AccuracyMode(enum.Enum):
-    """Which implementation of a function is asked for: the most exact, or the default."""
+    """Which implementation of a function is asked for: the most exact, or the default.
+
+    >>> from numjet import lax
+    >>> print(lax.exp(0.0, accuracy=lax.AccuracyMode.HIGHEST))
+    1.0
+    """
 
     HIGHEST = 1
     DEFAULT = 2

@@ -15,6 +15,10 @@ class ConvDimensionNumbers(NamedTuple):
 
     lhs_spec, rhs_spec, out_spec: tuples of integers, for each such place the axis of the array.
     `conv_dimension_numbers` makes one from letters.
+
+    >>> from numjet import lax
+    >>> lax.conv_dimension_numbers((1, 5, 3), (2, 3, 8), ("NHC", "HIO", "NHC"))
+    ConvDimensionNumbers(lhs_spec=(0, 2, 1), rhs_spec=(2, 1, 0), out_spec=(0, 2, 1))
     """
 
     lhs_spec: tuple[int, ...]

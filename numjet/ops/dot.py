@@ -29,6 +29,10 @@ Dimensions = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...
 class Precision(enum.Enum):
     """How exact a product is on hardware that offers a choice; CPUs always compute in the full
     dtype.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> print(lax.dot(jnp.ones(2), jnp.ones(2), precision=lax.Precision.HIGHEST))
+    2.0
     """
 
     DEFAULT = 0

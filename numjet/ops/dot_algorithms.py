@@ -23,6 +23,11 @@ class DotAlgorithm(NamedTuple):
     lhs_precision_type, rhs_precision_type, accumulation_type: dtypes; lhs_component_count,
     rhs_component_count, num_primitive_operations: into how many parts an operand is cut, and how
     many of their products are added; allow_imprecise_accumulation: sums may be less exact.
+
+    >>> import numpy as np
+    >>> from numjet import lax
+    >>> lax.DotAlgorithm(np.float32, np.float32, np.float32).lhs_component_count
+    1
     """
 
     lhs_precision_type: Any
@@ -36,7 +41,13 @@ class DotAlgorithm(NamedTuple):
 
 class DotAlgorithmPreset(enum.Enum):
     """Arithmetic by name: dtypes of the operands, and of the sum; X3, X6, X9: how many products of
-    narrower parts make one."""
+    narrower parts make one.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> x = jnp.ones((2, 2))
+    >>> float(jnp.dot(x, x, precision=lax.DotAlgorithmPreset.F32_F32_F32)[0, 0])
+    2.0
+    """
 
     DEFAULT = 0
     ANY_F8_ANY_F8_F32 = 1

@@ -23,6 +23,10 @@ from numjet.ops.shape import pad
 class FftType(enum.IntEnum):
     """Forward and inverse transforms of complex values, and of real ones to half a spectrum and
     back.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> lax.fft(jnp.ones(2), lax.FftType.RFFT, (2,))
+    Array([2.+0.j, 0.+0.j], dtype=complex64)
     """
 
     FFT = 0

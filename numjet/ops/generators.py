@@ -39,7 +39,13 @@ UINT32 = np.dtype(np.uint32)
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """The generator of `lax.rng_bit_generator`; the default is Philox."""
+    """The generator of `lax.rng_bit_generator`; the default is Philox.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> key = jnp.zeros(4, jnp.uint32)
+    >>> lax.rng_bit_generator(key, (3,), algorithm=lax.RandomAlgorithm.RNG_PHILOX)[1].shape
+    (3,)
+    """
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1

@@ -18,6 +18,10 @@ class GatherScatterMode(enum.Enum):
     CLIP moves the window inside; FILL_OR_DROP gives the fill value (gather) or drops the update
     (scatter); PROMISE_IN_BOUNDS says that it does not happen (a gather then clamps, a scatter
     drops).
+
+    >>> from numjet import lax
+    >>> lax.GatherScatterMode.from_any("clip")
+    GatherScatterMode.CLIP
     """
 
     CLIP = 1
@@ -61,6 +65,11 @@ class GatherDimensionNumbers(NamedTuple):
     offset_dims: output axes that walk the window; collapsed_slice_dims: operand axes of window size
     1 left out of the output; start_index_map: the operand axis of each index component;
     operand_batching_dims and start_indices_batching_dims: axes that operand and indices share.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    >>> lax.gather(jnp.array([5, 6, 7]), jnp.array([[2]]), numbers, (1,))
+    Array([7], dtype=int32)
     """
 
     offset_dims: tuple[int, ...]
@@ -71,7 +80,18 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Which axes of a scatter mean what; the mirror image of `GatherDimensionNumbers`."""
+    """Which axes of a scatter mean what; the mirror image of `GatherDimensionNumbers`.
+
+    update_window_dims: axes of the updates that walk the window; inserted_window_dims: operand axes
+    of window size 1 left out of the updates; scatter_dims_to_operand_dims: the operand axis of each
+    index component; operand_batching_dims and scatter_indices_batching_dims: axes that operand and
+    indices share.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_add(jnp.zeros(3), jnp.array([[2]]), jnp.ones(1), numbers)
+    Array([0., 0., 1.], dtype=float32)
+    """
 
     update_window_dims: tuple[int, ...]
     inserted_window_dims: tuple[int, ...]

@@ -339,7 +339,12 @@ def ceil(x: Any) -> Any:
 
 
 class RoundingMethod(enum.IntEnum):
-    """How `lax.round` treats halves."""
+    """How `lax.round` treats halves.
+
+    >>> from numjet import lax
+    >>> print(lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN))
+    2.0
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1

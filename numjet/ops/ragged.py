@@ -28,6 +28,10 @@ class RaggedDotDimensionNumbers:
 
     dot_dimension_numbers: as of `lax.dot_general`; lhs_ragged_dimensions: the one axis of lhs that
     is cut into groups; rhs_group_dimensions: the axis of rhs that counts them, or none.
+
+    >>> from numjet import lax
+    >>> lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,)).lhs_ragged_dimensions
+    (0,)
     """
 
     __slots__ = ("dot_dimension_numbers", "lhs_ragged_dimensions", "rhs_group_dimensions")

@@ -24,8 +24,18 @@ _OPTIONS = {"gtol": 1e-5, "norm": float("inf"), "maxiter": None, "line_search_ma
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` found. status: 0 converged, 1 too many iterations, 3 no step goes down.
-    nfev, njev: evaluations of the function and its gradient; nit: iterations."""
+    """What `minimize` found. status: 0 converged, 1 too many iterations, 3 no step goes down. nfev,
+    njev: evaluations of the function and its gradient; nit: iterations.
+
+    x: the point; success: whether it converged; fun: the function's value there; jac: its gradient;
+    hess_inv: the estimate of the inverse of its second derivatives.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import optimize
+    >>> found = optimize.minimize(lambda x: jnp.sum(x ** 2), jnp.ones(2), method="BFGS")
+    >>> int(found.status)
+    0
+    """
 
     x: Any
     success: Any

@@ -90,3 +90,11 @@ def test_inspection():
         info.dtypes(kind="text")
     with pytest.raises(ValueError, match="no device"):
         info.dtypes(device="tpu")
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float32, "float32", np.dtype("float32"), jnp.float32, np.float32(1), np.complex64,
+              jnp.complex64, np.ones(2, np.float32), jnp.ones(2)]
+)
+def test_finfo_takes_whatever_names_a_dtype(dtype) -> None:
+    assert jnp.finfo(dtype).bits == 32 and jnp.finfo(dtype).eps == np.finfo(np.float32).eps

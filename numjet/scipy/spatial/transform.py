@@ -65,12 +65,28 @@ class Rotation(NamedTuple):
     # ---------------------------------------------------------------- from other forms
     @classmethod
     def from_quat(cls, quat: Any) -> Rotation:
-        """From quaternions [..., 4] of any length but 0, scalar last."""
+        """Rotations from quaternions.
+
+        quat: [..., 4] of any length but 0, scalar last.
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> Rotation.from_quat(jnp.array([0.0, 0.0, 0.0, 2.0])).quat
+        Array([0., 0., 0., 1.], dtype=float32)
+        """
         return cls(_normalized(_floats(quat)))
 
     @classmethod
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
-        """From axes [..., 3] whose lengths are angles."""
+        """Rotations from axes whose lengths are angles.
+
+        rotvec: [..., 3]. degrees: the angles are in degrees.
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> Rotation.from_rotvec(jnp.array([0.0, 0.0, 90.0]), degrees=True).magnitude().round(4)
+        Array(1.5708, dtype=float32)
+        """
         v = _floats(rotvec)
         v = jnp.deg2rad(v) if degrees else v
         square = (v * v).sum(-1, keepdims=True)
@@ -84,14 +100,31 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_mrp(cls, mrp: Any) -> Rotation:
-        """From modified Rodrigues parameters [..., 3]: axes times tan(angle / 4)."""
+        """Rotations from modified Rodrigues parameters: axes times tan(angle / 4).
+
+        mrp: [..., 3].
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> Rotation.from_mrp(jnp.array([0.0, 0.0, 1.0])).magnitude().round(4)
+        Array(3.1416, dtype=float32)
+        """
         v = _floats(mrp)
         square = (v * v).sum(-1, keepdims=True)
         return cls(jnp.concatenate([2 * v, 1 - square], -1) / (1 + square))
 
     @classmethod
     def from_matrix(cls, matrix: Any) -> Rotation:
-        """From orthogonal matrices [..., 3, 3] of determinant 1."""
+        """Rotations from orthogonal matrices of determinant 1.
+
+        matrix: [..., 3, 3]; no check is made of it. Source: Shepperd, Quaternion from rotation
+        matrix (1978).
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> Rotation.from_matrix(jnp.eye(3)).quat
+        Array([0., 0., 0., 1.], dtype=float32)
+        """
         m = _floats(matrix)
         d = jnp.diagonal(m, axis1=-2, axis2=-1)
         trace = d.sum(-1)
@@ -116,10 +149,16 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_euler(cls, seq: str, angles: Any, degrees: bool = False) -> Rotation:
-        """From angles about axes one after the other.
+        """Rotations from angles about axes, one after the other.
 
-        seq: up to three of "xyz", axes fixed in space, or of "XYZ", axes that turn. angles:
-        [..., len(seq)], for one axis also a scalar.
+        seq: up to three of "xyz", axes fixed in space, or of "XYZ", axes that turn. angles: [...,
+        len(seq)], for one axis also a scalar. degrees: the angles are in degrees. Raises ValueError
+        for other letters and shapes.
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> jnp.abs(Rotation.from_euler("z", 180.0, degrees=True).quat).round(4)
+        Array([0., 0., 1., 0.], dtype=float32)
         """
         axes, fixed = _axes(seq)
         a = _floats(angles)
@@ -144,24 +183,53 @@ class Rotation(NamedTuple):
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
-        """No rotation, or `num` of them."""
+        """No rotation, or several of them.
+
+        num: how many in a row; None for one. dtype: floating.
+
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> Rotation.identity().quat
+        Array([0., 0., 0., 1.], dtype=float32)
+        """
         dtype = dtypes.canonical(dtype)
         return cls(jnp.zeros((*(() if num is None else (num,)), 4), dtype).at[..., 3].set(1))
 
     @classmethod
     def random(cls, random_key: Any, num: int | None = None) -> Rotation:
-        """A uniformly distributed rotation, or `num` of them."""
+        """Uniformly distributed rotations.
+
+        random_key: a PRNG key. num: how many in a row; None for one.
+
+        >>> import numjet as nj
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> Rotation.random(nj.random.key(0), 3).quat.shape
+        (3, 4)
+        """
         return cls(_normalized(random.normal(random_key, (*(() if num is None else (num,)), 4))))
 
     @classmethod
     def concatenate(cls, rotations: Sequence[Rotation]) -> Rotation:
-        """All of `rotations` in one row."""
+        """Rotations in one row.
+
+        rotations: a sequence of Rotations.
+
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> len(Rotation.concatenate([Rotation.identity(), Rotation.identity(2)]))
+        3
+        """
         return cls(jnp.concatenate([jnp.atleast_2d(r.quat) for r in rotations]))
 
     # ---------------------------------------------------------------- to other forms
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
-        """The quaternions; canonical: those of both signs whose last nonzero part, from w over x, y
-        to z, is positive."""
+        """The quaternions [..., 4], scalar last.
+
+        canonical: of both signs the one whose last nonzero part, from w over x, y to z, is
+        positive. scalar_first: w in front.
+
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> Rotation.identity().as_quat(scalar_first=True)
+        Array([1., 0., 0., 0.], dtype=float32)
+        """
         q = self._canonical() if canonical else self.quat
         return jnp.roll(q, 1, -1) if scalar_first else q
 
@@ -176,7 +244,15 @@ class Rotation(NamedTuple):
         return jnp.where(negative[..., None], -q, q)
 
     def as_rotvec(self, degrees: bool = False) -> Any:
-        """Axes [..., 3] whose lengths are the angles, at most π."""
+        """Axes [..., 3] whose lengths are the angles, at most π.
+
+        degrees: the angles in degrees. Differentiable, also at the identity.
+
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> turn = Rotation.from_euler("z", 90.0, degrees=True)
+        >>> turn.as_rotvec(degrees=True).round(3)
+        Array([ 0.,  0., 90.], dtype=float32)
+        """
         q = self._canonical()
         v, w = q[..., :3], q[..., 3:]
         square = (v * v).sum(-1, keepdims=True)
@@ -188,12 +264,27 @@ class Rotation(NamedTuple):
         return jnp.rad2deg(out) if degrees else out
 
     def as_mrp(self) -> Any:
-        """Modified Rodrigues parameters [..., 3] of length at most 1."""
+        """Modified Rodrigues parameters [..., 3] of length at most 1: axes times tan(angle / 4).
+
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> turn = Rotation.from_euler("z", 90.0, degrees=True)
+        >>> turn.as_mrp().round(4)
+        Array([0.    , 0.    , 0.4142], dtype=float32)
+        """
         q = self._canonical()
         return q[..., :3] / (1 + q[..., 3:])
 
     def as_matrix(self) -> Any:
-        """Orthogonal matrices [..., 3, 3]."""
+        """Orthogonal matrices [..., 3, 3]: a vector turns by multiplication from the left.
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> turn = Rotation.from_euler("z", 90.0, degrees=True)
+        >>> jnp.abs(turn.as_matrix()).round(4)
+        Array([[0., 1., 0.],
+               [1., 0., 0.],
+               [0., 0., 1.]], dtype=float32)
+        """
         q = self.quat
         v, w = q[..., :3], q[..., 3, None, None]
         x, y, z = (v[..., i] for i in range(3))
@@ -205,8 +296,18 @@ class Rotation(NamedTuple):
         return (w * w - square) * eye + 2 * outer + 2 * w * skew
 
     def as_euler(self, seq: str, degrees: bool = False) -> Any:
-        """Angles [..., 3] about the axes `seq` (as for `from_euler`, three of them). Where only the
-        sum or difference of the outer angles counts, the third is 0."""
+        """Angles [..., 3] about three axes.
+
+        seq: as of `from_euler`, three letters (ValueError for others). degrees: the angles in
+        degrees. Where only the sum or difference of the outer angles counts, the third is 0.
+        Source: Bernardes and Viollet, Quaternion to Euler angles conversion (2022).
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> turn = Rotation.from_euler("z", 90.0, degrees=True)
+        >>> jnp.abs(turn.as_euler("xyz", degrees=True)).round(3)
+        Array([ 0.,  0., 90.], dtype=float32)
+        """
         axes, fixed = _axes(seq)
         if len(axes) != 3:
             raise ValueError(f"Expected 3 axes, got {seq}.")
@@ -240,22 +341,54 @@ class Rotation(NamedTuple):
 
     # ---------------------------------------------------------------- what rotations do
     def apply(self, vectors: Any, inverse: bool = False) -> Any:
-        """The vectors [3] or [n, 3], turned; by a row of rotations one by one."""
+        """Vectors, turned.
+
+        vectors: [3] or [n, 3]; a row of rotations turns them one by one. inverse: the other way.
+        Linear in the vectors, differentiable in both.
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> turn = Rotation.from_euler("z", 90.0, degrees=True)
+        >>> turn.apply(jnp.array([1.0, 0.0, 0.0])).round(4)
+        Array([0., 1., 0.], dtype=float32)
+        """
         m = self.as_matrix()
         m = jnp.swapaxes(m, -1, -2) if inverse else m
         return jnp.einsum("...ij,...j->...i", m, _floats(vectors))
 
     def inv(self) -> Rotation:
-        """The inverse rotations."""
+        """The inverse rotations.
+
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> turn = Rotation.from_euler("z", 90.0, degrees=True)
+        >>> (turn * turn.inv()).magnitude().round(4)
+        Array(0., dtype=float32)
+        """
         return Rotation(self.quat * jnp.asarray([-1, -1, -1, 1], self.quat.dtype))
 
     def magnitude(self) -> Any:
-        """The angles, in [0, π]."""
+        """The angles of the rotations, in [0, π].
+
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> turn = Rotation.from_euler("z", 90.0, degrees=True)
+        >>> turn.magnitude().round(4)
+        Array(1.5708, dtype=float32)
+        """
         q = self.quat
         return 2 * jnp.arctan2(jnp.linalg.norm(q[..., :3], axis=-1), jnp.abs(q[..., 3]))
 
     def mean(self, weights: Any = None) -> Rotation:
-        """The rotation from which the weighted sum of squared chordal distances is least."""
+        """The rotation from which the weighted sum of squared chordal distances is least.
+
+        weights: [n], not negative; ones unless given (ValueError for another number). Source:
+        Markley and others, Averaging quaternions (2007).
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.spatial.transform import Rotation
+        >>> row = Rotation.from_euler("z", jnp.array([[0.0], [90.0]]), degrees=True)
+        >>> jnp.rad2deg(row.mean().magnitude()).round(3)
+        Array(45., dtype=float32)
+        """
         q = jnp.atleast_2d(self.quat)
         w = jnp.ones(q.shape[0], q.dtype) if weights is None else _floats(weights)
         if w.ndim != 1 or w.shape[0] != q.shape[0]:
@@ -303,7 +436,19 @@ class Slerp(NamedTuple):
 
     @classmethod
     def init(cls, times: Any, rotations: Rotation) -> Slerp:
-        """From rising times [n] and the rotations [n] at these times."""
+        """An interpolation from rotations at given times.
+
+        times: [n], rising, n >= 2. rotations: a row of as many. Calling it with a scalar or [m]
+        gives the rotations at these times. Raises TypeError for what is no Rotation, ValueError for
+        other numbers. Source: Shoemake, Animating rotation with quaternion curves (1985).
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.spatial.transform import Rotation, Slerp
+        >>> ends = Rotation.from_euler("z", jnp.array([[0.0], [90.0]]), degrees=True)
+        >>> between = Slerp.init(jnp.array([0.0, 1.0]), ends)
+        >>> between(0.5).magnitude().round(3)
+        Array(0.785, dtype=float32)
+        """
         if not isinstance(rotations, Rotation):
             raise TypeError(f"`rotations` must be a Rotation, got {type(rotations).__name__}.")
         if rotations.single or len(rotations) < 2:

@@ -133,7 +133,17 @@ class gaussian_kde:  # noqa: N801 - a public name
         return -0.5 * (apart * apart).sum(0) - size
 
     def evaluate(self, points: Any) -> Any:
-        """The density at `points`, [dimensions, m] (or [m] in one dimension)."""
+        """The density at points.
+
+        points: [dimensions, m], or [m] in one dimension (ValueError for others). Result: [m].
+        Differentiable.
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.stats import gaussian_kde
+        >>> kde = gaussian_kde(jnp.array([0.0, 1.0, 3.0]))
+        >>> kde.evaluate(jnp.array([1.0])).round(4)
+        Array([0.2149], dtype=float32)
+        """
         return jnp.exp(self.logpdf(points))
 
     def __call__(self, points: Any) -> Any:
@@ -141,18 +151,45 @@ class gaussian_kde:  # noqa: N801 - a public name
         return self.evaluate(points)
 
     def pdf(self, x: Any) -> Any:
-        """The density at `x`; see `evaluate`."""
+        """The density at points; as `evaluate`.
+
+        x: [dimensions, m], or [m] in one dimension.
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.stats import gaussian_kde
+        >>> kde = gaussian_kde(jnp.array([0.0, 1.0, 3.0]))
+        >>> kde.pdf(jnp.array([1.0])).round(4)
+        Array([0.2149], dtype=float32)
+        """
         return self.evaluate(x)
 
     def logpdf(self, x: Any) -> Any:
-        """The logarithm of the density at `x`."""
+        """The logarithm of the density at points, without underflow.
+
+        x: [dimensions, m], or [m] in one dimension. Result: [m].
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.stats import gaussian_kde
+        >>> kde = gaussian_kde(jnp.array([0.0, 1.0, 3.0]))
+        >>> kde.logpdf(jnp.array([1.0])).round(4)
+        Array([-1.5376], dtype=float32)
+        """
         factor = jnp.linalg.cholesky(self.covariance)
         terms = self._log_terms(self.dataset, factor, self._points(x))
         return special.logsumexp(terms, axis=0, b=self.weights[:, None])
 
     # ---------------------------------------------------------------- integrals
     def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
-        """The integral of the density times that of a normal distribution."""
+        """The integral of the density times that of a normal distribution.
+
+        mean: [dimensions]; cov: [dimensions, dimensions] (ValueError for others). Result: a scalar.
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.stats import gaussian_kde
+        >>> kde = gaussian_kde(jnp.array([0.0, 1.0, 3.0]))
+        >>> kde.integrate_gaussian(0.0, 1.0).round(4)
+        Array(0.1668, dtype=float32)
+        """
         mean = jnp.atleast_1d(jnp.squeeze(jnp.asarray(mean)))
         cov = jnp.atleast_2d(jnp.asarray(cov))
         if mean.shape != (self.d,):
@@ -165,7 +202,16 @@ class gaussian_kde:  # noqa: N801 - a public name
         return jnp.sum(jnp.exp(terms) * self.weights)
 
     def integrate_box_1d(self, low: Any, high: Any) -> Any:
-        """The probability between two numbers, of one dimension."""
+        """The probability between two numbers, of a density of one dimension.
+
+        low, high: scalars (ValueError for others, and for more dimensions).
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.stats import gaussian_kde
+        >>> kde = gaussian_kde(jnp.array([0.0, 1.0, 3.0]))
+        >>> kde.integrate_box_1d(-jnp.inf, 1.0).round(4)
+        Array(0.448, dtype=float32)
+        """
         if self.d != 1:
             raise ValueError("gaussian_kde: integrate_box_1d() only handles 1D pdfs.")
         if jnp.ndim(low) or jnp.ndim(high):
@@ -175,7 +221,16 @@ class gaussian_kde:  # noqa: N801 - a public name
         return jnp.sum(self.weights * (special.ndtr(upper) - special.ndtr(lower)))
 
     def integrate_kde(self, other: gaussian_kde) -> Any:
-        """The integral of the product of two such densities."""
+        """The integral of the product of two such densities.
+
+        other: a gaussian_kde of as many dimensions (ValueError).
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.stats import gaussian_kde
+        >>> kde = gaussian_kde(jnp.array([0.0, 1.0, 3.0]))
+        >>> kde.integrate_kde(kde).round(4)
+        Array(0.1577, dtype=float32)
+        """
         if other.d != self.d:
             raise ValueError("gaussian_kde: KDEs are not the same dimensionality.")
         factor = jnp.linalg.cholesky(self.covariance + other.covariance)
@@ -183,20 +238,51 @@ class gaussian_kde:  # noqa: N801 - a public name
         return self.weights @ terms @ other.weights
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
-        """Not there: only intervals can be integrated over."""
+        """Not there: raises NotImplementedError; `integrate_box_1d` integrates over intervals.
+
+        low_bounds, high_bounds, maxpts: what SciPy's takes.
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.stats import gaussian_kde
+        >>> kde = gaussian_kde(jnp.array([0.0, 1.0, 3.0]))
+        >>> kde.integrate_box([0.0], [1.0])  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+        """
         raise NotImplementedError(
             "gaussian_kde: only 1D box integrations are supported; use `integrate_box_1d`."
         )
 
     def set_bandwidth(self, bw_method: Any = None) -> Any:
-        """Not there: pass bw_method to the class."""
+        """Not there: raises NotImplementedError; pass bw_method to the class.
+
+        bw_method: what SciPy's takes.
+
+        >>> from numjet import numpy as jnp
+        >>> from numjet.scipy.stats import gaussian_kde
+        >>> kde = gaussian_kde(jnp.array([0.0, 1.0, 3.0]))
+        >>> kde.set_bandwidth(0.5)  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+        """
         raise NotImplementedError(
             "gaussian_kde: dynamically changing the bandwidth method is not supported; make "
             "another one with bw_method."
         )
 
     def resample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
-        """Random values with this density, [dimensions, *shape]."""
+        """Random values with this density.
+
+        key: a PRNG key. shape: how many. Result: [dimensions, *shape].
+
+        >>> import numjet as nj, numjet.numpy as jnp
+        >>> from numjet.scipy.stats import gaussian_kde
+        >>> kde = gaussian_kde(jnp.array([0.0, 1.0, 3.0]))
+        >>> kde.resample(nj.random.key(0), (2,)).shape
+        (1, 2)
+        """
         which, how = random.split(key)
         chosen = random.choice(which, self.n, shape, p=self.weights)
         zero = jnp.zeros(self.d, self.dataset.dtype)

@@ -26,7 +26,6 @@ def sem(
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import stats
-    >>> from numjet.scipy import stats
     >>> stats.sem(jnp.array([1.0, 2.0, 3.0, 6.0])).round(4)
     Array(1.0801, dtype=float32)
     """
@@ -71,7 +70,6 @@ def mode(
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import stats
-    >>> from numjet.scipy import stats
     >>> print(*stats.mode(jnp.array([1, 2, 2, 3, 3])))
     2 2
     """
@@ -113,7 +111,6 @@ def rankdata(
     (NotImplementedError): rows with NaN are NaN. Raises ValueError for another method.
 
     >>> from numjet import numpy as jnp
-    >>> from numjet.scipy import stats
     >>> from numjet.scipy import stats
     >>> stats.rankdata(jnp.array([30, 10, 10]))
     Array([3. , 1.5, 1.5], dtype=float32)
