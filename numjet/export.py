@@ -92,10 +92,12 @@ class Exported:
 
     @property
     def ordered_effects(self) -> tuple:
+        """Empty: an exported function has no effects whose order counts."""
         return ()
 
     @property
     def unordered_effects(self) -> tuple:
+        """Empty: an exported function has no other effects."""
         return ()
 
     def call(self, *args: Any, **kwargs: Any) -> Any:

@@ -20,6 +20,7 @@ import numjet
 from numjet.core.array import ArrayImpl
 from numjet.numpy import ufunc
 from numjet.numpy.at import IndexUpdateRef
+from numjet.scipy.spatial.transform import Rotation
 
 PUBLIC = (
     "numjet numjet.ad_checkpoint numjet.api_util numjet.checkpoints numjet.custom_batching "
@@ -86,7 +87,7 @@ def test_public_docstrings_have_no_holes(name: str) -> None:
     assert not holes, f"{name}:\n{lines}"
 
 
-@pytest.mark.parametrize("kind", [numjet.Array, ArrayImpl, IndexUpdateRef, ufunc])
+@pytest.mark.parametrize("kind", [numjet.Array, ArrayImpl, IndexUpdateRef, ufunc, Rotation])
 def test_methods_have_no_holes(kind: type) -> None:
     holes = {}
     for name in dir(kind):

@@ -175,9 +175,9 @@ def debug_callback(
 
     callback: its result is ignored; without it, the result is a decorator. args, kwargs: arrays
     and numbers arrive as Arrays, everything else as it is. ordered: calls keep the order of the
-    program (they do in any case). partitioned changes nothing: an array is one block. Under `vmap` it runs once
-    an example; under differentiation it sees primal values; under `checkpoint` it runs again when
-    values are recomputed.
+    program (they do in any case). partitioned changes nothing: an array is one block. Under `vmap`
+    it runs once an example; under differentiation it sees primal values; under `checkpoint` it runs
+    again when values are recomputed.
 
     >>> import numjet as nj
     >>> from numjet import debug

@@ -38,14 +38,17 @@ class SymbolicZero:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
         return self.aval.shape
 
     @property
     def dtype(self) -> Any:
+        """The dtype of an element."""
         return self.aval.dtype
 
     @property
     def ndim(self) -> int:
+        """How many axes there are."""
         return self.aval.ndim
 
     def __repr__(self) -> str:

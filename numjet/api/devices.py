@@ -240,12 +240,30 @@ class Sharding:
 
     @property
     def device_set(self) -> set[Device]:
+        """The devices that hold parts."""
         raise NotImplementedError(type(self).__name__)
 
     def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
+        """What part of an array each device holds, as pairs (device, tuple of slices).
+
+        shape: of the array. Kinds of shardings define it.
+
+        >>> from numjet import numpy as jnp
+        >>> len(jnp.zeros(2).sharding.indices((2,)))
+        1
+        """
         raise NotImplementedError(type(self).__name__)
 
     def shard_shape(self, shape: tuple) -> tuple:
+        """The shape of the part that each device holds.
+
+        shape: of the array. Kinds of shardings define it. Raises ValueError for a shape that it
+        does not divide.
+
+        >>> from numjet import numpy as jnp
+        >>> jnp.zeros(2).sharding.shard_shape((2,))
+        (2,)
+        """
         raise NotImplementedError(type(self).__name__)
 
     @property
@@ -271,6 +289,7 @@ class Sharding:
 
     @property
     def num_devices(self) -> int:
+        """How many devices hold parts."""
         return len(self.device_set)
 
     def devices_indices_map(self, shape: tuple) -> dict[Device, tuple]:
@@ -316,16 +335,33 @@ class SingleDeviceSharding(Sharding):
         self.memory_kind = checked_memory(memory_kind)
 
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        """The same device with the name of another memory.
+
+        kind: the name, which is kept: the CPU has one memory.
+
+        >>> from numjet import numpy as jnp
+        >>> jnp.zeros(2).sharding.with_memory_kind("device").memory_kind
+        'device'
+        """
         return SingleDeviceSharding(self._device, memory_kind=kind)
 
     @property
     def device_set(self) -> set[Device]:
+        """The devices that hold parts."""
         return {self._device}
 
     def shard_shape(self, shape: tuple) -> tuple:
+        """The shape of the part that each device holds.
+
+        shape: of the array.
+        """
         return tuple(shape)
 
     def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
+        """What part of an array each device holds, as pairs (device, index).
+
+        shape: of the array.
+        """
         return [(self._device, tuple([slice(None)] * len(shape)))]
 
     def __eq__(self, other: Any) -> bool:
@@ -358,16 +394,26 @@ class PmapSharding(Sharding):
 
     @property
     def is_fully_replicated(self) -> bool:
+        """Whether each device holds the whole array."""
         return len(self.devices) == 1
 
     @property
     def device_set(self) -> set[Device]:
+        """The devices that hold parts."""
         return set(self.devices)
 
     def shard_shape(self, shape: tuple) -> tuple:
+        """The shape of the part that each device holds.
+
+        shape: of the array.
+        """
         return tuple([n for i, n in enumerate(shape) if i != self.axis])
 
     def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
+        """What part of an array each device holds, as pairs (device, index).
+
+        shape: of the array.
+        """
         before = (slice(None),) * self.axis
         after = (slice(None),) * (len(shape) - self.axis - 1)
         return [(d, (*before, i, *after)) for i, d in enumerate(self.devices)]

@@ -533,6 +533,7 @@ class Traced(Described):
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
+        """The jaxpr, closed."""
         jaxpr, n = self._entry.closed.jaxpr, len(self._entry.consts)
         if not n:
             return self._entry.closed
@@ -542,6 +543,7 @@ class Traced(Described):
 
     @property
     def out_info(self) -> Any:
+        """Shapes and dtypes of the result."""
         return tree.tree_unflatten(
             self._entry.out_tree,
             [
@@ -635,6 +637,7 @@ class Lowered(Described):
 
     @property
     def out_info(self) -> Any:
+        """Shapes and dtypes of the result."""
         return self._traced.out_info
 
 

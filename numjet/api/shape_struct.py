@@ -76,10 +76,12 @@ class ShapeDtypeStruct:
 
     @property
     def ndim(self) -> int:
+        """How many axes there are."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """How many elements there are."""
         return ShapedArray(self.shape, self.dtype).size
 
     def __len__(self) -> int:

@@ -235,22 +235,27 @@ class Mesh(_Axes):
 
     @property
     def shape_tuple(self) -> tuple:
+        """(name, size) of each axis."""
         return tuple(self.shape.items())
 
     @property
     def axis_sizes(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
         return self.devices.shape
 
     @property
     def size(self) -> int:
+        """How many devices there are."""
         return self.devices.size
 
     @property
     def empty(self) -> bool:
+        """Whether there are no axes."""
         return self.devices.ndim == 0
 
     @property
     def device_ids(self) -> np.ndarray:
+        """The numbers of the devices, as an array."""
         return np.vectorize(lambda d: d.id, otypes=[int])(self.devices)
 
     @property
@@ -266,6 +271,7 @@ class Mesh(_Axes):
 
     @property
     def local_devices(self) -> list[Device]:
+        """The devices of this process."""
         return [d for d in self.devices.flat if d.process_index == Cluster.index]
 
     @functools.cached_property
@@ -295,6 +301,7 @@ class Mesh(_Axes):
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
+        """The axes without the devices."""
         kind = next(iter(self.devices.flat), None)
         device = kind and AbstractDevice(kind.device_kind, None, kind.platform)
         return AbstractMesh(
@@ -393,22 +400,27 @@ class AbstractMesh(_Axes):
 
     @property
     def shape(self) -> OrderedDict:
+        """The size of each axis, by name."""
         return OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
 
     @property
     def shape_tuple(self) -> tuple:
+        """(name, size) of each axis."""
         return tuple(self.shape.items())
 
     @property
     def size(self) -> int:
+        """The product of the sizes."""
         return math.prod(self.axis_sizes)
 
     @property
     def empty(self) -> bool:
+        """Whether there are no axes."""
         return not self.axis_names
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
+        """The mesh itself."""
         return self
 
     def _no_devices(self) -> Any:
@@ -611,13 +623,24 @@ class NamedSharding(Sharding):
 
     @property
     def device_set(self) -> set[Device]:
+        """The devices that hold parts."""
         return set(self.mesh.devices.flat)
 
     @property
     def is_fully_replicated(self) -> bool:
+        """Whether each device holds the whole array."""
         return all(self.mesh.shape[name] == 1 for entry in self.spec for name in axes_of(entry))
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
+        """The same layout with the name of another memory.
+
+        kind: the name, which is kept: the CPU has one memory.
+
+        >>> import numjet as nj
+        >>> mesh = nj.make_mesh((1,), ("x",))
+        >>> nj.NamedSharding(mesh, nj.P("x")).with_memory_kind("device").memory_kind
+        'device'
+        """
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
     def update(self, **changes: Any) -> NamedSharding:
@@ -646,6 +669,15 @@ class NamedSharding(Sharding):
         return parts
 
     def shard_shape(self, shape: tuple) -> tuple:
+        """The shape of the part that each device holds.
+
+        shape: of the array. Raises ValueError for a shape that the mesh does not divide.
+
+        >>> import numjet as nj
+        >>> mesh = nj.make_mesh((1,), ("x",))
+        >>> nj.NamedSharding(mesh, nj.P("x")).shard_shape((4, 3))
+        (4, 3)
+        """
         return tuple([n // k for n, k in zip(shape, self._parts(shape), strict=True)])
 
     def layout(self, ndim: int, have: Any = None) -> tuple:
@@ -699,6 +731,15 @@ class NamedSharding(Sharding):
         return tuple(out)
 
     def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
+        """What part of an array each device holds, as pairs (device, tuple of slices).
+
+        shape: of the array.
+
+        >>> import numjet as nj
+        >>> mesh = nj.make_mesh((1,), ("x",))
+        >>> [part for _, part in nj.NamedSharding(mesh, nj.P("x")).indices((4,))]
+        [(slice(None, None, None),)]
+        """
         parts = self._parts(shape)
         sizes = self.mesh.shape
         out = []

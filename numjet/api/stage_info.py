@@ -29,10 +29,12 @@ class ArgInfo:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The argument's shape."""
         return self._aval.shape
 
     @property
     def dtype(self) -> Any:
+        """The argument's dtype."""
         return self._aval.dtype
 
 

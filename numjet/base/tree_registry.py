@@ -54,6 +54,7 @@ class SequenceKey(_Key):
 
     @property
     def idx(self) -> int:
+        """The position."""
         return self._value
 
     def __str__(self) -> str:
@@ -76,6 +77,7 @@ class DictKey(_Key):
 
     @property
     def key(self) -> Any:
+        """The key in the dictionary."""
         return self._value
 
     def __str__(self) -> str:
@@ -99,6 +101,7 @@ class GetAttrKey(_Key):
 
     @property
     def name(self) -> str:
+        """The attribute's name."""
         return self._value
 
     def __str__(self) -> str:
@@ -121,6 +124,7 @@ class FlattenedIndexKey(_Key):
 
     @property
     def key(self) -> int:
+        """The number of the child."""
         return self._value
 
     def __str__(self) -> str:

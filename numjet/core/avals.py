@@ -89,10 +89,12 @@ class ShapedArray(AbstractValue):
 
     @property
     def nbytes(self) -> int:
+        """How many bytes the elements have."""
         return self.size * self.dtype.itemsize
 
     @property
     def itemsize(self) -> int:
+        """How many bytes an element has."""
         return self.dtype.itemsize
 
     @property

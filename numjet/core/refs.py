@@ -34,22 +34,27 @@ class AbstractRef(AbstractValue):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
         return self.inner_aval.shape
 
     @property
     def dtype(self) -> Any:
+        """The dtype of an element."""
         return self.inner_aval.dtype
 
     @property
     def ndim(self) -> int:
+        """How many axes there are."""
         return self.inner_aval.ndim
 
     @property
     def size(self) -> int:
+        """How many elements there are."""
         return self.inner_aval.size
 
     @property
     def weak_type(self) -> bool:
+        """Whether the dtype gives way in promotion."""
         return self.inner_aval.weak_type
 
     def str_short(self, short_dtypes: bool = False, *_: Any, **__: Any) -> str:
@@ -244,26 +249,32 @@ class Ref:
     # ---------------------------------------------------------------- what it is
     @property
     def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
         return self.aval.shape
 
     @property
     def dtype(self) -> Any:
+        """The dtype of an element."""
         return self.aval.dtype
 
     @property
     def ndim(self) -> int:
+        """How many axes there are."""
         return self.aval.ndim
 
     @property
     def size(self) -> int:
+        """How many elements there are."""
         return self.aval.size
 
     @property
     def sharding(self) -> Any:
+        """Where it lies."""
         return self.value().sharding
 
     @property
     def committed(self) -> bool:
+        """Whether it was put where it is."""
         return self.value().committed
 
     def unsafe_buffer_pointer(self) -> int:
