@@ -224,8 +224,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
 
     x: an array of integers; those outside [0, num_classes) give zeros alone. num_classes: an
     integer. dtype: of the result, the default float unless given. axis: where the axis of the
-    classes goes, or the name of a mapped axis. Result: x's shape with a further axis. No derivative
-    flows.
+    classes goes. Result: x's shape with a further axis. No derivative flows.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.one_hot(jnp.array([0, 2, 5]), 3)

@@ -192,10 +192,11 @@ def randint(
     """Integers uniformly distributed in [minval, maxval).
 
     key: one PRNG key. shape: of the result. minval, maxval: integers or arrays that broadcast to
-    the shape; what the dtype cannot hold is moved into its range. An empty range gives minval.
-    dtype: an integer dtype (TypeError for others), int32 unless given. out_sharding: the layout of
-    the result. Where the range's size is no power of two some values are more probable, by less
-    than 2^-32. Raises TypeError for what is no key, ValueError for several keys (use `vmap`).
+    the shape; what the dtype cannot hold is moved into its range, Python integers that no int32
+    holds raise OverflowError. An empty range gives minval. dtype: an integer dtype (TypeError for
+    others), int32 unless given. out_sharding: the layout of the result. Where the range's size is
+    no power of two some values are more probable, by less than 2^-32. Raises TypeError for what is
+    no key, ValueError for several keys (use `vmap`).
 
     >>> from numjet import random
     >>> random.randint(random.key(0), (4,), 0, 10)

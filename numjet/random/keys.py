@@ -72,12 +72,12 @@ def _seed(seed: Any, name: str) -> Any:
 def key(seed: int | Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """A typed PRNG key made from an integer seed.
 
-    seed: an integer scalar (TypeError for others); of wider ones the low 64 bits count. impl: the
-    implementation: 'threefry2x32', 'rbg', 'unsafe_rbg', what `extend.random.define_prng_impl` made,
-    or the dtype of keys; the flag `default_prng_impl`'s unless given. dtype: the same, given as a
-    dtype. Result: a scalar array of a key dtype. Every function of this module is determined by its
-    key: give each use a key of its own, from `split` or `fold_in`. Raises ValueError for unknown
-    names.
+    seed: an integer scalar (TypeError for others), of which the low 32 bits count without
+    `enable_x64`; OverflowError beyond 64 bits. impl: the implementation: 'threefry2x32', 'rbg',
+    'unsafe_rbg', what `extend.random.define_prng_impl` made, or the dtype of keys; the flag
+    `default_prng_impl`'s unless given. dtype: the same, given as a dtype. Result: a scalar array of
+    a key dtype. Every function of this module is determined by its key: give each use a key of its
+    own, from `split` or `fold_in`. Raises ValueError for unknown names.
 
     >>> from numjet import random
     >>> random.key(0)

@@ -155,9 +155,10 @@ def minimize(
     other ranks). args: a tuple (TypeError for others) of further arguments. method: "BFGS"
     (ValueError for others). tol: the norm of the gradient at which to stop. options: `gtol` (the
     same, 1e-5), `norm` (its order, infinity), `maxiter` (200 n), `line_search_maxiter` (20).
-    Result: OptimizeResults. Works under `jit` and `vmap`; forward-mode differentiable, not in
-    reverse mode. SciPy finds the gradient by differences where none is given; here it is exact.
-    Source: Nocedal and Wright, Numerical Optimization, algorithms 6.1 and 3.5.
+    Result: OptimizeResults. Works under `jit` and `vmap`. Derivatives are not those of the minimum:
+    forward mode gives those of the steps, reverse mode raises ValueError; `lax.custom_root` of the
+    gradient has them. SciPy finds the gradient by differences where none is given; here it is
+    exact. Source: Nocedal and Wright, Numerical Optimization, algorithms 6.1 and 3.5.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import optimize
