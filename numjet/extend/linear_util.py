@@ -137,7 +137,14 @@ class WrappedFun:
 def wrap_init(
     f: Callable, params: dict | None = None, *, debug_info: Any = None
 ) -> WrappedFun:
-    """`f` as a WrappedFun without transformations; `params` are keywords for each call."""
+    """A function as a WrappedFun, without transformations.
+
+    f: a function. params: keywords for each call. debug_info: what messages say of it.
+
+    >>> from numjet.extend import linear_util
+    >>> linear_util.wrap_init(lambda x, y: x - y, {"y": 1}).call_wrapped(5)
+    4
+    """
     given = () if params is None else tuple(sorted(params.items()))
     return WrappedFun(f, f, (), (), given, debug_info)
 
@@ -162,8 +169,18 @@ def _curried(make: Callable) -> Callable:
 
 @_curried
 def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
-    """`fun` inside `gen(f, *static, *args, **kwargs)`, a function that calls `f`. Usable as a
-    decorator of `gen`."""
+    """A wrapped function inside a function that calls it.
+
+    gen(f, *static, *args, **kwargs): calls f. fun: a WrappedFun. gen_static_args: its arguments
+    behind f. Usable as a decorator of gen.
+
+    >>> from numjet.extend import linear_util
+    >>> @linear_util.transformation2
+    ... def doubled(f, x):
+    ...     return f(2 * x)
+    >>> doubled(linear_util.wrap_init(lambda x: x + 1)).call_wrapped(5)
+    11
+    """
     return fun.wrap(gen, gen_static_args, None)
 
 
@@ -175,8 +192,22 @@ def transformation_with_aux2(
     use_eq_store: bool = False,
     unk_names: bool = False,
 ) -> tuple[WrappedFun, Callable[[], Any]]:
-    """As `transformation2`, for `gen(f, store, *static, *args, **kwargs)`, which puts an extra
-    into `store`; the second result tells it after a call."""
+    """As `transformation2`, for `gen(f, store, *static, *args, **kwargs)`, which puts an extra into
+    `store`.
+
+    gen, fun, gen_static_args: as there. use_eq_store: the store may be written again, with an equal
+    value. unk_names is taken for JAX's sake. Result: the wrapped function, and a function that
+    tells the extra after a call.
+
+    >>> from numjet.extend import linear_util
+    >>> @linear_util.transformation_with_aux2
+    ... def measured(f, store, x):
+    ...     store.store("extra")
+    ...     return f(x)
+    >>> wrapped, extra = measured(linear_util.wrap_init(lambda x: x + 1))
+    >>> wrapped.call_wrapped(5), extra()
+    (6, 'extra')
+    """
     store = EqualStore() if use_eq_store else Store()
     wrapped = fun.wrap(gen, gen_static_args, store)
     return wrapped.with_unknown_names() if unk_names else wrapped, lambda: store.val
@@ -184,8 +215,20 @@ def transformation_with_aux2(
 
 @_curried
 def transformation(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
-    """`fun` inside a generator `gen(*static, *args, **kwargs)`, which yields (args, kwargs) for
-    `fun`, gets its result and yields the result of the whole. Usable as a decorator of `gen`."""
+    """A wrapped function inside a generator.
+
+    gen(*static, *args, **kwargs): yields (args, kwargs) for fun, gets its result and yields the
+    result of the whole. fun: a WrappedFun. gen_static_args: the generator's first arguments. Usable
+    as a decorator of gen.
+
+    >>> from numjet.extend import linear_util
+    >>> @linear_util.transformation
+    ... def doubled(x):
+    ...     out = yield (2 * x,), {}
+    ...     yield out
+    >>> doubled(linear_util.wrap_init(lambda x: x + 1)).call_wrapped(5)
+    11
+    """
     return fun.wrap(_by_generator(gen), gen_static_args, None)
 
 
@@ -193,8 +236,20 @@ def transformation(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> Wra
 def transformation_with_aux(
     gen: Callable, fun: WrappedFun, *gen_static_args: Any
 ) -> tuple[WrappedFun, Callable[[], Any]]:
-    """As `transformation`, for a generator that yields (result, extra) last; the second result
-    tells the extra after a call."""
+    """As `transformation`, for a generator that yields (result, extra) last.
+
+    gen, fun, gen_static_args: as there. Result: the wrapped function, and a function that tells the
+    extra after a call.
+
+    >>> from numjet.extend import linear_util
+    >>> @linear_util.transformation_with_aux
+    ... def measured(x):
+    ...     out = yield (x,), {}
+    ...     yield out, "extra"
+    >>> wrapped, extra = measured(linear_util.wrap_init(lambda x: x + 1))
+    >>> wrapped.call_wrapped(5), extra()
+    (6, 'extra')
+    """
     store = Store()
     return fun.wrap(_by_generator_with_aux(gen), gen_static_args, store), lambda: store.val
 
@@ -234,7 +289,16 @@ def _generate(gen: Callable, f: Callable, args: tuple, kwargs: dict) -> Any:
 
 def merge_linear_aux(aux1: Callable, aux2: Callable) -> tuple[bool, Any]:
     """Which of two tellers of extras has one: (True, extra) for the first, else (False, extra).
-    Raises StoreException where none or both have."""
+
+    aux1, aux2: functions that transformations with extras gave. Raises StoreException where none or
+    both have.
+
+    >>> from numjet.extend import linear_util
+    >>> def empty():
+    ...     raise linear_util.StoreException("empty")
+    >>> linear_util.merge_linear_aux(lambda: "extra", empty)
+    (True, 'extra')
+    """
     try:
         first = aux1()
     except StoreException:
@@ -250,8 +314,17 @@ def merge_linear_aux(aux1: Callable, aux2: Callable) -> tuple[bool, Any]:
 
 
 def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
-    """`call(fun, *args)` remembered by the wrapped function and the arguments, as long as the
-    function itself lives; what it put into the function's stores is put there again."""
+    """`call(fun, *args)`, remembered by the wrapped function and the arguments.
+
+    call: a function of a WrappedFun and hashable arguments. It is remembered as long as the
+    function itself lives; what it put into the function's stores is put there again. explain is
+    taken for JAX's sake.
+
+    >>> from numjet.extend import linear_util
+    >>> count = linear_util.cache(lambda fun, x: fun.call_wrapped(x))
+    >>> count(linear_util.wrap_init(abs), -3)
+    3
+    """
     del explain  # tells why a function is called anew, which `log_compiles` does here
     known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 

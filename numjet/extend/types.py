@@ -63,7 +63,7 @@ def shaped_abstractify(x: Any) -> ShapedArray:
     >>> import numpy as np
     >>> from numjet import api_util
     >>> print(api_util.shaped_abstractify(np.ones(2, np.float32)))
-    f32[2]
+    float32[2]
     """
     try:
         return get_aval(x)
