@@ -496,8 +496,8 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     """The derivative of `igamma` in its first argument, ∂P(a, x)/∂a.
 
     a: positive, x: not negative, real floats of one dtype, and of one shape but for axes of size 1.
-    Result: the broadcast shape, the same dtype. It has itself no derivative in a
-    (NotImplementedError). Raises TypeError for dtypes that differ.
+    Result: the broadcast shape, the same dtype. It has itself no derivative in a. Raises TypeError
+    for dtypes that differ.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.igamma_grad_a(1.0, jnp.array([0.0, 1.0])).round(4)
@@ -527,7 +527,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
     a, b: positive real floats; x: in [0, 1]; of one dtype, and of one shape but for axes of size 1.
     Result: the broadcast shape, the same dtype; NaN outside. Derivative: in x x^(a-1) (1-x)^(b-1) /
-    B(a, b); none in a and b (NotImplementedError). Raises TypeError for dtypes that differ.
+    B(a, b); in a and b as well. Raises TypeError for dtypes that differ.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.betainc(2.0, 1.0, jnp.array([0.0, 0.5, 1.0]))
@@ -554,8 +554,8 @@ def zeta(x: Any, q: Any) -> Any:
     """Hurwitz's zeta function, Σ (k + q)^-x over k >= 0.
 
     x: above 1, q: real floats of one dtype, and of one shape but for axes of size 1. Result: the
-    broadcast shape, the same dtype; ∞ at x = 1, NaN below. Derivative: -x zeta(x + 1, q) in q; none
-    in x (NotImplementedError). Raises TypeError for dtypes that differ.
+    broadcast shape, the same dtype; ∞ at x = 1, NaN below. Derivative: -x zeta(x + 1, q) in q; in x
+    as well. Raises TypeError for dtypes that differ.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.zeta(2.0, jnp.array([1.0])).round(4)  # π²/6

@@ -468,10 +468,10 @@ pad_p = Primitive(
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
     """operand with elements added at both ends of each axis and between its elements.
 
-    operand: an array. padding_value: what is added, a number without dimensions. padding_config:
-    (low, high, interior) for each axis; negative low and high cut off. Result: operand's dtype.
-    Linear in operand and value. Raises TypeError or ValueError for a configuration that does not
-    fit.
+    operand: an array. padding_value: what is added, of operand's dtype, without dimensions.
+    padding_config: (low, high, interior) for each axis; negative low and high cut off. Result:
+    operand's dtype. Linear in operand and value. Raises TypeError or ValueError for a configuration
+    that does not fit.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.pad(jnp.array([1, 2]), 0, [(1, 2, 1)])

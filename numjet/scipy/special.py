@@ -99,8 +99,8 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularized incomplete beta function I(a, b; x).
 
     a, b: positive; x: in [0, 1]; arrays that broadcast; integers become floats. Result: the
-    broadcast shape, the promoted dtype. Derivative: in x alone, x^(a-1) (1-x)^(b-1) / B(a, b); in a
-    and b NotImplementedError. NaN outside of the domain.
+    broadcast shape, the promoted dtype. Derivative: x^(a-1) (1-x)^(b-1) / B(a, b) in x; in a and b
+    as well. NaN outside of the domain.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

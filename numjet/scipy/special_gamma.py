@@ -196,7 +196,7 @@ def zeta(x: Any, q: Any = None) -> Any:
     """Hurwitz's zeta function, Σ (k + q)^-x over k >= 0, or Riemann's.
 
     x, q: real floats that broadcast, x above 1. Without q: Riemann's zeta function of any real x,
-    infinite at 1. Derivative: -x zeta(x + 1, q) in q; in x NotImplementedError.
+    infinite at 1. Derivative: -x zeta(x + 1, q) in q; in x as well.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
