@@ -239,8 +239,8 @@ def qr(
 
     a: [..., m, n]; integers become floats. mode: 'full', 'economic' (min(m, n) columns) or 'r' (r
     alone, in a tuple); ValueError for others. pivoting: (q, r, order) with a[:, order] = q r.
-    overwrite_a, lwork and check_finite have no effect. Differentiable for m >= n in mode
-    'economic', and for square matrices (NotImplementedError otherwise).
+    overwrite_a, lwork and check_finite have no effect. Differentiable but for tall matrices in mode
+    'full' (NotImplementedError).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
