@@ -13,6 +13,7 @@ import numpy as np
 from numjet.api import memories
 from numjet.api.memories import checked_memory as checked_memory
 from numjet.base import config, tree
+from numjet.core import hooks
 from numjet.core.array import Array, ArrayImpl, as_array, install_methods
 from numjet.core.cluster import Cluster
 from numjet.core.remote import Device, Remote, RemoteArray
@@ -652,11 +653,12 @@ def device_put(
 ) -> Any:
     """The pytree `x` as Arrays on a device, or laid out over several.
 
-    x: arrays, NumPy arrays, numbers. device: a Device, a sharding, a `Format` of one, or a pytree
-    of these that is a prefix of `x`; None keeps the default. donate: `x` may be given up. src and
-    may_alias are taken for JAX's sake. Inside a traced function it is an operation of the program.
-    Derivative: the identity, back to where `x` was. Raises ValueError for an unknown device and for
-    a sharding that does not fit a shape, TypeError for leaves that are no arrays.
+    x: arrays, NumPy arrays, numbers. device: a Device, a sharding, a `Format` of one, a
+    PartitionSpec over the mesh of `set_mesh`, or a pytree of these that is a prefix of `x`; None
+    keeps the default. donate: `x` may be given up. src and may_alias are taken for JAX's sake.
+    Inside a traced function it is an operation of the program. Derivative: the identity, back to
+    where `x` was. Raises ValueError for an unknown device and for a sharding that does not fit a
+    shape, TypeError for leaves that are no arrays.
 
     >>> import numpy as np
     >>> import numjet as nj
@@ -692,6 +694,7 @@ def _put_each(x: Any, places: Any) -> Any:
     kinds = (Device, Sharding, layout.Format)
     leaves, treedef = tree.tree_flatten(x)
     is_place = lambda n: n is None or isinstance(n, kinds)  # noqa: E731
+    places = hooks.over_current_mesh(places, is_place)
     for place in tree.tree_leaves(places, is_place):
         if not is_place(place):
             raise ValueError(

@@ -46,6 +46,9 @@ class AxisType(enum.Enum):
     Explicit = 2
     Manual = 3
 
+    def __repr__(self) -> str:
+        return self.name
+
 
 class MemorySpace(enum.Enum):
     """Where an array's memory is: the CPU has one kind."""
@@ -150,6 +153,14 @@ class _Axes:
 
     axis_names: tuple
     axis_types: tuple
+    shape: Any
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{n!r}: {k}" for n, k in self.shape.items())
+        device = getattr(self, "abstract_device", None)
+        of = ", ".join(f"{k}={v}" for k, v in vars(device).items()) if device else ""
+        parts = [sizes or "()", f"axis_types={self.axis_types}", of]
+        return f"{type(self).__name__}({', '.join(part for part in parts if part)})"
 
     def _of_type(self, kind: AxisType) -> tuple:
         return tuple([n for n, t in zip(self.axis_names, self.axis_types) if t is kind])
@@ -326,8 +337,10 @@ class Mesh(_Axes):
         return hash(self._key())
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{name!r}: {n}" for name, n in self.shape.items())
-        return f"Mesh({sizes})"
+        return (
+            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
+            f"axis_types={self.axis_types})"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -455,9 +468,7 @@ class AbstractMesh(_Axes):
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def __repr__(self) -> str:
-        sizes = ", ".join(f"{name!r}: {n}" for name, n in self.shape.items())
-        return f"AbstractMesh({sizes})"
+    __repr__ = _Axes.__str__
 
 
 _NO_MESH = Mesh(np.empty((), dtype=object), ())
@@ -475,6 +486,23 @@ def get_mesh() -> Mesh:
     ('x',)
     """
     return _current.get()
+
+
+def over_current_mesh(places: Any, is_place: Callable[[Any], bool]) -> Any:
+    """The pytree `places` with shardings over the current mesh for its PartitionSpecs."""
+
+    def over(place: Any) -> Any:
+        if not isinstance(place, PartitionSpec):
+            return place
+        if get_mesh().empty:
+            raise ValueError(
+                "device_put: a PartitionSpec needs a mesh. Please set a mesh via `set_mesh`, or "
+                "pass a NamedSharding."
+            )
+        return NamedSharding(get_mesh(), place)
+
+    is_leaf = lambda n: is_place(n) or isinstance(n, PartitionSpec)  # noqa: E731
+    return tree.tree_map(over, places, is_leaf=is_leaf)
 
 
 _abstract: ContextVar[AbstractMesh | None] = ContextVar("numjet.abstract_mesh", default=None)
@@ -900,6 +928,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 
 hooks.laid_out = with_sharding_constraint
+hooks.over_current_mesh = over_current_mesh
 
 
 def _laid_out(name: str, x: Any, shardings: Any) -> Any:

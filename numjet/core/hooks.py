@@ -53,6 +53,10 @@ aval_sharding: Callable[[int], Any] = lambda _: None
 # Arrays with a layout that was asked for: `with_sharding_constraint`, by `api.sharding`.
 laid_out: Callable[[Any, Any], Any] = lambda x, _: x
 
+# A pytree of places with shardings for its PartitionSpecs: (places, what else is a leaf). By
+# `api.sharding`.
+over_current_mesh: Callable[[Any, Callable[[Any], bool]], Any] = lambda places, _: places
+
 # Called when a trace has become long, until native code is there to record such. By
 # `native.operators`.
 long_trace: Callable[[], None] | None = None

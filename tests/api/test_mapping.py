@@ -322,5 +322,5 @@ def test_vmap_is_stacked_calls(name: str) -> None:
 
 @pytest.mark.parametrize("tiled, words", [(False, "must equal"), (True, "must be a multiple of")])
 def test_psum_scatter_refuses_sizes_that_do_not_fit(tiled, words) -> None:
-    with pytest.raises(ValueError, match=f"psum_scatter: axis 0 of f32.3. {words} the size 2"):
+    with pytest.raises(ValueError, match=f"psum_scatter: axis 0 of float32.3. {words} the size 2"):
         nj.vmap(lambda a: lax.psum_scatter(a, "i", tiled=tiled), axis_name="i")(np.ones((2, 3)))

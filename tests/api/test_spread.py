@@ -200,3 +200,21 @@ def test_collectives_within_groups(name: str, options: dict) -> None:
         np.testing.assert_allclose(np.asarray(got)[group], want, rtol=1e-6)
     with pytest.raises(ValueError, match="each of the 8 members"):
         nj.vmap(lambda a: call(a, "i", axis_index_groups=[[0, 1]], **options), axis_name="i")(x)
+
+
+def test_meshes_print_their_axes_and_types() -> None:
+    mesh = nj.make_mesh((2, 2), ("x", "y"))
+    assert str(mesh) == "Mesh('x': 2, 'y': 2, axis_types=(Explicit, Explicit))"
+    assert repr(mesh).startswith("Mesh(axis_sizes=(2, 2), axis_names=('x', 'y'), axis_types=")
+    assert "device_kind=" in str(mesh.abstract_mesh) and "x" in repr(mesh.abstract_mesh)
+
+
+def test_specs_are_put_over_the_current_mesh() -> None:
+    x = np.arange(8.0, dtype=np.float32).reshape(4, 2)
+    with pytest.raises(ValueError, match="set_mesh"):
+        nj.device_put(x, P("x"))
+    mesh = nj.make_mesh((2, 2), ("x", "y"))
+    with nj.set_mesh(mesh):
+        a, b = nj.device_put((x, x), (P("x", "y"), P()))
+    assert a.sharding == NamedSharding(mesh, P("x", "y")) and b.sharding.is_fully_replicated
+    np.testing.assert_array_equal(a, x)
