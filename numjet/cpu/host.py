@@ -16,9 +16,13 @@ import os
 import sys
 from typing import Any
 
-LINUX = sys.platform.startswith("linux")
-MACOS = sys.platform == "darwin"
-WINDOWS = sys.platform == "win32"
+SYSTEM = sys.platform
+LINUX = SYSTEM.startswith("linux")
+MACOS = SYSTEM == "darwin"
+WINDOWS = SYSTEM == "win32"
+
+# What systems call 64-bit ARM.
+ARM = ("aarch64", "arm64", "ARM64")
 
 # A cache line on x86-64 and on most ARM cores; also the widest vector (AVX-512).
 CACHE_LINE = 64
@@ -207,13 +211,27 @@ def make_executable(start: int, size: int) -> bool:
     return not size or _memory().mprotect(start, size, 1 | 4) == 0
 
 
-NOTHING, READ = 0, 1
+# Rights to pages, as PROT_NONE and PROT_READ or PAGE_NOACCESS and PAGE_READONLY.
+NOTHING, READ = (1, 2) if WINDOWS else (0, 1)
 
 
 def protect(start: int, size: int, rights: int) -> None:
     """Let whole pages be read, or not even that. Raises OSError where the system refuses it."""
-    if size and _memory().mprotect(start, size, rights):
-        raise OSError(ctypes.get_errno(), "memory could not be protected")
+    if not size:
+        return
+    if WINDOWS:
+        kernel = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]
+        before = ctypes.c_uint32()
+        if kernel.VirtualProtect(
+            ctypes.c_void_p(start), ctypes.c_size_t(size), rights, ctypes.byref(before)
+        ):
+            return
+        error = ctypes.get_last_error()  # type: ignore[attr-defined]
+    elif not _memory().mprotect(start, size, rights):
+        return
+    else:
+        error = ctypes.get_errno()
+    raise OSError(error, "memory could not be protected")
 
 
 @functools.cache

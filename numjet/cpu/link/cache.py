@@ -65,7 +65,7 @@ def _ours(name: str, folder: str) -> bool:
 
 def _sealed(key: str, data: bytes) -> bytes:
     """What stands before the contents of an entry."""
-    state = hashlib.sha256(f"{sys.platform} {sys.byteorder} {host.machine()} {key}\n".encode())
+    state = hashlib.sha256(f"{host.SYSTEM} {sys.byteorder} {host.machine()} {key}\n".encode())
     state.update(data)
     return _MAGIC + state.digest()
 

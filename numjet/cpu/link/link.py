@@ -132,7 +132,7 @@ def _host() -> Target:
     for item in library.text("LLVMPY_GetHostCPUFeatures").split(","):
         if item:
             features[item[1:]] = item[0] == "+"
-    if host.machine() in processor.ARM:
+    if host.machine() in host.ARM:
         features["neon"] = True  # part of the architecture; not every system tells
     name = library.text("LLVMPY_GetHostCPUName")
     asked = config.cpu.value
@@ -184,7 +184,7 @@ def _salt() -> bytes:
     else:
         # The file stands for the version: LLVM would have to be loaded to tell it.
         file = os.stat(llvm.library_path())
-        machine = (file.st_size, file.st_mtime_ns, sys.platform, processor_is.hex(), level)
+        machine = (file.st_size, file.st_mtime_ns, host.SYSTEM, processor_is.hex(), level)
     return "\n".join(map(str, (CACHE_VERSION, *machine, fenced, _OPTIMIZATION_LEVEL))).encode()
 
 

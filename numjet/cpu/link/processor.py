@@ -26,9 +26,6 @@ _ASK = bytes.fromhex("53 4989d0 89f8 89f1 0fa2 418900 41895804 41894808 4189500c
 _SAVED = bytes.fromhex("31c9 0f01d0 c3")
 _SAVES = 1 << 27  # bit of leaf 1's ecx: xgetbv may be used
 
-# Names that systems have for 64-bit ARM.
-ARM = ("aarch64", "arm64", "ARM64")
-
 # (leaf, subleaf, which of eax, ebx, ecx, edx are properties of the processor). Left out is what
 # differs between cores (numbers of the core) or changes while the machine runs.
 _LEAVES = (

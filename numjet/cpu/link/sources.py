@@ -17,6 +17,7 @@ import os
 import time
 from collections.abc import Iterator
 
+from numjet.cpu import host
 from numjet.cpu.link.cache import Store
 
 # What programs are compiled by: the layers up to the compiler; and parts of it, whose products are
@@ -77,7 +78,7 @@ def digests(store: Store, package: str = _PACKAGE) -> dict[str, str]:
 def _key(package: str, names: list[str], stats: list[os.stat_result]) -> str | None:
     """What the digests are kept under, or None where they must be made."""
     changed = {status.st_ctime_ns for status in stats}
-    if os.name != "posix" or len(changed) < 2:
+    if host.WINDOWS or len(changed) < 2:
         return None
     state = hashlib.sha256(f"sources {_FORMAT} {package}\n".encode())
     for name, s in zip(names, stats, strict=True):

@@ -7,7 +7,6 @@ process. What would break it: a fact that the code depends on and that is not in
 from __future__ import annotations
 
 import importlib
-import sys
 
 from numjet.cpu import host
 from numjet.cpu.builder import sources
@@ -15,7 +14,7 @@ from numjet.cpu.link import link
 
 
 def _facts() -> tuple[object, ...]:
-    return sys.platform, host.machine(), host.STACK_BYTES, host.has_threads()
+    return host.SYSTEM, host.machine(), host.STACK_BYTES, host.has_threads()
 
 
 def text(part: str, functions: str = "functions") -> str:
