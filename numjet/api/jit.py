@@ -903,8 +903,9 @@ def clear_caches() -> None:
     >>> import numjet as nj
     >>> nj.clear_caches()
     """
-    for options in list(_shared.values()):
-        for entries in options.values():
+    # Taken at once: other threads may add functions meanwhile.
+    for fun in [alive for known in _shared.keyrefs() if (alive := known()) is not None]:
+        for entries in list(_shared.get(fun, {}).values()):
             entries.clear()
     memo.clear()
     config.changed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import gc
 import os
 import subprocess
@@ -198,3 +199,29 @@ def test_memos_are_listed_while_threads_make_others() -> None:
         for thread in threads:
             thread.join()
     assert not raised
+
+
+def test_everything_may_be_forgotten_while_other_threads_learn():
+    stop, failures, interval = threading.Event(), [], sys.getswitchinterval()
+
+    def learn():
+        try:
+            kept = collections.deque(maxlen=2000)
+            while not stop.is_set():
+                kept.append(nj.jit(lambda x: x + 1))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=learn) for _ in range(3)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(15):
+            nj.clear_caches()
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+        for thread in threads:
+            thread.join()
+    assert not failures
