@@ -368,11 +368,10 @@ def meshgrid(
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
     vectors = as_arrays("meshgrid", *xi)
-    if any(v.aval.ndim > 1 for v in vectors):
+    if any(v.aval.ndim != 1 for v in vectors):
         raise ValueError(
-            f"meshgrid: arguments must have one dimension, got {[v.aval.shape for v in vectors]}."
+            f"meshgrid: Arguments must be 1D, got shapes {[v.aval.shape for v in vectors]}."
         )
-    vectors = [ravel(v) for v in vectors]
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) >= 2:
         order[0], order[1] = 1, 0

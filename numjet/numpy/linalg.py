@@ -605,7 +605,9 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     if rtol is None:
         rtol = 10.0 * max(m, n) * float(np.finfo(x.aval.dtype).eps)
     u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
-    cutoff = multiply(expand_dims(one_array("pinv", rtol), -1), getitem(s, (..., slice(0, 1))))
+    part = expand_dims(one_array("pinv", rtol), -1)
+    part = reshape(part, ((1,) * (s.aval.ndim - part.aval.ndim) + part.aval.shape))
+    cutoff = multiply(part, getitem(s, (..., slice(0, 1))))
     large = greater(s, cutoff)
     inverse = cast(where(large, divide(1, where(large, s, 1)), 0), x.aval.dtype)
     return _matmul(adjoint(vh), multiply(expand_dims(inverse, -1), adjoint(u)))

@@ -326,8 +326,9 @@ def _weights(x: Any, fweights: Any, aweights: Any) -> Any:
             continue
         w = one_array("cov", given)
         if w.aval.shape != (x.aval.shape[1],):
-            raise ValueError(
-                f"cov: {what} must have shape ({x.aval.shape[1]},), got {w.aval.shape}."
+            raise RuntimeError(      # NumPy's exception, and JAX's
+                f"cov: incompatible numbers of samples and {what}: shape must be "
+                f"({x.aval.shape[1]},), got {w.aval.shape}."
             )
         if what == "fweights" and not dtypes.is_integer(w.aval.dtype):
             raise TypeError("cov: fweights must be integers.")

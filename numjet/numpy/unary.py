@@ -283,7 +283,9 @@ def iscomplex(x: Any) -> Any:
     >>> jnp.iscomplex(jnp.array([1 + 0j, 1j]))
     Array([False,  True], dtype=bool)
     """
-    return not_equal(imag(x), 0)
+    out = not_equal(imag(x), 0)
+    # Weak of numbers alone, as JAX's.
+    return out if not out.aval.ndim else strong(out)
 
 
 def isreal(x: Any) -> Any:

@@ -94,7 +94,7 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
              convert(far, real))
     u, low, count, moved = while_loop(unfinished, step, state)
     h = symmetrized(batch_matmul(adjoint(u), x))
-    return u, h, convert(count, dtypes.int32, True), settled(low, moved)
+    return u, h, convert(count, dtypes.canonical(dtypes.int64), True), settled(low, moved)
 
 
 def _weights(low: Any) -> tuple[Any, Any, Any, Any]:

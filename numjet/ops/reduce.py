@@ -201,11 +201,16 @@ def _over(primitive: Primitive, operand: Any, axes: Axes | None) -> Any:
 
 def _position(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -> Any:
     x, dtype = as_array(operand), dtypes.canonical(index_dtype)
+    if not 0 <= axis < x.ndim:
+        raise ValueError(
+            f"{primitive.name}: Invalid axis {axis} for operand shape {x.shape}: axes are counted "
+            "from the front here. The function of numjet.numpy takes negative ones."
+        )
     if not dtypes.is_integer(dtype):
         raise TypeError(
             f"{primitive.name}: index_dtype must be an integer type, but got {dtype.name}."
         )
-    return primitive.bind(x, axes=(canonical_axis(axis, x.ndim),), index_dtype=dtype)
+    return primitive.bind(x, axes=(int(axis),), index_dtype=dtype)
 
 
 def sum_over(operand: Any, axes: Axes | None, *, out_sharding: Any = None) -> Any:

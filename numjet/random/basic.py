@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from numjet.api.jit import jit
+from numjet.base.errors import TypePromotionError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, scalar
@@ -82,6 +83,19 @@ def result_shape(name: str, shape: Any, *operands: Any) -> tuple[int, ...]:
 
 def as_float(x: Any, dtype: Any) -> Any:
     return convert(as_array(x), dtype)
+
+
+def safely(name: str, x: Any, dtype: Any) -> Any:
+    """`as_float` of a parameter that may not be of a wider dtype (TypePromotionError)."""
+    x = as_array(x)
+    given = x.aval.dtype
+    if dtypes.is_floating(given) and not x.aval.weak_type:
+        if dtypes.promote((given, False), (dtype, False))[0] != dtype:
+            raise TypePromotionError(
+                f"{name}: In arguments to {name}, cannot safely cast argument of type {given.name} "
+                f"to {dtype.name}. Convert it with .astype()."
+            )
+    return convert(x, dtype)
 
 
 # ------------------------------------------------------------------ uniform

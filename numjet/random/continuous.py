@@ -26,10 +26,16 @@ from numjet.random.basic import (
     normal_of,
     rademacher,
     result_shape,
+    safely,
     unit,
 )
 from numjet.random.keys import shape_of, single_key, split_two
 from numjet.random.rejection import gamma_of
+
+# Distributions whose parameters may not be of a wider dtype than the result.
+SAFELY = frozenset(
+    ("f", "chisquare", "t", "pareto", "wald", "lognormal", "triangular", "rayleigh")
+)
 
 
 def _start(
@@ -37,7 +43,7 @@ def _start(
 ) -> tuple[Any, Any, tuple, list[Any]]:
     """The typed key, the dtype, the result's shape, and the parameters at that shape and dtype."""
     dtype = float_dtype(name, dtype)
-    values = [as_float(p, dtype) for p in parameters]
+    values = [safely(name, p, dtype) if name in SAFELY else as_float(p, dtype) for p in parameters]
     shape = result_shape(name, shape, *values) if values else shape_of(shape)
     return single_key(key, name), dtype, shape, [broadcast_to(v, shape) for v in values]
 

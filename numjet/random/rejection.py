@@ -34,6 +34,7 @@ from numjet.random.basic import (
     float_dtype,
     normal_of,
     result_shape,
+    safely,
     unit,
 )
 from numjet.random.keys import single_key, split_many, split_two
@@ -256,7 +257,7 @@ def beta(
     Array([0.2363, 0.4905], dtype=float32)
     """
     dtype, key = float_dtype("beta", dtype), single_key(key, "beta")
-    a, b = as_float(a, dtype), as_float(b, dtype)
+    a, b = safely("beta", a, dtype), safely("beta", b, dtype)
     shape = result_shape("beta", shape, a, b)
     first, second = split_two(key)
     x, y = gamma_of(first, a, shape, True), gamma_of(second, b, shape, True)

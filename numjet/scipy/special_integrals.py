@@ -80,7 +80,7 @@ def _sici(x: Any) -> tuple[Any, Any]:
     si = jnp.where(small, si_near, np.pi / 2 - f * cos - g * sin) * jnp.sign(x)
     si = jnp.where(x == 0, x, si)
     ci = jnp.where(small, ci_near, f * sin - g * cos)
-    return si, jnp.where(x < 0, jnp.nan, ci)
+    return si, ci
 
 
 @_sici.defjvp
@@ -88,8 +88,7 @@ def _sici_rule(primals: tuple, tangents: tuple) -> tuple:
     (x,), (t,) = primals, tangents
     zero = x == 0
     safe = jnp.where(zero, 1, x)
-    along_ci = jnp.where(x < 0, jnp.nan, jnp.cos(x) / x)
-    return _sici(x), (jnp.where(zero, 1, jnp.sin(safe) / safe) * t, along_ci * t)
+    return _sici(x), (jnp.where(zero, 1, jnp.sin(safe) / safe) * t, jnp.cos(x) / x * t)
 
 
 # ------------------------------------------------------------------ Fresnel's integrals

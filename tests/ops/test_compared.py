@@ -9,8 +9,10 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax, nn, random
-from numjet.errors import ConcretizationTypeError
-from numjet.scipy import linalg, signal
+from numjet.base import config
+from numjet.base.errors import ConcretizationTypeError, TypePromotionError
+from numjet.scipy import linalg, signal, special, stats
+from numjet.scipy.sparse.linalg import gmres
 from numjet.scipy.stats import pareto
 
 U = jnp.arange(4, dtype=jnp.uint16)
@@ -82,3 +84,44 @@ def test_qr_of_wide_matrices_is_differentiated(dtype: str) -> None:
 
 def test_gradient_outside_of_the_support() -> None:
     assert float(nj.grad(pareto.logcdf)(0.5, 2.0)) == 0
+
+
+@pytest.mark.parametrize("error, call", [
+    (ValueError, lambda: lax.argmin(X, -1, jnp.int32)),
+    (ValueError, lambda: jnp.meshgrid(X[0], 1.0)),
+    (TypePromotionError, lambda: random.f(random.key(0), X[0], 2.0, dtype=jnp.float16)),
+    (TypePromotionError, lambda: random.beta(random.key(0), 2.0, X[0], dtype=jnp.bfloat16)),
+])  # fmt: skip
+def test_more_exceptions(error: type, call) -> None:
+    with pytest.raises(error):
+        call()
+
+
+def test_weak_types_of_distributions() -> None:
+    one, two = jnp.array([1]), 2.0
+    assert stats.uniform.pdf(one, two).weak_type and not stats.uniform.cdf(one, two).weak_type
+    assert stats.expon.sf(one, two).weak_type and stats.poisson.pmf(one, two).weak_type
+    assert not stats.poisson.cdf(one, two).weak_type and not stats.laplace.pdf(one, two).weak_type
+    assert not jnp.isreal(jnp.array([True])).weak_type and jnp.isreal(2).weak_type
+
+
+def test_values_that_were_none() -> None:
+    si, ci = special.sici(jnp.array([-0.5, -5.0]))
+    np.testing.assert_allclose(ci, [float(mpmath.ci(v)) for v in (0.5, 5)], rtol=1e-5)
+    np.testing.assert_allclose(si, [float(mpmath.si(v)) for v in (-0.5, -5)], rtol=1e-5)
+    assert float(nj.grad(lambda x: special.sici(x)[1])(-2.0)) == pytest.approx(np.cos(2) / -2)
+    np.testing.assert_allclose(jnp.fft.rfftfreq(3, dtype=jnp.int32), [0, 1 / 3])
+    a = X[:, :, None]
+    with config.numpy_rank_promotion("raise"):
+        assert jnp.linalg.pinv(a).shape == (2, 1, 3)
+    np.testing.assert_allclose(jnp.linalg.pinv(a), np.linalg.pinv(a), atol=1e-5)
+    assert int(gmres(jnp.eye(2), X[0, :2])[1]) == 0
+    assert float(nj.grad(stats.gamma.logcdf)(-1.0, 2.0)) == 0
+    assert float(nj.grad(stats.pareto.ppf, 1)(-2.0, 2.0)) == 0
+    assert float(nj.grad(stats.gamma.cdf)(-1.0, 0.1)) == 0
+
+
+def test_weights_of_other_numbers_of_samples() -> None:
+    for name in ("fweights", "aweights"):
+        with pytest.raises(RuntimeError, match=f"incompatible numbers of samples and {name}"):
+            jnp.cov(X, **{name: jnp.ones(4, int)})

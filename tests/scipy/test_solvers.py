@@ -34,7 +34,7 @@ def test_solutions(solver: Any, complex_: bool, n: int) -> None:
         want = np.linalg.solve(a, b)
         for options in ({}, {"x0": want + 0.1}, {"M": np.diag(1 / a.diagonal())}):
             x, info = solver(a, b, tol=1e-12, **options)
-            assert info is None
+            assert not info
             np.testing.assert_allclose(x, want, rtol=1e-9, atol=1e-9)
         many = nj.jit(nj.vmap(lambda b: solver(lambda x: a @ x, b, tol=1e-12)[0]))
         np.testing.assert_allclose(many(np.stack([b, 2 * b, 0 * b])), [want, 2 * want, 0 * want])

@@ -56,7 +56,7 @@ def sixteen_bits(case: Case, kind: str, text: str) -> bool:
 
 
 def more_dtypes(case: Case, kind: str, text: str) -> bool:
-    return "is not supported, see docstring for supported types" in text
+    return "is not supported" in text and "dtype=" in text or "see docstring for supported" in text
 
 
 def narrower_type(case: Case, kind: str, text: str) -> bool:
@@ -74,10 +74,25 @@ def outside_support(case: Case, kind: str, text: str) -> bool:
     return found and plain(kind) == "NaN" and "nan" in theirs and "nan" not in ours
 
 
+# JAX computes them by loops, or hashes a traced argument of its rule.
+NOT_DIFFERENTIATED = ("scipy.linalg.eigh_tridiagonal", "scipy.linalg.cho_solve")
+
+
+def narrow(case: Case, kind: str, text: str) -> bool:
+    """Values that JAX computes in an argument's 16 bits, where the result has more."""
+    found = "float16'" in str(case) and plain(kind) == "value" and not text.startswith("*")
+    return found and "float16[" not in text
+
+
+NARROW = """numpy.percentile numpy.quantile numpy.nanpercentile numpy.nanquantile
+    scipy.fft.dct scipy.fft.idct scipy.fft.dctn scipy.fft.idctn""".split()
+
+
 def derivative_there(case: Case, kind: str, text: str) -> bool:
     """Derivatives that JAX refuses, by ValueError."""
     return plain(kind) == "does not raise ValueError" and (
         "Betainc gradient" in text
+        or case.name in NOT_DIFFERENTIATED and kind.startswith("grad")
         or "random_gamma_grad" in case.name and "Reverse-mode differentiation" in text)
 
 
@@ -110,6 +125,17 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
     (debug_weak, "with debug_nans JAX jits functions of numbers, which loses weak types"),
     (outside_support, "outside of their support densities are constant"),
     (derivative_there, "derivatives that JAX does not have"),
+    (lambda case, kind, text: narrow(case, kind, text) and case.name in NARROW,
+     "JAX computes places among the sorted, and cosines, in an argument's 16 bits"),
+    (lambda case, kind, text: case.name == "scipy.optimize.minimize" and (
+        "[2, 2]" in text or text.startswith("int")),
+     "counts and the estimate of the inverse Hessian depend on the last steps' roundings"),
+    (named("numpy.reshape", "class Array"), "JAX gives NumPy's array back"),
+    (lambda case, kind, text: "Sizes passed to split must be nonnegative" in text,
+     "JAX fails where cuts lie behind the end; NumPy's parts are empty there"),
+    (named("numpy.logaddexp2", "value"), "JAX loses digits beside the zeros"),
+    (named("scipy.special.bernoulli", "value"), "JAX's are of six digits"),
+    (named("scipy.special.expi", "NaN"), "JAX's is NaN at 0 and at infinity"),
     (named("scipy.stats.beta.logcdf", "NaN"), "parameters that are no beta distribution's"),
     (named("lax.cumlogsumexp", "raises TypeError"), "JAX overflows on integers, or gives none"),
     (named("lax.rng_bit_generator", "raises TypeError"),

@@ -14,7 +14,7 @@ import ml_dtypes  # noqa: F401
 import numpy as np
 
 from comparison.cases import Case
-from comparison.tolerances import tolerance
+from comparison.tolerances import floor, tolerance
 
 # Numbers of which XLA makes zero: results below them are equal.
 SMALLEST = {
@@ -98,17 +98,18 @@ def leaf(case: Case, phase: str, want: Any, got: Any, values: Any) -> Iterator[D
     theirs, ours = np.asarray(values), np.asarray(got[4])
     if theirs.shape != ours.shape:
         return
-    kind = unequal(theirs, ours, str(want[1]), *tolerance(case, phase, str(want[1])))
+    dtype = str(want[1])
+    kind = unequal(theirs, ours, dtype, *tolerance(case, phase, dtype), floor(case, dtype))
     if kind:
         yield kind, shown_pair
 
 
 def unequal(
-    want: np.ndarray, got: np.ndarray, dtype: str, relative: float, absolute: float
+    want: np.ndarray, got: np.ndarray, dtype: str, relative: float, absolute: float, least: float
 ) -> str | None:
     """The kind of difference between two arrays of the same dtype, None when they agree.
 
-    relative: of each element; absolute: of the largest finite element.
+    relative: of each element; absolute: of the largest finite element; least: whatever their size.
     """
     if dtype in ("complex64", "complex128"):
         want, got = (np.stack([x.real, x.imag], -1) for x in (want, got))
@@ -133,7 +134,7 @@ def unequal(
         if not a.size:
             return None
         scale = np.abs(a).max()
-        bound = relative * np.abs(a) + absolute * scale + SMALLEST.get(dtype, 0.0)
+        bound = relative * np.abs(a) + absolute * scale + SMALLEST.get(dtype, 0.0) + least
         if np.any(np.abs(a - b) > bound):
             return "value"
         zero = (a == 0) & (b == 0)

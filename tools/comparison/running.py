@@ -100,7 +100,7 @@ class Worker:
 
     def _ended(self) -> None:
         """Let go of a process that ends."""
-        self.process.wait(30)
+        self.process.wait(PATIENCE)
         self.process.stdin.close()
         self.process.stdout.close()
 

@@ -37,6 +37,20 @@ SUMS = tuple("""
 GRADIENT = 4  # gradients are sums of products of what the function itself rounds
 
 
+# Where results are differences of equals: they may differ by these multiples of epsilon, whatever
+# their size, since the arguments are about 1 to 10.
+FLOORS = {
+    "scipy.signal.detrend": 30,
+    "numpy.blackman": 1,
+    "scipy.optimize.minimize": 30,      # iterates end at different roundings of the minimum
+}
+
+
+def floor(case: Case, dtype: str) -> float:
+    """What a value may differ by, however small it is."""
+    return FLOORS.get(case.name, 0) * EPSILON.get(dtype, 0.0)
+
+
 def tolerance(case: Case, phase: str, dtype: str) -> tuple[float, float]:
     """Relative and absolute tolerance for the values of this phase."""
     epsilon = EPSILON.get(dtype, 0.0)

@@ -16,6 +16,7 @@ from numjet import lax, numpy as jnp
 from numjet.api.implicit import custom_linear_solve
 from numjet.base import tree
 from numjet.core import dtypes
+from numjet.core.array import as_array
 from numjet.scipy.linalg import solve_triangular
 
 _UNBOUNDED = 2**31 - 1
@@ -290,8 +291,8 @@ def gmres(
     maxiter: int | None = None,
     M: Any = None,
     solve_method: str = "batched",
-) -> tuple[Any, None]:
-    """The x with A x = b, by the generalized minimal residual method: (x, None).
+) -> tuple[Any, Any]:
+    """The x with A x = b, by the generalized minimal residual method: (x, 0).
 
     A: any square matrix, or a function of pytrees like b. b, x0, tol, atol, M: as of `cg`. restart:
     after so many products the search begins anew. maxiter: how often at most (by default as long as
@@ -314,7 +315,8 @@ def gmres(
         raise ValueError(f"gmres: restart must be at least 1, got {restart}.")
     maxiter = _UNBOUNDED if maxiter is None else maxiter
     method = functools.partial(_gmres, restart)
-    return _solve("gmres", method, False, A, b, x0, tol, atol, maxiter, M)
+    x, _ = _solve("gmres", method, False, A, b, x0, tol, atol, maxiter, M)
+    return x, as_array(0)
 
 
 __all__ = ["bicgstab", "cg", "gmres"]

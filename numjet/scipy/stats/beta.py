@@ -6,7 +6,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats, inside
+from numjet.scipy.stats.common import floats, inside, logarithm
 
 
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -81,7 +81,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> beta.logcdf(jnp.array([0.5]), 2.0, 3.0).round(4)
     Array([-0.3747], dtype=float32)
     """
-    return jnp.log(cdf(x, a, b, loc, scale))
+    return logarithm(cdf(x, a, b, loc, scale))
 
 
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -112,4 +112,4 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> beta.logsf(jnp.array([0.5]), 2.0, 3.0).round(4)
     Array([-1.1632], dtype=float32)
     """
-    return jnp.log(sf(x, a, b, loc, scale))
+    return logarithm(sf(x, a, b, loc, scale))

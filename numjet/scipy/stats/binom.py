@@ -6,7 +6,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats, inside
+from numjet.scipy.stats.common import inside, weakly
 
 
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
@@ -20,7 +20,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     >>> binom.logpmf(jnp.array([1]), 4, 0.5).round(4)
     Array([-1.3863], dtype=float32)
     """
-    k, n, p, loc = floats("binom.logpmf", k, n, p, loc)
+    k, n, p, loc = weakly("binom.logpmf", k, n, p, loc)
     k = k - loc
     outside = (k < 0) | (k > n)
     k = inside(~outside, k, 0.0)

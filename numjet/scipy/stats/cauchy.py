@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats, probability
+from numjet.scipy.stats.common import floats, logarithm, probability
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -65,7 +65,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> cauchy.logcdf(jnp.array([1.0])).round(4)
     Array([-0.2877], dtype=float32)
     """
-    return jnp.log(cdf(x, loc, scale))
+    return logarithm(cdf(x, loc, scale))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -94,7 +94,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> cauchy.logsf(jnp.array([1.0])).round(4)
     Array([-1.3863], dtype=float32)
     """
-    return jnp.log(sf(x, loc, scale))
+    return logarithm(sf(x, loc, scale))
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -17,6 +17,17 @@ def floats(name: str, *args: Any) -> list[Any]:
     return out if all(x.weak_type for x in arrays) else [strong(x) for x in out]
 
 
+def weakly(name: str, *args: Any) -> list[Any]:
+    """`floats` of functions whose results are weak, too, where integers meet Python floats."""
+    return promote_inexact(*as_arrays(name, *args))
+
+
+def logarithm(p: Any) -> Any:
+    """log p of probabilities; -∞ at 0, with the derivative 0."""
+    good = ~(p <= 0)
+    return jnp.where(good, jnp.log(inside(good, p, 1.0)), -jnp.inf)
+
+
 def standard(name: str, x: Any, loc: Any, scale: Any) -> tuple[Any, Any]:
     """Where `x` is in the distribution at 0 of scale 1; the scale."""
     x, loc, scale = floats(name, x, loc, scale)

@@ -6,7 +6,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats, inside
+from numjet.scipy.stats.common import floats, inside, logarithm
 
 
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -44,6 +44,14 @@ def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logpdf(x, a, loc, scale))
 
 
+def _part(function: Any, x: Any, a: Any, loc: Any, scale: Any, before: float) -> Any:
+    """`function(a, (x - loc) / scale)`; `before` the support, where its derivatives are zero."""
+    z = (x - loc) / scale
+    good = ~(z <= 0)
+    outside = jnp.where(a > 0, before, jnp.nan).astype(z.dtype)
+    return jnp.where(good, function(a, inside(good, z, 1.0)), outside)
+
+
 def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: gamma distribution.
 
@@ -57,7 +65,7 @@ def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([0.2642], dtype=float32)
     """
     x, a, loc, scale = floats("gamma.cdf", x, a, loc, scale)
-    return special.gammainc(a, jnp.maximum((x - loc) / scale, 0))
+    return _part(special.gammainc, x, a, loc, scale, 0.0)
 
 
 def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -72,7 +80,7 @@ def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gamma.logcdf(jnp.array([1.0]), 2.0).round(4)
     Array([-1.3309], dtype=float32)
     """
-    return jnp.log(cdf(x, a, loc, scale))
+    return logarithm(cdf(x, a, loc, scale))
 
 
 def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -88,7 +96,7 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([0.7358], dtype=float32)
     """
     x, a, loc, scale = floats("gamma.sf", x, a, loc, scale)
-    return special.gammaincc(a, jnp.maximum((x - loc) / scale, 0))
+    return _part(special.gammaincc, x, a, loc, scale, 1.0)
 
 
 def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -103,4 +111,4 @@ def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gamma.logsf(jnp.array([1.0]), 2.0).round(4)
     Array([-0.3069], dtype=float32)
     """
-    return jnp.log(sf(x, a, loc, scale))
+    return logarithm(sf(x, a, loc, scale))

@@ -6,7 +6,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats
+from numjet.scipy.stats.common import weakly
 
 
 def logpdf(x: Any, beta: Any) -> Any:
@@ -20,7 +20,7 @@ def logpdf(x: Any, beta: Any) -> Any:
     >>> gennorm.logpdf(jnp.array([1.0]), 2.0).round(4)
     Array([-1.5724], dtype=float32)
     """
-    x, beta = floats("gennorm.logpdf", x, beta)
+    x, beta = weakly("gennorm.logpdf", x, beta)
     return jnp.log(0.5 * beta) - special.gammaln(1 / beta) - jnp.abs(x) ** beta
 
 
@@ -35,7 +35,7 @@ def cdf(x: Any, beta: Any) -> Any:
     >>> gennorm.cdf(jnp.array([1.0]), 2.0).round(4)
     Array([0.9214], dtype=float32)
     """
-    x, beta = floats("gennorm.cdf", x, beta)
+    x, beta = weakly("gennorm.cdf", x, beta)
     half = special.gammainc(1 / beta, jnp.abs(x) ** beta)
     return 0.5 * (1 + jnp.sign(x) * half)
 

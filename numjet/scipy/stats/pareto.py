@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats, inside, probability
+from numjet.scipy.stats.common import floats, inside, logarithm
 
 
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -69,9 +69,7 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> pareto.logcdf(jnp.array([2.0]), 2.0).round(4)
     Array([-0.2877], dtype=float32)
     """
-    value = cdf(x, b, loc, scale)
-    good = ~(value <= 0)
-    return jnp.where(good, jnp.log(inside(good, value, 1.0)), -jnp.inf)
+    return logarithm(cdf(x, b, loc, scale))
 
 
 def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -119,4 +117,6 @@ def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([1.1547, 2.8284], dtype=float32)
     """
     q, b, loc, scale = floats("pareto.ppf", q, b, loc, scale)
-    return loc + scale * jnp.exp(-jnp.log1p(-probability(q)) / b)
+    good = ~((q < 0) | (q > 1))
+    value = loc + scale * jnp.exp(-jnp.log1p(-inside(good, q, 0.5)) / b)
+    return jnp.where(good, value, jnp.nan)

@@ -6,7 +6,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats, inside
+from numjet.scipy.stats.common import floats, inside, weakly
 
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
@@ -20,7 +20,7 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     >>> poisson.logpmf(jnp.array([1]), 2.0).round(4)
     Array([-1.3069], dtype=float32)
     """
-    k, mu, loc = floats("poisson.logpmf", k, mu, loc)
+    k, mu, loc = weakly("poisson.logpmf", k, mu, loc)
     k = k - loc
     outside = (k < 0) | (k > jnp.floor(k))
     k = inside(~outside, k, 0.0)
@@ -74,7 +74,7 @@ def entropy(mu: Any, loc: Any = 0) -> Any:
     >>> poisson.entropy(jnp.array([2.0])).round(4)
     Array([1.7049], dtype=float32)
     """
-    mu, loc = floats("poisson.entropy", mu, loc)
+    mu, loc = weakly("poisson.entropy", mu, loc)
     # Beyond `few` the series is exact to rounding (its next term is 1.4 / mu**6); up to it so many
     # terms of the sum over counts are not 0.
     few, terms = (80.0, 220) if mu.dtype == jnp.float64 else (20.0, 80)

@@ -65,8 +65,8 @@ def mode(
     a: an array. axis: an integer, or None for all elements. nan_policy: must be "propagate"
     (NotImplementedError). keepdims: the axis stays, with size 1. Of values that are as frequent,
     the least; NaN counts as one value, greater than others; NaN, with a count of 0, where there is
-    no element. Result: ModeResult(mode, count), count int32. Raises ValueError for an axis out of
-    range.
+    no element. Result: ModeResult(mode, count), count in the default integer
+    dtype. Raises ValueError for an axis out of range.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import stats
@@ -93,7 +93,7 @@ def mode(
     if jnp.issubdtype(x.dtype, jnp.inexact):
         new &= ~(jnp.isnan(rows[..., 1:]) & jnp.isnan(rows[..., :-1]))
     new = jnp.concatenate([jnp.ones((*new.shape[:-1], 1), bool), new], -1)
-    places = jnp.arange(n, dtype=jnp.int32)
+    places = jnp.arange(n)
     lengths = places - lax.cummax(jnp.where(new, places, 0), new.ndim - 1) + 1
     best = jnp.argmax(lengths, -1, keepdims=True)
     found = (jnp.take_along_axis(v, best, -1).reshape(shape) for v in (rows, lengths))

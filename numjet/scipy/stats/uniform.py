@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats
+from numjet.numpy.promote import strong
+from numjet.scipy.stats.common import weakly
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -20,7 +21,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> uniform.logpdf(jnp.array([0.5]), scale=2.0).round(4)
     Array([-0.6931], dtype=float32)
     """
-    x, loc, scale = floats("uniform.logpdf", x, loc, scale)
+    x, loc, scale = weakly("uniform.logpdf", x, loc, scale)
     outside = (x < loc) | (x > loc + scale)
     return jnp.where(outside, -jnp.inf, jnp.where(jnp.isnan(x), x, -jnp.log(scale)))
 
@@ -51,8 +52,8 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> uniform.cdf(jnp.array([0.5]), scale=2.0).round(4)
     Array([0.25], dtype=float32)
     """
-    x, loc, scale = floats("uniform.cdf", x, loc, scale)
-    return jnp.clip((x - loc) / scale, 0, 1)
+    x, loc, scale = weakly("uniform.cdf", x, loc, scale)
+    return strong(jnp.clip((x - loc) / scale, 0, 1))
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -67,5 +68,5 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> uniform.ppf(jnp.array([0.25, 0.875]), scale=2.0).round(4)
     Array([0.5 , 1.75], dtype=float32)
     """
-    q, loc, scale = floats("uniform.ppf", q, loc, scale)
+    q, loc, scale = weakly("uniform.ppf", q, loc, scale)
     return jnp.where((q < 0) | (q > 1), jnp.nan, loc + q * scale)

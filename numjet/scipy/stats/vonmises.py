@@ -7,7 +7,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats
+from numjet.scipy.stats.common import weakly
 
 
 def logpdf(x: Any, kappa: Any) -> Any:
@@ -21,7 +21,7 @@ def logpdf(x: Any, kappa: Any) -> Any:
     >>> vonmises.logpdf(jnp.array([0.5]), 2.0).round(4)
     Array([-0.9067], dtype=float32)
     """
-    x, kappa = floats("vonmises.logpdf", x, kappa)
+    x, kappa = weakly("vonmises.logpdf", x, kappa)
     value = kappa * (jnp.cos(x) - 1) - jnp.log(2 * math.pi * special.i0e(kappa))
     return jnp.where(kappa < 0, jnp.nan, value)
 

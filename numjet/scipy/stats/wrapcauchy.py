@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats
+from numjet.scipy.stats.common import weakly
 
 
 def logpdf(x: Any, c: Any) -> Any:
@@ -20,7 +20,7 @@ def logpdf(x: Any, c: Any) -> Any:
     >>> wrapcauchy.logpdf(jnp.array([1.0]), 0.5).round(4)
     Array([-1.7826], dtype=float32)
     """
-    x, c = floats("wrapcauchy.logpdf", x, c)
+    x, c = weakly("wrapcauchy.logpdf", x, c)
     spread = jnp.log1p(c * c - 2 * c * jnp.cos(x))
     value = jnp.log1p(-c * c) - math.log(2 * math.pi) - spread
     value = jnp.where((x < 0) | (x > 2 * math.pi), -jnp.inf, value)
