@@ -672,6 +672,8 @@ def device_put(
         return tree.tree_map(lambda leaf: at_default(as_array(leaf)), x)
     if isinstance(device, SingleDeviceSharding):
         device = device._device
+    elif device is not None and hasattr(device, "mesh"):
+        _ = device.mesh.devices  # raises where there are the mesh's axes alone
     sharding: Any = SingleDeviceSharding(device) if isinstance(device, Device) else device
 
     def put(leaf: Any) -> Any:
@@ -701,8 +703,7 @@ def _put_each(x: Any, places: Any) -> Any:
                 f"device_put: unknown device {place!r}. numjet.devices() lists the devices: "
                 f"{devices()}."
             )
-    wanted = [places] * len(leaves) if is_place(places) else (
-        tree.broadcast_prefix(places, x, is_leaf=is_place))
+    wanted = tree.flatten_axes("device_put: device", treedef, places, is_place)
     put = []
     for leaf, place in zip(leaves, wanted, strict=True):
         if isinstance(place, layout.Format):

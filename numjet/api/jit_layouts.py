@@ -11,7 +11,7 @@ from typing import Any
 
 from numjet.api import dispatch
 from numjet.api.devices import Sharding, SingleDeviceSharding, place
-from numjet.api.sharding import NamedSharding, PartitionSpec, constrained, get_mesh
+from numjet.api.sharding import PartitionSpec, constrained, of_context
 from numjet.base import tree
 from numjet.core.array import ArrayImpl
 from numjet.core.remote import Remote
@@ -61,14 +61,7 @@ def _is_leaf(x: Any) -> bool:
 
 def resolved(x: Any, what: str) -> Any:
     """A sharding from what the user wrote: a Sharding, a device, a PartitionSpec or None."""
-    if isinstance(x, PartitionSpec):
-        mesh = get_mesh()
-        if mesh.empty:
-            raise RuntimeError(
-                f"jit requires a non-empty mesh in context if you are passing PartitionSpecs to "
-                f"{what}. Define one with numjet.set_mesh(mesh), or pass NamedSharding(mesh, spec)."
-            )
-        return NamedSharding(mesh, x)
+    x = of_context(f"jit {what}", x)
     if x is None or isinstance(x, Sharding):
         return x
     if hasattr(x, "platform"):
@@ -83,15 +76,7 @@ def _leaves(what: str, given: Any, structure: Any) -> list[Any]:
     """A sharding, or None, for each leaf of `structure`, a treedef."""
     if _is_leaf(given):
         return [resolved(given, what)] * structure.num_leaves
-    full = tree.tree_unflatten(structure, range(structure.num_leaves))
-    try:
-        found = tree.broadcast_prefix(given, full, is_leaf=_is_leaf)
-    except ValueError as error:
-        raise ValueError(
-            f"jit {what} must be a pytree prefix of the structure that it describes, got {given!r} "
-            f"for {structure}. {error}"
-        ) from None
-    return [resolved(x, what) for x in found]
+    return [resolved(x, what) for x in tree.flatten_axes(f"jit {what}", structure, given, _is_leaf)]
 
 
 def of_arguments(given: Any, args: tuple, kwargs: dict, structure: Any) -> list[Any]:

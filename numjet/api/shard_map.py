@@ -199,12 +199,7 @@ def _spread(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
     else:
         if isinstance(specs, list):
             specs = tuple(specs) if isinstance(value, tuple) else specs
-        try:
-            found = tree.broadcast_prefix(specs, value, is_leaf=is_spec)
-        except ValueError as error:
-            raise ValueError(
-                f"shard_map: {what} must be a prefix of the structure it describes. {error}"
-            ) from None
+        found = tree.flatten_axes(f"shard_map: {what}", tree.tree_structure(value), specs, is_spec)
     return [PartitionSpec() if s is None else s for s in found]
 
 

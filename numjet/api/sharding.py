@@ -30,6 +30,7 @@ from numjet.api.devices import (
     devices as all_devices,
     mark,
 )
+from numjet.api.layout import Format
 from numjet.api.process_mesh import Processes, processes_of
 from numjet.base import tree
 from numjet.base.errors import DuplicateSpecError, IndivisibleError
@@ -903,6 +904,24 @@ def explicit_axes(f: Any = None, /, *, axes: Any = None, in_sharding: Any = None
     )
 
 
+def of_context(name: str, place: Any) -> Any:
+    """A sharding from a PartitionSpec of the current mesh, or from one over the axes alone of that
+    mesh; others as they are. Raises RuntimeError for a PartitionSpec where there is no mesh."""
+    mesh = get_mesh()
+    if isinstance(place, PartitionSpec):
+        if mesh.empty:
+            raise RuntimeError(
+                f"{name} requires a non-empty mesh in context if you are passing PartitionSpecs "
+                f"(got {place}). Define one with numjet.set_mesh(mesh), or pass "
+                "NamedSharding(mesh, spec)."
+            )
+        return NamedSharding(mesh, place)
+    if isinstance(place, NamedSharding) and isinstance(place.mesh, AbstractMesh):
+        if not mesh.empty and mesh.abstract_mesh == place.mesh:
+            return place.update(mesh=mesh)
+    return place
+
+
 def constrained(x: Any, sharding: Sharding) -> Any:
     """An array, or a traced one, laid out as a sharding says."""
     if isinstance(x, Tracer):
@@ -932,22 +951,14 @@ hooks.over_current_mesh = over_current_mesh
 
 
 def _laid_out(name: str, x: Any, shardings: Any) -> Any:
-    is_leaf = lambda s: s is None or isinstance(s, Sharding | PartitionSpec)  # noqa: E731
-    if is_leaf(shardings):
-        specs = [shardings] * len(tree.tree_leaves(x))
-    else:
-        specs = tree.broadcast_prefix(shardings, x, is_leaf=is_leaf)
+    is_leaf = lambda s: s is None or isinstance(s, Sharding | PartitionSpec | Format)  # noqa: E731
     leaves, treedef = tree.tree_flatten(x)
+    specs = tree.flatten_axes(f"{name}: shardings", treedef, shardings, is_leaf)
     out = []
     for leaf, spec in zip(leaves, specs, strict=True):
-        if isinstance(spec, PartitionSpec):
-            if get_mesh().empty:
-                raise RuntimeError(
-                    f"{name} requires a non-empty mesh in context if you are passing "
-                    "PartitionSpecs. Use it inside `with mesh:` or `set_mesh`, or pass "
-                    "NamedSharding(mesh, spec)."
-                )
-            spec = NamedSharding(get_mesh(), spec)
+        if isinstance(spec, Format):
+            spec = spec.sharding
+        spec = of_context(name, spec)
         if spec is not None:
             if not isinstance(spec, Sharding):
                 raise TypeError(

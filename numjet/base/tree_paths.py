@@ -126,14 +126,16 @@ def _spread_over_tree(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | N
     spread(prefix, visit(full), is_leaf, out)
 
 
-def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any) -> list:
-    """One entry per leaf of `treedef` from `axis_tree`, a prefix whose None count as entries.
+def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any,
+                 is_leaf: Callable[[Any], bool] = lambda node: node is None) -> list:
+    """One entry per leaf of `treedef` from `axis_tree`, a prefix whose None (or other nodes for
+    which is_leaf holds) count as entries; the None of the values count as nodes all the same.
 
     `name` is the argument's name in the ValueError raised when it is no prefix, as `in_axes`.
     """
     out: list[Any] = []
     try:
-        spread(axis_tree, treedef, lambda node: node is None, out)
+        spread(axis_tree, treedef, is_leaf, out)
     except TreeMismatch as error:
         raise ValueError(
             f"{name} must be a prefix of the tree of values it applies to: at {error.at()}, "

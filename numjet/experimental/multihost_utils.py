@@ -129,6 +129,13 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     return False
 
 
+def _specs(pspecs: Any, structure: Any) -> list[PartitionSpec]:
+    """A PartitionSpec for each leaf of `structure`, from a prefix of it."""
+    is_spec = lambda s: s is None or isinstance(s, PartitionSpec)  # noqa: E731
+    found = tree.flatten_axes("multihost_utils: pspecs", structure, pspecs, is_spec)
+    return [s or PartitionSpec() for s in found]
+
+
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
     """Arrays over a mesh, made of the parts that each process has.
 
@@ -142,9 +149,8 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
     >>> multihost_utils.host_local_array_to_global_array(np.arange(2), mesh, nj.P("x"))
     Array([0, 1], dtype=int32)
     """
-    is_spec = lambda s: s is None or isinstance(s, PartitionSpec)  # noqa: E731
-    specs = [s or PartitionSpec() for s in tree.broadcast_prefix(pspecs, local_inputs, is_spec)]
     leaves, structure = tree.tree_flatten(local_inputs)
+    specs = _specs(pspecs, structure)
     made = [
         make_array_from_process_local_data(NamedSharding(global_mesh, s), np.asarray(x))
         for x, s in zip(leaves, specs, strict=True)
@@ -164,9 +170,8 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     >>> multihost_utils.global_array_to_host_local_array(jnp.arange(2), mesh, nj.P("x"))
     Array([0, 1], dtype=int32)
     """
-    is_spec = lambda s: s is None or isinstance(s, PartitionSpec)  # noqa: E731
-    specs = [s or PartitionSpec() for s in tree.broadcast_prefix(pspecs, global_inputs, is_spec)]
     leaves, structure = tree.tree_flatten(global_inputs)
+    specs = _specs(pspecs, structure)
     made = []
     for x, spec in zip(leaves, specs, strict=True):
         laid = device_put(x, NamedSharding(global_mesh, spec))

@@ -110,9 +110,9 @@ def test_what_does_not_fit_is_refused() -> None:
         nj.jit(lambda a: a, in_shardings=columns)(x)
     with pytest.raises(ValueError, match="tree prefix of the positional arguments"):
         nj.jit(lambda a, b: a, in_shardings=(rows,))(X, X)
-    with pytest.raises(ValueError, match="pytree prefix"):
+    with pytest.raises(ValueError, match="must be a prefix"):
         nj.jit(lambda a: a["k"], in_shardings=({"q": rows},))({"k": X})
-    with pytest.raises(ValueError, match="pytree prefix"):
+    with pytest.raises(ValueError, match="must be a prefix"):
         nj.jit(lambda a: (a, a), out_shardings=(rows,))(X)
     with pytest.raises(ValueError, match="output number 0"):
         nj.jit(lambda a: a.sum(), out_shardings=rows)(X)
@@ -218,3 +218,41 @@ def test_specs_are_put_over_the_current_mesh() -> None:
         a, b = nj.device_put((x, x), (P("x", "y"), P()))
     assert a.sharding == NamedSharding(mesh, P("x", "y")) and b.sharding.is_fully_replicated
     np.testing.assert_array_equal(a, x)
+
+
+def test_none_among_the_values_is_no_entry_of_a_prefix() -> None:
+    m = mesh()
+    rows, whole = NamedSharding(m, P("x")), NamedSharding(m, P())
+    tree = {"a": None, "b": X, "c": X}
+    prefix = {"a": None, "b": rows, "c": whole}
+    for out in (
+        nj.device_put(tree, prefix),
+        lax.with_sharding_constraint(tree, prefix),
+        nj.jit(lambda t: t, in_shardings=(prefix,), out_shardings=prefix)(tree),
+        nj.jit(lambda t: t, out_shardings={"a": rows, "b": rows, "c": None})(tree),
+    ):
+        assert out["a"] is None and out["b"].sharding == rows and out["c"].sharding != rows
+    specs = {"a": None, "b": P("x"), "c": P("x")}
+    out = nj.shard_map(lambda t: t, mesh=m, in_specs=(specs,), out_specs=specs)(tree)
+    assert out["a"] is None and out["b"].sharding == rows
+
+
+def test_specs_and_abstract_meshes_are_those_of_the_current_mesh() -> None:
+    m = mesh()
+    abstract = NamedSharding(m.abstract_mesh, P("x"))
+    with pytest.raises(ValueError, match="set a mesh"):
+        nj.device_put(X, P("x"))
+    with pytest.raises(ValueError, match="no devices"):
+        nj.device_put(X, abstract)
+    with pytest.raises(ValueError, match="no devices"):
+        lax.with_sharding_constraint(X, abstract)
+    with nj.set_mesh(m):
+        for out in (
+            nj.device_put(X, P("x")),
+            nj.device_put({"k": X}, {"k": P("x")})["k"],
+            lax.with_sharding_constraint(X, abstract),
+            nj.jit(lambda a: lax.with_sharding_constraint(a * 2, abstract))(X),
+            nj.jit(lambda a: a * 2, out_shardings=abstract)(X),
+        ):
+            assert out.sharding == NamedSharding(m, P("x"))
+            np.testing.assert_array_equal((out + 1).shape, X.shape)
