@@ -400,7 +400,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
 
 def _cotangents(name: str, in_tree: Any, result: Any) -> list[Any]:
     """The flat cotangents, one a leaf of the arguments: None stands for a whole argument (or
-    subtree) of zeros."""
+    subtree) of zeros, an array for every leaf below its place."""
     n = len(in_tree.children())
     if isinstance(result, list):
         result = tuple(result)
@@ -417,31 +417,17 @@ def _cotangents(name: str, in_tree: Any, result: Any) -> list[Any]:
             f"the {n} "
             f"differentiable arguments, got {len(result)}. Use None for those without a gradient."
         )
-    marked = tree.tree_unflatten(in_tree, range(in_tree.num_leaves))
-    found: list[Any] = [None] * in_tree.num_leaves
-
-    def fill(ct: Any, slots: Any, path: str) -> None:
-        if ct is None:
-            return
-        kinds, structure = tree.tree_flatten(slots, is_leaf=lambda x: x is None)
+    found: list[Any] = []
+    for i, (ct, structure) in enumerate(zip(result, in_tree.children(), strict=True)):
         try:
-            leaves = structure.flatten_up_to(ct, "the cotangent")
+            leaves = tree.flatten_axes(f"the cotangent[{i}]", structure, ct)
         except ValueError as error:
-            raise TypeError(
-                f"custom_vjp of {name}: the cotangent{path} must have the structure of its "
-                f"argument, {structure}, "
-                f"got {tree.tree_structure(ct)}. {error}"
-            ) from None
-        for slot, leaf in zip(kinds, leaves, strict=True):
-            # None among the arguments is no array: whatever stands there is not looked at.
-            if slot is None or leaf is None or type(leaf) is SymbolicZero:
-                continue
-            if getattr(leaf, "dtype", None) == dtypes.float0:
-                continue
-            found[slot] = as_array(leaf)
-
-    for i, (ct, slots) in enumerate(zip(result, marked, strict=True)):
-        fill(ct, slots, f"[{i}]")
+            raise TypeError(f"custom_vjp of {name}: {error}") from None
+        zero = [
+            leaf is None or type(leaf) is SymbolicZero or getattr(leaf, "dtype", 0) == dtypes.float0
+            for leaf in leaves
+        ]
+        found += [None if z else as_array(leaf) for leaf, z in zip(leaves, zero, strict=True)]
     return found
 
 

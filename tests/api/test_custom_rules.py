@@ -369,3 +369,21 @@ def test_vmap_of_a_custom_vjp_with_an_output_that_is_not_mapped(wrap, out_axes, 
     by_x, by_w = nj.grad(loss, (0, 1))(x, jnp.float32(3))
     np.testing.assert_allclose(by_x, 3 * np.arange(4.0))
     np.testing.assert_allclose(by_w, of_w)
+
+
+def test_a_cotangent_may_stand_for_a_subtree():
+    def gradient(backward):
+        @nj.custom_vjp
+        def f(x, y):
+            return sum(nj.tree.leaves(x)) + y
+
+        f.defvjp(lambda x, y: (f(x, y), None), lambda _, ct: backward(ct))
+        return nj.grad(f)({"a": 1.0, "b": (3.0, 4.0), "c": None}, 2.0)
+
+    ones = {"a": 1.0, "b": (1.0, 1.0), "c": None}
+    assert gradient(lambda ct: (ct, ct)) == ones
+    assert gradient(lambda ct: ({"a": ct, "b": ct, "c": None}, ct)) == ones
+    assert gradient(lambda ct: ({"a": ct, "b": None, "c": ct}, ct)) == ones | {"b": (0.0, 0.0)}
+    for wrong in (lambda ct: ((ct, ct), ct), lambda ct: ({"a": (ct,), "b": ct, "c": ct}, ct)):
+        with pytest.raises(TypeError, match=r"cotangent\[0\].*expected a"):
+            gradient(wrong)
