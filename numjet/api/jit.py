@@ -30,7 +30,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.memo import Memo
-from numjet.core.refs import Ref, RefUse, refuse_returned
+from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned
 from numjet.core.remote import Device, Remote, target
 from numjet.core.spread import Spread, SpreadArray
 from numjet.core.trace import EVAL, Tracer, current_trace
@@ -878,9 +878,15 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """
     check_callable("eval_shape", fun)
     given: list[Any] = []  # a ShapeDtypeStruct that the function returns is its own answer
+    refs = [isinstance(x, Ref) for x in tree.tree_leaves((args, kwargs))]
 
     @wraps(fun)
     def values(*args: Any, **kwargs: Any) -> Any:
+        if any(refs):
+            traced, structure = tree.tree_flatten((args, kwargs))
+            args, kwargs = structure.unflatten(
+                [Ref(AbstractRef(x.aval), x) if r else x for x, r in zip(traced, refs, strict=True)]
+            )
         leaves, treedef = tree.tree_flatten(fun(*args, **kwargs))
         given[:] = [x if isinstance(x, ShapeDtypeStruct) else None for x in leaves]
         return treedef.unflatten(

@@ -96,6 +96,14 @@ def vmap(
         outs, out_dims = batch_call(flat, Axis(size, axis_name, spmd_axis_name), leaves, dims)
         for i in reversed(refs):
             refs[i].put(_place(outs.pop(), out_dims.pop(), dims[i], size))
+
+        def at(i: int) -> str:
+            """Which result number `i` is, in words."""
+            if places[i] is not None:
+                return ""
+            marked = tree.tree_unflatten(out_tree, range(len(outs)))
+            return f"at vmap out_axes{tree.keystr(tree.tree_flatten_with_path(marked)[0][i][0])}"
+
         if type(out_axes) is int:
             places = [out_axes] * len(outs)
         else:
@@ -103,8 +111,8 @@ def vmap(
         return tree.tree_unflatten(
             out_tree,
             [
-                x if d is not None and d == p else _place(x, d, p, size)
-                for x, d, p in zip(outs, out_dims, places, strict=True)
+                x if d is not None and d == p else _place(x, d, p, size, at(i))
+                for i, (x, d, p) in enumerate(zip(outs, out_dims, places, strict=True))
             ],
         )
 
@@ -207,7 +215,7 @@ def _mapped_size(fun: Callable, leaves: list, dims: list, in_tree: Any, given: i
     )
 
 
-def _place(x: Any, dim: int | None, place: Any, size: int) -> Any:
+def _place(x: Any, dim: int | None, place: Any, size: int, where: str = "") -> Any:
     if dim is None and not is_arraylike(x):
         raise TypeError(
             f"vmap: the function returned {x!r} of type {type(x).__name__}, which is no array or "
@@ -216,9 +224,8 @@ def _place(x: Any, dim: int | None, place: Any, size: int) -> Any:
     if place is None:
         if dim is not None:
             raise ValueError(
-                "vmap: out_axes is None for an output that depends on the mapped axis. Reduce it "
-                "over the axis, "
-                "or give its out_axes an integer."
+                f"{where}, got axis spec None but output was batched on axis {dim}: it depends on "
+                "the mapped axis. Reduce it over the axis, or give its out_axes an integer."
             )
         return x
     if dim is None and not isinstance(x, Array):

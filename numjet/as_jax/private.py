@@ -79,7 +79,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
      "quax"),
     ("jax._src.random.threefry2x32", "threefry_seed", _HERE + "threefry_seed", "quax"),
     ("jax._src.random.threefry2x32", "threefry_split", _HERE + "threefry_split", "quax"),
-    ("jax._src.state.types", "AbstractRef", "numjet.experimental.hijax:AbstractRef", "flax"),
+    ("jax._src.state.types", "AbstractRef", "numjet.core.refs:AbstractRef", "flax"),
     ("jax._src.traceback_util", "UnfilteredStackTrace", _HERE + "UnfilteredStackTrace", "flax"),
     ("jax._src.traceback_util", "_exclude_paths", _HERE + "exclude_paths", "flax"),
     ("jax._src.traceback_util", "api_boundary", _HERE + "api_boundary", "flax"),

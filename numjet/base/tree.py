@@ -129,7 +129,9 @@ def _columns(caller: str, treedef: PyTreeDef, rest: tuple) -> list[list]:
     for i, other in enumerate(rest):
         try:
             leaves, other_treedef = tree_flatten(other)
-        except ValueError:  # what stands where `treedef` has a leaf may have keys without an order
+        except (ValueError, RecursionError):
+            # What stands where `treedef` has a leaf may have keys without an order, or itself
+            # below it: it is not opened.
             other_treedef = None
         if other_treedef is not treedef:
             leaves = treedef.flatten_up_to(other, f"{caller}: tree number {i + 2}")

@@ -13,6 +13,7 @@ from typing import Any
 
 from numjet.core.avals import ShapedArray as ShapedArray
 from numjet.core.primitive import Linear, Zero as Zero
+from numjet.core.refs import AbstractRef as AbstractRef
 from numjet.core.structural import instantiate
 
 
@@ -29,13 +30,6 @@ class HiType(AbstractValue):
 
 class MutableHiType(HiType):
     """A type of values that can be changed."""
-
-
-class AbstractRef(AbstractValue):
-    """The type of a reference to an array of aval `inner_aval`."""
-
-    def __init__(self, inner_aval: Any, memory_space: Any = None, kind: Any = None) -> None:
-        self.inner_aval, self.memory_space, self.kind = inner_aval, memory_space, kind
 
 
 class AvalQDD:

@@ -25,7 +25,7 @@ from numjet.core.trace import (
     leave_trace,
     set_trace,
 )
-from numjet.extend.jax_params import accept_extra, with_extra
+from numjet.extend.jax_params import accept_extra, with_extra, without_extra
 from numjet.extend.linear_util import WrappedFun, wrap_init
 from numjet.transforms.batch import BatchTrace, axis_env
 from numjet.transforms.custom_rules import custom_jvp_p, custom_vjp_p, run_call
@@ -231,7 +231,7 @@ def _lacks(name: str) -> Callable:
 def bind_with_trace(self: Primitive, trace: Any, args: Sequence[Any], *avals_params: Any) -> Any:
     """Apply a primitive to `args` under `trace`; the params come last. Those of a function with a
     rule for tangents are `subfuns=(fun, jvp)`, flat functions, and `symbolic_zeros`."""
-    params = avals_params[-1]
+    params = without_extra(self, avals_params[-1])
     if self is custom_jvp_p and "subfuns" in params:
         fun, jvp = params["subfuns"]
         params = _custom_params(fun, jvp, params.get("symbolic_zeros", False))

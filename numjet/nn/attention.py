@@ -108,10 +108,15 @@ def _check_shapes(query: Any, key: Any, value: Any) -> None:
         )
     b, _, n, h = query.aval.shape
     s, k = key.aval.shape[1:3]
-    if n % k or key.aval.shape != (b, s, k, h) or value.aval.shape[:3] != (b, s, k):
+    if n % k:
+        raise ValueError(
+            "dot_product_attention: the number of query heads must be a multiple of key/value "
+            f"heads, but got {n} vs {k}."
+        )
+    if key.aval.shape != (b, s, k, h) or value.aval.shape[:3] != (b, s, k):
         raise ValueError(
             "dot_product_attention: shapes do not fit: query (batch, T, N, H), key and "
-            "value (batch, S, K, H) with N a multiple of K; got "
+            "value (batch, S, K, H); got "
             f"{query.aval}, {key.aval}, {value.aval}."
         )
 

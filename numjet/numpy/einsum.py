@@ -135,8 +135,8 @@ def _parse(
             f"einsum: {subscripts!r} describes {len(inputs)} operands, got {len(avals)}."
         )
     for c in left + output:
-        if c not in string.ascii_letters + ".,":
-            raise ValueError(f"einsum: character {c!r} in {subscripts!r} is not a letter.")
+        if c in "->":
+            raise ValueError(f"einsum: {subscripts!r} has a {c!r} that is not of its one '->'.")
     used = set(left + output)
     spare = [c for c in string.ascii_uppercase + string.ascii_lowercase if c not in used]
     widest = 0

@@ -549,7 +549,7 @@ def test_vmap_over_unequal_sizes_lists_argument_and_axis() -> None:
     )
     says(message(ValueError, nj.vmap(lambda a: a), 1.0), "args[0]", "()", "no axis 0", "None")
     says(message(ValueError, nj.vmap(lambda a: a, in_axes=(0, 0)), x3), "2 entries", "1 positional")
-    says(message(ValueError, nj.vmap(lambda a: a, out_axes=None), x3), "out_axes is None", "Reduce")
+    says(message(ValueError, nj.vmap(lambda a: a, out_axes=None), x3), "axis spec None", "Reduce")
     says(message(ValueError, nj.vmap(lambda a: a, out_axes=3), x3), "out_axes 3", "out of range")
     says(message(TypeError, nj.vmap, lambda a: a, "x"), "in_axes", "'x'")
 

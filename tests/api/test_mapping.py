@@ -50,7 +50,7 @@ def test_axes_as_trees() -> None:
     assert out["a"].shape == (2, 3) and out["b"][0].shape == (3,)
     assert out["b"][1].shape == (4, 3) and out["c"].shape == (3,)
     out = nj.vmap(f, in_axes=({"w": 1, "b": None}, 0), out_axes={"a": 1, "b": None, "c": None})
-    with pytest.raises(ValueError, match="out_axes is None"):
+    with pytest.raises(ValueError, match="axis spec None"):
         out(p, m[:3, :].repeat(2, 1)[:, :4], k=jnp.arange(3.0))
 
 

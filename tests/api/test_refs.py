@@ -243,3 +243,17 @@ def test_references_leave_no_tracers_behind():
         nj.jit(lambda x: r.__setitem__(..., r[...] + x))(1.0)
         nj.jit(lambda q, x: q.__setitem__(..., q[...] + x))(r, 1.0)
     assert r[...] == 2.0
+
+
+def test_eval_shape_of_references():
+    r = nj.new_ref(jnp.zeros(3))
+
+    def f(q, x):
+        assert isinstance(q, nj.Ref)
+        q[...] = q[...] + x
+        return q[0]
+
+    assert nj.eval_shape(f, r, x=2.0) == nj.ShapeDtypeStruct((), "float32")
+    np.testing.assert_array_equal(r[...], np.zeros(3))
+    with pytest.raises(ValueError, match="references cannot be returned"):
+        nj.eval_shape(lambda q: (q[0], q), r)

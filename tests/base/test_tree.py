@@ -601,3 +601,14 @@ def test_structures_are_never_seen_half_remembered(moment):
     Watched.left = moment
     assert tree_flatten(value) == ([1, 2], kept[0])
     assert treedef._candidates[Pair] == [kept[0]]
+
+
+def test_what_stands_at_a_leaf_is_not_opened():
+    class Node:
+        pass
+
+    tree.register_pytree_node(Node, lambda node: ((node.child,), None), lambda _, c: c[0])
+    node = Node()
+    node.child = node  # below itself
+    pairs = tree.tree_map(lambda a, b: (a, b), {"x": 1}, {"x": node})
+    assert pairs["x"] == (1, node)

@@ -290,7 +290,8 @@ class _Doubling(jax_core.Trace):
     def process_primitive(self, primitive, tracers, params):
         self.seen.append(primitive.name)
         with jax_core.set_current_trace(self.parent_trace):
-            out = primitive.bind(*map(self.value, tracers), **params)
+            values = [self.value(x) for x in tracers]
+            out = primitive.bind_with_trace(self.parent_trace, values, params)
         if primitive.multiple_results:
             return [_Doubled(self, x) for x in out]
         return _Doubled(self, out * 2 if primitive.name == "sin" else out)

@@ -178,3 +178,11 @@ def test_einsum_plans_do_not_leak_between_shapes():
         np.testing.assert_array_equal(got, np.full((3, 1), 24))
         with pytest.raises(ValueError, match="size of label 'j'"):
             jnp.einsum("ij,ij->i", wide, wide[:, :3])
+
+
+def test_einsum_labels_need_not_be_letters():
+    x, y = RNG.standard_normal((2, 3)), RNG.standard_normal((3, 1))
+    for subscripts in ("ab,b1->a1", "12,23", "a$,$_->a_"):
+        np.testing.assert_allclose(jnp.einsum(subscripts, x, y), x @ y, rtol=1e-5)
+    with pytest.raises(ValueError, match="not of its one '->'"):
+        jnp.einsum("ab,bc>ac", x, y)
