@@ -104,11 +104,16 @@ class BCOO:
         if isinstance(other, BCOO):
             other = other.todense()
         other = jnp.asarray(other)
-        if self.ndim != 2 or other.ndim not in (1, 2) or self.shape[1] != other.shape[0]:
+        if self.ndim != 2 or not other.ndim or self.shape[1] != other.shape[-2:][0]:
             raise TypeError(
-                f"BCOO @: expected a matrix and a vector or matrix that fits, got shapes "
+                f"BCOO @: expected a matrix, and a vector or matrices that fit, got shapes "
                 f"{self.shape} and {other.shape}."
             )
+        if other.ndim > 2:  # the matrices side by side are one
+            *batch, inner, width = other.shape
+            beside = jnp.moveaxis(other, -2, 0).reshape(inner, -1)
+            out = (self @ beside).reshape(self.shape[0], *batch, width)
+            return jnp.moveaxis(out, 0, -2)
         rows, columns = self._columns()
         picked = other.at[columns].get(mode="fill", fill_value=0)
         data = self.data if other.ndim == 1 else self.data[:, None]
@@ -118,8 +123,9 @@ class BCOO:
 
     def __rmatmul__(self, other: Any) -> Any:
         other = jnp.asarray(other)
-        result = self.T @ (other.T if other.ndim == 2 else other)
-        return result.T if other.ndim == 2 else result
+        if other.ndim < 2:
+            return self.T @ other
+        return (self.T @ other.mT).mT
 
     def __mul__(self, other: Any) -> BCOO:
         other = jnp.asarray(other)

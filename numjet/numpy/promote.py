@@ -245,6 +245,8 @@ def canonical_axes(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     """None, an int or several as a tuple of distinct axes counted from the front."""
     if axis is None:
         return tuple(range(ndim))
+    if isinstance(axis, (Array, np.ndarray)) and axis.ndim:
+        axis = tuple(np.asarray(axis).tolist())
     if isinstance(axis, Iterable) and not isinstance(axis, (str, Array, np.ndarray)):
         axes = tuple([canonical_axis(a, ndim, name) for a in axis])
     else:

@@ -977,6 +977,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 
 def canonical_axes_repeated(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
     """Axes counted from the front; one may come more than once."""
+    if isinstance(axis, (Array, np.ndarray)) and axis.ndim:
+        axis = np.asarray(axis).tolist()
     axes = axis if isinstance(axis, (list, tuple)) else (axis,)
     return tuple([canonical_axis(i, ndim, name) for i in axes])
 

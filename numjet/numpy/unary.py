@@ -435,7 +435,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     """Whether |a - b| <= atol + rtol * |b|, element by element.
 
     a, b: numbers, broadcast to one shape (PRNG keys too: whether they are equal). rtol, atol: the
-    relative and the absolute tolerance; mind that `b` is the reference. Returns booleans.
+    relative and the absolute tolerance, broadcast too; mind that `b` is the reference. Returns
+    booleans.
     Infinities are close to equal ones only, NaN to NaN only with `equal_nan`.
 
     >>> jnp.isclose(jnp.array([1.0, 1.1]), jnp.array([1.000001, 1.0]))
@@ -449,6 +450,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
         x, y = (cast(v, dtypes.canonical(dtypes.float64)) for v in (x, y))
     kind = dtypes.real_of(x.aval.dtype)
     rtol, atol = (cast(one_array("isclose", v), kind) for v in (rtol, atol))
+    if rtol.aval.shape or atol.aval.shape:
+        x, y, rtol, atol = promote_shapes("isclose", x, y, rtol, atol)
     close = lax.le(absolute(subtract(x, y)), _plus(atol, multiply(rtol, absolute(y))))
     both_finite = logical_and(isfinite(x), isfinite(y))
     out = (

@@ -429,3 +429,18 @@ def test_cycles_are_looked_for_again_after_a_trace_that_raised():
     with pytest.raises(KeyError, match="mine"):
         nj.jit(f)(1.0)
     assert seen[0] > 100 * before[0] and gc.get_threshold() == before and gc.isenabled()
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3, 4])
+def test_an_argument_may_change_its_structure_while_it_is_read(turns: int) -> None:
+    class Node:
+        reads = 0
+
+    def flatten(node: Node) -> tuple:
+        node.reads += 1
+        return (ones,) * (1 if node.reads > turns else 2), None
+
+    nj.tree_util.register_pytree_node(Node, flatten, lambda _, children: children)
+    ones, f = jnp.ones(3), nj.jit(lambda node, y: y + 1)
+    for _ in range(5):
+        assert f(Node(), 1.0) == 2.0

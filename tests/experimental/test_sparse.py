@@ -58,3 +58,15 @@ def test_refusals():
         M @ jnp.ones(5)
     with pytest.raises(NotImplementedError, match="batch and dense axes"):
         BCOO((jnp.ones((2, 3)), jnp.zeros((2, 3, 1), int)), shape=(2, 4))
+
+
+def test_products_with_batches_of_matrices():
+    dense = np.array([[1.0, 0, 2], [0, 3, 0], [0, 0, 4], [1, 1, 0]], np.float32)
+    m = BCOO.fromdense(dense)
+    x = np.arange(5 * 6 * 12, dtype=np.float32).reshape(5, 6, 3, 4)
+    np.testing.assert_allclose(m @ x, dense @ x)
+    np.testing.assert_allclose(m @ x[0, :, :, :1], dense @ x[0, :, :, :1])
+    np.testing.assert_allclose(x @ m, x @ dense)
+    np.testing.assert_allclose(x[..., :1, :] @ m, x[..., :1, :] @ dense)
+    with pytest.raises(TypeError, match="fit"):
+        m @ x.swapaxes(-1, -2)

@@ -475,3 +475,27 @@ def test_membership_by_order_is_that_by_comparison(dtype, method, monkeypatch):
     for invert in (False, True):
         got = jnp.isin(x, y, invert=invert, method=method)
         np.testing.assert_array_equal(got, np.isin(x, y, invert=invert))
+
+
+def test_axes_may_be_an_array():
+    x = np.arange(24).reshape(2, 3, 4)
+    for array in (np.array, jnp.array):
+        for got, want in (
+            (jnp.moveaxis(x, array([0, 1]), array([1, 2])), np.moveaxis(x, (0, 1), (1, 2))),
+            (jnp.sum(x, array([0, 2])), np.sum(x, (0, 2))),
+            (jnp.expand_dims(x, array([0, 2])), np.expand_dims(x, (0, 2))),
+            (jnp.flip(x, array([0, 2])), np.flip(x, (0, 2))),
+            (jnp.roll(x, 1, array([1, 0])), np.roll(x, 1, (1, 0))),
+            (jnp.squeeze(x[:, :1], array([1])), x[:, 0]),
+        ):
+            np.testing.assert_array_equal(got, want)
+        with pytest.raises(TypeError, match="integer"):
+            jnp.sum(x, array([0.0, 1.0]))
+
+
+def test_tolerances_of_isclose_broadcast():
+    x, tolerance = np.arange(6.0).reshape(2, 3), np.array([[1.5], [4.5]])
+    for arguments in ({"atol": tolerance}, {"atol": 0, "rtol": tolerance[:, :, None]}):
+        want = np.isclose(x, 1.0, **arguments)
+        np.testing.assert_array_equal(jnp.isclose(x, 1.0, **arguments), want)
+        assert jnp.allclose(x, 1.0, **arguments) == want.all()
