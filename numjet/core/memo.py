@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import types
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -102,6 +103,28 @@ class WeighedMemo(Memo):
     def drop(self, count: int) -> None:
         super().drop(count)
         self.weight = sum(map(self.weigh, list(self.values())))
+
+
+class FunctionMemo(Memo):
+    """What was found of functions, forgotten with them: a dict of entries for each."""
+
+    __slots__ = ()
+
+    def entries(self, fun: Any) -> dict | None:
+        """The entries of `fun`; None where it cannot be told from others or known to be gone."""
+        if isinstance(fun, types.MethodType):  # made anew each time that it is asked for
+            return None
+        try:
+            key = weakref.ref(fun, self._gone)
+            found = self.get(key)
+            if found is None:
+                found = self[key] = {}
+        except TypeError:
+            return None
+        return found
+
+    def _gone(self, key: weakref.ref) -> None:
+        self.pop(key, None)
 
 
 def memos() -> Iterator[Memo]:

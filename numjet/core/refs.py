@@ -84,13 +84,13 @@ class RefUse:
 
     The jaxpr has an input for each of `refs` behind its others, those `written` first, and an
     output for each of `written` behind its others. Where `reads` is False, references that are only
-    read are constants instead.
+    read are constants instead (`fixed`: there are such).
     """
 
-    __slots__ = ("reads", "refs", "written")
+    __slots__ = ("reads", "refs", "written", "fixed")
 
     def __init__(self, reads: bool = False) -> None:
-        self.reads = reads
+        self.reads, self.fixed = reads, False
         self.refs: list[Ref] = []
         self.written: list[Ref] = []
 

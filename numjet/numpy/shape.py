@@ -90,8 +90,9 @@ def reshape(
     a: an array of any dtype. shape: an integer or a tuple, with as many elements; one length may be
     -1 and follows from the others. order: in which elements are read and written: 'C' row by row,
     'F' column by column. copy: has no effect. out_sharding: the layout of the result. Always a new
-    Array, which may share memory. TypeError for a shape of another size, ConcretizationTypeError
-    for a traced one, NotImplementedError for other orders.
+    Array, which may share memory; but what NumPy's own reshape gives, and raises, for a NumPy
+    array, as in JAX: under a transformation too it is a value. TypeError for a shape of another
+    size, ConcretizationTypeError for a traced one, NotImplementedError for other orders.
 
     >>> jnp.reshape(jnp.arange(6), (2, -1))
     Array([[0, 1, 2],
@@ -99,6 +100,8 @@ def reshape(
     """
     if out_sharding is not None:
         return laid_out(reshape(a, shape, order), out_sharding)
+    if isinstance(a, np.ndarray | np.generic):
+        return a.reshape(shape, order=order)  # type: ignore[call-overload]
     x = one_array("reshape", a)
     if order == "C" and type(x) is ArrayImpl and type(shape) in (int, tuple) and eager():
         try:
@@ -172,8 +175,9 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
     Array([1, 3, 2, 4], dtype=int32)
     """
+    a = one_array("ravel", a)
     order = "C" if order == "K" else order
-    return reshape(a, (-1,) if size(a) else (0,), order, out_sharding=out_sharding)
+    return reshape(a, (-1,) if a.aval.size else (0,), order, out_sharding=out_sharding)
 
 
 def squeeze(a: Any, axis: Any = None) -> Any:

@@ -20,7 +20,7 @@ from numjet.core.refs import RefUse
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.ops.arithmetic import clamp
-from numjet.ops.control import flatten_values, flattened, leaf_path, name_of
+from numjet.ops.control import flatten_values, leaf_path, name_of, stage_once
 from numjet.ops.logic import eq, ne
 from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
@@ -371,10 +371,10 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
     avals = [x.aval for x in leaves]
     staged, trees, uses = [], [], []
     for fun in branches:
-        flat, out_tree = flattened(fun, in_tree)
         uses.append(RefUse(reads=True))
-        staged.append(stage(flat, avals, name_of(fun), use=uses[-1]))
-        trees.append(out_tree[0])
+        jaxpr, consts, out_tree = stage_once(fun, in_tree, avals, use=uses[-1])
+        staged.append((jaxpr, consts))
+        trees.append(out_tree)
     refs = _unify_refs(staged, uses)
     out_avals = _join_outputs(
         what, branches, trees, [[v.aval for v in j.outvars] for j, _ in staged]
@@ -429,7 +429,7 @@ def _join_outputs(
     for i in range(1, len(trees)):
         if trees[i] != trees[0]:
             raise TypeError(
-                f"{what}: branches must return the same structure: branch 0 "
+                f"{what} branch outputs must have the same pytree structure: branch 0 "
                 f"({name_of(branches[0])}) returns {trees[0]}, branch {i} "
                 f"({name_of(branches[i])}) returns {trees[i]}. "
                 + tree.structure_difference("branch 0", trees[0], f"branch {i}", trees[i])
@@ -442,7 +442,7 @@ def _join_outputs(
             if a.shape != first.shape or a.dtype != first.dtype:
                 path = tree.keystr(leaf_path(trees[0], leaf))
                 raise TypeError(
-                    f"{what}: branches must return equal shapes and dtypes: output{path} is "
+                    f"{what} branches must have equal output types: output{path} is "
                     f"{a.str_short()} in branch {i} ({name_of(branches[i])}) and "
                     f"{first.str_short()} in another one. Convert with .astype() or reshape."
                 )

@@ -6,14 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
+from numjet.core.memo import FunctionMemo
 from numjet.core.refs import RefUse, hold, refuse_returned
 from numjet.core.structural import convert
-from numjet.transforms.stage import hoist_consts, stage
+from numjet.transforms.batch import axis_env
+from numjet.transforms.stage import has_tracers, hoist_consts, stage
 
 
 def name_of(fun: Callable) -> str:
@@ -59,9 +61,39 @@ def stage_tree(
     Returns the jaxpr with its constants as leading inputs, the constants, and the output's
     structure. `use` as in `stage`.
     """
+    jaxpr, consts, out_tree = stage_once(fun, in_tree, in_avals, name, use)
+    return hoist_consts(jaxpr), list(consts), out_tree
+
+
+_staged = FunctionMemo("functions of control flow", 1024)
+
+
+def stage_once(
+    fun: Callable,
+    in_tree: Any,
+    in_avals: Sequence[ShapedArray],
+    name: str = "",
+    use: RefUse | None = None,
+) -> tuple[Jaxpr, Sequence[Any], Any]:
+    """The jaxpr of `fun(*args)`, the values of its constvars, and the output's structure.
+
+    A function is traced once for the same avals, as under `jit`, as long as what it closes over are
+    no tracers and no references.
+    """
+    known = None if use is None or config.check_tracer_leaks.value else _staged.entries(fun)
+    try:
+        key = (in_tree, tuple(in_avals), config.trace_key(), tuple(axis_env().items()))
+        found = None if known is None else known.get(key)
+    except TypeError:  # static parts of the arguments that do not hash
+        found = known = None
+    if found is not None:
+        return found
     flat, out_tree = flattened(fun, in_tree)
     jaxpr, consts = stage(flat, in_avals, name or name_of(fun), use=use)
-    return hoist_consts(jaxpr), consts, out_tree[0]
+    found = jaxpr, tuple(consts), out_tree[0]
+    if known is not None and use is not None and not (use.refs or use.fixed or has_tracers(consts)):
+        known[key] = found
+    return found
 
 
 def check_carry(

@@ -178,6 +178,8 @@ class StageTrace(Trace):
             for ref in read:
                 self.constvars.append(cells[ref].start.jaxpr_var)
                 self.consts.append(read_under(ref, self.parent))
+            if use is not None:
+                use.fixed = bool(read)
             read = []
         self.invars.extend([cells[ref].start.jaxpr_var for ref in (*written, *read)])
         if use is not None:

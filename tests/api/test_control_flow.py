@@ -201,7 +201,7 @@ def test_errors_inside_host_calls_come_out() -> None:
     def f(x: Any) -> Any:
         return lax.fori_loop(0, 2, lambda i, c: c @ jnp.ones((2, 3)), x)
 
-    with pytest.raises(TypeError, match="fori_loop.*f32"):
+    with pytest.raises(TypeError, match="fori_loop.*float32"):
         f(jnp.ones((2, 2)))
 
 
@@ -214,3 +214,53 @@ def test_outputs_of_branches_are_weak_where_the_first_branch_is():
     float_later = lax.while_loop(lambda c: c < 2.0, lambda c: c + 0.5,
                                  lax.cond(False, lambda: strong, lambda: weak))
     assert float_later.dtype == np.float32
+
+
+def test_a_function_is_traced_once_for_the_same_avals():
+    count = []
+
+    def body(c, x):
+        count.append(1)
+        return c + x, c * x
+
+    def branch(x):
+        count.append(1)
+        return x + 1
+
+    def below(x):
+        count.append(1)
+        return x < 5
+
+    def times(run):
+        count.clear()
+        results = [run() for _ in range(3)]
+        assert all([nj.tree.all(nj.tree.map(jnp.array_equal, r, results[0])) for r in results])
+        return len(count)
+
+    xs = jnp.ones(3)
+    assert times(lambda: lax.scan(body, jnp.float32(0), xs)) == 1
+    assert times(lambda: lax.scan(body, jnp.zeros(2), jnp.ones((3, 2)))) == 1
+    assert times(lambda: lax.cond(True, branch, branch, 1.0)) == 1
+    assert times(lambda: lax.switch(2, [branch, branch, branch], xs)) == 1
+    assert times(lambda: lax.while_loop(below, branch, 0)) == 2
+    with nj.enable_x64(True):
+        assert times(lambda: lax.cond(True, branch, branch, jnp.float32(1))) == 1
+
+
+def test_what_a_traced_function_closes_over_is_the_calls_own():
+    def outer(y):
+        def body(c, _):
+            return c + y, None
+
+        return lax.scan(body, 0.0, None, length=2)[0] + lax.scan(body, 1.0, None, length=2)[0]
+
+    assert nj.grad(outer)(3.0) == 4.0 and nj.jit(outer)(3.0) == 13.0
+    ref = nj.new_ref(1.0)
+
+    def reads(c, _):
+        return c + ref[...], None
+
+    for value in (1.0, 2.0):
+        ref[...] = value
+        assert lax.scan(reads, 0.0, None, length=2)[0] == 2 * value
+        assert lax.cond(True, lambda: reads(0.0, None)[0], lambda: 0.0) == value

@@ -499,3 +499,18 @@ def test_tolerances_of_isclose_broadcast():
         want = np.isclose(x, 1.0, **arguments)
         np.testing.assert_array_equal(jnp.isclose(x, 1.0, **arguments), want)
         assert jnp.allclose(x, 1.0, **arguments) == want.all()
+
+
+def test_a_numpy_array_is_reshaped_by_numpy():
+    """As in JAX: libraries read such values while a function is traced."""
+    x = np.arange(6.0)
+
+    @numjet.jit
+    def f(y):
+        assert bool(jnp.reshape(x, (2, 3)).all(-1)[1])
+        return y + jnp.reshape(x, (2, 3), order="F")
+
+    np.testing.assert_array_equal(f(1.0), 1 + x.reshape((2, 3), order="F"))
+    assert type(jnp.reshape(x, -1)) is np.ndarray and type(jnp.ravel(x)) is not np.ndarray
+    with pytest.raises(ValueError, match="cannot reshape"):
+        jnp.reshape(x, (4, 2))
