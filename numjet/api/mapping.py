@@ -204,7 +204,8 @@ def _mapped_size(fun: Callable, leaves: list, dims: list, in_tree: Any, given: i
         )
     if sizes:
         raise ValueError(
-            f"vmap of {name}: the sizes of mapped axes must be equal: "
+            "vmap got inconsistent sizes for array axes to be mapped: the sizes of mapped axes of "
+            f"{name} must be equal: "
             + "; ".join(w for ws in sizes.values() for w in ws)
             + ". Use in_axes to choose other axes, or None for arguments that are not mapped."
         )

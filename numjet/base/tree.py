@@ -213,7 +213,8 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
     """A tree of structure outer over inner, turned into inner over outer.
 
     outer_treedef, inner_treedef: PyTreeDefs; None as the inner one takes the structure of the first
-    subtree. pytree_to_transpose: a pytree. Raises TypeError when it is not made up as these say.
+    subtree. pytree_to_transpose: a pytree, of which, as in JAX, the leaves alone are looked at.
+    Raises TypeError when there are not as many as these say.
 
     >>> from numjet import tree
     >>> outer, inner = tree.structure([0, 0]), tree.structure({"a": 0})
@@ -228,7 +229,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
         subtrees = outer_treedef.flatten_up_to(pytree_to_transpose, "tree_transpose: the tree")
         inner_treedef = tree_flatten(subtrees[0])[1] if subtrees else LEAF
     expected = outer_treedef.compose(inner_treedef)
-    if treedef != expected:
+    if treedef.num_leaves != expected.num_leaves:
         raise TypeError(f"tree_transpose: expected a tree of structure {expected} (the outer over "
                         f"the inner), got {treedef}.")
     width = inner_treedef.num_leaves

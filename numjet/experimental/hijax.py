@@ -1,9 +1,9 @@
-"""numjet.experimental.hijax: names for types of values that are no arrays.
+"""numjet.experimental.hijax: types of values that are no arrays, and operations on them.
 
-Types and operations can be declared and registered, as libraries do when they are imported. They
-cannot be used under a transformation: an operation raises NotImplementedError, and a value of such
-a type is a leaf that `jit` refuses. Pytrees (`tree_util.register_pytree_node`) and `custom_vjp`
-serve instead.
+Types and operations can be declared and registered, as libraries do when they are imported.
+Outside of transformations an operation runs its `impl`. Under one it raises NotImplementedError,
+and a value of such a type is a leaf that `jit` refuses. Pytrees
+(`tree_util.register_pytree_node`) and `custom_vjp` serve instead.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numjet.core.avals import ShapedArray as ShapedArray
 from numjet.core.primitive import Linear, Zero as Zero
 from numjet.core.refs import AbstractRef as AbstractRef
 from numjet.core.structural import instantiate
+from numjet.core.trace import EVAL, current_trace
 
 
 class AbstractValue:
@@ -55,10 +56,17 @@ class HiPrimitive:
         self.name = name
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        raise NotImplementedError(
-            f"{self.name}: operations on values that are no arrays are not supported. Make the "
-            "value a pytree (tree_util.register_pytree_node), and use numjet.custom_vjp for a rule."
-        )
+        if current_trace() is not EVAL:
+            raise NotImplementedError(
+                f"{self.name}: operations on values that are no arrays are not supported under "
+                "transformations. Make the value a pytree (tree_util.register_pytree_node), and "
+                "use numjet.custom_vjp for a rule."
+            )
+        return self.impl(*args, **params)
+
+    def impl(self, *args: Any, **params: Any) -> Any:
+        """What the operation computes, given by the subclass."""
+        raise NotImplementedError(f"{self.name}: {type(self).__name__} has no method `impl`.")
 
     def __repr__(self) -> str:
         return self.name
@@ -117,6 +125,11 @@ def register_hitype(val_cls: type, typeof_fn: Callable) -> None:
     >>> hijax.register_hitype(Pair, lambda value: hijax.HiType())
     """
     registered[val_cls] = typeof_fn
+
+
+def cur_qdd(value: Any) -> Any:
+    """What changes of a value, as it is now."""
+    return value.cur_qdd()
 
 
 def instantiate_zeros(tangent: Any) -> Any:

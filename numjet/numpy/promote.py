@@ -219,9 +219,9 @@ def _check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     if len(ranks) < 2:
         return
     text = (
-        f"{name}: the operands' ranks differ ({', '.join(map(str, shapes))}) and "
-        f"numpy_rank_promotion is {config.numpy_rank_promotion.value!r}. Add the missing axes "
-        "with x[None] or reshape."
+        f"{name}: the operands could not be broadcast together: their ranks differ "
+        f"({', '.join(map(str, shapes))}) and numpy_rank_promotion is "
+        f"{config.numpy_rank_promotion.value!r}. Add the missing axes with x[None] or reshape."
     )
     if config.numpy_rank_promotion.value == "raise":
         raise ValueError(text)

@@ -92,6 +92,9 @@ def test_other_messages():
         tree.tree_reduce_associative(operator.add, [])
     with pytest.raises(TypeError, match="tree_transpose: expected a tree of structure"):
         tree.tree_transpose(tree_structure([0, 0]), tree_structure((0, 0)), [(1, 2, 3), (4, 5, 6)])
+    pair, pairs = tree_structure((0, 0)), tree_structure([0, 0])
+    turned = tree.tree_transpose(pair, pairs, {"a": [1, 2, 3, 4]})
+    assert turned == [(1, 3), (2, 4)]
     assert tree.tree_transpose(tree_structure([]), tree_structure((0, 0)), []) == ([], [])
     with pytest.raises(ValueError, match="int is a leaf"):
         tu.flatten_one_level(3)

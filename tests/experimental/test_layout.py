@@ -1,6 +1,7 @@
 """Layouts and declared types: equality, refusals."""
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import numjet as nj
@@ -33,9 +34,33 @@ def test_declared_operations_say_that_they_cannot_run():
     class Twice(hijax.HiPrimitive):
         pass
 
-    with pytest.raises(NotImplementedError, match="twice: operations on values that are no arrays"):
+    with pytest.raises(NotImplementedError, match="twice: Twice has no method `impl`"):
         Twice("twice").bind(1.0)
     hijax.register_hitype(Twice, lambda x: hijax.HiType())
     assert Twice in hijax.registered
     with pytest.raises(TypeError):
         nj.jit(lambda x: x)(Twice("twice"))
+
+
+def test_operations_on_declared_types_run_outside_of_transformations():
+    class Box:
+        def __init__(self, x):
+            self.x = x
+
+        def cur_qdd(self):
+            return self.x.shape
+
+    class Scaled(hijax.HiPrimitive):
+        def impl(self, box, *, by):
+            return Box(box.x * by)
+
+    class Declared(hijax.HiPrimitive):
+        pass
+
+    scaled, box = Scaled("scaled"), Box(jnp.ones(2))
+    np.testing.assert_array_equal(scaled.bind(box, by=3).x, [3, 3])
+    assert nj.experimental.cur_qdd(box) == (2,)
+    with pytest.raises(NotImplementedError, match="scaled.*under transformations"):
+        nj.jit(lambda y: scaled.bind(box, by=y).x)(2.0)
+    with pytest.raises(NotImplementedError, match="no method `impl`"):
+        Declared("declared").bind(box)
