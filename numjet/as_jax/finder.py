@@ -110,6 +110,7 @@ class Loader:
         scope["_numjet_source"] = importlib.import_module(source) if source else None
         if scope["_numjet_source"] is not None:
             scope["__doc__"] = scope["_numjet_source"].__doc__
+        scope["__file__"] = getattr(scope["_numjet_source"], "__file__", None) or __file__
         if name in ("jax", "jaxlib", "jax.version", "jaxlib.version"):
             scope["__version__"] = JAX_VERSION
             scope["__version_info__"] = tuple(int(part) for part in JAX_VERSION.split("."))

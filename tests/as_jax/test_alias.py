@@ -131,3 +131,14 @@ def test_flags_of_jax():
 def test_environment_variables_that_make_no_sense_are_refused():
     done = run("-c", "import numjet.as_jax", JAX_ENABLE_X64="perhaps")
     assert "ValueError: jax_enable_x64='perhaps': expected 1 or 0." in done.stderr
+
+
+def test_modules_have_files_and_sources():
+    seen = report("""
+        import numjet.as_jax
+        import inspect, jax, jax.numpy, jaxlib, jax._src.core
+        out["files"] = [m.__file__ for m in (jax, jax.numpy, jaxlib, jax._src.core)]
+        out["source"] = inspect.getsource(jax.numpy)
+    """)
+    assert all(os.path.exists(file) for file in seen["files"]), seen["files"]
+    assert "import" in seen["source"]
