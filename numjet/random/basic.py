@@ -18,6 +18,7 @@ from numjet.api.jit import jit
 from numjet.base.errors import TypePromotionError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
+from numjet.core.memo import Memo
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, scalar
 from numjet.ops import arithmetic as ar
 from numjet.ops.arrange import broadcast_shapes
@@ -119,12 +120,23 @@ def _rounds_once(low: Any, high: Any, dtype: Any) -> bool:
 
 
 # From this many elements on the compiled form is drawn: NumPy needs a hundred passes for each.
+# Fewer are drawn by it where their shape was drawn before; the bits are the same.
 COMPILED_FROM = 1 << 14
+_COMPILED_AGAIN = 1 << 8
+_drawn: dict[tuple, int] = Memo("shapes of small draws")
 
 
 def is_large(shape: tuple[int, ...], *operands: Any) -> bool:
     """Whether to draw by compiled code: many elements, asked for outside of any transformation."""
-    return math.prod(shape) >= COMPILED_FROM and all(isinstance(x, ArrayImpl) for x in operands)
+    count = math.prod(shape)
+    if count < _COMPILED_AGAIN or not all([isinstance(x, ArrayImpl) for x in operands]):
+        return False
+    if count >= COMPILED_FROM:
+        return True
+    times = _drawn.get(shape, 0)
+    if times < 2:
+        _drawn[shape] = times + 1
+    return times >= 2
 
 
 def uniform_of(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any) -> Any:

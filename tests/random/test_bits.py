@@ -8,6 +8,7 @@ from same_script import compare
 
 import numjet
 from numjet import random
+from numjet.random import basic
 
 KEYS = """
 for seed in (0, 1, 42, -1, 2**31 - 1, 123456789012):
@@ -141,3 +142,18 @@ def test_the_streams_of_unpartitionable_threefry_are_those_recorded_of_jax():
         np.testing.assert_array_equal(halves, [[2441914641, 1384938218] * 2,
                                                [3819641963, 2025898573] * 2])
     assert random.split(k, 3)[0, 0] == 1797259609
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_a_shape_that_comes_again_is_drawn_by_a_program_to_the_same_bits(dtype):
+    key = random.key(3)
+    for draw in (random.uniform, random.normal, random.exponential, random.bits):
+        given = {"dtype": dtype} if draw is not random.bits else {}
+        basic._drawn.clear()
+        first, *others = [draw(key, (7, 91), **given) for _ in range(4)]
+        for other in others:
+            np.testing.assert_array_equal(np.asarray(other), np.asarray(first))
+    small = random.uniform(key, (7, 91), minval=-2.0, maxval=3.0)
+    with numjet.disable_jit(True):
+        again = random.uniform(key, (7, 91), minval=-2.0, maxval=3.0)
+    np.testing.assert_array_equal(small, again)
