@@ -1,14 +1,16 @@
 """The differential fuzzer: programs drawn at random, run in ways that have to agree.
 
     python tools/fuzz.py SEED COUNT [--levels x86-64-v2,x86-64-v3,native] [--jobs N] [--jax EVERY]
+    python tools/fuzz.py SEED COUNT --platform xla_cpu
     python tools/fuzz.py --show SEED
 
 Program k of a run has the seed SEED + k. Each is run operation by operation and compiled, under two
 transformations, with arguments that lie oddly in memory or are donated, by both code generators
 where there are two, and once for each width of vectors (a level of the architecture is a process of
-its own); of every EVERYth program JAX gives its opinion. A difference is made smaller and printed
-as a script. A crash is found too: a process ends with the seed that it had announced. Ends with 1
-where anything differs. docs/testing.md says which seeds have been run.
+its own); of every EVERYth program JAX gives its opinion. With --platform each is compiled for a
+device of that platform instead. A difference is made smaller and printed as a script. A crash is
+found too: a process ends with the seed that it had announced. Ends with 1 where anything differs.
+docs/testing.md says which seeds have been run.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ LEVELS = ("native", "x86-64-v3", "x86-64-v2")
 BATCH = 200  # programs of one process
 
 
-def work(level: str, seed: int, count: int, jax: int) -> None:
+def work(level: str, seed: int, count: int, jax: int, platform: str) -> None:
     """Run programs in this process, announcing each."""
     from fuzzing import judge, oracle, shrink
     from fuzzing.drawer import draw
@@ -44,7 +46,7 @@ def work(level: str, seed: int, count: int, jax: int) -> None:
     for k in range(seed, seed + count):
         print(f"seed {k}", flush=True)
         program = draw(k)
-        difference = judge.check(program, direct)
+        difference = judge.check(program, direct, platform=platform)
         if difference is not None:
             found.append(difference)
         if k % 20 == 19:
@@ -60,12 +62,13 @@ def work(level: str, seed: int, count: int, jax: int) -> None:
     print("done", flush=True)
 
 
-def batch(level: str, seed: int, count: int, jax: int) -> list[str]:
+def batch(level: str, seed: int, count: int, jax: int, platform: str) -> list[str]:
     """The differences that a process finds; after a crash the rest goes to another process."""
     found: list[str] = []
     end = seed + count
     while seed < end:
-        command = [sys.executable, __file__, "--work", level, str(seed), str(end - seed), str(jax)]
+        command = [sys.executable, __file__, "--work", level, str(seed), str(end - seed), str(jax),
+                   platform]
         environment = os.environ | {"NUMJET_CPU": level, "NUMJET_DISK_CACHE": "0"}
         environment["PYTHONPATH"] = os.pathsep.join(
             [str(ROOT), str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")])  # fmt: skip
@@ -93,12 +96,13 @@ def main() -> None:
     parser.add_argument("--levels", default=",".join(LEVELS))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--jax", type=int, default=0, help="ask JAX about every EVERYth program")
+    parser.add_argument("--platform", default="", help="compare with a device of this platform")
     parser.add_argument("--show", type=int, help="print the program of a seed")
-    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
-        level, *numbers = given.work
-        work(level, *map(int, numbers))
+        level, *numbers, platform = given.work
+        work(level, *map(int, numbers), platform)
         return
     if given.show is not None:
         sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
@@ -108,17 +112,19 @@ def main() -> None:
         return
     import on_level
 
-    levels = [x for x in given.levels.split(",") if x == "native" or not on_level.left_out(x)]
+    asked = ["native"] if given.platform else given.levels.split(",")
+    levels = [x for x in asked if x == "native" or not on_level.left_out(x)]
     print(f"programs {given.seed} to {given.seed + given.count - 1} at {', '.join(levels)}",
           flush=True)  # fmt: skip
     end = given.seed + given.count
     jobs = [
-        (level, start, min(BATCH, end - start), given.jax if level == "native" else 0)
+        (level, start, min(BATCH, end - start), given.jax if level == "native" else 0,
+         given.platform)
         for start in range(given.seed, end, BATCH) for level in levels
     ]  # fmt: skip
     found = 0
     with ThreadPoolExecutor(given.jobs) as pool:
-        for (level, start, count, _), scripts in zip(jobs, pool.map(lambda j: batch(*j), jobs)):
+        for (level, start, count, *_), scripts in zip(jobs, pool.map(lambda j: batch(*j), jobs)):
             for script in scripts:
                 found += 1
                 print(f"-------- {found}\n{script}", flush=True)

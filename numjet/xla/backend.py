@@ -257,7 +257,7 @@ def _cut(x: Any, mesh: Any) -> Any:
 def _compile(module: hlo.Module, place: tuple) -> LoadedProgram:
     """The program of a module, from the disk cache where it is there."""
     client = place[0].client
-    options = clients.options_for(tuple([d.id for d in place]))
+    options = clients.options_for(place)
     key = None
     if not module.calls and client.identity:  # functions that it calls are this process's
         parts = (client.identity.encode(), options, module.text.encode())

@@ -218,6 +218,10 @@ def client(platform: str) -> Client:
 
 
 @functools.cache
-def options_for(numbers: tuple[int, ...]) -> bytes:
-    """Compile options for devices of these numbers: one, or partitions of one program."""
-    return compile_options(partitions=len(numbers), devices=numbers, shardy=len(numbers) > 1)
+def options_for(devices: tuple[XlaDevice, ...]) -> bytes:
+    """Compile options for devices: one, or partitions of one program."""
+    entry = plugins.known(devices[0].platform)
+    return compile_options(
+        partitions=len(devices), devices=[d.id for d in devices], shardy=len(devices) > 1,
+        flags=entry.compiling if entry else None,
+    )  # fmt: skip

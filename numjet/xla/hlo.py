@@ -199,11 +199,13 @@ class Emitter(PullEmitter):
         its results."""
         values = [Value(self.name(), tuple(s), np.dtype(d)) for s, d in ins]
         before, self._turn = self._turn, None
+        around, self._constants = self._constants, []  # which a function does not see
         with self._inside() as lines:
             outs = self.closed(closed, values)
             self._turn = before
             kinds = ", ".join(type_of(x) for x in outs)
             lines.append(f'"func.return"({", ".join(x.ref for x in outs)}) : ({kinds}) -> ()')
+        self._constants = around
         results = ", ".join(
             f"{type_of(x)}{f' {{{out_marks[i]}}}' if i in out_marks else ''}"
             for i, x in enumerate(outs)

@@ -24,6 +24,7 @@ class Known:
     patterns: tuple[str, ...]
     extra: str
     environment: dict[str, str] = field(default_factory=dict)
+    compiling: dict[str, Any] = field(default_factory=dict)  # flags of its compiler
 
 
 # NVIDIA's plugin takes three quarters of the card's memory unless told otherwise; here memory is
@@ -34,7 +35,9 @@ KNOWN = (
     Known("tpu", ("libtpu",), ("libtpu.so",), "numjet[tpu]",
           # Else initialization asks a metadata server for minutes where there is none.
           {"TPU_SKIP_MDS_QUERY": "1"}),
-    Known("xla_cpu", ("xla_plugins.xla_cpu_pjrt",), ("xla_cpu_pjrt.so",), "numjet[xla-cpu]"),
+    Known("xla_cpu", ("xla_plugins.xla_cpu_pjrt",), ("xla_cpu_pjrt.so",), "numjet[xla-cpu]",
+          # Else minima and maxima lose the NaN of one operand.
+          compiling={"xla_cpu_enable_fast_min_max": False}),
 )
 ALIASES = {"gpu": "cuda", "nvidia": "cuda"}
 

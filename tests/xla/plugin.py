@@ -29,7 +29,7 @@ def run(fun: Callable, args: Sequence[Any]) -> list[np.ndarray]:
     closed = nj.make_jaxpr(fun)(*args)
     module = hlo.module(closed)
     assert not module.calls or host_calls.register(device().client)
-    program = device().client.compile(module.text, client.options_for((0,)), (device(),))
+    program = device().client.compile(module.text, client.options_for((device(),)), (device(),))
     memory = [np.asarray(getattr(x, "_value", x)) for x in [*closed.consts, *nj.tree.leaves(args)]]
     avals = [v.aval for v in [*closed.jaxpr.constvars, *closed.jaxpr.invars]]
     typed = [x.astype(hlo.spec(a)[1]) for x, a in zip(memory, avals, strict=True)]

@@ -21,6 +21,7 @@ UNSUPPORTED = {
     "random_unwrap_words", "random_wrap_words",
     # Gone before a program is compiled: the map that owns the axis interprets them.
     "all_gather", "all_to_all", "axis_index", "pmax", "pmin", "ppermute", "psum",
+    "reduce_scatter",
 }
 F = np.float32
 PROGRAMS = {
@@ -50,6 +51,13 @@ def test_golden(name: str) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     assert text == path.read_text()
+
+
+def test_a_function_has_constants_of_its_own() -> None:
+    inner = nj.jit(lambda x: x * 3.5)
+    text = nj.jit(lambda x: inner(x * 3.5)).lower(np.ones(2, F)).as_text("stablehlo")
+    functions = text.split("func.func ")[1:]
+    assert [f.count("stablehlo.constant") for f in functions] == [1, 1]
 
 
 def test_every_primitive_has_a_form_or_a_reason() -> None:

@@ -9,6 +9,7 @@ import pytest
 from xla.plugin import needs_plugin, run
 
 import numjet as nj
+import numjet.numpy as jnp
 from numjet.base import config
 from numjet.core.primitive import REGISTRY
 from numjet.xla import hlo
@@ -49,3 +50,13 @@ def test_the_plugin_gives_what_eager_code_gives(sample: Sample) -> None:
         parts = b.dtype.itemsize // (2 if b.dtype.kind == "c" else 1)
         tolerance = {8: 1e-9, 4: 1e-5}.get(parts, 1e-2)
         np.testing.assert_allclose(a.astype(wide), b.astype(wide), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("op", ["minimum", "maximum", "cummin", "cummax", "min", "max"])
+def test_nan_is_the_extreme_of_all(op: str) -> None:
+    x = np.tile(np.array([np.nan, 1, -3, np.nan, 2, 0], np.float32), 8)
+    functions = {"cummin": nj.lax.cummin, "cummax": nj.lax.cummax}
+    args = (x, x[::-1].copy()) if op in ("minimum", "maximum") else (x[::-1].reshape(6, 8).copy(),)
+    fun = functions.get(op) or getattr(jnp, op)
+    (got,), (want,) = run(fun, args), memory(fun(*args))
+    np.testing.assert_array_equal(got, want)

@@ -35,10 +35,11 @@ class Difference:
     program: Program
     way: str
     what: str
+    platform: str = ""
 
     def shown_by(self, program: Program, direct: bool) -> bool:
         """Whether another program shows a difference of the same kind."""
-        found = check(program, direct, only=self.way)
+        found = check(program, direct, only=self.way, platform=self.platform)
         return found is not None and found.what.split()[0] == self.what.split()[0]
 
 
@@ -151,6 +152,20 @@ def ways(program: Program, direct: bool, every: bool = False) -> Iterator[Way]:
                lambda f, k=kind: _plainly(derived(k, f, nums), given))  # fmt: skip
 
 
+def ways_of(program: Program, platform: str) -> Iterator[Way]:
+    """The ways to run a program on another platform's device: (name, run, plain), as `ways`; plain
+    is what the CPU's compiler gives."""
+    args = program.arguments
+    given, nums = [*args.values()], floats(args)
+    yield (f"jit on {platform}", lambda f: nj.jit(f, backend=platform)(*given),
+           lambda f: nj.jit(f)(*given))  # fmt: skip
+    if all([np.isfinite(x).all() for x in given if x.dtype.kind in "fc"]) and nums:
+        kind = DERIVED[program.seed % len(DERIVED)]
+        yield (f"{kind} on {platform}",
+               lambda f: nj.jit(derived(kind, f, nums), backend=platform)(*given),
+               lambda f: nj.jit(derived(kind, f, nums))(*given))  # fmt: skip
+
+
 def by_llvm(run: Function) -> Function:
     """The same with LLVM as the generator."""
 
@@ -205,12 +220,16 @@ def _one_by_one(f: Function, stacked: list, axes: tuple) -> list:
 # ---- comparing
 
 
-def check(program: Program, direct: bool, only: str = "", every: bool = False) -> Difference | None:
-    """The first way of a program (or that of a name) that differs from the plain one."""
+def check(program: Program, direct: bool, only: str = "", every: bool = False,
+          platform: str = "") -> Difference | None:
+    """The first way of a program (or that of a name) that differs from the plain one. platform:
+    another one than the CPU, whose ways these are."""
     with nj.enable_x64(program.x64), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         f = program.function(nj)
-        for name, run, plainly in ways(program, direct, every or bool(only)):
+        found = ways_of(program, platform) if platform else ways(program, direct,
+                                                                 every or bool(only))
+        for name, run, plainly in found:
             if only and name != only:
                 continue
             try:
@@ -222,10 +241,11 @@ def check(program: Program, direct: bool, only: str = "", every: bool = False) -
             except Exception as error:
                 if isinstance(error, NotImplementedError) or REFUSED in str(error):
                     continue
-                return Difference(program, name, f"{type(error).__name__}: {error}"[:2000])
+                words = f"{type(error).__name__}: {error}"[:2000]
+                return Difference(program, name, words, platform)
             what = differs(got, want, lambda k, of=plainly: of(program.noisy(nj, k)))
             if what:
-                return Difference(program, name, what)
+                return Difference(program, name, what, platform)
     return None
 
 
