@@ -22,6 +22,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return [*__all__]
+
+
 @transformation_with_aux2
 def flatten_fun(f: Callable, store: Any, in_tree: Any, *args_flat: Any) -> list[Any]:
     """A wrapped function as one of flat arguments.

@@ -169,3 +169,7 @@ def sequential_vmap(f: Callable) -> custom_vmap:
 
 
 __all__ = ["custom_vmap", "sequential_vmap"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -202,3 +202,7 @@ __all__ = [
     "remat_opt_p",
     "zero_from_primal",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -102,3 +102,7 @@ def is_initialized() -> bool:
 
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

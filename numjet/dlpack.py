@@ -65,3 +65,7 @@ def to_dlpack(x: Any, **kwargs: Any) -> Any:
 
 
 __all__ = ["from_dlpack", "is_supported_dtype", "to_dlpack"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -498,3 +498,7 @@ __all__ = [
     "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
     "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

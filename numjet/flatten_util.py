@@ -71,3 +71,7 @@ def _unravel(avals: list[ShapedArray], dtype: Any, vector: Any) -> list[Any]:
 
 
 __all__ = ["ravel_pytree"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -240,3 +240,7 @@ def _real(dtype: Any) -> Any:
 
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -228,3 +228,7 @@ __all__ = [
     "unregister_event_time_span_listener",
     "unregister_scalar_listener",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

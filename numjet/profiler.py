@@ -232,3 +232,7 @@ __all__ = [
     "stop_trace",
     "trace",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -120,3 +120,7 @@ __all__ = [
     "AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set",
     "swap",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -47,3 +47,7 @@ __all__ = [
     "use_abstract_mesh",
     "use_mesh",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -10,3 +10,7 @@ from numjet.api.jit import (
 from numjet.api.stage_info import ArgInfo as ArgInfo
 
 __all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -217,3 +217,7 @@ def _inexact(values: Any) -> list[Any]:
 
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

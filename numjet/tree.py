@@ -24,3 +24,7 @@ __all__ = [
     "map_with_path", "reduce", "reduce_associative", "static", "structure", "transpose",
     "unflatten",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

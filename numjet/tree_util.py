@@ -52,3 +52,7 @@ __all__ = [
     "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf",
     "treedef_tuple",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

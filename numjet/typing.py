@@ -21,3 +21,7 @@ class SupportsDType(Protocol):
 DTypeLike = str | type[Any] | np.dtype | SupportsDType
 
 __all__ = ["ArrayLike", "DTypeLike"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -526,3 +526,7 @@ _RULES: dict[Primitive, Callable] = {
 }
 
 __all__ = ["jet"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -289,3 +289,7 @@ def _backward(func: Callable, limits: tuple, residuals: tuple, cotangents: Any) 
 _odeint.defvjp(_forward, _backward)
 
 __all__ = ["odeint"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -226,3 +226,7 @@ def _is_sparse(x: Any) -> bool:
 
 
 __all__ = ["BCOO", "bcoo_fromdense", "bcoo_todense", "sparsify", "todense"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -262,3 +262,7 @@ __all__ = [
     "dce_jaxpr_call_rule", "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules",
     "partial_eval_jaxpr_custom_rules", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -8,3 +8,7 @@ from numjet.extend.primitive import apply_primitive as apply_primitive
 from numjet.extend.types import canonicalize_dtype_handlers, pytype_aval_mappings
 
 __all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers", "pytype_aval_mappings"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

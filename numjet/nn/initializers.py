@@ -411,3 +411,7 @@ __all__ = [
     "xavier_uniform",
     "zeros",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

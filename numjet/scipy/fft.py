@@ -197,3 +197,7 @@ def idctn(
 
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

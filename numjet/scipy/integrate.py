@@ -20,3 +20,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 __all__ = ["trapezoid"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

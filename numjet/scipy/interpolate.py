@@ -128,3 +128,7 @@ class RegularGridInterpolator:
 
 
 __all__ = ["RegularGridInterpolator"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -895,3 +895,7 @@ __all__ = [
     "svd",
     "toeplitz",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -94,3 +94,7 @@ def map_coordinates(
 
 
 __all__ = ["map_coordinates"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

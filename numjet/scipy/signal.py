@@ -268,3 +268,7 @@ __all__ = [
     "stft",
     "welch",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -40,3 +40,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 __all__ = ["vq"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

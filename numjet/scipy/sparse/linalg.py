@@ -320,3 +320,7 @@ def gmres(
 
 
 __all__ = ["bicgstab", "cg", "gmres"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

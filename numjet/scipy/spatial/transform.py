@@ -478,3 +478,7 @@ class Slerp(NamedTuple):
 
 
 __all__ = ["Rotation", "Slerp"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]
