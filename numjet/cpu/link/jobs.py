@@ -24,6 +24,9 @@ _NEVER = (1 << 30) + 7919
 # So many objects, or what one compilation made, may go to the oldest generation uncollected between
 # two full collections: a few dozen programs, some ten megabytes if all were garbage.
 _UNCOLLECTED = 50_000
+# So many young objects are searched although a thread is inside: of many that compile by turns
+# there may always be one.
+_MOST_YOUNG = 100_000
 # A collection comes soon when a quarter of the objects are there that it waits for.
 _SOON = 4
 
@@ -67,6 +70,10 @@ class _Undisturbed:
                 del self._threads[thread]
             if not self._inside:
                 self._restore()
+                return
+            untouched = gc.isenabled() and gc.get_threshold()[0] == _NEVER
+        if untouched and gc.get_count()[0] > _MOST_YOUNG:
+            gc.collect()  # without the lock: finalizers may compile
 
     def busy(self) -> bool:
         """Whether a thread is inside."""

@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -150,6 +151,34 @@ def test_after_many_objects_python_searches_until_it_has_searched_all(searches, 
     del searches[:]
     kept.append(make())
     assert not searches
+
+
+def test_garbage_goes_although_there_is_always_a_thread_inside(monkeypatch):
+    monkeypatch.setattr("numjet.cpu.link.jobs._MOST_YOUNG", 1000)
+
+    class Cycle:
+        def __init__(self):
+            self.me = self
+
+    inside, leave = threading.Event(), threading.Event()
+
+    def stay():
+        with undisturbed:
+            inside.set()
+            leave.wait()
+
+    thread = threading.Thread(target=stay)
+    thread.start()
+    inside.wait()
+    try:
+        with undisturbed:
+            gone = weakref.ref(Cycle())
+            kept = [Cycle() for _ in range(2000)]
+            assert gone() is not None
+        assert gone() is None and len(kept) == 2000
+    finally:
+        leave.set()
+        thread.join()
 
 
 def test_what_the_user_froze_stays_frozen():
