@@ -112,7 +112,8 @@ REASONS: tuple[tuple[str, str, str], ...] = (
     ("flax", r"test_jit$|test_jit_decorated|test_jit_with_setup_helpers",
      "asks for equal bits of a jitted and an eager product: they differ in the last one"),
     ("flax", r"test_fp8_meta_dtype", "an extended dtype of flax's own (fp8_meta32)"),
-    ("flax", r"[hH]ijax|test_pytree_value|test_logical_rules0|test_example_mutable_arrays",
+    ("flax", r"[hH]ijax|test_pytree_value|test_logical_rules0|test_example_mutable_arrays|"
+     r"test_eval_shape_mutable_array|test_mutable_hitypes",
      "values that are no arrays (experimental.hijax) under transformations"),
     ("flax", r"test_out_sharding|test_variable_out_sharding_types|test_eval_shape_with_explicit|"
      r"test_separate_opt_sharding|test_shard_optimizer_state",
@@ -274,7 +275,11 @@ def page(libraries: tuple[Library, ...]) -> str:
         "tests that pass on both, with",
         "numjet's disk cache on; rows may be of runs under different load: the ratio of the two "
         "says more than",
-        "either. Where JAX's columns are empty its run was not made, and all failures are listed.",
+        "either. Where JAX's columns are empty its run was not made, and all failures are listed. "
+        "A run is",
+        "cut off after half an hour: then JAX's columns are of the tests that it finished, and the "
+        "seconds of those",
+        "that both did.",
         "",
         "| library | what runs | passed | failed | of these pass on JAX | JAX passed | JAX failed "
         "| seconds | JAX's seconds |",
