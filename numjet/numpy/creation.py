@@ -20,6 +20,7 @@ from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import LARGE, another
+from numjet.core.spread import SpreadArray
 from numjet.core.structural import scalar
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.cpu.runtime import memory
@@ -502,6 +503,13 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple, Any, bool]:
     return (own if shape is None else canonical_shape(shape, name)), found, bool(weak)
 
 
+def _place_like(a: Any, shape: tuple, device: Any, out_sharding: Any) -> Any:
+    """Where a result goes: where it is told to, else where an array of this shape is laid out."""
+    if device is not None or out_sharding is not None:
+        return out_sharding if device is None else device
+    return a.sharding if type(a) is SpreadArray and a.aval.shape == tuple(shape) else None
+
+
 def zeros_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -515,7 +523,7 @@ def zeros_like(
     """
     shape, dtype, weak = _like("zeros_like", a, dtype, shape)
     out = _filled(shape, 0, dtype, "zeros_like", weak)
-    return placed(out, device if device is not None else out_sharding)
+    return placed(out, _place_like(a, shape, device, out_sharding))
 
 
 def ones_like(
@@ -531,7 +539,7 @@ def ones_like(
     """
     shape, dtype, weak = _like("ones_like", a, dtype, shape)
     out = _filled(shape, 1, dtype, "ones_like", weak)
-    return placed(out, device if device is not None else out_sharding)
+    return placed(out, _place_like(a, shape, device, out_sharding))
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
@@ -567,7 +575,7 @@ def full_like(
     """
     shape, dtype, weak = _like("full_like", a, dtype, shape)
     value = cast(one_array("full_like", fill_value), dtype, weak)
-    return placed(broadcast(value, shape), device if device is not None else out_sharding)
+    return placed(broadcast(value, shape), _place_like(a, shape, device, out_sharding))
 
 
 # ------------------------------------------------------------------ ranges

@@ -256,3 +256,11 @@ def test_specs_and_abstract_meshes_are_those_of_the_current_mesh() -> None:
         ):
             assert out.sharding == NamedSharding(m, P("x"))
             np.testing.assert_array_equal((out + 1).shape, X.shape)
+
+
+def test_arrays_like_another_lie_as_it_does() -> None:
+    m = mesh()
+    x = nj.device_put(X, NamedSharding(m, P("x")))
+    for out in (jnp.zeros_like(x), jnp.ones_like(x, int), jnp.full_like(x, 2.0)):
+        assert out.sharding == x.sharding
+    assert not isinstance(jnp.zeros_like(x, shape=(3,)), SpreadArray)
